@@ -1,0 +1,222 @@
+"""Everything that can go wrong, as a tree; every message says what to do next.
+
+    KinprintError                 exit code 2
+    ├── UsageError                the command cannot be understood
+    │   ├── BadReference          a model name that names nothing
+    │   ├── BadOption             an option with a value that makes no sense
+    │   ├── MissingExtra          an optional part is not installed
+    │   └── DemoMissing           the demo needs the repository's models
+    ├── SourceError               the bytes cannot be had
+    │   ├── RepositoryMissing  RevisionMissing  FileMissing  NoWeights
+    │   ├── RepositoryGated  RepositoryPrivate  AccessRefused
+    │   ├── OfflineMiss           offline mode, and not in the cache
+    │   └── NetworkError
+    │       ├── Unreachable  RateLimited  ServerFailed  BodyBroken  TooSlow
+    │       └── RangeIgnored  RangeRefused  LengthWrong  FileChanged  TokenUnsafe
+    ├── FormatError               the bytes are not what they claim to be
+    │   ├── BadHeader  BadIndex  BadPickle  BadGguf  BadArchive  BadConfig
+    │   └── TensorMissing  DtypeUnknown  SliceOutside
+    ├── BudgetExceeded            reading would cost more than allowed
+    └── CacheError
+        └── DiskFull  CacheBroken
+
+Errors carry fields; `sentences.py` holds the one table that turns them into
+English and Korean. Code raises `BadHeader(file=…, cause=…)` and never writes
+prose of its own beyond a short cause.
+"""
+
+from __future__ import annotations
+
+import string
+from typing import ClassVar
+
+from kinprint.sentences import SENTENCES
+
+_FORMATTER = string.Formatter()
+
+
+class KinprintError(Exception):
+    """Base of the tree: a failure that a user can understand and act on."""
+
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, **fields: object) -> None:
+        expected = self.field_names()
+        if set(fields) != expected:
+            raise TypeError(f"{type(self).__name__} takes {sorted(expected)}, got {sorted(fields)}")
+        self.fields = fields
+        super().__init__(self.sentence("en"))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.fields))
+
+    @classmethod
+    def field_names(cls) -> set[str]:
+        """Names of the fields this error's sentence speaks of."""
+        template = SENTENCES[cls.__name__]["en"]
+        return {name for _, name, _, _ in _FORMATTER.parse(template) if name}
+
+    def sentence(self, language: str) -> str:
+        """Say in `language` what happened, what it means and what to do."""
+        table = SENTENCES[type(self).__name__]
+        return table.get(language, table["en"]).format(**self.fields)
+
+
+def _rebuild(cls: type[KinprintError], fields: dict[str, object]) -> KinprintError:
+    return cls(**fields)
+
+
+class UsageError(KinprintError):
+    """The command cannot be understood."""
+
+
+class BadReference(UsageError):
+    """A model name that names nothing kinprint knows how to open."""
+
+
+class BadOption(UsageError):
+    """An option was given a value that makes no sense."""
+
+
+class MissingExtra(UsageError):
+    """A part that is installed on demand is not installed."""
+
+
+class DemoMissing(UsageError):
+    """The demo was asked for away from the repository that holds its models."""
+
+
+class SourceError(KinprintError):
+    """The bytes cannot be had."""
+
+
+class RepositoryMissing(SourceError):
+    """No such repository, or a private one that this token does not open."""
+
+
+class RevisionMissing(SourceError):
+    """The repository exists, the revision does not."""
+
+
+class FileMissing(SourceError):
+    """The repository or folder has no such file."""
+
+
+class NoWeights(SourceError):
+    """The source has files, but none that holds tensors kinprint can read."""
+
+
+class RepositoryGated(SourceError):
+    """The repository exists and asks for consent that was not given."""
+
+
+class RepositoryPrivate(SourceError):
+    """The repository answered that this token may not read it."""
+
+
+class AccessRefused(SourceError):
+    """A server or the file system refused to hand out a file."""
+
+
+class OfflineMiss(SourceError):
+    """Offline mode is on and the cache does not hold what is needed."""
+
+
+class NetworkError(SourceError):
+    """The network or a server failed, after all retries."""
+
+
+class Unreachable(NetworkError):
+    """No connection could be made or kept."""
+
+
+class RateLimited(NetworkError):
+    """The server asks to come back later, again and again."""
+
+
+class ServerFailed(NetworkError):
+    """The server answered with an error of its own."""
+
+
+class BodyBroken(NetworkError):
+    """The answer stopped before its end."""
+
+
+class TooSlow(NetworkError):
+    """The answer came so slowly that it was given up."""
+
+
+class RangeIgnored(NetworkError):
+    """The server would send the whole file instead of the range asked for."""
+
+
+class RangeRefused(NetworkError):
+    """The server says the range lies outside the file."""
+
+
+class LengthWrong(NetworkError):
+    """The server sent another range or length than the one asked for."""
+
+
+class FileChanged(NetworkError):
+    """The file is not the one that was listed when the run began."""
+
+
+class TokenUnsafe(NetworkError):
+    """A redirect would have carried the token to another host."""
+
+
+class FormatError(KinprintError):
+    """The bytes are not what they claim to be."""
+
+
+class BadHeader(FormatError):
+    """A safetensors header breaks the format's rules."""
+
+
+class BadIndex(FormatError):
+    """A shard index is malformed or points where it may not."""
+
+
+class BadPickle(FormatError):
+    """A pickle asks for something outside the allow-list, or is malformed."""
+
+
+class BadGguf(FormatError):
+    """A GGUF file breaks the format's rules."""
+
+
+class BadArchive(FormatError):
+    """A PyTorch archive is no archive, or is damaged."""
+
+
+class BadConfig(FormatError):
+    """A configuration file cannot be read as JSON."""
+
+
+class TensorMissing(FormatError):
+    """A tensor was asked for, or promised by an index, and is not there."""
+
+
+class DtypeUnknown(FormatError):
+    """A number format that kinprint does not know."""
+
+
+class SliceOutside(FormatError):
+    """A slice reaches beyond its tensor."""
+
+
+class BudgetExceeded(KinprintError):
+    """Reading would cost more than the budget allows."""
+
+
+class CacheError(KinprintError):
+    """The cache folder cannot be used."""
+
+
+class DiskFull(CacheError):
+    """There is no room left to store what was read."""
+
+
+class CacheBroken(CacheError):
+    """The cache folder cannot be read or written."""

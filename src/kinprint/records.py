@@ -1,0 +1,136 @@
+"""The values that cross rooms: small, frozen, and free of behaviour that does I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRef:
+    """Which model a user meant, and the exact state of it that is being read.
+
+    `given` is what was typed; `name` is its canonical spelling; `commit` pins the
+    state and is empty where the place has no notion of one.
+    """
+
+    given: str
+    kind: str
+    name: str
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One file of a model as its source lists it.
+
+    `key` names the content for the cache: a sha256 where the source knows it, else
+    whatever pins the bytes (commit and path, entity tag and length). None means that
+    nothing pins them, or that caching a local file would be a waste.
+    """
+
+    path: str
+    size: int
+    sha256: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ByteRange:
+    """Bytes `start` to `stop`, the last one excluded."""
+
+    start: int
+    stop: int
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """Where a tensor lies and how its numbers are written.
+
+    `shape` is in row-major order whatever the format's own habit. `offset` counts from
+    the start of `file`. `strides`, in elements, is set only where the stored order is
+    not row-major (views in PyTorch archives); such tensors are read whole.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    file: str
+    offset: int
+    nbytes: int
+    strides: tuple[int, ...] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        total = 1
+        for size in self.shape:
+            total *= size
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a weight file says about itself: its tensors and its own metadata.
+
+    `extent` is how many bytes of the file had to be known to say so.
+    """
+
+    format: str
+    tensors: tuple[TensorSpec, ...]
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    extent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of one tensor, the unit that everything above asks for.
+
+    The tensor is seen as a matrix: the last axis gives the columns, all others the
+    rows. Nothing set means the whole tensor; `rows` takes whole rows, with `columns`
+    only those of each row; `elements` takes single numbers by flat index and excludes
+    the other two. The result of reading has one axis for elements, else two, except
+    that the whole tensor keeps its shape.
+    """
+
+    tensor: TensorSpec
+    rows: range | tuple[int, ...] | None = None
+    columns: range | None = None
+    elements: range | tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What reading costs, known before it is spent or counted while it is."""
+
+    bytes: int = 0
+    requests: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.bytes + other.bytes,
+            self.requests + other.requests,
+            self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One thing that happened while reading, for whoever shows progress.
+
+    `kind` is "plan" (totals are known), "bytes" (some arrived), "retry" (something
+    went wrong and is tried again; `note` says what) or "done".
+    """
+
+    kind: str
+    done_bytes: int = 0
+    total_bytes: int = 0
+    done_requests: int = 0
+    total_requests: int = 0
+    note: str = ""

@@ -1,0 +1,200 @@
+"""What went wrong, in words: one table for all errors, in English and Korean.
+
+Each sentence says what happened, what it means where that is not plain, and what to do.
+Fields in braces are those the error carries; both languages use the same ones.
+"""
+
+from __future__ import annotations
+
+SENTENCES: dict[str, dict[str, str]] = {
+    "KinprintError": {"en": "{cause}", "ko": "{cause}"},
+    "UsageError": {"en": "{cause}", "ko": "{cause}"},
+    "BadReference": {
+        "en": "'{given}' does not name a model: {cause}. Give org/name, org/name@revision, hf://…, "
+        "the web address of a model page, a folder or file, or an https:// address of a weight file.",
+        "ko": "'{given}'은(는) 모델 이름이 아닙니다: {cause}. org/name, org/name@revision, hf://…, "
+        "모델 페이지 주소, 폴더나 파일, 또는 가중치 파일의 https:// 주소를 쓰십시오.",
+    },
+    "BadOption": {
+        "en": "{option} cannot be '{value}': {cause}.",
+        "ko": "{option} 값으로 '{value}'을(를) 쓸 수 없습니다: {cause}.",
+    },
+    "MissingExtra": {
+        "en": "{feature} needs a part that is not installed. "
+        "Install it from the repository: pip install '.[{extra}]'.",
+        "ko": "{feature}에 필요한 구성 요소가 설치되어 있지 않습니다. "
+        "저장소에서 설치하십시오: pip install '.[{extra}]'.",
+    },
+    "DemoMissing": {
+        "en": "The demo needs the models that come with kinprint's repository, and there are none in "
+        "{folder}. Clone the repository and run `make demo` there.",
+        "ko": "데모에는 kinprint 저장소에 들어 있는 모델이 필요한데 {folder}에 없습니다. "
+        "저장소를 복제한 뒤 그 안에서 `make demo`를 실행하십시오.",
+    },
+    "SourceError": {"en": "{cause}", "ko": "{cause}"},
+    "RepositoryMissing": {
+        "en": "There is no model '{name}' on {host}, or it is private and your token does not open it. "
+        "Check the spelling; for a private model log in with `hf auth login` or set HF_TOKEN.",
+        "ko": "{host}에 '{name}' 모델이 없거나, 비공개라서 현재 토큰으로 열 수 없습니다. "
+        "철자를 확인하고, 비공개 모델이면 `hf auth login`으로 로그인하거나 HF_TOKEN을 설정하십시오.",
+    },
+    "RevisionMissing": {
+        "en": "'{name}' exists, but it has no branch, tag or commit '{revision}'. "
+        "Leave out @{revision} to read its main branch.",
+        "ko": "'{name}'은(는) 있지만 '{revision}'이라는 브랜치, 태그, 커밋이 없습니다. "
+        "@{revision}을(를) 빼면 main 브랜치를 읽습니다.",
+    },
+    "FileMissing": {
+        "en": "'{name}' has no file '{path}'. Run `kinprint inspect {name}` to see what it has.",
+        "ko": "'{name}'에 '{path}' 파일이 없습니다. `kinprint inspect {name}`으로 들어 있는 파일을 확인하십시오.",
+    },
+    "NoWeights": {
+        "en": "'{name}' holds no weights that kinprint can read: {cause}. kinprint reads "
+        ".safetensors, .gguf and PyTorch archives (.bin, .pt, .pth, .ckpt).",
+        "ko": "'{name}'에 kinprint가 읽을 수 있는 가중치가 없습니다: {cause}. "
+        ".safetensors, .gguf, PyTorch 파일(.bin, .pt, .pth, .ckpt)을 읽습니다.",
+    },
+    "RepositoryGated": {
+        "en": "'{name}' is gated: its owner asks you to accept conditions first. "
+        "Open {url} in a browser, accept them, then log in with `hf auth login` or set HF_TOKEN.",
+        "ko": "'{name}'은(는) 접근 승인이 필요한 모델입니다. 브라우저에서 {url}을(를) 열어 조건에 동의한 뒤 "
+        "`hf auth login`으로 로그인하거나 HF_TOKEN을 설정하십시오.",
+    },
+    "RepositoryPrivate": {
+        "en": "{host} refused '{name}' to this token (status {status}): the token is wrong, has expired, "
+        "or may not read this model. Make a new one with read access, then `hf auth login` or HF_TOKEN.",
+        "ko": "{host}이(가) 이 토큰으로 '{name}'을(를) 읽는 것을 거부했습니다(상태 {status}). 토큰이 잘못되었거나 "
+        "만료되었거나 권한이 없습니다. 읽기 권한이 있는 토큰을 만들어 `hf auth login` 또는 HF_TOKEN으로 쓰십시오.",
+    },
+    "AccessRefused": {
+        "en": "'{path}' may not be read here ({cause}). "
+        "Check the permissions of the file or the address, and try again.",
+        "ko": "'{path}'을(를) 읽을 권한이 없습니다({cause}). 파일 권한이나 주소를 확인한 뒤 다시 시도하십시오.",
+    },
+    "OfflineMiss": {
+        "en": "Offline mode is on (HF_HUB_OFFLINE) and the cache does not hold {what}. "
+        "Run the same command once with the network on; after that it works offline.",
+        "ko": "오프라인 모드(HF_HUB_OFFLINE)인데 캐시에 {what}이(가) 없습니다. "
+        "네트워크가 되는 상태에서 같은 명령을 한 번 실행하면 그 뒤로는 오프라인에서도 됩니다.",
+    },
+    "NetworkError": {"en": "{cause}", "ko": "{cause}"},
+    "Unreachable": {
+        "en": "No connection to {host} ({cause}), after several tries. Check the network, the proxy "
+        "and HF_ENDPOINT; what was read so far is kept, so a new run goes on from here.",
+        "ko": "여러 번 시도했지만 {host}에 연결하지 못했습니다({cause}). 네트워크, 프록시, HF_ENDPOINT를 확인하십시오. "
+        "지금까지 읽은 것은 보관되므로 다시 실행하면 이어서 읽습니다.",
+    },
+    "RateLimited": {
+        "en": "{host} allows no more requests for now (status 429, {wait}). Log in for a higher limit "
+        "(`hf auth login`) or wait; what was read so far is kept.",
+        "ko": "{host}이(가) 지금은 요청을 더 받지 않습니다(상태 429, {wait}). 로그인(`hf auth login`)하면 한도가 늘어납니다. "
+        "아니면 기다리십시오. 지금까지 읽은 것은 보관됩니다.",
+    },
+    "ServerFailed": {
+        "en": "{host} answered '{path}' with status {status}, after several tries. The fault is on that "
+        "side: try again later; what was read so far is kept.",
+        "ko": "여러 번 시도했지만 {host}이(가) '{path}'에 상태 {status}로 답했습니다. 서버 쪽 문제이므로 나중에 다시 "
+        "시도하십시오. 지금까지 읽은 것은 보관됩니다.",
+    },
+    "BodyBroken": {
+        "en": "{host} broke off '{path}' after {got} of {wanted} bytes, again and again. "
+        "Try again later or over another network; what was read so far is kept.",
+        "ko": "{host}이(가) '{path}'을(를) {wanted}바이트 중 {got}바이트에서 거듭 끊었습니다. "
+        "나중에 또는 다른 네트워크에서 다시 시도하십시오. 지금까지 읽은 것은 보관됩니다.",
+    },
+    "TooSlow": {
+        "en": "{host} sent only {got} of {wanted} bytes of '{path}' in {seconds} seconds, and it was given up. "
+        "Try again later; what was read so far is kept.",
+        "ko": "{host}이(가) '{path}'의 {wanted}바이트 중 {got}바이트만 {seconds}초 동안 보내서 중단했습니다. "
+        "나중에 다시 시도하십시오. 지금까지 읽은 것은 보관됩니다.",
+    },
+    "RangeIgnored": {
+        "en": "{host} ignores Range requests and would send all {size} bytes of '{path}'. Nothing was "
+        "downloaded. Use a server that supports Range (the Hub does), or a local copy.",
+        "ko": "{host}이(가) Range 요청을 무시하고 '{path}' 전체({size}바이트)를 보내려 합니다. 내려받지 않았습니다. "
+        "Range를 지원하는 서버(Hub 등)나 로컬 복사본을 쓰십시오.",
+    },
+    "RangeRefused": {
+        "en": "{host} says bytes {start} to {stop} lie outside '{path}' (status 416). "
+        "The file is shorter than its listing says; it is damaged or was replaced.",
+        "ko": "{host}이(가) '{path}'에 {start}~{stop} 바이트가 없다고 답했습니다(상태 416). "
+        "파일이 목록보다 짧습니다. 손상되었거나 바뀌었습니다.",
+    },
+    "LengthWrong": {
+        "en": "{host} answered '{path}' with other bytes than asked for ({cause}). "
+        "They were thrown away; a proxy in between may be at fault.",
+        "ko": "{host}이(가) '{path}'에 요청과 다른 바이트를 보냈습니다({cause}). "
+        "받은 것은 버렸습니다. 중간 프록시가 원인일 수 있습니다.",
+    },
+    "FileChanged": {
+        "en": "'{path}' changed while it was being read ({cause}). Run the command again to read the new state.",
+        "ko": "읽는 동안 '{path}'이(가) 바뀌었습니다({cause}). 명령을 다시 실행하면 새 상태를 읽습니다.",
+    },
+    "TokenUnsafe": {
+        "en": "{host} redirects to {target}, and following would send your token there. It was not followed.",
+        "ko": "{host}이(가) {target}(으)로 넘기는데, 따라가면 토큰이 그쪽에 전달됩니다. 따라가지 않았습니다.",
+    },
+    "FormatError": {"en": "{cause}", "ko": "{cause}"},
+    "BadHeader": {
+        "en": "'{file}' is not a valid safetensors file: {cause}. Nothing was taken from it; get a fresh copy.",
+        "ko": "'{file}'은(는) 올바른 safetensors 파일이 아닙니다: {cause}. 아무것도 읽지 않았습니다. 새로 받으십시오.",
+    },
+    "BadIndex": {
+        "en": "The index '{file}' cannot be used: {cause}. The repository is damaged or hostile; "
+        "name one of its weight files directly to read it alone.",
+        "ko": "인덱스 '{file}'을(를) 쓸 수 없습니다: {cause}. 저장소가 손상되었거나 악의적입니다. "
+        "가중치 파일 하나를 직접 지정하면 그것만 읽을 수 있습니다.",
+    },
+    "BadPickle": {
+        "en": "'{file}' was refused: {cause}. Its pickle was only looked at, nothing in it was run. "
+        "Ask for a safetensors version of this model.",
+        "ko": "'{file}'을(를) 거부했습니다: {cause}. 피클은 살펴보기만 했고 아무것도 실행하지 않았습니다. "
+        "이 모델의 safetensors 판을 구하십시오.",
+    },
+    "BadGguf": {
+        "en": "'{file}' is not a valid GGUF file: {cause}. Nothing was taken from it; get a fresh copy.",
+        "ko": "'{file}'은(는) 올바른 GGUF 파일이 아닙니다: {cause}. 아무것도 읽지 않았습니다. 새로 받으십시오.",
+    },
+    "BadArchive": {
+        "en": "'{file}' is not a PyTorch archive that kinprint can read: {cause}. "
+        "Save it again with a current torch.save, or use safetensors.",
+        "ko": "'{file}'은(는) kinprint가 읽을 수 있는 PyTorch 파일이 아닙니다: {cause}. "
+        "최신 torch.save로 다시 저장하거나 safetensors를 쓰십시오.",
+    },
+    "BadConfig": {
+        "en": "'{file}' cannot be read as a configuration: {cause}. Correct the file, or remove it to go on without.",
+        "ko": "'{file}'을(를) 설정 파일로 읽을 수 없습니다: {cause}. 고치거나, 빼고 진행하십시오.",
+    },
+    "TensorMissing": {
+        "en": "Tensor '{tensor}' is not in '{file}', though {promised} says so. "
+        "The repository is incomplete or damaged; get a fresh copy.",
+        "ko": "{promised}에 따르면 있어야 할 텐서 '{tensor}'이(가) '{file}'에 없습니다. "
+        "저장소가 불완전하거나 손상되었습니다. 새로 받으십시오.",
+    },
+    "DtypeUnknown": {
+        "en": "'{file}' uses the number format '{dtype}', which this version of kinprint does not know.",
+        "ko": "'{file}'이(가) 쓰는 수 형식 '{dtype}'을(를) 이 버전의 kinprint는 모릅니다.",
+    },
+    "SliceOutside": {
+        "en": "Tensor '{tensor}' of shape {shape} has no {what}.",
+        "ko": "모양이 {shape}인 텐서 '{tensor}'에 {what}이(가) 없습니다.",
+    },
+    "BudgetExceeded": {
+        "en": "This needs {needed} in {requests} requests, and the budget is {budget}. Nothing more was read. "
+        "Give --budget {suggested}, or ask for fewer tensors.",
+        "ko": "{requests}번의 요청으로 {needed}이(가) 필요한데 예산은 {budget}입니다. 더 읽지 않았습니다. "
+        "--budget {suggested}을(를) 주거나 텐서를 줄이십시오.",
+    },
+    "CacheError": {"en": "{cause}", "ko": "{cause}"},
+    "DiskFull": {
+        "en": "The disk with the cache is full: {folder} has no room for {bytes} more bytes. What is stored there "
+        "stays valid. Free some space, run `kinprint cache clear`, or set HF_ASSETS_CACHE to another disk.",
+        "ko": "캐시 디스크가 가득 찼습니다: {folder}에 {bytes}바이트를 더 쓸 수 없습니다. 이미 저장된 것은 유효합니다. "
+        "공간을 비우거나 `kinprint cache clear`를 실행하거나 HF_ASSETS_CACHE를 다른 디스크로 정하십시오.",
+    },
+    "CacheBroken": {
+        "en": "The cache in {folder} cannot be used ({cause}). "
+        "Check its permissions, or set HF_ASSETS_CACHE to another folder.",
+        "ko": "{folder}의 캐시를 쓸 수 없습니다({cause}). 권한을 확인하거나 HF_ASSETS_CACHE를 다른 폴더로 정하십시오.",
+    },
+}
