@@ -12,7 +12,7 @@
     │   ├── OfflineMiss           offline mode, and not in the cache
     │   └── NetworkError
     │       ├── Unreachable  RateLimited  ServerFailed  BodyBroken  TooSlow
-    │       └── RangeIgnored  RangeRefused  LengthWrong  FileChanged  TokenUnsafe
+    │       └── RangeIgnored  RangeRefused  LengthWrong  FileChanged
     ├── FormatError               the bytes are not what they claim to be
     │   ├── BadHeader  BadIndex  BadPickle  BadGguf  BadArchive  BadConfig
     │   └── TensorMissing  DtypeUnknown  SliceOutside
@@ -160,10 +160,6 @@ class LengthWrong(NetworkError):
 
 class FileChanged(NetworkError):
     """The file is not the one that was listed when the run began."""
-
-
-class TokenUnsafe(NetworkError):
-    """A redirect would have carried the token to another host."""
 
 
 class FormatError(KinprintError):

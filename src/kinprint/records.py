@@ -11,13 +11,15 @@ class ModelRef:
     """Which model a user meant, and the exact state of it that is being read.
 
     `given` is what was typed; `name` is its canonical spelling; `commit` pins the
-    state and is empty where the place has no notion of one.
+    state and is empty where the place has no notion of one; `path` is the file or
+    folder inside it that was pointed at, empty for the whole.
     """
 
     given: str
     kind: str
     name: str
     commit: str = ""
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +27,16 @@ class FileEntry:
     """One file of a model as its source lists it.
 
     `key` names the content for the cache: a sha256 where the source knows it, else
-    whatever pins the bytes (commit and path, entity tag and length). None means that
-    nothing pins them, or that caching a local file would be a waste.
+    whatever pins the bytes (commit and path, entity tag and length); None means that
+    nothing pins them. `local` is where the file lies on this machine, if it does: such
+    files are read in place and never cached.
     """
 
     path: str
     size: int
     sha256: str | None = None
     key: str | None = None
+    local: str | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -122,10 +126,9 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One thing that happened while reading, for whoever shows progress.
+    """How far reading has come, for whoever shows progress.
 
-    `kind` is "plan" (totals are known), "bytes" (some arrived), "retry" (something
-    went wrong and is tried again; `note` says what) or "done".
+    `kind` is "plan" when more became known to be needed, "bytes" when some arrived.
     """
 
     kind: str
@@ -133,4 +136,3 @@ class Progress:
     total_bytes: int = 0
     done_requests: int = 0
     total_requests: int = 0
-    note: str = ""

@@ -130,10 +130,6 @@ SENTENCES: dict[str, dict[str, str]] = {
         "en": "'{path}' changed while it was being read ({cause}). Run the command again to read the new state.",
         "ko": "읽는 동안 '{path}'이(가) 바뀌었습니다({cause}). 명령을 다시 실행하면 새 상태를 읽습니다.",
     },
-    "TokenUnsafe": {
-        "en": "{host} redirects to {target}, and following would send your token there. It was not followed.",
-        "ko": "{host}이(가) {target}(으)로 넘기는데, 따라가면 토큰이 그쪽에 전달됩니다. 따라가지 않았습니다.",
-    },
     "FormatError": {"en": "{cause}", "ko": "{cause}"},
     "BadHeader": {
         "en": "'{file}' is not a valid safetensors file: {cause}. Nothing was taken from it; get a fresh copy.",

@@ -1,0 +1,62 @@
+# Two commands do everything, set-up included: `make demo` and `make test`.
+# Needs Python 3.11 or later, git and make; nothing else.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14 python; do \
+	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
+VENV := .venv
+BIN := $(VENV)/bin
+COMPILE := --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --upgrade \
+	--extra gguf --extra mirror --group build
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test test-torch lint bench lock clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo        compare two small models over HTTP Range, from an empty machine"
+	@echo "make test        linters, types, room arrows and all tests"
+	@echo "make test-torch  compare every number format with PyTorch, bit by bit (large download)"
+	@echo "make bench       speed against the floor, printed as a table"
+	@echo "make lock        renew requirements/*.lock"
+
+$(BIN)/python:
+	@if [ -z "$(PYTHON)" ]; then echo "kinprint needs Python 3.11 or later; install it and run make again." >&2; exit 2; fi
+	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); \
+		echo "This Python came without venv: install it (on Debian and Ubuntu: apt install python3-venv) and run make again." >&2; exit 2; }
+
+$(VENV)/.run: requirements/run.lock pyproject.toml | $(BIN)/python
+	@echo "Installing kinprint and what it needs into $(VENV) …"
+	@$(PIP) install --require-hashes -r requirements/run.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.test: requirements/test.lock $(VENV)/.run
+	@echo "Installing what the tests need into $(VENV) …"
+	@$(PIP) install --require-hashes -r requirements/test.lock
+	@touch $@
+
+demo: $(VENV)/.run
+	@$(BIN)/kinprint demo
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/pytest
+
+test-torch: $(VENV)/.test
+	$(BIN)/python -c 'import torch' 2>/dev/null || $(PIP) install 'torch==2.13.0'
+	$(BIN)/pytest -m torch
+
+bench: $(VENV)/.test
+	$(BIN)/python -m benchmarks
+
+lock:
+	uv pip compile $(COMPILE) --group dev -o requirements/test.lock pyproject.toml
+	uv pip compile $(COMPILE) -c requirements/test.lock -o requirements/run.lock pyproject.toml
+
+clean:
+	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

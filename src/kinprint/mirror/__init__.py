@@ -1,0 +1,40 @@
+"""A hub of your own: serves a folder of models over the Hugging Face Hub's protocol.
+
+Air-gapped laboratories, demos and tests point `HF_ENDPOINT` at it and use the unmodified
+client. The names below are loaded on first use, so that naming this package costs nothing.
+
+    folder     FOLDER → repositories, branches, commits, files
+    digests    content hashes, computed once and late
+    access     who asks, and what they may see; the Hub's refusals
+    exchange   one request, one reply; connection: the socket beneath them
+    documents  the JSON that the Hub's interface answers with
+    hub        which address means what; storage: signed addresses, weights
+    faults     what may go wrong on purpose; delivery: replies on the wire
+    server     two listening sockets, one event loop; command: the command line
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kinprint.mirror.faults import Fault, parse_fault
+    from kinprint.mirror.server import MirrorServer, serve
+    from kinprint.mirror.stats import Stats
+
+__all__ = ["Fault", "MirrorServer", "Stats", "parse_fault", "serve"]
+
+_HOMES = {
+    "Fault": "faults",
+    "MirrorServer": "server",
+    "Stats": "stats",
+    "parse_fault": "faults",
+    "serve": "server",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

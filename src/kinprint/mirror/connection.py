@@ -1,0 +1,97 @@
+"""The socket beneath a request: how the mirror notices a client that left, or breaks off.
+
+ASGI hides the transport on purpose. A subclass of uvicorn's protocol keeps it in a register
+under the two addresses that every request's scope carries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from typing import Any
+
+_FLUSH_SECONDS = 5.0
+# struct linger is two ints, but two shorts on Windows.
+_NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
+
+Register = dict[object, "Connection"]
+
+
+class Connection:
+    """One TCP connection; `lost` is set once it is gone."""
+
+    __slots__ = ("lost", "transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self.transport = transport
+        self.lost = asyncio.Event()
+
+    @property
+    def open(self) -> bool:
+        """Whether writing can still reach the client."""
+        return not self.transport.is_closing()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait, but no longer than the connection lives, so that shutting down is quick."""
+        if seconds <= 0:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self.lost.wait()
+        except TimeoutError:
+            pass
+
+    async def close(self) -> None:
+        """Send what was written, close in order, and return when the connection is gone."""
+        self.transport.close()
+        await self.pause(_FLUSH_SECONDS)
+        if not self.lost.is_set():
+            self.transport.abort()
+            await self.lost.wait()
+
+    async def reset(self) -> None:
+        """Break the connection with a TCP reset, after what was written has left.
+
+        With a linger time of zero the kernel sends RST instead of FIN.
+        """
+        for _ in range(100):
+            if not self.open or self.transport.get_write_buffer_size() == 0:
+                break
+            await self.pause(0.01)
+        await self.pause(0.02)  # the kernel drops unsent bytes on reset: let them go first
+        sock = self.transport.get_extra_info("socket")
+        if sock is not None and self.open:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.transport.abort()
+        await self.lost.wait()
+
+
+def connection_of(register: Register, scope: Any) -> Connection:
+    """Return the connection that a request came in on."""
+    return register[scope["client"], scope["server"]]
+
+
+def registering_protocol(register: Register) -> type[asyncio.Protocol]:
+    """Make a uvicorn protocol class that enters its connections in `register`.
+
+    It builds on httptools where that is installed, which takes half the time of h11.
+    """
+    base: Any
+    try:
+        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as base
+    except ImportError:
+        from uvicorn.protocols.http.h11_impl import H11Protocol as base
+
+    class RegisteringProtocol(base):  # type: ignore[misc]
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            register[self.client, self.server] = self.tracked = Connection(transport)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            register.pop((self.client, self.server), None)
+            self.tracked.lost.set()
+
+    return RegisteringProtocol

@@ -1,0 +1,282 @@
+"""A model's weights as named tensors, read by slices.
+
+Opening costs the list of files and the small files beside the weights. Headers are read
+for the shards that are asked about, all at once, and tensors for the slices asked for,
+all at once: one round trip each, however many there are.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from kinprint.errors import BadHeader, BadIndex, TensorMissing
+from kinprint.reader.decode import decode_run
+from kinprint.reader.fetch import Fetcher, Want
+from kinprint.reader.formats.gguf_file import parse_gguf
+from kinprint.reader.formats.gguf_splits import check_splits
+from kinprint.reader.formats.safetensors_file import guess_header_bytes, parse_safetensors
+from kinprint.reader.formats.shard_index import ShardIndex, check_promises, parse_index
+from kinprint.reader.formats.torch_archive import parse_torch
+from kinprint.reader.jsonfile import parse_object
+from kinprint.reader.plan import FilePlan, element_runs, result_shape, run_bytes, slice_bytes
+from kinprint.reader.weights import GGUF, SAFETENSORS, Choice, choose_weights
+from kinprint.records import ByteRange, FileEntry, Header, ModelRef, Slice, TensorSpec
+from kinprint.source import Source, open_source
+
+_SMALL = 64 * 1024 * 1024  # a configuration or index beyond this is not one
+
+
+class Checkpoint:
+    """One model's weights, wherever they lie."""
+
+    def __init__(self, source: Source, fetcher: Fetcher) -> None:
+        self.source = source
+        self.fetcher = fetcher
+        fetcher.register(source)
+        self.files: dict[str, FileEntry] = {entry.path: entry for entry in source.files()}
+        self.choice: Choice = choose_weights(self.ref.name, self.files.values(), self.ref.path)
+        self.notes: list[str] = []
+        self._headers: dict[str, Header] = {}
+        self.config: dict[str, Any] = {}
+        self.index: ShardIndex | None = None
+        self._open_small_files()
+        self.shards: tuple[str, ...] = self._shards()
+
+    @property
+    def ref(self) -> ModelRef:
+        """Which model this is, pinned."""
+        return self.source.ref
+
+    @property
+    def format(self) -> str:
+        """The format of the weight files."""
+        return self.choice.weights.format
+
+    def names(self) -> tuple[str, ...]:
+        """Names of all tensors; an index tells them without any header."""
+        if self.index is not None:
+            return tuple(self.index.weight_map)
+        return tuple(self.tensors())
+
+    def tensors(self, names: Iterable[str] | None = None) -> dict[str, TensorSpec]:
+        """Where tensors lie: all of them, or those named."""
+        if names is None:
+            self.load_headers(self.shards)
+            found: dict[str, TensorSpec] = {}
+            for shard in self.shards:
+                for spec in self._headers[shard].tensors:
+                    if self._elsewhere(spec):
+                        continue
+                    if spec.name in found:
+                        also = found[spec.name].file
+                        raise BadHeader(file=shard, cause=f"'{spec.name}' is in '{also}' too")
+                    found[spec.name] = spec
+            return found
+        if self.index is None:
+            everything = self.tensors()
+            return {name: self._need(everything, name) for name in names}
+        wanted = {name: self._shard_of(name) for name in names}
+        self.load_headers(dict.fromkeys(wanted.values()))
+        by_shard = {
+            shard: {spec.name: spec for spec in self._headers[shard].tensors}
+            for shard in set(wanted.values())
+        }
+        return {name: by_shard[shard][name] for name, shard in wanted.items()}
+
+    def headers(self) -> Mapping[str, Header]:
+        """Headers of all weight files, by path."""
+        self.load_headers(self.shards)
+        return {shard: self._headers[shard] for shard in self.shards}
+
+    def header_wants(self) -> list[Want]:
+        """What `headers` would ask for first."""
+        unread = [shard for shard in self.shards if shard not in self._headers]
+        return [self._first_want(shard) for shard in unread]
+
+    def load_headers(self, shards: Iterable[str]) -> None:
+        """Read the headers of `shards` that are not known yet, all at once."""
+        unread = [shard for shard in shards if shard not in self._headers]
+        if not unread:
+            return
+        self.fetcher.ensure(self._first_want(shard) for shard in unread)
+        if self.format == SAFETENSORS or len(unread) == 1:
+            parsed = [self._parse(shard) for shard in unread]
+        else:  # these formats read on as they parse
+            with ThreadPoolExecutor(min(8, len(unread))) as pool:
+                parsed = list(pool.map(self._parse, unread))
+        self._headers.update(zip(unread, parsed, strict=True))
+        if self.format == GGUF and len(self.shards) > 1 and len(self._headers) == len(self.shards):
+            check_splits(self._headers)
+
+    def plan(self, slices: Sequence[Slice]) -> tuple[FilePlan, ...]:
+        """What `read` would cost for the same slices."""
+        return self.fetcher.plan(self.wants(slices))
+
+    def wants(self, slices: Iterable[Slice]) -> list[Want]:
+        """The bytes that slices need, file by file."""
+        ranges: dict[str, list[ByteRange]] = {}
+        for part in slices:
+            ranges.setdefault(part.tensor.file, []).extend(slice_bytes(part))
+        return [
+            Want(self.source, self.files[path], tuple(spans)) for path, spans in ranges.items()
+        ]
+
+    def read(self, slices: Sequence[Slice]) -> list[np.ndarray]:
+        """The numbers of each slice, in the type they are stored in."""
+        self.fetcher.ensure(self.wants(slices))
+        return [self._assemble(part) for part in slices]
+
+    def _assemble(self, part: Slice) -> np.ndarray:
+        tensor = part.tensor
+        entry = self.files[tensor.file]
+        if tensor.strides is not None:
+            return self._assemble_strided(part, entry)
+        blocks = {
+            span: memoryview(self.fetcher.take(self.source, entry, span))
+            for span in slice_bytes(part, self.fetcher.policy.gap if entry.local else 0)
+        }
+        starts = sorted(blocks)
+        pieces: list[np.ndarray] = []
+        for run in element_runs(part):
+            span = run_bytes(tensor, run)
+            home = starts[_last_at_or_before(starts, span.start)] if starts else span
+            raw = blocks[home][span.start - home.start : span.stop - home.start] if starts else b""
+            pieces.append(decode_run(raw, tensor.dtype, run.start, run.count, tensor.file))
+        if not pieces:
+            pieces = [decode_run(b"", tensor.dtype, 0, 0, tensor.file)]
+        flat = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        return flat.reshape(result_shape(part))
+
+    def _assemble_strided(self, part: Slice, entry: FileEntry) -> np.ndarray:
+        tensor = part.tensor
+        span = ByteRange(tensor.offset, tensor.offset + tensor.nbytes)
+        raw = self.fetcher.take(self.source, entry, span)
+        reach = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.strides or (), strict=True))
+        stored = decode_run(raw, tensor.dtype, 0, reach if tensor.count else 0, tensor.file)
+        strides = tuple(step * stored.itemsize for step in tensor.strides or ())
+        whole = np.lib.stride_tricks.as_strided(stored, tensor.shape, strides, writeable=False)
+        flat = np.ascontiguousarray(whole).reshape(-1)
+        pieces = [flat[run.start : run.start + run.count] for run in element_runs(part)]
+        return np.concatenate(pieces or [flat[:0]]).reshape(result_shape(part))
+
+    def _open_small_files(self) -> None:
+        weights = self.choice.weights
+        beside = posixpath.join(weights.folder, "config.json")
+        config = next((path for path in (beside, "config.json") if path in self.files), None)
+        if config is not None and not 0 < self.files[config].size <= _SMALL:
+            config = None
+        small = [path for path in (config, weights.index) if path is not None]
+        self.fetcher.ensure(
+            Want(self.source, self.files[path], (ByteRange(0, self.files[path].size),))
+            for path in small
+        )
+        if config is not None:
+            self.config = parse_object(config, self.read_file(config))
+        if weights.index is not None:
+            if self.files[weights.index].size > _SMALL:
+                raise BadIndex(file=weights.index, cause="it is larger than any index can be")
+            self.index = parse_index(weights.index, self.read_file(weights.index))
+
+    def read_file(self, path: str) -> bytes:
+        """A small file of the model, whole."""
+        entry = self.files[path]
+        return self.fetcher.view(self.source, entry).read(0, entry.size)
+
+    def _shards(self) -> tuple[str, ...]:
+        weights = self.choice.weights
+        if self.index is None:
+            return self._complete(weights.shards)
+        named = tuple(dict.fromkeys(self.index.weight_map.values()))
+        absent = [shard for shard in named if shard not in self.files]
+        if absent:
+            more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+            cause = f"it names '{absent[0]}'{more}, and there is no such file"
+            raise BadIndex(file=self.index.path, cause=cause)
+        return tuple(sorted(named))
+
+    def _complete(self, shards: tuple[str, ...]) -> tuple[str, ...]:
+        """Shards that number themselves must all be there."""
+        first = shards[0]
+        stem, _, rest = first.rpartition("-of-")
+        count = rest.split(".")[0]
+        if len(shards) > 1 and stem and count.isdigit() and int(count) != len(shards):
+            cause = f"{len(shards)} of {int(count)} parts are there"
+            raise BadIndex(file=first, cause=cause)
+        return shards
+
+    def _first_want(self, shard: str) -> Want:
+        """The first read of a weight file: its header and, often, the tensors next to it."""
+        entry, policy = self.files[shard], self.fetcher.policy
+        if self.format != SAFETENSORS:
+            return Want(self.source, entry, ())
+        reach = policy.first_read
+        if self.index is not None:
+            reach = 8 + guess_header_bytes(self.index.tensors_in(shard)) + policy.first_slack
+        return Want(self.source, entry, (ByteRange(0, min(reach, entry.size)),))
+
+    def _parse(self, shard: str) -> Header:
+        view = self.fetcher.view(self.source, self.files[shard])
+        if self.format == SAFETENSORS:
+            header = parse_safetensors(view)
+        elif self.format == GGUF:
+            header = parse_gguf(view)
+        else:
+            header = parse_torch(view)
+        if self.index is not None:
+            extra = check_promises(self.index, shard, header)
+            if extra:
+                self.notes.append(f"{shard} holds {len(extra)} tensors that its index does not name")
+        return header
+
+    def _elsewhere(self, spec: TensorSpec) -> bool:
+        """Whether the index says that this name is to be taken from another shard."""
+        if self.index is None:
+            return False
+        home = self.index.weight_map.get(spec.name)
+        return home is not None and home != spec.file
+
+    def _shard_of(self, name: str) -> str:
+        assert self.index is not None
+        try:
+            return self.index.weight_map[name]
+        except KeyError:
+            raise TensorMissing(
+                tensor=name, file=self.index.path, promised="the request"
+            ) from None
+
+    def _need(self, found: Mapping[str, TensorSpec], name: str) -> TensorSpec:
+        try:
+            return found[name]
+        except KeyError:
+            file = self.choice.weights.label
+            raise TensorMissing(tensor=name, file=file, promised="the request") from None
+
+
+def open_checkpoint(given: str, fetcher: Fetcher) -> Checkpoint:
+    """Open the model that `given` names."""
+    return Checkpoint(open_source(given), fetcher)
+
+
+def open_checkpoints(given: Sequence[str], fetcher: Fetcher) -> list[Checkpoint]:
+    """Open several models at once, over the same connections."""
+    with ThreadPoolExecutor(max(1, min(8, len(given)))) as pool:
+        return list(pool.map(lambda name: open_checkpoint(name, fetcher), given))
+
+
+def read_together(requests: Sequence[tuple[Checkpoint, Sequence[Slice]]]) -> list[list[np.ndarray]]:
+    """Read slices of several models in one sweep."""
+    if requests:
+        fetcher = requests[0][0].fetcher
+        fetcher.ensure(want for checkpoint, parts in requests for want in checkpoint.wants(parts))
+    return [checkpoint.read(parts) for checkpoint, parts in requests]
+
+
+def _last_at_or_before(starts: Sequence[ByteRange], at: int) -> int:
+    from bisect import bisect_right
+
+    return bisect_right(starts, at, key=lambda span: span.start) - 1

@@ -1,0 +1,76 @@
+"""Sets of byte ranges: union, gaps and merging. Pure; the planner and the cache share them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+from kinprint.records import ByteRange
+
+
+def union(ranges: Iterable[ByteRange], gap: int = 0) -> tuple[ByteRange, ...]:
+    """Sorted, disjoint ranges that cover all of `ranges`.
+
+    Two that lie at most `gap` bytes apart become one: reading the bytes in between costs
+    less than another request.
+    """
+    merged: list[ByteRange] = []
+    for item in sorted(item for item in ranges if item.size > 0):
+        if merged and item.start <= merged[-1].stop + gap:
+            if item.stop > merged[-1].stop:
+                merged[-1] = ByteRange(merged[-1].start, item.stop)
+        else:
+            merged.append(item)
+    return tuple(merged)
+
+
+def subtract(wanted: Sequence[ByteRange], known: Sequence[ByteRange]) -> tuple[ByteRange, ...]:
+    """The parts of `wanted` that `known` does not cover; both sorted and disjoint."""
+    missing: list[ByteRange] = []
+    starts = [item.start for item in known]
+    for want in wanted:
+        at = want.start
+        place = max(bisect_right(starts, at) - 1, 0)
+        for have in known[place:]:
+            if have.start >= want.stop:
+                break
+            if have.stop <= at:
+                continue
+            if have.start > at:
+                missing.append(ByteRange(at, have.start))
+            at = max(at, have.stop)
+            if at >= want.stop:
+                break
+        if at < want.stop:
+            missing.append(ByteRange(at, want.stop))
+    return tuple(missing)
+
+
+def bridge(
+    missing: Sequence[ByteRange], known: Sequence[ByteRange], gap: int
+) -> tuple[ByteRange, ...]:
+    """Join missing ranges at most `gap` bytes apart, unless known bytes lie in between."""
+    starts = [item.start for item in known]
+    joined: list[ByteRange] = []
+    for item in missing:
+        if joined and item.start - joined[-1].stop <= gap:
+            place = bisect_right(starts, item.start - 1) - 1
+            if place < 0 or known[place].stop <= joined[-1].stop:
+                joined[-1] = ByteRange(joined[-1].start, item.stop)
+                continue
+        joined.append(item)
+    return tuple(joined)
+
+
+def split(ranges: Iterable[ByteRange], most: int) -> tuple[ByteRange, ...]:
+    """The same ranges cut into parts of at most `most` bytes."""
+    return tuple(
+        ByteRange(at, min(at + most, item.stop))
+        for item in ranges
+        for at in range(item.start, item.stop, most)
+    )
+
+
+def total(ranges: Iterable[ByteRange]) -> int:
+    """Bytes in all ranges together, counted once each."""
+    return sum(item.size for item in ranges)

@@ -1,0 +1,237 @@
+"""Carries out a plan: many connections, each byte once, within the budget.
+
+The fetcher knows sources, the cache and the budget; it knows nothing of tensors. Bytes
+of pinned files go to the cache and are taken from there; those of files that nothing pins
+stay in memory; local files are read in place and cost nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from threading import Event, Lock
+from types import TracebackType
+
+from kinprint.errors import BudgetExceeded
+from kinprint.reader.cache import Cache
+from kinprint.reader.extents import subtract, union
+from kinprint.reader.formats.view import FileView
+from kinprint.reader.plan import FilePlan, ReadPolicy, plan_file
+from kinprint.reader.sizes import in_words, round_up
+from kinprint.records import ByteRange, Cost, FileEntry, Progress
+from kinprint.source import Source
+from kinprint.source.local import read_local
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """Ranges of one file that somebody is going to look at."""
+
+    source: Source
+    entry: FileEntry
+    ranges: tuple[ByteRange, ...]
+
+
+@dataclass(slots=True)
+class _Memory:
+    """Bytes of files that cannot be cached on disk, for the life of a fetcher."""
+
+    parts: dict[tuple[int, str], dict[ByteRange, bytes]] = field(default_factory=dict)
+
+    def known(self, key: tuple[int, str]) -> tuple[ByteRange, ...]:
+        return union(self.parts.get(key, {}))
+
+    def write(self, key: tuple[int, str], start: int, data: bytes) -> None:
+        self.parts.setdefault(key, {})[ByteRange(start, start + len(data))] = data
+
+    def read(self, key: tuple[int, str], span: ByteRange) -> bytes | None:
+        result, at = bytearray(), span.start
+        for part in sorted(self.parts.get(key, {})):
+            if part.start <= at < part.stop:
+                data = self.parts[key][part]
+                piece = data[at - part.start : span.stop - part.start]
+                result += piece
+                at += len(piece)
+        return bytes(result) if at >= span.stop else None
+
+
+class Fetcher:
+    """Reads ranges from any number of sources through one pool of connections."""
+
+    def __init__(
+        self,
+        *,
+        cache: Cache | None = None,
+        policy: ReadPolicy | None = None,
+        budget: int | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.policy = policy or ReadPolicy()
+        self._cache = cache
+        self._budget = budget
+        self._on_progress = on_progress
+        self._memory = _Memory()
+        self._pool = ThreadPoolExecutor(self.policy.connections, thread_name_prefix="kinprint-read")
+        self._lock = Lock()
+        self._cancelled = Event()
+        self._sources: dict[int, Source] = {}
+        self._started = time.monotonic()
+        self._reserved = 0
+        self._totals = [0, 0, 0, 0]  # bytes done and planned, requests done and planned
+
+    def __enter__(self) -> Fetcher:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def spent(self) -> Cost:
+        """Bytes, requests and seconds since the fetcher was made."""
+        total = sum((source.spent for source in self._sources.values()), Cost())
+        return Cost(total.bytes, total.requests, time.monotonic() - self._started)
+
+    def close(self) -> None:
+        """Stop reading; what is already stored stays."""
+        self._cancelled.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def register(self, source: Source) -> None:
+        """Count a source's costs from now on."""
+        self._sources[id(source)] = source
+
+    def plan(self, wants: Iterable[Want]) -> tuple[FilePlan, ...]:
+        """What `ensure` would read for the same wants."""
+        return tuple(plan for _, plan in self._plans(wants))
+
+    def ensure(self, wants: Iterable[Want]) -> None:
+        """Make all wanted ranges available, reading what is missing, all at once."""
+        plans = self._plans(wants)
+        cost = sum((plan.cost for _, plan in plans), Cost())
+        if not cost.requests:
+            return
+        self._reserve(cost)
+        self._report("plan", requests=cost.requests, nbytes=cost.bytes, planned=True)
+        futures: list[Future[None]] = [
+            self._pool.submit(self._read_part, want, part)
+            for want, plan in plans
+            for part in plan.reads
+        ]
+        try:
+            finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in finished:
+                future.result()
+        except BaseException as error:
+            for future in futures:
+                future.cancel()
+            if not isinstance(error, Exception):  # interrupted: break the open connections
+                self._cancelled.set()
+                _drop_connections()
+            raise
+
+    def view(self, source: Source, entry: FileEntry) -> FileView:
+        """The file as format parsers see it; bytes not yet there are read on demand."""
+
+        def fetch(start: int, stop: int) -> bytes:
+            span = ByteRange(start, stop)
+            if entry.local is not None:
+                return read_local(entry.local, span)
+            for _ in range(3):  # the cache may be cleared, or found damaged, under our feet
+                self.ensure([Want(source, entry, (span,))])
+                data = self._stored(source, entry, span)
+                if data is not None:
+                    return data
+            return source.read(entry.path, span)
+
+        return FileView(entry, fetch)
+
+    def take(self, source: Source, entry: FileEntry, span: ByteRange) -> bytes:
+        """Bytes that `ensure` has just made available, without planning again."""
+        stored = None if entry.local is not None else self._stored(source, entry, span)
+        return self.view(source, entry).read(span.start, span.stop) if stored is None else stored
+
+    def _plans(self, wants: Iterable[Want]) -> list[tuple[Want, FilePlan]]:
+        grouped: dict[tuple[int, str], Want] = {}
+        for want in wants:
+            self.register(want.source)
+            key = (id(want.source), want.entry.path)
+            earlier = grouped[key].ranges if key in grouped else ()
+            grouped[key] = Want(want.source, want.entry, earlier + want.ranges)
+        plans: list[tuple[Want, FilePlan]] = []
+        for want in grouped.values():
+            if want.entry.local is not None:
+                continue
+            wanted = union(want.ranges)
+            known = self._known(want.source, want.entry, wanted)
+            if not subtract(wanted, known):
+                continue
+            overhead = want.source.overhead(want.entry.path)
+            plans.append(
+                (
+                    want,
+                    plan_file(
+                        want.entry.path, wanted, known, want.entry.size, self.policy, overhead
+                    ),
+                )
+            )
+        return plans
+
+    def _reserve(self, cost: Cost) -> None:
+        """Refuse, before reading, what would go beyond the budget."""
+        with self._lock:
+            needed = self._reserved + cost.bytes
+            if self._budget is not None and needed > self._budget:
+                raise BudgetExceeded(
+                    needed=in_words(needed),
+                    requests=cost.requests,
+                    budget=in_words(self._budget),
+                    suggested=round_up(needed),
+                )
+            self._reserved = needed
+
+    def _read_part(self, want: Want, part: ByteRange) -> None:
+        if self._cancelled.is_set():
+            return
+        data = want.source.read(want.entry.path, part)
+        if self._cache is not None and want.entry.key is not None:
+            self._cache.write(want.entry, part.start, data, want.source.ref.name)
+        else:
+            with self._lock:
+                self._memory.write((id(want.source), want.entry.path), part.start, data)
+        self._report("bytes", requests=1, nbytes=len(data))
+
+    def _known(
+        self, source: Source, entry: FileEntry, wanted: Sequence[ByteRange]
+    ) -> tuple[ByteRange, ...]:
+        if self._cache is not None and entry.key is not None:
+            return self._cache.known(entry, wanted)
+        return self._memory.known((id(source), entry.path))
+
+    def _stored(self, source: Source, entry: FileEntry, span: ByteRange) -> bytes | None:
+        if self._cache is not None and entry.key is not None:
+            return self._cache.read(entry, span)
+        return self._memory.read((id(source), entry.path), span)
+
+    def _report(self, kind: str, *, requests: int, nbytes: int, planned: bool = False) -> None:
+        if self._on_progress is None:
+            return
+        with self._lock:
+            at = 1 if planned else 0
+            self._totals[at] += nbytes
+            self._totals[2 + at] += requests
+            done_bytes, total_bytes, done_requests, total_requests = self._totals
+            event = Progress(kind, done_bytes, total_bytes, done_requests, total_requests)
+        self._on_progress(event)
+
+
+def _drop_connections() -> None:
+    from huggingface_hub.utils import close_session
+
+    close_session()

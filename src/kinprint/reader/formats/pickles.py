@@ -1,0 +1,344 @@
+"""Pickles read without being run: an interpreter that knows plain data and a few names.
+
+A pickle is a program for a stack machine whose dangerous instructions import and call
+things. Here the opcodes only move plain values about; a global is never imported but
+looked up in a list of names that are known to be harmless, and "calling" one means asking
+that list what plain value it stands for. Everything else ends the reading. Opcodes are
+told apart by the standard library's `pickletools`, which runs nothing either.
+
+Memory and time grow with the length of the pickle and no faster. Two things that would
+let a short pickle do more are left out: values are never copied (a set stays the list of
+its members), and only strings and small whole numbers are dictionary keys, since others
+can be made to collide; entries with other keys are dropped.
+"""
+
+from __future__ import annotations
+
+import pickletools
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+from kinprint.errors import BadPickle
+
+MOST_OPCODES = 4_000_000
+DEEPEST = 1_000  # marks open at the same time: how deep values may nest while being built
+NEWEST_PROTOCOL = 5
+_SMALL = 1 << 60  # below it, whole numbers hash to themselves
+
+_Table = dict[str, Callable[["_Machine", object], None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A harmless global: its name, standing for a thing that is never imported."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A value that nobody needs, of which only the kind is kept."""
+
+    kind: str
+
+
+class Harmless(Protocol):
+    """Which globals a pickle may name, and which plain values stand for using them.
+
+    Each method returns that value, or raises ValueError with a clause that says what is
+    wrong with the request.
+    """
+
+    def find(self, name: str) -> Symbol:
+        """The symbol of the global `name`, module and name joined by a dot."""
+
+    def call(self, symbol: Symbol, arguments: tuple[object, ...]) -> object:
+        """What calling the global would have given."""
+
+    def persistent(self, key: object) -> object:
+        """What the persistent id `key` refers to."""
+
+
+def load(stream: BinaryIO, file: str, harmless: Harmless) -> object:
+    """The value that the pickle at the stream's position describes, as plain data.
+
+    Raises BadPickle for anything that is not plain data or on the list. The stream is
+    left just behind the pickle, where old PyTorch files go on with the next one.
+    """
+    machine = _Machine(harmless)
+    opcodes = pickletools.genops(stream)
+    try:
+        for _ in range(MOST_OPCODES):
+            # Whatever the tokeniser has against the bytes, they are no pickle.
+            try:
+                opcode, argument, position = next(opcodes)
+            except BadPickle:
+                raise
+            except Exception as error:
+                raise ValueError(f"its pickle is damaged ({_clause(error)})") from None
+            if opcode.name == "STOP":
+                return machine.result()
+            step = _STEPS.get(opcode.name)
+            if step is None:
+                raise ValueError(f"it uses the instruction {opcode.name}, which plain data needs not")
+            machine.position = position
+            step(machine, argument)
+    except ValueError as error:
+        raise BadPickle(file=file, cause=str(error)) from None
+    raise BadPickle(file=file, cause=f"its pickle has more than {MOST_OPCODES:,} instructions")
+
+
+def _clause(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text[:80] or type(error).__name__
+
+
+class _Machine:
+    """Stack, marks and memo of the pickle machine (PEP 307, PEP 3154, PEP 574)."""
+
+    def __init__(self, harmless: Harmless) -> None:
+        self.harmless = harmless
+        self.position = 0
+        self.stack: list[object] = []
+        self.below: list[list[object]] = []  # stacks set aside by marks
+        self.memo: dict[int, object] = {}
+
+    def result(self) -> object:
+        """The value left when the pickle stops."""
+        value = self.pop()
+        if self.stack or self.below:
+            raise ValueError("its pickle leaves values behind")
+        return value
+
+    def push(self, value: object) -> None:
+        """Put a value on the stack."""
+        self.stack.append(value)
+
+    def pop(self) -> object:
+        """Take the topmost value."""
+        if not self.stack:
+            raise ValueError(f"its pickle takes a value that is not there, at {self.position}")
+        return self.stack.pop()
+
+    def top(self, kind: type | tuple[type, ...]) -> object:
+        """The topmost value, which must be of `kind`."""
+        if not self.stack or not isinstance(self.stack[-1], kind):
+            raise ValueError(f"its pickle fills something that is no container, at {self.position}")
+        return self.stack[-1]
+
+    def mark(self) -> None:
+        """Open a group of values."""
+        if len(self.below) >= DEEPEST:
+            raise ValueError(f"its pickle nests more than {DEEPEST} deep")
+        self.below.append(self.stack)
+        self.stack = []
+
+    def group(self) -> list[object]:
+        """Take all values since the last mark, and the mark."""
+        if not self.below:
+            raise ValueError(f"its pickle closes a group that it did not open, at {self.position}")
+        values, self.stack = self.stack, self.below.pop()
+        return values
+
+    def call(self, function: object, arguments: object) -> object:
+        """The value that stands for calling a harmless global."""
+        if not isinstance(function, Symbol):
+            raise ValueError("it calls something that is not on the list of harmless globals")
+        if not isinstance(arguments, tuple):
+            raise ValueError(f"it calls '{function.name}' without a tuple of arguments")
+        return self.harmless.call(function, arguments)
+
+
+def set_items(target: object, keys_and_values: list[object]) -> None:
+    """Put pairs into a dictionary, leaving out those whose keys are not to be trusted."""
+    if not isinstance(target, dict) or len(keys_and_values) % 2:
+        raise ValueError("its pickle has a key without a value")
+    for index in range(0, len(keys_and_values), 2):
+        key = keys_and_values[index]
+        if isinstance(key, str) or (isinstance(key, int) and -_SMALL < key < _SMALL):
+            target[key] = keys_and_values[index + 1]
+
+
+def _push(machine: _Machine, argument: object) -> None:
+    machine.push(argument)
+
+
+def _constant(value: object) -> Callable[[_Machine, object], None]:
+    return lambda machine, _: machine.push(value)
+
+
+def _ignore(machine: _Machine, argument: object) -> None:
+    pass
+
+
+def _protocol(machine: _Machine, argument: object) -> None:
+    if not isinstance(argument, int) or argument > NEWEST_PROTOCOL:
+        raise ValueError(f"its pickle is of protocol {argument}, newer than {NEWEST_PROTOCOL}")
+
+
+def _pop(machine: _Machine, _: object) -> None:
+    # As in the standard library: with nothing above the mark, the mark itself goes.
+    if machine.stack or not machine.below:
+        machine.pop()
+    else:
+        machine.group()
+
+
+def _dup(machine: _Machine, _: object) -> None:
+    machine.push(machine.top(object))
+
+
+def _append(machine: _Machine, _: object) -> None:
+    value = machine.pop()
+    target = machine.top(list)
+    assert isinstance(target, list)
+    target.append(value)
+
+
+def _appends(machine: _Machine, _: object) -> None:
+    values = machine.group()
+    target = machine.top(list)
+    assert isinstance(target, list)
+    target.extend(values)
+
+
+def _tuple_of(count: int) -> Callable[[_Machine, object], None]:
+    def step(machine: _Machine, _: object) -> None:
+        values = [machine.pop() for _ in range(count)]
+        machine.push(tuple(reversed(values)))
+
+    return step
+
+
+def _dict(machine: _Machine, _: object) -> None:
+    target: dict[object, object] = {}
+    set_items(target, machine.group())
+    machine.push(target)
+
+
+def _setitem(machine: _Machine, _: object) -> None:
+    value, key = machine.pop(), machine.pop()
+    set_items(machine.top(dict), [key, value])
+
+
+def _setitems(machine: _Machine, _: object) -> None:
+    pairs = machine.group()
+    set_items(machine.top(dict), pairs)
+
+
+def _get(machine: _Machine, argument: object) -> None:
+    if not isinstance(argument, int) or argument not in machine.memo:
+        raise ValueError(f"its pickle recalls a value it did not keep, at {machine.position}")
+    machine.push(machine.memo[argument])
+
+
+def _put(machine: _Machine, argument: object) -> None:
+    if not isinstance(argument, int) or not 0 <= argument < _SMALL:
+        raise ValueError(f"its pickle keeps a value under a number too large, at {machine.position}")
+    machine.memo[argument] = machine.top(object)
+
+
+def _memoize(machine: _Machine, _: object) -> None:
+    machine.memo[len(machine.memo)] = machine.top(object)
+
+
+def _global(machine: _Machine, argument: object) -> None:
+    machine.push(machine.harmless.find(str(argument).replace(" ", ".", 1)))
+
+
+def _stack_global(machine: _Machine, _: object) -> None:
+    name, module = machine.pop(), machine.pop()
+    if not isinstance(name, str) or not isinstance(module, str):
+        raise ValueError("it asks for a global whose name is no text")
+    machine.push(machine.harmless.find(f"{module}.{name}"))
+
+
+def _reduce(machine: _Machine, _: object) -> None:
+    arguments, function = machine.pop(), machine.pop()
+    machine.push(machine.call(function, arguments))
+
+
+def _newobj_ex(machine: _Machine, _: object) -> None:
+    if machine.pop() != {}:
+        raise ValueError("it makes an object with named arguments")
+    _reduce(machine, None)
+
+
+def _inst(machine: _Machine, argument: object) -> None:
+    symbol = machine.harmless.find(str(argument).replace(" ", ".", 1))
+    machine.push(machine.call(symbol, tuple(machine.group())))
+
+
+def _obj(machine: _Machine, _: object) -> None:
+    values = machine.group()
+    if not values:
+        raise ValueError("it makes an object of no class")
+    machine.push(machine.call(values[0], tuple(values[1:])))
+
+
+def _build(machine: _Machine, _: object) -> None:
+    # Attributes of a state dict (its `_metadata`): looked at by nobody, so not kept.
+    state = machine.pop()
+    if type(machine.top(object)) is not OrderedDict or not isinstance(state, dict):
+        raise ValueError("it sets the inner state of an object")
+
+
+def _extension(machine: _Machine, argument: object) -> None:
+    raise ValueError(f"it asks for number {argument} of the extension registry")
+
+
+def _persistent(machine: _Machine, argument: object) -> None:
+    machine.push(machine.harmless.persistent(argument))
+
+
+def _binpersid(machine: _Machine, _: object) -> None:
+    machine.push(machine.harmless.persistent(machine.pop()))
+
+
+_STEPS: _Table = {
+    "PROTO": _protocol,
+    "FRAME": _ignore,
+    "MARK": lambda machine, _: machine.mark(),
+    "POP": _pop,
+    "POP_MARK": lambda machine, _: _ignore(machine, machine.group()),
+    "DUP": _dup,
+    "NONE": _constant(None),
+    "NEWTRUE": _constant(True),
+    "NEWFALSE": _constant(False),
+    "EMPTY_TUPLE": _constant(()),
+    "EMPTY_LIST": lambda machine, _: machine.push([]),
+    "EMPTY_SET": lambda machine, _: machine.push([]),
+    "EMPTY_DICT": lambda machine, _: machine.push({}),
+    "APPEND": _append,
+    "APPENDS": _appends,
+    "ADDITEMS": _appends,
+    "LIST": lambda machine, _: machine.push(machine.group()),
+    "FROZENSET": lambda machine, _: machine.push(machine.group()),
+    "TUPLE": lambda machine, _: machine.push(tuple(machine.group())),
+    "TUPLE1": _tuple_of(1),
+    "TUPLE2": _tuple_of(2),
+    "TUPLE3": _tuple_of(3),
+    "DICT": _dict,
+    "SETITEM": _setitem,
+    "SETITEMS": _setitems,
+    "MEMOIZE": _memoize,
+    "GLOBAL": _global,
+    "STACK_GLOBAL": _stack_global,
+    "REDUCE": _reduce,
+    "NEWOBJ": _reduce,
+    "NEWOBJ_EX": _newobj_ex,
+    "INST": _inst,
+    "OBJ": _obj,
+    "BUILD": _build,
+    "PERSID": _persistent,
+    "BINPERSID": _binpersid,
+}
+_STEPS |= dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), _get)
+_STEPS |= dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), _put)
+_STEPS |= dict.fromkeys(("EXT1", "EXT2", "EXT4"), _extension)
+_STEPS |= dict.fromkeys(("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4"), _push)
+_STEPS |= dict.fromkeys(("FLOAT", "BINFLOAT", "STRING", "BINSTRING", "SHORT_BINSTRING"), _push)
+_STEPS |= dict.fromkeys(("UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"), _push)
+_STEPS |= dict.fromkeys(("SHORT_BINBYTES", "BINBYTES", "BINBYTES8", "BYTEARRAY8"), _push)

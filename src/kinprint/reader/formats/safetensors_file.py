@@ -1,0 +1,323 @@
+"""The header of a safetensors file: where each tensor lies, believed only after every check.
+
+A header comes from strangers and decides which bytes are read and what they mean, so a
+file is refused whole as soon as one rule of the format is broken. The official library
+is the judge of what those rules are; this parser exists because that library needs the
+whole file on a disk. It is stricter in a few points, none of which a writer of real files
+makes use of:
+
+- the header begins with "{", as the format says (the library lets white space pass);
+- no key stands twice in the same object, at any depth (the library takes the last one
+  where it is a tensor's name, a metadata key or a field it does not know);
+- a tensor's entry is an object with a dtype that is a string (the library also takes
+  the entry as a bare array, and the dtype as an object with one null member).
+
+Fields that the format does not know are passed over, as the library does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import repeat
+from operator import itemgetter, sub
+from typing import Any, NoReturn
+
+import msgspec
+
+from kinprint.errors import BadHeader, DtypeUnknown
+from kinprint.reader.dtypes import PLAIN
+from kinprint.reader.formats.view import FileView
+from kinprint.records import Header, TensorSpec
+
+HEADER_LIMIT = 100_000_000
+"""Longest header that the format allows, in bytes."""
+
+_METADATA = "__metadata__"
+_WORD_LIMIT = 2**64 - 1  # numbers in a header are unsigned and have 64 bits
+_DEPTH_LIMIT = 125  # how deep an unknown field may nest below its tensor, as in the library
+
+# Types of PyTorch archives share the table of plain types; safetensors has no C128.
+_DTYPES = {name: dtype for name, dtype in PLAIN.items() if name != "C128"}
+
+# What stands at the start of files that are often saved under a wrong name.
+_LOOKALIKES = (
+    (b"version ", "it is a Git LFS pointer, the weights themselves were not downloaded"),
+    (b"<!DOCTYP", "it is a web page, perhaps an error message saved under this name"),
+    (b"<!doctyp", "it is a web page, perhaps an error message saved under this name"),
+    (b"<html", "it is a web page, perhaps an error message saved under this name"),
+    (b"PK\x03\x04", "it is a zip archive, perhaps a PyTorch file under a wrong name"),
+    (b"GGUF", "it is a GGUF file under a wrong name"),
+)
+
+# A tensor's place within the data (first byte, and the one after its last), its name,
+# dtype and shape.
+_Entry = tuple[tuple[int, int], str, str, tuple[int, ...]]
+_Parsed = tuple[tuple[TensorSpec, ...], dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: str
+    size: int
+    data_start: int
+
+    def refuse(self, cause: str) -> NoReturn:
+        raise BadHeader(file=self.path, cause=cause)
+
+
+def parse_safetensors(view: FileView) -> Header:
+    """Read and check the header of a safetensors file.
+
+    Two reads, the length and then the header: nothing of the weights is touched, and
+    nothing is read on the word of a length that cannot be true.
+    """
+    length = _header_length(view)
+    raw = view.read(8, 8 + length)
+    file = _File(view.path, view.size, data_start=8 + length)
+    tensors, metadata = _parse_quickly(raw, file) or _parse_carefully(raw, file)
+    return Header("safetensors", tensors, metadata, extent=file.data_start)
+
+
+def guess_header_bytes(names: Iterable[str], size: int = 9_999_999_999) -> int:
+    """How many bytes from the start of a shard hold its header, length field included.
+
+    An index promises the names before the shard is touched, so one read can bring the
+    whole header where asking for its length first would cost a round trip more. `size` is
+    the length of the shard if it is known: offsets have no more digits than that. The
+    guess is high on purpose, by three to six per cent for the usual models, and only
+    headers with unusual spacing or long metadata go beyond it.
+    """
+    # `"…":{"dtype":"BF16","shape":[…],"data_offsets":[…,…]},` has 50 bytes without name,
+    # shape and offsets; shapes take 4 to 14 more, under 8 on average where it matters.
+    per_tensor = 60 + 2 * len(str(size))
+    # The length field, braces, padding, and twice the usual metadata.
+    total = 8 + 2 + 8 + 80
+    for name in names:
+        total += len(name.encode("utf-8", "replace")) + per_tensor
+    return min(total, 8 + HEADER_LIMIT)
+
+
+def _shown(name: str) -> str:
+    """A name as a message may quote it: a hostile one is long or cannot be printed."""
+    return repr(name if len(name) <= 120 else name[:117] + "…")
+
+
+def _header_length(view: FileView) -> int:
+    first = view.read(0, 8)
+    length = int.from_bytes(first, "little")
+    if len(first) < 8:
+        cause = f"it has only {len(first)} bytes, too few to say how long its header is"
+    elif length > HEADER_LIMIT:
+        cause = f"its header claims {length:,} bytes, and the format allows {HEADER_LIMIT:,}"
+    elif 8 + length > view.size:
+        cause = f"its header claims {length:,} bytes, and the file has only {view.size:,}"
+    else:
+        return length
+    for start, likeness in _LOOKALIKES:
+        if first.startswith(start):
+            cause = likeness
+    raise BadHeader(file=view.path, cause=cause)
+
+
+class _QuickEntry(msgspec.Struct, gc=False):
+    # Defaults that no tensor can have: an entry that lacks a field fails the checks.
+    dtype: str = ""
+    shape: tuple[int, ...] = (-1,)
+    data_offsets: tuple[int, int] = (1, 0)
+
+
+class _QuickMetadata(msgspec.Struct, rename={"content": _METADATA}):
+    content: dict[str, str] | None = None
+
+
+_quick_tensors = msgspec.json.Decoder(dict[str, _QuickEntry])
+_quick_metadata = msgspec.json.Decoder(_QuickMetadata)
+
+
+class _Sizes(dict[tuple[str, tuple[int, ...]], int]):
+    """Bytes by dtype and shape, worked out once: a model has few shapes and many tensors."""
+
+    def __missing__(self, key: tuple[str, tuple[int, ...]]) -> int:
+        nbytes = self[key] = _bytes_needed(*key)
+        return nbytes
+
+
+def _parse_quickly(raw: bytes, file: _File) -> _Parsed | None:
+    """Tensors and metadata of a sound header of the ordinary kind, else None.
+
+    A model may have a hundred shards with hundreds of tensors each, and this takes a third
+    of the time. It never refuses, it only knows that all is well: every key is followed by
+    a colon, so a header with as many colons as expected keys has no key twice and none
+    that is unknown; and without a minus sign no number is negative.
+    """
+    if not raw.startswith(b"{") or b"-" in raw:
+        return None
+    try:
+        raw.decode("utf-8")  # the decoder does not look at the encoding of what it skips
+        found = _quick_tensors.decode(raw)
+        metadata = _quick_metadata.decode(raw).content or {}
+        keys = len(found) + len(metadata)
+        found.pop(_METADATA, None)
+        if raw.count(b":") != keys + 3 * len(found) or not found:
+            return None
+        entries = [(one.data_offsets, name, one.dtype, one.shape) for name, one in found.items()]
+        entries.sort(key=itemgetter(0))
+        offsets, names, dtypes, shapes = zip(*entries, strict=True)
+        begins, ends = zip(*offsets, strict=True)
+        nbytes = list(map(sub, ends, begins))
+        # All columns at once: no range is empty backwards, each is of the size that its
+        # shape needs, and each begins where the one before it ends.
+        needed = list(map(_Sizes().__getitem__, zip(dtypes, shapes, strict=True)))
+    except (msgspec.MsgspecError, ValueError, KeyError, RecursionError):
+        return None
+    filled = (0, *ends[:-1]) == begins and file.data_start + ends[-1] == file.size
+    if nbytes != needed or min(nbytes) < 0 or not filled:
+        return None
+    places = [file.data_start + begin for begin in begins]
+    return tuple(
+        map(TensorSpec, names, dtypes, shapes, repeat(file.path), places, nbytes)
+    ), metadata
+
+
+def _parse_carefully(raw: bytes, file: _File) -> _Parsed:
+    """Tensors and metadata of any sound header, and a clause for each fault of any other."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        file.refuse(f"its header is not UTF-8 (byte {error.start})")
+    if not text.startswith("{"):
+        file.refuse("its header does not begin with '{'")
+    try:
+        msgspec.json.decode(raw)  # stricter than json on numbers and surrogates
+        content = json.loads(
+            text, object_pairs_hook=_without_duplicates, parse_int=_whole, parse_constant=_no_number
+        )
+    except _DuplicateKeyError as error:
+        file.refuse(f"its header has the key {_shown(str(error))} twice in one object")
+    except RecursionError:
+        file.refuse("its header is nested too deeply")
+    except (msgspec.MsgspecError, ValueError) as error:
+        file.refuse(f"its header is not JSON ({str(error)[:120]})")
+    metadata = _checked_metadata(content.pop(_METADATA, None), file)
+    entries = [_checked_entry(name, entry, file) for name, entry in content.items()]
+    return _placed(entries, file), metadata
+
+
+class _DuplicateKeyError(Exception):
+    """The same key stands twice in one object; the message is the key."""
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _DuplicateKeyError(key)
+            seen.add(key)
+    return made
+
+
+def _whole(digits: str) -> int | float:
+    # The library reads "-0" as a floating-point number, and so refuses it as a size.
+    return -0.0 if digits == "-0" else int(digits)
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number")
+
+
+def _checked_metadata(found: object, file: _File) -> dict[str, str]:
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        file.refuse(f"{_METADATA} is not an object")
+    for key, value in found.items():
+        if not isinstance(value, str):
+            file.refuse(f"{_METADATA} has a value that is not a string, under {_shown(key)}")
+    return found
+
+
+def _checked_entry(name: str, entry: object, file: _File) -> _Entry:
+    if not isinstance(entry, dict):
+        file.refuse(f"tensor {_shown(name)} is not described by an object")
+    for key in ("dtype", "shape", "data_offsets"):
+        if key not in entry:
+            file.refuse(f"tensor {_shown(name)} has no {key}")
+    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(dtype, str):
+        file.refuse(f"tensor {_shown(name)} has a dtype that is not a string")
+    if not isinstance(shape, list) or not all(map(_is_word, shape)):
+        file.refuse(f"tensor {_shown(name)} has a shape that is not a list of sizes")
+    if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_word, offsets)):
+        file.refuse(f"tensor {_shown(name)} has data_offsets that are not two positions")
+    if len(entry) > 3 and not _is_tame(entry, _DEPTH_LIMIT):
+        file.refuse(f"tensor {_shown(name)} has an unknown field that is too deep or too large")
+    return (offsets[0], offsets[1]), name, dtype, tuple(shape)
+
+
+def _is_word(value: object) -> bool:
+    return type(value) is int and 0 <= value <= _WORD_LIMIT
+
+
+def _is_tame(value: object, depth: int) -> bool:
+    """Whether the library would pass over `value`: not too deep, no number out of range."""
+    if isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        return depth > 0 and all(_is_tame(one, depth - 1) for one in inner)
+    return not isinstance(value, int) or abs(value) < 2**1023
+
+
+def _placed(entries: list[_Entry], file: _File) -> tuple[TensorSpec, ...]:
+    """Tensors in the order of the file, once they are known to fill it without gap or overlap."""
+    entries.sort(key=itemgetter(0))
+    tensors: list[TensorSpec] = []
+    reached = 0
+    for (begin, end), name, dtype, shape in entries:
+        shown = _shown(name)
+        if end < begin:
+            file.refuse(f"tensor {shown} ends at byte {end:,}, before it begins at {begin:,}")
+        if begin < reached:
+            file.refuse(f"tensor {shown} overlaps tensor {_shown(tensors[-1].name)}")
+        if begin > reached and not tensors:
+            file.refuse(f"its first tensor begins at byte {begin:,} of the data, not at 0")
+        if begin > reached:
+            file.refuse(f"the data bytes {reached:,} to {begin:,} belong to no tensor")
+        try:
+            nbytes = _bytes_needed(dtype, shape)
+        except KeyError:
+            raise DtypeUnknown(dtype=dtype[:120], file=file.path) from None
+        except ValueError as error:
+            file.refuse(f"tensor {shown} {error}")
+        if end - begin != nbytes:
+            file.refuse(
+                f"tensor {shown} takes {end - begin:,} bytes, "
+                f"and {dtype} of shape {str(shape)[:120]} takes {nbytes:,}"
+            )
+        tensors.append(TensorSpec(name, dtype, shape, file.path, file.data_start + begin, nbytes))
+        reached = end
+    needed = file.data_start + reached
+    if needed > file.size:
+        file.refuse(f"it is cut short: its tensors need {needed:,} bytes, it has {file.size:,}")
+    if needed < file.size:
+        file.refuse(f"{file.size - needed:,} bytes follow its last tensor")
+    return tuple(tensors)
+
+
+def _bytes_needed(dtype: str, shape: tuple[int, ...]) -> int:
+    """Bytes of a tensor; a KeyError for an unknown dtype, a ValueError for a shape."""
+    kind = _DTYPES[dtype]
+    bits = 8 * kind.size // kind.block
+    count = 1
+    for size in shape:
+        count *= size
+        # At every step and for every size: (2**40, 2**40, 0) is no shape either.
+        if max(count, size) > _WORD_LIMIT:
+            raise ValueError("has a shape too large for any memory")
+    if count * bits > _WORD_LIMIT:
+        raise ValueError("has a shape too large for any memory")
+    if count * bits % 8:
+        raise ValueError(f"has {count:,} elements of {bits} bits, which are no whole bytes")
+    return count * bits // 8

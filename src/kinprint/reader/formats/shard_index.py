@@ -1,0 +1,177 @@
+"""The index of a model in several files: which tensor lies in which shard.
+
+`model.safetensors.index.json` and `pytorch_model.bin.index.json` have the same form. An
+index comes from strangers and its values become paths and addresses, so none of them may
+point outside the repository, whatever a file system or a server would make of it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from kinprint.errors import BadIndex, TensorMissing
+from kinprint.records import Header
+
+INDEX_LIMIT = 100_000_000
+"""Longest index that is looked at, in bytes: fifty times the largest one published."""
+
+_PATH_LIMIT = 1024
+_SIZE_LIMIT = 2**63 - 1
+
+# What makes a shard's name point elsewhere, or mean another thing to another reader.
+_FORBIDDEN = (
+    (re.compile(r"[\x00-\x1f\x7f]"), "has a control character"),
+    (re.compile(r"\\"), "has a backslash"),
+    (re.compile(r"^/"), "is absolute"),
+    (re.compile(r":"), "has a colon, as drives and addresses do"),
+    (re.compile(r"%[0-9A-Fa-f]{2}"), "is percent-encoded"),
+    # Windows drops blanks and dots at the end of a name, which makes "..." a "..".
+    (re.compile(r"(^|/)[. ]*\.\.[. ]*(/|$)"), "climbs out of its folder"),
+    (re.compile(r"//|/$|^$"), "has an empty part"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardIndex:
+    """What an index promises: for each tensor the shard that holds it.
+
+    Shards are named by their path within the repository, though the index itself names
+    them relative to its own folder. `shards` is the same map the other way round: each
+    shard with its tensors, in the order of the index.
+    """
+
+    path: str
+    weight_map: Mapping[str, str]
+    total_size: int | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    shards: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def parse_index(path: str, raw: bytes) -> ShardIndex:
+    """Read and check the index at `path`.
+
+    The whole index is refused for one bad entry, because a repository with one hostile
+    path deserves no trust in the others.
+    """
+    content = _content(path, raw)
+    names = content.get("weight_map")
+    if not isinstance(names, dict):
+        _refuse(path, "it has no weight_map" if names is None else "weight_map is not an object")
+    if not names:
+        _refuse(path, "its weight_map is empty")
+    metadata = content.get("metadata")
+    if metadata is None:
+        metadata = {}
+    if not isinstance(metadata, dict):
+        _refuse(path, "its metadata is not an object")
+    grouped: dict[object, list[str]] = {}
+    for tensor, shard in names.items():
+        if not isinstance(shard, str):
+            _refuse(path, f"its weight_map has no file name for tensor {_shown(tensor)}")
+        grouped.setdefault(shard, []).append(tensor)
+    folder = posixpath.dirname(path)
+    placed = {shard: _shard_path(path, folder, str(shard)) for shard in grouped}
+    shards: dict[str, tuple[str, ...]] = {}
+    for shard, tensors in grouped.items():
+        shards[placed[shard]] = (*shards.get(placed[shard], ()), *tensors)
+    return ShardIndex(
+        path,
+        {tensor: placed[shard] for tensor, shard in names.items()},
+        _total_size(path, metadata.get("total_size")),
+        metadata,
+        shards,
+    )
+
+
+def check_promises(index: ShardIndex, shard: str, header: Header) -> tuple[str, ...]:
+    """Tensors that `shard` holds beyond those that `index` promises for it.
+
+    They are real and can be read, so a caller notes them. A tensor that is promised and
+    not there makes the model incomplete, and is an error.
+    """
+    held = {tensor.name for tensor in header.tensors}
+    promised = index.shards.get(shard, ())
+    missing = [name for name in promised if name not in held]
+    if missing:
+        others = f" ({len(missing) - 1} more are missing too)" if len(missing) > 1 else ""
+        raise TensorMissing(tensor=missing[0], file=shard, promised=index.path + others)
+    return _beyond((tensor.name for tensor in header.tensors), promised)
+
+
+def _beyond(held: Iterable[str], promised: Iterable[str]) -> tuple[str, ...]:
+    known = set(promised)
+    return tuple(name for name in held if name not in known)
+
+
+def _refuse(path: str, cause: str) -> NoReturn:
+    raise BadIndex(file=path, cause=cause)
+
+
+def _shown(name: str) -> str:
+    """A name as a message may quote it: a hostile one is long or cannot be printed."""
+    return repr(name if len(name) <= 120 else name[:117] + "…")
+
+
+class _DuplicateKeyError(Exception):
+    """The same key stands twice in one object; the message is the key."""
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _DuplicateKeyError(key)
+            seen.add(key)
+    return made
+
+
+def _content(path: str, raw: bytes) -> dict[str, Any]:
+    if len(raw) > INDEX_LIMIT:
+        _refuse(path, f"it has {len(raw):,} bytes, and no index is longer than {INDEX_LIMIT:,}")
+    try:
+        content = json.loads(raw.decode("utf-8"), object_pairs_hook=_without_duplicates)
+        # An escaped half of a character passes as JSON, but no file can be asked for by it.
+        json.dumps(content, ensure_ascii=False).encode("utf-8")
+    except _DuplicateKeyError as error:
+        _refuse(path, f"it names {_shown(str(error))} twice")
+    except RecursionError:
+        _refuse(path, "it is nested too deeply")
+    except UnicodeError:
+        _refuse(path, "it is not UTF-8")
+    except ValueError as error:
+        _refuse(path, f"it is not JSON ({str(error)[:120]})")
+    if not isinstance(content, dict):
+        _refuse(path, "it is not a JSON object")
+    return content
+
+
+def _shard_path(path: str, folder: str, shard: str) -> str:
+    """Path of a shard within the repository, or a refusal if it leads anywhere else."""
+    for pattern, fault in _FORBIDDEN:
+        if pattern.search(shard):
+            _refuse(path, f"the file name {_shown(shard)} {fault}")
+    if len(shard) > _PATH_LIMIT:
+        _refuse(path, f"the file name {_shown(shard)} has {len(shard):,} characters")
+    within = "/".join(part for part in shard.split("/") if part != ".")
+    if not within:
+        _refuse(path, f"the file name {_shown(shard)} names no file")
+    return posixpath.join(folder, within)
+
+
+def _total_size(path: str, found: object) -> int | None:
+    if found is None:
+        return None
+    # Writers that count four-bit weights as half a byte each leave a floating-point number.
+    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        _refuse(path, "its total_size is not a number")
+    if not 0 <= found <= _SIZE_LIMIT:
+        _refuse(path, f"its total_size of {found:.3g} bytes is absurd")
+    return int(found)

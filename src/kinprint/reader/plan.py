@@ -1,0 +1,163 @@
+"""Slices in, byte ranges out: what to read, known before the first byte is read.
+
+Pure: no network, no disk, no numbers decoded. A slice becomes runs of elements; runs are
+rounded out to whole blocks of their number format and become bytes; bytes that lie close
+together are read in one request; long ranges are cut so that many connections share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kinprint.errors import SliceOutside
+from kinprint.reader.dtypes import dtype_named
+from kinprint.reader.extents import bridge, split, subtract, total, union
+from kinprint.records import ByteRange, Cost, Slice, TensorSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPolicy:
+    """How ranges are joined and cut.
+
+    `gap` and `first_slack` were tuned with `benchmarks/tuning.py`: at 50 ms a request and
+    200 Mbit/s a connection, joining over more than `gap` bytes costs more than it saves,
+    and `first_slack` bytes after a header usually hold the first norm vector too.
+    """
+
+    gap: int = 64 * 1024
+    part: int = 4 * 1024 * 1024
+    first_slack: int = 9 * 1024
+    first_read: int = 128 * 1024
+    connections: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Consecutive elements of one tensor: where they start and how many."""
+
+    start: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """What is still to be read from one file, in requests."""
+
+    path: str
+    reads: tuple[ByteRange, ...]
+    overhead: int = 0
+
+    @property
+    def cost(self) -> Cost:
+        """Bytes and requests, resolving the address included."""
+        extra = self.overhead if self.reads else 0
+        return Cost(bytes=total(self.reads), requests=len(self.reads) + extra)
+
+
+def element_runs(part: Slice) -> Iterator[Run]:
+    """The slice as runs of consecutive elements, in the order of its result."""
+    tensor = part.tensor
+    columns = tensor.shape[-1] if tensor.shape else 1
+    if part.elements is not None:
+        if part.rows is not None or part.columns is not None:
+            _refuse(tensor, "elements within rows or columns")
+        _check(tensor, part.elements, tensor.count, "element")
+        yield from _consecutive(part.elements)
+    elif part.rows is None and part.columns is None:
+        yield Run(0, tensor.count)
+    else:
+        height = tensor.count // columns if columns else 0
+        rows = range(height) if part.rows is None else part.rows
+        _check(tensor, rows, height, "row")
+        if part.columns is None:
+            for run in _consecutive(rows):
+                yield Run(run.start * columns, run.count * columns)
+        else:
+            wide = part.columns
+            if wide.step != 1:
+                _refuse(tensor, f"columns in steps of {wide.step}")
+            _check(tensor, wide, columns, "column")
+            for row in rows:
+                yield Run(row * columns + wide.start, len(wide))
+
+
+def result_shape(part: Slice) -> tuple[int, ...]:
+    """Shape of the array that reading the slice gives."""
+    tensor = part.tensor
+    if part.elements is not None:
+        return (len(part.elements),)
+    if part.rows is None and part.columns is None:
+        return tensor.shape
+    columns = tensor.shape[-1] if tensor.shape else 1
+    height = tensor.count // columns if columns else 0
+    return (
+        height if part.rows is None else len(part.rows),
+        columns if part.columns is None else len(part.columns),
+    )
+
+
+def run_bytes(tensor: TensorSpec, run: Run) -> ByteRange:
+    """Bytes in the file that hold a run, rounded out to whole blocks."""
+    kind = dtype_named(tensor.dtype, tensor.file)
+    first = run.start // kind.block
+    last = -(-(run.start + run.count) // kind.block)
+    stop = min(tensor.offset + last * kind.size, tensor.offset + tensor.nbytes)
+    return ByteRange(tensor.offset + first * kind.size, stop)
+
+
+def slice_bytes(part: Slice, gap: int = 0) -> tuple[ByteRange, ...]:
+    """Bytes in the file that a slice needs, close ones joined."""
+    tensor = part.tensor
+    if tensor.strides is not None:  # elements lie scattered; the whole extent is read
+        list(element_runs(part))
+        return union([ByteRange(tensor.offset, tensor.offset + tensor.nbytes)])
+    return union((run_bytes(tensor, run) for run in element_runs(part)), gap)
+
+
+def plan_file(
+    path: str,
+    wanted: Iterable[ByteRange],
+    known: Sequence[ByteRange],
+    size: int,
+    policy: ReadPolicy,
+    overhead: int = 0,
+) -> FilePlan:
+    """Requests that bring what is wanted and not yet known of one file.
+
+    A gap is bridged only where nothing known lies in it: no byte is read twice.
+    """
+    joined = bridge(subtract(union(wanted), known), known, policy.gap)
+    for item in joined:
+        if item.start < 0 or item.stop > size:
+            raise ValueError(f"range {item} lies outside '{path}' of {size} bytes")
+    return FilePlan(path, split(joined, policy.part), overhead)
+
+
+def _consecutive(indices: range | tuple[int, ...]) -> Iterator[Run]:
+    """Group indices into runs, keeping their order."""
+    if isinstance(indices, range) and indices.step == 1:
+        if len(indices):
+            yield Run(indices.start, len(indices))
+        return
+    start: int | None = None
+    count = 0
+    for index in indices:
+        if start is not None and index == start + count:
+            count += 1
+            continue
+        if start is not None:
+            yield Run(start, count)
+        start, count = index, 1
+    if start is not None:
+        yield Run(start, count)
+
+
+def _check(tensor: TensorSpec, indices: range | tuple[int, ...], limit: int, what: str) -> None:
+    if len(indices) and (min(indices) < 0 or max(indices) >= limit):
+        worst = max(indices) if max(indices) >= limit else min(indices)
+        _refuse(tensor, f"{what} {worst}")
+
+
+def _refuse(tensor: TensorSpec, what: str) -> None:
+    raise SliceOutside(tensor=tensor.name, shape=list(tensor.shape), what=what)

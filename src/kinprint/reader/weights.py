@@ -1,0 +1,157 @@
+"""Which files of a repository are its weights. Pure: file names in, a choice out.
+
+A repository may hold the same model twice (shards and a consolidated copy, safetensors
+and PyTorch archives, a dozen GGUF quantisations). The choice is the same every time and
+what was passed over is named, so that a reader can ask for it by path.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kinprint.errors import FileMissing, NoWeights
+from kinprint.records import FileEntry
+
+SAFETENSORS, GGUF, TORCH = "safetensors", "gguf", "torch"
+
+_SUFFIXES = {
+    ".safetensors": SAFETENSORS,
+    ".gguf": GGUF,
+    ".bin": TORCH,
+    ".pt": TORCH,
+    ".pth": TORCH,
+    ".ckpt": TORCH,
+}
+_SHARD = re.compile(r"^(?P<stem>.+?)-(?P<number>\d{3,6})-of-(?P<count>\d{3,6})$")
+_INDEX = re.compile(
+    r"^(?P<stem>.+)\.(?P<kind>safetensors|bin)\.index(\.(?P<variant>[^.]+))?\.json$"
+)
+_NOT_WEIGHTS = re.compile(
+    r"^(training_args|optimizer|scheduler|rng_state(_\d+)?|scaler|random_states_\d+|trainer_state"
+    r"|tokenizer|vocab|merges|spiece|sentencepiece.*|.*imatrix.*|mmproj.*)\.",
+    re.IGNORECASE,
+)
+_FORMAT_ORDER = (SAFETENSORS, GGUF, TORCH)
+_STEM_ORDER = ("model", "pytorch_model", "diffusion_pytorch_model", "adapter_model")
+
+
+@dataclass(frozen=True, slots=True)
+class WeightSet:
+    """Files that together are one set of weights: an index, if there is one, and shards."""
+
+    format: str
+    folder: str
+    stem: str
+    shards: tuple[str, ...]
+    index: str | None = None
+    size: int = 0
+
+    @property
+    def label(self) -> str:
+        """A path that names the set, for messages and for asking for it."""
+        return self.index or self.shards[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The weights that are read, and the other sets that were there."""
+
+    weights: WeightSet
+    others: tuple[WeightSet, ...]
+
+
+def choose_weights(name: str, files: Iterable[FileEntry], focus: str = "") -> Choice:
+    """The set of weights to read; `focus` narrows it to a file or a folder."""
+    entries = {entry.path: entry for entry in files}
+    sets = _weight_sets(entries)
+    if focus in entries:
+        return Choice(_focused(name, entries[focus], sets), ())
+    if focus:
+        inside = focus.rstrip("/")
+        sets = [item for item in sets if item.folder == inside or _below(item.folder, inside)]
+        if not sets and not any(_below(path, inside) for path in entries):
+            raise FileMissing(name=name, path=focus)
+    if not sets:
+        raise NoWeights(name=name, cause=_why_none(entries.values()))
+    ranked = sorted(sets, key=_rank)
+    return Choice(ranked[0], tuple(ranked[1:]))
+
+
+def _focused(name: str, entry: FileEntry, sets: Sequence[WeightSet]) -> WeightSet:
+    """What pointing at one file means: its whole set for an index or a GGUF split, else it alone."""
+    for item in sets:
+        if entry.path == item.index or (item.format == GGUF and entry.path in item.shards):
+            return item
+    alone = _single(entry)
+    if alone is None:
+        raise NoWeights(name=name, cause=f"'{entry.path}' is not a weight file")
+    return alone
+
+
+def _below(path: str, folder: str) -> bool:
+    return path.startswith(folder + "/")
+
+
+def _weight_sets(entries: dict[str, FileEntry]) -> list[WeightSet]:
+    """Group weight files into sets: by index, by shard numbering, or alone."""
+    groups: dict[tuple[str, str, str, int], list[str]] = {}
+    indexes: dict[tuple[str, str, str], str] = {}
+    for path in sorted(entries):
+        folder, base = posixpath.split(path)
+        index = _INDEX.match(base)
+        if index is not None:
+            variant = index["variant"]
+            stem = f"{index['stem']}.{variant}" if variant else index["stem"]
+            kind = SAFETENSORS if index["kind"] == "safetensors" else TORCH
+            indexes[(folder, kind, stem)] = path
+            continue
+        single = _single(entries[path])
+        if single is None:
+            continue
+        root = posixpath.splitext(base)[0]
+        shard = _SHARD.match(root)
+        stem = shard["stem"] if shard else root
+        count = int(shard["count"]) if shard else 1
+        groups.setdefault((folder, single.format, stem, count), []).append(path)
+    sets = []
+    for (folder, kind, stem, count), paths in groups.items():
+        rivals = [other for other in groups if other[:3] == (folder, kind, stem)]
+        biggest = count == max(other[3] for other in rivals)
+        found = indexes.get((folder, kind, stem)) if biggest else None
+        size = sum(entries[path].size for path in paths)
+        sets.append(WeightSet(kind, folder, stem, tuple(paths), found, size))
+    claimed = {item.index for item in sets}
+    # An index whose shards are missing or named unusually is still the way in.
+    sets += [
+        WeightSet(kind, folder, stem, (), path)
+        for (folder, kind, stem), path in indexes.items()
+        if path not in claimed
+    ]
+    return sets
+
+
+def _single(entry: FileEntry) -> WeightSet | None:
+    folder, base = posixpath.split(entry.path)
+    root, suffix = posixpath.splitext(base)
+    kind = _SUFFIXES.get(suffix.lower())
+    if kind is None or _NOT_WEIGHTS.match(base):
+        return None
+    return WeightSet(kind, folder, root, (entry.path,), None, entry.size)
+
+
+def _rank(item: WeightSet) -> tuple[int, int, int, int, str]:
+    """Shallow folders first, then safetensors, known names, the larger (more precise) set."""
+    depth = item.folder.count("/") + 1 if item.folder else 0
+    stem = _STEM_ORDER.index(item.stem) if item.stem in _STEM_ORDER else len(_STEM_ORDER)
+    return depth, _FORMAT_ORDER.index(item.format), stem, -item.size, item.label
+
+
+def _why_none(files: Iterable[FileEntry]) -> str:
+    names: Sequence[str] = [entry.path for entry in files]
+    if not names:
+        return "it has no files"
+    shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+    return f"its files are {shown}"

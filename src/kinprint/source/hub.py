@@ -1,0 +1,240 @@
+"""Models on the Hugging Face Hub or on a server that speaks its protocol.
+
+The commit is pinned by the first request, which also lists all files with their sizes
+and sha256. A file is resolved once; its signed address is used until the storage host
+refuses it, then renewed. The token goes to the Hub's own origin and nowhere else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from huggingface_hub import constants, try_to_load_from_cache
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    OfflineModeIsEnabled,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from huggingface_hub.file_download import get_hf_file_metadata, hf_hub_url
+from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_backoff
+
+from kinprint import __version__
+from kinprint.errors import (
+    BadReference,
+    FileChanged,
+    FileMissing,
+    LengthWrong,
+    OfflineMiss,
+    RepositoryGated,
+    RepositoryMissing,
+    RepositoryPrivate,
+    RevisionMissing,
+)
+from kinprint.records import ByteRange, Cost, FileEntry, ModelRef
+from kinprint.source.http import Refused, RetryPolicy, host_of, read_range, translate
+from kinprint.source.listing import Listing, recall, remember
+from kinprint.source.local import LocalSource, read_local
+from kinprint.source.protocol import Meter, Source
+from kinprint.source.reference import Reference
+
+
+def open_hub(reference: Reference) -> Source:
+    """The repository that `reference` names, at the commit its revision has now."""
+    revision = reference.revision or constants.DEFAULT_REVISION
+    if constants.is_offline_mode():
+        listing = recall(constants.ENDPOINT, reference.place, revision)
+        if listing is None:
+            return _open_snapshot(reference, revision)
+        return HubSource(reference, listing, Meter())
+    meter = Meter()
+    listing = _list_files(reference, revision, meter)
+    remember(listing)
+    return HubSource(reference, listing, meter)
+
+
+def _headers() -> dict[str, str]:
+    return build_hf_headers(library_name="kinprint", library_version=__version__)
+
+
+def _list_files(reference: Reference, revision: str, meter: Meter) -> Listing:
+    """Commit, files, sizes and hashes of a repository, in one request."""
+    endpoint, name = constants.ENDPOINT, reference.place
+    address = f"{endpoint}/api/models/{name}/revision/{quote(revision, safe='')}"
+    policy = RetryPolicy()
+    try:
+        answer = http_backoff(
+            "GET",
+            address,
+            params={"blobs": "true"},
+            headers=_headers(),
+            timeout=policy.timeout,
+            max_retries=policy.retries,
+            base_wait_time=policy.first_wait,
+        )
+        meter.count(len(answer.content))
+        hf_raise_for_status(answer)
+        info: dict[str, Any] = answer.json()
+        commit = str(info["sha"])
+        files = [_sibling(item) for item in info.get("siblings") or []]
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, HFValidationError):
+            raise BadReference(given=reference.given, cause=str(error)) from None
+        cause = "its answer is not that of a Hugging Face Hub"
+        raise LengthWrong(host=host_of(endpoint), path=name, cause=cause) from None
+    except Exception as error:
+        raise _explain(error, reference, revision) from None
+    return Listing(endpoint, name, revision, commit, files)
+
+
+def _sibling(item: Mapping[str, Any]) -> tuple[str, int, str | None]:
+    lfs = item.get("lfs") or {}
+    digest = lfs.get("sha256") or lfs.get("oid")
+    size = lfs.get("size", item.get("size"))
+    return str(item["rfilename"]), int(size or 0), str(digest) if digest else None
+
+
+def _explain(error: Exception, reference: Reference, revision: str, path: str = "") -> Exception:
+    """Our error for what the hub client raised, with what to do about it."""
+    name, host = reference.place, host_of(constants.ENDPOINT)
+    if isinstance(error, GatedRepoError):
+        return RepositoryGated(name=name, url=f"{constants.ENDPOINT}/{name}")
+    if isinstance(error, RevisionNotFoundError):
+        return RevisionMissing(name=name, revision=revision)
+    if isinstance(error, EntryNotFoundError):
+        return FileMissing(name=name, path=path or "(unknown)")
+    if isinstance(error, RepositoryNotFoundError):
+        return RepositoryMissing(name=name, host=host)
+    if isinstance(error, HfHubHTTPError):
+        status = error.response.status_code
+        if status in (401, 403):
+            return RepositoryPrivate(name=name, host=host, status=status)
+        if status == 404:
+            return RepositoryMissing(name=name, host=host)
+    if isinstance(error, OfflineModeIsEnabled):
+        return OfflineMiss(what=f"all of '{name}'")
+    translated = translate(error, constants.ENDPOINT, path or name)
+    if isinstance(translated, Refused):
+        return RepositoryPrivate(name=name, host=host, status=translated.status)
+    return translated
+
+
+def _open_snapshot(reference: Reference, revision: str) -> Source:
+    """Offline and never listed: perhaps the model was downloaded with the Hub's tools."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = snapshot_download(reference.place, revision=revision, local_files_only=True)
+    except (OSError, ValueError):
+        raise OfflineMiss(what=f"the file list of '{reference.given}'") from None
+    return LocalSource(reference.given, folder, name=reference.place)
+
+
+class HubSource:
+    """One repository at one commit."""
+
+    def __init__(
+        self,
+        reference: Reference,
+        listing: Listing,
+        meter: Meter,
+        policy: RetryPolicy | None = None,
+    ) -> None:
+        self.ref = ModelRef(
+            given=reference.given,
+            kind="hub",
+            name=listing.repository,
+            commit=listing.commit,
+            path=reference.path,
+        )
+        self._reference = reference
+        self._entries = {entry.path: self._in_hub_cache(entry) for entry in listing.entries()}
+        self._meter = meter
+        self._policy = policy or RetryPolicy()
+        self._addresses: dict[str, str] = {}
+        self._locks = {path: threading.Lock() for path in self._entries}
+
+    @property
+    def spent(self) -> Cost:
+        """Bytes and requests so far, the listing and resolving included."""
+        return self._meter.cost
+
+    def files(self) -> tuple[FileEntry, ...]:
+        """All files of the repository at the pinned commit."""
+        return tuple(self._entries.values())
+
+    def overhead(self, path: str) -> int:
+        """One request where the file's address is not known yet."""
+        return 0 if path in self._addresses else 1
+
+    def read(self, path: str, span: ByteRange) -> bytes:
+        """Exactly the bytes of `span`, from the storage host or the Hub itself."""
+        entry = self._entries.get(path)
+        if entry is None:
+            raise FileMissing(name=self.ref.name, path=path)
+        if entry.local is not None:
+            return read_local(entry.local, span)
+        if constants.is_offline_mode():
+            raise OfflineMiss(what=f"all of '{path}' of '{self.ref.name}'")
+        address = self._address(entry, stale=None)
+        for attempt in range(3):
+            try:
+                headers = _headers() if _same_origin(address, constants.ENDPOINT) else {}
+                return read_range(
+                    address, headers, path, span, entry.size, self._meter, self._policy
+                )
+            except Refused as refusal:  # a signed address runs out; a fresh one does not
+                if attempt == 2:
+                    raise RepositoryPrivate(
+                        name=self.ref.name, host=host_of(address), status=refusal.status
+                    ) from None
+                address = self._address(entry, stale=address)
+        raise AssertionError("unreachable")
+
+    def _address(self, entry: FileEntry, stale: str | None) -> str:
+        """Where the file can be read; asked anew if the known address is `stale`."""
+        with self._locks[entry.path]:
+            known = self._addresses.get(entry.path)
+            if known is not None and known != stale:
+                return known
+            fresh = self._resolve(entry)
+            self._addresses[entry.path] = fresh
+            return fresh
+
+    def _resolve(self, entry: FileEntry) -> str:
+        url = hf_hub_url(self.ref.name, entry.path, revision=self.ref.commit)
+        try:
+            self._meter.count(0)
+            found = get_hf_file_metadata(
+                url,
+                timeout=self._policy.timeout,
+                library_name="kinprint",
+                library_version=__version__,
+                retry_on_errors=True,
+            )
+        except Exception as error:
+            raise _explain(error, self._reference, self.ref.commit, entry.path) from None
+        if found.commit_hash not in (None, self.ref.commit):
+            raise FileChanged(path=entry.path, cause=f"it is served at commit {found.commit_hash}")
+        if found.size not in (None, entry.size):
+            raise FileChanged(
+                path=entry.path, cause=f"it has {found.size} bytes and was listed with {entry.size}"
+            )
+        return str(found.location)
+
+    def _in_hub_cache(self, entry: FileEntry) -> FileEntry:
+        """The entry, pointing at the Hub's own cache where that holds the whole file."""
+        found = try_to_load_from_cache(self.ref.name, entry.path, revision=self.ref.commit)
+        if not isinstance(found, str):
+            return entry
+        return FileEntry(entry.path, entry.size, entry.sha256, entry.key, local=found)
+
+
+def _same_origin(one: str, other: str) -> bool:
+    return urlsplit(one)[:2] == urlsplit(other)[:2]

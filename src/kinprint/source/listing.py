@@ -1,0 +1,69 @@
+"""Remembers what a repository held at a commit, so that offline mode can open it again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from kinprint.records import FileEntry
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """The files of one repository at one commit."""
+
+    endpoint: str
+    repository: str
+    revision: str
+    commit: str
+    files: list[tuple[str, int, str | None]]  # path, size, sha256
+
+    def entries(self) -> tuple[FileEntry, ...]:
+        """The files as records, each with the key that pins its content."""
+        return tuple(
+            FileEntry(path, size, digest, key=digest or self._key(path))
+            for path, size, digest in sorted(self.files)
+        )
+
+    def _key(self, path: str) -> str:
+        text = "\n".join((self.endpoint, self.repository, self.commit, path))
+        return "commit-" + sha256(text.encode()).hexdigest()
+
+
+def _place(endpoint: str, repository: str, revision: str) -> Path:
+    from huggingface_hub import cached_assets_path
+
+    name = sha256("\n".join((endpoint, repository, revision)).encode()).hexdigest()
+    return cached_assets_path("kinprint", "listings", "v1") / f"{name}.json"
+
+
+def remember(listing: Listing) -> None:
+    """Store a listing under its revision and its commit; failing to is no failure."""
+    data = msgspec.json.encode(listing)
+    for revision in {listing.revision, listing.commit}:
+        with contextlib.suppress(OSError):
+            place = _place(listing.endpoint, listing.repository, revision)
+            if place.is_file() and place.read_bytes() == data:
+                continue
+            handle, name = tempfile.mkstemp(dir=place.parent)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                Path(name).replace(place)
+            except OSError:
+                Path(name).unlink(missing_ok=True)
+                raise
+
+
+def recall(endpoint: str, repository: str, revision: str) -> Listing | None:
+    """The listing stored last for a revision, or None."""
+    try:
+        return msgspec.json.decode(
+            _place(endpoint, repository, revision).read_bytes(), type=Listing
+        )
+    except (OSError, msgspec.MsgspecError):
+        return None

@@ -1,0 +1,113 @@
+"""Models on this machine: a folder, a Hugging Face cache snapshot, or a single file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from kinprint.errors import AccessRefused, BadReference, FileChanged, FileMissing
+from kinprint.records import ByteRange, Cost, FileEntry, ModelRef
+
+
+def read_local(path: str, span: ByteRange) -> bytes:
+    """Exactly the bytes of `span` from a file on disk."""
+    try:
+        with Path(path).open("rb") as file:
+            file.seek(span.start)
+            data = file.read(span.size)
+    except FileNotFoundError:
+        raise FileChanged(path=path, cause="it is gone") from None
+    except OSError as error:
+        raise AccessRefused(path=path, cause=error.strerror or str(error)) from None
+    if len(data) != span.size:
+        raise FileChanged(path=path, cause=f"it ends before byte {span.stop}")
+    return data
+
+
+class LocalSource:
+    """A folder or a file; reading costs nothing that is worth counting."""
+
+    def __init__(self, given: str, place: str, *, name: str = "", commit: str = "") -> None:
+        root = Path(place)
+        if not root.exists():
+            raise BadReference(given=given, cause="there is no such file or folder")
+        single = root if root.is_file() else None
+        self._root = root.parent if single else root
+        self._entries = {entry.path: entry for entry in _list(self._root, single)}
+        self.ref = ModelRef(
+            given=given,
+            kind="local",
+            name=name or str(root),
+            commit=commit or _snapshot_commit(root),
+            path=single.name if single else "",
+        )
+
+    @property
+    def spent(self) -> Cost:
+        """Nothing: local reads are free."""
+        return Cost()
+
+    def files(self) -> tuple[FileEntry, ...]:
+        """All files below the folder; for a single file, it and its siblings."""
+        return tuple(self._entries.values())
+
+    def read(self, path: str, span: ByteRange) -> bytes:
+        """Exactly the bytes of `span` from the file at `path`."""
+        entry = self._entries.get(path)
+        if entry is None or entry.local is None:
+            raise FileMissing(name=self.ref.name, path=path)
+        return read_local(entry.local, span)
+
+    def overhead(self, path: str) -> int:
+        """No request is ever needed."""
+        return 0
+
+
+def _list(root: Path, single: Path | None) -> list[FileEntry]:
+    """Files below `root`; beside a single file only its own folder is of interest."""
+    found: list[FileEntry] = []
+    try:
+        if single is not None:
+            candidates = [path for path in root.iterdir() if path.is_file()]
+        else:
+            candidates = [
+                Path(folder) / name
+                for folder, folders, names in os.walk(root)
+                if _keep_walking(folders)
+                for name in names
+            ]
+    except OSError as error:
+        raise AccessRefused(path=str(root), cause=error.strerror or str(error)) from None
+    for path in candidates:
+        try:
+            size = path.stat().st_size
+        except OSError:  # a dangling link, as interrupted downloads leave behind
+            continue
+        relative = path.relative_to(root).as_posix()
+        found.append(FileEntry(relative, size, sha256=_blob_sha256(path), local=str(path)))
+    return sorted(found, key=lambda entry: entry.path)
+
+
+def _keep_walking(folders: list[str]) -> bool:
+    folders[:] = sorted(name for name in folders if not name.startswith("."))
+    return True
+
+
+def _blob_sha256(path: Path) -> str | None:
+    """The sha256 that the Hugging Face cache names its large blobs by."""
+    if not path.is_symlink():
+        return None
+    target = path.resolve()
+    name = target.name
+    is_hash = len(name) == 64 and all(c in "0123456789abcdef" for c in name)
+    return name if is_hash and target.parent.name == "blobs" else None
+
+
+def _snapshot_commit(root: Path) -> str:
+    """The commit in …/models--org--name/snapshots/COMMIT, empty elsewhere."""
+    parts = root.absolute().parts
+    if "snapshots" in parts:
+        place = parts.index("snapshots")
+        if place + 1 < len(parts) and parts[place - 1].startswith("models--"):
+            return parts[place + 1]
+    return ""

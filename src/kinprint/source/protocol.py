@@ -1,0 +1,56 @@
+"""The protocol that every place of models speaks.
+
+A source lists files and hands out byte ranges, nothing more: no formats, no caching, no
+concurrency. It is safe to call from many threads, and it returns exactly the bytes asked
+for or raises one of `kinprint.errors`.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Protocol
+
+from kinprint.records import ByteRange, Cost, FileEntry, ModelRef
+
+
+class Source(Protocol):
+    """A place that holds one model, pinned to one state."""
+
+    @property
+    def ref(self) -> ModelRef:
+        """Which model this is, with the state that is being read."""
+
+    @property
+    def spent(self) -> Cost:
+        """Bytes and requests that this source has cost so far."""
+
+    def files(self) -> tuple[FileEntry, ...]:
+        """All files of the model, sorted by path."""
+
+    def read(self, path: str, span: ByteRange) -> bytes:
+        """Exactly the bytes of `span` from the file at `path`."""
+
+    def overhead(self, path: str) -> int:
+        """Requests that the next read of `path` needs beyond the read itself."""
+
+
+class Meter:
+    """Counts bytes and requests across threads."""
+
+    __slots__ = ("_bytes", "_lock", "_requests")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._bytes = 0
+        self._requests = 0
+
+    def count(self, nbytes: int, requests: int = 1) -> None:
+        """Add one exchange with a server."""
+        with self._lock:
+            self._bytes += nbytes
+            self._requests += requests
+
+    @property
+    def cost(self) -> Cost:
+        """The total so far."""
+        return Cost(bytes=self._bytes, requests=self._requests)

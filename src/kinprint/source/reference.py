@@ -1,0 +1,118 @@
+"""What a user typed, understood: a repository, a folder, a file or an address.
+
+Pure apart from asking the file system whether a path exists, because a folder on disk
+wins over a repository of the same name, as in the Hugging Face tools.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from kinprint.errors import BadReference
+
+_HUB_HOSTS = frozenset({"huggingface.co", "www.huggingface.co", "hf.co", "hub-ci.huggingface.co"})
+_SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
+_WEIGHT_SUFFIXES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".json")
+_PLAIN_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(@[^@\s]+)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A parsed model name. `kind` is "hub", "local", "url" or "store".
+
+    `place` is the repository id, path or address; `path` points inside a repository.
+    """
+
+    given: str
+    kind: str
+    place: str
+    revision: str | None = None
+    path: str = ""
+
+
+def parse_reference(given: str) -> Reference:
+    """Understand a model name; raise BadReference where it names nothing."""
+    text = given.strip()
+    if not text:
+        raise BadReference(given=given, cause="it is empty")
+    if "\x00" in text:
+        raise BadReference(given=given, cause="it contains a zero byte")
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return _parse_bare(given, text)
+    match scheme.group(1).lower():
+        case "hf":
+            return _parse_hub(given, text)
+        case "http" | "https":
+            if _on_hub(text):
+                return _parse_hub(given, _as_hf_address(text))
+            return Reference(given, "url", text)
+        case "file":
+            return Reference(given, "local", str(Path(urlsplit(text).path)))
+        case _:
+            return Reference(given, "store", text)
+
+
+def _parse_bare(given: str, text: str) -> Reference:
+    path = Path(text).expanduser()
+    looks_local = text.startswith((".", "/", "~", "\\")) or bool(path.drive)
+    if looks_local or path.exists():
+        if not path.exists():
+            raise BadReference(given=given, cause="there is no such file or folder")
+        return Reference(given, "local", str(path))
+    if text.split("/", 1)[0].lower() in _HUB_HOSTS:
+        return _parse_hub(given, _as_hf_address("https://" + text))
+    if text.count("/") >= 1:
+        return _parse_hub(given, "hf://" + text)
+    if text.lower().endswith(_WEIGHT_SUFFIXES):
+        raise BadReference(given=given, cause="there is no such file here")
+    if not _PLAIN_NAME.match(text):
+        raise BadReference(given=given, cause="it has characters that no model name has")
+    name, _, revision = text.partition("@")  # such as gpt2 or gpt2@main
+    return Reference(given, "hub", name, revision or None)
+
+
+def _parse_hub(given: str, address: str) -> Reference:
+    from huggingface_hub.errors import HfUriError
+    from huggingface_hub.utils import parse_hf_uri
+
+    try:
+        uri = parse_hf_uri(address)
+    except HfUriError as error:
+        raise BadReference(given=given, cause=_first_clause(error.msg)) from None
+    if uri.type != "model":
+        raise BadReference(given=given, cause=f"it names a {uri.type}, not a model")
+    return Reference(given, "hub", uri.id, uri.revision, uri.path_in_repo.strip("/"))
+
+
+def _first_clause(message: str) -> str:
+    clause = message.strip().splitlines()[0].rstrip(".")
+    return clause[:1].lower() + clause[1:]
+
+
+def _origin(address: str) -> tuple[str, str, int]:
+    parts = urlsplit(address)
+    port = parts.port or (443 if parts.scheme.lower() == "https" else 80)
+    return parts.scheme.lower(), (parts.hostname or "").lower(), port
+
+
+def _on_hub(address: str) -> bool:
+    """Whether a web address lies on the Hub or on the endpoint that stands in for it."""
+    from huggingface_hub import constants
+
+    host = (urlsplit(address).hostname or "").lower()
+    return host in _HUB_HOSTS or _origin(address) == _origin(constants.ENDPOINT)
+
+
+def _as_hf_address(address: str) -> str:
+    """Rewrite a web address on the public host, whose routes the hub client can read."""
+    from huggingface_hub import constants
+
+    path = urlsplit(address).path
+    prefix = urlsplit(constants.ENDPOINT).path.rstrip("/")
+    if prefix and _origin(address) == _origin(constants.ENDPOINT):
+        path = path.removeprefix(prefix)
+    return "https://huggingface.co" + path
