@@ -37,7 +37,8 @@ class Refused(Exception):
 
     def reply(self, *, as_json: bool) -> Reply:
         """Say no as the Hub does: in headers for the client, in the body for people."""
-        headers: Headers = [(b"x-error-message", self.message.encode("latin-1", "replace"))]
+        said = "".join(sign if sign.isprintable() else "?" for sign in self.message)
+        headers: Headers = [(b"x-error-message", said.encode("latin-1", "replace"))]
         if self.code is not None:
             headers.append((b"x-error-code", self.code.encode()))
         if self.commit:

@@ -10,6 +10,7 @@ import asyncio
 import os
 import socket
 import struct
+from importlib import import_module
 from typing import Any
 
 _FLUSH_SECONDS = 5.0
@@ -68,9 +69,9 @@ class Connection:
         await self.lost.wait()
 
 
-def connection_of(register: Register, scope: Any) -> Connection:
-    """Return the connection that a request came in on."""
-    return register[scope["client"], scope["server"]]
+def connection_of(register: Register, scope: Any) -> Connection | None:
+    """Return the connection that a request came in on, or None where it is gone."""
+    return register.get((scope["client"], scope["server"]))
 
 
 def registering_protocol(register: Register) -> type[asyncio.Protocol]:
@@ -80,9 +81,9 @@ def registering_protocol(register: Register) -> type[asyncio.Protocol]:
     """
     base: Any
     try:
-        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as base
+        base = import_module("uvicorn.protocols.http.httptools_impl").HttpToolsProtocol
     except ImportError:
-        from uvicorn.protocols.http.h11_impl import H11Protocol as base
+        base = import_module("uvicorn.protocols.http.h11_impl").H11Protocol
 
     class RegisteringProtocol(base):  # type: ignore[misc]
         def connection_made(self, transport: asyncio.Transport) -> None:

@@ -51,6 +51,12 @@ class Delivery:
         finally:
             os.close(descriptor)
 
+    async def plain(self, exchange: Exchange, reply: Reply) -> None:
+        """Send a reply that no fault or pace applies to."""
+        status, headers = _head(reply, compressed=False)
+        await exchange.send({"type": "http.response.start", "status": status, "headers": headers})
+        await exchange.send({"type": "http.response.body", "body": reply.body})
+
     def _fault(self, exchange: Exchange, reply: Reply) -> Fault | None:
         has_body = reply.status == 200 and reply.length > 0 and exchange.method == "GET"
         partial = isinstance(reply.body, FileBody) and reply.body.partial
@@ -64,7 +70,7 @@ class Delivery:
         length = reply.length
         rate = self.bandwidth
         if fault is not None:
-            if fault.kind == "reset" and exchange.method == "HEAD":
+            if fault.kind == "reset" and (exchange.method == "HEAD" or reply.status != 200):
                 await exchange.connection.reset()
                 return
             rate = fault.rate if fault.kind == "slow" else rate
@@ -92,7 +98,11 @@ class Delivery:
             chunks = _corrupted(chunks, length // 2 if fault.at is None else fault.at)
         elif fault is not None and fault.kind == "gzip":
             chunks = _compressed(chunks)
-        await self._write(exchange, chunks, rate)
+        try:
+            await self._write(exchange, chunks, rate)
+        except Stale:  # too late for another answer: the length was promised
+            await exchange.connection.close()
+            return
         if fault is not None and fault.kind == "reset":
             await exchange.connection.reset()
         elif fault is not None and fault.kind == "truncate":
@@ -111,11 +121,11 @@ class Delivery:
                 # The transport closes a moment before uvicorn hears of it.
                 await connection.lost.wait()
                 return
-            self._stats.sending(exchange.port, len(chunk))
-            await exchange.send({"type": "http.response.body", "body": chunk, "more_body": True})
             if rate is not None:
                 written += len(chunk)
                 await connection.pause(began + written / rate - time.monotonic())
+            self._stats.sending(exchange.port, len(chunk))
+            await exchange.send({"type": "http.response.body", "body": chunk, "more_body": True})
 
 
 def reshape(body: FileBody, kind: str) -> FileBody:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from kinprint.mirror.exchange import Stale
 from kinprint.mirror.folder import Entry
 
 DEFAULT_HASH_LIMIT = 4 << 30
@@ -45,13 +47,20 @@ class Digests:
         self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="kinprint-mirror-hash")
         self._closed = threading.Event()
 
-    def close(self) -> None:
-        """Stop hashing; what is under way ends at its next chunk."""
+    def stop(self) -> None:
+        """Give up what is being hashed, at its next chunk."""
         self._closed.set()
+
+    def close(self) -> None:
+        """Stop hashing and wait for the threads to end."""
+        self.stop()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     async def of(self, entry: Entry) -> Digest:
-        """Return the digest of a file, waiting for it where it is not known yet."""
+        """Return the digest of a file, waiting for it where it is not known yet.
+
+        Raises `Stale` where the file is no longer the one that was listed.
+        """
         known = self._known.get(entry)
         if known is not None:
             return known
@@ -63,7 +72,10 @@ class Digests:
             pending = loop.run_in_executor(self._pool, self._compute, entry)
             self._pending[entry] = pending
             pending.add_done_callback(lambda _: self._pending.pop(entry, None))
-        return self._keep(entry, await asyncio.shield(pending))
+        try:
+            return self._keep(entry, await asyncio.shield(pending))
+        except OSError as error:
+            raise Stale(entry.file) from error
 
     def _keep(self, entry: Entry, digest: Digest) -> Digest:
         self._known[entry] = digest
@@ -87,6 +99,9 @@ class Digests:
                 if self._closed.is_set():
                     raise OSError("the mirror is shutting down")
                 state.update(chunk)
+            status = os.fstat(file.fileno())
+        if (status.st_size, status.st_mtime_ns) != (entry.size, entry.mtime_ns):
+            raise OSError("the file has changed")
         return state.hexdigest()
 
 

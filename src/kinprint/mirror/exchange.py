@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 from kinprint.mirror.connection import Connection
 from kinprint.records import ByteRange
 
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+# The three values that an ASGI application is called with.
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 Headers = list[tuple[bytes, bytes]]
 

@@ -163,9 +163,7 @@ class FaultBook:
                 return fault
         return None
 
-    def late(
-        self, port: str, method: str, path: str, *, body: bool, partial: bool
-    ) -> Fault | None:
+    def late(self, port: str, method: str, path: str, *, body: bool, partial: bool) -> Fault | None:
         """Return the fault that spoils a reply, given whether it has a body and is a range."""
         for row in self._rows:
             fault = row.fault

@@ -21,11 +21,12 @@ from kinprint.errors import RepositoryMissing, RevisionMissing
 
 MAIN = "main"
 # What the Hub keeps in large-file storage by name; anything above the limit goes there too.
-LARGE_SUFFIXES = frozenset(
-    (".safetensors", ".bin", ".gguf", ".pt", ".pth", ".ckpt", ".model", ".msgpack", ".h5", ".onnx")
+LARGE_SUFFIXES = (
+    *(".safetensors", ".bin", ".gguf", ".pt", ".pth", ".ckpt"),
+    *(".model", ".msgpack", ".h5", ".onnx"),
 )
 LARGE_SIZE = 10_000_000
-_MODEL_SUFFIXES = LARGE_SUFFIXES | {".json"}
+_MODEL_SUFFIXES = (*LARGE_SUFFIXES, ".json")
 _LEFT_OUT = frozenset((".git", ".cache"))
 _T = TypeVar("_T")
 
@@ -42,7 +43,7 @@ class Entry:
     @property
     def large(self) -> bool:
         """Whether the Hub would keep it in large-file storage."""
-        return self.size > LARGE_SIZE or os.path.splitext(self.path)[1] in LARGE_SUFFIXES
+        return self.size > LARGE_SIZE or self.path.endswith(LARGE_SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class Library:
     def branches(self, repository: Repository) -> dict[str, Snapshot]:
         """Return every branch with the snapshot it points at, main first."""
         names = set(repository.folders)
-        names |= {branch for name, branch in self._pointed if name == repository.repo_id}
+        names |= {branch for name, branch in list(self._pointed) if name == repository.repo_id}
         found = {name: self._at_branch(repository, name) for name in names}
         return {
             name: snapshot
@@ -208,10 +209,7 @@ def _folders(parent: Path) -> list[Path]:
 def _holds_model_files(folder: Path) -> bool:
     try:
         with os.scandir(folder) as found:
-            return any(
-                os.path.splitext(item.name)[1] in _MODEL_SUFFIXES and item.is_file()
-                for item in found
-            )
+            return any(item.name.endswith(_MODEL_SUFFIXES) and item.is_file() for item in found)
     except OSError:
         return False
 

@@ -36,18 +36,22 @@ class Signer:
 
         The version in it pins the content: once the file changes, the address is void.
         """
-        path = quote(f"/{folder}/{entry.path}", safe="/@")
+        path = f"/{folder}/{entry.path}"
         version = f"{entry.size:x}-{entry.mtime_ns:x}-{etag}"
         expires = str(math.ceil(time.time() + self.ttl))
         signature = self._sign(path, version, expires)
-        return f"{path}?v={version}&Expires={expires}&Signature={signature}"
+        where = quote(path, safe="/@")
+        return f"{where}?v={version}&Expires={expires}&Signature={signature}"
 
     def genuine(self, path: str, version: str, expires: str, signature: str) -> bool:
-        """Whether this server signed the address."""
+        """Whether this server signed the address; `path` is without percent signs.
+
+        Clients may spell the same path differently, so it is the decoded one that counts.
+        """
         return hmac.compare_digest(self._sign(path, version, expires), signature)
 
     def _sign(self, path: str, version: str, expires: str) -> str:
-        message = f"{path}\n{version}\n{expires}".encode("utf-8", "surrogateescape")
+        message = f"{path}\n{version}\n{expires}".encode("utf-8", "surrogatepass")
         digest = hmac.digest(self._key, message, "sha256")
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
@@ -71,10 +75,9 @@ class Storage:
         version = query.get("v", [""])[0]
         expires = query.get("Expires", [""])[0]
         signature = query.get("Signature", [""])[0]
-        path = exchange.scope["raw_path"].decode("latin-1")
         if not signature:
             return _refusal(403, "AccessDenied", "Access Denied")
-        if not self._signer.genuine(path, version, expires, signature):
+        if not self._signer.genuine(exchange.path, version, expires, signature):
             return _refusal(
                 403,
                 "SignatureDoesNotMatch",

@@ -8,14 +8,13 @@ all at once: one round trip each, however many there are.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
-
 from kinprint.errors import BadHeader, BadIndex, TensorMissing
-from kinprint.reader.decode import decode_run
+from kinprint.reader.assemble import assemble
+from kinprint.reader.decode import Array
 from kinprint.reader.fetch import Fetcher, Want
 from kinprint.reader.formats.gguf_file import parse_gguf
 from kinprint.reader.formats.gguf_splits import check_splits
@@ -23,7 +22,7 @@ from kinprint.reader.formats.safetensors_file import guess_header_bytes, parse_s
 from kinprint.reader.formats.shard_index import ShardIndex, check_promises, parse_index
 from kinprint.reader.formats.torch_archive import parse_torch
 from kinprint.reader.jsonfile import parse_object
-from kinprint.reader.plan import FilePlan, element_runs, result_shape, run_bytes, slice_bytes
+from kinprint.reader.plan import FilePlan, slice_bytes
 from kinprint.reader.weights import GGUF, SAFETENSORS, Choice, choose_weights
 from kinprint.records import ByteRange, FileEntry, Header, ModelRef, Slice, TensorSpec
 from kinprint.source import Source, open_source
@@ -122,47 +121,16 @@ class Checkpoint:
         ranges: dict[str, list[ByteRange]] = {}
         for part in slices:
             ranges.setdefault(part.tensor.file, []).extend(slice_bytes(part))
-        return [
-            Want(self.source, self.files[path], tuple(spans)) for path, spans in ranges.items()
-        ]
+        return [Want(self.source, self.files[path], tuple(spans)) for path, spans in ranges.items()]
 
-    def read(self, slices: Sequence[Slice]) -> list[np.ndarray]:
+    def read(self, slices: Sequence[Slice]) -> list[Array]:
         """The numbers of each slice, in the type they are stored in."""
         self.fetcher.ensure(self.wants(slices))
-        return [self._assemble(part) for part in slices]
+        return [assemble(part, self._take(part.tensor.file)) for part in slices]
 
-    def _assemble(self, part: Slice) -> np.ndarray:
-        tensor = part.tensor
-        entry = self.files[tensor.file]
-        if tensor.strides is not None:
-            return self._assemble_strided(part, entry)
-        blocks = {
-            span: memoryview(self.fetcher.take(self.source, entry, span))
-            for span in slice_bytes(part, self.fetcher.policy.gap if entry.local else 0)
-        }
-        starts = sorted(blocks)
-        pieces: list[np.ndarray] = []
-        for run in element_runs(part):
-            span = run_bytes(tensor, run)
-            home = starts[_last_at_or_before(starts, span.start)] if starts else span
-            raw = blocks[home][span.start - home.start : span.stop - home.start] if starts else b""
-            pieces.append(decode_run(raw, tensor.dtype, run.start, run.count, tensor.file))
-        if not pieces:
-            pieces = [decode_run(b"", tensor.dtype, 0, 0, tensor.file)]
-        flat = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        return flat.reshape(result_shape(part))
-
-    def _assemble_strided(self, part: Slice, entry: FileEntry) -> np.ndarray:
-        tensor = part.tensor
-        span = ByteRange(tensor.offset, tensor.offset + tensor.nbytes)
-        raw = self.fetcher.take(self.source, entry, span)
-        reach = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.strides or (), strict=True))
-        stored = decode_run(raw, tensor.dtype, 0, reach if tensor.count else 0, tensor.file)
-        strides = tuple(step * stored.itemsize for step in tensor.strides or ())
-        whole = np.lib.stride_tricks.as_strided(stored, tensor.shape, strides, writeable=False)
-        flat = np.ascontiguousarray(whole).reshape(-1)
-        pieces = [flat[run.start : run.start + run.count] for run in element_runs(part)]
-        return np.concatenate(pieces or [flat[:0]]).reshape(result_shape(part))
+    def _take(self, path: str) -> Callable[[ByteRange], bytes]:
+        entry = self.files[path]
+        return lambda span: self.fetcher.take(self.source, entry, span)
 
     def _open_small_files(self) -> None:
         weights = self.choice.weights
@@ -216,7 +184,7 @@ class Checkpoint:
             return Want(self.source, entry, ())
         reach = policy.first_read
         if self.index is not None:
-            reach = 8 + guess_header_bytes(self.index.tensors_in(shard)) + policy.first_slack
+            reach = 8 + guess_header_bytes(self.index.shards[shard]) + policy.first_slack
         return Want(self.source, entry, (ByteRange(0, min(reach, entry.size)),))
 
     def _parse(self, shard: str) -> Header:
@@ -230,7 +198,9 @@ class Checkpoint:
         if self.index is not None:
             extra = check_promises(self.index, shard, header)
             if extra:
-                self.notes.append(f"{shard} holds {len(extra)} tensors that its index does not name")
+                self.notes.append(
+                    f"{shard} holds {len(extra)} tensors that its index does not name"
+                )
         return header
 
     def _elsewhere(self, spec: TensorSpec) -> bool:
@@ -245,9 +215,7 @@ class Checkpoint:
         try:
             return self.index.weight_map[name]
         except KeyError:
-            raise TensorMissing(
-                tensor=name, file=self.index.path, promised="the request"
-            ) from None
+            raise TensorMissing(tensor=name, file=self.index.path, promised="the request") from None
 
     def _need(self, found: Mapping[str, TensorSpec], name: str) -> TensorSpec:
         try:
@@ -268,15 +236,9 @@ def open_checkpoints(given: Sequence[str], fetcher: Fetcher) -> list[Checkpoint]
         return list(pool.map(lambda name: open_checkpoint(name, fetcher), given))
 
 
-def read_together(requests: Sequence[tuple[Checkpoint, Sequence[Slice]]]) -> list[list[np.ndarray]]:
+def read_together(requests: Sequence[tuple[Checkpoint, Sequence[Slice]]]) -> list[list[Array]]:
     """Read slices of several models in one sweep."""
     if requests:
         fetcher = requests[0][0].fetcher
         fetcher.ensure(want for checkpoint, parts in requests for want in checkpoint.wants(parts))
     return [checkpoint.read(parts) for checkpoint, parts in requests]
-
-
-def _last_at_or_before(starts: Sequence[ByteRange], at: int) -> int:
-    from bisect import bisect_right
-
-    return bisect_right(starts, at, key=lambda span: span.start) - 1

@@ -81,7 +81,7 @@ def choose_weights(name: str, files: Iterable[FileEntry], focus: str = "") -> Ch
 
 
 def _focused(name: str, entry: FileEntry, sets: Sequence[WeightSet]) -> WeightSet:
-    """What pointing at one file means: its whole set for an index or a GGUF split, else it alone."""
+    """What pointing at a file means: all of its set for an index or a GGUF split, else it alone."""
     for item in sets:
         if entry.path == item.index or (item.format == GGUF and entry.path in item.shards):
             return item

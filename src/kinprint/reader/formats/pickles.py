@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
-from kinprint.errors import BadPickle
+from kinprint.errors import BadPickle, KinprintError
 
 MOST_OPCODES = 4_000_000
 DEEPEST = 1_000  # marks open at the same time: how deep values may nest while being built
@@ -74,25 +74,28 @@ def load(stream: BinaryIO, file: str, harmless: Harmless) -> object:
             # Whatever the tokeniser has against the bytes, they are no pickle.
             try:
                 opcode, argument, position = next(opcodes)
-            except BadPickle:
+            except KinprintError:
                 raise
             except Exception as error:
-                raise ValueError(f"its pickle is damaged ({_clause(error)})") from None
+                raise ValueError(f"its pickle is damaged ({shown(str(error))})") from None
             if opcode.name == "STOP":
                 return machine.result()
             step = _STEPS.get(opcode.name)
             if step is None:
-                raise ValueError(f"it uses the instruction {opcode.name}, which plain data needs not")
-            machine.position = position
+                raise ValueError(
+                    f"it uses the instruction {opcode.name}, which plain data needs not"
+                )
+            machine.position = position or 0
             step(machine, argument)
     except ValueError as error:
         raise BadPickle(file=file, cause=str(error)) from None
     raise BadPickle(file=file, cause=f"its pickle has more than {MOST_OPCODES:,} instructions")
 
 
-def _clause(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text[:80] or type(error).__name__
+def shown(text: str) -> str:
+    """A stranger's text made fit for a message: short, and without control characters."""
+    clean = "".join(letter if letter.isprintable() else "?" for letter in text[:81])
+    return clean if len(clean) <= 80 else clean[:79] + "…"
 
 
 class _Machine:
@@ -236,7 +239,9 @@ def _get(machine: _Machine, argument: object) -> None:
 
 def _put(machine: _Machine, argument: object) -> None:
     if not isinstance(argument, int) or not 0 <= argument < _SMALL:
-        raise ValueError(f"its pickle keeps a value under a number too large, at {machine.position}")
+        raise ValueError(
+            f"its pickle keeps a value under a number too large, at {machine.position}"
+        )
     machine.memo[argument] = machine.top(object)
 
 

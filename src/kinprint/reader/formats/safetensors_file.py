@@ -22,12 +22,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import repeat
 from operator import itemgetter, sub
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import msgspec
 
 from kinprint.errors import BadHeader, DtypeUnknown
 from kinprint.reader.dtypes import PLAIN
+from kinprint.reader.formats.shard_index import DuplicateKeyError, quoted, unique_keys
 from kinprint.reader.formats.view import FileView
 from kinprint.records import Header, TensorSpec
 
@@ -36,7 +37,7 @@ HEADER_LIMIT = 100_000_000
 
 _METADATA = "__metadata__"
 _WORD_LIMIT = 2**64 - 1  # numbers in a header are unsigned and have 64 bits
-_DEPTH_LIMIT = 125  # how deep an unknown field may nest below its tensor, as in the library
+_DEPTH_LIMIT = 126  # objects and arrays within each other in one entry, as in the library
 
 # Types of PyTorch archives share the table of plain types; safetensors has no C128.
 _DTYPES = {name: dtype for name, dtype in PLAIN.items() if name != "C128"}
@@ -97,11 +98,6 @@ def guess_header_bytes(names: Iterable[str], size: int = 9_999_999_999) -> int:
     for name in names:
         total += len(name.encode("utf-8", "replace")) + per_tensor
     return min(total, 8 + HEADER_LIMIT)
-
-
-def _shown(name: str) -> str:
-    """A name as a message may quote it: a hostile one is long or cannot be printed."""
-    return repr(name if len(name) <= 120 else name[:117] + "…")
 
 
 def _header_length(view: FileView) -> int:
@@ -192,10 +188,10 @@ def _parse_carefully(raw: bytes, file: _File) -> _Parsed:
     try:
         msgspec.json.decode(raw)  # stricter than json on numbers and surrogates
         content = json.loads(
-            text, object_pairs_hook=_without_duplicates, parse_int=_whole, parse_constant=_no_number
+            text, object_pairs_hook=unique_keys, parse_int=_whole, parse_constant=_no_number
         )
-    except _DuplicateKeyError as error:
-        file.refuse(f"its header has the key {_shown(str(error))} twice in one object")
+    except DuplicateKeyError as error:
+        file.refuse(f"its header has the key {quoted(str(error))} twice in one object")
     except RecursionError:
         file.refuse("its header is nested too deeply")
     except (msgspec.MsgspecError, ValueError) as error:
@@ -203,21 +199,6 @@ def _parse_carefully(raw: bytes, file: _File) -> _Parsed:
     metadata = _checked_metadata(content.pop(_METADATA, None), file)
     entries = [_checked_entry(name, entry, file) for name, entry in content.items()]
     return _placed(entries, file), metadata
-
-
-class _DuplicateKeyError(Exception):
-    """The same key stands twice in one object; the message is the key."""
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise _DuplicateKeyError(key)
-            seen.add(key)
-    return made
 
 
 def _whole(digits: str) -> int | float:
@@ -236,25 +217,25 @@ def _checked_metadata(found: object, file: _File) -> dict[str, str]:
         file.refuse(f"{_METADATA} is not an object")
     for key, value in found.items():
         if not isinstance(value, str):
-            file.refuse(f"{_METADATA} has a value that is not a string, under {_shown(key)}")
+            file.refuse(f"{_METADATA} has a value that is not a string, under {quoted(key)}")
     return found
 
 
 def _checked_entry(name: str, entry: object, file: _File) -> _Entry:
     if not isinstance(entry, dict):
-        file.refuse(f"tensor {_shown(name)} is not described by an object")
+        file.refuse(f"tensor {quoted(name)} is not described by an object")
     for key in ("dtype", "shape", "data_offsets"):
         if key not in entry:
-            file.refuse(f"tensor {_shown(name)} has no {key}")
+            file.refuse(f"tensor {quoted(name)} has no {key}")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str):
-        file.refuse(f"tensor {_shown(name)} has a dtype that is not a string")
+        file.refuse(f"tensor {quoted(name)} has a dtype that is not a string")
     if not isinstance(shape, list) or not all(map(_is_word, shape)):
-        file.refuse(f"tensor {_shown(name)} has a shape that is not a list of sizes")
+        file.refuse(f"tensor {quoted(name)} has a shape that is not a list of sizes")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_word, offsets)):
-        file.refuse(f"tensor {_shown(name)} has data_offsets that are not two positions")
+        file.refuse(f"tensor {quoted(name)} has data_offsets that are not two positions")
     if len(entry) > 3 and not _is_tame(entry, _DEPTH_LIMIT):
-        file.refuse(f"tensor {_shown(name)} has an unknown field that is too deep or too large")
+        file.refuse(f"tensor {quoted(name)} has an unknown field that is too deep or too large")
     return (offsets[0], offsets[1]), name, dtype, tuple(shape)
 
 
@@ -276,11 +257,11 @@ def _placed(entries: list[_Entry], file: _File) -> tuple[TensorSpec, ...]:
     tensors: list[TensorSpec] = []
     reached = 0
     for (begin, end), name, dtype, shape in entries:
-        shown = _shown(name)
+        shown = quoted(name)
         if end < begin:
             file.refuse(f"tensor {shown} ends at byte {end:,}, before it begins at {begin:,}")
         if begin < reached:
-            file.refuse(f"tensor {shown} overlaps tensor {_shown(tensors[-1].name)}")
+            file.refuse(f"tensor {shown} overlaps tensor {quoted(tensors[-1].name)}")
         if begin > reached and not tensors:
             file.refuse(f"its first tensor begins at byte {begin:,} of the data, not at 0")
         if begin > reached:

@@ -8,10 +8,9 @@ point outside the repository, whatever a file system or a server would make of i
 from __future__ import annotations
 
 import json
-import math
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -35,6 +34,27 @@ _FORBIDDEN = (
     (re.compile(r"(^|/)[. ]*\.\.[. ]*(/|$)"), "climbs out of its folder"),
     (re.compile(r"//|/$|^$"), "has an empty part"),
 )
+
+
+class DuplicateKeyError(Exception):
+    """The same key stands twice in one JSON object; the message is the key."""
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, unless it has a key twice: readers differ on which of the two counts."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise DuplicateKeyError(key)
+            seen.add(key)
+    return made
+
+
+def quoted(name: str) -> str:
+    """A name as a message may quote it: a hostile one is long or cannot be printed."""
+    return repr(name if len(name) <= 120 else name[:117] + "…")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +93,7 @@ def parse_index(path: str, raw: bytes) -> ShardIndex:
     grouped: dict[object, list[str]] = {}
     for tensor, shard in names.items():
         if not isinstance(shard, str):
-            _refuse(path, f"its weight_map has no file name for tensor {_shown(tensor)}")
+            _refuse(path, f"its weight_map has no file name for tensor {quoted(tensor)}")
         grouped.setdefault(shard, []).append(tensor)
     folder = posixpath.dirname(path)
     placed = {shard: _shard_path(path, folder, str(shard)) for shard in grouped}
@@ -101,47 +121,24 @@ def check_promises(index: ShardIndex, shard: str, header: Header) -> tuple[str, 
     if missing:
         others = f" ({len(missing) - 1} more are missing too)" if len(missing) > 1 else ""
         raise TensorMissing(tensor=missing[0], file=shard, promised=index.path + others)
-    return _beyond((tensor.name for tensor in header.tensors), promised)
-
-
-def _beyond(held: Iterable[str], promised: Iterable[str]) -> tuple[str, ...]:
     known = set(promised)
-    return tuple(name for name in held if name not in known)
+    return tuple(tensor.name for tensor in header.tensors if tensor.name not in known)
 
 
 def _refuse(path: str, cause: str) -> NoReturn:
     raise BadIndex(file=path, cause=cause)
 
 
-def _shown(name: str) -> str:
-    """A name as a message may quote it: a hostile one is long or cannot be printed."""
-    return repr(name if len(name) <= 120 else name[:117] + "…")
-
-
-class _DuplicateKeyError(Exception):
-    """The same key stands twice in one object; the message is the key."""
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise _DuplicateKeyError(key)
-            seen.add(key)
-    return made
-
-
 def _content(path: str, raw: bytes) -> dict[str, Any]:
     if len(raw) > INDEX_LIMIT:
         _refuse(path, f"it has {len(raw):,} bytes, and no index is longer than {INDEX_LIMIT:,}")
     try:
-        content = json.loads(raw.decode("utf-8"), object_pairs_hook=_without_duplicates)
-        # An escaped half of a character passes as JSON, but no file can be asked for by it.
-        json.dumps(content, ensure_ascii=False).encode("utf-8")
-    except _DuplicateKeyError as error:
-        _refuse(path, f"it names {_shown(str(error))} twice")
+        content = json.loads(raw.decode("utf-8"), object_pairs_hook=unique_keys)
+        if b"\\u" in raw:
+            # An escaped half of a character is let pass by json, but nothing can be named by it.
+            json.dumps(content, ensure_ascii=False).encode("utf-8")
+    except DuplicateKeyError as error:
+        _refuse(path, f"it names {quoted(str(error))} twice")
     except RecursionError:
         _refuse(path, "it is nested too deeply")
     except UnicodeError:
@@ -157,12 +154,12 @@ def _shard_path(path: str, folder: str, shard: str) -> str:
     """Path of a shard within the repository, or a refusal if it leads anywhere else."""
     for pattern, fault in _FORBIDDEN:
         if pattern.search(shard):
-            _refuse(path, f"the file name {_shown(shard)} {fault}")
+            _refuse(path, f"the file name {quoted(shard)} {fault}")
     if len(shard) > _PATH_LIMIT:
-        _refuse(path, f"the file name {_shown(shard)} has {len(shard):,} characters")
+        _refuse(path, f"the file name {quoted(shard)} has {len(shard):,} characters")
     within = "/".join(part for part in shard.split("/") if part != ".")
     if not within:
-        _refuse(path, f"the file name {_shown(shard)} names no file")
+        _refuse(path, f"the file name {quoted(shard)} names no file")
     return posixpath.join(folder, within)
 
 
@@ -170,8 +167,8 @@ def _total_size(path: str, found: object) -> int | None:
     if found is None:
         return None
     # Writers that count four-bit weights as half a byte each leave a floating-point number.
-    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+    if isinstance(found, bool) or not isinstance(found, int | float):
         _refuse(path, "its total_size is not a number")
-    if not 0 <= found <= _SIZE_LIMIT:
-        _refuse(path, f"its total_size of {found:.3g} bytes is absurd")
+    if not 0 <= found <= _SIZE_LIMIT:  # which is not true of NaN either
+        _refuse(path, "its total_size is no number of bytes that a file can have")
     return int(found)

@@ -1,0 +1,170 @@
+"""`kinprint inspect`: what a model holds, from its headers alone."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kinprint.cli.language import language
+from kinprint.cli.reading import ReadingOptions, fetcher_for, reading_options
+from kinprint.errors import KinprintError
+
+if TYPE_CHECKING:
+    from kinprint.model.inspection import Inspection
+    from kinprint.reader.fetch import Fetcher
+    from kinprint.records import Cost
+
+SCHEMA = "kinprint.inspect/1"
+
+
+@click.command("inspect")
+@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--dry-run", is_flag=True, help="Show what reading the headers would cost.")
+@reading_options
+def command(models: tuple[str, ...], form: str, dry_run: bool, reading: ReadingOptions) -> int:
+    """Show architecture, dimensions, tensors, number formats and files of each MODEL.
+
+    Only headers and small files are read. With --format json, one object a model, one a
+    line. A model that cannot be read is named on stderr; the others are shown all the same.
+    """
+    failed = 0
+    for number, model in enumerate(models):
+        try:
+            with fetcher_for(reading) as fetcher:
+                if dry_run:
+                    _show_cost(model, fetcher)
+                    continue
+                _show(model, fetcher, form, first=number == 0)
+        except KinprintError as error:
+            failed = error.exit_code
+            click.echo(f"kinprint: {error.sentence(language())}", err=True)
+    return failed
+
+
+def _show_cost(model: str, fetcher: Fetcher) -> None:
+    from kinprint.cli.plan import describe
+    from kinprint.reader.checkpoint import open_checkpoint
+
+    checkpoint = open_checkpoint(model, fetcher)
+    plans = fetcher.plan(checkpoint.header_wants())
+    click.echo(f"{model}: {describe(plans)} for the headers of {len(checkpoint.shards)} files")
+
+
+def _show(model: str, fetcher: Fetcher, form: str, *, first: bool) -> None:
+    from kinprint.model.inspection import inspect_checkpoint
+    from kinprint.reader.checkpoint import open_checkpoint
+
+    found = inspect_checkpoint(open_checkpoint(model, fetcher))
+    if form == "json":
+        import msgspec
+
+        sys.stdout.buffer.write(msgspec.json.encode(document(found, fetcher.spent)) + b"\n")
+        sys.stdout.buffer.flush()
+        return
+    if not first:
+        click.echo()
+    _print(found, fetcher.spent)
+
+
+def document(found: Inspection, spent: Cost) -> dict[str, Any]:
+    """The JSON form of an inspection."""
+    return {
+        "schema": SCHEMA,
+        "model": found.ref.given,
+        "name": found.ref.name,
+        "kind": found.ref.kind,
+        "commit": found.ref.commit or None,
+        "format": found.format,
+        "geometry": asdict(found.geometry),
+        "parameters": found.parameters,
+        "bytes": found.nbytes,
+        "dtypes": found.dtypes,
+        "files": [
+            {"path": entry.path, "size": entry.size, "sha256": entry.sha256}
+            for entry in found.shards
+        ],
+        "tensors": [
+            {
+                "name": spec.name,
+                "shape": spec.shape,
+                "dtype": spec.dtype,
+                "file": spec.file,
+                "offset": spec.offset,
+                "nbytes": spec.nbytes,
+            }
+            for spec in found.tensors
+        ],
+        "others": found.others,
+        "notes": found.notes,
+        "read": {
+            "bytes": spent.bytes,
+            "requests": spent.requests,
+            "seconds": round(spent.seconds, 3),
+        },
+    }
+
+
+def _print(found: Inspection, spent: Cost) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from kinprint.model.inspection import group_tensors
+    from kinprint.reader.sizes import in_words
+
+    console = Console(highlight=False)
+    commit = f" at {found.ref.commit[:12]}" if found.ref.commit else ""
+    console.print(f"[bold]{escape(found.ref.name)}[/bold]{commit}")
+    console.print(
+        f"{found.format}, {len(found.shards)} file{'s' * (len(found.shards) != 1)}, "
+        f"{in_words(found.nbytes)}, {found.parameters:,} parameters in "
+        f"{len(found.tensors):,} tensors ({_shares(found)})"
+    )
+    console.print(escape(_dimensions(found)))
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title, side in (
+        ("tensor", "left"),
+        ("shape", "left"),
+        ("dtype", "left"),
+        ("count", "right"),
+    ):
+        table.add_column(title, justify="right" if side == "right" else "left")
+    for group in group_tensors(found.tensors):
+        shape = " × ".join(map(str, group.shape)) or "scalar"
+        table.add_row(escape(group.pattern), shape, group.dtype, str(group.count))
+    console.print(table)
+    for label in found.others:
+        console.print(f"not read: {escape(label)} (another set of weights in the same place)")
+    for note in found.notes:
+        console.print(f"note: {escape(note)}")
+    console.print(
+        f"[dim]read {in_words(spent.bytes)} of {in_words(found.nbytes)} in {spent.requests} "
+        f"requests, {spent.seconds:.1f} s[/dim]"
+    )
+
+
+def _shares(found: Inspection) -> str:
+    whole = max(found.parameters, 1)
+    return ", ".join(f"{name} {100 * count / whole:.3g} %" for name, count in found.dtypes.items())
+
+
+def _dimensions(found: Inspection) -> str:
+    shape = found.geometry
+    if shape.family is None and shape.layers is None:
+        return "no configuration that says more"
+    words = [shape.architecture or "", f"({shape.family})" if shape.family else ""]
+    facts = [
+        f"{shape.layers} layers" if shape.layers else "",
+        f"hidden {shape.hidden}" if shape.hidden else "",
+        f"{shape.heads} heads" if shape.heads else "",
+        f"{shape.kv_heads} KV heads" if shape.kv_heads else "",
+        f"feed-forward {shape.feed_forward}" if shape.feed_forward else "",
+        f"{shape.experts} experts" if shape.experts else "",
+        f"vocabulary {shape.vocabulary:,}" if shape.vocabulary else "",
+        "tied head" if shape.tied else "",
+    ]
+    return " ".join(filter(None, words)) + ": " + ", ".join(filter(None, facts))

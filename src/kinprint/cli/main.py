@@ -1,0 +1,76 @@
+"""The `kinprint` command: finds the subcommand, and turns errors into sentences.
+
+Results go to stdout, everything else to stderr. Exit codes: 0 it ran, 2 usage or I/O,
+130 interrupted. Start-up stays quick because nothing is imported before it is needed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from kinprint import __version__
+from kinprint.cli.language import language
+from kinprint.errors import KinprintError
+
+# Name, where its command object lives, and the line that `kinprint --help` shows.
+_COMMANDS = {
+    "inspect": ("kinprint.cli.inspect:command", "What a model holds, without downloading it."),
+    "plan": ("kinprint.cli.plan:command", "Bytes and requests a reading would cost."),
+    "demo": ("kinprint.cli.demo:command", "Compare small models over HTTP Range, here and now."),
+    "mirror": ("kinprint.mirror.command:mirror_command", "Serve a folder of models like the Hub."),
+    "cache": ("kinprint.cli.cache:command", "Show or clear what was read before."),
+}
+
+
+class _Commands(click.Group):
+    """A group that imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name][0].partition(":")
+        found = getattr(import_module(module), name)
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kinprint")
+def _kinprint() -> None:
+    """Was this model derived from that one?
+
+    kinprint reads a few megabytes of weights where they lie, on the Hub, in a folder, in an
+    object store, and says what they show. MODEL is org/name, org/name@revision, hf://…,
+    the address of a model page, a folder, a file, or an https:// address.
+    """
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
+    try:
+        code: Any = _kinprint(arguments, standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        print("Stopped. What was read so far is kept.", file=sys.stderr, flush=True)
+        os._exit(130)  # reading threads may still wait for a server; the cache needs no goodbye
+    except KinprintError as error:
+        click.echo(f"kinprint: {error.sentence(language())}", err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,114 @@
+"""A model's dimensions, from its configuration: how many layers, heads, channels, experts.
+
+Configurations name the same thing in many ways; the tables below are data. What a
+configuration does not say stays None: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_NAMES: dict[str, tuple[str, ...]] = {
+    "layers": ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers"),
+    "hidden": ("hidden_size", "n_embd", "d_model", "dim", "hidden_dim", "model_dim"),
+    "heads": (
+        "num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads",
+    ),
+    "kv_heads": ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"),
+    "head_dim": ("head_dim", "d_kv", "attention_head_dim"),
+    "feed_forward": (
+        "intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size", "encoder_ffn_dim",
+    ),
+    "experts": (
+        "num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts", "n_experts",
+    ),
+    "experts_active": ("num_experts_per_tok", "moe_topk", "moe_k", "num_experts_per_token"),
+    "vocabulary": ("vocab_size", "padded_vocab_size", "n_vocab"),
+}  # fmt: skip
+_NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
+_GGUF: dict[str, str] = {
+    "layers": "block_count",
+    "hidden": "embedding_length",
+    "heads": "attention.head_count",
+    "kv_heads": "attention.head_count_kv",
+    "head_dim": "attention.key_length",
+    "feed_forward": "feed_forward_length",
+    "experts": "expert_count",
+    "experts_active": "expert_used_count",
+    "vocabulary": "vocab_size",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Sizes of a model; None where the configuration is silent."""
+
+    family: str | None = None
+    architecture: str | None = None
+    layers: int | None = None
+    hidden: int | None = None
+    heads: int | None = None
+    kv_heads: int | None = None
+    head_dim: int | None = None
+    feed_forward: int | None = None
+    experts: int | None = None
+    experts_active: int | None = None
+    vocabulary: int | None = None
+    tied: bool | None = None
+
+
+def geometry_of(config: Mapping[str, Any], gguf: Mapping[str, object] | None = None) -> Geometry:
+    """Dimensions from a config.json, or from a GGUF file's own metadata."""
+    return _from_config(config) if config else _from_gguf(gguf or {})
+
+
+def _from_config(config: Mapping[str, Any]) -> Geometry:
+    inner: Mapping[str, Any] = config
+    for name in _NESTED:
+        if isinstance(config.get(name), Mapping):
+            inner = config[name]
+            break
+    sizes: dict[str, Any] = {
+        field: next(
+            (
+                value
+                for source in (inner, config)
+                for name in names
+                if (value := _whole(source.get(name))) is not None
+            ),
+            None,
+        )
+        for field, names in _NAMES.items()
+    }
+    names = config.get("architectures")
+    first = names[0] if isinstance(names, list) and names else None
+    tied = inner.get("tie_word_embeddings", config.get("tie_word_embeddings"))
+    return Geometry(
+        family=_text(config.get("model_type")),
+        architecture=_text(first),
+        tied=tied if isinstance(tied, bool) else None,
+        **sizes,
+    )
+
+
+def _from_gguf(metadata: Mapping[str, object]) -> Geometry:
+    family = _text(metadata.get("general.architecture"))
+    if family is None:
+        return Geometry()
+    sizes: dict[str, Any] = {
+        field: _whole(metadata.get(f"{family}.{key}")) for field, key in _GGUF.items()
+    }
+    tokens = metadata.get("tokenizer.ggml.tokens")
+    if sizes["vocabulary"] is None and isinstance(tokens, list):
+        sizes["vocabulary"] = len(tokens)
+    return Geometry(family=family, **sizes)
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

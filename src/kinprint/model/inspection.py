@@ -1,0 +1,81 @@
+"""Everything that headers and configuration tell about a model, in one record."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kinprint.model.geometry import Geometry, geometry_of
+from kinprint.reader.checkpoint import Checkpoint
+from kinprint.reader.weights import GGUF
+from kinprint.records import FileEntry, ModelRef, TensorSpec
+
+_NUMBER = re.compile(r"(?<=[./])\d+(?=[./])")
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """A model without its numbers: files, tensors, types and dimensions."""
+
+    ref: ModelRef
+    format: str
+    geometry: Geometry
+    shards: tuple[FileEntry, ...]
+    tensors: tuple[TensorSpec, ...]
+    others: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def parameters(self) -> int:
+        """Numbers in all tensors together; packed ones count as they are stored."""
+        return sum(spec.count for spec in self.tensors)
+
+    @property
+    def nbytes(self) -> int:
+        """Length of the weight files."""
+        return sum(entry.size for entry in self.shards)
+
+    @property
+    def dtypes(self) -> dict[str, int]:
+        """Number formats with how many numbers each holds, most first."""
+        counts: Counter[str] = Counter()
+        for spec in self.tensors:
+            counts[spec.dtype] += spec.count
+        return dict(counts.most_common())
+
+
+@dataclass(frozen=True, slots=True)
+class TensorGroup:
+    """Tensors that differ by a number in their name alone, such as the layer's."""
+
+    pattern: str
+    dtype: str
+    shape: tuple[int, ...]
+    count: int
+
+
+def inspect_checkpoint(checkpoint: Checkpoint) -> Inspection:
+    """Read all headers and gather what they say."""
+    headers = checkpoint.headers()
+    tensors = checkpoint.tensors()
+    metadata = headers[checkpoint.shards[0]].metadata if checkpoint.format == GGUF else None
+    return Inspection(
+        ref=checkpoint.ref,
+        format=checkpoint.format,
+        geometry=geometry_of(checkpoint.config, metadata),
+        shards=tuple(checkpoint.files[shard] for shard in checkpoint.shards),
+        tensors=tuple(tensors.values()),
+        others=tuple(item.label for item in checkpoint.choice.others),
+        notes=tuple(checkpoint.notes),
+    )
+
+
+def group_tensors(tensors: Iterable[TensorSpec]) -> list[TensorGroup]:
+    """Fold names that repeat for every layer and expert into one line each."""
+    groups: dict[tuple[str, str, tuple[int, ...]], int] = {}
+    for spec in tensors:
+        key = (_NUMBER.sub("*", spec.name), spec.dtype, spec.shape)
+        groups[key] = groups.get(key, 0) + 1
+    return [TensorGroup(*key, count) for key, count in groups.items()]

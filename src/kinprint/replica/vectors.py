@@ -1,0 +1,111 @@
+"""Norm vectors whose means, spreads and correlations are exactly the ones asked for.
+
+Vectors drawn at random would miss the published cosines by the noise of 4,096 values. Here
+the sample itself, not the distribution behind it, has the wanted moments; only rounding to
+bf16 moves them afterwards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.replica.correlate import Key, Matrix, correlate
+from kinprint.replica.figures import Moments, correlations, moments
+from kinprint.replica.layout import layouts
+
+Bits = NDArray[np.uint16]
+"""Values in bf16, seen as their bits: numpy has no such type of its own."""
+
+SEED = 20260102
+"""Where all randomness starts; the day the critique's results were made."""
+
+
+@cache
+def family_moments(role: str, hidden: int) -> Mapping[Key, Moments]:
+    """Mean and spread of every norm vector of one role in all models of one width."""
+    return {
+        (layout.key, layer): known
+        for layout in layouts()
+        if layout.dims["hidden"] == hidden and layout.parent is None
+        for layer, known in enumerate(moments(layout.key, role, layout.norm_layers()))
+    }
+
+
+@cache
+def family_vectors(role: str, hidden: int) -> Mapping[Key, Bits]:
+    """Every norm vector of one role in all models of one width, made together.
+
+    They have to be made together, because their correlations were published.
+    """
+    wanted = family_moments(role, hidden)
+    # The most lopsided vectors come first: orthogonalising leaves early ones as drawn, and
+    # vectors whose spread exceeds their mean stay positive only if nothing is mixed in.
+    keys = sorted(wanted, key=lambda key: -wanted[key].variation)
+    known = [pair for pair in correlations() if pair.role == role and pair.a in wanted]
+    matrix = correlate(sorted(keys), known)
+    order = [sorted(keys).index(key) for key in keys]
+    shapes = [wanted[key].variation for key in keys]
+    unit = standardised(shapes, matrix[np.ix_(order, order)], hidden, f"{role} {hidden}")
+    return {
+        key: to_bits(wanted[key].mean + wanted[key].std * unit[:, i]) for i, key in enumerate(keys)
+    }
+
+
+def standardised(shapes: Sequence[float], matrix: Matrix, size: int, label: str) -> Matrix:
+    """Columns of mean 0 and spread 1 whose sample correlations are exactly `matrix`.
+
+    Column i starts as a log-normal sample with the coefficient of variation `shapes[i]`,
+    as positive weights have; Cholesky factors first take away the correlations it came
+    with, then put in the wanted ones.
+    """
+    drawn = generator(label).standard_normal((size, len(shapes)))
+    lopsided = np.exp(drawn * np.sqrt(np.log1p(np.square(shapes))))
+    lopsided -= lopsided.mean(axis=0)
+    lopsided /= lopsided.std(axis=0)
+    had = np.linalg.cholesky(lopsided.T @ lopsided / size)
+    wanted = np.linalg.cholesky(matrix)
+    columns: Matrix = lopsided @ np.linalg.solve(had.T, wanted.T)
+    return columns
+
+
+def invented_vector(label: str, mean: float, std: float, size: int) -> Bits:
+    """A vector about which nothing is known, from a made-up mean and spread."""
+    drawn = generator(label).standard_normal(size)
+    return to_bits(mean + std * (drawn - drawn.mean()) / drawn.std())
+
+
+def nudged(values: Bits, share: float, label: str) -> Bits:
+    """A copy in which the given share of values is the next larger or smaller number.
+
+    Fine-tuning with a small learning rate does this to bf16 weights: most steps are lost in
+    rounding, the rest move a value by one place.
+    """
+    random = generator(label)
+    where = random.permutation(values.size)[: round(share * values.size)]
+    step = np.where(random.integers(0, 2, where.size) == 1, 1, -1)
+    step[values[where] & 0x7FFF == 0] = 1
+    copy = values.copy()
+    copy[where] = (values[where].astype(np.int32) + step).astype(np.uint16)
+    return copy
+
+
+def generator(label: str) -> np.random.Generator:
+    """Randomness of its own for each label, so that one model never shifts another."""
+    digest = hashlib.sha256(label.encode()).digest()
+    return np.random.Generator(np.random.PCG64([SEED, int.from_bytes(digest[:8], "little")]))
+
+
+def to_bits(values: Matrix) -> Bits:
+    """Round to bf16."""
+    return values.astype(np.float32).astype(ml_dtypes.bfloat16).view(np.uint16)
+
+
+def to_values(bits: Bits) -> Matrix:
+    """The numbers that bf16 bits stand for."""
+    return bits.view(ml_dtypes.bfloat16).astype(np.float64)

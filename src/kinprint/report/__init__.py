@@ -1,0 +1,1 @@
+"""What people see: documents and pictures, drawn from records and computing nothing."""

@@ -1,0 +1,1 @@
+"""Named experiments: which slices of which models, and which measures of them."""

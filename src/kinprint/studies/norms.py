@@ -1,0 +1,87 @@
+"""Norm vectors of two models side by side, by cosine and by Pearson correlation.
+
+This is what the 2026 dispute compared. It is shown because people ask for it; it reaches
+no verdict, because a raw cosine near one is what any two models give.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kinprint.measure.direct import cosine, pearson
+from kinprint.reader.checkpoint import Checkpoint, read_together
+from kinprint.records import ModelRef, Slice
+
+_NORM = re.compile(r"(^|[._])(\w*norm\w*|ln_?\w*)\.weight$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class NormRow:
+    """One norm vector that both models have."""
+
+    name: str
+    length: int
+    cosine: float
+    pearson: float
+
+
+@dataclass(frozen=True, slots=True)
+class NormComparison:
+    """All common norm vectors of two models."""
+
+    a: ModelRef
+    b: ModelRef
+    rows: tuple[NormRow, ...]
+    skipped: tuple[str, ...]
+
+    @property
+    def mean_cosine(self) -> float:
+        """Mean over the vectors that have one."""
+        return _mean([row.cosine for row in self.rows])
+
+    @property
+    def mean_pearson(self) -> float:
+        """Mean over the vectors that have one."""
+        return _mean([row.pearson for row in self.rows])
+
+
+def norm_names(checkpoint: Checkpoint) -> list[str]:
+    """Tensors that are norm weights by their name."""
+    return [name for name in checkpoint.names() if _NORM.search(name)]
+
+
+def norm_slices(checkpoint: Checkpoint, names: Sequence[str]) -> dict[str, Slice]:
+    """The norm vectors among `names` as slices; what is no vector is left out."""
+    found = checkpoint.tensors(names)
+    return {name: Slice(spec) for name, spec in found.items() if len(spec.shape) == 1}
+
+
+def compare_norms(a: Checkpoint, b: Checkpoint) -> NormComparison:
+    """Compare the norm vectors that two models have under the same name."""
+    names_b = set(norm_names(b))
+    shared = [name for name in norm_names(a) if name in names_b]
+    slices_a, slices_b = norm_slices(a, shared), norm_slices(b, shared)
+    fitting = [
+        name
+        for name in shared
+        if name in slices_a
+        and name in slices_b
+        and slices_a[name].tensor.shape == slices_b[name].tensor.shape
+    ]
+    values_a, values_b = read_together(
+        [(a, [slices_a[name] for name in fitting]), (b, [slices_b[name] for name in fitting])]
+    )
+    rows = [
+        NormRow(name, len(one), cosine(one, other), pearson(one, other))
+        for name, one, other in zip(fitting, values_a, values_b, strict=True)
+    ]
+    skipped = tuple(name for name in shared if name not in set(fitting))
+    return NormComparison(a.ref, b.ref, tuple(rows), skipped)
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return math.fsum(known) / len(known) if known else math.nan
