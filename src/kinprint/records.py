@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRef:
@@ -52,13 +54,13 @@ class ByteRange:
         return self.stop - self.start
 
 
-@dataclass(frozen=True, slots=True)
-class TensorSpec:
+class TensorSpec(msgspec.Struct, frozen=True):
     """Where a tensor lies and how its numbers are written.
 
     `shape` is in row-major order whatever the format's own habit. `offset` counts from
     the start of `file`. `strides`, in elements, is set only where the stored order is
-    not row-major (views in PyTorch archives); such tensors are read whole.
+    not row-major (views in PyTorch archives); such tensors are read whole. A large model
+    has tens of thousands of these, which is why this record is the quick kind.
     """
 
     name: str

@@ -7,9 +7,10 @@ client. The names below are loaded on first use, so that naming this package cos
     digests    content hashes, computed once and late
     access     who asks, and what they may see; the Hub's refusals
     exchange   one request, one reply; connection: the socket beneath them
-    documents  the JSON that the Hub's interface answers with
+    documents  the JSON that the Hub's interface answers with; summary: what files tell
     hub        which address means what; storage: signed addresses, weights
-    faults     what may go wrong on purpose; delivery: replies on the wire
+    faults     what may go wrong on purpose; ranges: which bytes were asked for
+    delivery   replies on the wire; stats: what was asked and sent
     server     two listening sockets, one event loop; command: the command line
 """
 

@@ -2,7 +2,8 @@
 
 `FOLDER/name` and `FOLDER/org/name` are repositories; `name@branch` beside one is another of
 its branches (a slash in a branch's name is written %2F). A commit id is a digest of names,
-sizes and times, so it is stable while nothing changes and new when something does.
+sizes and times, so it is stable while nothing changes and new when something does. A link
+to a whole repository is followed; links inside one are only if they stay in it or FOLDER.
 """
 
 from __future__ import annotations

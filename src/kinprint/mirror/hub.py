@@ -105,7 +105,7 @@ class Hub:
             return self._whoami(caller)
         if parts == ["models"]:
             return await self._models(exchange, caller, query)
-        if parts[0] not in ("models", "datasets", "spaces") or len(parts) < 2:
+        if len(parts) < 2 or parts[0] not in ("models", "datasets", "spaces"):
             raise Refused(404, None, _NOT_A_PAGE)
         single = len(parts) == 2 or parts[2] in self._verbs
         repo_id, rest = ("/".join(parts[1:3]), parts[3:]) if not single else (parts[1], parts[2:])

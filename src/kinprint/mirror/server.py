@@ -294,11 +294,18 @@ def _bind(host: str, ports: tuple[int, int]) -> list[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sockets: list[socket.socket] = []
     for option, port in zip(("--port", "--storage-port"), ports, strict=True):
+        # asyncio turns Nagle's algorithm off only where the protocol is spelt out, and with it
+        # on, every short answer would wait forty milliseconds for an acknowledgement.
+        sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        sockets.append(sock)
         try:
-            sockets.append(socket.create_server((host, port), family=family, backlog=1024))
+            if os.name == "posix":
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind((host, port))
+            sock.listen(1024)
         except OSError as error:
-            for sock in sockets:
-                sock.close()
+            for opened in sockets:
+                opened.close()
             cause = f"nothing can listen on {host} there ({error.strerror or error})"
             raise BadOption(option=option, value=port, cause=cause) from error
     return sockets

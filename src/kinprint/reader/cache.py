@@ -21,7 +21,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Lock, get_ident
 from zlib import crc32
 
 import msgspec
@@ -29,6 +29,7 @@ import msgspec
 from kinprint.errors import CacheBroken, DiskFull
 from kinprint.reader.extents import union
 from kinprint.records import ByteRange, FileEntry
+from kinprint.source.places import assets_folder
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
@@ -55,9 +56,7 @@ class Cache:
     @classmethod
     def default(cls) -> Cache:
         """The cache in the Hugging Face assets folder (HF_HOME, HF_ASSETS_CACHE)."""
-        from huggingface_hub import constants
-
-        return cls(Path(constants.HF_ASSETS_CACHE) / "kinprint" / "ranges" / "v1")
+        return cls(assets_folder("ranges", "v1"))
 
     def known(self, entry: FileEntry, wanted: Sequence[ByteRange]) -> tuple[ByteRange, ...]:
         """Ranges of a file that are stored and whose checksum is right.
@@ -137,7 +136,7 @@ class Cache:
 
     def _describe(self, file: Path, entry: FileEntry, name: str) -> None:
         if not file.exists():
-            draft = file.with_name(f"about.{os.getpid()}")
+            draft = file.with_name(f"about.{os.getpid()}.{get_ident()}")
             draft.write_bytes(msgspec.json.encode((name, entry.path, entry.size)))
             draft.replace(file)
 

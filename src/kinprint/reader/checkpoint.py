@@ -184,7 +184,7 @@ class Checkpoint:
             return Want(self.source, entry, ())
         reach = policy.first_read
         if self.index is not None:
-            reach = 8 + guess_header_bytes(self.index.shards[shard]) + policy.first_slack
+            reach = guess_header_bytes(self.index.shards[shard], entry.size) + policy.first_slack
         return Want(self.source, entry, (ByteRange(0, min(reach, entry.size)),))
 
     def _parse(self, shard: str) -> Header:

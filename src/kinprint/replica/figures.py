@@ -46,6 +46,11 @@ class Correlation:
     value: float
     source: str
 
+    @property
+    def fitted(self) -> bool:
+        """Whether it was chosen to meet an average over pairs, not published itself."""
+        return self.source.startswith("fitted")
+
 
 def _rows(name: str) -> list[dict[str, str]]:
     text = (files("kinprint.replica") / "published" / name).read_text("utf-8")
@@ -100,9 +105,7 @@ def moments(model: str, role: str, layers: int) -> tuple[Moments, ...]:
     return tuple(
         anchors[layer]
         if layer in anchors
-        else Moments(
-            float(mean[layer]), float(mean[layer] * variation[layer]), "invented", made_up
-        )
+        else Moments(float(mean[layer]), float(mean[layer] * variation[layer]), "invented", made_up)
         for layer in range(layers)
     )
 

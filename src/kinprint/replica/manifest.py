@@ -65,8 +65,8 @@ def manifest(layout: Layout) -> dict[str, object]:
 def origin(layout: Layout, slot: Slot) -> dict[str, object]:
     """How the values of one written tensor came about.
 
-    "reconstructed" names the published figures that the vector agrees with; "invented" may
-    carry a `fitted_to`: an average over several models that it helps to meet.
+    "reconstructed" names the published figures that the vector agrees with; `fitted_to`
+    names averages over several models that an invented choice helps to meet.
     """
     if layout.parent is not None:
         return _inherited(layout, slot)
@@ -74,18 +74,24 @@ def origin(layout: Layout, slot: Slot) -> dict[str, object]:
         return {"values": "invented"}
     key = (layout.key, slot.layer)
     known = family_moments(slot.role, layout.dims["hidden"])[key]
-    pairs = [
-        f"correlation with {_other(pair.a, pair.b, key)}: {pair.source}"
-        for pair in correlations()
-        if pair.role == slot.role and key in (pair.a, pair.b)
-    ]
+    pairs = [pair for pair in correlations() if pair.role == slot.role]
+    said = {
+        fitted: [
+            f"correlation with {_other(pair.a, pair.b, key)}: {pair.source}"
+            for pair in pairs
+            if pair.fitted == fitted and key in (pair.a, pair.b)
+        ]
+        for fitted in (False, True)
+    }
+    told: dict[str, object] = {"values": "invented"}
     if known.status == "reconstructed":
-        return {
+        told = {
             "values": "reconstructed",
-            "from": [f"mean and standard deviation: {known.source}", *pairs],
+            "from": [f"mean and standard deviation: {known.source}", *said[False]],
         }
-    fitted = [known.source] if known.status == "fitted" else []
-    return {"values": "invented"} | ({"fitted_to": fitted + pairs} if fitted or pairs else {})
+    elif known.status == "fitted":
+        said[True].insert(0, f"mean and standard deviation: {known.source}")
+    return told | ({"fitted_to": said[True]} if said[True] else {})
 
 
 def _other(a: tuple[str, int], b: tuple[str, int], own: tuple[str, int]) -> str:

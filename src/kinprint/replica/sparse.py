@@ -59,7 +59,9 @@ def write_sparse(
 def disk_bytes(path: Path) -> int:
     """Bytes that a file or all files in a folder take on disk, holes left out."""
     paths = path.rglob("*") if path.is_dir() else [path]
-    return sum(p.stat().st_blocks * 512 for p in paths if p.is_file())
+    found = [p.stat() for p in paths if p.is_file()]
+    # Windows does not count blocks; there a file is taken to be as large as it is long.
+    return sum(getattr(stat, "st_blocks", -(-stat.st_size // 512)) * 512 for stat in found)
 
 
 def full_bytes(path: Path) -> int:

@@ -54,9 +54,9 @@ def draw_norms(document: dict[str, Any], file: Path) -> None:
         for pair in document["pairs"]:
             values = [math.nan if row[key] is None else row[key] for row in pair["norms"]]
             colour = _RELATED if pair["related"] else _STRANGER
-            mark = "o" if pair["related"] else "D"
+            mark, size = ("o", 10) if pair["related"] else ("D", 5)
             label = f"{_short(pair['a'])} and {_short(pair['b'])}: {pair['known']}"
-            panel.plot(values, mark, color=colour, markersize=6, alpha=0.85, label=label)
+            panel.plot(values, mark, color=colour, markersize=size, alpha=0.8, label=label)
         panel.set_title(title, fontsize=12, loc="left")
         panel.set_xlabel("norm vector")
         panel.set_ylim(-0.35, 1.1)

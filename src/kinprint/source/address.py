@@ -78,7 +78,7 @@ class AddressSource:
             raise AccessRefused(path=self._shown(path), cause=f"status {refusal.status}") from None
 
     def _address(self, path: str) -> str:
-        """Where a sibling lies; a query (often a signature) stays with the file it was given for."""
+        """Where a sibling lies; a query, often a signature, stays with the file it came with."""
         place = posixpath.normpath(posixpath.join(self._folder, path))
         own = place == unquote(self._parts.path)
         query = self._parts.query if own else ""

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from kinprint.records import FileEntry
+from kinprint.source.places import assets_folder
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -35,10 +36,8 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 def _place(endpoint: str, repository: str, revision: str) -> Path:
-    from huggingface_hub import cached_assets_path
-
     name = sha256("\n".join((endpoint, repository, revision)).encode()).hexdigest()
-    return cached_assets_path("kinprint", "listings", "v1") / f"{name}.json"
+    return assets_folder("listings", "v1") / f"{name}.json"
 
 
 def remember(listing: Listing) -> None:
@@ -49,6 +48,7 @@ def remember(listing: Listing) -> None:
             place = _place(listing.endpoint, listing.repository, revision)
             if place.is_file() and place.read_bytes() == data:
                 continue
+            place.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=place.parent)
             try:
                 with os.fdopen(handle, "wb") as file:

@@ -76,9 +76,10 @@ def test_two_spellings_of_a_shard_are_one() -> None:
         ("a/../../x", "climbs out"),
         ("a/..", "climbs out"),
         ("..", "climbs out"),
-        (".../x", "climbs out"),
-        (".. /x", "climbs out"),
-        ("a/. ./x", None),
+        (".../x", "dots and blanks"),
+        (".. /x", "dots and blanks"),
+        ("a/. ./x", "dots and blanks"),
+        ("a/ /x", "dots and blanks"),
         ("/etc/passwd", "absolute"),
         ("//host/share", "absolute"),
         ("..\\x", "backslash"),
@@ -101,11 +102,8 @@ def test_two_spellings_of_a_shard_are_one() -> None:
         ("x" * 2000, "2,000 characters"),
     ],
 )
-def test_no_shard_lies_outside_the_repository(shard: str, clause: str | None) -> None:
+def test_no_shard_lies_outside_the_repository(shard: str, clause: str) -> None:
     raw = index_of({"good": "model.safetensors", "bad": shard})
-    if clause is None:
-        assert parse_index(NAME, raw)
-        return
     assert clause in refusal(raw)
     assert len(refusal(raw)) < 300
 
@@ -118,7 +116,7 @@ def test_whatever_is_accepted_stays_within(shard: str) -> None:
         return
     parts = index.weight_map["a"].split("/")
     assert parts[0] == "folder"
-    assert all(part and part != "." and ".." not in part.split() for part in parts)
+    assert all(part and part.strip(". ") for part in parts)
     assert not set("\\:\0\n") & set(shard)
 
 

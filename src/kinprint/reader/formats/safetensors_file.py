@@ -28,7 +28,7 @@ import msgspec
 
 from kinprint.errors import BadHeader, DtypeUnknown
 from kinprint.reader.dtypes import PLAIN
-from kinprint.reader.formats.shard_index import DuplicateKeyError, quoted, unique_keys
+from kinprint.reader.formats.strict_json import DuplicateKeyError, quoted, unique_keys
 from kinprint.reader.formats.view import FileView
 from kinprint.records import Header, TensorSpec
 
@@ -163,7 +163,7 @@ def _parse_quickly(raw: bytes, file: _File) -> _Parsed | None:
         offsets, names, dtypes, shapes = zip(*entries, strict=True)
         begins, ends = zip(*offsets, strict=True)
         nbytes = list(map(sub, ends, begins))
-        # All columns at once: no range is empty backwards, each is of the size that its
+        # All columns at once: no range runs backwards, each has the size that its
         # shape needs, and each begins where the one before it ends.
         needed = list(map(_Sizes().__getitem__, zip(dtypes, shapes, strict=True)))
     except (msgspec.MsgspecError, ValueError, KeyError, RecursionError):

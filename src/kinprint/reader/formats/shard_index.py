@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from kinprint.errors import BadIndex, TensorMissing
+from kinprint.reader.formats.strict_json import DuplicateKeyError, quoted, unique_keys
 from kinprint.records import Header
 
 INDEX_LIMIT = 100_000_000
@@ -30,31 +31,11 @@ _FORBIDDEN = (
     (re.compile(r"^/"), "is absolute"),
     (re.compile(r":"), "has a colon, as drives and addresses do"),
     (re.compile(r"%[0-9A-Fa-f]{2}"), "is percent-encoded"),
-    # Windows drops blanks and dots at the end of a name, which makes "..." a "..".
-    (re.compile(r"(^|/)[. ]*\.\.[. ]*(/|$)"), "climbs out of its folder"),
+    (re.compile(r"(^|/)\.\.(/|$)"), "climbs out of its folder"),
+    # Windows drops dots and blanks at the end of a name, which makes ".. ." a "..".
+    (re.compile(r"(^|/)(?!\.(/|$))[. ]+(/|$)"), "has a part of nothing but dots and blanks"),
     (re.compile(r"//|/$|^$"), "has an empty part"),
 )
-
-
-class DuplicateKeyError(Exception):
-    """The same key stands twice in one JSON object; the message is the key."""
-
-
-def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, unless it has a key twice: readers differ on which of the two counts."""
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise DuplicateKeyError(key)
-            seen.add(key)
-    return made
-
-
-def quoted(name: str) -> str:
-    """A name as a message may quote it: a hostile one is long or cannot be printed."""
-    return repr(name if len(name) <= 120 else name[:117] + "…")
 
 
 @dataclass(frozen=True, slots=True)

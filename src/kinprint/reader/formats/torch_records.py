@@ -14,7 +14,7 @@ from kinprint.reader.formats.pickles import Opaque, Symbol, set_items, shown
 
 MOST_DIMENSIONS = 64  # of a tensor in PyTorch
 _LARGEST = 1 << 62
-_MOST_PAIRS = 1_000_000
+_MOST_PAIRS = 200_000
 
 # Storage classes and dtypes by the names of reader/dtypes.py.
 STORAGES = {

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import IO, cast
 
 from kinprint.errors import BadArchive
-from kinprint.reader.formats.torch_window import PAGE, Window
+from kinprint.reader.formats.pickles import shown
+from kinprint.reader.formats.torch_window import Window
 
 TAIL = 64 << 10
 LARGEST_PICKLE = 64 << 20
@@ -27,7 +28,7 @@ DEFAULT_ALIGNMENT = 64
 _LOCAL = struct.Struct("<4s22xHH")  # signature, lengths of name and extra field
 _PADDING = b"FB"
 _WIDE = 0xFFFFFFFF  # from here on, sizes and places take 64 bits
-_NEAR = 4 * PAGE  # small entries that PyTorch writes next to the pickle
+_NEAR = 1024  # the small entries that PyTorch writes next to the pickle
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class TorchZip:
         try:
             self._zip = zipfile.ZipFile(cast("IO[bytes]", window))
         except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as error:
-            raise self._bad(f"its directory is damaged ({error})") from None
+            raise self._bad(f"its directory is damaged ({shown(str(error))})") from None
         self._entries = sorted(self._zip.infolist(), key=lambda info: info.header_offset)
         self._check_entries()
         self.prefix = self._find_prefix()
@@ -124,7 +125,7 @@ class TorchZip:
             if start is None or not trusted:
                 start, _ = self._looked_up(info)
             if start + info.file_size > follow:
-                raise self._bad(f"the storage '{key}' reaches into the entry behind it")
+                raise self._bad(f"the storage '{shown(key)}' reaches into the entry behind it")
             places[key] = Place(start, info.file_size)
         return places
 
@@ -147,7 +148,7 @@ class TorchZip:
             if mark == b"PK\x03\x04" and named and len(text) == name + extra:
                 start = info.header_offset + _LOCAL.size + name + extra
                 return start, _PADDING in text[name : name + 32]
-        raise self._bad(f"the header of its entry '{info.filename}' is damaged")
+        raise self._bad(f"the header of its entry '{shown(info.filename)}' is damaged")
 
     def _check_stored(self, info: zipfile.ZipInfo) -> None:
         if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:

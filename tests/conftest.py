@@ -1,0 +1,106 @@
+"""Fixtures that several rooms share: the demo models, a mirror, a clean Hub environment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
+from huggingface_hub.utils import close_session
+
+import kinprint.source.http
+from kinprint.mirror import MirrorServer
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+DEMO = REPOSITORY / "demo"
+ZOO = REPOSITORY.parent / "shared" / "zoo"
+
+
+@pytest.fixture(scope="session")
+def demo() -> Path:
+    """The folder with the repository's demo models."""
+    return DEMO
+
+
+@pytest.fixture(autouse=True)
+def _own_hub_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Keep the tests out of the user's caches and tokens, and retry without long waits."""
+    home = tmp_path_factory.mktemp("hf")
+    monkeypatch.setattr(constants, "HF_ASSETS_CACHE", str(home / "assets"))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home / "hub"))
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(home / "token"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 2)
+    monkeypatch.setattr(kinprint.source.http, "FIRST_WAIT", 0.01)
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_ENDPOINT", "KINPRINT_LANG"):
+        monkeypatch.delenv(name, raising=False)
+    yield
+    close_session()
+
+
+@pytest.fixture
+def point_hub_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Make the Hub client in this process talk to an endpoint."""
+
+    def point(endpoint: str) -> None:
+        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+        template = endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+
+    return point
+
+
+@pytest.fixture
+def mirror(demo: Path, point_hub_at: Callable[[str], None]) -> Iterator[MirrorServer]:
+    """A mirror of the demo models that the Hub client in this process talks to."""
+    with MirrorServer(demo) as server:
+        point_hub_at(server.endpoint)
+        yield server
+
+
+@pytest.fixture
+def make_mirror(
+    point_hub_at: Callable[[str], None],
+) -> Iterator[Callable[..., MirrorServer]]:
+    """Start mirrors with settings of one's own; the last one started is the Hub."""
+    servers: list[MirrorServer] = []
+
+    def make(folder: Path, **settings: object) -> MirrorServer:
+        server = MirrorServer(folder, **settings)  # type: ignore[arg-type]
+        server.__enter__()
+        servers.append(server)
+        point_hub_at(server.endpoint)
+        return server
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def copy_of(demo: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """A folder with a copy of one demo model that a test may change."""
+
+    def copy(name: str) -> Path:
+        target = tmp_path / "models" / name
+        shutil.copytree(demo / name, target)
+        return tmp_path / "models"
+
+    return copy
+
+
+@pytest.fixture
+def hub_environment(tmp_path: Path) -> Callable[..., dict[str, str]]:
+    """The environment of a `kinprint` process of its own, pointed at an endpoint."""
+
+    def environment(endpoint: str = "", **more: str) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        home = str(tmp_path / "hf-home")
+        return kept | {"HF_ENDPOINT": endpoint, "HF_HOME": home, "NO_COLOR": "1"} | more
+
+    return environment

@@ -1,0 +1,219 @@
+"""Checkpoints in all formats and places give the same numbers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from kinprint.errors import BadConfig, BadHeader, BadIndex, FileMissing, TensorMissing
+from kinprint.mirror import MirrorServer
+from kinprint.reader.cache import Cache
+from kinprint.reader.checkpoint import Checkpoint, open_checkpoint, open_checkpoints, read_together
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import Slice
+
+
+@pytest.fixture
+def fetcher(tmp_path: Path) -> Iterator[Fetcher]:
+    with Fetcher(cache=Cache(tmp_path / "cache")) as made:
+        yield made
+
+
+@pytest.fixture
+def truth(demo: Path) -> dict[str, np.ndarray]:
+    """All tensors of base-b as the official library reads them."""
+    found: dict[str, np.ndarray] = {}
+    for file in sorted((demo / "zoo/base-b").glob("*.safetensors")):
+        with safe_open(file, "numpy") as opened:
+            found |= {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    return found
+
+
+def bits(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).view(np.uint8)
+
+
+@pytest.mark.parametrize("place", ["hub", "local"])
+def test_every_tensor_is_what_the_official_library_reads(
+    place: str,
+    mirror: MirrorServer,
+    fetcher: Fetcher,
+    demo: Path,
+    truth: dict[str, np.ndarray],
+) -> None:
+    name = "zoo/base-b" if place == "hub" else str(demo / "zoo/base-b")
+    checkpoint = open_checkpoint(name, fetcher)
+    specs = checkpoint.tensors()
+    assert set(specs) == set(truth) == set(checkpoint.names())
+    arrays = checkpoint.read([Slice(spec) for spec in specs.values()])
+    for name, array in zip(specs, arrays, strict=True):
+        assert array.shape == truth[name].shape
+        np.testing.assert_array_equal(bits(array), bits(truth[name]))
+
+
+def test_rows_and_columns_over_http(
+    mirror: MirrorServer, fetcher: Fetcher, truth: dict[str, np.ndarray]
+) -> None:
+    name = "model.layers.3.mlp.down_proj.weight"
+    checkpoint = open_checkpoint("zoo/base-b", fetcher)
+    spec = checkpoint.tensors([name])[name]
+    rows, block, few = checkpoint.read(
+        [
+            Slice(spec, rows=(5, 90, 2)),
+            Slice(spec, rows=range(10, 12), columns=range(7, 9)),
+            Slice(spec, elements=(0, 351, 352, 1)),
+        ]
+    )
+    full = truth[name]
+    np.testing.assert_array_equal(bits(rows), bits(full[[5, 90, 2]]))
+    np.testing.assert_array_equal(bits(block), bits(full[10:12, 7:9]))
+    np.testing.assert_array_equal(bits(few), bits(full.reshape(-1)[[0, 351, 352, 1]]))
+
+
+def test_only_the_shards_that_are_needed_are_touched(
+    mirror: MirrorServer, fetcher: Fetcher
+) -> None:
+    checkpoint = open_checkpoint("zoo/base-b", fetcher)
+    mirror.stats.reset()
+    name = "model.norm.weight"
+    (norm,) = checkpoint.read([Slice(checkpoint.tensors([name])[name])])
+    assert norm.shape == (128,)
+    touched = {seen.path for seen in mirror.stats.last if seen.port == "hub"}
+    assert len(touched) == 1
+    assert mirror.stats.storage_body_bytes < 40_000
+
+
+def test_two_models_are_read_in_one_sweep(mirror: MirrorServer, fetcher: Fetcher) -> None:
+    a, b = open_checkpoints(["zoo/base-a", "zoo/base-b"], fetcher)
+    name = "model.layers.0.input_layernorm.weight"
+    parts = [(model, [Slice(model.tensors([name])[name])]) for model in (a, b)]
+    (one,), (other,) = read_together(parts)
+    assert one.shape == other.shape
+    assert not np.array_equal(bits(one), bits(other))
+
+
+def make_sharded(folder: Path, *, weight_map: dict[str, str] | None = None) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    first = {"a.weight": np.arange(6, dtype=np.float32).reshape(2, 3)}
+    second = {"b.weight": np.ones(4, dtype=np.float32)}
+    save_file(first, folder / "model-00001-of-00002.safetensors")
+    save_file(second, folder / "model-00002-of-00002.safetensors")
+    named = weight_map or {
+        "a.weight": "model-00001-of-00002.safetensors",
+        "b.weight": "model-00002-of-00002.safetensors",
+    }
+    index = {"metadata": {"total_size": 40}, "weight_map": named}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return folder
+
+
+def open_local(folder: Path, fetcher: Fetcher) -> Checkpoint:
+    return open_checkpoint(str(folder), fetcher)
+
+
+def test_shards_without_an_index(tmp_path: Path, fetcher: Fetcher) -> None:
+    folder = make_sharded(tmp_path / "m")
+    (folder / "model.safetensors.index.json").unlink()
+    assert set(open_local(folder, fetcher).tensors()) == {"a.weight", "b.weight"}
+    (folder / "model-00001-of-00002.safetensors").rename(
+        folder / "model-00003-of-00002.safetensors"
+    )
+    shutil.copy(
+        folder / "model-00002-of-00002.safetensors", folder / "model-00001-of-00002.safetensors"
+    )
+    with pytest.raises(BadIndex, match="3 of 2 parts"):
+        open_local(folder, fetcher)
+
+
+def test_a_tensor_in_two_shards_is_refused(tmp_path: Path, fetcher: Fetcher) -> None:
+    folder = make_sharded(tmp_path / "m")
+    (folder / "model.safetensors.index.json").unlink()
+    shutil.copy(
+        folder / "model-00001-of-00002.safetensors", folder / "model-00002-of-00002.safetensors"
+    )
+    with pytest.raises(BadHeader, match="too"):
+        open_local(folder, fetcher).tensors()
+
+
+def test_a_promise_that_a_shard_breaks_is_named(tmp_path: Path, fetcher: Fetcher) -> None:
+    shard = "model-00001-of-00002.safetensors"
+    folder = make_sharded(tmp_path / "m", weight_map={"a.weight": shard, "ghost.weight": shard})
+    with pytest.raises(TensorMissing, match=r"ghost\.weight"):
+        open_local(folder, fetcher).tensors()
+
+
+def test_an_index_that_leaves_the_repository_is_refused(tmp_path: Path, fetcher: Fetcher) -> None:
+    save_file({"a": np.ones(1, dtype=np.float32)}, tmp_path / "outside.safetensors")
+    folder = make_sharded(tmp_path / "m", weight_map={"a": "../outside.safetensors"})
+    with pytest.raises(BadIndex, match="climbs out"):
+        open_local(folder, fetcher)
+
+
+def test_an_index_that_names_a_missing_shard_is_refused(tmp_path: Path, fetcher: Fetcher) -> None:
+    folder = make_sharded(
+        tmp_path / "m", weight_map={"a.weight": "model-00009-of-00009.safetensors"}
+    )
+    with pytest.raises(BadIndex, match="no such file"):
+        open_local(folder, fetcher)
+
+
+def test_tensors_that_the_index_does_not_name_are_noted(tmp_path: Path, fetcher: Fetcher) -> None:
+    folder = make_sharded(
+        tmp_path / "m", weight_map={"a.weight": "model-00001-of-00002.safetensors"}
+    )
+    save_file(
+        {"a.weight": np.ones(2, dtype=np.float32), "extra": np.ones(1, dtype=np.float32)},
+        folder / "model-00001-of-00002.safetensors",
+    )
+    checkpoint = open_local(folder, fetcher)
+    assert set(checkpoint.tensors()) == {"a.weight", "extra"}
+    assert "1 tensors" in checkpoint.notes[0]
+
+
+def test_asking_for_a_tensor_that_is_not_there(mirror: MirrorServer, fetcher: Fetcher) -> None:
+    for name in ("zoo/base-a", "zoo/base-b"):
+        with pytest.raises(TensorMissing, match="nothing"):
+            open_checkpoint(name, fetcher).tensors(["nothing"])
+
+
+def test_a_single_file_and_a_file_in_a_repository(
+    mirror: MirrorServer, fetcher: Fetcher, demo: Path
+) -> None:
+    file = "model-00002-of-00003.safetensors"
+    local = open_checkpoint(str(demo / "zoo/base-b" / file), fetcher)
+    remote = open_checkpoint(f"zoo/base-b/{file}", fetcher)
+    assert set(local.tensors()) == set(remote.tensors())
+    assert local.shards == remote.shards == (file,)
+    with pytest.raises(FileMissing):
+        open_checkpoint("zoo/base-b/nothing.safetensors", fetcher)
+
+
+def test_a_broken_configuration_is_named(copy_of: Callable[[str], Path], fetcher: Fetcher) -> None:
+    folder = copy_of("zoo/base-a") / "zoo/base-a"
+    (folder / "config.json").write_text('{"hidden_size": ')
+    with pytest.raises(BadConfig, match=r"config\.json"):
+        open_local(folder, fetcher)
+
+
+def test_the_verdict_of_sharding_is_none(tmp_path: Path, fetcher: Fetcher, demo: Path) -> None:
+    """One file or three, one number: sharding must not change a single bit."""
+    whole: dict[str, np.ndarray] = {}
+    for file in sorted((demo / "zoo/base-b").glob("*.safetensors")):
+        with safe_open(file, "numpy") as opened:
+            whole |= {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    folder = tmp_path / "joined"
+    folder.mkdir()
+    save_file(whole, folder / "model.safetensors")
+    one, three = open_local(folder, fetcher), open_local(demo / "zoo/base-b", fetcher)
+    names = list(whole)
+    specs_one, specs_three = one.tensors(names), three.tensors(names)
+    for name in names:
+        (x,), (y,) = one.read([Slice(specs_one[name])]), three.read([Slice(specs_three[name])])
+        np.testing.assert_array_equal(bits(x), bits(y))

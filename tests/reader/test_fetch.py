@@ -1,0 +1,226 @@
+"""The fetcher: each byte once, within the budget, and nothing half-written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
+
+from kinprint.errors import BudgetExceeded, DiskFull, OfflineMiss, ServerFailed
+from kinprint.mirror import Fault, MirrorServer
+from kinprint.reader.cache import Cache
+from kinprint.reader.fetch import Fetcher, Want
+from kinprint.reader.plan import ReadPolicy
+from kinprint.records import ByteRange, FileEntry, Progress
+from kinprint.source import Source, open_source
+
+FILE = "model.safetensors"
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+@pytest.fixture
+def truth(demo: Path) -> bytes:
+    return (demo / "zoo/base-a" / FILE).read_bytes()
+
+
+def entry_of(source: Source) -> FileEntry:
+    return next(item for item in source.files() if item.path == FILE)
+
+
+def wants(source: Source, *spans: tuple[int, int]) -> list[Want]:
+    return [Want(source, entry_of(source), tuple(ByteRange(*span) for span in spans))]
+
+
+def test_the_plan_is_what_is_spent(mirror: MirrorServer, cache: Cache) -> None:
+    source = open_source("zoo/base-a")
+    asked = wants(source, (0, 5000), (200_000, 210_000), (1_000_000, 1_600_000))
+    with Fetcher(cache=cache, policy=ReadPolicy(part=256 * 1024)) as fetcher:
+        (plan,) = fetcher.plan(asked)
+        mirror.stats.reset()
+        before = source.spent
+        fetcher.ensure(asked)
+        after = source.spent
+    assert plan.cost.requests == mirror.stats.count() == after.requests - before.requests
+    assert plan.cost.bytes == mirror.stats.storage_body_bytes == after.bytes - before.bytes
+    assert len(plan.reads) == 5
+
+
+def test_no_byte_is_read_twice(mirror: MirrorServer, cache: Cache, truth: bytes) -> None:
+    source = open_source("zoo/base-a")
+    with Fetcher(cache=cache) as fetcher:
+        view = fetcher.view(source, entry_of(source))
+        assert view.read(1000, 9000) == truth[1000:9000]
+        mirror.stats.reset()
+        assert view.read(2000, 3000) == truth[2000:3000]
+        assert mirror.stats.count() == 0
+        assert view.read(5000, 12000) == truth[5000:12000]
+        assert mirror.stats.storage_body_bytes == 3000
+    mirror.stats.reset()
+    with Fetcher(cache=cache) as fetcher:  # another run
+        assert fetcher.view(source, entry_of(source)).read(1000, 12000) == truth[1000:12000]
+    assert mirror.stats.count() == 0
+
+
+def test_without_a_cache_bytes_are_kept_for_the_run(mirror: MirrorServer, truth: bytes) -> None:
+    source = open_source("zoo/base-a")
+    with Fetcher(cache=None) as fetcher:
+        view = fetcher.view(source, entry_of(source))
+        assert view.read(0, 4000) == truth[:4000]
+        assert view.read(8000, 9000) == truth[8000:9000]
+        mirror.stats.reset()
+        assert view.read(10, 3000) == truth[10:3000]
+        assert mirror.stats.count() == 0
+        assert view.read(3000, 8500) == truth[3000:8500]
+
+
+def test_offline_works_from_the_cache(
+    mirror: MirrorServer, cache: Cache, truth: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = open_source("zoo/base-a")
+    with Fetcher(cache=cache) as fetcher:
+        fetcher.ensure(wants(source, (0, 9000)))
+    mirror.close()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    offline = open_source("zoo/base-a")
+    with Fetcher(cache=cache) as fetcher:
+        view = fetcher.view(offline, entry_of(offline))
+        assert view.read(100, 9000) == truth[100:9000]
+        with pytest.raises(OfflineMiss):
+            view.read(9000, 200_000)
+
+
+def test_damage_in_the_cache_is_mended(mirror: MirrorServer, cache: Cache, truth: bytes) -> None:
+    source = open_source("zoo/base-a")
+    with Fetcher(cache=cache) as fetcher:
+        fetcher.ensure(wants(source, (0, 9000)))
+    with (cache.folder / str(entry_of(source).key) / "data").open("r+b") as file:
+        file.seek(4000)
+        file.write(b"damage")
+    with Fetcher(cache=Cache(cache.folder)) as fetcher:
+        assert fetcher.view(source, entry_of(source)).read(0, 9000) == truth[:9000]
+
+
+def test_the_budget_is_refused_before_reading(mirror: MirrorServer, cache: Cache) -> None:
+    source = open_source("zoo/base-a")
+    with Fetcher(cache=cache, budget=100_000) as fetcher:
+        mirror.stats.reset()
+        with pytest.raises(BudgetExceeded, match="150 kB") as caught:
+            fetcher.ensure(wants(source, (0, 150_000)))
+        assert "--budget 150kB" in str(caught.value)
+        assert mirror.stats.count() == 0
+        fetcher.ensure(wants(source, (0, 60_000)))
+        with pytest.raises(BudgetExceeded):  # the budget is for the run, not for each call
+            fetcher.ensure(wants(source, (500_000, 560_000)))
+        fetcher.ensure(wants(source, (0, 60_000)))  # what is there costs nothing
+
+
+def test_progress_tells_totals_first_and_ends_with_all_done(
+    mirror: MirrorServer, cache: Cache
+) -> None:
+    events: list[Progress] = []
+    source = open_source("zoo/base-a")
+    with Fetcher(cache=cache, on_progress=events.append) as fetcher:
+        fetcher.ensure(wants(source, (0, 5000), (900_000, 905_000)))
+    assert [event.kind for event in events] == ["plan", "bytes", "bytes"]
+    assert events[0].total_bytes == events[-1].done_bytes == 10_000
+    assert events[0].done_bytes == 0
+
+
+def test_what_arrived_before_a_failure_is_kept(mirror: MirrorServer, cache: Cache) -> None:
+    source = open_source("zoo/base-a")
+    source.read(FILE, ByteRange(0, 1))
+    mirror.faults.replace([Fault("status", code=500, port="storage", after=3)])
+    spans = [(at, at + 100) for at in range(0, 2_000_000, 200_000)]
+    with (
+        Fetcher(cache=cache, policy=ReadPolicy(connections=1)) as fetcher,
+        pytest.raises(ServerFailed),
+    ):
+        fetcher.ensure(wants(source, *spans))
+    known = Cache(cache.folder).known(entry_of(source), [ByteRange(0, 3_000_000)])
+    assert len(known) == 3
+
+
+def test_damaged_answers_on_the_wire_do_not_mix_files(
+    mirror: MirrorServer, cache: Cache, truth: bytes
+) -> None:
+    """Sixteen connections at once, every fault in turn, and still the right bytes."""
+    source = open_source("zoo/base-a")
+    mirror.faults.replace(
+        [
+            Fault("reset", port="storage", times=4, after=3),
+            Fault("truncate", port="storage", times=4, after=6),
+            Fault("status", code=503, port="storage", times=4, after=9),
+            Fault("expire", port="storage", times=2, after=12),
+        ]
+    )
+    spans = [(at, at + 3000) for at in range(0, 3_000_000, 100_000)]
+    with Fetcher(cache=cache, policy=ReadPolicy(gap=0)) as fetcher:
+        fetcher.ensure(wants(source, *spans))
+        for start, stop in spans:
+            span = ByteRange(start, stop)
+            assert fetcher.take(source, entry_of(source), span) == truth[start:stop]
+
+
+def test_an_interrupt_stops_quickly_and_keeps_what_is_there(
+    demo: Path, tmp_path: Path, hub_environment: Callable[..., dict[str, str]]
+) -> None:
+    program = (
+        "from kinprint.reader.cache import Cache\n"
+        "from kinprint.reader.fetch import Fetcher, Want\n"
+        "from kinprint.records import ByteRange\n"
+        "from kinprint.source import open_source\n"
+        "source = open_source('zoo/base-a')\n"
+        "entry = [e for e in source.files() if e.path == 'model.safetensors'][0]\n"
+        "print('ready', flush=True)\n"
+        "with Fetcher(cache=Cache.default()) as fetcher:\n"
+        "    spans = tuple(ByteRange(at, at + 90_000) for at in range(0, 3_000_000, 190_000))\n"
+        "    fetcher.ensure([Want(source, entry, spans)])\n"
+    )
+    with MirrorServer(demo, bandwidth=30_000) as server:
+        environment = hub_environment(server.endpoint)
+        process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(1.0)
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+        assert time.monotonic() - started < 8
+        assert process.returncode != 0
+    folder = Path(environment["HF_HOME"]) / "assets" / "kinprint" / "ranges" / "v1"
+    truth = (demo / "zoo/base-a" / FILE).read_bytes()
+    for place in folder.glob("*"):
+        entry = FileEntry(FILE, len(truth), key=place.name)
+        for span in Cache(folder).known(entry, [ByteRange(0, len(truth))]):
+            assert Cache(folder).read(entry, span) == truth[span.start : span.stop]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux")  # noqa: PTH110
+def test_a_full_disk_ends_the_run_with_a_sentence(mirror: MirrorServer, tmp_path: Path) -> None:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        source = open_source("zoo/base-a")
+        with Fetcher(cache=Cache(folder / "cache")) as fetcher, pytest.raises(DiskFull):
+            fetcher.ensure(wants(source, (0, 1_000_000)))
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)

@@ -1,0 +1,196 @@
+"""Models on the Hub: pinned, resolved once, and with the token kept at home."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants, hf_hub_download
+
+from kinprint.errors import (
+    BadReference,
+    FileMissing,
+    OfflineMiss,
+    RepositoryGated,
+    RepositoryMissing,
+    RepositoryPrivate,
+    RevisionMissing,
+)
+from kinprint.mirror import Fault, MirrorServer
+from kinprint.records import ByteRange
+from kinprint.source import open_source
+
+FILE = "model.safetensors"
+SPAN = ByteRange(100, 1100)
+MakeMirror = Callable[..., MirrorServer]
+
+
+def test_a_file_is_resolved_once(mirror: MirrorServer) -> None:
+    source = open_source("zoo/base-a")
+    mirror.stats.reset()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda at: source.read(FILE, ByteRange(at, at + 10)), range(0, 400, 10)))
+    assert mirror.stats.count("hub", "HEAD") == 1
+    assert mirror.stats.count("storage", "GET") == 40
+
+
+def test_opening_takes_one_request(mirror: MirrorServer) -> None:
+    source = open_source("zoo/base-b")
+    assert mirror.stats.count() == 1
+    assert source.spent.requests == 1
+    assert len(source.ref.commit) == 40
+
+
+def test_large_files_carry_the_sha256_of_their_content(mirror: MirrorServer, demo: Path) -> None:
+    from hashlib import sha256
+
+    entry = {item.path: item for item in open_source("zoo/base-a").files()}[FILE]
+    assert entry.sha256 == sha256((demo / "zoo/base-a" / FILE).read_bytes()).hexdigest()
+    assert entry.key == entry.sha256
+
+
+def test_equal_files_are_known_to_be_equal_without_reading(
+    demo: Path, tmp_path: Path, make_mirror: MakeMirror
+) -> None:
+    shutil.copytree(demo / "zoo/base-a", tmp_path / "zoo/original")
+    shutil.copytree(demo / "zoo/base-a", tmp_path / "zoo/copy")
+    make_mirror(tmp_path)
+    keys = [
+        {entry.path: entry.key for entry in open_source(name).files()}[FILE]
+        for name in ("zoo/original", "zoo/copy")
+    ]
+    assert keys[0] == keys[1]
+
+
+def test_a_repository_that_moves_changes_nothing(
+    demo: Path, tmp_path: Path, make_mirror: MakeMirror
+) -> None:
+    shutil.copytree(demo / "zoo/base-a", tmp_path / "zoo/model")
+    shutil.copytree(demo / "zoo/a-sft", tmp_path / "zoo/model@next")
+    server = make_mirror(tmp_path)
+    source = open_source("zoo/model")
+    before = source.read(FILE, SPAN)
+    server.repoint("zoo/model", "main", "next")
+    assert source.read(FILE, ByteRange(1000, 2000))[:100] == before[900:]
+    assert source.read("config.json", ByteRange(0, 10))  # not resolved before the move
+    moved = open_source("zoo/model")
+    assert moved.ref.commit != source.ref.commit
+    assert open_source(f"zoo/model@{source.ref.commit}").ref.commit == source.ref.commit
+
+
+def test_an_expired_address_is_renewed(demo: Path, make_mirror: MakeMirror) -> None:
+    server = make_mirror(demo, address_ttl=1)
+    source = open_source("zoo/base-a")
+    first = source.read(FILE, SPAN)
+    time.sleep(2.2)
+    server.stats.reset()
+    with ThreadPoolExecutor(8) as pool:
+        parts = list(pool.map(lambda _: source.read(FILE, SPAN), range(8)))
+    assert set(parts) == {first}
+    assert server.stats.count("hub", "HEAD") == 1  # renewed once, not once a thread
+
+
+def test_an_address_that_is_always_refused_is_given_up(demo: Path, make_mirror: MakeMirror) -> None:
+    make_mirror(demo, faults=[Fault("status", code=403, port="storage")])
+    with pytest.raises(RepositoryPrivate, match="403"):
+        open_source("zoo/base-a").read(FILE, SPAN)
+
+
+def test_the_token_never_reaches_the_storage_host(
+    demo: Path, make_mirror: MakeMirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    server = make_mirror(demo, token="hf_secret", private=["zoo/base-a"], gated=["zoo/base-b"])
+    for name, file in (
+        ("zoo/base-a", FILE),
+        ("zoo/base-b", "model-00001-of-00003.safetensors"),
+        ("zoo/base-b", "config.json"),
+    ):
+        assert open_source(name).read(file, ByteRange(0, 8))
+    assert server.stats.count("storage") == 2
+    assert server.stats.tokens_seen_by_storage == 0
+
+
+def test_the_witness_for_tokens_is_awake(demo: Path, make_mirror: MakeMirror) -> None:
+    """Proof that the count above would not stay at zero whatever is sent."""
+    import urllib.request
+
+    server = make_mirror(demo)
+    asked = urllib.request.Request(
+        f"{server.storage_endpoint}/anything", headers={"Authorization": "Bearer hf_secret"}
+    )
+    with pytest.raises(OSError, match="HTTP Error"):
+        urllib.request.urlopen(asked)
+    assert server.stats.tokens_seen_by_storage == 1
+
+
+def test_missing_private_and_gated_are_told_apart(
+    demo: Path, make_mirror: MakeMirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_mirror(demo, token="hf_right", private=["zoo/base-a"], gated=["zoo/base-b"])
+    with pytest.raises(RepositoryMissing, match="private"):
+        open_source("zoo/nothing")
+    with pytest.raises(RepositoryMissing, match="hf auth login"):
+        open_source("zoo/base-a")
+    gated = open_source("zoo/base-b")
+    with pytest.raises(RepositoryGated, match="accept"):
+        gated.read("model-00001-of-00003.safetensors", ByteRange(0, 8))
+    monkeypatch.setenv("HF_TOKEN", "hf_wrong")
+    with pytest.raises((RepositoryPrivate, RepositoryMissing)):
+        open_source("zoo/base-a")
+
+
+def test_a_revision_that_is_not_there_is_named(mirror: MirrorServer) -> None:
+    with pytest.raises(RevisionMissing, match="'nowhere'"):
+        open_source("zoo/base-a@nowhere")
+
+
+def test_a_file_that_is_not_there_is_named(mirror: MirrorServer) -> None:
+    with pytest.raises(FileMissing, match="lost"):
+        open_source("zoo/base-a").read("lost.bin", ByteRange(0, 1))
+
+
+@pytest.mark.parametrize("given", ["a/b/../../c", "zoo/..", "spa ces/name", "-x-/y--z", "@main"])
+def test_names_that_cannot_be_are_refused(given: str, mirror: MirrorServer) -> None:
+    with pytest.raises((BadReference, RepositoryMissing)):
+        open_source(given)
+
+
+def test_what_the_hub_tools_downloaded_is_read_in_place(mirror: MirrorServer, demo: Path) -> None:
+    hf_hub_download("zoo/base-a", FILE, endpoint=mirror.endpoint, cache_dir=constants.HF_HUB_CACHE)
+    mirror.stats.reset()
+    source = open_source("zoo/base-a")
+    entry = {item.path: item for item in source.files()}[FILE]
+    assert entry.local is not None
+    assert source.read(FILE, SPAN) == (demo / "zoo/base-a" / FILE).read_bytes()[100:1100]
+    assert mirror.stats.count("storage") == 0
+
+
+def test_offline_opens_what_was_listed_before(
+    mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    online = open_source("zoo/base-a")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    offline = open_source("zoo/base-a")
+    assert offline.ref.commit == online.ref.commit
+    assert offline.files() == online.files()
+    with pytest.raises(OfflineMiss):
+        offline.read(FILE, SPAN)
+    with pytest.raises(OfflineMiss, match="file list"):
+        open_source("zoo/base-b")
+
+
+def test_offline_opens_a_downloaded_snapshot(
+    mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch, demo: Path
+) -> None:
+    from huggingface_hub import snapshot_download
+
+    snapshot_download("zoo/base-a", endpoint=mirror.endpoint, cache_dir=constants.HF_HUB_CACHE)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    source = open_source("zoo/base-a")
+    assert len(source.ref.commit) == 40
+    assert source.read(FILE, SPAN) == (demo / "zoo/base-a" / FILE).read_bytes()[100:1100]

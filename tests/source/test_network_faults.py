@@ -1,0 +1,162 @@
+"""What goes wrong between here and there: retried where that helps, named where not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import kinprint.source.http
+from kinprint.errors import (
+    BodyBroken,
+    FileChanged,
+    KinprintError,
+    LengthWrong,
+    RangeIgnored,
+    RangeRefused,
+    RateLimited,
+    ServerFailed,
+    TooSlow,
+    Unreachable,
+)
+from kinprint.mirror import Fault, MirrorServer
+from kinprint.records import ByteRange
+from kinprint.source import Source, open_source
+
+FILE = "model.safetensors"
+SPAN = ByteRange(1_000, 201_000)
+MakeMirror = Callable[..., MirrorServer]
+
+
+@pytest.fixture
+def truth(demo: Path) -> bytes:
+    return (demo / "zoo/base-a" / FILE).read_bytes()[SPAN.start : SPAN.stop]
+
+
+@pytest.fixture
+def faulty(mirror: MirrorServer) -> Callable[..., Source]:
+    """A source whose storage begins to fail once it is open."""
+
+    def make(*faults: Fault) -> Source:
+        source = open_source("zoo/base-a")
+        mirror.faults.replace(faults)
+        return source
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("status", code=500, port="storage", times=2),
+        Fault("status", code=502, port="storage", times=2),
+        Fault("status", code=503, port="storage", times=2),
+        Fault("status", code=429, port="storage", times=1, retry_after=0),
+        Fault("reset", port="storage", times=2),
+        Fault("reset", port="storage", times=2, at=0),
+        Fault("truncate", port="storage", times=2),
+        Fault("expire", port="storage", times=1),
+        Fault("slow", port="storage", times=1),
+    ],
+    ids=lambda fault: f"{fault.kind}-{fault.code if fault.kind == 'status' else fault.at}",
+)
+def test_passing_faults_change_nothing(
+    fault: Fault, faulty: Callable[..., Source], truth: bytes
+) -> None:
+    assert faulty(fault).read(FILE, SPAN) == truth
+
+
+def test_faults_on_the_way_to_the_address_are_retried(
+    faulty: Callable[..., Source], truth: bytes
+) -> None:
+    source = faulty(Fault("status", code=503, port="hub", times=1))
+    assert source.read(FILE, SPAN) == truth
+
+
+def test_a_broken_answer_is_taken_up_where_it_stopped(
+    mirror: MirrorServer, faulty: Callable[..., Source], truth: bytes
+) -> None:
+    source = faulty(Fault("truncate", port="storage", times=1, at=150_000))
+    mirror.stats.reset()
+    assert source.read(FILE, SPAN) == truth
+    assert mirror.stats.storage_body_bytes < 1.4 * SPAN.size
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (Fault("status", code=500, port="storage"), ServerFailed),
+        (Fault("status", code=503, port="storage"), ServerFailed),
+        (Fault("status", code=429, port="storage", retry_after=0), RateLimited),
+        (Fault("status", code=416, port="storage"), RangeRefused),
+        (Fault("truncate", port="storage", at=10), BodyBroken),
+        (Fault("reset", port="storage", at=10), (BodyBroken, Unreachable)),
+        (Fault("slow", port="storage"), TooSlow),
+        (Fault("ignore_range", port="storage"), RangeIgnored),
+        (Fault("wrong_range", port="storage"), LengthWrong),
+        (Fault("short", port="storage"), LengthWrong),
+        (Fault("gzip", port="storage"), LengthWrong),
+    ],
+    ids=lambda item: item.kind if isinstance(item, Fault) else None,
+)
+def test_lasting_faults_are_named(
+    fault: Fault,
+    error: type[KinprintError] | tuple[type[KinprintError], ...],
+    faulty: Callable[..., Source],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = faulty(fault)
+    if fault.kind == "status" and fault.retry_after is not None:
+        monkeypatch.setattr(source, "_policy", kinprint.source.http.RetryPolicy(retries=1))
+    with pytest.raises(error) as caught:
+        source.read(FILE, SPAN)
+    assert FILE in str(caught.value) or "127.0.0.1" in str(caught.value)
+
+
+def test_a_server_without_range_never_makes_us_download(
+    mirror: MirrorServer, faulty: Callable[..., Source]
+) -> None:
+    source = faulty(Fault("ignore_range", port="storage"))
+    mirror.bandwidth = 2_000_000  # so that a client which reads on would be seen doing so
+    mirror.stats.reset()
+    with pytest.raises(RangeIgnored, match="ignores Range"):
+        source.read(FILE, SPAN)
+    # The server may have handed one chunk (256 KiB at most) to the socket; nobody took it.
+    assert source.spent.bytes <= 64 * 1024
+    assert mirror.stats.storage_body_bytes <= 512 * 1024
+
+
+def test_nobody_there_is_said_plainly(mirror: MirrorServer) -> None:
+    source = open_source("zoo/base-a")
+    source.read(FILE, SPAN)
+    mirror.close()
+    with pytest.raises(Unreachable, match="No connection"):
+        source.read(FILE, SPAN)
+
+
+def test_a_file_of_another_length_is_noticed(
+    copy_of: Callable[[str], Path], make_mirror: MakeMirror
+) -> None:
+    folder = copy_of("zoo/base-a")
+    server = make_mirror(folder)
+    source = open_source("zoo/base-a")
+    source.read(FILE, SPAN)
+    with (folder / "zoo/base-a" / FILE).open("ab") as file:
+        file.write(b"more")
+    server.refresh()
+    with pytest.raises((FileChanged, KinprintError)):
+        source.read(FILE, SPAN)
+
+
+def test_the_listing_is_retried_too(mirror: MirrorServer) -> None:
+    mirror.faults.replace([Fault("status", code=503, port="hub", times=2)])
+    assert open_source("zoo/base-a").ref.commit
+
+
+def test_a_server_that_is_no_hub_is_said_to_be_none(
+    mirror: MirrorServer, point_hub_at: Callable[[str], None]
+) -> None:
+    point_hub_at(mirror.storage_endpoint)
+    with pytest.raises(KinprintError):
+        open_source("zoo/base-a")
