@@ -92,8 +92,8 @@ class Cache:
         place = self.folder / entry.key
         span = ByteRange(start, start + len(data))
         try:
-            place.mkdir(parents=True, exist_ok=True)
-            self._describe(place / "about", entry, name)
+            if not (place / "about").exists():
+                self._describe(place, entry, name)
             _write_at(place / "data", start, data)
             _append(place / "journal", _line(span, crc32(data)))
         except OSError as error:
@@ -134,11 +134,12 @@ class Cache:
         self._verified.clear()
         return freed
 
-    def _describe(self, file: Path, entry: FileEntry, name: str) -> None:
-        if not file.exists():
-            draft = file.with_name(f"about.{os.getpid()}.{get_ident()}")
-            draft.write_bytes(msgspec.json.encode((name, entry.path, entry.size)))
-            draft.replace(file)
+    def _describe(self, place: Path, entry: FileEntry, name: str) -> None:
+        """Make an entry's folder and say what it is, whole or not at all."""
+        place.mkdir(parents=True, exist_ok=True)
+        draft = place / f"about.{os.getpid()}.{get_ident()}"
+        draft.write_bytes(msgspec.json.encode((name, entry.path, entry.size)))
+        draft.replace(place / "about")
 
 
 def _line(span: ByteRange, checksum: int) -> bytes:

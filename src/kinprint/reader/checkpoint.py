@@ -102,12 +102,10 @@ class Checkpoint:
         unread = [shard for shard in shards if shard not in self._headers]
         if not unread:
             return
-        self.fetcher.ensure(self._first_want(shard) for shard in unread)
-        if self.format == SAFETENSORS or len(unread) == 1:
-            parsed = [self._parse(shard) for shard in unread]
-        else:  # these formats read on as they parse
-            with ThreadPoolExecutor(min(8, len(unread))) as pool:
-                parsed = list(pool.map(self._parse, unread))
+        parsed = self.fetcher.each(
+            [self._first_want(shard) for shard in unread],
+            lambda want: self._parse(want.entry.path),
+        )
         self._headers.update(zip(unread, parsed, strict=True))
         if self.format == GGUF and len(self.shards) > 1 and len(self._headers) == len(self.shards):
             check_splits(self._headers)
@@ -234,6 +232,14 @@ def open_checkpoints(given: Sequence[str], fetcher: Fetcher) -> list[Checkpoint]
     """Open several models at once, over the same connections."""
     with ThreadPoolExecutor(max(1, min(8, len(given)))) as pool:
         return list(pool.map(lambda name: open_checkpoint(name, fetcher), given))
+
+
+def locate_together(
+    requests: Sequence[tuple[Checkpoint, Sequence[str]]],
+) -> list[dict[str, TensorSpec]]:
+    """Find tensors of several models, their headers read in one sweep."""
+    with ThreadPoolExecutor(max(1, min(8, len(requests)))) as pool:
+        return list(pool.map(lambda request: request[0].tensors(request[1]), requests))
 
 
 def read_together(requests: Sequence[tuple[Checkpoint, Sequence[Slice]]]) -> list[list[Array]]:

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from threading import Event, Lock
+from threading import Event, Lock, Semaphore, local
 from types import TracebackType
+from typing import Any, TypeVar
 
 from kinprint.errors import BudgetExceeded
 from kinprint.reader.cache import Cache
@@ -24,10 +25,12 @@ from kinprint.records import ByteRange, Cost, FileEntry, Progress
 from kinprint.source import Source
 from kinprint.source.local import read_local
 
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """Ranges of one file that somebody is going to look at."""
+    """All ranges of one file that somebody is going to look at; one want a file."""
 
     source: Source
     entry: FileEntry
@@ -73,9 +76,13 @@ class Fetcher:
         self._budget = budget
         self._on_progress = on_progress
         self._memory = _Memory()
-        self._pool = ThreadPoolExecutor(self.policy.connections, thread_name_prefix="kinprint-read")
+        # Twice as many threads as connections: while some store or parse what has come,
+        # others keep the connections busy.
+        self._connections = Semaphore(self.policy.connections)
+        self._pool = ThreadPoolExecutor(2 * self.policy.connections, "kinprint-read")
         self._lock = Lock()
         self._cancelled = Event()
+        self._worker = local()
         self._sources: dict[int, Source] = {}
         self._started = time.monotonic()
         self._reserved = 0
@@ -113,21 +120,43 @@ class Fetcher:
 
     def ensure(self, wants: Iterable[Want]) -> None:
         """Make all wanted ranges available, reading what is missing, all at once."""
-        plans = self._plans(wants)
-        cost = sum((plan.cost for _, plan in plans), Cost())
-        if not cost.requests:
+        plans = self._reserved_plans(wants)
+        if getattr(self._worker, "busy", False):  # a job waiting for its own pool would hang
+            for want, plan in plans:
+                self._read_parts(want, plan.reads)
             return
-        self._reserve(cost)
-        self._report("plan", requests=cost.requests, nbytes=cost.bytes, planned=True)
-        futures: list[Future[None]] = [
-            self._pool.submit(self._read_part, want, part)
-            for want, plan in plans
-            for part in plan.reads
-        ]
+        self._finish([self._submit(want, (part,)) for want, plan in plans for part in plan.reads])
+
+    def each(self, wants: Sequence[Want], action: Callable[[Want], _T]) -> list[_T]:
+        """Do something with each file as soon as its ranges are there, the rest still coming."""
+        reads = {id(want): () for want in wants} | {
+            id(want): plan.reads for want, plan in self._reserved_plans(wants)
+        }
+        return self._finish([self._submit(want, reads[id(want)], action) for want in wants])
+
+    def _submit(
+        self,
+        want: Want,
+        parts: Sequence[ByteRange],
+        action: Callable[[Want], _T] | None = None,
+    ) -> Future[_T]:
+        def job() -> Any:
+            self._worker.busy = True
+            try:
+                self._read_parts(want, parts)
+                return action(want) if action is not None else None
+            finally:
+                self._worker.busy = False
+
+        return self._pool.submit(job)
+
+    def _finish(self, futures: Sequence[Future[_T]]) -> list[_T]:
+        """Wait for jobs; at the first failure drop those that have not begun."""
         try:
             finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
             for future in finished:
                 future.result()
+            return [future.result() for future in futures]
         except BaseException as error:
             for future in futures:
                 future.cancel()
@@ -157,30 +186,28 @@ class Fetcher:
         stored = None if entry.local is not None else self._stored(source, entry, span)
         return self.view(source, entry).read(span.start, span.stop) if stored is None else stored
 
+    def _reserved_plans(self, wants: Iterable[Want]) -> list[tuple[Want, FilePlan]]:
+        plans = self._plans(wants)
+        cost = sum((plan.cost for _, plan in plans), Cost())
+        if cost.requests:
+            self._reserve(cost)
+            self._report("plan", requests=cost.requests, nbytes=cost.bytes, planned=True)
+        return plans
+
     def _plans(self, wants: Iterable[Want]) -> list[tuple[Want, FilePlan]]:
-        grouped: dict[tuple[int, str], Want] = {}
+        """What is missing, file by file; files that lack nothing are left out."""
+        plans: list[tuple[Want, FilePlan]] = []
         for want in wants:
             self.register(want.source)
-            key = (id(want.source), want.entry.path)
-            earlier = grouped[key].ranges if key in grouped else ()
-            grouped[key] = Want(want.source, want.entry, earlier + want.ranges)
-        plans: list[tuple[Want, FilePlan]] = []
-        for want in grouped.values():
-            if want.entry.local is not None:
+            source, entry = want.source, want.entry
+            if entry.local is not None:
                 continue
             wanted = union(want.ranges)
-            known = self._known(want.source, want.entry, wanted)
-            if not subtract(wanted, known):
-                continue
-            overhead = want.source.overhead(want.entry.path)
-            plans.append(
-                (
-                    want,
-                    plan_file(
-                        want.entry.path, wanted, known, want.entry.size, self.policy, overhead
-                    ),
-                )
-            )
+            known = self._known(source, entry, wanted)
+            if subtract(wanted, known):
+                overhead = source.overhead(entry.path)
+                plan = plan_file(entry.path, wanted, known, entry.size, self.policy, overhead)
+                plans.append((want, plan))
         return plans
 
     def _reserve(self, cost: Cost) -> None:
@@ -196,16 +223,18 @@ class Fetcher:
                 )
             self._reserved = needed
 
-    def _read_part(self, want: Want, part: ByteRange) -> None:
-        if self._cancelled.is_set():
-            return
-        data = want.source.read(want.entry.path, part)
-        if self._cache is not None and want.entry.key is not None:
-            self._cache.write(want.entry, part.start, data, want.source.ref.name)
-        else:
-            with self._lock:
-                self._memory.write((id(want.source), want.entry.path), part.start, data)
-        self._report("bytes", requests=1, nbytes=len(data))
+    def _read_parts(self, want: Want, parts: Sequence[ByteRange]) -> None:
+        for part in parts:
+            if self._cancelled.is_set():
+                return
+            with self._connections:
+                data = want.source.read(want.entry.path, part)
+            if self._cache is not None and want.entry.key is not None:
+                self._cache.write(want.entry, part.start, data, want.source.ref.name)
+            else:
+                with self._lock:
+                    self._memory.write((id(want.source), want.entry.path), part.start, data)
+            self._report("bytes", requests=1, nbytes=len(data))
 
     def _known(
         self, source: Source, entry: FileEntry, wanted: Sequence[ByteRange]

@@ -44,6 +44,8 @@ from kinprint.source.local import LocalSource, read_local
 from kinprint.source.protocol import Meter, Source
 from kinprint.source.reference import Reference
 
+_LARGEST_SMALL_FILE = 10 * 1024 * 1024  # the Hub keeps larger ones on its storage hosts
+
 
 def open_hub(reference: Reference) -> Source:
     """The repository that `reference` names, at the commit its revision has now."""
@@ -170,8 +172,10 @@ class HubSource:
         return tuple(self._entries.values())
 
     def overhead(self, path: str) -> int:
-        """One request where the file's address is not known yet."""
-        return 0 if path in self._addresses else 1
+        """One request where the file's storage address is not known yet."""
+        entry = self._entries.get(path)
+        known = entry is None or _served_by_the_hub(entry) or path in self._addresses
+        return 0 if known else 1
 
     def read(self, path: str, span: ByteRange) -> bytes:
         """Exactly the bytes of `span`, from the storage host or the Hub itself."""
@@ -201,13 +205,15 @@ class HubSource:
         """Where the file can be read; asked anew if the known address is `stale`."""
         with self._locks[entry.path]:
             known = self._addresses.get(entry.path)
-            if known is not None and known != stale:
-                return known
-            fresh = self._resolve(entry)
-            self._addresses[entry.path] = fresh
-            return fresh
+            if known is None and _served_by_the_hub(entry):
+                known = hf_hub_url(self.ref.name, entry.path, revision=self.ref.commit)
+            if known is None or known == stale:
+                known = self._resolve(entry)
+            self._addresses[entry.path] = known
+            return known
 
     def _resolve(self, entry: FileEntry) -> str:
+        """Ask the Hub where a file is stored, or be told why it may not be read."""
         url = hf_hub_url(self.ref.name, entry.path, revision=self.ref.commit)
         try:
             self._meter.count(0)
@@ -234,6 +240,11 @@ class HubSource:
         if not isinstance(found, str):
             return entry
         return FileEntry(entry.path, entry.size, entry.sha256, entry.key, local=found)
+
+
+def _served_by_the_hub(entry: FileEntry) -> bool:
+    """Small files lie in the repository itself: asking where they are would be a detour."""
+    return entry.sha256 is None and entry.size <= _LARGEST_SMALL_FILE
 
 
 def _same_origin(one: str, other: str) -> bool:

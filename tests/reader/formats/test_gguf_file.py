@@ -78,7 +78,8 @@ def parsed(data: bytes) -> Header:
 
 
 def test_types_are_those_of_the_package() -> None:
-    assert {int(kind): kind.name for kind in gguf.GGML_QUANT_SIZES} == TYPES
+    # Older releases of the package know fewer; a newer one that knows more is news.
+    assert {int(kind): kind.name for kind in gguf.GGML_QUANT_SIZES}.items() <= TYPES.items()
     for kind, (block, size) in gguf.GGML_QUANT_SIZES.items():
         dtype = dtype_named(kind.name, "x")
         assert (dtype.block, dtype.size) == (block, size)

@@ -99,14 +99,7 @@ def test_tensors_and_symbols() -> None:
                 build.name("torch._tensor", "_rebuild_from_type_v2"),
                 MAKER,
                 build.name("torch.nn.parameter", "Parameter"),
-                build.tuple_of(
-                    build.storage("FloatStorage", "9", 2),
-                    b"K\0",
-                    b"K\2\x85",
-                    b"K\1\x85",
-                    b"\x89",
-                    b"}",
-                ),
+                build.tuple_of(nine, b"K\0", b"K\2\x85", b"K\1\x85", b"\x89", b"}"),
                 b"}",
             ),
             "dtype": build.name("torch", "bfloat16"),
@@ -416,8 +409,10 @@ def test_damage_never_surprises(changes: list[tuple[int, int, bytes]]) -> None:
     data = VALID
     for place, drop, insert in changes:
         data = data[:place] + insert + data[place + drop :]
-    with contextlib.suppress(KinprintError):
+    try:
         read(data)
+    except KinprintError:
+        pass
     finally:
         del sys.modules["sentinel_of_pickles"]
     assert Sentinel.touched == []

@@ -94,10 +94,10 @@ def guess_header_bytes(names: Iterable[str], size: int = 9_999_999_999) -> int:
     # shape and offsets; shapes take 4 to 14 more, under 8 on average where it matters.
     per_tensor = 60 + 2 * len(str(size))
     # The length field, braces, padding, and twice the usual metadata.
-    total = 8 + 2 + 8 + 80
-    for name in names:
-        total += len(name.encode("utf-8", "replace")) + per_tensor
-    return min(total, 8 + HEADER_LIMIT)
+    around = 8 + 2 + 8 + 80
+    listed = list(names)
+    spelled = len("".join(listed).encode("utf-8", "replace"))
+    return min(around + spelled + len(listed) * per_tensor, 8 + HEADER_LIMIT)
 
 
 def _header_length(view: FileView) -> int:
@@ -145,10 +145,11 @@ def _parse_quickly(raw: bytes, file: _File) -> _Parsed | None:
 
     A model may have a hundred shards with hundreds of tensors each, and this takes a third
     of the time. It never refuses, it only knows that all is well: every key is followed by
-    a colon, so a header with as many colons as expected keys has no key twice and none
-    that is unknown; and without a minus sign no number is negative.
+    a colon, so a header with as many colons as expected keys (and as its strings contain:
+    none is escaped) has no key twice and none that is unknown; and without a minus sign no
+    number is negative.
     """
-    if not raw.startswith(b"{") or b"-" in raw:
+    if not raw.startswith(b"{") or b"-" in raw or b"\\" in raw:
         return None
     try:
         raw.decode("utf-8")  # the decoder does not look at the encoding of what it skips
@@ -156,7 +157,8 @@ def _parse_quickly(raw: bytes, file: _File) -> _Parsed | None:
         metadata = _quick_metadata.decode(raw).content or {}
         keys = len(found) + len(metadata)
         found.pop(_METADATA, None)
-        if raw.count(b":") != keys + 3 * len(found) or not found:
+        written = "".join((*found, *metadata, *metadata.values())).count(":")
+        if raw.count(b":") != keys + 3 * len(found) + written or not found:
             return None
         entries = [(one.data_offsets, name, one.dtype, one.shape) for name, one in found.items()]
         entries.sort(key=itemgetter(0))

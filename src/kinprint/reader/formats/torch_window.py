@@ -45,8 +45,8 @@ class Window(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Move to a place, which may not lie before the file's start."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.view.size}[whence]
-        if start + offset < 0:
-            raise ValueError("a place before the start of the file")
+        if start + offset < 0:  # an OSError, as of real files: zipfile looks for that
+            raise io.UnsupportedOperation("a place before the start of the file")
         self._position = start + offset
         return self._position
 

@@ -1,0 +1,1 @@
+"""Speed against the floor, measured in one run and printed as a table: `make bench`."""
