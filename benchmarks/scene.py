@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.norms_child import MODELS
+from benchmarks.child import MODELS
 from kinprint.replica import build_replicas
 
 LATENCY = 0.050  # seconds a request
@@ -49,10 +49,10 @@ def environment(endpoint: str, home: str) -> dict[str, str]:
 
 
 def run_child(endpoint: str, home: str, *settings: str) -> dict[str, Any]:
-    """Run `norms_child` once; its own figures, and `wall` for the whole process."""
+    """Run `child` once; its own figures, and `wall` for the whole process."""
     started = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.norms_child", *settings],
+        [sys.executable, "-m", "benchmarks.child", *settings],
         env=environment(endpoint, home),
         capture_output=True,
         text=True,

@@ -8,6 +8,11 @@ from typing import Any
 import gguf
 import numpy as np
 import pytest
+
+from kinprint.reader.dtypes import GGML, dtype_named
+from kinprint.reader.formats.gguf_file import TYPES, parse_gguf
+from kinprint.reader.formats.gguf_values import FIRST_READ, LARGEST_STEP
+from kinprint.records import Header
 from tests.reader.formats.gguf_builder import (
     ARRAY,
     BOOL,
@@ -21,11 +26,6 @@ from tests.reader.formats.gguf_builder import (
     text,
 )
 from tests.reader.formats.gguf_builder import gguf as build
-
-from kinprint.reader.dtypes import GGML, dtype_named
-from kinprint.reader.formats.gguf_file import TYPES, parse_gguf
-from kinprint.reader.formats.gguf_values import FIRST_READ, LARGEST_STEP
-from kinprint.records import Header
 
 
 def finished(writer: Any) -> None:

@@ -8,6 +8,10 @@ import tracemalloc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from kinprint.errors import BadGguf, DtypeUnknown, KinprintError
+from kinprint.reader.formats.gguf_file import parse_gguf
+from kinprint.records import Header
 from tests.reader.formats.gguf_builder import (
     ARRAY,
     BOOL,
@@ -25,10 +29,6 @@ from tests.reader.formats.gguf_builder import (
     tensor,
     text,
 )
-
-from kinprint.errors import BadGguf, DtypeUnknown, KinprintError
-from kinprint.reader.formats.gguf_file import parse_gguf
-from kinprint.records import Header
 
 HUGE = 2**63
 

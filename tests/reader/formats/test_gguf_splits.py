@@ -7,12 +7,12 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
-from tests.reader.formats.gguf_builder import Recorder
 
 from kinprint.errors import BadGguf
 from kinprint.reader.formats.gguf_file import parse_gguf
 from kinprint.reader.formats.gguf_splits import check_splits, split_names, split_siblings
 from kinprint.records import Header, TensorSpec
+from tests.reader.formats.gguf_builder import Recorder
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,12 @@ from types import ModuleType
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reader.formats import torch_builder as build
 
 from kinprint.errors import BadPickle, KinprintError
 from kinprint.reader.formats import pickles
 from kinprint.reader.formats.pickles import Opaque, Symbol, load, shown
 from kinprint.reader.formats.torch_records import StorageRecord, TensorRecord, TorchNames
+from tests.reader.formats import torch_builder as build
 
 PLAIN = {
     "text": "글자",

@@ -8,13 +8,13 @@ import zipfile
 
 import numpy as np
 import pytest
-from tests.reader.formats import torch_builder as build
-from tests.reader.formats.gguf_builder import Recorder
 
 from kinprint.errors import BadArchive
 from kinprint.reader.formats.torch_archive import parse_torch
 from kinprint.reader.formats.torch_records import DTYPES, STORAGES
 from kinprint.records import Header, TensorSpec
+from tests.reader.formats import torch_builder as build
+from tests.reader.formats.gguf_builder import Recorder
 
 A = np.arange(20, dtype="<f4").tobytes()
 B = np.arange(6, dtype="<f2").tobytes()

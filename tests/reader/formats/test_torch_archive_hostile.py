@@ -11,12 +11,12 @@ import zipfile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reader.formats import torch_builder as build
-from tests.reader.formats.gguf_builder import Recorder
 
 from kinprint.errors import BadArchive, BadPickle, KinprintError
 from kinprint.reader.formats.torch_archive import parse_torch
 from kinprint.records import Header
+from tests.reader.formats import torch_builder as build
+from tests.reader.formats.gguf_builder import Recorder
 
 RAW = b"\0" * 40
 W = build.vector("0", 10)

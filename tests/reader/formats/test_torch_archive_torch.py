@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.reader.formats import torch_builder as build
-from tests.reader.formats.gguf_builder import Recorder
 
 from kinprint.errors import BadArchive, BadPickle
 from kinprint.reader.formats.torch_archive import parse_torch
 from kinprint.records import TensorSpec
+from tests.reader.formats import torch_builder as build
+from tests.reader.formats.gguf_builder import Recorder
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
