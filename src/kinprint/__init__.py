@@ -1,3 +1,30 @@
-"""Was this model derived from that one? Answers from a few megabytes of weights, read in place."""
+"""Was this model derived from that one? Answers from a few megabytes of weights, read in place.
+
+The verbs that compose the rooms; the command line calls the same ones.
+
+    >>> import kinprint
+    >>> model = kinprint.open("org/name")
+    >>> model.tensors()["model.norm.weight"].shape
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kinprint.reader.checkpoint import Checkpoint
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "open"]
+
+
+def open(model: str, *, budget: int | None = None, cache: bool = True) -> Checkpoint:
+    """Open a model by name, path or address; only its list of files and index are read.
+
+    `budget` limits the bytes that reading it may cost; `cache` keeps what was read.
+    """
+    from kinprint.reader.cache import Cache
+    from kinprint.reader.checkpoint import open_checkpoint
+    from kinprint.reader.fetch import Fetcher
+
+    return open_checkpoint(model, Fetcher(cache=Cache.default() if cache else None, budget=budget))

@@ -88,7 +88,7 @@ def _run(folder: Path, output: Path) -> None:
             click.echo(
                 f"  {name:<12} {found.geometry.architecture}, {found.geometry.layers} layers, "
                 f"{len(found.tensors)} tensors in {len(found.shards)} file"
-                f"{'s' * (len(found.shards) != 1)}, commit {found.ref.commit[:8]}"
+                f"{'s' * (len(found.shards) != 1)}"
             )
         compared = [
             (compare_norms(models[pair["a"]], models[pair["b"]]), pair["known"], pair["related"])

@@ -1,0 +1,220 @@
+"""The command line as people use it: real processes, real exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from safetensors import safe_open
+
+from kinprint.mirror import Fault, MirrorServer
+
+Environment = Callable[..., dict[str, str]]
+
+
+@pytest.fixture
+def server(demo: Path) -> Iterator[MirrorServer]:
+    with MirrorServer(demo) as running:
+        yield running
+
+
+@pytest.fixture
+def kinprint(
+    hub_environment: Environment, server: MirrorServer, tmp_path: Path
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "kinprint", *arguments],
+            env=hub_environment(server.endpoint, **more),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return run
+
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_help_and_version(kinprint: Run) -> None:
+    shown = kinprint("--help")
+    assert shown.returncode == 0
+    for command in ("inspect", "plan", "demo", "mirror", "cache"):
+        assert re.search(rf"^  {command}\b", shown.stdout, re.MULTILINE)
+        assert kinprint(command, "--help").returncode == 0
+    assert kinprint("--version").stdout.startswith("kinprint")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    program = (
+        "import sys; sys.argv = ['kinprint', '--help']\n"
+        "from kinprint.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'scipy', 'huggingface_hub', 'matplotlib', 'rich', 'ml_dtypes'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.strip() == "[]"
+
+
+def test_inspect_json_is_one_true_object_a_line(kinprint: Run, demo: Path) -> None:
+    done = kinprint("inspect", "--format", "json", "zoo/base-a", str(demo / "zoo/base-b"))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["schema"] for line in lines] == ["kinprint.inspect/1"] * 2
+    assert [line["model"] for line in lines] == ["zoo/base-a", str(demo / "zoo/base-b")]
+    for line, name in zip(lines, ("zoo/base-a", "zoo/base-b"), strict=True):
+        for tensor in line["tensors"]:
+            file = demo / name / tensor["file"]
+            with safe_open(file, "numpy") as opened:
+                part = opened.get_slice(tensor["name"])
+                assert part.get_shape() == tensor["shape"]
+                assert part.get_dtype() == tensor["dtype"]
+                whole = opened.get_tensor(tensor["name"]).tobytes()
+            with file.open("rb") as raw:
+                raw.seek(tensor["offset"])
+                assert raw.read(tensor["nbytes"]) == whole
+        assert line["geometry"]["layers"] == 6
+        assert line["geometry"]["hidden"] == 128
+
+
+def test_inspect_reads_headers_only(kinprint: Run, server: MirrorServer) -> None:
+    done = kinprint("inspect", "--format", "json", "zoo/base-b")
+    spent = json.loads(done.stdout)["read"]
+    assert spent["requests"] == sum(
+        1 for seen in server.stats.last if not seen.path.startswith("/api/agent")
+    )
+    assert server.stats.storage_body_bytes < 100_000
+
+
+def test_a_second_run_reads_nothing_again(kinprint: Run, server: MirrorServer) -> None:
+    kinprint("inspect", "zoo/base-b")
+    server.stats.reset()
+    again = kinprint("inspect", "--format", "json", "zoo/base-b")
+    assert again.returncode == 0
+    assert server.stats.count("storage") == 0
+    assert json.loads(again.stdout)["read"]["requests"] == 1  # which commit is it now?
+    offline = kinprint("inspect", "--format", "json", "zoo/base-b", HF_HUB_OFFLINE="1")
+    assert offline.returncode == 0, offline.stderr
+    found = json.loads(offline.stdout)
+    assert found["read"]["requests"] == 0
+    assert found["tensors"] == json.loads(again.stdout)["tensors"]
+
+
+def test_inspect_for_people(kinprint: Run) -> None:
+    done = kinprint("inspect", "zoo/base-b")
+    assert done.returncode == 0
+    assert "LlamaForCausalLM" in done.stdout
+    assert "model.layers.*.mlp.down_proj.weight" in done.stdout
+    assert "3 files" in done.stdout
+    assert "\x1b[" not in done.stdout
+
+
+def test_one_bad_model_does_not_hide_the_good_ones(kinprint: Run) -> None:
+    done = kinprint("inspect", "--format", "json", "zoo/nothing", "zoo/base-a")
+    assert done.returncode == 2
+    assert [json.loads(line)["model"] for line in done.stdout.splitlines()] == ["zoo/base-a"]
+    assert done.stderr.startswith("kinprint: There is no model 'zoo/nothing'")
+    assert done.stderr.count("\n") == 1
+
+
+def test_errors_are_sentences_in_the_users_language(kinprint: Run) -> None:
+    english = kinprint("inspect", "./nowhere")
+    korean = kinprint("inspect", "./nowhere", LANG="ko_KR.UTF-8")
+    assert english.returncode == korean.returncode == 2
+    assert "does not name a model" in english.stderr
+    assert "모델 이름이 아닙니다" in korean.stderr
+    assert "Traceback" not in english.stderr + korean.stderr
+
+
+def test_a_lasting_fault_is_a_sentence(kinprint: Run, server: MirrorServer) -> None:
+    server.faults.replace([Fault("ignore_range", port="storage")])
+    done = kinprint("inspect", "zoo/base-a")
+    assert done.returncode == 2
+    assert "ignores Range" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_plan_and_dry_run_cost_no_weights(kinprint: Run, server: MirrorServer) -> None:
+    dry = kinprint("inspect", "--dry-run", "zoo/base-b")
+    assert dry.returncode == 0
+    assert re.search(r"kB in 6 requests for the headers of 3 files", dry.stdout)
+    assert server.stats.count("storage") == 0
+    done = kinprint("plan", "zoo/base-b", "--tensors", "*down_proj*", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["schema"] == "kinprint.plan/1"
+    assert found["tensors"] == 6
+    assert found["bytes"] >= 6 * 128 * 352 * 2 - 3 * 9 * 1024
+    text = kinprint("plan", "zoo/base-b", "--tensors", "*down_proj*")
+    assert "6 tensors" in text.stdout
+    nothing = kinprint("plan", "zoo/base-b", "--tensors", "*nothing*")
+    assert nothing.returncode == 2
+    assert "--tensors" in nothing.stderr
+
+
+@pytest.mark.parametrize("budget", ["1kB", "abc", "-1", "64XB", ""])
+def test_budgets(kinprint: Run, budget: str) -> None:
+    done = kinprint("inspect", "zoo/base-a", "--budget", budget)
+    assert done.returncode == 2
+    assert "--budget" in done.stderr
+    assert kinprint("inspect", "zoo/base-a", "--budget", "64MB").returncode == 0
+
+
+def test_the_cache_is_shown_and_cleared(kinprint: Run) -> None:
+    assert "0 B" in kinprint("cache").stdout
+    kinprint("inspect", "zoo/base-a")
+    shown = kinprint("cache").stdout
+    assert "zoo/base-a" in shown
+    assert "kinprint" in shown.splitlines()[-1]
+    assert "freed" in kinprint("cache", "clear").stdout
+    assert "zoo/base-a" not in kinprint("cache").stdout
+
+
+def test_no_cache_leaves_no_trace_of_weights(kinprint: Run) -> None:
+    assert kinprint("inspect", "zoo/base-a", "--no-cache").returncode == 0
+    assert "0 B" in kinprint("cache").stdout
+
+
+def test_demo_from_anywhere_that_can_find_the_models(kinprint: Run, tmp_path: Path) -> None:
+    done = kinprint("demo", "-o", "made")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"base-a and zoo/a-cpt\s+0\.999\d\s+0\.8\d\d", done.stdout)
+    assert re.search(r"base-a and zoo/base-b\s+0\.99\d\d\s+-0\.0\d\d", done.stdout)
+    document = json.loads((tmp_path / "made" / "norms.json").read_text())
+    assert [len(pair["norms"]) for pair in document["pairs"]] == [13, 13]
+    assert (tmp_path / "made" / "norms.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_reader_of_our_output_may_leave(
+    hub_environment: Environment, server: MirrorServer
+) -> None:
+    shell = f"{sys.executable} -m kinprint inspect zoo/base-a zoo/base-b zoo/a-sft | head -n 1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", shell],
+        env=hub_environment(server.endpoint),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+def test_python_minus_m_and_unknown_commands(kinprint: Run) -> None:
+    done = kinprint("frobnicate")
+    assert done.returncode == 2
+    assert "frobnicate" in done.stderr
+    assert kinprint("inspect").returncode == 2

@@ -1,0 +1,86 @@
+"""Dimensions from configurations as they are found in the field."""
+
+from __future__ import annotations
+
+import pytest
+
+from kinprint.model.geometry import Geometry, geometry_of
+from kinprint.model.inspection import group_tensors
+from kinprint.records import TensorSpec
+
+
+def test_a_llama() -> None:
+    found = geometry_of(
+        {
+            "model_type": "llama",
+            "architectures": ["LlamaForCausalLM"],
+            "num_hidden_layers": 32,
+            "hidden_size": 4096,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "intermediate_size": 14336,
+            "vocab_size": 128256,
+            "tie_word_embeddings": False,
+        }
+    )
+    assert (found.layers, found.hidden, found.heads, found.kv_heads) == (32, 4096, 32, 8)
+    assert (found.family, found.architecture, found.tied) == ("llama", "LlamaForCausalLM", False)
+
+
+def test_a_gpt2_names_things_its_own_way() -> None:
+    found = geometry_of({"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12})
+    assert (found.layers, found.hidden, found.heads) == (12, 768, 12)
+
+
+def test_a_multimodal_model_speaks_of_its_text_part() -> None:
+    found = geometry_of(
+        {
+            "model_type": "gemma3",
+            "text_config": {"num_hidden_layers": 34, "hidden_size": 2560},
+            "vision_config": {"num_hidden_layers": 27, "hidden_size": 1152},
+        }
+    )
+    assert (found.family, found.layers, found.hidden) == ("gemma3", 34, 2560)
+
+
+def test_gguf_metadata() -> None:
+    found = geometry_of(
+        {},
+        {
+            "general.architecture": "qwen3moe",
+            "qwen3moe.block_count": 48,
+            "qwen3moe.embedding_length": 2048,
+            "qwen3moe.expert_count": 128,
+            "tokenizer.ggml.tokens": ["a", "b", "c"],
+        },
+    )
+    assert (found.family, found.layers, found.experts) == ("qwen3moe", 48, 128)
+    assert found.vocabulary == 3
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"hidden_size": "4096", "num_hidden_layers": None, "architectures": "Llama"},
+        {"hidden_size": [1, 2], "model_type": 7, "architectures": [], "text_config": None},
+        {"num_attention_heads": True},
+    ],
+)
+def test_nothing_is_guessed_from_nonsense(config: dict[str, object]) -> None:
+    assert geometry_of(config) == Geometry()
+
+
+def test_names_are_folded_by_layer_and_expert() -> None:
+    specs = [
+        TensorSpec(
+            f"model.layers.{layer}.mlp.experts.{expert}.up.weight", "F32", (2, 2), "f", 0, 16
+        )
+        for layer in range(3)
+        for expert in range(4)
+    ]
+    specs.append(TensorSpec("lm_head.weight", "F32", (2, 2), "f", 0, 16))
+    assert [(group.pattern, group.count) for group in group_tensors(specs)] == [
+        ("model.layers.*.mlp.experts.*.up.weight", 12),
+        ("lm_head.weight", 1),
+    ]

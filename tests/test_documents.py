@@ -1,0 +1,69 @@
+"""The READMEs say what the commands print, and both say the same."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+READMES = ("README.md", "README.ko.md")
+
+
+@pytest.fixture(scope="module")
+def demo_output(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("demo")
+    done = subprocess.run(
+        [sys.executable, "-m", "kinprint", "demo", "-o", str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_the_demo_prints_what_the_readme_shows(name: str, demo_output: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```console\n\$ make demo\n(.*?)```", text, re.DOTALL)
+    assert demo_output.startswith(shown)
+
+
+def test_both_readmes_have_the_same_parts() -> None:
+    def outline(name: str) -> list[str]:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        code = re.findall(r"^```(\w*)", text, re.MULTILINE)
+        heads = re.findall(r"^(#+) ", text, re.MULTILINE)
+        rows = re.findall(r"^\|", text, re.MULTILINE)
+        return [*heads, *code, str(len(rows))]
+
+    assert outline(READMES[0]) == outline(READMES[1])
+
+
+@pytest.mark.parametrize(
+    "name", [*READMES, "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "demo/README.md"]
+)
+def test_links_and_paths_lead_somewhere(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (ROOT / name).parent.joinpath(target).exists(), target
+
+
+def test_architecture_knows_every_room() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rooms = [
+        path.name + ("/" if path.is_dir() else "")
+        for path in (ROOT / "src" / "kinprint").iterdir()
+        if not path.name.startswith(("_", "py.typed"))
+    ]
+    assert [room for room in rooms if f"`{room}`" not in text] == []
+
+
+def test_every_room_in_the_reader_is_on_the_map() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for name in re.findall(r"`([a-z_]+\.py)`", text):
+        assert list((ROOT / "src").rglob(name)), f"{name} is on the map and not in the house"
