@@ -184,13 +184,13 @@ SENTENCES: dict[str, dict[str, str]] = {
     "CacheError": {"en": "{cause}", "ko": "{cause}"},
     "DiskFull": {
         "en": "The disk with the cache is full: {folder} has no room for {bytes} more bytes. What is stored there "
-        "stays valid. Free some space, run `kinprint cache clear`, or set HF_ASSETS_CACHE to another disk.",
+        "stays valid. Free some space, run `kinprint cache clear`, set HF_ASSETS_CACHE to another disk, or give --no-cache.",
         "ko": "캐시 디스크가 가득 찼습니다: {folder}에 {bytes}바이트를 더 쓸 수 없습니다. 이미 저장된 것은 유효합니다. "
-        "공간을 비우거나 `kinprint cache clear`를 실행하거나 HF_ASSETS_CACHE를 다른 디스크로 정하십시오.",
+        "공간을 비우거나 `kinprint cache clear`를 실행하거나 HF_ASSETS_CACHE를 다른 디스크로 정하거나 --no-cache를 주십시오.",
     },
     "CacheBroken": {
         "en": "The cache in {folder} cannot be used ({cause}). "
-        "Check its permissions, or set HF_ASSETS_CACHE to another folder.",
-        "ko": "{folder}의 캐시를 쓸 수 없습니다({cause}). 권한을 확인하거나 HF_ASSETS_CACHE를 다른 폴더로 정하십시오.",
+        "Check its permissions, set HF_ASSETS_CACHE to another folder, or give --no-cache.",
+        "ko": "{folder}의 캐시를 쓸 수 없습니다({cause}). 권한을 확인하거나 HF_ASSETS_CACHE를 다른 폴더로 정하거나 --no-cache를 주십시오.",
     },
 }

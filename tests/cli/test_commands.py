@@ -54,18 +54,16 @@ def test_help_and_version(kinprint: Run) -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    program = (
-        "import sys; sys.argv = ['kinprint', '--help']\n"
-        "from kinprint.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "heavy = {'numpy', 'scipy', 'huggingface_hub', 'matplotlib', 'rich', 'ml_dtypes'}\n"
-        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
-    )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-X", "importtime", "-m", "kinprint", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert done.stderr.strip() == "[]"
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "click" in imported
+    heavy = {"numpy", "scipy", "huggingface_hub", "matplotlib", "rich", "ml_dtypes", "msgspec"}
+    assert heavy & imported == set()
 
 
 def test_inspect_json_is_one_true_object_a_line(kinprint: Run, demo: Path) -> None:

@@ -198,6 +198,30 @@ def test_clearing_under_our_feet_only_forgets(cache: Cache) -> None:
     assert stored(cache, ByteRange(0, 100))
 
 
+def test_holes_of_a_new_file_are_never_taken_for_the_old_ones_bytes(cache: Cache) -> None:
+    cache.write(ENTRY, 0, content(0, 100), "zoo/a")
+    Cache(cache.folder).clear()
+    cache.write(ENTRY, 500, content(500, 600), "zoo/a")  # makes a hole at 0
+    assert cache.read(ENTRY, ByteRange(0, 100)) is None
+    assert cache.read(ENTRY, ByteRange(500, 600)) == content(500, 600)
+
+
+def test_clearing_and_writing_at_once(cache: Cache, writer: Iterator[list[str]]) -> None:
+    command = next(writer)
+    process = subprocess.Popen(
+        [*command, str(cache.folder), "1", "400"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    cleared = 0
+    while process.poll() is None:
+        Cache(cache.folder).clear()
+        cleared += 1
+        time.sleep(0.01)
+    assert cleared > 5
+    assert process.returncode == 0, process.communicate()[1].decode()
+    process.communicate()
+    assert_all_known_is_right(cache.folder)
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A real file system of 256 kB."""

@@ -128,8 +128,30 @@ def test_shards_without_an_index(tmp_path: Path, fetcher: Fetcher) -> None:
     shutil.copy(
         folder / "model-00002-of-00002.safetensors", folder / "model-00001-of-00002.safetensors"
     )
-    with pytest.raises(BadIndex, match="3 of 2 parts"):
+    with pytest.raises(BadIndex, match="2 parts"):
         open_local(folder, fetcher)
+
+
+def test_a_missing_part_is_noticed_without_an_index(tmp_path: Path, fetcher: Fetcher) -> None:
+    folder = make_sharded(tmp_path / "m")
+    (folder / "model.safetensors.index.json").unlink()
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(BadIndex, match="2 parts, 2"):
+        open_local(folder, fetcher)
+    alone = open_local(folder / "model-00001-of-00002.safetensors", fetcher)
+    assert set(alone.tensors()) == {"a.weight"}
+
+
+def test_an_absurd_index_is_not_downloaded(
+    tmp_path: Path, fetcher: Fetcher, make_mirror: Callable[..., MirrorServer]
+) -> None:
+    folder = make_sharded(tmp_path / "models/zoo/m")
+    with (folder / "model.safetensors.index.json").open("r+b") as file:
+        file.truncate(200_000_000)
+    server = make_mirror(tmp_path / "models")
+    with pytest.raises(BadIndex, match="larger than any"):
+        open_checkpoint("zoo/m", fetcher)
+    assert server.stats.body_bytes < 100_000
 
 
 def test_a_tensor_in_two_shards_is_refused(tmp_path: Path, fetcher: Fetcher) -> None:

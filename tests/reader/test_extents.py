@@ -29,12 +29,12 @@ def test_union_covers_the_same_bytes_and_is_disjoint(ranges: list[ByteRange]) ->
 
 
 @given(span_lists, st.integers(0, 15))
-def test_union_with_a_gap_joins_exactly_the_close_ones(ranges: list[ByteRange], gap: int) -> None:
-    merged = union(ranges, gap)
-    assert covered(ranges) <= covered(merged)
-    assert all(two.start - one.stop > gap for one, two in pairwise(merged))
+def test_bridging_joins_exactly_the_close_ones(ranges: list[ByteRange], gap: int) -> None:
+    joined = bridge(union(ranges), (), gap)
+    assert covered(ranges) <= covered(joined)
+    assert all(two.start - one.stop > gap for one, two in pairwise(joined))
     edges = {at for item in ranges if item.size for at in (item.start, item.stop)}
-    assert {at for item in merged for at in (item.start, item.stop)} <= edges
+    assert {at for item in joined for at in (item.start, item.stop)} <= edges
 
 
 @given(span_lists, span_lists)

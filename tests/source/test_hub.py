@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,7 @@ from huggingface_hub import constants, hf_hub_download
 from kinprint.errors import (
     BadReference,
     FileMissing,
+    LengthWrong,
     OfflineMiss,
     RepositoryGated,
     RepositoryMissing,
@@ -27,6 +32,58 @@ from kinprint.source import open_source
 FILE = "model.safetensors"
 SPAN = ByteRange(100, 1100)
 MakeMirror = Callable[..., MirrorServer]
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@contextmanager
+def said_by_a_hub(answer: object, tokens: list[str | None] | None = None) -> Iterator[str]:
+    """A server that gives the same JSON to every question."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if tokens is not None:
+                tokens.append(self.headers.get("Authorization"))
+            body = json.dumps(answer, separators=(",", ":")).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with serving(Handler) as endpoint:
+        yield endpoint
+
+
+@contextmanager
+def redirecting(storage: str) -> Iterator[str]:
+    """A Hub that lists one small file and sends those who read it to another host."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            listing = {"sha": "b" * 40, "siblings": [{"rfilename": "config.json", "size": 7}]}
+            body = json.dumps(listing).encode() if "/api/" in self.path else b""
+            self.send_response(200 if body else 302)
+            if not body:
+                self.send_header("Location", storage + "/config.json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with serving(Handler) as endpoint:
+        yield endpoint
 
 
 def test_a_file_is_resolved_once(mirror: MirrorServer) -> None:
@@ -50,7 +107,6 @@ def test_large_files_carry_the_sha256_of_their_content(mirror: MirrorServer, dem
 
     entry = {item.path: item for item in open_source("zoo/base-a").files()}[FILE]
     assert entry.sha256 == sha256((demo / "zoo/base-a" / FILE).read_bytes()).hexdigest()
-    assert entry.key == entry.sha256
 
 
 def test_equal_files_are_known_to_be_equal_without_reading(
@@ -182,6 +238,112 @@ def test_offline_opens_what_was_listed_before(
         offline.read(FILE, SPAN)
     with pytest.raises(OfflineMiss, match="file list"):
         open_source("zoo/base-b")
+
+
+def test_offline_a_path_in_a_snapshot_is_honoured(
+    mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import snapshot_download
+
+    snapshot_download("zoo/base-b", endpoint=mirror.endpoint, cache_dir=constants.HF_HUB_CACHE)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    path = "model-00002-of-00003.safetensors"
+    assert open_source(f"zoo/base-b/{path}").ref.path == path
+
+
+def test_a_renamed_repository_is_read_under_its_new_name(
+    mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = {
+        "sha": "a" * 40,
+        "id": "zoo/new-name",
+        "siblings": [{"rfilename": "config.json", "size": 3}],
+    }
+    with said_by_a_hub(answer) as endpoint:
+        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+        assert open_source("zoo/old-name").ref.name == "zoo/new-name"
+
+
+@pytest.mark.parametrize(
+    "siblings",
+    [
+        [{"rfilename": "m.safetensors", "size": 9, "lfs": {"sha256": "/tmp/evil", "size": 9}}],
+        [{"rfilename": "m.safetensors", "size": 9, "lfs": {"sha256": "../" * 9, "size": 9}}],
+        [{"rfilename": "../../m.safetensors", "size": 9}, {"rfilename": "ok.bin", "size": 1}],
+        [{"rfilename": "a/../b.bin", "size": 9}, {"rfilename": "/abs.bin", "size": 9}],
+    ],
+)
+def test_hostile_listings_name_no_paths_and_no_keys(
+    siblings: list[dict[str, object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with said_by_a_hub({"sha": "a" * 40, "siblings": siblings}) as endpoint:
+        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+        for entry in open_source("zoo/hostile").files():
+            assert entry.sha256 is None
+            assert entry.key is not None
+            assert set(entry.key) <= set("hub-0123456789abcdef")
+            assert ".." not in entry.path
+            assert not entry.path.startswith("/")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"sha": None, "siblings": []},
+        {"siblings": []},
+        {"sha": "a" * 40, "siblings": ["config.json"]},
+        {"sha": "a" * 40, "siblings": [{"rfilename": "x", "size": 1, "lfs": "?"}]},
+        [1, 2],
+        "hello",
+    ],
+)
+def test_answers_of_something_else_are_said_to_be_none_of_a_hub(
+    answer: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with said_by_a_hub(answer) as endpoint:
+        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+        with pytest.raises(LengthWrong, match="not that of a Hugging Face Hub"):
+            open_source("zoo/odd")
+
+
+def test_large_repositories_are_listed_whole(
+    demo: Path, tmp_path: Path, make_mirror: MakeMirror
+) -> None:
+    folder = tmp_path / "zoo/many"
+    shutil.copytree(demo / "zoo/base-a", folder)
+    for number in range(1200):
+        (folder / f"note-{number:04}.txt").write_text("x")
+    make_mirror(tmp_path)
+    assert len(open_source("zoo/many").files()) == 1203
+
+
+def test_odd_file_names_and_empty_files(tmp_path: Path, make_mirror: MakeMirror) -> None:
+    folder = tmp_path / "zoo/odd"
+    folder.mkdir(parents=True)
+    names = ["config.json", "a b#c?.json", "가중치.json", "100%25.json", "empty.json"]
+    for name in names:
+        (folder / name).write_text("" if name == "empty.json" else "text of " + name)
+    make_mirror(tmp_path)
+    source = open_source("zoo/odd")
+    assert {entry.path for entry in source.files()} == set(names)
+    for entry in source.files():
+        text = "" if entry.path == "empty.json" else "text of " + entry.path
+        assert source.read(entry.path, ByteRange(0, entry.size)).decode() == text
+
+
+def test_small_files_that_lie_on_the_storage_host_get_no_token(
+    demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Hub may send small files to another host as well; the token stays behind."""
+    seen: list[str | None] = []
+    with said_by_a_hub({"x": 1}, seen) as storage, redirecting(storage) as endpoint:
+        monkeypatch.setenv("HF_TOKEN", "hf_secret")
+        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+        template = endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        source = open_source("zoo/redirected")
+        assert source.read("config.json", ByteRange(0, 7)) == b'{"x":1}'
+    assert seen == [None]
 
 
 def test_offline_opens_a_downloaded_snapshot(

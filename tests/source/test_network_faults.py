@@ -11,11 +11,15 @@ import kinprint.source.http
 from kinprint.errors import (
     BodyBroken,
     FileChanged,
+    FileMissing,
     KinprintError,
     LengthWrong,
     RangeIgnored,
     RangeRefused,
     RateLimited,
+    RepositoryMissing,
+    RepositoryPrivate,
+    RevisionMissing,
     ServerFailed,
     TooSlow,
     Unreachable,
@@ -145,7 +149,7 @@ def test_a_file_of_another_length_is_noticed(
     with (folder / "zoo/base-a" / FILE).open("ab") as file:
         file.write(b"more")
     server.refresh()
-    with pytest.raises((FileChanged, KinprintError)):
+    with pytest.raises((FileChanged, FileMissing, RevisionMissing)):
         source.read(FILE, SPAN)
 
 
@@ -158,5 +162,5 @@ def test_a_server_that_is_no_hub_is_said_to_be_none(
     mirror: MirrorServer, point_hub_at: Callable[[str], None]
 ) -> None:
     point_hub_at(mirror.storage_endpoint)
-    with pytest.raises(KinprintError):
+    with pytest.raises((RepositoryMissing, RepositoryPrivate)):
         open_source("zoo/base-a")

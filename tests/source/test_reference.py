@@ -17,6 +17,8 @@ from kinprint.source.reference import Reference, parse_reference
         ("org/name", "hub", "org/name", None, ""),
         ("gpt2", "hub", "gpt2", None, ""),
         ("gpt2@v1", "hub", "gpt2", "v1", ""),
+        ("hf://gpt2", "hub", "gpt2", None, ""),
+        ("https://huggingface.co/gpt2", "hub", "gpt2", None, ""),
         ("org/name@v1.0", "hub", "org/name", "v1.0", ""),
         ("org/name@refs/pr/3", "hub", "org/name", "refs/pr/3", ""),
         ("org/name/sub/file.gguf", "hub", "org/name", None, "sub/file.gguf"),
@@ -40,8 +42,10 @@ def test_names(given: str, kind: str, place: str, revision: str | None, path: st
     "given",
     [
         "", "   ", "./nothing/here", "/no/such/folder", "~/no-such-folder", "model.safetensors",
-        "hf://", "hf://only", "hf://datasets/org/name", "https://huggingface.co/datasets/org/name",
-        "https://huggingface.co/", "https://huggingface.co/org", "a b", "x\x00y", "what?",
+        "hf://", "hf://datasets/org/name", "https://huggingface.co/datasets/org/name",
+        "https://huggingface.co/", "https://huggingface.co/models", "a b", "x\x00y", "what?",
+        "https://[::1/x", "https://host:99999/m.gguf", "https://host:abc/m.gguf", "x" * 300 + "/y",
+        "~nosuchuser/model",
     ],
 )  # fmt: skip
 def test_what_names_nothing_is_refused(given: str) -> None:

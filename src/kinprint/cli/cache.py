@@ -30,5 +30,7 @@ def clear() -> None:
     """Remove everything that was kept. Models are not touched; reading costs anew."""
     from kinprint.reader.cache import Cache
     from kinprint.reader.sizes import in_words
+    from kinprint.source.listing import forget_all
 
+    forget_all()
     click.echo(f"{in_words(Cache.default().clear())} freed.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,11 @@ import click
 from kinprint.cli.language import language
 from kinprint.cli.reading import ReadingOptions, fetcher_for, reading_options
 from kinprint.errors import KinprintError
+from kinprint.records import Cost
 
 if TYPE_CHECKING:
     from kinprint.model.inspection import Inspection
     from kinprint.reader.fetch import Fetcher
-    from kinprint.records import Cost
 
 SCHEMA = "kinprint.inspect/1"
 
@@ -32,42 +33,50 @@ def command(models: tuple[str, ...], form: str, dry_run: bool, reading: ReadingO
     line. A model that cannot be read is named on stderr; the others are shown all the same.
     """
     failed = 0
-    for number, model in enumerate(models):
-        try:
-            with fetcher_for(reading) as fetcher:
+    with fetcher_for(reading) as fetcher:
+        for number, model in enumerate(models):
+            try:
                 if dry_run:
                     _show_cost(model, fetcher)
-                    continue
-                _show(model, fetcher, form, first=number == 0)
-        except KinprintError as error:
-            failed = error.exit_code
-            click.echo(f"kinprint: {error.sentence(language())}", err=True)
+                else:
+                    _show(model, fetcher, form, first=number == 0)
+            except KinprintError as error:
+                failed = error.exit_code
+                click.echo(f"kinprint: {error.sentence(language())}", err=True)
     return failed
 
 
 def _show_cost(model: str, fetcher: Fetcher) -> None:
     from kinprint.cli.plan import describe
     from kinprint.reader.checkpoint import open_checkpoint
+    from kinprint.reader.weights import SAFETENSORS
 
     checkpoint = open_checkpoint(model, fetcher)
     plans = fetcher.plan(checkpoint.header_wants())
-    click.echo(f"{model}: {describe(plans)} for the headers of {len(checkpoint.shards)} files")
+    # Only safetensors say beforehand how long their headers are.
+    least = "" if checkpoint.format == SAFETENSORS else "at least "
+    count = len(checkpoint.shards)
+    click.echo(f"{model}: {least}{describe(plans)} for the headers of {count} files")
 
 
 def _show(model: str, fetcher: Fetcher, form: str, *, first: bool) -> None:
     from kinprint.model.inspection import inspect_checkpoint
     from kinprint.reader.checkpoint import open_checkpoint
 
-    found = inspect_checkpoint(open_checkpoint(model, fetcher))
+    started = time.monotonic()
+    checkpoint = open_checkpoint(model, fetcher)
+    found = inspect_checkpoint(checkpoint)
+    source = checkpoint.source.spent
+    spent = Cost(source.bytes, source.requests, time.monotonic() - started)
     if form == "json":
         import msgspec
 
-        sys.stdout.buffer.write(msgspec.json.encode(document(found, fetcher.spent)) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode(document(found, spent)) + b"\n")
         sys.stdout.buffer.flush()
         return
     if not first:
         click.echo()
-    _print(found, fetcher.spent)
+    _print(found, spent)
 
 
 def document(found: Inspection, spent: Cost) -> dict[str, Any]:

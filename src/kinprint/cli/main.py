@@ -6,6 +6,8 @@ Results go to stdout, everything else to stderr. Exit codes: 0 it ran, 2 usage o
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 from importlib import import_module
@@ -59,18 +61,31 @@ def _kinprint() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show × gets a ?
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         code: Any = _kinprint(arguments, standalone_mode=False)
     except click.ClickException as error:
         error.show()
-        sys.exit(2)
+        _leave(2)
     except (click.Abort, KeyboardInterrupt):
-        print("Stopped. What was read so far is kept.", file=sys.stderr, flush=True)
-        os._exit(130)  # reading threads may still wait for a server; the cache needs no goodbye
+        click.echo("Stopped. What was read so far is kept.", err=True)
+        _leave(130)
     except KinprintError as error:
         click.echo(f"kinprint: {error.sentence(language())}", err=True)
-        sys.exit(error.exit_code)
+        _leave(error.exit_code)
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    sys.exit(code if isinstance(code, int) else 0)
+        _leave(0)
+    except OSError as error:
+        click.echo(f"kinprint: {error}", err=True)
+        _leave(2)
+    _leave(code if isinstance(code, int) else 0)
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once: threads may still wait for a slow server, and nobody waits for them."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)

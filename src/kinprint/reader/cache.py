@@ -2,7 +2,7 @@
 
     ASSETS/kinprint/ranges/v1/KEY/data      a sparse file: every range at its own offset
                                   journal   one line a range: start, stop, checksums
-                                  about     where it came from, for people
+                                  about     where it came from, and a number drawn at birth
 
 A range is written to `data` first and appended to `journal` after, in one write of one
 line that carries its own checksum. Whatever moment a process is killed, a line is either
@@ -10,6 +10,10 @@ whole or ignored, and bytes without a line do not exist. Lines begin with a newl
 torn one spoils nothing that follows. Two processes that write the same key write the same
 bytes to the same place. On reading, the checksum of every range is verified; a range that
 fails is read anew. Keys pin content, so nothing ever has to be invalidated.
+
+The cache may be cleared while others use it: the folder is renamed away before it is
+deleted, and whoever reads or writes compares the number in `about` before and after. Only
+ranges that this process has verified in the folder as it is now are ever handed out.
 """
 
 from __future__ import annotations
@@ -18,20 +22,23 @@ import contextlib
 import errno
 import os
 import shutil
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock, get_ident
+from secrets import token_hex
+from threading import Lock
 from zlib import crc32
 
 import msgspec
 
 from kinprint.errors import CacheBroken, DiskFull
-from kinprint.reader.extents import union
+from kinprint.reader.extents import subtract, union
 from kinprint.records import ByteRange, FileEntry
 from kinprint.source.places import assets_folder
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
+_TRIES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +52,25 @@ class CacheItem:
     disk_bytes: int
 
 
+@dataclass(slots=True)
+class _Verified:
+    """What this process knows to be right in an entry, as long as its birth number stays."""
+
+    birth: str
+    ranges: dict[ByteRange, int] = field(default_factory=dict)
+    cover: tuple[ByteRange, ...] = ()
+
+    def add(self, span: ByteRange, checksum: int) -> None:
+        self.ranges[span] = checksum
+        self.cover = union((*self.cover, span))
+
+
 class Cache:
     """Ranges of files on disk. Safe to share between threads and processes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._verified: dict[str, dict[ByteRange, int]] = {}
+        self._entries: dict[str, _Verified] = {}
         self._lock = Lock()
 
     @classmethod
@@ -61,85 +81,135 @@ class Cache:
     def known(self, entry: FileEntry, wanted: Sequence[ByteRange]) -> tuple[ByteRange, ...]:
         """Ranges of a file that are stored and whose checksum is right.
 
-        Only ranges that touch `wanted` are looked at: the rest costs nothing.
+        Only ranges that touch `wanted` (sorted, disjoint) are looked at: the rest costs
+        nothing.
         """
         if entry.key is None:
             return ()
         place = self.folder / entry.key
+        verified = self._verified(entry.key, _birth(place))
+        starts = [want.start for want in wanted]
         good: list[ByteRange] = []
-        seen = self._verified.setdefault(entry.key, {})
         for stored, checksum in _journal(place / "journal"):
-            if stored.stop > entry.size:
+            nearest = bisect_left(starts, stored.stop) - 1
+            if stored.stop > entry.size or nearest < 0 or wanted[nearest].stop <= stored.start:
                 continue
-            if not any(stored.start < want.stop and want.start < stored.stop for want in wanted):
-                continue
-            if seen.get(stored) != checksum:
+            if verified.ranges.get(stored) != checksum:
                 data = _read(place / "data", stored)
                 if data is None or crc32(data) != checksum:
                     continue
-                seen[stored] = checksum
+                with self._lock:
+                    verified.add(stored, checksum)
             good.append(stored)
         return union(good)
 
     def read(self, entry: FileEntry, span: ByteRange) -> bytes | None:
-        """Bytes of a range that `known` has confirmed; None if they are gone."""
-        return _read(self.folder / (entry.key or "") / "data", span)
+        """Bytes that this process has verified or written; None if they are not there now."""
+        if entry.key is None:
+            return None
+        place = self.folder / entry.key
+        data = _read(place / "data", span)
+        # Asked after reading: if the entry is still the one that was verified, it was then.
+        verified = self._verified(entry.key, _birth(place))
+        return None if subtract([span], verified.cover) else data
 
     def write(self, entry: FileEntry, start: int, data: bytes, name: str) -> None:
         """Store bytes at their offset, then note that they are there."""
         if entry.key is None:
             return
         place = self.folder / entry.key
-        span = ByteRange(start, start + len(data))
-        try:
-            if not (place / "about").exists():
-                self._describe(place, entry, name)
-            _write_at(place / "data", start, data)
-            _append(place / "journal", _line(span, crc32(data)))
-        except OSError as error:
-            if error.errno in _NO_SPACE:
-                raise DiskFull(folder=str(self.folder), bytes=len(data)) from None
-            cause = error.strerror or str(error)
-            raise CacheBroken(folder=str(self.folder), cause=cause) from None
-        with self._lock:
-            self._verified.setdefault(entry.key, {})[span] = crc32(data)
+        span, checksum = ByteRange(start, start + len(data)), crc32(data)
+        for _ in range(_TRIES):
+            try:
+                birth = _birth(place) or _describe(place, entry, name)
+                _write_at(place / "data", start, data)
+                _append(place / "journal", _line(span, checksum))
+            except FileNotFoundError:  # cleared by somebody in between
+                continue
+            except OSError as error:
+                if error.errno in _NO_SPACE:
+                    raise DiskFull(folder=str(self.folder), bytes=len(data)) from None
+                raise self._broken(error) from None
+            if _birth(place) == birth:
+                with self._lock:
+                    self._verified(entry.key, birth).add(span, checksum)
+                return
+
+    def _verified(self, key: str, birth: str) -> _Verified:
+        known = self._entries.get(key)
+        if known is None or known.birth != birth:
+            known = self._entries[key] = _Verified(birth)
+        return known
+
+    def _broken(self, error: OSError) -> CacheBroken:
+        return CacheBroken(folder=str(self.folder), cause=error.strerror or str(error))
 
     def items(self) -> Iterator[CacheItem]:
         """Everything stored, in no particular order."""
-        if not self.folder.is_dir():
-            return
-        for place in self.folder.iterdir():
+        try:
+            places = list(self.folder.iterdir()) if self.folder.exists() else []
+        except OSError as error:
+            raise self._broken(error) from None
+        for place in places:
             used = 0
             with contextlib.suppress(OSError):
                 for file in place.iterdir():
                     found = file.stat()
                     used += getattr(found, "st_blocks", -(-found.st_size // 512)) * 512
-            try:
-                name, path, length = msgspec.json.decode(
-                    (place / "about").read_bytes(), type=tuple[str, str, int]
-                )
-            except (OSError, msgspec.MsgspecError):
-                name, path, length = "(unknown)", "", 0
-            yield CacheItem(place.name, name, path, length, used)
+            about = _about(place)
+            yield CacheItem(place.name, about.name, about.path, about.length, used)
 
     def clear(self) -> int:
         """Remove everything; how many bytes of disk that gave back."""
         freed = sum(item.disk_bytes for item in self.items())
+        grave = self.folder.with_name(f"{self.folder.name}.cleared-{token_hex(8)}")
         try:
             if self.folder.exists():
-                shutil.rmtree(self.folder)
+                self.folder.rename(grave)
+            for leftover in self.folder.parent.glob(f"{self.folder.name}.cleared-*"):
+                shutil.rmtree(leftover)
         except OSError as error:
-            cause = error.strerror or str(error)
-            raise CacheBroken(folder=str(self.folder), cause=cause) from None
-        self._verified.clear()
+            raise self._broken(error) from None
         return freed
 
-    def _describe(self, place: Path, entry: FileEntry, name: str) -> None:
-        """Make an entry's folder and say what it is, whole or not at all."""
-        place.mkdir(parents=True, exist_ok=True)
-        draft = place / f"about.{os.getpid()}.{get_ident()}"
-        draft.write_bytes(msgspec.json.encode((name, entry.path, entry.size)))
-        draft.replace(place / "about")
+
+class _About(msgspec.Struct, array_like=True):
+    name: str = "(unknown)"
+    path: str = ""
+    length: int = 0
+    birth: str = ""
+
+
+def _about(place: Path) -> _About:
+    try:
+        return msgspec.json.decode((place / "about").read_bytes(), type=_About)
+    except (OSError, msgspec.MsgspecError):
+        return _About()
+
+
+def _birth(place: Path) -> str:
+    return _about(place).birth
+
+
+def _describe(place: Path, entry: FileEntry, name: str) -> str:
+    """Make an entry's folder and say what it is, whole or not at all; its birth number.
+
+    Of two that do this at once the first wins: a link cannot be made twice.
+    """
+    place.mkdir(parents=True, exist_ok=True)
+    draft = place / f"about.{token_hex(8)}"
+    about = _About(name, entry.path, entry.size, token_hex(16))
+    try:
+        draft.write_bytes(msgspec.json.encode(about))
+        try:
+            os.link(draft, place / "about")
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links: the last one wins, and writers notice
+            draft.replace(place / "about")
+    finally:
+        draft.unlink(missing_ok=True)
+    return _birth(place)
 
 
 def _line(span: ByteRange, checksum: int) -> bytes:

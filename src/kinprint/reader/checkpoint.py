@@ -7,26 +7,30 @@ all at once: one round trip each, however many there are.
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from kinprint.errors import BadHeader, BadIndex, TensorMissing
+from kinprint.errors import AccessRefused, BadHeader, BadIndex, NetworkError, TensorMissing
 from kinprint.reader.assemble import assemble
 from kinprint.reader.decode import Array
-from kinprint.reader.fetch import Fetcher, Want
+from kinprint.reader.fetch import Fetcher, Want, side_by_side
 from kinprint.reader.formats.gguf_file import parse_gguf
 from kinprint.reader.formats.gguf_splits import check_splits
+from kinprint.reader.formats.gguf_values import FIRST_READ
 from kinprint.reader.formats.safetensors_file import guess_header_bytes, parse_safetensors
 from kinprint.reader.formats.shard_index import ShardIndex, check_promises, parse_index
-from kinprint.reader.formats.torch_archive import parse_torch
+from kinprint.reader.formats.torch_archive import HEAD, parse_torch
+from kinprint.reader.formats.torch_zip import TAIL
 from kinprint.reader.jsonfile import parse_object
 from kinprint.reader.plan import FilePlan, slice_bytes
-from kinprint.reader.weights import GGUF, SAFETENSORS, Choice, choose_weights
+from kinprint.reader.weights import GGUF, SAFETENSORS, TORCH, Choice, choose_weights
 from kinprint.records import ByteRange, FileEntry, Header, ModelRef, Slice, TensorSpec
 from kinprint.source import Source, open_source
 
+_NUMBERED = re.compile(r"-(\d{3,6})-of-(\d{3,6})\.[a-z]+$")
 _SMALL = 64 * 1024 * 1024  # a configuration or index beyond this is not one
 
 
@@ -132,21 +136,29 @@ class Checkpoint:
 
     def _open_small_files(self) -> None:
         weights = self.choice.weights
-        beside = posixpath.join(weights.folder, "config.json")
-        config = next((path for path in (beside, "config.json") if path in self.files), None)
-        if config is not None and not 0 < self.files[config].size <= _SMALL:
-            config = None
-        small = [path for path in (config, weights.index) if path is not None]
+        config = self._find_config(weights.folder)
+        index = self.files[weights.index] if weights.index is not None else None
+        if index is not None and index.size > _SMALL:
+            raise BadIndex(file=index.path, cause="it is larger than any index can be")
         self.fetcher.ensure(
-            Want(self.source, self.files[path], (ByteRange(0, self.files[path].size),))
-            for path in small
+            Want(self.source, entry, (ByteRange(0, entry.size),))
+            for entry in (config, index)
+            if entry is not None
         )
         if config is not None:
-            self.config = parse_object(config, self.read_file(config))
-        if weights.index is not None:
-            if self.files[weights.index].size > _SMALL:
-                raise BadIndex(file=weights.index, cause="it is larger than any index can be")
-            self.index = parse_index(weights.index, self.read_file(weights.index))
+            self.config = parse_object(config.path, self.read_file(config.path))
+        if index is not None:
+            self.index = parse_index(index.path, self.read_file(index.path))
+
+    def _find_config(self, folder: str) -> FileEntry | None:
+        """The configuration beside the weights, or at the root; nobody must have one."""
+        for path in dict.fromkeys((posixpath.join(folder, "config.json"), "config.json")):
+            with contextlib.suppress(NetworkError, AccessRefused):
+                entry = self.source.find(path)
+                if entry is not None and 0 < entry.size <= _SMALL:
+                    self.files[path] = entry
+                    return entry
+        return None
 
     def read_file(self, path: str) -> bytes:
         """A small file of the model, whole."""
@@ -158,6 +170,10 @@ class Checkpoint:
         if self.index is None:
             return self._complete(weights.shards)
         named = tuple(dict.fromkeys(self.index.weight_map.values()))
+        unlisted = [shard for shard in named if shard not in self.files]
+        for shard, entry in zip(unlisted, side_by_side(self.source.find, unlisted), strict=True):
+            if entry is not None:
+                self.files[shard] = entry
         absent = [shard for shard in named if shard not in self.files]
         if absent:
             more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
@@ -166,21 +182,25 @@ class Checkpoint:
         return tuple(sorted(named))
 
     def _complete(self, shards: tuple[str, ...]) -> tuple[str, ...]:
-        """Shards that number themselves must all be there."""
-        first = shards[0]
-        stem, _, rest = first.rpartition("-of-")
-        count = rest.split(".")[0]
-        if len(shards) > 1 and stem and count.isdigit() and int(count) != len(shards):
-            cause = f"{len(shards)} of {int(count)} parts are there"
-            raise BadIndex(file=first, cause=cause)
+        """Shards that number themselves must all be there, unless one was pointed at."""
+        numbers = [(int(n), int(m)) for shard in shards for n, m in _NUMBERED.findall(shard)]
+        if self.ref.path != shards[0] and numbers:
+            count = numbers[0][1]
+            missing = sorted(set(range(1, count + 1)) - {number for number, _ in numbers})
+            if missing or len(numbers) != count:
+                shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
+                cause = f"of its {count} parts, {shown or 'some number'} are missing or too many"
+                raise BadIndex(file=shards[0], cause=cause)
         return shards
 
     def _first_want(self, shard: str) -> Want:
         """The first read of a weight file: its header and, often, the tensors next to it."""
         entry, policy = self.files[shard], self.fetcher.policy
-        if self.format != SAFETENSORS:
-            return Want(self.source, entry, ())
-        reach = policy.first_read
+        if self.format == TORCH:  # the directory of an archive is at its end
+            head, tail = ByteRange(0, HEAD), ByteRange(entry.size - TAIL, entry.size)
+            both = (head, tail) if entry.size > HEAD + TAIL else (ByteRange(0, entry.size),)
+            return Want(self.source, entry, both)
+        reach = policy.first_read if self.format == SAFETENSORS else FIRST_READ
         if self.index is not None:
             reach = guess_header_bytes(self.index.shards[shard], entry.size) + policy.first_slack
         return Want(self.source, entry, (ByteRange(0, min(reach, entry.size)),))
@@ -230,16 +250,14 @@ def open_checkpoint(given: str, fetcher: Fetcher) -> Checkpoint:
 
 def open_checkpoints(given: Sequence[str], fetcher: Fetcher) -> list[Checkpoint]:
     """Open several models at once, over the same connections."""
-    with ThreadPoolExecutor(max(1, min(8, len(given)))) as pool:
-        return list(pool.map(lambda name: open_checkpoint(name, fetcher), given))
+    return side_by_side(lambda name: open_checkpoint(name, fetcher), given)
 
 
 def locate_together(
     requests: Sequence[tuple[Checkpoint, Sequence[str]]],
 ) -> list[dict[str, TensorSpec]]:
     """Find tensors of several models, their headers read in one sweep."""
-    with ThreadPoolExecutor(max(1, min(8, len(requests)))) as pool:
-        return list(pool.map(lambda request: request[0].tensors(request[1]), requests))
+    return side_by_side(lambda request: request[0].tensors(request[1]), requests)
 
 
 def read_together(requests: Sequence[tuple[Checkpoint, Sequence[Slice]]]) -> list[list[Array]]:

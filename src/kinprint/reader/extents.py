@@ -8,15 +8,11 @@ from collections.abc import Iterable, Sequence
 from kinprint.records import ByteRange
 
 
-def union(ranges: Iterable[ByteRange], gap: int = 0) -> tuple[ByteRange, ...]:
-    """Sorted, disjoint ranges that cover all of `ranges`.
-
-    Two that lie at most `gap` bytes apart become one: reading the bytes in between costs
-    less than another request.
-    """
+def union(ranges: Iterable[ByteRange]) -> tuple[ByteRange, ...]:
+    """Sorted, disjoint ranges that cover the same bytes."""
     merged: list[ByteRange] = []
     for item in sorted(item for item in ranges if item.size > 0):
-        if merged and item.start <= merged[-1].stop + gap:
+        if merged and item.start <= merged[-1].stop:
             if item.stop > merged[-1].stop:
                 merged[-1] = ByteRange(merged[-1].start, item.stop)
         else:
@@ -49,7 +45,10 @@ def subtract(wanted: Sequence[ByteRange], known: Sequence[ByteRange]) -> tuple[B
 def bridge(
     missing: Sequence[ByteRange], known: Sequence[ByteRange], gap: int
 ) -> tuple[ByteRange, ...]:
-    """Join missing ranges at most `gap` bytes apart, unless known bytes lie in between."""
+    """Join missing ranges at most `gap` bytes apart, unless known bytes lie in between.
+
+    Reading the bytes of a small gap costs less than another request.
+    """
     starts = [item.start for item in known]
     joined: list[ByteRange] = []
     for item in missing:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Event, Lock, Semaphore, local
-from types import TracebackType
 from typing import Any, TypeVar
 
-from kinprint.errors import BudgetExceeded
+from kinprint.errors import BudgetExceeded, CacheBroken
 from kinprint.reader.cache import Cache
 from kinprint.reader.extents import subtract, union
 from kinprint.reader.formats.view import FileView
@@ -25,7 +24,10 @@ from kinprint.records import ByteRange, Cost, FileEntry, Progress
 from kinprint.source import Source
 from kinprint.source.local import read_local
 
+_A = TypeVar("_A")
 _T = TypeVar("_T")
+_Place = tuple[int, str]
+_TRIES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +39,27 @@ class Want:
     ranges: tuple[ByteRange, ...]
 
 
-@dataclass(slots=True)
 class _Memory:
     """Bytes of files that cannot be cached on disk, for the life of a fetcher."""
 
-    parts: dict[tuple[int, str], dict[ByteRange, bytes]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._parts: dict[_Place, dict[ByteRange, bytes]] = {}
+        self._lock = Lock()
 
-    def known(self, key: tuple[int, str]) -> tuple[ByteRange, ...]:
-        return union(self.parts.get(key, {}))
+    def known(self, place: _Place) -> tuple[ByteRange, ...]:
+        with self._lock:
+            return union(self._parts.get(place, {}))
 
-    def write(self, key: tuple[int, str], start: int, data: bytes) -> None:
-        self.parts.setdefault(key, {})[ByteRange(start, start + len(data))] = data
+    def write(self, place: _Place, start: int, data: bytes) -> None:
+        with self._lock:
+            self._parts.setdefault(place, {})[ByteRange(start, start + len(data))] = data
 
-    def read(self, key: tuple[int, str], span: ByteRange) -> bytes | None:
+    def read(self, place: _Place, span: ByteRange) -> bytes | None:
+        with self._lock:
+            parts = sorted(self._parts.get(place, {}).items())
         result, at = bytearray(), span.start
-        for part in sorted(self.parts.get(key, {})):
+        for part, data in parts:
             if part.start <= at < part.stop:
-                data = self.parts[key][part]
                 piece = data[at - part.start : span.stop - part.start]
                 result += piece
                 at += len(piece)
@@ -81,7 +87,7 @@ class Fetcher:
         self._connections = Semaphore(self.policy.connections)
         self._pool = ThreadPoolExecutor(2 * self.policy.connections, "kinprint-read")
         self._lock = Lock()
-        self._cancelled = Event()
+        self._closed = Event()
         self._worker = local()
         self._sources: dict[int, Source] = {}
         self._started = time.monotonic()
@@ -91,12 +97,7 @@ class Fetcher:
     def __enter__(self) -> Fetcher:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close()
 
     @property
@@ -106,9 +107,9 @@ class Fetcher:
         return Cost(total.bytes, total.requests, time.monotonic() - self._started)
 
     def close(self) -> None:
-        """Stop reading; what is already stored stays."""
-        self._cancelled.set()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """Begin nothing more; what is stored stays, and nobody waits for a slow server."""
+        self._closed.set()
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def register(self, source: Source) -> None:
         """Count a source's costs from now on."""
@@ -157,56 +158,54 @@ class Fetcher:
             for future in finished:
                 future.result()
             return [future.result() for future in futures]
-        except BaseException as error:
+        except BaseException:
             for future in futures:
                 future.cancel()
-            if not isinstance(error, Exception):  # interrupted: break the open connections
-                self._cancelled.set()
-                _drop_connections()
             raise
 
     def view(self, source: Source, entry: FileEntry) -> FileView:
         """The file as format parsers see it; bytes not yet there are read on demand."""
-
-        def fetch(start: int, stop: int) -> bytes:
-            span = ByteRange(start, stop)
-            if entry.local is not None:
-                return read_local(entry.local, span)
-            for _ in range(3):  # the cache may be cleared, or found damaged, under our feet
-                self.ensure([Want(source, entry, (span,))])
-                data = self._stored(source, entry, span)
-                if data is not None:
-                    return data
-            return source.read(entry.path, span)
-
-        return FileView(entry, fetch)
+        return FileView(entry, lambda start, stop: self.take(source, entry, ByteRange(start, stop)))
 
     def take(self, source: Source, entry: FileEntry, span: ByteRange) -> bytes:
-        """Bytes that `ensure` has just made available, without planning again."""
-        stored = None if entry.local is not None else self._stored(source, entry, span)
-        return self.view(source, entry).read(span.start, span.stop) if stored is None else stored
+        """The bytes of `span`, from where they are stored or, failing that, read now."""
+        if entry.local is not None:
+            return read_local(entry.local, span)
+        for _ in range(_TRIES):  # the cache may be cleared, or found damaged, under our feet
+            data = self._stored(source, entry, span)
+            if data is not None:
+                return data
+            self.ensure([Want(source, entry, (span,))])
+        raise CacheBroken(folder=_folder(self._cache), cause="what is written there does not stay")
 
     def _reserved_plans(self, wants: Iterable[Want]) -> list[tuple[Want, FilePlan]]:
         plans = self._plans(wants)
         cost = sum((plan.cost for _, plan in plans), Cost())
         if cost.requests:
             self._reserve(cost)
-            self._report("plan", requests=cost.requests, nbytes=cost.bytes, planned=True)
+            reads = sum(len(plan.reads) for _, plan in plans)
+            self._report("plan", requests=reads, nbytes=cost.bytes, planned=True)
         return plans
 
     def _plans(self, wants: Iterable[Want]) -> list[tuple[Want, FilePlan]]:
-        """What is missing, file by file; files that lack nothing are left out."""
+        """What is missing, file by file; files that lack nothing are left out.
+
+        Two files with the same content are one: it is read from the first.
+        """
         plans: list[tuple[Want, FilePlan]] = []
+        coming: dict[object, tuple[ByteRange, ...]] = {}
         for want in wants:
             self.register(want.source)
             source, entry = want.source, want.entry
             if entry.local is not None:
                 continue
+            content = _content(source, entry)
             wanted = union(want.ranges)
-            known = self._known(source, entry, wanted)
+            known = union((*self._known(source, entry, wanted), *coming.get(content, ())))
             if subtract(wanted, known):
                 overhead = source.overhead(entry.path)
                 plan = plan_file(entry.path, wanted, known, entry.size, self.policy, overhead)
+                coming[content] = (*coming.get(content, ()), *plan.reads)
                 plans.append((want, plan))
         return plans
 
@@ -225,15 +224,14 @@ class Fetcher:
 
     def _read_parts(self, want: Want, parts: Sequence[ByteRange]) -> None:
         for part in parts:
-            if self._cancelled.is_set():
+            if self._closed.is_set():
                 return
             with self._connections:
                 data = want.source.read(want.entry.path, part)
             if self._cache is not None and want.entry.key is not None:
                 self._cache.write(want.entry, part.start, data, want.source.ref.name)
             else:
-                with self._lock:
-                    self._memory.write((id(want.source), want.entry.path), part.start, data)
+                self._memory.write(_content(want.source, want.entry), part.start, data)
             self._report("bytes", requests=1, nbytes=len(data))
 
     def _known(
@@ -241,12 +239,12 @@ class Fetcher:
     ) -> tuple[ByteRange, ...]:
         if self._cache is not None and entry.key is not None:
             return self._cache.known(entry, wanted)
-        return self._memory.known((id(source), entry.path))
+        return self._memory.known(_content(source, entry))
 
     def _stored(self, source: Source, entry: FileEntry, span: ByteRange) -> bytes | None:
         if self._cache is not None and entry.key is not None:
             return self._cache.read(entry, span)
-        return self._memory.read((id(source), entry.path), span)
+        return self._memory.read(_content(source, entry), span)
 
     def _report(self, kind: str, *, requests: int, nbytes: int, planned: bool = False) -> None:
         if self._on_progress is None:
@@ -260,7 +258,21 @@ class Fetcher:
         self._on_progress(event)
 
 
-def _drop_connections() -> None:
-    from huggingface_hub.utils import close_session
+def side_by_side(action: Callable[[_A], _T], items: Sequence[_A]) -> list[_T]:
+    """Do the same with several items at once; the first failure ends the waiting."""
+    if len(items) < 2:
+        return [action(item) for item in items]
+    pool = ThreadPoolExecutor(min(16, len(items)), "kinprint-side")
+    try:
+        return list(pool.map(action, items))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
-    close_session()
+
+def _content(source: Source, entry: FileEntry) -> _Place:
+    """What is the same for files with the same content, as far as that is known."""
+    return (0, entry.key) if entry.key is not None else (id(source), entry.path)
+
+
+def _folder(cache: Cache | None) -> str:
+    return str(cache.folder) if cache is not None else "memory"

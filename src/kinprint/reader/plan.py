@@ -107,13 +107,13 @@ def run_bytes(tensor: TensorSpec, run: Run) -> ByteRange:
     return ByteRange(tensor.offset + first * kind.size, stop)
 
 
-def slice_bytes(part: Slice, gap: int = 0) -> tuple[ByteRange, ...]:
-    """Bytes in the file that a slice needs, close ones joined."""
+def slice_bytes(part: Slice) -> tuple[ByteRange, ...]:
+    """Bytes in the file that a slice needs."""
     tensor = part.tensor
     if tensor.strides is not None:  # elements lie scattered; the whole extent is read
         list(element_runs(part))
         return union([ByteRange(tensor.offset, tensor.offset + tensor.nbytes)])
-    return union((run_bytes(tensor, run) for run in element_runs(part)), gap)
+    return union(run_bytes(tensor, run) for run in element_runs(part))
 
 
 def plan_file(

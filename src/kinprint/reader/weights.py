@@ -116,10 +116,12 @@ def _weight_sets(entries: dict[str, FileEntry]) -> list[WeightSet]:
         stem = shard["stem"] if shard else root
         count = int(shard["count"]) if shard else 1
         groups.setdefault((folder, single.format, stem, count), []).append(path)
+    most: dict[tuple[str, str, str], int] = {}
+    for folder, kind, stem, count in groups:
+        most[folder, kind, stem] = max(count, most.get((folder, kind, stem), 0))
     sets = []
     for (folder, kind, stem, count), paths in groups.items():
-        rivals = [other for other in groups if other[:3] == (folder, kind, stem)]
-        biggest = count == max(other[3] for other in rivals)
+        biggest = count == most[folder, kind, stem]
         found = indexes.get((folder, kind, stem)) if biggest else None
         size = sum(entries[path].size for path in paths)
         sets.append(WeightSet(kind, folder, stem, tuple(paths), found, size))

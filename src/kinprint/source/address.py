@@ -1,19 +1,19 @@
 """Models behind a plain web address: one weight file, or an index with its shards.
 
 No token is ever sent: the address is not the Hub's. What pins the bytes is the strong
-entity tag that the server gives; without one the file is not cached.
+entity tag that the server gives: an answer with another one is refused, and without one
+nothing is cached. A web server lists nothing, so other files are found by asking for them.
 """
 
 from __future__ import annotations
 
 import posixpath
+import re
 import threading
 from hashlib import sha256
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from huggingface_hub import constants
-from huggingface_hub.errors import OfflineModeIsEnabled
-from huggingface_hub.utils import http_stream_backoff
 
 from kinprint.errors import (
     AccessRefused,
@@ -24,10 +24,14 @@ from kinprint.errors import (
     RangeIgnored,
 )
 from kinprint.records import ByteRange, Cost, FileEntry, ModelRef
-from kinprint.source.http import Refused, RetryPolicy, host_of, read_range, translate
+from kinprint.source.http import Refused, RetryPolicy, Target, answer_to, host_of, read_range
 from kinprint.source.protocol import Meter
 
-_INDEX_LIMIT = 64 * 1024 * 1024
+# Parts of a query that sign a request and say nothing about which file it is.
+_SIGNATURE = re.compile(
+    r"^(x-amz-|x-goog-|expires$|signature$|key-pair-id$|policy$|token$|sig$|s[etprv]$|skoid$)",
+    re.IGNORECASE,
+)
 
 
 class AddressSource:
@@ -38,19 +42,21 @@ class AddressSource:
         folder, name = posixpath.split(unquote(parts.path))
         if not parts.hostname or not name:
             raise BadReference(given=given, cause="it is not the address of a file")
+        if constants.is_offline_mode():
+            raise OfflineMiss(what=f"'{_plain(address)}': only models of the Hub open offline")
+        self._given = address
         self._parts = parts
         self._folder = folder
+        self._name = name
         self._meter = Meter()
         self._policy = RetryPolicy()
         self._lock = threading.Lock()
-        self._entries: dict[str, FileEntry] = {}
-        plain = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-        main = self._probe(name)
-        self._entries[name] = main
-        self.ref = ModelRef(given=given, kind="url", name=plain, commit=_pin(main), path=name)
-        if name.endswith(".index.json"):
-            self._add_shards(name, main)
-        self._add_if_there("config.json")
+        self._known: dict[str, tuple[FileEntry, str | None] | None] = {}
+        self.ref = ModelRef(
+            given=_without_password(given), kind="url", name=_plain(address), path=name
+        )
+        if self.find(name) is None:
+            raise FileMissing(name=_plain(address), path=name)
 
     @property
     def spent(self) -> Cost:
@@ -58,96 +64,79 @@ class AddressSource:
         return self._meter.cost
 
     def files(self) -> tuple[FileEntry, ...]:
-        """The file, the shards its index names, and a config.json beside it."""
-        return tuple(sorted(self._entries.values(), key=lambda entry: entry.path))
+        """The files that were asked for and found so far."""
+        found = [known[0] for known in list(self._known.values()) if known is not None]
+        return tuple(sorted(found, key=lambda entry: entry.path))
 
     def overhead(self, path: str) -> int:
-        """Addresses are known from the start."""
+        """Addresses need no resolving."""
         return 0
+
+    def find(self, path: str) -> FileEntry | None:
+        """The file beside the given one, if the server has it; asked for once."""
+        if path not in self._known:
+            found = self._probe(path)
+            with self._lock:
+                self._known.setdefault(path, found)
+        known = self._known[path]
+        return known[0] if known is not None else None
 
     def read(self, path: str, span: ByteRange) -> bytes:
         """Exactly the bytes of `span` from the file at `path`."""
-        entry = self._entries.get(path)
-        if entry is None:
+        if self.find(path) is None:
             raise FileMissing(name=self.ref.name, path=path)
+        entry, tag = self._known[path] or (FileEntry(path, 0), None)
+        target = Target(self._address(path), path, entry.size, tag=tag)
         try:
-            return read_range(
-                self._address(path), {}, path, span, entry.size, self._meter, self._policy
-            )
-        except Refused as refusal:
-            raise AccessRefused(path=self._shown(path), cause=f"status {refusal.status}") from None
+            return read_range(target, span, self._meter, self._policy)
+        except Refused as refused:
+            shown = _plain(target.address)
+            raise AccessRefused(path=shown, cause=f"status {refused.status}") from None
 
     def _address(self, path: str) -> str:
-        """Where a sibling lies; a query, often a signature, stays with the file it came with."""
-        place = posixpath.normpath(posixpath.join(self._folder, path))
-        own = place == unquote(self._parts.path)
-        query = self._parts.query if own else ""
-        return urlunsplit((self._parts.scheme, self._parts.netloc, quote(place), query, ""))
+        """The given address for its own file, as it was given; siblings without its query."""
+        if path == self._name:
+            return self._given
+        place = posixpath.join(self._folder, path)
+        return urlunsplit((self._parts.scheme, self._parts.netloc, quote(place), "", ""))
 
-    def _shown(self, path: str) -> str:
-        return f"{self._parts.scheme}://{self._parts.hostname}/…/{path}"
-
-    def _probe(self, path: str) -> FileEntry:
+    def _probe(self, path: str) -> tuple[FileEntry, str | None] | None:
         """Learn a file's length and tag from the answer to a request for its first byte."""
         address = self._address(path)
-        host = host_of(address)
-        if constants.is_offline_mode():
-            raise OfflineMiss(what=f"'{address}', and only models of the Hub can be opened offline")
+        host, shown = host_of(address), _plain(address)
         try:
-            with http_stream_backoff(
-                "GET",
-                address,
-                headers={"Range": "bytes=0-0", "Accept-Encoding": "identity"},
-                timeout=self._policy.timeout,
-                max_retries=self._policy.retries,
-                base_wait_time=self._policy.first_wait,
-            ) as answer:
-                self._meter.count(1)
+            with answer_to(address, path, {"Range": "bytes=0-0"}, self._policy) as answer:
+                self._meter.count(1, 1 + len(answer.history))
                 status, headers = answer.status_code, answer.headers
-                answer.close()
-        except OfflineModeIsEnabled:
-            raise OfflineMiss(what=f"'{address}'") from None
-        except Exception as error:
-            raise translate(error, address, path) from None
+        except Refused as refused:
+            status, headers = refused.status, {}
         if status in (404, 410):
-            raise FileMissing(name=f"{self._parts.scheme}://{host}", path=path)
+            return None
         if status in (401, 403):
-            raise AccessRefused(path=address, cause=f"status {status}")
+            raise AccessRefused(path=shown, cause=f"status {status}")
         if status == 200:
             raise RangeIgnored(host=host, path=path, size=headers.get("Content-Length", "unknown"))
         total = headers.get("Content-Range", "").rpartition("/")[2]
         if status != 206 or not total.isdigit():
             raise LengthWrong(host=host, path=path, cause=f"status {status} to a Range request")
-        return FileEntry(path, int(total), key=_key(address, int(total), headers.get("ETag")))
-
-    def _add_if_there(self, path: str) -> None:
-        try:
-            self._entries.setdefault(path, self._probe(path))
-        except (FileMissing, AccessRefused, RangeIgnored, LengthWrong):
-            return
-
-    def _add_shards(self, name: str, entry: FileEntry) -> None:
-        """List what the index names; the shards' own checks come when they are read."""
-        import msgspec
-
-        if entry.size > _INDEX_LIMIT:
-            return
-        raw = self.read(name, ByteRange(0, entry.size))
-        try:
-            names = set(msgspec.json.decode(raw)["weight_map"].values())
-        except (msgspec.MsgspecError, KeyError, TypeError, AttributeError):
-            return  # the reader says what is wrong with this index
-        for shard in sorted(shard for shard in names if isinstance(shard, str)):
-            if shard and not posixpath.normpath(shard).startswith(("..", "/")):
-                self._entries[shard] = self._probe(shard)
+        tag = headers.get("ETag")
+        tag = None if tag is None or tag.startswith("W/") else tag
+        key = _key(address, int(total), tag) if tag is not None else None
+        return FileEntry(path, int(total), key=key), tag
 
 
-def _key(address: str, size: int, tag: str | None) -> str | None:
-    if not tag or tag.startswith("W/"):
-        return None
-    plain = urlsplit(address)._replace(query="", fragment="").geturl()
-    return "tag-" + sha256(f"{plain}\n{size}\n{tag}".encode()).hexdigest()
+def _key(address: str, size: int, tag: str) -> str:
+    parts = urlsplit(address)
+    query = [(name, value) for name, value in parse_qsl(parts.query) if not _SIGNATURE.match(name)]
+    which = f"{_plain(address)}?{urlencode(query)}"
+    return "tag-" + sha256(f"{which}\n{size}\n{tag}".encode()).hexdigest()
 
 
-def _pin(entry: FileEntry) -> str:
-    return entry.key or ""
+def _plain(address: str) -> str:
+    """An address without credentials and query, to be shown and remembered."""
+    parts = urlsplit(address)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _without_password(given: str) -> str:
+    return re.sub(r"(?<=://)[^/@]*@", "", given)

@@ -8,12 +8,13 @@ up on one that drips.
 
 from __future__ import annotations
 
+import logging
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from huggingface_hub import constants
@@ -41,6 +42,9 @@ from kinprint.source.protocol import Meter
 TransportError: type[Exception] = HfHubHTTPError.__bases__[0]
 
 _CONTENT_RANGE = re.compile(r"^\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*$", re.IGNORECASE)
+_QUERY = re.compile(r"(?<=[^\s?])\?\S+")
+_RENEWALS = 4
+_T = TypeVar("_T")
 _REAL_PROGRESS = 64 * 1024  # bytes; an attempt that brought this much starts the count anew
 
 
@@ -82,28 +86,36 @@ class _Broken(Exception):
         self.slow = slow
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A file on a server as it was listed: what every answer is held against."""
+
+    address: str
+    path: str
+    size: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    tag: str | None = None  # strong entity tag; another one means another file
+
+    @property
+    def host(self) -> str:
+        """The server, for people."""
+        return host_of(self.address)
+
+
 def host_of(address: str) -> str:
-    """Host and port of an address, for people."""
-    return urlsplit(address).netloc or address
+    """Host and port of an address, for people; never the credentials before them."""
+    return urlsplit(address).netloc.rpartition("@")[2] or address
 
 
-def read_range(
-    address: str,
-    headers: Mapping[str, str],
-    path: str,
-    span: ByteRange,
-    size: int,
-    meter: Meter,
-    policy: RetryPolicy,
-) -> bytes:
-    """Exactly the bytes of `span` from a file of `size` bytes at `address`."""
+def read_range(target: Target, span: ByteRange, meter: Meter, policy: RetryPolicy) -> bytes:
+    """Exactly the bytes of `span` from a file; a broken answer is taken up where it stopped."""
     received = bytearray()
     failures = 0
     while len(received) < span.size:
         before = len(received)
         rest = ByteRange(span.start + before, span.stop)
         try:
-            _read_some(address, headers, path, rest, size, received, meter, policy)
+            _read_some(target, rest, received, meter, policy)
         except _Broken as broken:
             failures = 1 if len(received) - before > _REAL_PROGRESS else failures + 1
             if failures > (1 if broken.slow else policy.retries):
@@ -113,22 +125,15 @@ def read_range(
 
 
 def _read_some(
-    address: str,
-    headers: Mapping[str, str],
-    path: str,
-    span: ByteRange,
-    size: int,
-    received: bytearray,
-    meter: Meter,
-    policy: RetryPolicy,
+    target: Target, span: ByteRange, received: bytearray, meter: Meter, policy: RetryPolicy
 ) -> None:
-    whole = span == ByteRange(0, size)
-    asked = dict(headers) | {"Accept-Encoding": "identity"}
+    whole = span == ByteRange(0, target.size)
+    headers = dict(target.headers)
     if not whole:  # a whole file is asked for plainly: every server can do that
-        asked["Range"] = f"bytes={span.start}-{span.stop - 1}"
-    with _answer(address, asked, path, policy) as response:
-        meter.count(0)
-        _check_status(response, address, path, span, size, whole)
+        headers["Range"] = f"bytes={span.start}-{span.stop - 1}"
+    with answer_to(target.address, target.path, headers, policy) as response:
+        meter.count(0, 1 + len(response.history))
+        _check_status(response, target, span, whole)
         started = time.monotonic()
         wanted, got = span.size, 0
         try:
@@ -137,52 +142,51 @@ def _read_some(
                 got += len(chunk)
                 if got > wanted:
                     raise LengthWrong(
-                        host=host_of(address), path=path, cause=f"more than {wanted} bytes"
+                        host=target.host, path=target.path, cause=f"more than {wanted} bytes"
                     )
                 received += chunk
                 elapsed = time.monotonic() - started
-                if (
-                    elapsed > policy.timeout
-                    and got / elapsed < policy.slowest_rate
-                    and got < wanted
-                ):
-                    raise _Broken(
-                        TooSlow(
-                            host=host_of(address),
-                            path=path,
-                            got=got,
-                            wanted=wanted,
-                            seconds=round(elapsed),
-                        ),
-                        slow=True,
-                    )
+                if elapsed > policy.timeout and got < min(wanted, elapsed * policy.slowest_rate):
+                    raise _Broken(_too_slow(target, got, wanted, elapsed), slow=True)
         except (TransportError, OSError, RuntimeError) as error:
-            raise _Broken(_broken(address, path, got, wanted)) from error
+            raise _Broken(_broken_off(target, got, wanted)) from error
         if got < wanted:
-            raise _Broken(_broken(address, path, got, wanted))
+            raise _Broken(_broken_off(target, got, wanted))
 
 
-def _broken(address: str, path: str, got: int, wanted: int) -> BodyBroken:
-    return BodyBroken(host=host_of(address), path=path, got=got, wanted=wanted)
+def _broken_off(target: Target, got: int, wanted: int) -> BodyBroken:
+    return BodyBroken(host=target.host, path=target.path, got=got, wanted=wanted)
+
+
+def _too_slow(target: Target, got: int, wanted: int, elapsed: float) -> TooSlow:
+    return TooSlow(
+        host=target.host, path=target.path, got=got, wanted=wanted, seconds=round(elapsed)
+    )
 
 
 @contextmanager
-def _answer(
-    address: str, headers: Mapping[str, str], path: str, policy: RetryPolicy
+def answer_to(
+    address: str, path: str, headers: Mapping[str, str], policy: RetryPolicy
 ) -> Iterator[Any]:
     """The streamed answer to a GET, with failures to get one as our own errors."""
-    context = http_stream_backoff(
-        "GET",
-        address,
-        headers=dict(headers),
-        timeout=policy.timeout,
-        max_retries=policy.retries,
-        base_wait_time=policy.first_wait,
-    )
+    asked = dict(headers) | {"Accept-Encoding": "identity"}
+
+    def open_stream() -> tuple[Any, Any]:
+        context = http_stream_backoff(
+            "GET",
+            address,
+            headers=asked,
+            follow_redirects=True,
+            timeout=policy.timeout,
+            max_retries=policy.retries,
+            base_wait_time=policy.first_wait,
+        )
+        return context, context.__enter__()
+
     try:
-        response = context.__enter__()
-    except Exception as error:
-        raise translate(error, address, path) from error
+        context, response = ask(open_stream, address, path)
+    except HfHubHTTPError as error:
+        raise refusal(error, address, path) from None
     # The body is read outside the backoff's reach: it would take an error raised there
     # for a failed attempt of its own. Leaving it closes the connection.
     try:
@@ -192,26 +196,44 @@ def _answer(
         context.__exit__(None, None, None)
 
 
-def translate(error: Exception, address: str, path: str) -> Exception:
-    """Our error for what the hub client raised while asking for `address`."""
-    host = host_of(address)
-    if isinstance(error, KinprintError | _Broken):
-        return error
-    if isinstance(error, OfflineModeIsEnabled):
-        return OfflineMiss(what=f"all of '{path}'")
-    if isinstance(error, HfHubHTTPError):
-        status = error.response.status_code
-        if status == 429:
-            return RateLimited(host=host, wait=waiting_time(error.response.headers))
-        if status < 500 and status != 408:
-            return Refused(status)
-        return ServerFailed(host=host, path=path, status=status)
-    if isinstance(error, RuntimeError) and "closed" in str(error):
-        # Another thread met a dead connection and the hub client renewed its session.
-        return _Broken(_broken(address, path, 0, 0))
-    if isinstance(error, TransportError | OSError):
-        return Unreachable(host=host, cause=_short(error))
-    return error
+def ask(action: Callable[[], _T], address: str, path: str) -> _T:
+    """Do something through the hub client; what it raises becomes one of our errors.
+
+    When a connection dies, the hub client renews the session that all threads share, and
+    the others find theirs closed: they simply try again.
+    """
+    for attempt in range(_RENEWALS):
+        try:
+            return action()
+        except (KinprintError, HfHubHTTPError):
+            raise
+        except RuntimeError as error:
+            if "closed" not in str(error) or attempt == _RENEWALS - 1:
+                raise unreachable(error, address) from error
+        except OfflineModeIsEnabled:
+            raise OfflineMiss(what=f"all of '{path}'") from None
+        except (TypeError, AttributeError, AssertionError):
+            raise  # a mistake of ours, not of the network
+        except Exception as error:
+            raise unreachable(error, address) from error
+    raise AssertionError("unreachable")
+
+
+def unreachable(error: Exception, address: str) -> Unreachable:
+    """No connection, with the first line of what the library said about it."""
+    lines = str(error).strip().splitlines()
+    cause = lines[0][:120] if lines and lines[0] else type(error).__name__
+    return Unreachable(host=host_of(address), cause=cause)
+
+
+def refusal(error: HfHubHTTPError, address: str, path: str) -> KinprintError | Refused:
+    """What a status that ended all retries means."""
+    status = error.response.status_code
+    if status == 429:
+        return RateLimited(host=host_of(address), wait=waiting_time(error.response.headers))
+    if status < 500 and status != 408:
+        return Refused(status)
+    return ServerFailed(host=host_of(address), path=path, status=status)
 
 
 def waiting_time(headers: Mapping[str, str]) -> str:
@@ -220,45 +242,58 @@ def waiting_time(headers: Mapping[str, str]) -> str:
     return f"retry after {after} seconds" if after and after.isdigit() else "no time given"
 
 
-def _short(error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    return text[0][:120] if text and text[0] else type(error).__name__
+def _check_status(response: Any, target: Target, span: ByteRange, whole: bool) -> None:
+    """Raise unless the answer is the very range of the very file that was asked for."""
+    status, headers = response.status_code, response.headers
 
+    def wrong(cause: str) -> LengthWrong:
+        return LengthWrong(host=target.host, path=target.path, cause=cause)
 
-def _check_status(
-    response: Any, address: str, path: str, span: ByteRange, size: int, whole: bool
-) -> None:
-    """Raise unless the answer is the very range that was asked for."""
-    host, status, headers = host_of(address), response.status_code, response.headers
+    def changed(total: str) -> FileChanged:
+        cause = f"it has {total} bytes and was listed with {target.size}"
+        return FileChanged(path=target.path, cause=cause)
+
     if status == 416:
-        raise RangeRefused(host=host, path=path, start=span.start, stop=span.stop - 1)
+        raise RangeRefused(host=target.host, path=target.path, start=span.start, stop=span.stop - 1)
     if status == 429:
-        raise RateLimited(host=host, wait=waiting_time(headers))
+        raise RateLimited(host=target.host, wait=waiting_time(headers))
     if status >= 500:
-        raise ServerFailed(host=host, path=path, status=status)
+        raise ServerFailed(host=target.host, path=target.path, status=status)
     if status >= 400:
         raise Refused(status)
     encoding = headers.get("Content-Encoding", "identity").lower()
     if encoding != "identity":
-        raise LengthWrong(host=host, path=path, cause=f"they are packed with {encoding}")
+        raise wrong(f"they are packed with {encoding}")
+    if target.tag is not None and headers.get("ETag") != target.tag:
+        raise FileChanged(path=target.path, cause="its entity tag is another one now")
     length = headers.get("Content-Length")
     if whole:
         if status != 200:
-            raise LengthWrong(host=host, path=path, cause=f"status {status} instead of 200")
-        if length is not None and length.isdigit() and int(length) != size:
-            raise FileChanged(path=path, cause=f"it has {length} bytes and was listed with {size}")
+            raise wrong(f"status {status} instead of 200")
+        if length is not None and length.isdigit() and int(length) != target.size:
+            raise changed(length)
         return
     if status == 200:
-        raise RangeIgnored(host=host, path=path, size=length or "unknown")
+        raise RangeIgnored(host=target.host, path=target.path, size=length or "unknown")
     if status != 206:
-        raise LengthWrong(host=host, path=path, cause=f"status {status} instead of 206")
+        raise wrong(f"status {status} instead of 206")
     sent = _CONTENT_RANGE.match(headers.get("Content-Range", ""))
     if sent is None:
-        raise LengthWrong(host=host, path=path, cause="no valid Content-Range")
+        raise wrong("no valid Content-Range")
     start, last, total = sent.groups()
     if (int(start), int(last) + 1) != (span.start, span.stop):
-        raise LengthWrong(
-            host=host, path=path, cause=f"bytes {start}-{last} for {span.start}-{span.stop - 1}"
-        )
-    if total != "*" and int(total) != size:
-        raise FileChanged(path=path, cause=f"it has {total} bytes and was listed with {size}")
+        raise wrong(f"bytes {start}-{last} for {span.start}-{span.stop - 1}")
+    if total != "*" and int(total) != target.size:
+        raise changed(total)
+
+
+class _WithoutQueries(logging.Filter):
+    """The hub client logs whole addresses when it retries; signatures are nobody's business."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg = _QUERY.sub("", record.getMessage())
+        record.args = ()
+        return True
+
+
+logging.getLogger("huggingface_hub.utils._http").addFilter(_WithoutQueries())

@@ -7,29 +7,31 @@ refuses it, then renewed. The token goes to the Hub's own origin and nowhere els
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote, urlsplit
 
-from huggingface_hub import constants, try_to_load_from_cache
+import msgspec
+from huggingface_hub import HfApi, constants, try_to_load_from_cache
 from huggingface_hub.errors import (
+    DisabledRepoError,
     EntryNotFoundError,
     GatedRepoError,
     HfHubHTTPError,
     HFValidationError,
-    OfflineModeIsEnabled,
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
-from huggingface_hub.file_download import get_hf_file_metadata, hf_hub_url
+from huggingface_hub.file_download import HfFileMetadata, get_hf_file_metadata, hf_hub_url
+from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_backoff
 
 from kinprint import __version__
 from kinprint.errors import (
-    BadReference,
+    AccessRefused,
     FileChanged,
     FileMissing,
+    KinprintError,
     LengthWrong,
     OfflineMiss,
     RepositoryGated,
@@ -38,12 +40,22 @@ from kinprint.errors import (
     RevisionMissing,
 )
 from kinprint.records import ByteRange, Cost, FileEntry, ModelRef
-from kinprint.source.http import Refused, RetryPolicy, host_of, read_range, translate
+from kinprint.source.http import (
+    Refused,
+    RetryPolicy,
+    Target,
+    ask,
+    host_of,
+    read_range,
+    refusal,
+)
 from kinprint.source.listing import Listing, recall, remember
 from kinprint.source.local import LocalSource, read_local
 from kinprint.source.protocol import Meter, Source
 from kinprint.source.reference import Reference
 
+_FULL_LIST = 1000  # from so many files on, the short list may be cut off; the tree is not
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _LARGEST_SMALL_FILE = 10 * 1024 * 1024  # the Hub keeps larger ones on its storage hosts
 
 
@@ -65,12 +77,30 @@ def _headers() -> dict[str, str]:
     return build_hf_headers(library_name="kinprint", library_version=__version__)
 
 
+class _Lfs(msgspec.Struct):
+    size: int | None = None
+    sha256: str | None = None
+
+
+class _Sibling(msgspec.Struct):
+    rfilename: str
+    size: int | None = None
+    lfs: _Lfs | None = None
+
+
+class _Info(msgspec.Struct):
+    sha: str
+    id: str | None = None
+    siblings: list[_Sibling] = []
+
+
 def _list_files(reference: Reference, revision: str, meter: Meter) -> Listing:
-    """Commit, files, sizes and hashes of a repository, in one request."""
+    """Commit, files, sizes and hashes of a repository, in one request where that is enough."""
     endpoint, name = constants.ENDPOINT, reference.place
     address = f"{endpoint}/api/models/{name}/revision/{quote(revision, safe='')}"
     policy = RetryPolicy()
-    try:
+
+    def get() -> bytes:
         answer = http_backoff(
             "GET",
             address,
@@ -82,28 +112,55 @@ def _list_files(reference: Reference, revision: str, meter: Meter) -> Listing:
         )
         meter.count(len(answer.content))
         hf_raise_for_status(answer)
-        info: dict[str, Any] = answer.json()
-        commit = str(info["sha"])
-        files = [_sibling(item) for item in info.get("siblings") or []]
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, HFValidationError):
-            raise BadReference(given=reference.given, cause=str(error)) from None
-        cause = "its answer is not that of a Hugging Face Hub"
-        raise LengthWrong(host=host_of(endpoint), path=name, cause=cause) from None
-    except Exception as error:
+        return bytes(answer.content)
+
+    try:
+        info = msgspec.json.decode(ask(get, address, name), type=_Info)
+        name = info.id or name  # a renamed repository answers under its new name
+        files = [_sibling(item) for item in info.siblings]
+        if not files or len(files) >= _FULL_LIST or any(size is None for _, size, _ in files):
+            files = ask(lambda: _list_tree(name, info.sha, meter), address, name)
+    except HfHubHTTPError as error:
         raise _explain(error, reference, revision) from None
-    return Listing(endpoint, name, revision, commit, files)
+    except (msgspec.MsgspecError, HFValidationError):
+        cause = "the answer is not that of a Hugging Face Hub"
+        raise LengthWrong(host=host_of(endpoint), path=name, cause=cause) from None
+    kept = [(path, size, digest) for path, size, digest in files if size is not None]
+    return Listing(endpoint, name, revision, info.sha, [item for item in kept if _inside(item[0])])
 
 
-def _sibling(item: Mapping[str, Any]) -> tuple[str, int, str | None]:
-    lfs = item.get("lfs") or {}
-    digest = lfs.get("sha256") or lfs.get("oid")
-    size = lfs.get("size", item.get("size"))
-    return str(item["rfilename"]), int(size or 0), str(digest) if digest else None
+def _sibling(item: _Sibling) -> tuple[str, int | None, str | None]:
+    lfs = item.lfs or _Lfs()
+    return item.rfilename, item.size if lfs.size is None else lfs.size, _digest(lfs.sha256)
 
 
-def _explain(error: Exception, reference: Reference, revision: str, path: str = "") -> Exception:
-    """Our error for what the hub client raised, with what to do about it."""
+def _list_tree(name: str, commit: str, meter: Meter) -> list[tuple[str, int | None, str | None]]:
+    """The same from the paged tree, which is complete for large repositories too."""
+    api = HfApi(library_name="kinprint", library_version=__version__)
+    found = api.list_repo_tree(name, revision=commit, recursive=True)
+    files: list[tuple[str, int | None, str | None]] = [
+        (item.path, item.size, _digest(item.lfs.sha256 if item.lfs else None))
+        for item in found
+        if isinstance(item, RepoFile)
+    ]
+    meter.count(0, 1 + len(files) // _FULL_LIST)
+    return files
+
+
+def _digest(text: str | None) -> str | None:
+    """A sha256 as it may be used: it becomes part of a path, and a server may say anything."""
+    return text if text is not None and _SHA256.fullmatch(text) else None
+
+
+def _inside(path: str) -> bool:
+    parts = path.split("/")
+    return bool(path) and not any(part in ("", ".", "..") for part in parts) and "\\" not in path
+
+
+def _explain(
+    error: HfHubHTTPError, reference: Reference, revision: str, path: str = ""
+) -> KinprintError:
+    """Our error for a status that the Hub answered with, and what to do about it."""
     name, host = reference.place, host_of(constants.ENDPOINT)
     if isinstance(error, GatedRepoError):
         return RepositoryGated(name=name, url=f"{constants.ENDPOINT}/{name}")
@@ -111,20 +168,21 @@ def _explain(error: Exception, reference: Reference, revision: str, path: str = 
         return RevisionMissing(name=name, revision=revision)
     if isinstance(error, EntryNotFoundError):
         return FileMissing(name=name, path=path or "(unknown)")
-    if isinstance(error, RepositoryNotFoundError):
+    if isinstance(error, DisabledRepoError):
+        return AccessRefused(path=name, cause="its owner or the Hub has disabled it")
+    status = error.response.status_code
+    if isinstance(error, RepositoryNotFoundError) or status == 404:
         return RepositoryMissing(name=name, host=host)
-    if isinstance(error, HfHubHTTPError):
-        status = error.response.status_code
-        if status in (401, 403):
-            return RepositoryPrivate(name=name, host=host, status=status)
-        if status == 404:
-            return RepositoryMissing(name=name, host=host)
-    if isinstance(error, OfflineModeIsEnabled):
-        return OfflineMiss(what=f"all of '{name}'")
-    translated = translate(error, constants.ENDPOINT, path or name)
-    if isinstance(translated, Refused):
-        return RepositoryPrivate(name=name, host=host, status=translated.status)
-    return translated
+    found = refusal(error, constants.ENDPOINT, path or name)
+    return _refused(found.status, name, host, path) if isinstance(found, Refused) else found
+
+
+def _refused(status: int, name: str, host: str, path: str) -> KinprintError:
+    if status in (401, 403):
+        return RepositoryPrivate(name=name, host=host, status=status)
+    if status in (404, 410):
+        return FileMissing(name=name, path=path or "(unknown)")
+    return AccessRefused(path=f"{name}/{path}".rstrip("/"), cause=f"{host} answers {status}")
 
 
 def _open_snapshot(reference: Reference, revision: str) -> Source:
@@ -135,7 +193,7 @@ def _open_snapshot(reference: Reference, revision: str) -> Source:
         folder = snapshot_download(reference.place, revision=revision, local_files_only=True)
     except (OSError, ValueError):
         raise OfflineMiss(what=f"the file list of '{reference.given}'") from None
-    return LocalSource(reference.given, folder, name=reference.place)
+    return LocalSource(reference.given, folder, name=reference.place, path=reference.path)
 
 
 class HubSource:
@@ -188,18 +246,19 @@ class HubSource:
             raise OfflineMiss(what=f"all of '{path}' of '{self.ref.name}'")
         address = self._address(entry, stale=None)
         for attempt in range(3):
+            headers = _headers() if _same_origin(address, constants.ENDPOINT) else {}
+            target = Target(address, path, entry.size, headers)
             try:
-                headers = _headers() if _same_origin(address, constants.ENDPOINT) else {}
-                return read_range(
-                    address, headers, path, span, entry.size, self._meter, self._policy
-                )
-            except Refused as refusal:  # a signed address runs out; a fresh one does not
+                return read_range(target, span, self._meter, self._policy)
+            except Refused as refused:  # a signed address runs out; a fresh one does not
                 if attempt == 2:
-                    raise RepositoryPrivate(
-                        name=self.ref.name, host=host_of(address), status=refusal.status
-                    ) from None
+                    raise _refused(refused.status, self.ref.name, target.host, path) from None
                 address = self._address(entry, stale=address)
         raise AssertionError("unreachable")
+
+    def find(self, path: str) -> FileEntry | None:
+        """The file at `path`, if the repository has one."""
+        return self._entries.get(path)
 
     def _address(self, entry: FileEntry, stale: str | None) -> str:
         """Where the file can be read; asked anew if the known address is `stale`."""
@@ -215,16 +274,20 @@ class HubSource:
     def _resolve(self, entry: FileEntry) -> str:
         """Ask the Hub where a file is stored, or be told why it may not be read."""
         url = hf_hub_url(self.ref.name, entry.path, revision=self.ref.commit)
-        try:
-            self._meter.count(0)
-            found = get_hf_file_metadata(
+        self._meter.count(0)
+
+        def head() -> HfFileMetadata:
+            return get_hf_file_metadata(
                 url,
                 timeout=self._policy.timeout,
                 library_name="kinprint",
                 library_version=__version__,
                 retry_on_errors=True,
             )
-        except Exception as error:
+
+        try:
+            found = ask(head, url, entry.path)
+        except HfHubHTTPError as error:
             raise _explain(error, self._reference, self.ref.commit, entry.path) from None
         if found.commit_hash not in (None, self.ref.commit):
             raise FileChanged(path=entry.path, cause=f"it is served at commit {found.commit_hash}")

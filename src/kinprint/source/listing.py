@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import tempfile
 from hashlib import sha256
 from pathlib import Path
@@ -26,13 +27,14 @@ class Listing(msgspec.Struct, frozen=True):
     def entries(self) -> tuple[FileEntry, ...]:
         """The files as records, each with the key that pins its content."""
         return tuple(
-            FileEntry(path, size, digest, key=digest or self._key(path))
+            FileEntry(path, size, digest, key=self._key(path, digest))
             for path, size, digest in sorted(self.files)
         )
 
-    def _key(self, path: str) -> str:
-        text = "\n".join((self.endpoint, self.repository, self.commit, path))
-        return "commit-" + sha256(text.encode()).hexdigest()
+    def _key(self, path: str, digest: str | None) -> str:
+        """A cache key for content that this endpoint vouches for, and no other."""
+        pinned = (digest,) if digest else (self.repository, self.commit, path)
+        return "hub-" + sha256("\n".join((self.endpoint, *pinned)).encode()).hexdigest()
 
 
 def _place(endpoint: str, repository: str, revision: str) -> Path:
@@ -67,3 +69,8 @@ def recall(endpoint: str, repository: str, revision: str) -> Listing | None:
         )
     except (OSError, msgspec.MsgspecError):
         return None
+
+
+def forget_all() -> None:
+    """Remove all stored listings; offline mode then knows no repository."""
+    shutil.rmtree(assets_folder("listings"), ignore_errors=True)

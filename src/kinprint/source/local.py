@@ -27,7 +27,7 @@ def read_local(path: str, span: ByteRange) -> bytes:
 class LocalSource:
     """A folder or a file; reading costs nothing that is worth counting."""
 
-    def __init__(self, given: str, place: str, *, name: str = "", commit: str = "") -> None:
+    def __init__(self, given: str, place: str, *, name: str = "", path: str = "") -> None:
         root = Path(place)
         if not root.exists():
             raise BadReference(given=given, cause="there is no such file or folder")
@@ -38,8 +38,8 @@ class LocalSource:
             given=given,
             kind="local",
             name=name or str(root),
-            commit=commit or _snapshot_commit(root),
-            path=single.name if single else "",
+            commit=_snapshot_commit(root),
+            path=single.name if single else path,
         )
 
     @property
@@ -50,6 +50,10 @@ class LocalSource:
     def files(self) -> tuple[FileEntry, ...]:
         """All files below the folder; for a single file, it and its siblings."""
         return tuple(self._entries.values())
+
+    def find(self, path: str) -> FileEntry | None:
+        """The file at `path`, if there is one."""
+        return self._entries.get(path)
 
     def read(self, path: str, span: ByteRange) -> bytes:
         """Exactly the bytes of `span` from the file at `path`."""
@@ -66,16 +70,19 @@ class LocalSource:
 def _list(root: Path, single: Path | None) -> list[FileEntry]:
     """Files below `root`; beside a single file only its own folder is of interest."""
     found: list[FileEntry] = []
+    unreadable: list[OSError] = []
     try:
         if single is not None:
             candidates = [path for path in root.iterdir() if path.is_file()]
         else:
             candidates = [
                 Path(folder) / name
-                for folder, folders, names in os.walk(root)
+                for folder, folders, names in os.walk(root, onerror=unreadable.append)
                 if _keep_walking(folders)
                 for name in names
             ]
+        if unreadable and not candidates:
+            raise unreadable[0]
     except OSError as error:
         raise AccessRefused(path=str(root), cause=error.strerror or str(error)) from None
     for path in candidates:

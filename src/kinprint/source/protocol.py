@@ -25,7 +25,13 @@ class Source(Protocol):
         """Bytes and requests that this source has cost so far."""
 
     def files(self) -> tuple[FileEntry, ...]:
-        """All files of the model, sorted by path."""
+        """All files of the model that can be listed, sorted by path."""
+
+    def find(self, path: str) -> FileEntry | None:
+        """One file of the model, None if it is not there.
+
+        A plain web server cannot list: what is not in `files` may be found all the same.
+        """
 
     def read(self, path: str, span: ByteRange) -> bytes:
         """Exactly the bytes of `span` from the file at `path`."""

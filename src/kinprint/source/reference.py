@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from kinprint.errors import BadReference
 
 _HUB_HOSTS = frozenset({"huggingface.co", "www.huggingface.co", "hf.co", "hub-ci.huggingface.co"})
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
 _WEIGHT_SUFFIXES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".json")
+_LISTS = frozenset({"models", "datasets", "spaces", "docs", "collections", "papers"})
 _PLAIN_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(@[^@\s]+)?$")
 
 
@@ -40,6 +41,15 @@ def parse_reference(given: str) -> Reference:
         raise BadReference(given=given, cause="it is empty")
     if "\x00" in text:
         raise BadReference(given=given, cause="it contains a zero byte")
+    try:
+        return _parse(given, text)
+    except (OSError, RuntimeError, ValueError) as error:
+        # A path that is too long or unreadable, a user's folder without the user, an
+        # address that is none.
+        raise BadReference(given=given, cause=str(error)) from None
+
+
+def _parse(given: str, text: str) -> Reference:
     scheme = _SCHEME.match(text)
     if scheme is None:
         return _parse_bare(given, text)
@@ -51,7 +61,7 @@ def parse_reference(given: str) -> Reference:
                 return _parse_hub(given, _as_hf_address(text))
             return Reference(given, "url", text)
         case "file":
-            return Reference(given, "local", str(Path(urlsplit(text).path)))
+            return Reference(given, "local", unquote(urlsplit(text).path))
         case _:
             return Reference(given, "store", text)
 
@@ -69,13 +79,21 @@ def _parse_bare(given: str, text: str) -> Reference:
         return _parse_hub(given, "hf://" + text)
     if text.lower().endswith(_WEIGHT_SUFFIXES):
         raise BadReference(given=given, cause="there is no such file here")
+    return _parse_single(given, text)
+
+
+def _parse_single(given: str, text: str) -> Reference:
+    """A name without an organisation, such as gpt2 or gpt2@main."""
     if not _PLAIN_NAME.match(text):
         raise BadReference(given=given, cause="it has characters that no model name has")
-    name, _, revision = text.partition("@")  # such as gpt2 or gpt2@main
+    name, _, revision = text.partition("@")
     return Reference(given, "hub", name, revision or None)
 
 
 def _parse_hub(given: str, address: str) -> Reference:
+    body = address.removeprefix("hf://").removeprefix("https://huggingface.co/").rstrip("/")
+    if body and "/" not in body and body not in _LISTS:
+        return _parse_single(given, body)
     from huggingface_hub.errors import HfUriError
     from huggingface_hub.utils import parse_hf_uri
 

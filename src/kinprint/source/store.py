@@ -1,4 +1,8 @@
-"""Models in object stores (s3://, gs://, az://, …) through fsspec and its drivers."""
+"""Models in object stores (s3://, gs://, az://, …) through fsspec and its drivers.
+
+Drivers do not show the entity tag of what they read, so it is asked for after each read:
+one small request more, and no byte of a replaced object is taken for the listed one.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from kinprint.errors import (
     AccessRefused,
     BadReference,
     BodyBroken,
+    FileChanged,
     FileMissing,
     MissingExtra,
     Unreachable,
@@ -22,6 +27,7 @@ class StoreSource:
     """A folder or a single object; retries and credentials are the driver's own."""
 
     def __init__(self, given: str, address: str) -> None:
+        self._address = address.rstrip("/")
         self._scheme = address.partition("://")[0]
         self._files, place = self._connect(given, address)
         self._meter = Meter()
@@ -33,16 +39,15 @@ class StoreSource:
                 self._root, maxdepth=1 if single else None, detail=True, withdirs=False
             ),
         )
-        self._entries = {
-            entry.path: entry
-            for entry in sorted(map(self._entry, listed.values()), key=lambda entry: entry.path)
-        }
+        self._tags: dict[str, str] = {}
+        found = [self._entry(info) for info in listed.values() if not _is_folder(info)]
+        self._entries = {entry.path: entry for entry in sorted(found, key=lambda one: one.path)}
         if not self._entries:
             raise BadReference(given=given, cause="nothing is stored there")
         self.ref = ModelRef(
             given=given,
             kind="store",
-            name=address.rstrip("/"),
+            name=self._address,
             path=posixpath.basename(place) if single else "",
         )
 
@@ -56,7 +61,7 @@ class StoreSource:
         return tuple(self._entries.values())
 
     def overhead(self, path: str) -> int:
-        """Objects are read by name."""
+        """Objects are read by name; the check of the tag belongs to each read."""
         return 0
 
     def read(self, path: str, span: ByteRange) -> bytes:
@@ -68,9 +73,24 @@ class StoreSource:
             place, lambda: self._files.cat_file(place, start=span.start, end=span.stop)
         )
         self._meter.count(len(data))
+        self._check_unchanged(path, place)
         if len(data) != span.size:
             raise BodyBroken(host=self._scheme, path=path, got=len(data), wanted=span.size)
         return bytes(data)
+
+    def find(self, path: str) -> FileEntry | None:
+        """The object at `path`, if there is one."""
+        return self._entries.get(path)
+
+    def _check_unchanged(self, path: str, place: str) -> None:
+        """Refuse bytes of an object that was replaced since it was listed."""
+        listed = self._tags.get(path)
+        if listed is None:
+            return
+        now = self._guard(place, lambda: _fresh_info(self._files, place))
+        self._meter.count(0)
+        if _tag(now) != listed:
+            raise FileChanged(path=path, cause="its entity tag is another one now")
 
     def _connect(self, given: str, address: str) -> tuple[Any, str]:
         try:
@@ -88,19 +108,40 @@ class StoreSource:
     def _entry(self, info: dict[str, Any]) -> FileEntry:
         path = posixpath.relpath(str(info["name"]), self._root)
         size = int(info.get("size") or 0)
-        tag = info.get("ETag") or info.get("etag") or info.get("md5Hash") or info.get("content_md5")
-        key = f"{self._scheme}\n{info['name']}\n{size}\n{tag}"
-        return FileEntry(path, size, key="tag-" + sha256(key.encode()).hexdigest() if tag else None)
+        tag = _tag(info)
+        if tag is None:
+            return FileEntry(path, size)
+        self._tags[path] = tag
+        pinned = f"{self._scheme}\n{info['name']}\n{size}\n{tag}"
+        return FileEntry(path, size, key="tag-" + sha256(pinned.encode()).hexdigest())
 
     def _guard(self, place: str, action: Any) -> Any:
         """Do something with the driver and turn its failures into sentences."""
         try:
             return action()
         except FileNotFoundError:
-            raise FileMissing(name=f"{self._scheme}://", path=place) from None
+            raise FileMissing(name=self._address, path=place) from None
         except PermissionError as error:
             raise AccessRefused(path=place, cause=str(error) or "permission denied") from None
         except Exception as error:  # drivers raise what their client library raises
-            raise Unreachable(
-                host=f"{self._scheme}://", cause=f"{type(error).__name__}: {error}"
-            ) from error
+            if "credential" in f"{type(error).__name__} {error}".lower():
+                raise AccessRefused(path=place, cause=str(error)) from error
+            cause = f"{type(error).__name__}: {error}"
+            raise Unreachable(host=f"{self._scheme}://", cause=cause) from error
+
+
+def _tag(info: dict[str, Any]) -> str | None:
+    found = info.get("ETag") or info.get("etag") or info.get("md5Hash") or info.get("content_md5")
+    return str(found) if found else None
+
+
+def _is_folder(info: dict[str, Any]) -> bool:
+    """Consoles of object stores make empty objects to show folders."""
+    return str(info["name"]).endswith("/") or info.get("type") == "directory"
+
+
+def _fresh_info(files: Any, place: str) -> Any:
+    try:
+        return files.info(place, refresh=True)
+    except TypeError:  # drivers without a listing cache take no such wish
+        return files.info(place)
