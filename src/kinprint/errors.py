@@ -11,14 +11,15 @@
     │   ├── RepositoryGated  RepositoryPrivate  AccessRefused
     │   ├── OfflineMiss           offline mode, and not in the cache
     │   └── NetworkError
-    │       ├── Unreachable  RateLimited  ServerFailed  BodyBroken  TooSlow
+    │       ├── NotAHub  Unreachable  RateLimited  ServerFailed  BodyBroken  TooSlow
     │       └── RangeIgnored  RangeRefused  LengthWrong  FileChanged
     ├── FormatError               the bytes are not what they claim to be
     │   ├── BadHeader  BadIndex  BadPickle  BadGguf  BadArchive  BadConfig
-    │   └── TensorMissing  DtypeUnknown  SliceOutside
+    │   └── PartsMissing  TensorMissing  DtypeUnknown  SliceOutside
     ├── BudgetExceeded            reading would cost more than allowed
-    └── CacheError
-        └── DiskFull  CacheBroken
+    ├── CacheError
+    │   └── DiskFull  CacheBroken
+    └── SystemFailed              the operating system refused something else
 
 Errors carry fields; `sentences.py` holds the one table that turns them into
 English and Korean. Code raises `BadHeader(file=…, cause=…)` and never writes
@@ -59,7 +60,14 @@ class KinprintError(Exception):
     def sentence(self, language: str) -> str:
         """Say in `language` what happened, what it means and what to do."""
         table = SENTENCES[type(self).__name__]
-        return table.get(language, table["en"]).format(**self.fields)
+        shown = {name: printable(str(value)) for name, value in self.fields.items()}
+        return table.get(language, table["en"]).format(**shown)
+
+
+def printable(text: str, longest: int = 300) -> str:
+    """Text from strangers as it may be shown: no control codes, no tricks, not endless."""
+    cut = text if len(text) <= longest else text[: longest - 1] + "…"
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in cut)
 
 
 def _rebuild(cls: type[KinprintError], fields: dict[str, object]) -> KinprintError:
@@ -126,6 +134,10 @@ class NetworkError(SourceError):
     """The network or a server failed, after all retries."""
 
 
+class NotAHub(NetworkError):
+    """The endpoint answers, but not as a Hub does."""
+
+
 class Unreachable(NetworkError):
     """No connection could be made or kept."""
 
@@ -190,6 +202,10 @@ class BadConfig(FormatError):
     """A configuration file cannot be read as JSON."""
 
 
+class PartsMissing(FormatError):
+    """Weights in several files, and some of them are not there."""
+
+
 class TensorMissing(FormatError):
     """A tensor was asked for, or promised by an index, and is not there."""
 
@@ -216,3 +232,7 @@ class DiskFull(CacheError):
 
 class CacheBroken(CacheError):
     """The cache folder cannot be read or written."""
+
+
+class SystemFailed(KinprintError):
+    """The operating system refused something that has no error of its own here."""

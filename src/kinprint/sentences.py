@@ -45,8 +45,8 @@ SENTENCES: dict[str, dict[str, str]] = {
         "@{revision}을(를) 빼면 main 브랜치를 읽습니다.",
     },
     "FileMissing": {
-        "en": "'{name}' has no file '{path}'. Run `kinprint inspect {name}` to see what it has.",
-        "ko": "'{name}'에 '{path}' 파일이 없습니다. `kinprint inspect {name}`으로 들어 있는 파일을 확인하십시오.",
+        "en": "'{name}' has no file '{path}'. Check the spelling, the revision and the address.",
+        "ko": "'{name}'에 '{path}' 파일이 없습니다. 철자와 리비전, 주소를 확인하십시오.",
     },
     "NoWeights": {
         "en": "'{name}' holds no weights that kinprint can read: {cause}. kinprint reads "
@@ -61,10 +61,8 @@ SENTENCES: dict[str, dict[str, str]] = {
         "`hf auth login`으로 로그인하거나 HF_TOKEN을 설정하십시오.",
     },
     "RepositoryPrivate": {
-        "en": "{host} refused '{name}' to this token (status {status}): the token is wrong, has expired, "
-        "or may not read this model. Make a new one with read access, then `hf auth login` or HF_TOKEN.",
-        "ko": "{host}이(가) 이 토큰으로 '{name}'을(를) 읽는 것을 거부했습니다(상태 {status}). 토큰이 잘못되었거나 "
-        "만료되었거나 권한이 없습니다. 읽기 권한이 있는 토큰을 만들어 `hf auth login` 또는 HF_TOKEN으로 쓰십시오.",
+        "en": "{host} refused '{name}' (status {status}): there is no token, or it is wrong or expired, or it may not read this model. Log in with `hf auth login`, or set HF_TOKEN to a token with read access.",
+        "ko": "{host}이(가) '{name}' 읽기를 거부했습니다(상태 {status}). 토큰이 없거나 잘못되었거나 만료되었거나 이 모델을 읽을 권한이 없습니다. `hf auth login`으로 로그인하거나 읽기 권한이 있는 토큰을 HF_TOKEN에 설정하십시오.",
     },
     "AccessRefused": {
         "en": "'{path}' may not be read here ({cause}). "
@@ -78,6 +76,10 @@ SENTENCES: dict[str, dict[str, str]] = {
         "네트워크가 되는 상태에서 같은 명령을 한 번 실행하면 그 뒤로는 오프라인에서도 됩니다.",
     },
     "NetworkError": {"en": "{cause}", "ko": "{cause}"},
+    "NotAHub": {
+        "en": "{host} answers, but not as a Hugging Face Hub does. Check HF_ENDPOINT, and whether a login page or a proxy stands in between.",
+        "ko": "{host}이(가) 답하기는 하지만 Hugging Face Hub의 답이 아닙니다. HF_ENDPOINT를 확인하고, 중간에 로그인 페이지나 프록시가 있는지 보십시오.",
+    },
     "Unreachable": {
         "en": "No connection to {host} ({cause}), after several tries. Check the network, the proxy "
         "and HF_ENDPOINT; what was read so far is kept, so a new run goes on from here.",
@@ -115,16 +117,12 @@ SENTENCES: dict[str, dict[str, str]] = {
         "Range를 지원하는 서버(Hub 등)나 로컬 복사본을 쓰십시오.",
     },
     "RangeRefused": {
-        "en": "{host} says bytes {start} to {stop} lie outside '{path}' (status 416). "
-        "The file is shorter than its listing says; it is damaged or was replaced.",
-        "ko": "{host}이(가) '{path}'에 {start}~{stop} 바이트가 없다고 답했습니다(상태 416). "
-        "파일이 목록보다 짧습니다. 손상되었거나 바뀌었습니다.",
+        "en": "{host} says bytes {start} to {stop} lie outside '{path}' (status 416). The file is shorter than its listing says: it is damaged or was replaced. Run the command again, or get a fresh copy.",
+        "ko": "{host}이(가) '{path}'에 {start}~{stop} 바이트가 없다고 답했습니다(상태 416). 파일이 목록보다 짧습니다. 손상되었거나 바뀌었습니다. 다시 실행하거나 새로 받으십시오.",
     },
     "LengthWrong": {
-        "en": "{host} answered '{path}' with other bytes than asked for ({cause}). "
-        "They were thrown away; a proxy in between may be at fault.",
-        "ko": "{host}이(가) '{path}'에 요청과 다른 바이트를 보냈습니다({cause}). "
-        "받은 것은 버렸습니다. 중간 프록시가 원인일 수 있습니다.",
+        "en": "{host} answered '{path}' with other bytes than asked for ({cause}), twice. They were thrown away. A proxy in between may be at fault: try again over another network.",
+        "ko": "{host}이(가) '{path}'에 요청과 다른 바이트를 두 번 보냈습니다({cause}). 받은 것은 버렸습니다. 중간 프록시가 원인일 수 있으니 다른 네트워크에서 다시 시도하십시오.",
     },
     "FileChanged": {
         "en": "'{path}' changed while it was being read ({cause}). Run the command again to read the new state.",
@@ -152,14 +150,16 @@ SENTENCES: dict[str, dict[str, str]] = {
         "ko": "'{file}'은(는) 올바른 GGUF 파일이 아닙니다: {cause}. 아무것도 읽지 않았습니다. 새로 받으십시오.",
     },
     "BadArchive": {
-        "en": "'{file}' is not a PyTorch archive that kinprint can read: {cause}. "
-        "Save it again with a current torch.save, or use safetensors.",
-        "ko": "'{file}'은(는) kinprint가 읽을 수 있는 PyTorch 파일이 아닙니다: {cause}. "
-        "최신 torch.save로 다시 저장하거나 safetensors를 쓰십시오.",
+        "en": "'{file}' is not a PyTorch archive that kinprint can read: {cause}. Get a fresh copy, or one in safetensors form.",
+        "ko": "'{file}'은(는) kinprint가 읽을 수 있는 PyTorch 파일이 아닙니다: {cause}. 새로 받거나 safetensors 판을 구하십시오.",
     },
     "BadConfig": {
-        "en": "'{file}' cannot be read as a configuration: {cause}. Correct the file, or remove it to go on without.",
-        "ko": "'{file}'을(를) 설정 파일로 읽을 수 없습니다: {cause}. 고치거나, 빼고 진행하십시오.",
+        "en": "'{file}' cannot be read as a configuration: {cause}.",
+        "ko": "'{file}'을(를) 설정 파일로 읽을 수 없습니다: {cause}.",
+    },
+    "PartsMissing": {
+        "en": "'{name}' is incomplete: {missing} of its weight files is not there. Often a download was interrupted: get the missing files, or point at one file to read it alone.",
+        "ko": "'{name}'이(가) 불완전합니다. 가중치 파일 가운데 {missing}이(가) 없습니다. 다운로드가 중단된 경우가 많습니다. 빠진 파일을 받거나, 파일 하나를 지정해 그것만 읽으십시오.",
     },
     "TensorMissing": {
         "en": "Tensor '{tensor}' is not in '{file}', though {promised} says so. "
@@ -168,18 +168,16 @@ SENTENCES: dict[str, dict[str, str]] = {
         "저장소가 불완전하거나 손상되었습니다. 새로 받으십시오.",
     },
     "DtypeUnknown": {
-        "en": "'{file}' uses the number format '{dtype}', which this version of kinprint does not know.",
-        "ko": "'{file}'이(가) 쓰는 수 형식 '{dtype}'을(를) 이 버전의 kinprint는 모릅니다.",
+        "en": "'{file}' uses the number format '{dtype}', which this version of kinprint does not know. Look for a newer version, or for the model in another format.",
+        "ko": "'{file}'이(가) 쓰는 수 형식 '{dtype}'을(를) 이 버전의 kinprint는 모릅니다. 새 버전이나 다른 형식의 모델을 찾아보십시오.",
     },
     "SliceOutside": {
         "en": "Tensor '{tensor}' of shape {shape} has no {what}.",
         "ko": "모양이 {shape}인 텐서 '{tensor}'에 {what}이(가) 없습니다.",
     },
     "BudgetExceeded": {
-        "en": "This needs {needed} in {requests} requests, and the budget is {budget}. Nothing more was read. "
-        "Give --budget {suggested}, or ask for fewer tensors.",
-        "ko": "{requests}번의 요청으로 {needed}이(가) 필요한데 예산은 {budget}입니다. 더 읽지 않았습니다. "
-        "--budget {suggested}을(를) 주거나 텐서를 줄이십시오.",
+        "en": "This needs at least {needed} in {requests} requests, and the budget is {budget}. Nothing more was read. Give --budget {suggested} or more.",
+        "ko": "{requests}번의 요청으로 적어도 {needed}이(가) 필요한데 예산은 {budget}입니다. 더 읽지 않았습니다. --budget {suggested} 이상을 주십시오.",
     },
     "CacheError": {"en": "{cause}", "ko": "{cause}"},
     "DiskFull": {
@@ -192,5 +190,9 @@ SENTENCES: dict[str, dict[str, str]] = {
         "en": "The cache in {folder} cannot be used ({cause}). "
         "Check its permissions, set HF_ASSETS_CACHE to another folder, or give --no-cache.",
         "ko": "{folder}의 캐시를 쓸 수 없습니다({cause}). 권한을 확인하거나 HF_ASSETS_CACHE를 다른 폴더로 정하거나 --no-cache를 주십시오.",
+    },
+    "SystemFailed": {
+        "en": "The system refused something: {cause}. Check the path, its permissions and the free space, and run the command again.",
+        "ko": "시스템이 작업을 거부했습니다: {cause}. 경로와 권한, 남은 공간을 확인한 뒤 다시 실행하십시오.",
     },
 }

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from safetensors import safe_open
+from safetensors.numpy import save_file
 
 from kinprint.mirror import Fault, MirrorServer
 
@@ -207,8 +212,102 @@ def test_the_reader_of_our_output_may_leave(
         text=True,
         check=False,
     )
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HF_ENDPOINT", "localhost"),
+        ("HF_ENDPOINT", "http://host:abc"),
+        ("HF_HUB_DOWNLOAD_TIMEOUT", "soon"),
+        ("HF_TOKEN", "비밀"),
+    ],
+)
+def test_odd_variables_are_named(kinprint: Run, name: str, value: str) -> None:
+    done = kinprint("inspect", "zoo/base-a", **{name: value})
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"kinprint: {name}")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_an_interrupt_ends_the_command_at_once(
+    hub_environment: Environment, server: MirrorServer
+) -> None:
+    server.bandwidth = 3_000
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kinprint", "inspect", "zoo/base-a", "zoo/base-b"],
+        env=hub_environment(server.endpoint),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while server.stats.count("storage") == 0:
+        assert process.poll() is None
+        time.sleep(0.05)
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert time.monotonic() - started < 3
+    assert process.returncode == 130
+    assert said.strip() == b"Stopped. What was read so far is kept."
+
+
+def test_hostile_names_cannot_write_on_the_terminal(kinprint: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "hostile"
+    folder.mkdir()
+    name = "evil\x1b[31m\u202e\n[bold]x"
+    save_file({name: np.zeros(2, dtype=np.float32)}, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps({"model_type": "a\nb", "n_layer": 2}))
+    done = kinprint("inspect", str(folder))
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout
+    assert "\u202e" not in done.stdout
+    assert "[bold]x" in done.stdout
+    assert (
+        json.loads(kinprint("inspect", "--format", "json", str(folder)).stdout)["tensors"][0][
+            "name"
+        ]
+        == name
+    )
+    missing = kinprint("inspect", str(folder) + "\x1b[31m\nx")
+    assert missing.returncode == 2
+    assert missing.stderr.count("\n") == 1
+    assert "\x1b" not in missing.stderr
+
+
+def test_names_that_are_no_text_survive_json(kinprint: Run, tmp_path: Path, demo: Path) -> None:
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    odd = folder / os.fsdecode(b"m\xff.safetensors")
+    odd.write_bytes((demo / "zoo/base-a/model.safetensors").read_bytes())
+    done = kinprint("inspect", "--format", "json", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["files"][0]["path"] == odd.name
+
+
+@pytest.mark.parametrize("redirect", [">&-", "> /dev/full"])
+def test_nowhere_to_write_to(hub_environment: Environment, demo: Path, redirect: str) -> None:
+    shell = f"{sys.executable} -m kinprint inspect --format json {demo / 'zoo/base-a'} {redirect}"
+    done = subprocess.run(
+        ["bash", "-c", shell],
+        env=hub_environment("https://huggingface.co"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "Traceback" not in done.stderr
-    assert "Exception" not in done.stderr
+    assert done.returncode == (0 if redirect == ">&-" else 2)
+
+
+def test_the_failing_model_is_named(kinprint: Run, tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "model.safetensors").write_bytes(b"\xff" * 20)
+    done = kinprint("inspect", "zoo/base-a", str(tmp_path / "broken"))
+    assert done.returncode == 2
+    assert str(tmp_path / "broken") in done.stderr
+    assert "LlamaForCausalLM" in done.stdout
 
 
 def test_python_minus_m_and_unknown_commands(kinprint: Run) -> None:

@@ -64,7 +64,7 @@ def test_gguf_metadata() -> None:
         {},
         {"hidden_size": "4096", "num_hidden_layers": None, "architectures": "Llama"},
         {"hidden_size": [1, 2], "model_type": 7, "architectures": [], "text_config": None},
-        {"num_attention_heads": True},
+        {"num_attention_heads": True, "hidden_size": -3, "vocab_size": 10**400},
     ],
 )
 def test_nothing_is_guessed_from_nonsense(config: dict[str, object]) -> None:

@@ -16,9 +16,10 @@ import pytest
 from huggingface_hub import constants, hf_hub_download
 
 from kinprint.errors import (
+    AccessRefused,
     BadReference,
     FileMissing,
-    LengthWrong,
+    NotAHub,
     OfflineMiss,
     RepositoryGated,
     RepositoryMissing,
@@ -152,7 +153,7 @@ def test_an_expired_address_is_renewed(demo: Path, make_mirror: MakeMirror) -> N
 
 def test_an_address_that_is_always_refused_is_given_up(demo: Path, make_mirror: MakeMirror) -> None:
     make_mirror(demo, faults=[Fault("status", code=403, port="storage")])
-    with pytest.raises(RepositoryPrivate, match="403"):
+    with pytest.raises(AccessRefused, match="403"):
         open_source("zoo/base-a").read(FILE, SPAN)
 
 
@@ -290,6 +291,7 @@ def test_hostile_listings_name_no_paths_and_no_keys(
     "answer",
     [
         {"sha": None, "siblings": []},
+        {"sha": "[/bold]x", "siblings": [{"rfilename": "a", "size": 1}]},
         {"siblings": []},
         {"sha": "a" * 40, "siblings": ["config.json"]},
         {"sha": "a" * 40, "siblings": [{"rfilename": "x", "size": 1, "lfs": "?"}]},
@@ -302,7 +304,7 @@ def test_answers_of_something_else_are_said_to_be_none_of_a_hub(
 ) -> None:
     with said_by_a_hub(answer) as endpoint:
         monkeypatch.setattr(constants, "ENDPOINT", endpoint)
-        with pytest.raises(LengthWrong, match="not that of a Hugging Face Hub"):
+        with pytest.raises(NotAHub, match="HF_ENDPOINT"):
             open_source("zoo/odd")
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+import time
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -62,6 +66,8 @@ def faulty(mirror: MirrorServer) -> Callable[..., Source]:
         Fault("truncate", port="storage", times=2),
         Fault("expire", port="storage", times=1),
         Fault("slow", port="storage", times=1),
+        Fault("short", port="storage", times=1),
+        Fault("wrong_range", port="storage", times=1),
     ],
     ids=lambda fault: f"{fault.kind}-{fault.code if fault.kind == 'status' else fault.at}",
 )
@@ -156,6 +162,49 @@ def test_a_file_of_another_length_is_noticed(
 def test_the_listing_is_retried_too(mirror: MirrorServer) -> None:
     mirror.faults.replace([Fault("status", code=503, port="hub", times=2)])
     assert open_source("zoo/base-a").ref.commit
+
+
+@pytest.mark.parametrize("port", ["hub", "storage"])
+def test_a_server_that_asks_for_an_hour_is_not_obeyed(
+    port: str, faulty: Callable[..., Source]
+) -> None:
+    source = faulty(Fault("status", code=429, port=port, retry_after=3600))
+    started = time.monotonic()
+    with pytest.raises(RateLimited, match="3600 seconds"):
+        source.read(FILE, SPAN)
+    assert time.monotonic() - started < 5
+
+
+def test_a_listing_that_drips_is_given_up(mirror: MirrorServer) -> None:
+    mirror.faults.replace([Fault("slow", port="hub", where="*/revision/*")])
+    with pytest.raises(TooSlow):
+        open_source("zoo/base-b")
+
+
+def test_a_listing_without_end_is_not_downloaded(point_hub_at: Callable[[str], None]) -> None:
+    sent = 0
+
+    class Endless(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            nonlocal sent
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                for _ in range(4000):
+                    self.wfile.write(b" " * 100_000)
+                    sent += 100_000
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endless) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        point_hub_at(f"http://127.0.0.1:{server.server_port}")
+        with pytest.raises(LengthWrong, match="more than"):
+            open_source("zoo/base-a")
+        server.shutdown()
+    assert sent < 100_000_000
 
 
 def test_a_server_that_is_no_hub_is_said_to_be_none(

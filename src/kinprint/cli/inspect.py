@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kinprint.cli.language import language
-from kinprint.cli.reading import ReadingOptions, fetcher_for, reading_options
-from kinprint.errors import KinprintError
+from kinprint.cli.output import write_line
+from kinprint.cli.reading import (
+    ReadingOptions,
+    fetcher_for,
+    reading_options,
+    report_failure,
+)
+from kinprint.errors import KinprintError, printable
 from kinprint.records import Cost
 
 if TYPE_CHECKING:
@@ -37,26 +41,29 @@ def command(models: tuple[str, ...], form: str, dry_run: bool, reading: ReadingO
         for number, model in enumerate(models):
             try:
                 if dry_run:
-                    _show_cost(model, fetcher)
+                    _show_cost(model, fetcher, form)
                 else:
                     _show(model, fetcher, form, first=number == 0)
             except KinprintError as error:
-                failed = error.exit_code
-                click.echo(f"kinprint: {error.sentence(language())}", err=True)
+                failed = report_failure(error, model)
     return failed
 
 
-def _show_cost(model: str, fetcher: Fetcher) -> None:
-    from kinprint.cli.plan import describe
+def _show_cost(model: str, fetcher: Fetcher, form: str) -> None:
+    from kinprint.cli.plan import describe, write_plan
     from kinprint.reader.checkpoint import open_checkpoint
     from kinprint.reader.weights import SAFETENSORS
 
     checkpoint = open_checkpoint(model, fetcher)
     plans = fetcher.plan(checkpoint.header_wants())
+    if form == "json":
+        write_plan(checkpoint, "headers", sum((plan.cost for plan in plans), Cost()))
+        return
     # Only safetensors say beforehand how long their headers are.
     least = "" if checkpoint.format == SAFETENSORS else "at least "
     count = len(checkpoint.shards)
-    click.echo(f"{model}: {least}{describe(plans)} for the headers of {count} files")
+    files = f"{count} file{'s' * (count != 1)}"
+    click.echo(f"{printable(model)}: {least}{describe(plans)} for the headers of {files}")
 
 
 def _show(model: str, fetcher: Fetcher, form: str, *, first: bool) -> None:
@@ -69,10 +76,7 @@ def _show(model: str, fetcher: Fetcher, form: str, *, first: bool) -> None:
     source = checkpoint.source.spent
     spent = Cost(source.bytes, source.requests, time.monotonic() - started)
     if form == "json":
-        import msgspec
-
-        sys.stdout.buffer.write(msgspec.json.encode(document(found, spent)) + b"\n")
-        sys.stdout.buffer.flush()
+        write_line(document(found, spent))
         return
     if not first:
         click.echo()
@@ -122,18 +126,21 @@ def _print(found: Inspection, spent: Cost) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    def shown(text: str) -> str:
+        return escape(printable(text))
+
     from kinprint.model.inspection import group_tensors
     from kinprint.reader.sizes import in_words
 
     console = Console(highlight=False)
     commit = f" at {found.ref.commit[:12]}" if found.ref.commit else ""
-    console.print(f"[bold]{escape(found.ref.name)}[/bold]{commit}")
+    console.print(f"[bold]{shown(found.ref.name)}[/bold]{shown(commit)}")
     console.print(
         f"{found.format}, {len(found.shards)} file{'s' * (len(found.shards) != 1)}, "
         f"{in_words(found.nbytes)}, {found.parameters:,} parameters in "
         f"{len(found.tensors):,} tensors ({_shares(found)})"
     )
-    console.print(escape(_dimensions(found)))
+    console.print(shown(_dimensions(found)))
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title, side in (
         ("tensor", "left"),
@@ -141,15 +148,15 @@ def _print(found: Inspection, spent: Cost) -> None:
         ("dtype", "left"),
         ("count", "right"),
     ):
-        table.add_column(title, justify="right" if side == "right" else "left")
+        table.add_column(title, justify="right" if side == "right" else "left", overflow="fold")
     for group in group_tensors(found.tensors):
         shape = " × ".join(map(str, group.shape)) or "scalar"
-        table.add_row(escape(group.pattern), shape, group.dtype, str(group.count))
+        table.add_row(shown(group.pattern), shape, group.dtype, str(group.count))
     console.print(table)
     for label in found.others:
-        console.print(f"not read: {escape(label)} (another set of weights in the same place)")
+        console.print(f"not read: {shown(label)} (another set of weights in the same place)")
     for note in found.notes:
-        console.print(f"note: {escape(note)}")
+        console.print(f"note: {shown(note)}")
     console.print(
         f"[dim]read {in_words(spent.bytes)} of {in_words(found.nbytes)} in {spent.requests} "
         f"requests, {spent.seconds:.1f} s[/dim]"

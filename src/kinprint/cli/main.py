@@ -11,13 +11,15 @@ import io
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from kinprint import __version__
-from kinprint.cli.language import language
-from kinprint.errors import KinprintError
+from kinprint.cli.environment import check_environment
+from kinprint.cli.language import language, say
+from kinprint.errors import KinprintError, SystemFailed
 
 # Name, where its command object lives, and the line that `kinprint --help` shows.
 _COMMANDS = {
@@ -61,26 +63,40 @@ def _kinprint() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
-    for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show × gets a ?
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    _prepare_streams()
     try:
+        check_environment()
         code: Any = _kinprint(arguments, standalone_mode=False)
     except click.ClickException as error:
         error.show()
         _leave(2)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Stopped. What was read so far is kept.", err=True)
+        _say(say("Stopped. What was read so far is kept.", "멈췄습니다. 읽은 것은 보관됩니다."))
         _leave(130)
     except KinprintError as error:
-        click.echo(f"kinprint: {error.sentence(language())}", err=True)
+        _say(f"kinprint: {error.sentence(language())}")
         _leave(error.exit_code)
-    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+    except (BrokenPipeError, SystemExit):  # the reader of our output has gone, as `head` does
         _leave(0)
     except OSError as error:
-        click.echo(f"kinprint: {error}", err=True)
+        _say(f"kinprint: {SystemFailed(cause=error).sentence(language())}")
         _leave(2)
     _leave(code if isinstance(code, int) else 0)
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):
+        click.echo(line, err=True)
+
+
+def _prepare_streams() -> None:
+    """A terminal that cannot show × gets a ?, and a closed stdout swallows what is said."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _leave(code: int) -> NoReturn:

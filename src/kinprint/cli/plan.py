@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from kinprint.cli.reading import ReadingOptions, fetcher_for, reading_options
-from kinprint.errors import BadOption
+from kinprint.cli.output import write_line
+from kinprint.cli.reading import (
+    ReadingOptions,
+    fetcher_for,
+    reading_options,
+    report_failure,
+)
+from kinprint.errors import BadOption, KinprintError, printable
 from kinprint.records import Cost
 
 if TYPE_CHECKING:
@@ -31,31 +36,36 @@ SCHEMA = "kinprint.plan/1"
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @reading_options
-def command(models: tuple[str, ...], tensors: str, form: str, reading: ReadingOptions) -> None:
+def command(models: tuple[str, ...], tensors: str, form: str, reading: ReadingOptions) -> int:
     """Show the bytes and requests that reading tensors of each MODEL would cost.
 
     The list of files, the index and the headers are read to know this, and kept; what was
     read before costs nothing again.
     """
-    from kinprint.reader.checkpoint import open_checkpoints
+    from kinprint.reader.checkpoint import open_checkpoint
     from kinprint.records import Slice
 
+    failed = 0
     with fetcher_for(reading) as fetcher:
         total = Cost()
-        for checkpoint in open_checkpoints(models, fetcher):
-            names = _matching(checkpoint, tensors)
-            slices = [Slice(spec) for spec in checkpoint.tensors(names).values()]
-            plans = checkpoint.plan(slices)
+        for model in models:
+            try:
+                checkpoint = open_checkpoint(model, fetcher)
+                names = _matching(checkpoint, tensors)
+                plans = checkpoint.plan([Slice(s) for s in checkpoint.tensors(names).values()])
+            except KinprintError as error:
+                failed = report_failure(error, model)
+                continue
             cost = sum((plan.cost for plan in plans), Cost())
             total += cost
             if form == "json":
-                _write(checkpoint, names, cost)
+                write_plan(checkpoint, tensors, cost, len(names))
             else:
-                given = checkpoint.ref.given
-                click.echo(f"{given}: {len(names)} tensors, {describe(plans)}")
-        spent = fetcher.spent
+                click.echo(f"{printable(model)}: {len(names)} tensors, {describe(plans)}")
         if form == "text":
-            click.echo(f"in all {_cost_in_words(total)}; knowing this took {_cost_in_words(spent)}")
+            known = _cost_in_words(fetcher.spent)
+            click.echo(f"in all {_cost_in_words(total)}; knowing this took {known}")
+    return failed
 
 
 def describe(plans: Iterable[FilePlan]) -> str:
@@ -72,20 +82,23 @@ def _cost_in_words(cost: Cost) -> str:
 def _matching(checkpoint: Checkpoint, pattern: str) -> list[str]:
     names = [name for name in checkpoint.names() if fnmatchcase(name, pattern)]
     if not names:
-        cause = f"no tensor of {checkpoint.ref.given} has such a name"
+        cause = (
+            f"no tensor of {checkpoint.ref.given} has such a name; `kinprint inspect` lists them"
+        )
         raise BadOption(option="--tensors", value=pattern, cause=cause)
     return names
 
 
-def _write(checkpoint: Checkpoint, names: list[str], cost: Cost) -> None:
-    import msgspec
-
-    row: dict[str, Any] = {
-        "schema": SCHEMA,
-        "model": checkpoint.ref.given,
-        "commit": checkpoint.ref.commit or None,
-        "tensors": len(names),
-        "bytes": cost.bytes,
-        "requests": cost.requests,
-    }
-    sys.stdout.buffer.write(msgspec.json.encode(row) + b"\n")
+def write_plan(checkpoint: Checkpoint, what: str, cost: Cost, tensors: int | None = None) -> None:
+    """The JSON form of a plan."""
+    write_line(
+        {
+            "schema": SCHEMA,
+            "model": checkpoint.ref.given,
+            "commit": checkpoint.ref.commit or None,
+            "what": what,
+            "tensors": tensors,
+            "bytes": cost.bytes,
+            "requests": cost.requests,
+        }
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import logging
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +13,8 @@ from typing import Any
 
 import click
 
+from kinprint.cli.language import language
+from kinprint.errors import FormatError, KinprintError, printable
 from kinprint.records import Progress
 
 
@@ -41,6 +45,9 @@ def fetcher_for(reading: ReadingOptions) -> Iterator[Any]:
     from kinprint.reader.fetch import Fetcher
     from kinprint.reader.sizes import parse_size
 
+    if "HF_DEBUG" not in os.environ and "HF_HUB_VERBOSITY" not in os.environ:
+        # One sentence at the end says what went wrong; the client's own lines can be asked for.
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     budget = parse_size(reading.budget, "--budget") if reading.budget is not None else None
     cache = Cache.default() if reading.cache else None
     with (
@@ -68,3 +75,10 @@ def _progress() -> Iterator[Callable[[Progress], None] | None]:
             bar.update(task, completed=event.done_bytes, total=event.total_bytes, n=requests)
 
         yield show
+
+
+def report_failure(error: KinprintError, model: str) -> int:
+    """Say what is wrong with one of several models; the exit code that it deserves."""
+    about = f"{printable(model)}: " if isinstance(error, FormatError) else ""
+    click.echo(f"kinprint: {about}{error.sentence(language())}", err=True)
+    return error.exit_code

@@ -107,7 +107,11 @@ def _from_gguf(metadata: Mapping[str, object]) -> Geometry:
 
 
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """A size, or None for what cannot be one."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    fits = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**40
+    return value if fits and isinstance(value, int) else None
 
 
 def _text(value: object) -> str | None:

@@ -13,7 +13,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from kinprint.errors import AccessRefused, BadHeader, BadIndex, NetworkError, TensorMissing
+from kinprint.errors import (
+    AccessRefused,
+    BadConfig,
+    BadHeader,
+    BadIndex,
+    NetworkError,
+    PartsMissing,
+    TensorMissing,
+)
 from kinprint.reader.assemble import assemble
 from kinprint.reader.decode import Array
 from kinprint.reader.fetch import Fetcher, Want, side_by_side
@@ -21,7 +29,12 @@ from kinprint.reader.formats.gguf_file import parse_gguf
 from kinprint.reader.formats.gguf_splits import check_splits
 from kinprint.reader.formats.gguf_values import FIRST_READ
 from kinprint.reader.formats.safetensors_file import guess_header_bytes, parse_safetensors
-from kinprint.reader.formats.shard_index import ShardIndex, check_promises, parse_index
+from kinprint.reader.formats.shard_index import (
+    INDEX_LIMIT,
+    ShardIndex,
+    check_promises,
+    parse_index,
+)
 from kinprint.reader.formats.torch_archive import HEAD, parse_torch
 from kinprint.reader.formats.torch_zip import TAIL
 from kinprint.reader.jsonfile import parse_object
@@ -31,7 +44,7 @@ from kinprint.records import ByteRange, FileEntry, Header, ModelRef, Slice, Tens
 from kinprint.source import Source, open_source
 
 _NUMBERED = re.compile(r"-(\d{3,6})-of-(\d{3,6})\.[a-z]+$")
-_SMALL = 64 * 1024 * 1024  # a configuration or index beyond this is not one
+_LARGEST_CONFIG = 4 * 1024 * 1024
 
 
 class Checkpoint:
@@ -138,7 +151,7 @@ class Checkpoint:
         weights = self.choice.weights
         config = self._find_config(weights.folder)
         index = self.files[weights.index] if weights.index is not None else None
-        if index is not None and index.size > _SMALL:
+        if index is not None and index.size > INDEX_LIMIT:
             raise BadIndex(file=index.path, cause="it is larger than any index can be")
         self.fetcher.ensure(
             Want(self.source, entry, (ByteRange(0, entry.size),))
@@ -146,7 +159,10 @@ class Checkpoint:
             if entry is not None
         )
         if config is not None:
-            self.config = parse_object(config.path, self.read_file(config.path))
+            try:
+                self.config = parse_object(config.path, self.read_file(config.path))
+            except BadConfig as error:  # weights can be read without it
+                self.notes.append(str(error))
         if index is not None:
             self.index = parse_index(index.path, self.read_file(index.path))
 
@@ -155,7 +171,9 @@ class Checkpoint:
         for path in dict.fromkeys((posixpath.join(folder, "config.json"), "config.json")):
             with contextlib.suppress(NetworkError, AccessRefused):
                 entry = self.source.find(path)
-                if entry is not None and 0 < entry.size <= _SMALL:
+                if entry is not None and entry.size > _LARGEST_CONFIG:
+                    self.notes.append(f"{path} is larger than any configuration and was not read")
+                elif entry is not None:
                     self.files[path] = entry
                     return entry
         return None
@@ -177,20 +195,22 @@ class Checkpoint:
         absent = [shard for shard in named if shard not in self.files]
         if absent:
             more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-            cause = f"it names '{absent[0]}'{more}, and there is no such file"
-            raise BadIndex(file=self.index.path, cause=cause)
+            raise PartsMissing(name=self.ref.name, missing=f"'{absent[0]}'{more}")
+        beside = sorted(set(weights.shards) - set(named))
+        if beside:
+            self.notes.append(f"{len(beside)} weight files beside the index are not named by it")
         return tuple(sorted(named))
 
     def _complete(self, shards: tuple[str, ...]) -> tuple[str, ...]:
         """Shards that number themselves must all be there, unless one was pointed at."""
-        numbers = [(int(n), int(m)) for shard in shards for n, m in _NUMBERED.findall(shard)]
-        if self.ref.path != shards[0] and numbers:
-            count = numbers[0][1]
-            missing = sorted(set(range(1, count + 1)) - {number for number, _ in numbers})
-            if missing or len(numbers) != count:
-                shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
-                cause = f"of its {count} parts, {shown or 'some number'} are missing or too many"
-                raise BadIndex(file=shards[0], cause=cause)
+        numbers = {int(n): int(count) for shard in shards for n, count in _NUMBERED.findall(shard)}
+        count = max(numbers.values(), default=0)
+        missing = sorted(set(range(1, count + 1)) - set(numbers))
+        if missing and self.ref.path == shards[0] and self.format != GGUF:
+            self.notes.append(f"this is one of {count} files; the others are not read")
+        elif missing:
+            shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
+            raise PartsMissing(name=self.ref.name, missing=f"number {shown} of {count}")
         return shards
 
     def _first_want(self, shard: str) -> Want:
@@ -216,9 +236,7 @@ class Checkpoint:
         if self.index is not None:
             extra = check_promises(self.index, shard, header)
             if extra:
-                self.notes.append(
-                    f"{shard} holds {len(extra)} tensors that its index does not name"
-                )
+                self.notes.append(f"tensors in {shard} that its index does not name: {len(extra)}")
         return header
 
     def _elsewhere(self, spec: TensorSpec) -> bool:

@@ -20,11 +20,11 @@ from kinprint.errors import (
     BadReference,
     FileMissing,
     LengthWrong,
-    OfflineMiss,
     RangeIgnored,
 )
 from kinprint.records import ByteRange, Cost, FileEntry, ModelRef
-from kinprint.source.http import Refused, RetryPolicy, Target, answer_to, host_of, read_range
+from kinprint.source.bodies import read_range
+from kinprint.source.http import Refused, RetryPolicy, Target, answer_to, host_of
 from kinprint.source.protocol import Meter
 
 # Parts of a query that sign a request and say nothing about which file it is.
@@ -43,7 +43,8 @@ class AddressSource:
         if not parts.hostname or not name:
             raise BadReference(given=given, cause="it is not the address of a file")
         if constants.is_offline_mode():
-            raise OfflineMiss(what=f"'{_plain(address)}': only models of the Hub open offline")
+            cause = "offline mode is on (HF_HUB_OFFLINE), and only models of the Hub open then"
+            raise AccessRefused(path=_plain(address), cause=cause)
         self._given = address
         self._parts = parts
         self._folder = folder
@@ -53,7 +54,7 @@ class AddressSource:
         self._lock = threading.Lock()
         self._known: dict[str, tuple[FileEntry, str | None] | None] = {}
         self.ref = ModelRef(
-            given=_without_password(given), kind="url", name=_plain(address), path=name
+            given=_without_secrets(given), kind="url", name=_plain(address), path=name
         )
         if self.find(name) is None:
             raise FileMissing(name=_plain(address), path=name)
@@ -105,7 +106,8 @@ class AddressSource:
         address = self._address(path)
         host, shown = host_of(address), _plain(address)
         try:
-            with answer_to(address, path, {"Range": "bytes=0-0"}, self._policy) as answer:
+            target = Target(address, path, 0)
+            with answer_to("GET", target, {"Range": "bytes=0-0"}, self._policy) as answer:
                 self._meter.count(1, 1 + len(answer.history))
                 status, headers = answer.status_code, answer.headers
         except Refused as refused:
@@ -138,5 +140,8 @@ def _plain(address: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _without_password(given: str) -> str:
-    return re.sub(r"(?<=://)[^/@]*@", "", given)
+def _without_secrets(given: str) -> str:
+    """An address as it may be repeated: without credentials and signatures."""
+    head, mark, query = re.sub(r"(?<=://)[^/@]*@", "", given).partition("?")
+    kept = [part for part in query.split("&") if not _SIGNATURE.match(part.partition("=")[0])]
+    return head + mark * bool(kept) + "&".join(kept)

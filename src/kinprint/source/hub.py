@@ -1,61 +1,39 @@
 """Models on the Hugging Face Hub or on a server that speaks its protocol.
 
-The commit is pinned by the first request, which also lists all files with their sizes
-and sha256. A file is resolved once; its signed address is used until the storage host
-refuses it, then renewed. The token goes to the Hub's own origin and nowhere else.
+The commit is pinned when the repository is listed. A file is resolved once; its signed
+address is used until the storage host refuses it, then renewed. The token goes to the
+Hub's own origin and nowhere else.
 """
 
 from __future__ import annotations
 
-import re
 import threading
-from urllib.parse import quote, urlsplit
+from collections.abc import Mapping
+from urllib.parse import urljoin, urlsplit
 
-import msgspec
-from huggingface_hub import HfApi, constants, try_to_load_from_cache
-from huggingface_hub.errors import (
-    DisabledRepoError,
-    EntryNotFoundError,
-    GatedRepoError,
-    HfHubHTTPError,
-    HFValidationError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
-from huggingface_hub.file_download import HfFileMetadata, get_hf_file_metadata, hf_hub_url
-from huggingface_hub.hf_api import RepoFile
-from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_backoff
+from huggingface_hub import constants, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.file_download import hf_hub_url
+from huggingface_hub.utils import hf_raise_for_status
 
-from kinprint import __version__
 from kinprint.errors import (
     AccessRefused,
     FileChanged,
     FileMissing,
     KinprintError,
-    LengthWrong,
     OfflineMiss,
-    RepositoryGated,
-    RepositoryMissing,
-    RepositoryPrivate,
-    RevisionMissing,
+    Unreachable,
 )
 from kinprint.records import ByteRange, Cost, FileEntry, ModelRef
-from kinprint.source.http import (
-    Refused,
-    RetryPolicy,
-    Target,
-    ask,
-    host_of,
-    read_range,
-    refusal,
-)
+from kinprint.source.bodies import read_range
+from kinprint.source.http import Refused, RetryPolicy, Target, answer_to, host_of
 from kinprint.source.listing import Listing, recall, remember
 from kinprint.source.local import LocalSource, read_local
 from kinprint.source.protocol import Meter, Source
 from kinprint.source.reference import Reference
+from kinprint.source.repository import explain, hub_headers, list_repository, refused_by
 
-_FULL_LIST = 1000  # from so many files on, the short list may be cut off; the tree is not
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_MOST_REDIRECTS = 8
 _LARGEST_SMALL_FILE = 10 * 1024 * 1024  # the Hub keeps larger ones on its storage hosts
 
 
@@ -68,121 +46,9 @@ def open_hub(reference: Reference) -> Source:
             return _open_snapshot(reference, revision)
         return HubSource(reference, listing, Meter())
     meter = Meter()
-    listing = _list_files(reference, revision, meter)
+    listing = list_repository(reference, revision, meter)
     remember(listing)
     return HubSource(reference, listing, meter)
-
-
-def _headers() -> dict[str, str]:
-    return build_hf_headers(library_name="kinprint", library_version=__version__)
-
-
-class _Lfs(msgspec.Struct):
-    size: int | None = None
-    sha256: str | None = None
-
-
-class _Sibling(msgspec.Struct):
-    rfilename: str
-    size: int | None = None
-    lfs: _Lfs | None = None
-
-
-class _Info(msgspec.Struct):
-    sha: str
-    id: str | None = None
-    siblings: list[_Sibling] = []
-
-
-def _list_files(reference: Reference, revision: str, meter: Meter) -> Listing:
-    """Commit, files, sizes and hashes of a repository, in one request where that is enough."""
-    endpoint, name = constants.ENDPOINT, reference.place
-    address = f"{endpoint}/api/models/{name}/revision/{quote(revision, safe='')}"
-    policy = RetryPolicy()
-
-    def get() -> bytes:
-        answer = http_backoff(
-            "GET",
-            address,
-            params={"blobs": "true"},
-            headers=_headers(),
-            timeout=policy.timeout,
-            max_retries=policy.retries,
-            base_wait_time=policy.first_wait,
-        )
-        meter.count(len(answer.content))
-        hf_raise_for_status(answer)
-        return bytes(answer.content)
-
-    try:
-        info = msgspec.json.decode(ask(get, address, name), type=_Info)
-        name = info.id or name  # a renamed repository answers under its new name
-        files = [_sibling(item) for item in info.siblings]
-        if not files or len(files) >= _FULL_LIST or any(size is None for _, size, _ in files):
-            files = ask(lambda: _list_tree(name, info.sha, meter), address, name)
-    except HfHubHTTPError as error:
-        raise _explain(error, reference, revision) from None
-    except (msgspec.MsgspecError, HFValidationError):
-        cause = "the answer is not that of a Hugging Face Hub"
-        raise LengthWrong(host=host_of(endpoint), path=name, cause=cause) from None
-    kept = [(path, size, digest) for path, size, digest in files if size is not None]
-    return Listing(endpoint, name, revision, info.sha, [item for item in kept if _inside(item[0])])
-
-
-def _sibling(item: _Sibling) -> tuple[str, int | None, str | None]:
-    lfs = item.lfs or _Lfs()
-    return item.rfilename, item.size if lfs.size is None else lfs.size, _digest(lfs.sha256)
-
-
-def _list_tree(name: str, commit: str, meter: Meter) -> list[tuple[str, int | None, str | None]]:
-    """The same from the paged tree, which is complete for large repositories too."""
-    api = HfApi(library_name="kinprint", library_version=__version__)
-    found = api.list_repo_tree(name, revision=commit, recursive=True)
-    files: list[tuple[str, int | None, str | None]] = [
-        (item.path, item.size, _digest(item.lfs.sha256 if item.lfs else None))
-        for item in found
-        if isinstance(item, RepoFile)
-    ]
-    meter.count(0, 1 + len(files) // _FULL_LIST)
-    return files
-
-
-def _digest(text: str | None) -> str | None:
-    """A sha256 as it may be used: it becomes part of a path, and a server may say anything."""
-    return text if text is not None and _SHA256.fullmatch(text) else None
-
-
-def _inside(path: str) -> bool:
-    parts = path.split("/")
-    return bool(path) and not any(part in ("", ".", "..") for part in parts) and "\\" not in path
-
-
-def _explain(
-    error: HfHubHTTPError, reference: Reference, revision: str, path: str = ""
-) -> KinprintError:
-    """Our error for a status that the Hub answered with, and what to do about it."""
-    name, host = reference.place, host_of(constants.ENDPOINT)
-    if isinstance(error, GatedRepoError):
-        return RepositoryGated(name=name, url=f"{constants.ENDPOINT}/{name}")
-    if isinstance(error, RevisionNotFoundError):
-        return RevisionMissing(name=name, revision=revision)
-    if isinstance(error, EntryNotFoundError):
-        return FileMissing(name=name, path=path or "(unknown)")
-    if isinstance(error, DisabledRepoError):
-        return AccessRefused(path=name, cause="its owner or the Hub has disabled it")
-    status = error.response.status_code
-    if isinstance(error, RepositoryNotFoundError) or status == 404:
-        return RepositoryMissing(name=name, host=host)
-    found = refusal(error, constants.ENDPOINT, path or name)
-    return _refused(found.status, name, host, path) if isinstance(found, Refused) else found
-
-
-def _refused(status: int, name: str, host: str, path: str) -> KinprintError:
-    if status in (401, 403):
-        return RepositoryPrivate(name=name, host=host, status=status)
-    if status in (404, 410):
-        return FileMissing(name=name, path=path or "(unknown)")
-    return AccessRefused(path=f"{name}/{path}".rstrip("/"), cause=f"{host} answers {status}")
 
 
 def _open_snapshot(reference: Reference, revision: str) -> Source:
@@ -246,15 +112,21 @@ class HubSource:
             raise OfflineMiss(what=f"all of '{path}' of '{self.ref.name}'")
         address = self._address(entry, stale=None)
         for attempt in range(3):
-            headers = _headers() if _same_origin(address, constants.ENDPOINT) else {}
+            headers = hub_headers() if _same_origin(address, constants.ENDPOINT) else {}
             target = Target(address, path, entry.size, headers)
             try:
                 return read_range(target, span, self._meter, self._policy)
             except Refused as refused:  # a signed address runs out; a fresh one does not
                 if attempt == 2:
-                    raise _refused(refused.status, self.ref.name, target.host, path) from None
+                    raise self._still_refused(target, refused.status) from None
                 address = self._address(entry, stale=address)
         raise AssertionError("unreachable")
+
+    def _still_refused(self, target: Target, status: int) -> KinprintError:
+        if _same_origin(target.address, constants.ENDPOINT):
+            return refused_by(status, self.ref.name, target.host, target.path)
+        cause = f"{target.host} refuses an address that the Hub has just given, status {status}"
+        return AccessRefused(path=target.path, cause=cause)
 
     def find(self, path: str) -> FileEntry | None:
         """The file at `path`, if the repository has one."""
@@ -273,29 +145,33 @@ class HubSource:
 
     def _resolve(self, entry: FileEntry) -> str:
         """Ask the Hub where a file is stored, or be told why it may not be read."""
-        url = hf_hub_url(self.ref.name, entry.path, revision=self.ref.commit)
-        self._meter.count(0)
+        address = hf_hub_url(self.ref.name, entry.path, revision=self.ref.commit)
+        for _ in range(_MOST_REDIRECTS):
+            target = Target(address, entry.path, entry.size)
+            with answer_to("HEAD", target, hub_headers(), self._policy, follow=False) as answer:
+                self._meter.count(0)
+                try:
+                    hf_raise_for_status(answer)
+                except HfHubHTTPError as error:
+                    raise explain(error, self._reference, self.ref.commit, entry.path) from None
+                self._check_resolved(entry, answer.headers)
+                location: str | None = answer.headers.get("Location")
+            if location is None:
+                return address
+            address = urljoin(address, location)
+            if not _same_origin(address, constants.ENDPOINT):
+                return address  # a signed address on a storage host
+        raise Unreachable(host=host_of(address), cause="it redirects in circles")
 
-        def head() -> HfFileMetadata:
-            return get_hf_file_metadata(
-                url,
-                timeout=self._policy.timeout,
-                library_name="kinprint",
-                library_version=__version__,
-                retry_on_errors=True,
-            )
-
-        try:
-            found = ask(head, url, entry.path)
-        except HfHubHTTPError as error:
-            raise _explain(error, self._reference, self.ref.commit, entry.path) from None
-        if found.commit_hash not in (None, self.ref.commit):
-            raise FileChanged(path=entry.path, cause=f"it is served at commit {found.commit_hash}")
-        if found.size not in (None, entry.size):
-            raise FileChanged(
-                path=entry.path, cause=f"it has {found.size} bytes and was listed with {entry.size}"
-            )
-        return str(found.location)
+    def _check_resolved(self, entry: FileEntry, headers: Mapping[str, str]) -> None:
+        """Hold what the Hub says of a file against what was listed."""
+        commit = headers.get(constants.HUGGINGFACE_HEADER_X_REPO_COMMIT)
+        if commit not in (None, self.ref.commit):
+            raise FileChanged(path=entry.path, cause=f"it is served at commit {commit}")
+        size = headers.get(constants.HUGGINGFACE_HEADER_X_LINKED_SIZE)
+        if size not in (None, str(entry.size)):
+            cause = f"it has {size} bytes and was listed with {entry.size}"
+            raise FileChanged(path=entry.path, cause=cause)
 
     def _in_hub_cache(self, entry: FileEntry) -> FileEntry:
         """The entry, pointing at the Hub's own cache where that holds the whole file."""

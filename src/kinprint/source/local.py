@@ -8,6 +8,9 @@ from pathlib import Path
 from kinprint.errors import AccessRefused, BadReference, FileChanged, FileMissing
 from kinprint.records import ByteRange, Cost, FileEntry, ModelRef
 
+_DEEPEST = 4
+_MOST_FILES = 20_000
+
 
 def read_local(path: str, span: ByteRange) -> bytes:
     """Exactly the bytes of `span` from a file on disk."""
@@ -75,12 +78,7 @@ def _list(root: Path, single: Path | None) -> list[FileEntry]:
         if single is not None:
             candidates = [path for path in root.iterdir() if path.is_file()]
         else:
-            candidates = [
-                Path(folder) / name
-                for folder, folders, names in os.walk(root, onerror=unreadable.append)
-                if _keep_walking(folders)
-                for name in names
-            ]
+            candidates = _walk(root, unreadable)
         if unreadable and not candidates:
             raise unreadable[0]
     except OSError as error:
@@ -95,9 +93,19 @@ def _list(root: Path, single: Path | None) -> list[FileEntry]:
     return sorted(found, key=lambda entry: entry.path)
 
 
-def _keep_walking(folders: list[str]) -> bool:
-    folders[:] = sorted(name for name in folders if not name.startswith("."))
-    return True
+def _walk(root: Path, unreadable: list[OSError]) -> list[Path]:
+    """Files below `root`, not too deep and not too many: a home folder is no model."""
+    found: list[Path] = []
+    for folder, folders, names in os.walk(root, onerror=unreadable.append):
+        depth = len(Path(folder).relative_to(root).parts)
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and depth < _DEEPEST
+        )
+        found += [Path(folder) / name for name in names]
+        if len(found) > _MOST_FILES:
+            cause = f"it holds more than {_MOST_FILES:,} files; point at the model's own folder"
+            raise BadReference(given=str(root), cause=cause)
+    return found
 
 
 def _blob_sha256(path: Path) -> str | None:

@@ -46,7 +46,7 @@ def parse_reference(given: str) -> Reference:
     except (OSError, RuntimeError, ValueError) as error:
         # A path that is too long or unreadable, a user's folder without the user, an
         # address that is none.
-        raise BadReference(given=given, cause=str(error)) from None
+        raise BadReference(given=given, cause=str(error).rstrip(".")) from None
 
 
 def _parse(given: str, text: str) -> Reference:
@@ -61,7 +61,10 @@ def _parse(given: str, text: str) -> Reference:
                 return _parse_hub(given, _as_hf_address(text))
             return Reference(given, "url", text)
         case "file":
-            return Reference(given, "local", unquote(urlsplit(text).path))
+            place = unquote(urlsplit(text).path)
+            if not place:
+                raise BadReference(given=given, cause="it names no file")
+            return Reference(given, "local", place)
         case _:
             return Reference(given, "store", text)
 

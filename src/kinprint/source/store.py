@@ -22,6 +22,8 @@ from kinprint.errors import (
 from kinprint.records import ByteRange, Cost, FileEntry, ModelRef
 from kinprint.source.protocol import Meter
 
+_IN_THE_EXTRA = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"})
+
 
 class StoreSource:
     """A folder or a single object; retries and credentials are the driver's own."""
@@ -100,9 +102,13 @@ class StoreSource:
         try:
             files, place = url_to_fs(address)
         except ImportError:
-            raise MissingExtra(feature=f"Reading {self._scheme}://", extra="storage") from None
-        except ValueError as error:
-            raise BadReference(given=given, cause=str(error).rstrip(".")) from None
+            if self._scheme in _IN_THE_EXTRA:
+                raise MissingExtra(feature=f"Reading {self._scheme}://", extra="storage") from None
+            cause = f"no fsspec driver for {self._scheme}:// is installed"
+            raise BadReference(given=given, cause=cause) from None
+        except Exception as error:  # drivers raise what they like about odd addresses
+            cause = str(error).strip().rstrip(".") or type(error).__name__
+            raise BadReference(given=given, cause=cause) from None
         return files, str(place)
 
     def _entry(self, info: dict[str, Any]) -> FileEntry:

@@ -1,0 +1,21 @@
+"""JSON for machines: one object a line on stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+
+def write_line(document: dict[str, Any]) -> None:
+    """Write one object; names that are no valid text are escaped rather than lost."""
+    import msgspec
+
+    try:
+        line = msgspec.json.encode(document)
+    except UnicodeEncodeError:
+        line = json.dumps(document).encode("ascii")
+    out = getattr(sys.stdout, "buffer", None)
+    if out is not None:
+        out.write(line + b"\n")
+        out.flush()

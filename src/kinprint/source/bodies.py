@@ -1,0 +1,185 @@
+"""The body of an answer, held against what was asked for.
+
+A Range request must be answered with status 206 and the exact range; a server that would
+send the whole file is stopped, a broken answer is taken up where it stopped, and one that
+drips is given up.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.utils import hf_raise_for_status
+
+from kinprint.errors import (
+    BodyBroken,
+    FileChanged,
+    KinprintError,
+    LengthWrong,
+    RangeIgnored,
+    RangeRefused,
+    RateLimited,
+    ServerFailed,
+    TooSlow,
+)
+from kinprint.records import ByteRange
+from kinprint.source.http import Refused, RetryPolicy, Target, answer_to, waiting_time
+from kinprint.source.protocol import Meter
+
+# The base class of everything the hub client's HTTP library raises. Taken from the hub's
+# own error, so that the library behind it (it changed before) is never imported here.
+_TransportError: type[Exception] = HfHubHTTPError.__bases__[0]
+
+_CONTENT_RANGE = re.compile(r"^\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*$", re.IGNORECASE)
+_REAL_PROGRESS = 64 * 1024  # bytes; an attempt that brought this much starts the count anew
+
+
+class _Broken(Exception):
+    """An answer that was no good: what arrived of it is kept and the rest asked for again.
+
+    `once` marks what a second try seldom mends.
+    """
+
+    def __init__(self, error: KinprintError, *, once: bool = False) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.once = once
+
+
+def read_range(target: Target, span: ByteRange, meter: Meter, policy: RetryPolicy) -> bytes:
+    """Exactly the bytes of `span` from a file; a broken answer is taken up where it stopped."""
+    received = bytearray()
+    failures = 0
+    while len(received) < span.size:
+        before = len(received)
+        rest = ByteRange(span.start + before, span.stop)
+        try:
+            _read_some(target, rest, received, meter, policy)
+        except _Broken as broken:
+            failures = 1 if len(received) - before > _REAL_PROGRESS else failures + 1
+            if failures > (1 if broken.once else policy.retries):
+                raise broken.error from None
+            time.sleep(min(8.0, policy.first_wait * 2 ** (failures - 1)))
+    return bytes(received)
+
+
+def _read_some(
+    target: Target, span: ByteRange, received: bytearray, meter: Meter, policy: RetryPolicy
+) -> None:
+    whole = span == ByteRange(0, target.size)
+    headers = dict(target.headers)
+    if not whole:  # a whole file is asked for plainly: every server can do that
+        headers["Range"] = f"bytes={span.start}-{span.stop - 1}"
+    with answer_to("GET", target, headers, policy) as response:
+        meter.count(0, 1 + len(response.history))
+        _check_status(response, target, span, whole)
+        before = len(received)
+        _collect(response, target, span.size, received, meter, policy)
+        got = len(received) - before
+    if got < span.size:
+        raise _Broken(_broken_off(target, got, span.size))
+
+
+def _collect(
+    response: Any,
+    target: Target,
+    limit: int,
+    received: bytearray,
+    meter: Meter,
+    policy: RetryPolicy,
+) -> None:
+    """Add the body to `received` as it comes; too much of it, or too slowly, is an error."""
+    started = time.monotonic()
+    got = 0
+    try:
+        for chunk in response.iter_raw():
+            meter.count(len(chunk), 0)
+            got += len(chunk)
+            if got > limit:
+                cause = f"more than {limit} bytes"
+                raise LengthWrong(host=target.host, path=target.path, cause=cause)
+            received += chunk
+            elapsed = time.monotonic() - started
+            if elapsed > policy.timeout and got < min(limit, elapsed * policy.slowest_rate):
+                raise _Broken(_too_slow(target, got, limit, elapsed), once=True)
+    except (_TransportError, OSError, RuntimeError) as error:
+        raise _Broken(_broken_off(target, got, limit)) from error
+
+
+def read_document(target: Target, limit: int, meter: Meter, policy: RetryPolicy) -> bytes:
+    """A whole answer of unknown length, such as a listing, of at most `limit` bytes.
+
+    A status that is none of success is raised as the hub client's own error.
+    """
+    for attempt in range(policy.retries + 1):
+        body = bytearray()
+        try:
+            with answer_to("GET", target, target.headers, policy) as response:
+                meter.count(0, 1 + len(response.history))
+                hf_raise_for_status(response)
+                _collect(response, target, limit, body, meter, policy)
+            return bytes(body)
+        except _Broken as broken:
+            if attempt == policy.retries or broken.once:
+                raise broken.error from None
+            time.sleep(min(8.0, policy.first_wait * 2**attempt))
+    raise AssertionError("unreachable")
+
+
+def _broken_off(target: Target, got: int, wanted: int) -> BodyBroken:
+    return BodyBroken(host=target.host, path=target.path, got=got, wanted=wanted)
+
+
+def _too_slow(target: Target, got: int, wanted: int, elapsed: float) -> TooSlow:
+    return TooSlow(
+        host=target.host, path=target.path, got=got, wanted=wanted, seconds=round(elapsed)
+    )
+
+
+def _check_status(response: Any, target: Target, span: ByteRange, whole: bool) -> None:
+    """Raise unless the answer is the very range of the very file that was asked for."""
+    status, headers = response.status_code, response.headers
+
+    def wrong(cause: str) -> _Broken:
+        error = LengthWrong(host=target.host, path=target.path, cause=cause)
+        return _Broken(error, once=True)
+
+    def changed(total: str) -> FileChanged:
+        cause = f"it has {total} bytes and was listed with {target.size}"
+        return FileChanged(path=target.path, cause=cause)
+
+    if status == 416:
+        raise RangeRefused(host=target.host, path=target.path, start=span.start, stop=span.stop - 1)
+    if status == 429:
+        raise RateLimited(host=target.host, wait=waiting_time(headers))
+    if status >= 500:
+        raise ServerFailed(host=target.host, path=target.path, status=status)
+    if status >= 400:
+        raise Refused(status)
+    encoding = headers.get("Content-Encoding", "identity").lower()
+    if encoding != "identity":
+        raise wrong(f"they are packed with {encoding}")
+    if target.tag is not None and headers.get("ETag") != target.tag:
+        raise FileChanged(path=target.path, cause="its entity tag is another one now")
+    length = headers.get("Content-Length")
+    if whole:
+        if status != 200:
+            raise wrong(f"status {status} instead of 200")
+        if length is not None and length.isdigit() and int(length) != target.size:
+            raise changed(length)
+        return
+    if status == 200:
+        raise RangeIgnored(host=target.host, path=target.path, size=length or "unknown")
+    if status != 206:
+        raise wrong(f"status {status} instead of 206")
+    sent = _CONTENT_RANGE.match(headers.get("Content-Range", ""))
+    if sent is None:
+        raise wrong("no valid Content-Range")
+    start, last, total = sent.groups()
+    if (int(start), int(last) + 1) != (span.start, span.stop):
+        raise wrong(f"bytes {start}-{last} for {span.start}-{span.stop - 1}")
+    if total != "*" and int(total) != target.size:
+        raise changed(total)

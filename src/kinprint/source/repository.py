@@ -1,0 +1,150 @@
+"""What a repository on the Hub holds, and what its refusals mean.
+
+One request pins the commit and lists all files with their sizes and sha256; large
+repositories are listed page by page at the pinned commit. A server may say anything, so
+what becomes a path or a key is checked first.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+import msgspec
+from huggingface_hub import HfApi, constants
+from huggingface_hub.errors import (
+    DisabledRepoError,
+    EntryNotFoundError,
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from huggingface_hub.hf_api import RepoFile
+from huggingface_hub.utils import build_hf_headers
+
+from kinprint import __version__
+from kinprint.errors import (
+    AccessRefused,
+    FileMissing,
+    KinprintError,
+    NotAHub,
+    RepositoryGated,
+    RepositoryMissing,
+    RepositoryPrivate,
+    RevisionMissing,
+)
+from kinprint.source.bodies import read_document
+from kinprint.source.http import Refused, RetryPolicy, Target, ask, host_of, refusal
+from kinprint.source.listing import Listing
+from kinprint.source.protocol import Meter
+from kinprint.source.reference import Reference
+
+_FULL_LIST = 1000  # from so many files on, the short list may be cut off; the tree is not
+_LARGEST_LISTING = 64 * 1024 * 1024
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def hub_headers() -> dict[str, str]:
+    """Headers for requests to the Hub itself, the user's token among them."""
+    return build_hf_headers(library_name="kinprint", library_version=__version__)
+
+
+class _Lfs(msgspec.Struct):
+    size: int | None = None
+    sha256: str | None = None
+
+
+class _Sibling(msgspec.Struct):
+    rfilename: str
+    size: int | None = None
+    lfs: _Lfs | None = None
+
+
+class _Info(msgspec.Struct):
+    sha: str
+    id: str | None = None
+    siblings: list[_Sibling] = []
+
+
+def list_repository(reference: Reference, revision: str, meter: Meter) -> Listing:
+    """Commit, files, sizes and hashes of a repository, in one request where that is enough."""
+    endpoint, name = constants.ENDPOINT, reference.place
+    address = f"{endpoint}/api/models/{name}/revision/{quote(revision, safe='')}?blobs=true"
+    target = Target(address, name, 0, hub_headers())
+    try:
+        raw = read_document(target, _LARGEST_LISTING, meter, RetryPolicy())
+        info = msgspec.json.decode(raw, type=_Info)
+        name = info.id or name  # a renamed repository answers under its new name
+        files = [_sibling(item) for item in info.siblings]
+        if not files or len(files) >= _FULL_LIST or any(size is None for _, size, _ in files):
+            files = ask(lambda: _list_tree(name, info.sha, meter), address, name)
+    except Refused as refused:
+        raise refused_by(refused.status, name, host_of(endpoint), "") from None
+    except HfHubHTTPError as error:
+        raise explain(error, reference, revision) from None
+    except (msgspec.MsgspecError, HFValidationError):
+        raise NotAHub(host=host_of(endpoint)) from None
+    if not _COMMIT.fullmatch(info.sha):
+        raise NotAHub(host=host_of(endpoint))
+    kept = [(path, size, digest) for path, size, digest in files if size is not None]
+    return Listing(endpoint, name, revision, info.sha, [item for item in kept if _inside(item[0])])
+
+
+def _sibling(item: _Sibling) -> tuple[str, int | None, str | None]:
+    lfs = item.lfs or _Lfs()
+    return item.rfilename, item.size if lfs.size is None else lfs.size, _digest(lfs.sha256)
+
+
+def _list_tree(name: str, commit: str, meter: Meter) -> list[tuple[str, int | None, str | None]]:
+    """The same from the paged tree, which is complete for large repositories too."""
+    api = HfApi(library_name="kinprint", library_version=__version__)
+    found = api.list_repo_tree(name, revision=commit, recursive=True)
+    files: list[tuple[str, int | None, str | None]] = [
+        (item.path, item.size, _digest(item.lfs.sha256 if item.lfs else None))
+        for item in found
+        if isinstance(item, RepoFile)
+    ]
+    meter.count(0, 1 + len(files) // _FULL_LIST)
+    return files
+
+
+def _digest(text: str | None) -> str | None:
+    """A sha256 as it may be used: it becomes part of a path, and a server may say anything."""
+    return text if text is not None and _SHA256.fullmatch(text) else None
+
+
+def _inside(path: str) -> bool:
+    parts = path.split("/")
+    return bool(path) and not any(part in ("", ".", "..") for part in parts) and "\\" not in path
+
+
+def explain(
+    error: HfHubHTTPError, reference: Reference, revision: str, path: str = ""
+) -> KinprintError:
+    """Our error for a status that the Hub answered with, and what to do about it."""
+    name, host = reference.place, host_of(constants.ENDPOINT)
+    if isinstance(error, GatedRepoError):
+        return RepositoryGated(name=name, url=f"{constants.ENDPOINT}/{name}")
+    if isinstance(error, RevisionNotFoundError):
+        return RevisionMissing(name=name, revision=revision)
+    if isinstance(error, EntryNotFoundError):
+        return FileMissing(name=name, path=path or "(unknown)")
+    if isinstance(error, DisabledRepoError):
+        return AccessRefused(path=name, cause="its owner or the Hub has disabled it")
+    status = error.response.status_code
+    if isinstance(error, RepositoryNotFoundError) or status == 404:
+        return RepositoryMissing(name=name, host=host)
+    found = refusal(error, constants.ENDPOINT, path or name)
+    return refused_by(found.status, name, host, path) if isinstance(found, Refused) else found
+
+
+def refused_by(status: int, name: str, host: str, path: str) -> KinprintError:
+    """What a refusing status of the Hub means where it says nothing more."""
+    if status in (401, 403):
+        return RepositoryPrivate(name=name, host=host, status=status)
+    if status in (404, 410):
+        return FileMissing(name=name, path=path or "(unknown)")
+    return AccessRefused(path=f"{name}/{path}".rstrip("/"), cause=f"{host} answers {status}")
