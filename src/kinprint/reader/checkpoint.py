@@ -25,21 +25,17 @@ from kinprint.errors import (
 from kinprint.reader.assemble import assemble
 from kinprint.reader.decode import Array
 from kinprint.reader.fetch import Fetcher, Want, side_by_side
-from kinprint.reader.formats.gguf_file import parse_gguf
 from kinprint.reader.formats.gguf_splits import check_splits
-from kinprint.reader.formats.gguf_values import FIRST_READ
-from kinprint.reader.formats.safetensors_file import guess_header_bytes, parse_safetensors
+from kinprint.reader.formats.headers import first_ranges, parse_header
 from kinprint.reader.formats.shard_index import (
     INDEX_LIMIT,
     ShardIndex,
     check_promises,
     parse_index,
 )
-from kinprint.reader.formats.torch_archive import HEAD, parse_torch
-from kinprint.reader.formats.torch_zip import TAIL
 from kinprint.reader.jsonfile import parse_object
 from kinprint.reader.plan import FilePlan, slice_bytes
-from kinprint.reader.weights import GGUF, SAFETENSORS, TORCH, Choice, choose_weights
+from kinprint.reader.weights import GGUF, Choice, choose_weights
 from kinprint.records import ByteRange, FileEntry, Header, ModelRef, Slice, TensorSpec
 from kinprint.source import Source, open_source
 
@@ -214,25 +210,13 @@ class Checkpoint:
         return shards
 
     def _first_want(self, shard: str) -> Want:
-        """The first read of a weight file: its header and, often, the tensors next to it."""
-        entry, policy = self.files[shard], self.fetcher.policy
-        if self.format == TORCH:  # the directory of an archive is at its end
-            head, tail = ByteRange(0, HEAD), ByteRange(entry.size - TAIL, entry.size)
-            both = (head, tail) if entry.size > HEAD + TAIL else (ByteRange(0, entry.size),)
-            return Want(self.source, entry, both)
-        reach = policy.first_read if self.format == SAFETENSORS else FIRST_READ
-        if self.index is not None:
-            reach = guess_header_bytes(self.index.shards[shard], entry.size) + policy.first_slack
-        return Want(self.source, entry, (ByteRange(0, min(reach, entry.size)),))
+        entry = self.files[shard]
+        names = self.index.shards[shard] if self.index is not None else None
+        ranges = first_ranges(self.format, entry.size, names, self.fetcher.policy)
+        return Want(self.source, entry, ranges)
 
     def _parse(self, shard: str) -> Header:
-        view = self.fetcher.view(self.source, self.files[shard])
-        if self.format == SAFETENSORS:
-            header = parse_safetensors(view)
-        elif self.format == GGUF:
-            header = parse_gguf(view)
-        else:
-            header = parse_torch(view)
+        header = parse_header(self.format, self.fetcher.view(self.source, self.files[shard]))
         if self.index is not None:
             extra = check_promises(self.index, shard, header)
             if extra:

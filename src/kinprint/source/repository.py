@@ -11,7 +11,7 @@ import re
 from urllib.parse import quote
 
 import msgspec
-from huggingface_hub import HfApi, constants
+from huggingface_hub import constants
 from huggingface_hub.errors import (
     DisabledRepoError,
     EntryNotFoundError,
@@ -21,7 +21,6 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
-from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import build_hf_headers
 
 from kinprint import __version__
@@ -100,6 +99,9 @@ def _sibling(item: _Sibling) -> tuple[str, int | None, str | None]:
 
 def _list_tree(name: str, commit: str, meter: Meter) -> list[tuple[str, int | None, str | None]]:
     """The same from the paged tree, which is complete for large repositories too."""
+    from huggingface_hub import HfApi  # quick to need, slow to import
+    from huggingface_hub.hf_api import RepoFile
+
     api = HfApi(library_name="kinprint", library_version=__version__)
     found = api.list_repo_tree(name, revision=commit, recursive=True)
     files: list[tuple[str, int | None, str | None]] = [

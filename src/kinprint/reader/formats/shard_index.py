@@ -71,22 +71,21 @@ def parse_index(path: str, raw: bytes) -> ShardIndex:
         metadata = {}
     if not isinstance(metadata, dict):
         _refuse(path, "its metadata is not an object")
-    grouped: dict[object, list[str]] = {}
-    for tensor, shard in names.items():
-        if not isinstance(shard, str):
-            _refuse(path, f"its weight_map has no file name for tensor {quoted(tensor)}")
-        grouped.setdefault(shard, []).append(tensor)
+    if set(map(type, names.values())) != {str}:
+        odd = next(tensor for tensor, shard in names.items() if not isinstance(shard, str))
+        _refuse(path, f"its weight_map has no file name for tensor {quoted(odd)}")
     folder = posixpath.dirname(path)
-    placed = {shard: _shard_path(path, folder, str(shard)) for shard in grouped}
-    shards: dict[str, tuple[str, ...]] = {}
-    for shard, tensors in grouped.items():
-        shards[placed[shard]] = (*shards.get(placed[shard], ()), *tensors)
+    placed = {shard: _shard_path(path, folder, shard) for shard in set(names.values())}
+    grouped: dict[str, list[str]] = {place: [] for place in placed.values()}
+    for tensor, shard in names.items():
+        grouped[placed[shard]].append(tensor)
+    moved = any(shard != place for shard, place in placed.items())
     return ShardIndex(
         path,
-        {tensor: placed[shard] for tensor, shard in names.items()},
+        {tensor: placed[shard] for tensor, shard in names.items()} if moved else names,
         _total_size(path, metadata.get("total_size")),
         metadata,
-        shards,
+        {place: tuple(tensors) for place, tensors in grouped.items()},
     )
 
 
