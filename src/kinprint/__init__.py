@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kinprint.version import __version__
+
 if TYPE_CHECKING:
     from kinprint.reader.checkpoint import Checkpoint
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "open"]
 
 

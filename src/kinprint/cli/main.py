@@ -16,10 +16,10 @@ from typing import Any, NoReturn
 
 import click
 
-from kinprint import __version__
 from kinprint.cli.environment import check_environment
 from kinprint.cli.language import language, say
 from kinprint.errors import KinprintError, SystemFailed
+from kinprint.version import __version__
 
 # Name, where its command object lives, and the line that `kinprint --help` shows.
 _COMMANDS = {

@@ -23,7 +23,6 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import build_hf_headers
 
-from kinprint import __version__
 from kinprint.errors import (
     AccessRefused,
     FileMissing,
@@ -39,6 +38,7 @@ from kinprint.source.http import Refused, RetryPolicy, Target, ask, host_of, ref
 from kinprint.source.listing import Listing
 from kinprint.source.protocol import Meter
 from kinprint.source.reference import Reference
+from kinprint.version import __version__
 
 _FULL_LIST = 1000  # from so many files on, the short list may be cut off; the tree is not
 _LARGEST_LISTING = 64 * 1024 * 1024
