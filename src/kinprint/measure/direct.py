@@ -30,7 +30,7 @@ def pearson(a: ArrayLike, b: ArrayLike) -> float:
     independent vectors of length n it scatters around zero with deviation 1/√(n−1).
     """
     x, y = _pair(a, b)
-    if not len(x) or x.min() == x.max() or y.min() == y.max():
+    if not len(x) or np.all(x == x[0]) or np.all(y == y[0]):
         return math.nan
     return cosine(x - x.mean(), y - y.mean())
 
