@@ -17,7 +17,10 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
+from kinprint.cli.demo import demo_folder
+from kinprint.errors import DemoMissing
 from kinprint.mirror import Fault, MirrorServer
+from kinprint.replica import build_replicas
 
 Environment = Callable[..., dict[str, str]]
 
@@ -308,6 +311,23 @@ def test_the_failing_model_is_named(kinprint: Run, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert str(tmp_path / "broken") in done.stderr
     assert "LlamaForCausalLM" in done.stdout
+
+
+def test_a_replica_says_that_it_is_one(kinprint: Run, tmp_path: Path) -> None:
+    (folder,) = build_replicas(tmp_path, ["01-ai/Yi-1.5-6B-Chat"])
+    shown = kinprint("inspect", str(folder))
+    assert "NOT the real model" in shown.stdout
+    found = json.loads(kinprint("inspect", "--format", "json", str(folder)).stdout)
+    assert any("NOT the real model" in label for label in found["labels"])
+
+
+def test_the_demo_says_where_its_models_are_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("kinprint.cli.demo.__file__", str(tmp_path / "a/b/c/d/demo.py"))
+    with pytest.raises(DemoMissing, match="make demo"):
+        demo_folder()
 
 
 def test_python_minus_m_and_unknown_commands(kinprint: Run) -> None:

@@ -32,7 +32,7 @@ def command(output: Path) -> None:
     A mirror of the Hub is started on this machine; nothing leaves it, and the cache and
     the settings of your own Hub tools are left alone.
     """
-    folder = _demo_folder()
+    folder = demo_folder()
     from kinprint.mirror import MirrorServer
 
     with MirrorServer(folder) as server, tempfile.TemporaryDirectory() as scratch:
@@ -40,7 +40,7 @@ def command(output: Path) -> None:
         _run(folder, output)
 
 
-def _demo_folder() -> Path:
+def demo_folder() -> Path:
     """The repository's demo folder: from here, or from where this package was checked out."""
     candidates = (Path.cwd() / "demo", Path(__file__).resolve().parents[3] / "demo")
     for candidate in candidates:

@@ -111,6 +111,7 @@ def document(found: Inspection, spent: Cost) -> dict[str, Any]:
             }
             for spec in found.tensors
         ],
+        "labels": found.labels,
         "others": found.others,
         "notes": found.notes,
         "read": {
@@ -135,6 +136,8 @@ def _print(found: Inspection, spent: Cost) -> None:
     console = Console(highlight=False)
     commit = f" at {found.ref.commit[:12]}" if found.ref.commit else ""
     console.print(f"[bold]{shown(found.ref.name)}[/bold]{shown(commit)}")
+    for label in found.labels:
+        console.print(f"[bold red]{shown(label)}[/bold red]")
     console.print(
         f"{found.format}, {len(found.shards)} file{'s' * (len(found.shards) != 1)}, "
         f"{in_words(found.nbytes)}, {found.parameters:,} parameters in "

@@ -26,6 +26,7 @@ class Inspection:
     tensors: tuple[TensorSpec, ...]
     others: tuple[str, ...]
     notes: tuple[str, ...]
+    labels: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> int:
@@ -69,6 +70,7 @@ def inspect_checkpoint(checkpoint: Checkpoint) -> Inspection:
         tensors=tuple(tensors.values()),
         others=tuple(item.label for item in checkpoint.choice.others),
         notes=tuple(checkpoint.notes),
+        labels=tuple(checkpoint.labels),
     )
 
 

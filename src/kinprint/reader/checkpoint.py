@@ -53,6 +53,7 @@ class Checkpoint:
         self.files: dict[str, FileEntry] = {entry.path: entry for entry in source.files()}
         self.choice: Choice = choose_weights(self.ref.name, self.files.values(), self.ref.path)
         self.notes: list[str] = []
+        self.labels: list[str] = []  # what the weights say they are not, as replicas do
         self._headers: dict[str, Header] = {}
         self.config: dict[str, Any] = {}
         self.index: ShardIndex | None = None
@@ -217,6 +218,9 @@ class Checkpoint:
 
     def _parse(self, shard: str) -> Header:
         header = parse_header(self.format, self.fetcher.view(self.source, self.files[shard]))
+        label = header.metadata.get("replica")
+        if isinstance(label, str) and label not in self.labels:
+            self.labels.append(label)
         if self.index is not None:
             extra = check_promises(self.index, shard, header)
             if extra:

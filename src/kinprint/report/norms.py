@@ -24,6 +24,7 @@ def norm_document(pairs: Sequence[tuple[NormComparison, str, bool]]) -> dict[str
                 "b": found.b.name,
                 "known": known,
                 "related": related,
+                "labels": found.labels,
                 "mean_cosine": _number(found.mean_cosine),
                 "mean_pearson": _number(found.mean_pearson),
                 "norms": [

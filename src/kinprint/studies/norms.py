@@ -36,6 +36,7 @@ class NormComparison:
     b: ModelRef
     rows: tuple[NormRow, ...]
     skipped: tuple[str, ...]
+    labels: tuple[str, ...] = ()
 
     @property
     def mean_cosine(self) -> float:
@@ -79,7 +80,8 @@ def compare_norms(a: Checkpoint, b: Checkpoint) -> NormComparison:
         for name, one, other in zip(fitting, values_a, values_b, strict=True)
     ]
     skipped = tuple(name for name in shared if name not in set(fitting))
-    return NormComparison(a.ref, b.ref, tuple(rows), skipped)
+    labels = tuple(f"{one.ref.name}: {label}" for one in (a, b) for label in one.labels)
+    return NormComparison(a.ref, b.ref, tuple(rows), skipped, labels)
 
 
 def _mean(values: Sequence[float]) -> float:
