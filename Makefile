@@ -13,15 +13,27 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo        compare two small models over HTTP Range, from an empty machine"
-	@echo "make test        linters, types, room arrows and all tests"
+	@echo "make demo        compare small models over HTTP Range, from an empty machine"
+	@echo "make test        linters, types, the direction of imports, and all tests"
 	@echo "make test-torch  compare every number format with PyTorch, bit by bit (large download)"
 	@echo "make bench       speed against the floor, printed as a table"
-	@echo "make lock        renew requirements/*.lock"
+	@echo "make lint        only the linters, types and the direction of imports"
+	@echo "make lock        renew requirements/*.lock (needs uv)"
+	@echo "make clean       remove .venv and everything that was made"
+
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+
+# An environment made with another, too old Python is made anew.
+ifneq ($(wildcard $(BIN)/python),)
+ifneq ($(shell $(BIN)/python -c '$(NEW_ENOUGH)' 2>/dev/null && echo good),good)
+$(shell rm -rf $(VENV))
+endif
+endif
 
 $(BIN)/python:
-	@if [ -z "$(PYTHON)" ]; then echo "kinprint needs Python 3.11 or later; install it and run make again." >&2; exit 2; fi
-	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); \
+	@if [ -z "$(PYTHON)" ] || ! "$(PYTHON)" -c '$(NEW_ENOUGH)' 2>/dev/null; then \
+		echo "kinprint needs Python 3.11 or later; install it, or name it: make demo PYTHON=/path/to/python3" >&2; exit 2; fi
+	@"$(PYTHON)" -m venv $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); \
 		echo "This Python came without venv: install it (on Debian and Ubuntu: apt install python3-venv) and run make again." >&2; exit 2; }
 
 $(VENV)/.run: requirements/run.lock pyproject.toml | $(BIN)/python

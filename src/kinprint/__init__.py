@@ -15,8 +15,17 @@ from kinprint.version import __version__
 
 if TYPE_CHECKING:
     from kinprint.reader.checkpoint import Checkpoint
+    from kinprint.records import Slice
 
-__all__ = ["__version__", "open"]
+__all__ = ["Slice", "__version__", "open"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "Slice":  # loaded when asked for: `kinprint --help` needs no records
+        from kinprint.records import Slice
+
+        return Slice
+    raise AttributeError(f"module 'kinprint' has no attribute {name!r}")
 
 
 def open(model: str, *, budget: int | None = None, cache: bool = True) -> Checkpoint:

@@ -15,7 +15,7 @@
     │       └── RangeIgnored  RangeRefused  LengthWrong  FileChanged
     ├── FormatError               the bytes are not what they claim to be
     │   ├── BadHeader  BadIndex  BadPickle  BadGguf  BadArchive  BadConfig
-    │   └── PartsMissing  TensorMissing  DtypeUnknown  SliceOutside
+    │   └── PartsMissing  TensorMissing  TensorUnknown  DtypeUnknown  SliceOutside
     ├── BudgetExceeded            reading would cost more than allowed
     ├── CacheError
     │   └── DiskFull  CacheBroken
@@ -207,7 +207,11 @@ class PartsMissing(FormatError):
 
 
 class TensorMissing(FormatError):
-    """A tensor was asked for, or promised by an index, and is not there."""
+    """A tensor was promised by an index and is not there."""
+
+
+class TensorUnknown(FormatError):
+    """A tensor was asked for that the model does not have."""
 
 
 class DtypeUnknown(FormatError):

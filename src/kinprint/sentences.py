@@ -143,7 +143,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         "en": "'{file}' was refused: {cause}. Its pickle was only looked at, nothing in it was run. "
         "Ask for a safetensors version of this model.",
         "ko": "'{file}'을(를) 거부했습니다: {cause}. 피클은 살펴보기만 했고 아무것도 실행하지 않았습니다. "
-        "이 모델의 safetensors 판을 구하십시오.",
+        "이 모델의 safetensors 버전을 구하십시오.",
     },
     "BadGguf": {
         "en": "'{file}' is not a valid GGUF file: {cause}. Nothing was taken from it; get a fresh copy.",
@@ -151,7 +151,7 @@ SENTENCES: dict[str, dict[str, str]] = {
     },
     "BadArchive": {
         "en": "'{file}' is not a PyTorch archive that kinprint can read: {cause}. Get a fresh copy, or one in safetensors form.",
-        "ko": "'{file}'은(는) kinprint가 읽을 수 있는 PyTorch 파일이 아닙니다: {cause}. 새로 받거나 safetensors 판을 구하십시오.",
+        "ko": "'{file}'은(는) kinprint가 읽을 수 있는 PyTorch 파일이 아닙니다: {cause}. 새로 받거나 safetensors 버전을 구하십시오.",
     },
     "BadConfig": {
         "en": "'{file}' cannot be read as a configuration: {cause}.",
@@ -167,6 +167,10 @@ SENTENCES: dict[str, dict[str, str]] = {
         "ko": "{promised}에 따르면 있어야 할 텐서 '{tensor}'이(가) '{file}'에 없습니다. "
         "저장소가 불완전하거나 손상되었습니다. 새로 받으십시오.",
     },
+    "TensorUnknown": {
+        "en": "'{name}' has no tensor '{tensor}'; the nearest name is {near}. `kinprint inspect` lists all.",
+        "ko": "'{name}'에 '{tensor}' 텐서가 없습니다. 가장 가까운 이름: {near}. `kinprint inspect`가 모두 보여 줍니다.",
+    },
     "DtypeUnknown": {
         "en": "'{file}' uses the number format '{dtype}', which this version of kinprint does not know. Look for a newer version, or for the model in another format.",
         "ko": "'{file}'이(가) 쓰는 수 형식 '{dtype}'을(를) 이 버전의 kinprint는 모릅니다. 새 버전이나 다른 형식의 모델을 찾아보십시오.",
@@ -177,7 +181,7 @@ SENTENCES: dict[str, dict[str, str]] = {
     },
     "BudgetExceeded": {
         "en": "This needs at least {needed} in {requests} requests, and the budget is {budget}. Nothing more was read. Give --budget {suggested} or more.",
-        "ko": "{requests}번의 요청으로 적어도 {needed}이(가) 필요한데 예산은 {budget}입니다. 더 읽지 않았습니다. --budget {suggested} 이상을 주십시오.",
+        "ko": "{requests}번의 요청으로 적어도 {needed}이(가) 필요한데 한도는 {budget}입니다. 더 읽지 않았습니다. --budget {suggested} 이상을 주십시오.",
     },
     "CacheError": {"en": "{cause}", "ko": "{cause}"},
     "DiskFull": {

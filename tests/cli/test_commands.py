@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -23,6 +25,11 @@ from kinprint.mirror import Fault, MirrorServer
 from kinprint.replica import build_replicas
 
 Environment = Callable[..., dict[str, str]]
+
+
+def listen_to_interrupts() -> None:
+    """A background job ignores SIGINT, and so would the processes it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture
@@ -204,6 +211,53 @@ def test_demo_from_anywhere_that_can_find_the_models(kinprint: Run, tmp_path: Pa
     assert (tmp_path / "made" / "norms.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_nothing_is_printed_onto_the_progress_line(
+    hub_environment: Environment, server: MirrorServer
+) -> None:
+    """In a terminal, the bar is gone before a result or an error is printed."""
+    server.latency = 0.05
+    main, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kinprint", "inspect", "zoo/base-a", "zoo/nothing"],
+        env=hub_environment(server.endpoint, TERM="xterm", COLUMNS="100"),
+        stdout=terminal,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while chunk := os.read(main, 65536):
+            shown += chunk
+    os.close(main)
+    process.wait()
+    assert b"reading" in shown
+    screen = screen_after(shown.decode())
+    assert any(line.startswith("zoo/base-a at ") for line in screen)
+    assert any(line.startswith("kinprint: There is no model") for line in screen)
+    assert not any("reading" in line for line in screen)
+
+
+def screen_after(text: str) -> list[str]:
+    """What a terminal shows after carriage returns, cursor moves up and erased lines."""
+    lines, row, column = [""], 0, 0
+    for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", text):
+        if part == "\n":
+            row, column = row + 1, 0
+            lines += [""] * (row + 1 - len(lines))
+        elif part == "\r":
+            column = 0
+        elif part.startswith("\x1b"):
+            if part.endswith("K"):
+                lines[row] = "" if part == "\x1b[2K" else lines[row][:column]
+            elif part.endswith("A"):
+                row = max(0, row - int(part[2:-1] or 1))
+        else:
+            line = lines[row].ljust(column)
+            lines[row] = line[:column] + part + line[column + len(part) :]
+            column += len(part)
+    return lines
+
+
 def test_the_reader_of_our_output_may_leave(
     hub_environment: Environment, server: MirrorServer
 ) -> None:
@@ -245,6 +299,7 @@ def test_an_interrupt_ends_the_command_at_once(
         env=hub_environment(server.endpoint),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=listen_to_interrupts,
     )
     while server.stats.count("storage") == 0:
         assert process.poll() is None

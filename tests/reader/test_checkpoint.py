@@ -12,7 +12,14 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from kinprint.errors import BadHeader, BadIndex, FileMissing, PartsMissing, TensorMissing
+from kinprint.errors import (
+    BadHeader,
+    BadIndex,
+    FileMissing,
+    PartsMissing,
+    TensorMissing,
+    TensorUnknown,
+)
 from kinprint.mirror import MirrorServer
 from kinprint.reader.cache import Cache
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint, open_checkpoints, read_together
@@ -52,7 +59,7 @@ def test_every_tensor_is_what_the_official_library_reads(
     checkpoint = open_checkpoint(name, fetcher)
     specs = checkpoint.tensors()
     assert set(specs) == set(truth) == set(checkpoint.names())
-    arrays = checkpoint.read([Slice(spec) for spec in specs.values()])
+    arrays = checkpoint.read([Slice(spec) for spec in specs.values()], as_stored=True)
     for name, array in zip(specs, arrays, strict=True):
         assert array.shape == truth[name].shape
         np.testing.assert_array_equal(bits(array), bits(truth[name]))
@@ -69,12 +76,24 @@ def test_rows_and_columns_over_http(
             Slice(spec, rows=(5, 90, 2)),
             Slice(spec, rows=range(10, 12), columns=range(7, 9)),
             Slice(spec, elements=(0, 351, 352, 1)),
-        ]
+        ],
+        as_stored=True,
     )
     full = truth[name]
     np.testing.assert_array_equal(bits(rows), bits(full[[5, 90, 2]]))
     np.testing.assert_array_equal(bits(block), bits(full[10:12, 7:9]))
     np.testing.assert_array_equal(bits(few), bits(full.reshape(-1)[[0, 351, 352, 1]]))
+
+
+def test_short_floats_are_widened_so_that_sums_are_right(fetcher: Fetcher, demo: Path) -> None:
+    checkpoint = open_checkpoint(str(demo / "zoo/base-a"), fetcher)
+    part = Slice(checkpoint.tensors(["model.norm.weight"])["model.norm.weight"])
+    (wide,), (stored,) = checkpoint.read([part]), checkpoint.read([part], as_stored=True)
+    assert wide.dtype == np.float32
+    assert stored.dtype.itemsize == 2
+    exact = stored.astype(np.float64)
+    np.testing.assert_array_equal(wide, exact)
+    assert wide.mean() == pytest.approx(exact.mean(), rel=1e-6)
 
 
 def test_only_the_shards_that_are_needed_are_touched(
@@ -202,7 +221,7 @@ def test_tensors_that_the_index_does_not_name_are_noted(tmp_path: Path, fetcher:
 
 def test_asking_for_a_tensor_that_is_not_there(mirror: MirrorServer, fetcher: Fetcher) -> None:
     for name in ("zoo/base-a", "zoo/base-b"):
-        with pytest.raises(TensorMissing, match="nothing"):
+        with pytest.raises(TensorUnknown, match="nothing"):
             open_checkpoint(name, fetcher).tensors(["nothing"])
 
 
@@ -252,5 +271,6 @@ def test_the_verdict_of_sharding_is_none(tmp_path: Path, fetcher: Fetcher, demo:
     names = list(whole)
     specs_one, specs_three = one.tensors(names), three.tensors(names)
     for name in names:
-        (x,), (y,) = one.read([Slice(specs_one[name])]), three.read([Slice(specs_three[name])])
+        (x,) = one.read([Slice(specs_one[name])], as_stored=True)
+        (y,) = three.read([Slice(specs_three[name])], as_stored=True)
         np.testing.assert_array_equal(bits(x), bits(y))

@@ -24,6 +24,11 @@ from kinprint.source import Source, open_source
 FILE = "model.safetensors"
 
 
+def listen_to_interrupts() -> None:
+    """A background job ignores SIGINT, and so would the processes it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def cache(tmp_path: Path) -> Cache:
     return Cache(tmp_path / "cache")
@@ -217,6 +222,7 @@ def test_an_interrupt_stops_quickly_and_keeps_what_is_there(
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            preexec_fn=listen_to_interrupts,
         )
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"

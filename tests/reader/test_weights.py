@@ -89,6 +89,12 @@ def test_pointing_at_a_folder() -> None:
         choose("unet/model.safetensors", focus="nothing")
 
 
+def test_models_in_several_folders_must_be_chosen() -> None:
+    with pytest.raises(NoWeights, match="unet, vae"):
+        choose("unet/model.safetensors", "vae/model.safetensors")
+    assert choose("only/model.safetensors").weights.folder == "only"
+
+
 def test_the_root_comes_before_folders() -> None:
     found = choose("checkpoint-100/model.safetensors", "pytorch_model.bin")
     assert found.weights.label == "pytorch_model.bin"

@@ -59,6 +59,8 @@ def test_a_folder_wins_over_a_repository(tmp_path: Path, monkeypatch: pytest.Mon
     assert parse_reference("org/name").kind == "hub"
     (tmp_path / "org" / "name").mkdir(parents=True)
     assert parse_reference("org/name").kind == "local"
+    with pytest.raises(BadReference, match="no such file or folder"):
+        parse_reference("org/name/mistyped.safetensors")
 
 
 def test_addresses_on_the_endpoint_are_repositories(

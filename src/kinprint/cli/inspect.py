@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kinprint.cli.output import write_line
+from kinprint.cli.output import count_of, write_line
 from kinprint.cli.reading import (
     ReadingOptions,
     fetcher_for,
@@ -61,8 +62,7 @@ def _show_cost(model: str, fetcher: Fetcher, form: str) -> None:
         return
     # Only safetensors say beforehand how long their headers are.
     least = "" if checkpoint.format == SAFETENSORS else "at least "
-    count = len(checkpoint.shards)
-    files = f"{count} file{'s' * (count != 1)}"
+    files = count_of(len(checkpoint.shards), "file")
     click.echo(f"{printable(model)}: {least}{describe(plans)} for the headers of {files}")
 
 
@@ -133,15 +133,15 @@ def _print(found: Inspection, spent: Cost) -> None:
     from kinprint.model.inspection import group_tensors
     from kinprint.reader.sizes import in_words
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
     commit = f" at {found.ref.commit[:12]}" if found.ref.commit else ""
     console.print(f"[bold]{shown(found.ref.name)}[/bold]{shown(commit)}")
     for label in found.labels:
         console.print(f"[bold red]{shown(label)}[/bold red]")
     console.print(
-        f"{found.format}, {len(found.shards)} file{'s' * (len(found.shards) != 1)}, "
+        f"{found.format}, {count_of(len(found.shards), 'file')}, "
         f"{in_words(found.nbytes)}, {found.parameters:,} parameters in "
-        f"{len(found.tensors):,} tensors ({_shares(found)})"
+        f"{count_of(len(found.tensors), 'tensor')} ({_shares(found)})"
     )
     console.print(shown(_dimensions(found)))
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -160,15 +160,18 @@ def _print(found: Inspection, spent: Cost) -> None:
         console.print(f"not read: {shown(label)} (another set of weights in the same place)")
     for note in found.notes:
         console.print(f"note: {shown(note)}")
-    console.print(
-        f"[dim]read {in_words(spent.bytes)} of {in_words(found.nbytes)} in {spent.requests} "
-        f"requests, {spent.seconds:.1f} s[/dim]"
-    )
+    if found.ref.kind != "local":
+        cost = f"{in_words(spent.bytes)} of {in_words(found.nbytes)}"
+        requests = count_of(spent.requests, "request")
+        console.print(f"[dim]read {cost} in {requests}, {spent.seconds:.1f} s[/dim]")
 
 
 def _shares(found: Inspection) -> str:
     whole = max(found.parameters, 1)
-    return ", ".join(f"{name} {100 * count / whole:.3g} %" for name, count in found.dtypes.items())
+    parts = [(name, 100 * count / whole) for name, count in found.dtypes.items()]
+    return ", ".join(
+        f"{name} {share:.3g} %" if share >= 0.01 else f"{name} < 0.01 %" for name, share in parts
+    )
 
 
 def _dimensions(found: Inspection) -> str:
@@ -178,11 +181,12 @@ def _dimensions(found: Inspection) -> str:
     words = [shape.architecture or "", f"({shape.family})" if shape.family else ""]
     facts = [
         f"{shape.layers} layers" if shape.layers else "",
-        f"hidden {shape.hidden}" if shape.hidden else "",
+        f"hidden {shape.hidden:,}" if shape.hidden else "",
         f"{shape.heads} heads" if shape.heads else "",
         f"{shape.kv_heads} KV heads" if shape.kv_heads else "",
-        f"feed-forward {shape.feed_forward}" if shape.feed_forward else "",
+        f"feed-forward {shape.feed_forward:,}" if shape.feed_forward else "",
         f"{shape.experts} experts" if shape.experts else "",
+        f"{shape.experts_active} of them active" if shape.experts_active else "",
         f"vocabulary {shape.vocabulary:,}" if shape.vocabulary else "",
         "tied head" if shape.tied else "",
     ]

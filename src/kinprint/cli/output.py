@@ -1,4 +1,4 @@
-"""JSON for machines: one object a line on stdout."""
+"""What several commands print alike: JSON for machines, counts for people."""
 
 from __future__ import annotations
 
@@ -19,3 +19,8 @@ def write_line(document: dict[str, Any]) -> None:
     if out is not None:
         out.write(line + b"\n")
         out.flush()
+
+
+def count_of(number: int, thing: str) -> str:
+    """Such as "1 file" and "1,200 files"."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"

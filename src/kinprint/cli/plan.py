@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kinprint.cli.output import write_line
+from kinprint.cli.output import count_of, write_line
 from kinprint.cli.reading import (
     ReadingOptions,
     fetcher_for,
@@ -29,14 +29,17 @@ SCHEMA = "kinprint.plan/1"
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 @click.option(
     "--tensors",
-    default="*norm*.weight",
+    multiple=True,
+    default=("*norm*.weight",),
     show_default=True,
     metavar="PATTERN",
-    help="Tensors to read, as a shell pattern.",
+    help="Tensors to read, as a shell pattern; may be given more than once.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @reading_options
-def command(models: tuple[str, ...], tensors: str, form: str, reading: ReadingOptions) -> int:
+def command(
+    models: tuple[str, ...], tensors: tuple[str, ...], form: str, reading: ReadingOptions
+) -> int:
     """Show the bytes and requests that reading tensors of each MODEL would cost.
 
     The list of files, the index and the headers are read to know this, and kept; what was
@@ -59,33 +62,39 @@ def command(models: tuple[str, ...], tensors: str, form: str, reading: ReadingOp
             cost = sum((plan.cost for plan in plans), Cost())
             total += cost
             if form == "json":
-                write_plan(checkpoint, tensors, cost, len(names))
+                write_plan(checkpoint, " ".join(tensors), cost, len(names))
             else:
-                click.echo(f"{printable(model)}: {len(names)} tensors, {describe(plans)}")
-        if form == "text":
-            known = _cost_in_words(fetcher.spent)
-            click.echo(f"in all {_cost_in_words(total)}; knowing this took {known}")
+                price = "read in place" if checkpoint.ref.kind == "local" else describe(plans)
+                click.echo(f"{printable(model)}: {count_of(len(names), 'tensor')}, {price}")
+        if form == "text" and total.requests:
+            known = cost_in_words(fetcher.spent)
+            click.echo(f"in all {cost_in_words(total)}; knowing this took {known}")
     return failed
 
 
 def describe(plans: Iterable[FilePlan]) -> str:
     """Bytes and requests of some plans, in words."""
-    return _cost_in_words(sum((plan.cost for plan in plans), Cost()))
+    return cost_in_words(sum((plan.cost for plan in plans), Cost()))
 
 
-def _cost_in_words(cost: Cost) -> str:
+def cost_in_words(cost: Cost) -> str:
+    """Such as "12 kB in 3 requests"."""
     from kinprint.reader.sizes import in_words
 
-    return f"{in_words(cost.bytes)} in {cost.requests} requests"
+    return f"{in_words(cost.bytes)} in {count_of(cost.requests, 'request')}"
 
 
-def _matching(checkpoint: Checkpoint, pattern: str) -> list[str]:
-    names = [name for name in checkpoint.names() if fnmatchcase(name, pattern)]
+def _matching(checkpoint: Checkpoint, patterns: tuple[str, ...]) -> list[str]:
+    names = [
+        name
+        for name in checkpoint.names()
+        if any(fnmatchcase(name, pattern) for pattern in patterns)
+    ]
     if not names:
         cause = (
             f"no tensor of {checkpoint.ref.given} has such a name; `kinprint inspect` lists them"
         )
-        raise BadOption(option="--tensors", value=pattern, cause=cause)
+        raise BadOption(option="--tensors", value=" ".join(patterns), cause=cause)
     return names
 
 
@@ -100,5 +109,9 @@ def write_plan(checkpoint: Checkpoint, what: str, cost: Cost, tensors: int | Non
             "tensors": tensors,
             "bytes": cost.bytes,
             "requests": cost.requests,
+            "spent": {
+                "bytes": checkpoint.source.spent.bytes,
+                "requests": checkpoint.source.spent.requests,
+            },
         }
     )

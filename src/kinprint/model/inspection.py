@@ -80,4 +80,12 @@ def group_tensors(tensors: Iterable[TensorSpec]) -> list[TensorGroup]:
     for spec in tensors:
         key = (_NUMBER.sub("*", spec.name), spec.dtype, spec.shape)
         groups[key] = groups.get(key, 0) + 1
-    return [TensorGroup(*key, count) for key, count in groups.items()]
+    return [TensorGroup(*key, groups[key]) for key in sorted(groups, key=_place_in_model)]
+
+
+def _place_in_model(key: tuple[str, str, tuple[int, ...]]) -> tuple[int, str]:
+    """Embeddings, then layers, then what comes after them, by name: as a reader thinks."""
+    name = key[0]
+    if "*" in name:
+        return 1, name
+    return (0 if "embed" in name or "wte" in name else 2), name

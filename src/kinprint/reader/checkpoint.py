@@ -8,6 +8,7 @@ all at once: one round trip each, however many there are.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,10 +21,10 @@ from kinprint.errors import (
     BadIndex,
     NetworkError,
     PartsMissing,
-    TensorMissing,
+    TensorUnknown,
 )
 from kinprint.reader.assemble import assemble
-from kinprint.reader.decode import Array
+from kinprint.reader.decode import Array, widen
 from kinprint.reader.fetch import Fetcher, Want, side_by_side
 from kinprint.reader.formats.gguf_splits import check_splits
 from kinprint.reader.formats.headers import first_ranges, parse_header
@@ -135,10 +136,15 @@ class Checkpoint:
             ranges.setdefault(part.tensor.file, []).extend(slice_bytes(part))
         return [Want(self.source, self.files[path], tuple(spans)) for path, spans in ranges.items()]
 
-    def read(self, slices: Sequence[Slice]) -> list[Array]:
-        """The numbers of each slice, in the type they are stored in."""
+    def read(self, slices: Sequence[Slice], *, as_stored: bool = False) -> list[Array]:
+        """The numbers of each slice; short floats widened to float32 unless `as_stored`."""
         self.fetcher.ensure(self.wants(slices))
-        return [assemble(part, self._take(part.tensor.file)) for part in slices]
+        arrays = (assemble(part, self._take(part.tensor.file)) for part in slices)
+        return [array if as_stored else widen(array) for array in arrays]
+
+    def __repr__(self) -> str:
+        where = f"{self.ref.name}@{self.ref.commit[:12]}".rstrip("@")
+        return f"<Checkpoint {where}: {self.format}, {len(self.shards)} file(s)>"
 
     def _take(self, path: str) -> Callable[[ByteRange], bytes]:
         entry = self.files[path]
@@ -239,14 +245,19 @@ class Checkpoint:
         try:
             return self.index.weight_map[name]
         except KeyError:
-            raise TensorMissing(tensor=name, file=self.index.path, promised="the request") from None
+            raise self._unknown(name, self.index.weight_map) from None
 
     def _need(self, found: Mapping[str, TensorSpec], name: str) -> TensorSpec:
         try:
             return found[name]
         except KeyError:
-            file = self.choice.weights.label
-            raise TensorMissing(tensor=name, file=file, promised="the request") from None
+            raise self._unknown(name, found) from None
+
+    def _unknown(self, name: str, known: Iterable[str]) -> TensorUnknown:
+        near = difflib.get_close_matches(name, known, n=1)
+        return TensorUnknown(
+            name=self.ref.name, tensor=name, near=near[0] if near else "nothing like it"
+        )
 
 
 def open_checkpoint(given: str, fetcher: Fetcher) -> Checkpoint:

@@ -98,6 +98,17 @@ def decode_run(raw: bytes | memoryview, dtype: str, skip: int, count: int, file:
     return decode(raw, dtype, skip + count, file)[skip:]
 
 
+def widen(array: Array) -> Array:
+    """Floats of sixteen bits and fewer as float32, all else as it is.
+
+    Every such number is a float32, so nothing is lost; and sums of it come out right, which
+    those of a short type do not.
+    """
+    if array.dtype.kind in "biuc" or array.dtype in (np.float32, np.float64):
+        return array
+    return array.astype(np.float32)
+
+
 def as_float32(array: Array, file: str = "the model") -> NDArray[np.float32]:
     """The same numbers in single precision, for arithmetic.
 

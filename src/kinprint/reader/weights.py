@@ -77,6 +77,10 @@ def choose_weights(name: str, files: Iterable[FileEntry], focus: str = "") -> Ch
     if not sets:
         raise NoWeights(name=name, cause=_why_none(entries.values()))
     ranked = sorted(sets, key=_rank)
+    folders = sorted({item.folder for item in sets})
+    if ranked[0].folder != focus.rstrip("/") and len(folders) > 1 and ranked[0].format != GGUF:
+        shown = ", ".join(folders[:4]) + (", …" if len(folders) > 4 else "")
+        raise NoWeights(name=name, cause=f"they lie in several folders ({shown}); name one of them")
     return Choice(ranked[0], tuple(ranked[1:]))
 
 

@@ -11,7 +11,6 @@ import re
 import time
 from typing import Any
 
-from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.utils import hf_raise_for_status
 
 from kinprint.errors import (
@@ -26,12 +25,15 @@ from kinprint.errors import (
     TooSlow,
 )
 from kinprint.records import ByteRange
-from kinprint.source.http import Refused, RetryPolicy, Target, answer_to, waiting_time
+from kinprint.source.http import (
+    Refused,
+    RetryPolicy,
+    Target,
+    TransportError,
+    answer_to,
+    waiting_time,
+)
 from kinprint.source.protocol import Meter
-
-# The base class of everything the hub client's HTTP library raises. Taken from the hub's
-# own error, so that the library behind it (it changed before) is never imported here.
-_TransportError: type[Exception] = HfHubHTTPError.__bases__[0]
 
 _CONTENT_RANGE = re.compile(r"^\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*$", re.IGNORECASE)
 _REAL_PROGRESS = 64 * 1024  # bytes; an attempt that brought this much starts the count anew
@@ -105,7 +107,7 @@ def _collect(
             elapsed = time.monotonic() - started
             if elapsed > policy.timeout and got < min(limit, elapsed * policy.slowest_rate):
                 raise _Broken(_too_slow(target, got, limit, elapsed), once=True)
-    except (_TransportError, OSError, RuntimeError) as error:
+    except (TransportError, OSError, RuntimeError) as error:
         raise _Broken(_broken_off(target, got, limit)) from error
 
 

@@ -29,9 +29,12 @@ from kinprint.errors import (
     Unreachable,
 )
 
+# The base class of everything the hub client's HTTP library raises. Taken from the hub's
+# own error, so that the library behind it (it changed before) is never imported here.
+TransportError: type[Exception] = HfHubHTTPError.__bases__[0]
+
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]*@")
 _QUERY = re.compile(r"(?<=[^\s?])\?\S+")
-_RENEWALS = 4
 _PASSING = (408, 500, 502, 504)
 _BUSY = (429, 503)
 LONGEST_WAIT = 60.0  # seconds that a server may ask us to wait before we say so and stop
@@ -112,13 +115,14 @@ def answer_to(
             timeout=policy.timeout,
             max_retries=policy.retries,
             base_wait_time=policy.first_wait,
+            retry_on_exceptions=(),
             retry_on_status_codes=_PASSING,
         )
         return context, context.__enter__()
 
     for attempt in range(policy.retries + 1):
         try:
-            context, response = ask(open_stream, target.address, target.path)
+            context, response = ask(open_stream, target.address, target.path, policy)
         except HfHubHTTPError as error:
             raise refusal(error, target.address, target.path) from None
         if response.status_code not in _BUSY or attempt == policy.retries:
@@ -149,27 +153,27 @@ def _seconds_to_wait(headers: Mapping[str, str], otherwise: float) -> float:
     return float(asked) if asked.isdigit() else min(otherwise, 8.0)
 
 
-def ask(action: Callable[[], _T], address: str, path: str) -> _T:
+def ask(action: Callable[[], _T], address: str, path: str, policy: RetryPolicy) -> _T:
     """Do something through the hub client; what it raises becomes one of our errors.
 
-    When a connection dies, the hub client renews the session that all threads share, and
-    the others find theirs closed: they simply try again.
+    Broken connections are tried again here and not by the hub client, which would close
+    the session that all threads share, and their connections with it.
     """
-    for attempt in range(_RENEWALS):
+    for attempt in range(policy.retries + 1):
         try:
             return action()
         except (KinprintError, HfHubHTTPError):
             raise
-        except RuntimeError as error:
-            if "closed" not in str(error) or attempt == _RENEWALS - 1:
-                raise unreachable(error, address) from error
         except OfflineModeIsEnabled:
             raise OfflineMiss(what=f"all of '{path}'") from None
-        except OSError as error:
-            if error.filename is not None:  # a token or settings file, not the network
+        except (TransportError, OSError, RuntimeError) as error:
+            if isinstance(error, OSError) and error.filename is not None:
+                # A token or settings file, not the network.
                 cause = error.strerror or str(error)
                 raise AccessRefused(path=str(error.filename), cause=cause) from None
-            raise unreachable(error, address) from error
+            if attempt == policy.retries:
+                raise unreachable(error, address) from error
+            time.sleep(min(8.0, policy.first_wait * 2**attempt))
         except (TypeError, AttributeError, AssertionError):
             raise  # a mistake of ours, not of the network
         except Exception as error:

@@ -78,6 +78,8 @@ def _parse_bare(given: str, text: str) -> Reference:
         return Reference(given, "local", str(path))
     if text.split("/", 1)[0].lower() in _HUB_HOSTS:
         return _parse_hub(given, _as_hf_address("https://" + text))
+    if text.count("/") >= 2 and Path(text.split("/", 1)[0]).is_dir():
+        raise BadReference(given=given, cause="there is no such file or folder")
     if text.count("/") >= 1:
         return _parse_hub(given, "hf://" + text)
     if text.lower().endswith(_WEIGHT_SUFFIXES):

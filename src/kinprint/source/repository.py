@@ -73,13 +73,14 @@ def list_repository(reference: Reference, revision: str, meter: Meter) -> Listin
     endpoint, name = constants.ENDPOINT, reference.place
     address = f"{endpoint}/api/models/{name}/revision/{quote(revision, safe='')}?blobs=true"
     target = Target(address, name, 0, hub_headers())
+    policy = RetryPolicy()
     try:
-        raw = read_document(target, _LARGEST_LISTING, meter, RetryPolicy())
+        raw = read_document(target, _LARGEST_LISTING, meter, policy)
         info = msgspec.json.decode(raw, type=_Info)
         name = info.id or name  # a renamed repository answers under its new name
         files = [_sibling(item) for item in info.siblings]
         if not files or len(files) >= _FULL_LIST or any(size is None for _, size, _ in files):
-            files = ask(lambda: _list_tree(name, info.sha, meter), address, name)
+            files = ask(lambda: _list_tree(name, info.sha, meter), address, name, policy)
     except Refused as refused:
         raise refused_by(refused.status, name, host_of(endpoint), "") from None
     except HfHubHTTPError as error:
