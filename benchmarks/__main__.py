@@ -1,7 +1,8 @@
 """`make bench`: the norms of two 100B models, read from sparse replicas over a slow network.
 
-The replicas have the true layout and length of Solar-Open-100B and GLM-4.5-Air; their
-numbers are reconstructions and no finding about those models. What is measured is reading.
+The replicas have the length of Solar-Open-100B and GLM-4.5-Air and their layout as far as it
+is known; their numbers are reconstructions and no finding about those models. What is
+measured is reading.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def main() -> int:
     for what, value, limit, good in rows:
         print(f"  {what:<{width}}  {value:>10}  {limit:>10}  {'ok' if good else 'MISSED'}")
     whole = statistics.median(run["wall"] for run in cold)
-    print(f"\n  reading {seconds:.2f} s, floor {floor:.2f} s, with interpreter start {whole:.2f} s")
+    print("\n  from replicas of 426 GB in length")
+    print(f"  reading {seconds:.2f} s, floor {floor:.2f} s, with interpreter start {whole:.2f} s")
     print(
         f"  one request at a time through HfFileSystem: {peer:.2f} s a vector (measured on 8), "
         f"{peer * 184 / seconds:.0f} times as long for 184"

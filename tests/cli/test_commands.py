@@ -204,8 +204,8 @@ def test_no_cache_leaves_no_trace_of_weights(kinprint: Run) -> None:
 def test_demo_from_anywhere_that_can_find_the_models(kinprint: Run, tmp_path: Path) -> None:
     done = kinprint("demo", "-o", "made")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"base-a and zoo/a-cpt\s+0\.999\d\s+0\.8\d\d", done.stdout)
-    assert re.search(r"base-a and zoo/base-b\s+0\.99\d\d\s+-0\.0\d\d", done.stdout)
+    assert re.search(r"base-a and a-cpt\s+0\.999\d\s+0\.8\d\d", done.stdout)
+    assert re.search(r"base-a and base-b\s+0\.99\d\d\s+-0\.0\d\d", done.stdout)
     document = json.loads((tmp_path / "made" / "norms.json").read_text())
     assert [len(pair["norms"]) for pair in document["pairs"]] == [13, 13]
     assert (tmp_path / "made" / "norms.png").read_bytes().startswith(b"\x89PNG")

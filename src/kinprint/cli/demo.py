@@ -60,6 +60,7 @@ def _point_hub_tools_at(endpoint: str, scratch: str) -> None:
         HF_HUB_DISABLE_IMPLICIT_TOKEN="1",
         HF_ASSETS_CACHE=str(Path(scratch) / "assets"),
         HF_HUB_CACHE=str(Path(scratch) / "hub"),
+        MPLCONFIGDIR=scratch,
         NO_PROXY="127.0.0.1,localhost",
         no_proxy="127.0.0.1,localhost",
     )
@@ -106,14 +107,18 @@ def _run(folder: Path, output: Path) -> None:
 
 
 def _print_pairs(compared: list[tuple[NormComparison, str, bool]]) -> None:
-    click.echo("\nNorm vectors of two models, averaged  cosine   Pearson   what is known of them")
+    click.echo("\nNorm vectors, averaged     cosine  Pearson   what is known")
     for found, known, _ in compared:
-        pair = f"{found.a.name} and {found.b.name}"
-        click.echo(f"  {pair:<34}  {found.mean_cosine:7.4f}  {found.mean_pearson:7.3f}   {known}")
+        pair = f"{_short(found.a.name)} and {_short(found.b.name)}"
+        click.echo(f"  {pair:<22}  {found.mean_cosine:7.4f}  {found.mean_pearson:7.3f}   {known}")
     click.echo(
-        "\nThe raw cosine is above 0.99 for both pairs: it says nothing. Centred, the descendant\n"
-        "stands out and the stranger does not. This is a look at the numbers, not a verdict."
+        "\nThe raw cosine is above 0.99 for both pairs: it says nothing. Centred (Pearson), the\n"
+        "descendant stands out and the stranger does not. A look at the numbers, not a verdict."
     )
+
+
+def _short(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def _print_end(spent: Cost, held: int, output: Path) -> None:
