@@ -14,7 +14,13 @@ import tempfile
 import time
 
 from benchmarks.peer import seconds_a_vector
-from benchmarks.scene import floor_seconds, mirror_of_replicas, requests_seen, run_child
+from benchmarks.scene import (
+    floor_seconds,
+    mirror_of_replicas,
+    replica_bytes,
+    requests_seen,
+    run_child,
+)
 
 RUNS = 5
 
@@ -27,6 +33,7 @@ def main() -> int:
         rows.append((what, f"{value:,.3g} {unit}".strip(), f"≤ {limit:,g} {unit}".strip(), good))
 
     with mirror_of_replicas() as endpoint:
+        length = replica_bytes(endpoint)
         requests_seen(endpoint)
         cold, warm, seen = [], [], []
         for _ in range(RUNS):
@@ -52,7 +59,7 @@ def main() -> int:
     for what, value, limit, good in rows:
         print(f"  {what:<{width}}  {value:>10}  {limit:>10}  {'ok' if good else 'MISSED'}")
     whole = statistics.median(run["wall"] for run in cold)
-    print("\n  from replicas of 426 GB in length")
+    print(f"\n  from replicas of {length / 1e9:.0f} GB in length")
     print(f"  reading {seconds:.2f} s, floor {floor:.2f} s, with interpreter start {whole:.2f} s")
     print(
         f"  one request at a time through HfFileSystem: {peer:.2f} s a vector (measured on 8), "

@@ -27,7 +27,7 @@ def mirror_of_replicas() -> Iterator[str]:
     """The address of a mirror with the replicas of both 100B models, slowed as above."""
     with tempfile.TemporaryDirectory() as folder:
         build_replicas(Path(folder), MODELS)
-        command = [sys.executable, "-m", "kinprint.mirror", folder]
+        command = [sys.executable, "-m", "kinprint.mirror", folder, "--port", "0"]
         command += ["--latency-ms", str(LATENCY * 1000), "--mbit", str(BANDWIDTH * 8 / 1e6)]
         command += ["--hash-limit-gib", "0.01"]  # hashing 400 GB of holes proves nothing
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -71,6 +71,16 @@ def requests_seen(endpoint: str) -> int:
     ) as answer:
         answer.read()
     return sum(sum(methods.values()) for methods in counted.values())
+
+
+def replica_bytes(endpoint: str) -> int:
+    """Length of all weight files that the mirror serves, as it lists them."""
+    total = 0
+    for model in MODELS:
+        with urllib.request.urlopen(f"{endpoint}/api/models/{model}?blobs=true") as answer:
+            siblings = json.load(answer)["siblings"]
+        total += sum(item["size"] for item in siblings if item["rfilename"].endswith("tensors"))
+    return total
 
 
 def floor_seconds(requests: int, nbytes: int) -> float:

@@ -222,7 +222,7 @@ print(json.dumps([folder, metadata.parameter_count]))
 
 def test_end_to_end_in_two_processes(zoo: Path, tmp_path: Path) -> None:
     mirror = subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "kinprint.mirror", str(zoo)],
+        [sys.executable, "-W", "error", "-m", "kinprint.mirror", str(zoo), "--port", "0"],
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -178,7 +178,16 @@ def test_naming_the_command_loads_no_server() -> None:
 
 def test_a_usage_error_is_a_sentence(zoo: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "kinprint.mirror", str(zoo), "--fault", "slow,rate=0"],
+        [
+            sys.executable,
+            "-m",
+            "kinprint.mirror",
+            str(zoo),
+            "--port",
+            "0",
+            "--fault",
+            "slow,rate=0",
+        ],
         capture_output=True,
         text=True,
         timeout=30,

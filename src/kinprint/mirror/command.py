@@ -16,7 +16,13 @@ from kinprint.errors import KinprintError
 @click.command("mirror")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=0, type=click.IntRange(0, 65535), help="Port of the hub.")
+@click.option(
+    "--port",
+    default=8000,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port of the hub; 0 takes any free one.",
+)
 @click.option(
     "--storage-port", default=0, type=click.IntRange(0, 65535), help="Port of its storage."
 )

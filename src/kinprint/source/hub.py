@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
-from huggingface_hub import constants, try_to_load_from_cache
+from huggingface_hub import constants
 from huggingface_hub.errors import HfHubHTTPError
-from huggingface_hub.file_download import hf_hub_url
 from huggingface_hub.utils import hf_raise_for_status
 
 from kinprint.errors import (
@@ -80,7 +80,7 @@ class HubSource:
             path=reference.path,
         )
         self._reference = reference
-        self._entries = {entry.path: self._in_hub_cache(entry) for entry in listing.entries()}
+        self._entries = _in_hub_cache(listing)
         self._meter = meter
         self._policy = policy or RetryPolicy()
         self._addresses: dict[str, str] = {}
@@ -137,7 +137,7 @@ class HubSource:
         with self._locks[entry.path]:
             known = self._addresses.get(entry.path)
             if known is None and _served_by_the_hub(entry):
-                known = hf_hub_url(self.ref.name, entry.path, revision=self.ref.commit)
+                known = self._web_address(entry)
             if known is None or known == stale:
                 known = self._resolve(entry)
             self._addresses[entry.path] = known
@@ -145,7 +145,7 @@ class HubSource:
 
     def _resolve(self, entry: FileEntry) -> str:
         """Ask the Hub where a file is stored, or be told why it may not be read."""
-        address = hf_hub_url(self.ref.name, entry.path, revision=self.ref.commit)
+        address = self._web_address(entry)
         for _ in range(_MOST_REDIRECTS):
             target = Target(address, entry.path, entry.size)
             with answer_to("HEAD", target, hub_headers(), self._policy, follow=False) as answer:
@@ -173,12 +173,25 @@ class HubSource:
             cause = f"it has {size} bytes and was listed with {entry.size}"
             raise FileChanged(path=entry.path, cause=cause)
 
-    def _in_hub_cache(self, entry: FileEntry) -> FileEntry:
-        """The entry, pointing at the Hub's own cache where that holds the whole file."""
-        found = try_to_load_from_cache(self.ref.name, entry.path, revision=self.ref.commit)
-        if not isinstance(found, str):
-            return entry
-        return FileEntry(entry.path, entry.size, entry.sha256, entry.key, local=found)
+    def _web_address(self, entry: FileEntry) -> str:
+        from huggingface_hub.file_download import hf_hub_url  # slow to import, seldom needed
+
+        return str(hf_hub_url(self.ref.name, entry.path, revision=self.ref.commit))
+
+
+def _in_hub_cache(listing: Listing) -> dict[str, FileEntry]:
+    """All entries, pointing at the Hub's own cache where that holds the whole file."""
+    entries = {entry.path: entry for entry in listing.entries()}
+    folder = "models--" + listing.repository.replace("/", "--")
+    if not Path(constants.HF_HUB_CACHE, folder).is_dir():
+        return entries
+    from huggingface_hub import try_to_load_from_cache
+
+    for path, entry in entries.items():
+        found = try_to_load_from_cache(listing.repository, path, revision=listing.commit)
+        if isinstance(found, str):
+            entries[path] = FileEntry(path, entry.size, entry.sha256, entry.key, local=found)
+    return entries
 
 
 def _served_by_the_hub(entry: FileEntry) -> bool:
