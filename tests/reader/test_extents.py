@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinprint.reader.extents import bridge, split, subtract, total, union
+from kinprint.reader.extents import ExtentSet, bridge, split, subtract, total, union
 from kinprint.records import ByteRange
 
 spans = st.builds(
@@ -61,3 +61,12 @@ def test_split_keeps_the_bytes_and_the_limit(ranges: list[ByteRange], most: int)
     parts = split(union(ranges), most)
     assert covered(list(parts)) == covered(ranges)
     assert all(0 < part.size <= most for part in parts)
+
+
+@given(span_lists, spans)
+def test_a_growing_set_is_the_union(ranges: list[ByteRange], asked: ByteRange) -> None:
+    grown = ExtentSet()
+    for item in ranges:
+        grown.add(item)
+    assert grown.ranges() == union(ranges)
+    assert grown.covers(asked) == (covered([asked]) <= covered(ranges))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pytest
@@ -173,6 +176,31 @@ def test_what_arrived_before_a_failure_is_kept(mirror: MirrorServer, cache: Cach
         fetcher.ensure(wants(source, *spans))
     known = Cache(cache.folder).known(entry_of(source), [ByteRange(0, 3_000_000)])
     assert len(known) == 3
+
+
+def test_after_closing_nothing_more_is_asked_for(mirror: MirrorServer, cache: Cache) -> None:
+    source = open_source("zoo/base-a")
+    source.read(FILE, ByteRange(0, 1))
+    mirror.faults.replace([Fault("status", code=503, port="storage", retry_after=1)])
+    spans = [(at, at + 100) for at in range(0, 3_000_000, 100_000)]
+    fetcher = Fetcher(cache=cache)
+    before = threading.active_count()
+    worker = threading.Thread(target=lambda: _ignoring_errors(fetcher, wants(source, *spans)))
+    worker.start()
+    while mirror.stats.count("storage") < 10:
+        time.sleep(0.01)
+    fetcher.close()
+    worker.join(timeout=5)
+    time.sleep(0.3)
+    asked = mirror.stats.count("storage")
+    time.sleep(1.5)  # longer than the server asked to wait
+    assert mirror.stats.count("storage") == asked
+    assert threading.active_count() <= before
+
+
+def _ignoring_errors(fetcher: Fetcher, asked: list[Want]) -> None:
+    with contextlib.suppress(Exception, CancelledError):
+        fetcher.ensure(asked)
 
 
 def test_damaged_answers_on_the_wire_do_not_mix_files(

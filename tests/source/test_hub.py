@@ -319,6 +319,89 @@ def test_large_repositories_are_listed_whole(
     assert len(open_source("zoo/many").files()) == 1203
 
 
+def test_the_token_does_not_follow_a_foreign_next_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[str | None] = []
+
+    class Paged(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            tree = "/tree/" in self.path
+            body = json.dumps([] if tree else {"sha": "c" * 40, "siblings": []}).encode()
+            self.send_response(200)
+            if tree:
+                self.send_header("Link", f'<{foreign}/next>; rel="next"')
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with said_by_a_hub([], seen) as foreign, serving(Paged) as endpoint:
+        monkeypatch.setenv("HF_TOKEN", "hf_secret")
+        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+        with pytest.raises(NotAHub):
+            open_source("zoo/paged")
+    assert seen == []
+
+
+def test_endless_pages_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+
+    class Endless(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            nonlocal asked
+            asked += 1
+            tree = "/tree/" in self.path
+            body = json.dumps([] if tree else {"sha": "c" * 40, "siblings": []}).encode()
+            self.send_response(200)
+            self.send_header("Link", f'<{self.path}>; rel="next"')
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with serving(Endless) as endpoint:
+        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+        with pytest.raises(NotAHub):
+            open_source("zoo/endless")
+    assert asked < 500
+
+
+def test_offline_knows_a_renamed_repository_by_both_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = {"sha": "a" * 40, "id": "new/name", "siblings": [{"rfilename": "x", "size": 3}]}
+    with said_by_a_hub(answer) as endpoint:
+        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+        open_source("oldname")
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+        for name in ("oldname", "new/name"):
+            assert open_source(name).ref.name == "new/name"
+
+
+def test_an_address_that_expires_in_mid_part_loses_nothing(
+    demo: Path, make_mirror: MakeMirror
+) -> None:
+    server = make_mirror(demo)
+    source = open_source("zoo/base-a")
+    source.read(FILE, ByteRange(0, 1))
+    server.faults.replace(
+        [
+            Fault("truncate", port="storage", times=1, at=900_000),
+            Fault("expire", port="storage", times=1, after=1),
+        ]
+    )
+    server.stats.reset()
+    span = ByteRange(0, 1_000_000)
+    truth = (demo / "zoo/base-a" / FILE).read_bytes()
+    assert source.read(FILE, span) == truth[:1_000_000]
+    assert server.stats.storage_body_bytes < 1_100_000
+
+
 def test_odd_file_names_and_empty_files(tmp_path: Path, make_mirror: MakeMirror) -> None:
     folder = tmp_path / "zoo/odd"
     folder.mkdir(parents=True)

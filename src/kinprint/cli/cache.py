@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from kinprint.errors import printable
+
 
 @click.group("cache", invoke_without_command=True)
 @click.pass_context
@@ -21,7 +23,7 @@ def command(ctx: click.Context) -> None:
         models[item.name] = (files + 1, used + item.disk_bytes)
     total = sum(used for _, used in models.values())
     for name, (files, used) in sorted(models.items(), key=lambda pair: -pair[1][1]):
-        click.echo(f"{in_words(used):>9}  {name} ({files} file{'s' * (files != 1)})")
+        click.echo(f"{in_words(used):>9}  {printable(name)} ({files} file{'s' * (files != 1)})")
     click.echo(f"{in_words(total):>9}  in {cache.folder}")
 
 

@@ -15,7 +15,7 @@ def check_environment() -> None:
         _refuse("HF_ENDPOINT", endpoint, "write an address such as https://huggingface.co")
     for name in ("HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ETAG_TIMEOUT"):
         value = os.environ.get(name)
-        if value and not value.isdigit():
+        if value and not (value.isascii() and value.isdigit()):
             _refuse(name, value, "write a whole number of seconds")
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         if not os.environ.get(name, "").isascii():

@@ -33,7 +33,7 @@ from zlib import crc32
 import msgspec
 
 from kinprint.errors import CacheBroken, DiskFull
-from kinprint.reader.extents import subtract, union
+from kinprint.reader.extents import ExtentSet, union
 from kinprint.records import ByteRange, FileEntry
 from kinprint.source.places import assets_folder
 
@@ -58,11 +58,11 @@ class _Verified:
 
     birth: str
     ranges: dict[ByteRange, int] = field(default_factory=dict)
-    cover: tuple[ByteRange, ...] = ()
+    cover: ExtentSet = field(default_factory=ExtentSet)
 
     def add(self, span: ByteRange, checksum: int) -> None:
         self.ranges[span] = checksum
-        self.cover = union((*self.cover, span))
+        self.cover.add(span)
 
 
 class Cache:
@@ -111,7 +111,8 @@ class Cache:
         data = _read(place / "data", span)
         # Asked after reading: if the entry is still the one that was verified, it was then.
         verified = self._verified(entry.key, _birth(place))
-        return None if subtract([span], verified.cover) else data
+        with self._lock:
+            return data if verified.cover.covers(span) else None
 
     def write(self, entry: FileEntry, start: int, data: bytes, name: str) -> None:
         """Store bytes at their offset, then note that they are there."""
@@ -167,7 +168,9 @@ class Cache:
             if self.folder.exists():
                 self.folder.rename(grave)
             for leftover in self.folder.parent.glob(f"{self.folder.name}.cleared-*"):
-                shutil.rmtree(leftover)
+                shutil.rmtree(leftover, ignore_errors=True)
+        except FileNotFoundError:  # somebody else was quicker
+            return freed
         except OSError as error:
             raise self._broken(error) from None
         return freed
@@ -204,7 +207,8 @@ def _describe(place: Path, entry: FileEntry, name: str) -> str:
         try:
             os.link(draft, place / "about")
         except FileExistsError:
-            pass
+            if not _birth(place):  # there, but unreadable: mended
+                draft.replace(place / "about")
         except OSError:  # a file system without links: the last one wins, and writers notice
             draft.replace(place / "about")
     finally:

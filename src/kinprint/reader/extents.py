@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 from kinprint.records import ByteRange
@@ -18,6 +18,38 @@ def union(ranges: Iterable[ByteRange]) -> tuple[ByteRange, ...]:
         else:
             merged.append(item)
     return tuple(merged)
+
+
+class ExtentSet:
+    """A growing set of bytes; adding and asking take logarithmic time."""
+
+    __slots__ = ("_starts", "_stops")
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._stops: list[int] = []
+
+    def add(self, span: ByteRange) -> None:
+        """Add all bytes of a range."""
+        if span.size <= 0:
+            return
+        first = bisect_left(self._stops, span.start)
+        last = bisect_right(self._starts, span.stop)
+        start, stop = span.start, span.stop
+        if first < last:
+            start = min(start, self._starts[first])
+            stop = max(stop, self._stops[last - 1])
+        self._starts[first:last] = [start]
+        self._stops[first:last] = [stop]
+
+    def covers(self, span: ByteRange) -> bool:
+        """Whether every byte of a range is in the set."""
+        place = bisect_right(self._starts, span.start) - 1
+        return span.size <= 0 or (place >= 0 and self._stops[place] >= span.stop)
+
+    def ranges(self) -> tuple[ByteRange, ...]:
+        """The set as sorted, disjoint ranges."""
+        return tuple(map(ByteRange, self._starts, self._stops))
 
 
 def subtract(wanted: Sequence[ByteRange], known: Sequence[ByteRange]) -> tuple[ByteRange, ...]:

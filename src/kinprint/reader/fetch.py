@@ -8,6 +8,7 @@ stay in memory; local files are read in place and cost nothing.
 from __future__ import annotations
 
 import time
+from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -16,13 +17,14 @@ from typing import Any, TypeVar
 
 from kinprint.errors import BudgetExceeded, CacheBroken
 from kinprint.reader.cache import Cache
-from kinprint.reader.extents import subtract, union
+from kinprint.reader.extents import ExtentSet, subtract, union
 from kinprint.reader.formats.view import FileView
 from kinprint.reader.plan import FilePlan, ReadPolicy, plan_file
 from kinprint.reader.sizes import in_words, round_up
 from kinprint.records import ByteRange, Cost, FileEntry, Progress
 from kinprint.source import Source
 from kinprint.source.local import read_local
+from kinprint.source.stopping import check, until
 
 _A = TypeVar("_A")
 _T = TypeVar("_T")
@@ -43,27 +45,40 @@ class _Memory:
     """Bytes of files that cannot be cached on disk, for the life of a fetcher."""
 
     def __init__(self) -> None:
-        self._parts: dict[_Place, dict[ByteRange, bytes]] = {}
+        self._parts: dict[_Place, dict[int, bytes]] = {}
+        self._cover: dict[_Place, ExtentSet] = {}
+        self._starts: dict[_Place, list[int]] = {}
         self._lock = Lock()
 
     def known(self, place: _Place) -> tuple[ByteRange, ...]:
         with self._lock:
-            return union(self._parts.get(place, {}))
+            cover = self._cover.get(place)
+            return cover.ranges() if cover is not None else ()
 
     def write(self, place: _Place, start: int, data: bytes) -> None:
         with self._lock:
-            self._parts.setdefault(place, {})[ByteRange(start, start + len(data))] = data
+            parts = self._parts.setdefault(place, {})
+            if start not in parts:
+                insort(self._starts.setdefault(place, []), start)
+            if len(data) >= len(parts.get(start, b"")):
+                parts[start] = data
+            self._cover.setdefault(place, ExtentSet()).add(ByteRange(start, start + len(data)))
 
     def read(self, place: _Place, span: ByteRange) -> bytes | None:
         with self._lock:
-            parts = sorted(self._parts.get(place, {}).items())
-        result, at = bytearray(), span.start
-        for part, data in parts:
-            if part.start <= at < part.stop:
-                piece = data[at - part.start : span.stop - part.start]
-                result += piece
-                at += len(piece)
-        return bytes(result) if at >= span.stop else None
+            cover = self._cover.get(place)
+            if cover is None or not cover.covers(span):
+                return None
+            parts, starts = self._parts[place], self._starts[place]
+            result, at, index = bytearray(), span.start, bisect_right(starts, span.start) - 1
+            while at < span.stop and index < len(starts):
+                start = starts[index]
+                piece = parts[start][max(at - start, 0) : span.stop - start]
+                if start <= at and piece:
+                    result += piece
+                    at += len(piece)
+                index += 1
+            return bytes(result) if at >= span.stop else None
 
 
 class Fetcher:
@@ -121,7 +136,8 @@ class Fetcher:
 
     def ensure(self, wants: Iterable[Want]) -> None:
         """Make all wanted ranges available, reading what is missing, all at once."""
-        plans = self._reserved_plans(wants)
+        plans = self._plans(wants)
+        self._announce(plans)
         if getattr(self._worker, "busy", False):  # a job waiting for its own pool would hang
             for want, plan in plans:
                 self._read_parts(want, plan.reads)
@@ -130,9 +146,10 @@ class Fetcher:
 
     def each(self, wants: Sequence[Want], action: Callable[[Want], _T]) -> list[_T]:
         """Do something with each file as soon as its ranges are there, the rest still coming."""
-        reads = {id(want): () for want in wants} | {
-            id(want): plan.reads for want, plan in self._reserved_plans(wants)
-        }
+        # Each file by itself: of two that are equal, none can wait for the other.
+        plans = [plan for want in wants for plan in self._plans([want])]
+        self._announce(plans)
+        reads = {id(want): () for want in wants} | {id(want): plan.reads for want, plan in plans}
         return self._finish([self._submit(want, reads[id(want)], action) for want in wants])
 
     def _submit(
@@ -144,8 +161,9 @@ class Fetcher:
         def job() -> Any:
             self._worker.busy = True
             try:
-                self._read_parts(want, parts)
-                return action(want) if action is not None else None
+                with until(self._closed):
+                    self._read_parts(want, parts)
+                    return action(want) if action is not None else None
             finally:
                 self._worker.busy = False
 
@@ -178,14 +196,13 @@ class Fetcher:
             self.ensure([Want(source, entry, (span,))])
         raise CacheBroken(folder=_folder(self._cache), cause="what is written there does not stay")
 
-    def _reserved_plans(self, wants: Iterable[Want]) -> list[tuple[Want, FilePlan]]:
-        plans = self._plans(wants)
+    def _announce(self, plans: Sequence[tuple[Want, FilePlan]]) -> None:
+        """Hold what is going to be read against the budget, and say it."""
         cost = sum((plan.cost for _, plan in plans), Cost())
         if cost.requests:
             self._reserve(cost)
             reads = sum(len(plan.reads) for _, plan in plans)
             self._report("plan", requests=reads, nbytes=cost.bytes, planned=True)
-        return plans
 
     def _plans(self, wants: Iterable[Want]) -> list[tuple[Want, FilePlan]]:
         """What is missing, file by file; files that lack nothing are left out.
@@ -224,9 +241,8 @@ class Fetcher:
 
     def _read_parts(self, want: Want, parts: Sequence[ByteRange]) -> None:
         for part in parts:
-            if self._closed.is_set():
-                return
             with self._connections:
+                check()
                 data = want.source.read(want.entry.path, part)
             if self._cache is not None and want.entry.key is not None:
                 self._cache.write(want.entry, part.start, data, want.source.ref.name)

@@ -155,9 +155,12 @@ def _consecutive(indices: range | tuple[int, ...]) -> Iterator[Run]:
 
 
 def _check(tensor: TensorSpec, indices: range | tuple[int, ...], limit: int, what: str) -> None:
-    if len(indices) and (min(indices) < 0 or max(indices) >= limit):
-        worst = max(indices) if max(indices) >= limit else min(indices)
-        _refuse(tensor, f"{what} {worst}")
+    if not len(indices):
+        return
+    ends = (indices[0], indices[-1]) if isinstance(indices, range) else indices
+    lowest, highest = min(ends), max(ends)
+    if lowest < 0 or highest >= limit:
+        _refuse(tensor, f"{what} {highest if highest >= limit else lowest}")
 
 
 def _refuse(tensor: TensorSpec, what: str) -> None:

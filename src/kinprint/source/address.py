@@ -27,6 +27,8 @@ from kinprint.source.bodies import read_range
 from kinprint.source.http import Refused, RetryPolicy, Target, answer_to, host_of
 from kinprint.source.protocol import Meter
 
+_Pin = tuple[str, str]
+_DIGITS = re.compile(r"[0-9]{1,18}")
 # Parts of a query that sign a request and say nothing about which file it is.
 _SIGNATURE = re.compile(
     r"^(x-amz-|x-goog-|expires$|signature$|key-pair-id$|policy$|token$|sig$|s[etprv]$|skoid$)",
@@ -52,7 +54,7 @@ class AddressSource:
         self._meter = Meter()
         self._policy = RetryPolicy()
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[FileEntry, str | None] | None] = {}
+        self._known: dict[str, tuple[FileEntry, _Pin | None] | None] = {}
         self.ref = ModelRef(
             given=_without_secrets(given), kind="url", name=_plain(address), path=name
         )
@@ -86,8 +88,8 @@ class AddressSource:
         """Exactly the bytes of `span` from the file at `path`."""
         if self.find(path) is None:
             raise FileMissing(name=self.ref.name, path=path)
-        entry, tag = self._known[path] or (FileEntry(path, 0), None)
-        target = Target(self._address(path), path, entry.size, tag=tag)
+        entry, pin = self._known[path] or (FileEntry(path, 0), None)
+        target = Target(self._address(path), path, entry.size, pin=pin)
         try:
             return read_range(target, span, self._meter, self._policy)
         except Refused as refused:
@@ -101,7 +103,7 @@ class AddressSource:
         place = posixpath.join(self._folder, path)
         return urlunsplit((self._parts.scheme, self._parts.netloc, quote(place), "", ""))
 
-    def _probe(self, path: str) -> tuple[FileEntry, str | None] | None:
+    def _probe(self, path: str) -> tuple[FileEntry, _Pin | None] | None:
         """Learn a file's length and tag from the answer to a request for its first byte."""
         address = self._address(path)
         host, shown = host_of(address), _plain(address)
@@ -110,6 +112,8 @@ class AddressSource:
             with answer_to("GET", target, {"Range": "bytes=0-0"}, self._policy) as answer:
                 self._meter.count(1, 1 + len(answer.history))
                 status, headers = answer.status_code, answer.headers
+                if status == 206 and headers.get("Content-Length") == "1":
+                    answer.read()  # one byte, and the connection can be used again
         except Refused as refused:
             status, headers = refused.status, {}
         if status in (404, 410):
@@ -118,13 +122,15 @@ class AddressSource:
             raise AccessRefused(path=shown, cause=f"status {status}")
         if status == 200:
             raise RangeIgnored(host=host, path=path, size=headers.get("Content-Length", "unknown"))
-        total = headers.get("Content-Range", "").rpartition("/")[2]
-        if status != 206 or not total.isdigit():
+        total = headers.get("Content-Range", "").rpartition("/")[2].strip()
+        if status != 206 or not _DIGITS.fullmatch(total):
             raise LengthWrong(host=host, path=path, cause=f"status {status} to a Range request")
         tag = headers.get("ETag")
-        tag = None if tag is None or tag.startswith("W/") else tag
-        key = _key(address, int(total), tag) if tag is not None else None
-        return FileEntry(path, int(total), key=key), tag
+        if tag is not None and not tag.startswith("W/"):
+            entry = FileEntry(path, int(total), key=_key(address, int(total), tag))
+            return entry, ("ETag", tag)
+        date = headers.get("Last-Modified")  # good enough to notice a change, not to keep bytes
+        return FileEntry(path, int(total)), ("Last-Modified", date) if date else None
 
 
 def _key(address: str, size: int, tag: str) -> str:

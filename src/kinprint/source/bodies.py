@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from huggingface_hub.utils import hf_raise_for_status
@@ -34,8 +35,12 @@ from kinprint.source.http import (
     waiting_time,
 )
 from kinprint.source.protocol import Meter
+from kinprint.source.stopping import check, pause
 
-_CONTENT_RANGE = re.compile(r"^\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*$", re.IGNORECASE)
+_CONTENT_RANGE = re.compile(
+    r"^\s*bytes\s+([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)\s*$", re.IGNORECASE
+)
+_RENEWALS = 2
 _REAL_PROGRESS = 64 * 1024  # bytes; an attempt that brought this much starts the count anew
 
 
@@ -51,20 +56,36 @@ class _Broken(Exception):
         self.once = once
 
 
-def read_range(target: Target, span: ByteRange, meter: Meter, policy: RetryPolicy) -> bytes:
-    """Exactly the bytes of `span` from a file; a broken answer is taken up where it stopped."""
+def read_range(
+    target: Target,
+    span: ByteRange,
+    meter: Meter,
+    policy: RetryPolicy,
+    renew: Callable[[Target], Target] | None = None,
+) -> bytes:
+    """Exactly the bytes of `span` from a file; a broken answer is taken up where it stopped.
+
+    A refused address is renewed, if `renew` knows how, and reading goes on from there.
+    """
     received = bytearray()
-    failures = 0
+    failures = refusals = 0
     while len(received) < span.size:
         before = len(received)
         rest = ByteRange(span.start + before, span.stop)
         try:
             _read_some(target, rest, received, meter, policy)
+        except Refused:
+            refusals += 1
+            if renew is None or refusals > _RENEWALS:
+                raise
+            target = renew(target)
         except _Broken as broken:
-            failures = 1 if len(received) - before > _REAL_PROGRESS else failures + 1
+            if len(received) - before > _REAL_PROGRESS:
+                failures = refusals = 0
+            failures += 1
             if failures > (1 if broken.once else policy.retries):
                 raise broken.error from None
-            time.sleep(min(8.0, policy.first_wait * 2 ** (failures - 1)))
+            pause(min(8.0, policy.first_wait * 2 ** (failures - 1)))
     return bytes(received)
 
 
@@ -98,6 +119,7 @@ def _collect(
     got = 0
     try:
         for chunk in response.iter_raw():
+            check()
             meter.count(len(chunk), 0)
             got += len(chunk)
             if got > limit:
@@ -111,10 +133,13 @@ def _collect(
         raise _Broken(_broken_off(target, got, limit)) from error
 
 
-def read_document(target: Target, limit: int, meter: Meter, policy: RetryPolicy) -> bytes:
+def read_document(
+    target: Target, limit: int, meter: Meter, policy: RetryPolicy
+) -> tuple[bytes, Mapping[str, str]]:
     """A whole answer of unknown length, such as a listing, of at most `limit` bytes.
 
-    A status that is none of success is raised as the hub client's own error.
+    Its headers come with it. A status that is none of success is raised as the hub
+    client's own error.
     """
     for attempt in range(policy.retries + 1):
         body = bytearray()
@@ -123,11 +148,11 @@ def read_document(target: Target, limit: int, meter: Meter, policy: RetryPolicy)
                 meter.count(0, 1 + len(response.history))
                 hf_raise_for_status(response)
                 _collect(response, target, limit, body, meter, policy)
-            return bytes(body)
+            return bytes(body), response.headers
         except _Broken as broken:
             if attempt == policy.retries or broken.once:
                 raise broken.error from None
-            time.sleep(min(8.0, policy.first_wait * 2**attempt))
+            pause(min(8.0, policy.first_wait * 2**attempt))
     raise AssertionError("unreachable")
 
 
@@ -164,13 +189,13 @@ def _check_status(response: Any, target: Target, span: ByteRange, whole: bool) -
     encoding = headers.get("Content-Encoding", "identity").lower()
     if encoding != "identity":
         raise wrong(f"they are packed with {encoding}")
-    if target.tag is not None and headers.get("ETag") != target.tag:
-        raise FileChanged(path=target.path, cause="its entity tag is another one now")
+    if target.pin is not None and headers.get(target.pin[0]) != target.pin[1]:
+        raise FileChanged(path=target.path, cause=f"its {target.pin[0]} is another one now")
     length = headers.get("Content-Length")
     if whole:
         if status != 200:
             raise wrong(f"status {status} instead of 200")
-        if length is not None and length.isdigit() and int(length) != target.size:
+        if length is not None and length.strip() != str(target.size):
             raise changed(length)
         return
     if status == 200:

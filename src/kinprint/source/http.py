@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from kinprint.errors import (
     ServerFailed,
     Unreachable,
 )
+from kinprint.source.stopping import Stopped, pause
 
 # The base class of everything the hub client's HTTP library raises. Taken from the hub's
 # own error, so that the library behind it (it changed before) is never imported here.
@@ -35,8 +35,8 @@ TransportError: type[Exception] = HfHubHTTPError.__bases__[0]
 
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]*@")
 _QUERY = re.compile(r"(?<=[^\s?])\?\S+")
-_PASSING = (408, 500, 502, 504)
-_BUSY = (429, 503)
+_PASSING = (408, 429, 500, 502, 503, 504)
+_DIGITS = re.compile(r"[0-9]{1,18}")
 LONGEST_WAIT = 60.0  # seconds that a server may ask us to wait before we say so and stop
 _T = TypeVar("_T")
 
@@ -77,7 +77,7 @@ class Target:
     path: str
     size: int
     headers: Mapping[str, str] = field(default_factory=dict)
-    tag: str | None = None  # strong entity tag; another one means another file
+    pin: tuple[str, str] | None = None  # a header and its value; another one is another file
 
     @property
     def host(self) -> str:
@@ -101,8 +101,8 @@ def answer_to(
 ) -> Iterator[Any]:
     """The streamed answer to a request; failures to get one are our own errors.
 
-    The hub client retries what passes; here waiting is bounded: a server that asks for
-    minutes of patience is reported with the time it asks for.
+    What passes is tried again as the hub client would, but waiting is bounded and can be
+    ended: a server that asks for minutes of patience is reported with the time it asks for.
     """
     asked = dict(headers) | {"Accept-Encoding": "identity"}
 
@@ -113,28 +113,23 @@ def answer_to(
             headers=asked,
             follow_redirects=follow,
             timeout=policy.timeout,
-            max_retries=policy.retries,
-            base_wait_time=policy.first_wait,
             retry_on_exceptions=(),
-            retry_on_status_codes=_PASSING,
+            retry_on_status_codes=(),
         )
         return context, context.__enter__()
 
     for attempt in range(policy.retries + 1):
-        try:
-            context, response = ask(open_stream, target.address, target.path, policy)
-        except HfHubHTTPError as error:
-            raise refusal(error, target.address, target.path) from None
-        if response.status_code not in _BUSY or attempt == policy.retries:
+        context, response = ask(open_stream, target.address, target.path, policy)
+        if response.status_code not in _PASSING or attempt == policy.retries:
             break
         wait = _seconds_to_wait(response.headers, policy.first_wait * 2**attempt)
         if wait > LONGEST_WAIT:
             break
         _close(context, response)
-        time.sleep(wait)
-    # The body is read outside the backoff's reach: it would take an error raised there
-    # for a failed attempt of its own. Leaving it closes the connection.
+        pause(wait)
     try:
+        if method == "HEAD":
+            response.read()  # nothing comes, and the connection can be used again
         yield response
     finally:
         _close(context, response)
@@ -150,7 +145,7 @@ def _seconds_to_wait(headers: Mapping[str, str], otherwise: float) -> float:
     limit = parse_ratelimit_headers(headers)
     if limit is not None and limit.remaining == 0:
         return float(limit.reset_in_seconds)
-    return float(asked) if asked.isdigit() else min(otherwise, 8.0)
+    return float(asked) if _DIGITS.fullmatch(asked) else min(otherwise, 8.0)
 
 
 def ask(action: Callable[[], _T], address: str, path: str, policy: RetryPolicy) -> _T:
@@ -162,7 +157,7 @@ def ask(action: Callable[[], _T], address: str, path: str, policy: RetryPolicy) 
     for attempt in range(policy.retries + 1):
         try:
             return action()
-        except (KinprintError, HfHubHTTPError):
+        except (KinprintError, HfHubHTTPError, Stopped):
             raise
         except OfflineModeIsEnabled:
             raise OfflineMiss(what=f"all of '{path}'") from None
@@ -173,7 +168,7 @@ def ask(action: Callable[[], _T], address: str, path: str, policy: RetryPolicy) 
                 raise AccessRefused(path=str(error.filename), cause=cause) from None
             if attempt == policy.retries:
                 raise unreachable(error, address) from error
-            time.sleep(min(8.0, policy.first_wait * 2**attempt))
+            pause(min(8.0, policy.first_wait * 2**attempt))
         except (TypeError, AttributeError, AssertionError):
             raise  # a mistake of ours, not of the network
         except Exception as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from huggingface_hub import constants
 from huggingface_hub.errors import HfHubHTTPError
@@ -30,7 +30,7 @@ from kinprint.source.http import Refused, RetryPolicy, Target, answer_to, host_o
 from kinprint.source.listing import Listing, recall, remember
 from kinprint.source.local import LocalSource, read_local
 from kinprint.source.protocol import Meter, Source
-from kinprint.source.reference import Reference
+from kinprint.source.reference import Reference, same_origin
 from kinprint.source.repository import explain, hub_headers, list_repository, refused_by
 
 _MOST_REDIRECTS = 8
@@ -47,7 +47,7 @@ def open_hub(reference: Reference) -> Source:
         return HubSource(reference, listing, Meter())
     meter = Meter()
     listing = list_repository(reference, revision, meter)
-    remember(listing)
+    remember(listing, reference.place)
     return HubSource(reference, listing, meter)
 
 
@@ -110,23 +110,31 @@ class HubSource:
             return read_local(entry.local, span)
         if constants.is_offline_mode():
             raise OfflineMiss(what=f"all of '{path}' of '{self.ref.name}'")
-        address = self._address(entry, stale=None)
-        for attempt in range(3):
-            headers = hub_headers() if _same_origin(address, constants.ENDPOINT) else {}
-            target = Target(address, path, entry.size, headers)
-            try:
-                return read_range(target, span, self._meter, self._policy)
-            except Refused as refused:  # a signed address runs out; a fresh one does not
-                if attempt == 2:
-                    raise self._still_refused(target, refused.status) from None
-                address = self._address(entry, stale=address)
-        raise AssertionError("unreachable")
+        target = self._target(entry, stale=None)
+        try:
+            return read_range(
+                target,
+                span,
+                self._meter,
+                self._policy,
+                renew=lambda refused: self._target(entry, stale=refused.address),
+            )
+        except Refused as refused:
+            raise self._still_refused(entry, refused.status) from None
 
-    def _still_refused(self, target: Target, status: int) -> KinprintError:
-        if _same_origin(target.address, constants.ENDPOINT):
-            return refused_by(status, self.ref.name, target.host, target.path)
-        cause = f"{target.host} refuses an address that the Hub has just given, status {status}"
-        return AccessRefused(path=target.path, cause=cause)
+    def _target(self, entry: FileEntry, stale: str | None) -> Target:
+        """Where to read a file, with the token if that is the Hub itself."""
+        address = self._address(entry, stale)
+        headers = hub_headers() if same_origin(address, constants.ENDPOINT) else {}
+        return Target(address, entry.path, entry.size, headers)
+
+    def _still_refused(self, entry: FileEntry, status: int) -> KinprintError:
+        address = self._addresses.get(entry.path, constants.ENDPOINT)
+        host = host_of(address)
+        if same_origin(address, constants.ENDPOINT):
+            return refused_by(status, self.ref.name, host, entry.path)
+        cause = f"{host} refuses an address that the Hub has just given, status {status}"
+        return AccessRefused(path=entry.path, cause=cause)
 
     def find(self, path: str) -> FileEntry | None:
         """The file at `path`, if the repository has one."""
@@ -159,7 +167,7 @@ class HubSource:
             if location is None:
                 return address
             address = urljoin(address, location)
-            if not _same_origin(address, constants.ENDPOINT):
+            if not same_origin(address, constants.ENDPOINT):
                 return address  # a signed address on a storage host
         raise Unreachable(host=host_of(address), cause="it redirects in circles")
 
@@ -189,7 +197,7 @@ def _in_hub_cache(listing: Listing) -> dict[str, FileEntry]:
 
     for path, entry in entries.items():
         found = try_to_load_from_cache(listing.repository, path, revision=listing.commit)
-        if isinstance(found, str):
+        if isinstance(found, str) and Path(found).stat().st_size == entry.size:
             entries[path] = FileEntry(path, entry.size, entry.sha256, entry.key, local=found)
     return entries
 
@@ -197,7 +205,3 @@ def _in_hub_cache(listing: Listing) -> dict[str, FileEntry]:
 def _served_by_the_hub(entry: FileEntry) -> bool:
     """Small files lie in the repository itself: asking where they are would be a detour."""
     return entry.sha256 is None and entry.size <= _LARGEST_SMALL_FILE
-
-
-def _same_origin(one: str, other: str) -> bool:
-    return urlsplit(one)[:2] == urlsplit(other)[:2]

@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -28,7 +29,7 @@ class Listing(msgspec.Struct, frozen=True):
         """The files as records, each with the key that pins its content."""
         return tuple(
             FileEntry(path, size, digest, key=self._key(path, digest))
-            for path, size, digest in sorted(self.files)
+            for path, size, digest in self.files
         )
 
     def _key(self, path: str, digest: str | None) -> str:
@@ -42,22 +43,23 @@ def _place(endpoint: str, repository: str, revision: str) -> Path:
     return assets_folder("listings", "v1") / f"{name}.json"
 
 
-def remember(listing: Listing) -> None:
-    """Store a listing under its revision and its commit; failing to is no failure."""
+def remember(listing: Listing, asked_for: str) -> None:
+    """Store a listing under its names, revision and commit; failing to is no failure."""
     data = msgspec.json.encode(listing)
-    for revision in {listing.revision, listing.commit}:
+    names = {listing.repository, asked_for}  # a renamed repository has two
+    for name, revision in product(names, {listing.revision, listing.commit}):
         with contextlib.suppress(OSError):
-            place = _place(listing.endpoint, listing.repository, revision)
+            place = _place(listing.endpoint, name, revision)
             if place.is_file() and place.read_bytes() == data:
                 continue
             place.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=place.parent)
+            handle, draft = tempfile.mkstemp(dir=place.parent)
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(data)
-                Path(name).replace(place)
+                Path(draft).replace(place)
             except OSError:
-                Path(name).unlink(missing_ok=True)
+                Path(draft).unlink(missing_ok=True)
                 raise
 
 

@@ -66,7 +66,7 @@ def _parse(given: str, text: str) -> Reference:
                 raise BadReference(given=given, cause="it names no file")
             return Reference(given, "local", place)
         case _:
-            return Reference(given, "store", text)
+            return Reference(given, "store", scheme.group(1).lower() + text[scheme.end(1) :])
 
 
 def _parse_bare(given: str, text: str) -> Reference:
@@ -114,6 +114,11 @@ def _parse_hub(given: str, address: str) -> Reference:
 def _first_clause(message: str) -> str:
     clause = message.strip().splitlines()[0].rstrip(".")
     return clause[:1].lower() + clause[1:]
+
+
+def same_origin(one: str, other: str) -> bool:
+    """Whether two addresses have scheme, host and port in common."""
+    return _origin(one) == _origin(other)
 
 
 def _origin(address: str) -> tuple[str, str, int]:

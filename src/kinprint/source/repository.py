@@ -8,7 +8,7 @@ what becomes a path or a key is checked first.
 from __future__ import annotations
 
 import re
-from urllib.parse import quote
+from urllib.parse import quote, urljoin
 
 import msgspec
 from huggingface_hub import constants
@@ -34,15 +34,18 @@ from kinprint.errors import (
     RevisionMissing,
 )
 from kinprint.source.bodies import read_document
-from kinprint.source.http import Refused, RetryPolicy, Target, ask, host_of, refusal
+from kinprint.source.http import Refused, RetryPolicy, Target, host_of, refusal
 from kinprint.source.listing import Listing
 from kinprint.source.protocol import Meter
-from kinprint.source.reference import Reference
+from kinprint.source.reference import Reference, same_origin
 from kinprint.version import __version__
 
 _FULL_LIST = 1000  # from so many files on, the short list may be cut off; the tree is not
 _LARGEST_LISTING = 64 * 1024 * 1024
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
+_MOST_PAGES = 200
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,96}(/[A-Za-z0-9._-]{1,96})?")
+_NEXT = re.compile(r'<([^>]+)>\s*;\s*rel="?next"?')
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -54,6 +57,14 @@ def hub_headers() -> dict[str, str]:
 class _Lfs(msgspec.Struct):
     size: int | None = None
     sha256: str | None = None
+    oid: str | None = None
+
+
+class _TreeItem(msgspec.Struct):
+    type: str
+    path: str
+    size: int | None = None
+    lfs: _Lfs | None = None
 
 
 class _Sibling(msgspec.Struct):
@@ -75,22 +86,23 @@ def list_repository(reference: Reference, revision: str, meter: Meter) -> Listin
     target = Target(address, name, 0, hub_headers())
     policy = RetryPolicy()
     try:
-        raw = read_document(target, _LARGEST_LISTING, meter, policy)
+        raw, _ = read_document(target, _LARGEST_LISTING, meter, policy)
         info = msgspec.json.decode(raw, type=_Info)
+        if not _COMMIT.fullmatch(info.sha) or not _NAME.fullmatch(info.id or name):
+            raise NotAHub(host=host_of(endpoint))
         name = info.id or name  # a renamed repository answers under its new name
         files = [_sibling(item) for item in info.siblings]
         if not files or len(files) >= _FULL_LIST or any(size is None for _, size, _ in files):
-            files = ask(lambda: _list_tree(name, info.sha, meter), address, name, policy)
+            files = _list_tree(name, info.sha, meter, policy)
     except Refused as refused:
         raise refused_by(refused.status, name, host_of(endpoint), "") from None
     except HfHubHTTPError as error:
         raise explain(error, reference, revision) from None
     except (msgspec.MsgspecError, HFValidationError):
         raise NotAHub(host=host_of(endpoint)) from None
-    if not _COMMIT.fullmatch(info.sha):
-        raise NotAHub(host=host_of(endpoint))
-    kept = [(path, size, digest) for path, size, digest in files if size is not None]
-    return Listing(endpoint, name, revision, info.sha, [item for item in kept if _inside(item[0])])
+    by_path = {path: (path, size, digest) for path, size, digest in files if size is not None}
+    kept = [by_path[path] for path in sorted(by_path) if _inside(path)]
+    return Listing(endpoint, name, revision, info.sha, kept)
 
 
 def _sibling(item: _Sibling) -> tuple[str, int | None, str | None]:
@@ -98,20 +110,26 @@ def _sibling(item: _Sibling) -> tuple[str, int | None, str | None]:
     return item.rfilename, item.size if lfs.size is None else lfs.size, _digest(lfs.sha256)
 
 
-def _list_tree(name: str, commit: str, meter: Meter) -> list[tuple[str, int | None, str | None]]:
+def _list_tree(
+    name: str, commit: str, meter: Meter, policy: RetryPolicy
+) -> list[tuple[str, int | None, str | None]]:
     """The same from the paged tree, which is complete for large repositories too."""
-    from huggingface_hub import HfApi  # quick to need, slow to import
-    from huggingface_hub.hf_api import RepoFile
-
-    api = HfApi(library_name="kinprint", library_version=__version__)
-    found = api.list_repo_tree(name, revision=commit, recursive=True)
-    files: list[tuple[str, int | None, str | None]] = [
-        (item.path, item.size, _digest(item.lfs.sha256 if item.lfs else None))
-        for item in found
-        if isinstance(item, RepoFile)
-    ]
-    meter.count(0, 1 + len(files) // _FULL_LIST)
-    return files
+    address = f"{constants.ENDPOINT}/api/models/{name}/tree/{commit}?recursive=true"
+    files: list[tuple[str, int | None, str | None]] = []
+    for _ in range(_MOST_PAGES):
+        target = Target(address, name, 0, hub_headers())
+        raw, headers = read_document(target, _LARGEST_LISTING, meter, policy)
+        for item in msgspec.json.decode(raw, type=list[_TreeItem]):
+            if item.type == "file":
+                size = item.size if item.lfs is None or item.lfs.size is None else item.lfs.size
+                files.append((item.path, size, _digest(item.lfs.oid if item.lfs else None)))
+        following = _NEXT.search(headers.get("Link", ""))
+        if following is None:
+            return files
+        address = urljoin(address, following[1])
+        if not same_origin(address, constants.ENDPOINT):  # the token stays at home
+            break
+    raise NotAHub(host=host_of(constants.ENDPOINT))
 
 
 def _digest(text: str | None) -> str | None:

@@ -7,6 +7,7 @@ one small request more, and no byte of a replaced object is taken for the listed
 from __future__ import annotations
 
 import posixpath
+import re
 from hashlib import sha256
 from typing import Any
 
@@ -29,7 +30,7 @@ class StoreSource:
     """A folder or a single object; retries and credentials are the driver's own."""
 
     def __init__(self, given: str, address: str) -> None:
-        self._address = address.rstrip("/")
+        self._address = _without_password(address).rstrip("/")
         self._scheme = address.partition("://")[0]
         self._files, place = self._connect(given, address)
         self._meter = Meter()
@@ -47,7 +48,7 @@ class StoreSource:
         if not self._entries:
             raise BadReference(given=given, cause="nothing is stored there")
         self.ref = ModelRef(
-            given=given,
+            given=_without_password(given),
             kind="store",
             name=self._address,
             path=posixpath.basename(place) if single else "",
@@ -105,10 +106,10 @@ class StoreSource:
             if self._scheme in _IN_THE_EXTRA:
                 raise MissingExtra(feature=f"Reading {self._scheme}://", extra="storage") from None
             cause = f"no fsspec driver for {self._scheme}:// is installed"
-            raise BadReference(given=given, cause=cause) from None
+            raise BadReference(given=_without_password(given), cause=cause) from None
         except Exception as error:  # drivers raise what they like about odd addresses
             cause = str(error).strip().rstrip(".") or type(error).__name__
-            raise BadReference(given=given, cause=cause) from None
+            raise BadReference(given=_without_password(given), cause=cause) from None
         return files, str(place)
 
     def _entry(self, info: dict[str, Any]) -> FileEntry:
@@ -134,6 +135,10 @@ class StoreSource:
                 raise AccessRefused(path=place, cause=str(error)) from error
             cause = f"{type(error).__name__}: {error}"
             raise Unreachable(host=f"{self._scheme}://", cause=cause) from error
+
+
+def _without_password(address: str) -> str:
+    return re.sub(r"(?<=://)[^/@]*@", "", address)
 
 
 def _tag(info: dict[str, Any]) -> str | None:
