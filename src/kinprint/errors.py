@@ -15,6 +15,7 @@
     │       └── RangeIgnored  RangeRefused  LengthWrong  FileChanged
     ├── FormatError               the bytes are not what they claim to be
     │   ├── BadHeader  BadIndex  BadPickle  BadGguf  BadArchive  BadConfig
+    │   ├── BadQuantisation  BadTokenizer
     │   └── PartsMissing  TensorMissing  TensorUnknown  DtypeUnknown  SliceOutside
     ├── BudgetExceeded            reading would cost more than allowed
     ├── CacheError
@@ -200,6 +201,14 @@ class BadArchive(FormatError):
 
 class BadConfig(FormatError):
     """A configuration file cannot be read as JSON."""
+
+
+class BadQuantisation(FormatError):
+    """Quantised weights whose parts contradict each other, or a scheme that is not read."""
+
+
+class BadTokenizer(FormatError):
+    """A tokenizer file that cannot be understood."""
 
 
 class PartsMissing(FormatError):

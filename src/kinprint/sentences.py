@@ -157,6 +157,14 @@ SENTENCES: dict[str, dict[str, str]] = {
         "en": "'{file}' cannot be read as a configuration: {cause}.",
         "ko": "'{file}'을(를) 설정 파일로 읽을 수 없습니다: {cause}.",
     },
+    "BadQuantisation": {
+        "en": "The quantised weights in '{file}' cannot be turned into numbers: {cause}. Look for the model in another format, best the one it was made from.",
+        "ko": "'{file}'의 양자화된 가중치를 숫자로 풀 수 없습니다: {cause}. 다른 형식의 모델을, 되도록 양자화하기 전의 모델을 찾아보십시오.",
+    },
+    "BadTokenizer": {
+        "en": "'{file}' cannot be read as a tokenizer: {cause}. Get a fresh copy; weights can be compared without it.",
+        "ko": "'{file}'을(를) 토크나이저로 읽을 수 없습니다: {cause}. 새로 받으십시오. 가중치는 토크나이저 없이도 비교할 수 있습니다.",
+    },
     "PartsMissing": {
         "en": "'{name}' is incomplete: {missing} of its weight files is not there. Often a download was interrupted: get the missing files, or point at one file to read it alone.",
         "ko": "'{name}'이(가) 불완전합니다. 가중치 파일 가운데 {missing}이(가) 없습니다. 다운로드가 중단된 경우가 많습니다. 빠진 파일을 받거나, 파일 하나를 지정해 그것만 읽으십시오.",

@@ -6,6 +6,7 @@ import pytest
 
 from kinprint.model.geometry import Geometry, geometry_of
 from kinprint.model.inspection import group_tensors
+from kinprint.model.understanding import understand
 from kinprint.records import TensorSpec
 
 
@@ -74,13 +75,14 @@ def test_nothing_is_guessed_from_nonsense(config: dict[str, object]) -> None:
 def test_names_are_folded_by_layer_and_expert() -> None:
     specs = [
         TensorSpec(
-            f"model.layers.{layer}.mlp.experts.{expert}.up.weight", "F32", (2, 2), "f", 0, 16
+            f"model.layers.{layer}.mlp.experts.{expert}.up_proj.weight", "F32", (2, 2), "f", 0, 16
         )
         for layer in range(3)
         for expert in range(4)
     ]
     specs.append(TensorSpec("lm_head.weight", "F32", (2, 2), "f", 0, 16))
-    assert [(group.pattern, group.count) for group in group_tensors(specs)] == [
-        ("model.layers.*.mlp.experts.*.up.weight", 12),
-        ("lm_head.weight", 1),
+    groups = group_tensors(understand(specs, {}, "safetensors"))
+    assert [(group.pattern, group.role, group.count) for group in groups] == [
+        ("model.layers.*.mlp.experts.*.up_proj.weight", "expert_up", 12),
+        ("lm_head.weight", "lm_head", 1),
     ]

@@ -21,6 +21,7 @@ from kinprint.records import Cost
 
 if TYPE_CHECKING:
     from kinprint.model.inspection import Inspection
+    from kinprint.model.understanding import Understood
     from kinprint.reader.fetch import Fetcher
 
 SCHEMA = "kinprint.inspect/1"
@@ -100,17 +101,9 @@ def document(found: Inspection, spent: Cost) -> dict[str, Any]:
             {"path": entry.path, "size": entry.size, "sha256": entry.sha256}
             for entry in found.shards
         ],
-        "tensors": [
-            {
-                "name": spec.name,
-                "shape": spec.shape,
-                "dtype": spec.dtype,
-                "file": spec.file,
-                "offset": spec.offset,
-                "nbytes": spec.nbytes,
-            }
-            for spec in found.tensors
-        ],
+        "family": found.understanding.family,
+        "tensors": [_tensor(one) for one in found.understanding.tensors],
+        "warnings": found.understanding.warnings,
         "labels": found.labels,
         "others": found.others,
         "notes": found.notes,
@@ -119,6 +112,25 @@ def document(found: Inspection, spent: Cost) -> dict[str, Any]:
             "requests": spent.requests,
             "seconds": round(spent.seconds, 3),
         },
+    }
+
+
+def _tensor(one: Understood) -> dict[str, Any]:
+    role, layout = one.role, one.layout
+    return {
+        "name": one.spec.name,
+        "shape": one.spec.shape,
+        "dtype": one.spec.dtype,
+        "file": one.spec.file,
+        "offset": one.spec.offset,
+        "nbytes": one.spec.nbytes,
+        "role": role.role,
+        "detail": role.detail,
+        "tower": role.tower,
+        "layer": role.layer,
+        "expert": f"stacked:{role.stacked}" if role.stacked is not None else role.expert,
+        "axes": one.axes,
+        "splits": {"dim": layout.axis, "pattern": one.splits} if one.splits else None,
     }
 
 
@@ -133,7 +145,8 @@ def _print(found: Inspection, spent: Cost) -> None:
     from kinprint.model.inspection import group_tensors
     from kinprint.reader.sizes import in_words
 
-    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    terminal = sys.stdout.isatty()
+    console = Console(highlight=False, soft_wrap=not terminal, width=None if terminal else 160)
     commit = f" at {found.ref.commit[:12]}" if found.ref.commit else ""
     console.print(f"[bold]{shown(found.ref.name)}[/bold]{shown(commit)}")
     for label in found.labels:
@@ -145,17 +158,19 @@ def _print(found: Inspection, spent: Cost) -> None:
     )
     console.print(shown(_dimensions(found)))
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title, side in (
-        ("tensor", "left"),
-        ("shape", "left"),
-        ("dtype", "left"),
-        ("count", "right"),
-    ):
-        table.add_column(title, justify="right" if side == "right" else "left", overflow="fold")
-    for group in group_tensors(found.tensors):
+    for title in ("tensor", "role", "shape", "dtype", "count"):
+        table.add_column(title, justify="right" if title == "count" else "left", overflow="fold")
+    for group in group_tensors(found.understanding):
         shape = " × ".join(map(str, group.shape)) or "scalar"
-        table.add_row(shown(group.pattern), shape, group.dtype, str(group.count))
+        table.add_row(
+            shown(group.pattern), shown(group.role), shape, group.dtype, f"{group.count:,}"
+        )
     console.print(table)
+    unknown = found.understanding.unknown
+    if unknown:
+        console.print(f"unknown: {count_of(len(unknown), 'tensor')}, such as {shown(unknown[0])}")
+    for warning in found.understanding.warnings[:5]:
+        console.print(f"warning: {shown(warning)}")
     for label in found.others:
         console.print(f"not read: {shown(label)} (another set of weights in the same place)")
     for note in found.notes:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kinprint.model.geometry import Geometry, geometry_of
+from kinprint.model.understanding import Understanding, understand
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.weights import GGUF
 from kinprint.records import FileEntry, ModelRef, TensorSpec
 
+_Key = tuple[str, str, tuple[int, ...], str]
 _NUMBER = re.compile(r"(?<=[./])\d+(?=[./])")
 
 
@@ -26,6 +27,7 @@ class Inspection:
     tensors: tuple[TensorSpec, ...]
     others: tuple[str, ...]
     notes: tuple[str, ...]
+    understanding: Understanding
     labels: tuple[str, ...] = ()
 
     @property
@@ -54,36 +56,41 @@ class TensorGroup:
     pattern: str
     dtype: str
     shape: tuple[int, ...]
+    role: str
     count: int
 
 
 def inspect_checkpoint(checkpoint: Checkpoint) -> Inspection:
     """Read all headers and gather what they say."""
     headers = checkpoint.headers()
-    tensors = checkpoint.tensors()
+    tensors = tuple(checkpoint.tensors().values())
     metadata = headers[checkpoint.shards[0]].metadata if checkpoint.format == GGUF else None
     return Inspection(
         ref=checkpoint.ref,
         format=checkpoint.format,
         geometry=geometry_of(checkpoint.config, metadata),
         shards=tuple(checkpoint.files[shard] for shard in checkpoint.shards),
-        tensors=tuple(tensors.values()),
+        tensors=tensors,
         others=tuple(item.label for item in checkpoint.choice.others),
         notes=tuple(checkpoint.notes),
+        understanding=understand(tensors, checkpoint.config, checkpoint.format, metadata),
         labels=tuple(checkpoint.labels),
     )
 
 
-def group_tensors(tensors: Iterable[TensorSpec]) -> list[TensorGroup]:
+def group_tensors(understanding: Understanding) -> list[TensorGroup]:
     """Fold names that repeat for every layer and expert into one line each."""
-    groups: dict[tuple[str, str, tuple[int, ...]], int] = {}
-    for spec in tensors:
-        key = (_NUMBER.sub("*", spec.name), spec.dtype, spec.shape)
+    groups: dict[_Key, int] = {}
+    for one in understanding.tensors:
+        role = one.role.role if one.role.tower is None else f"{one.role.tower}: {one.role.detail}"
+        if one.splits is not None:
+            role += " (fused)"
+        key = (_NUMBER.sub("*", one.spec.name), one.spec.dtype, one.spec.shape, role)
         groups[key] = groups.get(key, 0) + 1
     return [TensorGroup(*key, groups[key]) for key in sorted(groups, key=_place_in_model)]
 
 
-def _place_in_model(key: tuple[str, str, tuple[int, ...]]) -> tuple[int, str]:
+def _place_in_model(key: _Key) -> tuple[int, str]:
     """Embeddings, then layers, then what comes after them, by name: as a reader thinks."""
     name = key[0]
     if "*" in name:

@@ -1,0 +1,227 @@
+"""How a tensor is stored, from its role, its shape and its family: the table made concrete.
+
+A fused tensor is only useful if its rows can be told apart, and a wrong order would compare
+queries with keys without anyone noticing; so sizes are checked against the shape, and where
+they contradict the tensor stays whole and says why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from kinprint.model.layout_parts import IN_OUT, OUT_IN, Layout, Part, interleave, pattern_of
+from kinprint.model.layout_sizes import Sizes, table
+from kinprint.model.layout_slices import Cut, cut, split_slices
+
+__all__ = [
+    "IN_OUT", "OUT_IN", "Cut", "Layout", "Part", "cut", "layout_of", "pattern_of", "split_slices",
+]  # fmt: skip
+
+# Roles one side of which is the hidden width, so that a shape tells its orientation.
+_BY_HIDDEN = (
+    "qkv", "gate", "up", "down", "gate_up", "shared_gate", "shared_up", "shared_down",
+)  # fmt: skip
+# Roles that are looked up or scale channels: Conv1D and the like never hold them.
+_NOT_LINEAR = ("embed", "pos_embed", "lm_head", "router", "ssm", "other")
+
+
+def layout_of(
+    role: str,
+    shape: tuple[int, ...],
+    config: Mapping[str, Any],
+    *,
+    name: str = "",
+    detail: str | None = None,
+    layer: int | None = None,
+    format: str = "safetensors",
+    gguf: Mapping[str, object] | None = None,
+) -> Layout:
+    """The layout of one tensor.
+
+    `detail` refines a role ("qkv.bias" says whose bias it is, "kv_fused" what an "other"
+    is); `gguf` is a GGUF file's metadata, where there is no configuration.
+    """
+    sizes = Sizes(config, gguf, layer)
+    owner = detail.removesuffix(".bias") if role == "bias" and detail else role
+    bias = role == "bias"
+    is_gguf = format == "gguf" or gguf is not None
+    layout = _whole_layout(owner, shape, sizes, name, bias, is_gguf)
+    if owner.startswith("norm") and not bias:
+        return replace(layout, norm_offset=_norm_offset(sizes, name, is_gguf))
+    if owner == "lm_head":
+        return replace(layout, tied=sizes.value("tie_word_embeddings") is True)
+    kind = "kv" if detail == "kv_fused" else owner
+    layout = _split(layout, kind, sizes, name, is_gguf)
+    return _pair(layout, sizes, name, is_gguf)
+
+
+def _whole_layout(
+    role: str, shape: tuple[int, ...], sizes: Sizes, name: str, bias: bool, is_gguf: bool
+) -> Layout:
+    """Orientation and stacked experts, with the tensor as one part."""
+    tables = table()
+    experts = 0
+    flat = False
+    if role.startswith("expert_"):
+        flat = _any(sizes.families, tables["experts_flat"]) and len(shape) == 2 and not is_gguf
+        stacked = len(shape) >= (2 if bias else 3)
+        experts = (sizes.get("experts") or 0) if flat else shape[0] if stacked else 0
+        flat = flat and experts > 0 and shape[0] % experts == 0
+        experts = experts if flat or stacked else 0
+    warnings: list[str] = []
+    if bias or len(shape) < 2:
+        orient, axis = OUT_IN, max(len(shape) - 1, 0)
+    else:
+        orient = _orientation(role, shape, sizes, name, experts, flat, is_gguf, warnings)
+        first = 1 if experts and not flat else 0
+        axis = len(shape) - 1 if orient == IN_OUT else first
+    layout = Layout(role, shape, orient, axis, (), experts, flat, warnings=tuple(warnings))
+    rows = layout.outputs
+    return replace(layout, parts=(Part(role, 0, rows, rows),))
+
+
+def _orientation(
+    role: str, shape: tuple[int, ...], sizes: Sizes, name: str, experts: int, flat: bool,
+    is_gguf: bool, warnings: list[str],
+) -> str:  # fmt: skip
+    """Which way round a matrix is stored: the family's habit, checked against the shape."""
+    tables = table()
+    if is_gguf:
+        return OUT_IN
+    if re.search(tables["in_out_names"], name):
+        return IN_OUT
+    if flat:
+        return IN_OUT if role == "expert_down" else OUT_IN
+    if not experts:
+        linear = role not in _NOT_LINEAR and not role.startswith("norm")
+        habit = IN_OUT if linear and _any(sizes.families, tables["conv1d"]) else OUT_IN
+        if role not in _BY_HIDDEN or len(shape) != 2:
+            return habit
+    elif len(shape) != 3 or re.search(tables["experts_out_in_names"], name):
+        return OUT_IN
+    else:
+        habit = IN_OUT if _any(sizes.families, tables["experts_in_out"]) else OUT_IN
+    seen = _seen(role, shape, sizes.get("hidden")) or habit
+    # where nobody said how experts are stacked, their shape is all there is to go by
+    if seen != habit and (habit == IN_OUT or not experts):
+        warnings.append(f"the shape says {seen} where the family's habit is {habit}")
+    return seen
+
+
+def _seen(role: str, shape: tuple[int, ...], hidden: int | None) -> str | None:
+    """Orientation by the shape alone: hidden is the input of gate and up, the output of down."""
+    if hidden is None or (shape[-2] == hidden) == (shape[-1] == hidden):
+        return None
+    outputs_last = (shape[-1] == hidden) == role.endswith("down")
+    return IN_OUT if outputs_last else OUT_IN
+
+
+def _norm_offset(sizes: Sizes, name: str, is_gguf: bool) -> float:
+    """What to add to a stored norm gain: 1 where the family stores the gain less one."""
+    tables = table()
+    if is_gguf or not _any(sizes.families, tables["offset_norms"]):
+        return 0.0
+    return 0.0 if re.search(tables["offset_norms_not"], name) else 1.0
+
+
+def _split(layout: Layout, kind: str, sizes: Sizes, name: str, is_gguf: bool) -> Layout:
+    """Divide a fused tensor by the first rule that fits; whole if none does."""
+    for rule in table()["split"]:
+        if _fits(rule, kind, sizes, name, is_gguf):
+            return _apply(layout, rule, sizes)
+    return layout
+
+
+def _fits(rule: Mapping[str, Any], kind: str, sizes: Sizes, name: str, is_gguf: bool) -> bool:
+    roles = rule.get("roles", [rule["role"]] if "role" in rule else None)
+    if roles is not None and kind not in roles:
+        return False
+    if "name" in rule and kind != "kv" and not re.search(rule["name"], name):
+        return False
+    if "families" in rule and not _any(sizes.families, rule["families"]):
+        return False
+    if rule.get("format") == "gguf" and not is_gguf:
+        return False
+    wanted: Mapping[str, Any] = rule.get("when", {})
+    return all(_stated(sizes, key) == value for key, value in wanted.items())
+
+
+def _stated(sizes: Sizes, key: str) -> Any:
+    """What the configuration says, what its family takes for granted, or false."""
+    found = sizes.value(key)
+    for family in sizes.families if found is None else ():
+        found = table()["defaults"].get(family, {}).get(key, found)
+    return found or False
+
+
+def _apply(layout: Layout, rule: Mapping[str, Any], sizes: Sizes) -> Layout:
+    """Parts of a fused tensor, or a warning where the sizes contradict its shape."""
+    outputs = layout.outputs
+    whole = rule.get("or_whole")
+    if whole and sizes.product(whole) == outputs:  # the same role, stored alone
+        return layout
+    choices = rule.get("kv")
+    tried: list[str] = []
+    for choice in choices if isinstance(choices, list) else [choices]:
+        heads = choice if isinstance(choice, int) or choice is None else sizes.get(choice)
+        known = sizes if heads is None else sizes.replaced("kv_heads", heads)
+        rows = [(part, _rows_of(part, rule, known, outputs)) for part in rule["parts"]]
+        repeat = _repeat(rule["repeat"], known, outputs)
+        clause = _contradiction(rows, repeat, outputs)
+        if clause is None:
+            parts = interleave([(part, count or 0) for part, count in rows], repeat or 1)
+            if rule.get("known", True):
+                return replace(layout, parts=parts)
+            order = ", ".join(rule["parts"])
+            doubt = f"this family's order is not known; {order} one after another is assumed"
+            return replace(layout, parts=parts, known=False, warnings=(*layout.warnings, doubt))
+        tried.append(clause)
+    return replace(layout, known=False, warnings=(*layout.warnings, tried[0]))
+
+
+def _rows_of(part: str, rule: Mapping[str, Any], sizes: Sizes, outputs: int) -> int | None:
+    names = rule.get("sizes", {}).get(part) or table()["sizes"][part]
+    return outputs // 2 if names == ["half"] else sizes.product(names)
+
+
+def _repeat(word: int | str, sizes: Sizes, outputs: int) -> int | None:
+    if isinstance(word, int):
+        return word
+    return outputs // 2 if word == "units" else sizes.get(word)
+
+
+def _contradiction(
+    rows: list[tuple[str, int | None]], repeat: int | None, outputs: int
+) -> str | None:
+    """Why these parts cannot make up a tensor, as a clause; None if they can."""
+    shown = ", ".join(f"{part}:{'?' if count is None else count}" for part, count in rows)
+    if repeat is None or any(count is None for _, count in rows):
+        return f"the configuration does not say how to split {outputs} rows ({shown})"
+    if sum(count or 0 for _, count in rows) != outputs:
+        return f"the configuration gives {shown}, the tensor has {outputs} rows"
+    if any((count or 0) % repeat for _, count in rows):
+        return f"{shown} cannot be shared by {repeat}"
+    return None
+
+
+def _pair(layout: Layout, sizes: Sizes, name: str, is_gguf: bool) -> Layout:
+    """Mark q and k rows that are stored in pairs, so that they are read in halves."""
+    tables = table()
+    native = re.search(tables["paired_names"], name) is not None
+    if not native and not (is_gguf and _any(sizes.families, tables["gguf_paired"])):
+        return layout
+    width = sizes.get("head_dim")
+    if width is None or width % 2:
+        return layout
+    parts = tuple(
+        replace(part, paired=width) if part.role in ("q", "k") and part.rows % width == 0 else part
+        for part in layout.parts
+    )
+    return replace(layout, parts=parts)
+
+
+def _any(families: tuple[str, ...], listed: list[str]) -> bool:
+    return any(family in listed for family in families)

@@ -1,0 +1,123 @@
+"""What a stored tensor is made of: its parts, and where the rows of each part lie.
+
+The records here are what the table of layouts becomes for one tensor; they know nothing of
+families or files, so that cutting, showing and testing share one description.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OUT_IN = "out_in"
+IN_OUT = "in_out"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One logical tensor inside a stored one, by its rows along the output axis.
+
+    The part has `count` runs of `length` rows; the first begins at `offset`, each next one
+    `period` later. `paired` is set where the rows of each head of that width are stored in
+    pairs (2j, 2j + 1) instead of halves (j, j + width/2); rows are always counted in halves.
+    """
+
+    role: str
+    offset: int
+    length: int
+    period: int
+    count: int = 1
+    paired: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Number of rows the part has in all."""
+        return self.length * self.count
+
+    @property
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """Ranges (start, stop) along the output axis, in order."""
+        starts = (self.offset + i * self.period for i in range(self.count))
+        return tuple((start, start + self.length) for start in starts)
+
+    def stored(self, row: int) -> int:
+        """Index along the output axis where logical row `row` is stored."""
+        if self.paired:
+            head, inside = divmod(row, self.paired)
+            half = self.paired // 2
+            row = head * self.paired + 2 * (inside % half) + inside // half
+        return row // self.length * self.period + self.offset + row % self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How one tensor is stored, and how to read what it means.
+
+    `axis` is the axis of the stored shape that holds the outputs (rows of the logical
+    matrix), along which parts lie. `experts` counts the stacked experts, 0 for none; with
+    `flat` they lie one after another in a matrix instead of along an axis of their own.
+    `norm_offset` is to be added to the stored numbers. `known` is false where the order is
+    a habit of the field rather than a fact about the family. `warnings` are clauses on
+    what contradicts; a tensor with a contradiction is left whole.
+    """
+
+    role: str
+    shape: tuple[int, ...]
+    orient: str
+    axis: int
+    parts: tuple[Part, ...]
+    experts: int = 0
+    flat: bool = False
+    norm_offset: float = 0.0
+    tied: bool = False
+    known: bool = True
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def fused(self) -> bool:
+        """Whether several logical tensors are stored as one."""
+        return len(self.parts) > 1
+
+    @property
+    def outputs(self) -> int:
+        """Length of the output axis, of one expert where experts are stacked."""
+        size = self.shape[self.axis] if self.shape else 1
+        return size // self.experts if self.flat and self.orient == OUT_IN else size
+
+    @property
+    def gguf_permuted(self) -> bool:
+        """Whether rows inside heads are stored in another order than they are counted."""
+        return any(part.paired for part in self.parts)
+
+    def part(self, role: str) -> Part | None:
+        """The part of that role, or None."""
+        return next((part for part in self.parts if part.role == role), None)
+
+
+def pattern_of(layout: Layout) -> str:
+    """The order of the parts in words: `4 x (q:16, k:16, v:16)`; empty for a whole tensor.
+
+    The notation reads from the first stored row to the last, so that a person can check it.
+    """
+    if layout.flat:
+        units = layout.shape[0] // layout.experts
+        return f"{layout.experts} experts x (ffn_hidden={units}), flattened [E*ffn,H]"
+    if not layout.fused:
+        return ""
+    inner = ", ".join(f"{part.role}:{part.length}" for part in layout.parts)
+    count = layout.parts[0].count
+    return f"{count} x ({inner})" if count > 1 else inner
+
+
+def interleave(sizes: list[tuple[str, int]], repeat: int) -> tuple[Part, ...]:
+    """Parts that take turns `repeat` times, each giving an equal share of its rows.
+
+    One rule covers concatenation (once), heads, groups, blocks and single rows.
+    """
+    period = sum(rows for _, rows in sizes) // repeat
+    parts: list[Part] = []
+    offset = 0
+    for role, rows in sizes:
+        length = rows // repeat
+        parts.append(Part(role, offset, length, period, repeat))
+        offset += length
+    return tuple(parts)

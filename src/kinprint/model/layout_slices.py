@@ -1,0 +1,158 @@
+"""Parts of stored tensors as slices for the planner, and the way back to a matrix.
+
+Only the bytes of the rows asked for are read, whichever way round the tensor is stored;
+`Cut.assemble` turns what was read into rows by inputs, as every measure expects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.errors import SliceOutside
+from kinprint.model.layout_parts import IN_OUT, Layout, Part
+from kinprint.records import Slice, TensorSpec
+
+# Columns closer than this are read through: they share a sector of any disk or packet.
+_NEAR = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Slices to read and how to put them together: `shape` is that of the result.
+
+    `pick` selects among the columns read where they lie too close to be read apart, or
+    among rows read in stored order.
+    """
+
+    slices: tuple[Slice, ...]
+    shape: tuple[int, ...]
+    transpose: bool = False
+    pick: tuple[int, ...] | None = None
+    offset: float = 0.0
+
+    def assemble(self, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """The logical matrix (or vector) from the arrays that reading the slices gave."""
+        if self.transpose:
+            joined = np.concatenate([a.reshape(-1, a.shape[-1]) for a in arrays], axis=1)
+            joined = (joined if self.pick is None else joined[:, self.pick]).T
+        else:
+            joined = np.concatenate(list(arrays), axis=0)
+            joined = joined if self.pick is None else joined[list(self.pick)]
+        joined = joined.reshape(self.shape)
+        return joined + joined.dtype.type(self.offset) if self.offset else joined
+
+
+def split_slices(
+    spec: TensorSpec,
+    layout: Layout,
+    part: str,
+    rows: Sequence[int] | None = None,
+    expert: int | None = None,
+) -> tuple[Slice, ...]:
+    """Slices that hold the rows of one part; `cut` also says how to assemble them."""
+    return cut(spec, layout, part, rows, expert=expert).slices
+
+
+def cut(
+    spec: TensorSpec,
+    layout: Layout,
+    part: str,
+    rows: Sequence[int] | None = None,
+    *,
+    columns: range | None = None,
+    expert: int | None = None,
+) -> Cut:
+    """Plan reading `rows` (all if None) of a part of a tensor, of one expert if stacked.
+
+    Rows and columns are logical: outputs and inputs, whichever way round they are stored.
+    """
+    found = layout.part(part)
+    if found is None:
+        raise SliceOutside(tensor=spec.name, shape=list(spec.shape), what=f"part '{part}'")
+    wanted = range(found.rows) if rows is None else rows
+    if len(wanted) and (min(wanted) < 0 or max(wanted) >= found.rows):
+        raise SliceOutside(tensor=spec.name, shape=list(spec.shape), what=f"row {max(wanted)}")
+    if bool(layout.experts) != (expert is not None) or not 0 <= (expert or 0) < max(
+        layout.experts, 1
+    ):
+        raise SliceOutside(tensor=spec.name, shape=list(spec.shape), what=f"expert {expert}")
+    stored = [found.stored(row) for row in wanted]
+    if len(spec.shape) < 2:
+        return _vector(spec, layout, found, stored, rows is None)
+    if layout.orient == IN_OUT or layout.axis == len(spec.shape) - 1:
+        return _from_columns(spec, layout, stored, columns, expert or 0)
+    return _from_rows(spec, layout, stored, columns, expert or 0)
+
+
+def _vector(spec: TensorSpec, layout: Layout, part: Part, stored: list[int], whole: bool) -> Cut:
+    """A bias or a norm: single elements, or the tensor as it is."""
+    if whole and part.rows == spec.count and not part.paired:
+        return Cut((Slice(spec),), (spec.count,), offset=layout.norm_offset)
+    elements = _compact(stored)
+    cells = (Slice(spec, elements=elements),)
+    return Cut(cells, (len(stored),), offset=layout.norm_offset)
+
+
+def _from_rows(
+    spec: TensorSpec, layout: Layout, stored: list[int], columns: range | None, expert: int
+) -> Cut:
+    """Outputs are rows: each is one stored row, or several where a row has two axes."""
+    inner = prod(spec.shape[layout.axis + 1 : -1])
+    first = expert * layout.outputs
+    lines = [(first + row) * inner + i for row in stored for i in range(inner)]
+    width = spec.shape[-1] if columns is None else len(columns)
+    shape = (len(stored), inner * width)
+    if not lines:
+        return Cut((Slice(spec, rows=range(0), columns=columns),), shape)
+    return Cut((Slice(spec, rows=_compact(lines), columns=columns),), shape)
+
+
+def _from_columns(
+    spec: TensorSpec, layout: Layout, stored: list[int], columns: range | None, expert: int
+) -> Cut:
+    """Outputs are columns: runs of columns of every stored row, turned when assembled."""
+    if layout.flat:
+        height = spec.shape[0] // layout.experts
+    else:
+        height = prod(spec.shape[1:-1]) if layout.experts else prod(spec.shape[:-1])
+    inputs = range(height) if columns is None else columns
+    start = expert * height
+    lines = range(start + inputs.start, start + inputs.stop, inputs.step)
+    place: dict[int, int] = {}
+    slices: list[Slice] = []
+    for run in _gather(sorted(set(stored))):
+        for column in run:
+            place[column] = len(place)
+        slices.append(Slice(spec, rows=lines, columns=run))
+    pick: tuple[int, ...] | None = tuple(place[column] for column in stored)
+    if pick == tuple(range(len(place))):
+        pick = None
+    bias = layout.orient != IN_OUT
+    shape = (len(stored),) if bias else (len(stored), len(lines))
+    if not slices:
+        slices.append(Slice(spec, rows=lines, columns=range(0)))
+    return Cut(tuple(slices), shape, transpose=True, pick=pick)
+
+
+def _gather(columns: list[int]) -> list[range]:
+    """Ranges that cover sorted columns, joined where they lie close together."""
+    runs: list[range] = []
+    for column in columns:
+        if runs and column - runs[-1].stop < _NEAR:
+            runs[-1] = range(runs[-1].start, column + 1)
+        else:
+            runs.append(range(column, column + 1))
+    return runs
+
+
+def _compact(indices: list[int]) -> range | tuple[int, ...]:
+    """Indices as a range where they are one."""
+    if indices and indices == list(range(indices[0], indices[0] + len(indices))):
+        return range(indices[0], indices[0] + len(indices))
+    return tuple(indices)

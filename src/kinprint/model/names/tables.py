@@ -1,0 +1,186 @@
+"""The tables of names, read once: which words, zones, towers and endings mean what.
+
+They are TOML so that a new architecture is a line of data; reading them takes a few
+milliseconds and happens when the first model is looked at, not at import.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+GGUF = "gguf"
+_ARCHITECTURE = re.compile(r"(For[A-Z]\w*|LMHead(Model)?|Model|Decoder|Encoder|WithLMHead\w*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What a word says: a role and, where the role alone says too little, a detail."""
+
+    role: str
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Words that change their meaning in the company of others.
+
+    `has` are parts the block must have; `lacks` is a role that must be missing among the
+    stack's own tensors, which is how a stack of post-norm blocks shows itself.
+    """
+
+    has: tuple[str, ...]
+    lacks: str | None
+    then: Mapping[str, Word]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What one naming family calls differently from all others."""
+
+    name: str
+    words: Mapping[str, Word] = field(default_factory=dict)
+    top: Mapping[str, Word] = field(default_factory=dict)
+    starts: Mapping[str, Word] = field(default_factory=dict)
+    towers: Mapping[str, str] = field(default_factory=dict)
+    marks: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """All tables, turned from lists by meaning into look-ups by word."""
+
+    containers: frozenset[str]
+    containers_named: frozenset[str]
+    wrapping: frozenset[str]
+    state_space_marks: frozenset[str]
+    zones: Mapping[str, str]
+    zone_words: Mapping[str, Mapping[str, Word]]
+    inside: tuple[tuple[str, Word], ...]
+    block: Mapping[str, Word]
+    top: Mapping[str, Word]
+    towers: Mapping[str, str]
+    tower_parts: tuple[tuple[str, str], ...]
+    towers_with_roles: frozenset[str]
+    suffixes: Mapping[str, Word]
+    endings: tuple[tuple[str, Word], ...]
+    conditions: tuple[Condition, ...]
+    families: Mapping[str, Family]
+    models: Mapping[str, str]
+    architectures: Mapping[str, Family]
+
+    def family_of(self, config: Mapping[str, Any], gguf: str | None) -> Family | None:
+        """The family that a configuration, or a GGUF file's architecture, names."""
+        if gguf is not None:
+            return self.architectures.get(gguf, self.families[GGUF])
+        for name in _declared(config):
+            family = self.models.get(name)
+            if family is not None:
+                return self.families[family]
+        return None
+
+    def family_with(self, parts: frozenset[str]) -> Family:
+        """The first family whose marks are all among the parts of a model's blocks."""
+        for family in self.families.values():
+            if family.marks and family.marks <= parts:
+                return family
+        return Family("unknown")
+
+
+@cache
+def load_tables() -> Tables:
+    """Read the tables; the result is kept, because every model needs all of them."""
+    generic = _read("generic.toml")
+    plain = _read("families.toml")
+    gguf = _read("gguf.toml")
+    families = {name: _family(name, table) for name, table in plain.items()}
+    base = _family(GGUF, gguf["gguf"])
+    families[GGUF] = base
+    return Tables(
+        containers=frozenset(generic["containers"]),
+        containers_named=frozenset(generic["containers_named"]),
+        wrapping=frozenset(generic["wrapping"]),
+        state_space_marks=frozenset(generic["state_space_marks"]),
+        zones=_turned(generic["zones"]),
+        zone_words={
+            zone: _words_by_role(generic[zone]) for zone in ("attention", "mixer", "ffn", "router")
+        },
+        inside=tuple(_words_by_role(generic["inside"]).items()),
+        block=_words_by_role(generic["block"]),
+        top=_words_by_role(generic["top"]),
+        towers=_turned({k: v for k, v in generic["towers"].items() if k != "contains"}),
+        tower_parts=tuple(_turned(generic["towers"]["contains"]).items()),
+        towers_with_roles=frozenset(generic["towers_with_roles"]["names"]),
+        suffixes=_words_by_role(generic["suffixes"]),
+        endings=tuple(
+            sorted(_words_by_role(generic["endings"]).items(), key=lambda pair: -len(pair[0]))
+        ),
+        conditions=tuple(
+            Condition(tuple(entry["has"]), entry.get("lacks"), _words(entry["then"]))
+            for entry in generic["when"]
+        ),
+        families=families,
+        models={model: name for name, table in plain.items() for model in table.get("models", ())},
+        architectures={
+            name: Family(
+                GGUF,
+                {**base.words, **_words(table.get("words", {}))},
+                {**base.top, **_words(table.get("top", {}))},
+                base.starts,
+                base.towers,
+            )
+            for name, table in gguf["arch"].items()
+        },
+    )
+
+
+def _declared(config: Mapping[str, Any]) -> Iterable[str]:
+    """Spellings of a model's kind in its configuration, the outermost first."""
+    inner = [config.get(name) for name in ("text_config", "llm_config", "language_config")]
+    for source in (config, *inner):
+        if not isinstance(source, Mapping):
+            continue
+        if isinstance(kind := source.get("model_type"), str):
+            yield kind.lower()
+            yield kind.lower().removesuffix("_text")
+        for name in source.get("architectures") or ():
+            if isinstance(name, str):
+                yield _ARCHITECTURE.sub("", name).lower()
+
+
+def _read(name: str) -> dict[str, Any]:
+    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def _family(name: str, table: Mapping[str, Any]) -> Family:
+    return Family(
+        name,
+        _words(table.get("words", {})),
+        _words(table.get("top", {})),
+        _words(table.get("starts", {})),
+        table.get("towers", {}),
+        frozenset(table.get("marks", ())),
+    )
+
+
+def _word(text: str) -> Word:
+    role, _, detail = text.partition(":")
+    return Word(role, detail or None)
+
+
+def _words(table: Mapping[str, str]) -> dict[str, Word]:
+    return {name: _word(text) for name, text in table.items()}
+
+
+def _words_by_role(table: Mapping[str, list[str]]) -> dict[str, Word]:
+    return {name: word for text, names in table.items() for word in [_word(text)] for name in names}
+
+
+def _turned(table: Mapping[str, list[str]]) -> dict[str, str]:
+    return {name: key for key, names in table.items() for name in names}

@@ -1,0 +1,206 @@
+"""Stored tensors grouped under the logical weight that they hold together.
+
+A weight is found by the tensor that carries its codes; its companions stand beside it under
+names that every format makes from the same stem. What has no companions is no business of
+this room: it is read as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kinprint.errors import BadQuantisation
+from kinprint.model.quantised.bnb4 import bnb4
+from kinprint.model.quantised.codes import EXPONENTS, FLOATS, FP8
+from kinprint.model.quantised.columns import awq, gptq
+from kinprint.model.quantised.fp4 import fp4, mxfp4_blocks
+from kinprint.model.quantised.packed import packed
+from kinprint.model.quantised.scaled import bitsandbytes_int8, scaled
+from kinprint.model.quantised.schemes import Scheme, scheme_for
+from kinprint.model.quantised.weight import Codec, QuantisedWeight, conflict
+from kinprint.records import TensorSpec
+
+Specs = Mapping[str, TensorSpec]
+Parts = dict[str, TensorSpec]
+
+# Scales by what they add to the name of their weight, and what stands before a scale over
+# the whole tensor. Weights of Linear layers end in ".weight"; stacked experts do not.
+_SCALES = ("_scale_inv", "_scale", "_weight_scale", "_weight_scale_inv", "._scale")
+_OVERALL = ("_scale_2", "_weight_scale_2", "_global_scale")
+_WORDS = ("qzeros", "scales", "g_idx")
+_PACKED = ("_scale", "_zero_point", "_shape", "_g_idx", "_global_scale")
+_NOWHERE = Scheme("", "")
+_EIGHT = FP8 | {"I8", "U8"}
+_HOLDS_FOUR = _EIGHT | FLOATS  # bitsandbytes may store its bytes under any type
+
+
+def logical_weights(specs: Specs, config: Mapping[str, Any]) -> dict[str, QuantisedWeight]:
+    """Every quantised weight of a model by its logical name; the other tensors are plain.
+
+    Raises where the method is one that kinprint cannot read, and where the tensors of a
+    weight contradict each other: numbers from either would be wrong without a sign of it.
+    """
+    scheme = scheme_for(config, specs.keys())
+    if scheme is not None and scheme.refusal:
+        raise BadQuantisation(file="config.json", cause=f"the model is {_sentence(scheme)}")
+    found: dict[str, QuantisedWeight] = {}
+    for name, spec in specs.items():
+        weight = _weight(name, spec, specs, scheme or _NOWHERE)
+        if weight is None:
+            continue
+        if weight.name in found or (weight.name in specs and weight.name not in _names(weight)):
+            raise conflict(spec, f"'{weight.name}' is stored twice, in different forms")
+        found[weight.name] = weight
+    return found
+
+
+def _sentence(scheme: Scheme) -> str:
+    return f"{scheme.refusal}, which this version of kinprint does not read"
+
+
+def _names(weight: QuantisedWeight) -> set[str]:
+    return {spec.name for spec in weight.parts.values()}
+
+
+def _weight(name: str, spec: TensorSpec, specs: Specs, scheme: Scheme) -> QuantisedWeight | None:
+    """The weight whose codes this tensor holds, if it holds any."""
+    for ending, build in _ENDINGS.items():
+        if name.endswith(ending):
+            return build(name.removesuffix(ending), spec, specs, scheme)
+    if spec.dtype in _HOLDS_FOUR and f"{name}.absmax" in specs:
+        return _four_bits(name, spec, specs)
+    if spec.dtype in _EIGHT:
+        return _eight_bits(name, spec, specs, scheme)
+    return None
+
+
+def _from_words(
+    stem: str, spec: TensorSpec, specs: Specs, scheme: Scheme
+) -> QuantisedWeight | None:
+    """GPTQ or AWQ, which share names and not shapes."""
+    parts = {"qweight": spec} | {
+        part: specs[f"{stem}.{part}"] for part in _WORDS if f"{stem}.{part}" in specs
+    }
+    scales = parts.get("scales")
+    if scales is None:
+        raise conflict(spec, "packed words without scales")
+    for part, tensor in parts.items():
+        if len(tensor.shape) != (1 if part == "g_idx" else 2):
+            raise conflict(tensor, f"shape {list(tensor.shape)} in a packed linear layer")
+        if part in ("qweight", "qzeros", "g_idx") and tensor.dtype != "I32":
+            raise conflict(tensor, f"{tensor.dtype} where GPTQ and AWQ store I32")
+    across = spec.shape[1] == scales.shape[1]
+    is_gptq = across if scheme.family not in ("gptq", "awq") else scheme.family == "gptq"
+    codec: Codec
+    if is_gptq:
+        codec = gptq(parts, scheme.bits, scheme.group, scheme.stored_less_one)
+    else:
+        codec = awq(parts, scheme.group)
+    return QuantisedWeight(f"{stem}.weight", codec, parts)
+
+
+def _from_packed(
+    stem: str, spec: TensorSpec, specs: Specs, scheme: Scheme
+) -> QuantisedWeight | None:
+    """compressed-tensors: whole numbers in words, or fp4 in bytes."""
+    parts = {f"weight{end}": specs[stem + end] for end in _PACKED if stem + end in specs}
+    parts["weight_packed"] = spec
+    scale = parts.get("weight_scale")
+    if scale is None:
+        if not stem.endswith(".weight"):
+            return None
+        raise conflict(spec, "a packed weight without scales")
+    if len(spec.shape) < 2 or not scale.shape:
+        raise conflict(spec, f"shape {list(spec.shape)} in a packed weight")
+    codec: Codec
+    if spec.dtype == "U8":
+        codec = fp4(spec, scale, parts.get("weight_global_scale"), divides=True)
+    elif spec.dtype == "I32":
+        codec = packed(parts, scheme.options)
+    else:
+        raise conflict(spec, f"{spec.dtype} where compressed-tensors stores I32 or U8")
+    return QuantisedWeight(stem, codec, parts)
+
+
+def _from_blocks(
+    stem: str, spec: TensorSpec, specs: Specs, scheme: Scheme
+) -> QuantisedWeight | None:
+    """gpt-oss's MXFP4; other tensors may end in the same letters."""
+    scales = specs.get(f"{stem}_scales")
+    if scales is None or spec.dtype != "U8" or scales.dtype not in EXPONENTS:
+        return None
+    parts = {"blocks": spec, "scales": scales}
+    return QuantisedWeight(stem, mxfp4_blocks(spec, scales), parts)
+
+
+def _from_quanto(
+    stem: str, spec: TensorSpec, specs: Specs, scheme: Scheme
+) -> QuantisedWeight | None:
+    """optimum-quanto's qint8 and qfloat8; its narrower types are refused."""
+    scale = specs.get(f"{stem}._scale")
+    if scale is None:
+        return None
+    if spec.dtype not in FP8 | {"I8"} or f"{stem}._shift" in specs:
+        raise conflict(spec, "quanto with less than eight bits, which kinprint does not read")
+    return QuantisedWeight(stem, scaled(spec, scale), {"weight": spec, "scale": scale})
+
+
+def _four_bits(name: str, spec: TensorSpec, specs: Specs) -> QuantisedWeight:
+    parts = {"weight": spec}
+    for part in ("absmax", "quant_map", "nested_absmax", "nested_quant_map"):
+        if f"{name}.{part}" in specs:
+            parts[part] = specs[f"{name}.{part}"]
+    for kind in ("nf4", "fp4"):
+        state = f"quant_state.bitsandbytes__{kind}"
+        if f"{name}.{state}" in specs:
+            parts[state] = specs[f"{name}.{state}"]
+    return QuantisedWeight(name, bnb4(parts), parts)
+
+
+def _eight_bits(
+    name: str, spec: TensorSpec, specs: Specs, scheme: Scheme
+) -> QuantisedWeight | None:
+    """fp8, int8 or bytes of fp4, told apart by the types of weight and scale."""
+    stem = name.removesuffix(".weight")
+    if spec.dtype == "I8" and f"{stem}.SCB" in specs:
+        absmax, layout = specs[f"{stem}.SCB"], specs.get(f"{stem}.weight_format")
+        parts = {"weight": spec, "SCB": absmax} | ({"weight_format": layout} if layout else {})
+        return QuantisedWeight(name, bitsandbytes_int8(spec, absmax, layout), parts)
+    scale = next((specs[name + end] for end in _SCALES if name + end in specs), None)
+    if scale is None and stem != name:  # DeepSeek's own naming: `wq_a.weight`, `wq_a.scale`
+        scale = specs.get(f"{stem}.scale")
+    if scale is None or not spec.shape:
+        return None
+    parts = {"weight": spec, "scale": scale}
+    overall = next((specs[name + end] for end in _OVERALL if name + end in specs), None)
+    zero = specs.get(f"{name}_zero_point")
+    if overall is not None:
+        parts["overall"] = overall
+    if zero is not None:
+        parts["zero"] = zero
+    return QuantisedWeight(name, _by_types(spec, scale, overall, zero, scheme), parts)
+
+
+def _by_types(
+    spec: TensorSpec,
+    scale: TensorSpec,
+    overall: TensorSpec | None,
+    zero: TensorSpec | None,
+    scheme: Scheme,
+) -> Codec:
+    if spec.dtype in FP8 and scale.dtype in FLOATS | EXPONENTS:
+        return scaled(spec, scale, zero, scheme.block)
+    if spec.dtype == "I8" and scale.dtype in FLOATS:
+        return scaled(spec, scale, zero, scheme.block)
+    if len(spec.shape) > 1 and scale.dtype in EXPONENTS | {"F8_E4M3"}:
+        return fp4(spec, scale, overall)
+    raise conflict(spec, f"{spec.dtype} with scales of {scale.dtype}, which kinprint does not read")
+
+
+_ENDINGS: dict[str, Callable[[str, TensorSpec, Specs, Scheme], QuantisedWeight | None]] = {
+    ".qweight": _from_words,
+    "_packed": _from_packed,
+    "_blocks": _from_blocks,
+    "._data": _from_quanto,
+}

@@ -1,0 +1,191 @@
+"""Eight-bit numbers times a scale: fp8 of every breed, and int8.
+
+One rule covers them all: a scale tensor has on each axis either one entry for everything,
+one for each index, or one for each block. So come per-tensor, per-row, per-group and
+DeepSeek's 128×128 blocks out of the same arithmetic, the last block of an axis being
+whatever is left of it (DeepSeek-V3, inference/kernel.py, `weight_dequant`; transformers,
+integrations/finegrained_fp8.py and fbgemm_fp8.py; compressed-tensors, naive_quantized).
+`weight_scale_inv`, in spite of its name, is multiplied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.model.quantised.codes import FP8, scale_floats
+from kinprint.model.quantised.weight import (
+    Floats,
+    Pieces,
+    Rows,
+    Wanted,
+    conflict,
+    indices,
+    join_rows,
+    row_slices,
+)
+from kinprint.reader.decode import Array, as_float32
+from kinprint.records import Slice, TensorSpec
+
+_USUAL = (128, 64, 32, 16, 256, 512)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A scale tensor as a grid over the weight: its shape, and the block of each axis."""
+
+    shape: tuple[int, ...]
+    block: tuple[int, ...]
+
+    def rows(self, rows: Rows, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """Which row of the grid each row of the weight falls into."""
+        left, row = indices(rows), np.zeros(len(rows), np.int64)
+        step = 1
+        for axis in reversed(range(len(shape) - 1)):
+            row += left % shape[axis] // self.block[axis] * step
+            left = left // shape[axis]
+            step *= self.shape[axis]
+        return row
+
+
+def lay_grid(
+    scale: TensorSpec, shape: tuple[int, ...], block: tuple[int, int] | None = None
+) -> Grid:
+    """How a scale tensor lies over a weight; `block` is what the configuration says."""
+    if not shape:
+        raise conflict(scale, "a scale for a single number")
+    sizes = _full_shape(scale, shape)
+    told = (*(1 for _ in shape[:-2]), *block) if block is not None and len(shape) > 1 else None
+    blocks: list[int] = []
+    open_axes: list[int] = []
+    for axis, (have, full) in enumerate(zip(sizes, shape, strict=True)):
+        if told is not None and -(-full // told[axis]) == have and have not in (1, full):
+            blocks.append(told[axis])
+        elif have == 1:
+            blocks.append(max(full, 1))
+        elif have == full:
+            blocks.append(1)
+        else:
+            blocks.append(0)
+            open_axes.append(axis)
+    if open_axes:
+        size = _guess(scale, [(sizes[a], shape[a]) for a in open_axes], shape)
+        for axis in open_axes:
+            blocks[axis] = size
+    return Grid(sizes, tuple(blocks))
+
+
+def _full_shape(scale: TensorSpec, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The scale's shape with as many axes as the weight has."""
+    count = scale.count
+    if count == 1:
+        return (1,) * len(shape)
+    if len(scale.shape) == len(shape):
+        return scale.shape
+    lead = prod(shape[:-1])
+    if count == lead and scale.shape in ((lead,), shape[:-1]):
+        return (*shape[:-1], 1)
+    if len(shape) == 3 and scale.shape == (shape[0],):
+        return (shape[0], 1, 1)
+    raise conflict(scale, f"shape {list(scale.shape)} fits no weight of shape {list(shape)}")
+
+
+def _guess(scale: TensorSpec, axes: list[tuple[int, int]], shape: tuple[int, ...]) -> int:
+    """The block size that explains every axis, the usual ones first."""
+    exact = [full // have for have, full in axes if have and full and full % have == 0]
+    for size in (*_USUAL, *exact):
+        if all(-(-full // size) == have for have, full in axes):
+            return size
+    raise conflict(scale, f"no block size explains {list(scale.shape)} for weight {list(shape)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """Numbers of eight bits with scales on a grid, and perhaps zero points on the same."""
+
+    weight: TensorSpec
+    scale: TensorSpec
+    grid: Grid
+    zero: TensorSpec | None = None
+    layout: TensorSpec | None = None
+    factor: float = 1.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Logical shape, inputs last."""
+        return self.weight.shape
+
+    @property
+    def words(self) -> str:
+        """What the format is, in a few words for people."""
+        kind = "fp8" if self.weight.dtype in FP8 else "int8"
+        shape, blocks = self.shape, self.grid.block
+        if self.grid.shape[-1] == 1:
+            whole = prod(self.grid.shape[:-1])
+            if whole == 1:
+                return f"{kind}, one scale"
+            return f"{kind}, a scale per {'row' if whole == prod(shape[:-1]) else 'part'}"
+        return f"{kind}, a scale per {blocks[-2] if len(blocks) > 1 else 1}×{blocks[-1]} block"
+
+    def describing(self) -> tuple[Slice, ...]:
+        """Nothing: headers tell all."""
+        return ()
+
+    def described(self, arrays: Sequence[Array]) -> Scaled:
+        """Itself."""
+        return self
+
+    def wanted(self, rows: Rows) -> Wanted:
+        """Rows of the weight, and those rows of the grid that they fall into."""
+        width = self.grid.shape[-1]
+        grid_rows = tuple(np.unique(self.grid.rows(rows, self.shape)).tolist())
+        parts = {
+            "weight": row_slices(self.weight, self.shape[-1], rows),
+            "scale": row_slices(self.scale, width, grid_rows),
+        }
+        if self.zero is not None:
+            parts["zero"] = row_slices(self.zero, width, grid_rows)
+        if self.layout is not None:
+            parts["layout"] = (Slice(self.layout),)
+        return parts
+
+    def floats(self, rows: Rows, pieces: Pieces) -> Floats:
+        """Each number, less its zero point, times its scale."""
+        if self.layout is not None and np.any(pieces["layout"][0]):
+            # bitsandbytes 0.43 and before could save tiles of the GPU's kernels.
+            raise conflict(self.layout, "rows are stored in the order of a GPU's tiles")
+        columns, width = self.shape[-1], self.grid.shape[-1]
+        values = as_float32(join_rows(pieces["weight"], columns))
+        places = self.grid.rows(rows, self.shape)
+        home = np.searchsorted(np.unique(places), places)
+        across = np.minimum(np.arange(columns) // self.grid.block[-1], width - 1)
+        scale = scale_floats(join_rows(pieces["scale"], width))[home]
+        if self.zero is not None:
+            zero = as_float32(join_rows(pieces["zero"], width))[home]
+            values = values - (zero if width == 1 else zero[:, across])
+        if self.factor != 1.0:
+            scale = scale * np.float32(self.factor)
+        return np.multiply(values, scale if width == 1 else scale[:, across], dtype=np.float32)
+
+
+def scaled(
+    weight: TensorSpec,
+    scale: TensorSpec,
+    zero: TensorSpec | None = None,
+    block: tuple[int, int] | None = None,
+) -> Scaled:
+    """An fp8 or int8 weight with its scales."""
+    grid = lay_grid(scale, weight.shape, block)
+    if zero is not None and zero.count != scale.count:
+        raise conflict(zero, f"shape {list(zero.shape)}, though scales have {list(scale.shape)}")
+    return Scaled(weight, scale, grid, zero)
+
+
+def bitsandbytes_int8(weight: TensorSpec, absmax: TensorSpec, layout: TensorSpec | None) -> Scaled:
+    """LLM.int8(): each row was divided by its largest magnitude (`SCB`) and times 127."""
+    grid = lay_grid(absmax, weight.shape)
+    return Scaled(weight, absmax, grid, layout=layout, factor=1 / 127)

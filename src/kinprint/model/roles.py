@@ -1,0 +1,306 @@
+"""Which tensor is which: a role, a layer and an expert for every name of a model.
+
+Names are looked up in tables, shapes and the configuration decide what names cannot, and
+what stays unknown is called so: comparisons must never rest on a guess about a name.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kinprint.model.geometry import Geometry, geometry_of
+from kinprint.model.names.patterns import Pattern, Patterns, read_patterns
+from kinprint.model.names.shapes import contradiction, expert_count, settle
+from kinprint.model.names.tables import GGUF, Family, Tables, Word, load_tables
+from kinprint.model.names.words import WordFinder
+from kinprint.records import TensorSpec
+
+_STACK_NAMES = {"encoder": "encoder", "enc": "encoder", "decoder": "decoder", "dec": "decoder"}
+_WEIGHT_ENDINGS = (".weight", "", ".qweight", ".weight_packed", "_blocks", ".blocks", ".scale")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRole:
+    """What one tensor is.
+
+    `stacked` is the number of experts in a tensor that holds all of them. `detail` says
+    what the role leaves open: the part of multi-head latent attention, the kind of a
+    quantisation companion, the weight's role for a bias, and inside a tower the role the
+    tensor has there. `tower` is None for the text model. `of` names the weight that a bias
+    or a companion belongs to.
+    """
+
+    role: str
+    layer: int | None = None
+    expert: int | None = None
+    stacked: int | None = None
+    detail: str | None = None
+    tower: str | None = None
+    of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoleMap:
+    """The roles of a model's tensors, with everything that could not be settled.
+
+    `family` is the naming family whose words were used, "unknown" where none was
+    recognised. `tied` says that the output head is the embedding, None if unknown.
+    """
+
+    roles: Mapping[str, TensorRole]
+    warnings: tuple[str, ...]
+    family: str
+    tied: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """What a pattern was found to be."""
+
+    word: Word | None
+    ending: Word | None
+    tower: str | None
+
+
+def assign_roles(
+    tensors: Sequence[TensorSpec],
+    config: Mapping[str, Any],
+    metadata: Mapping[str, object] | None = None,
+) -> RoleMap:
+    """Give every tensor its role; `metadata` is a GGUF file's own, if it is one.
+
+    Nothing is read but names, shapes and the configuration, so this costs no bytes.
+    """
+    tables = load_tables()
+    found = read_patterns(tensors, tables)
+    geometry = geometry_of(config, metadata)
+    family = _family(found, config, metadata or {}, tables)
+    finder = WordFinder(tables, family)
+    meanings, experts = _meanings(found.patterns, finder, expert_count(config, geometry))
+    names = {spec.name for spec in tensors}
+    roles = {
+        spec.name: _role(spec, meanings[id(place[0])], place, experts, names)
+        for spec, place in zip(tensors, found.places, strict=True)
+    }
+    _own_router_biases(roles)
+    warnings = [
+        *_unknown(found.patterns, meanings),
+        *_contradictions(tensors, found, roles, geometry, config),
+    ]
+    tied = _tied(roles, geometry)
+    if (
+        tied is None
+        and geometry.tied is False
+        and (geometry.architecture or "").endswith("CausalLM")
+    ):
+        warnings.append("no output head, although the configuration says it is not the embedding")
+    return RoleMap(roles, tuple(warnings), family.name, tied)
+
+
+def _family(
+    found: Patterns, config: Mapping[str, Any], metadata: Mapping[str, object], tables: Tables
+) -> Family:
+    """Names come first for GGUF, whose words are its own whatever the configuration says."""
+    firsts = {pattern.text.split(".", 1)[0] for pattern in found.patterns}
+    if firsts & {"blk", "token_embd"} or "general.architecture" in metadata:
+        return tables.family_of(config, str(metadata.get("general.architecture", GGUF))) or Family(
+            GGUF
+        )
+    towers = WordFinder(tables, Family("unknown"))
+    layered = [pattern for pattern in found.patterns if pattern.layered]
+    main = [pattern for pattern in layered if towers.tower(pattern) is None]
+    parts = frozenset(pattern.part for pattern in main or layered)
+    declared = tables.family_of(config, None)
+    seen = tables.family_with(parts)
+    # A configuration may be wrapped or reused; marks that contradict it win only if the
+    # declared family has marks of its own that are missing.
+    if declared is None or (declared.marks and not declared.marks <= parts and seen.words):
+        return seen
+    return declared
+
+
+def _meanings(
+    patterns: Sequence[Pattern], finder: WordFinder, experts: int | None
+) -> tuple[dict[int, _Meaning], int | None]:
+    towers = {id(pattern): finder.tower(pattern) for pattern in patterns}
+    _split_stacks(patterns, towers)
+    stacks: dict[tuple[str, ...], list[Pattern]] = defaultdict(list)
+    for pattern in patterns:
+        stacks[pattern.stack].append(pattern)
+    words: dict[int, Word | None] = {}
+    endings: dict[int, Word | None] = {}
+    ends = set()  # places whose own tensors include a final norm
+    for pattern in stacks.get((), ()):
+        words[id(pattern)], endings[id(pattern)] = finder.find(pattern)
+        if words[id(pattern)] == Word("norm_final"):
+            ends.add(pattern.parts[:-1])
+    for stack, members in stacks.items():
+        if not stack:
+            continue
+        context = _context(members, stack[:-1] in ends, finder.tables)
+        for pattern in members:
+            words[id(pattern)], endings[id(pattern)] = finder.find(pattern, context)
+            pattern.ending = endings[id(pattern)] or pattern.ending
+        experts = settle(members, words, experts)
+    meanings = {
+        id(pattern): _Meaning(words[id(pattern)], endings[id(pattern)], towers[id(pattern)])
+        for pattern in patterns
+    }
+    return _with_towers(patterns, meanings, finder.tables), experts
+
+
+def _context(members: Sequence[Pattern], ended: bool, tables: Tables) -> dict[str, Word]:
+    """Words that mean something else in this stack, because of what else it has."""
+    parts = {pattern.part for pattern in members} | {".".join(p.parts) for p in members}
+    changed: dict[str, Word] = {}
+    for condition in tables.conditions:
+        if all(part in parts for part in condition.has) and not (condition.lacks and ended):
+            changed.update(condition.then)
+    return changed
+
+
+def _split_stacks(patterns: Sequence[Pattern], towers: dict[int, str | None]) -> None:
+    """Name encoder and decoder apart where a model has both side by side."""
+    places: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for pattern in patterns:
+        if pattern.layered and towers[id(pattern)] is None:
+            for index, segment in enumerate(pattern.stack):
+                if segment in _STACK_NAMES:
+                    places[pattern.stack[:index]].add(_STACK_NAMES[segment])
+                    break
+    for before, names in places.items():
+        if len(names) < 2:
+            continue
+        depth = len(before)
+        for pattern in patterns:
+            path = pattern.stack or pattern.parts
+            if towers[id(pattern)] is None and len(path) > depth and path[:depth] == before:
+                towers[id(pattern)] = _STACK_NAMES.get(path[depth])
+
+
+def _with_towers(
+    patterns: Sequence[Pattern], meanings: dict[int, _Meaning], tables: Tables
+) -> dict[int, _Meaning]:
+    """Make tensors of other towers "other", unless a tower is all there is."""
+    kept = tables.towers_with_roles
+    main = any(
+        pattern.layered and (meanings[id(pattern)].tower or "encoder") in kept
+        for pattern in patterns
+    )
+    result = {}
+    for pattern in patterns:
+        meaning = meanings[id(pattern)]
+        if main and meaning.tower is not None and meaning.tower not in kept:
+            inner = meaning.word
+            if meaning.ending is not None and meaning.ending.role != "weight":
+                inner = meaning.ending
+            meaning = _Meaning(Word("other", inner.role if inner else None), None, meaning.tower)
+        result[id(pattern)] = meaning
+    return result
+
+
+def _role(
+    spec: TensorSpec,
+    meaning: _Meaning,
+    place: tuple[Pattern, int | None, int | None],
+    experts: int | None,
+    names: set[str],
+) -> TensorRole:
+    pattern, layer, expert = place
+    word = meaning.word or Word("other")
+    role, detail, of = word.role, word.detail, None
+    stacked = None
+    if role.startswith("expert_") and expert is None:
+        numbers = [part for part in pattern.parts if part.isdigit()]
+        if numbers:
+            expert = int(numbers[-1])
+        else:
+            deep = 2 if meaning.ending and meaning.ending.role == "bias" else 3
+            stacked = spec.shape[0] if len(spec.shape) >= deep else experts
+    if pattern.adapter is not None:
+        lower = spec.name.lower()
+        base = spec.name[: lower.index(f".{pattern.adapter}")]
+        return TensorRole("other", layer, expert, stacked, pattern.adapter, meaning.tower, base)
+    ending = meaning.ending
+    if (
+        ending is not None
+        and ending.detail == "scale"
+        and f"{spec.name.removesuffix('.scale')}.weight" in names
+    ):
+        ending = Word("other", "scales")
+    if ending is not None and ending.role != "weight":
+        of = _owner(spec.name, names)
+        detail = word.role if ending.role == "bias" and meaning.word else ending.detail
+        role = ending.role
+    elif ending is not None and ending.detail == "packed":
+        detail = detail or "packed"
+    return TensorRole(role, layer, expert, stacked, detail, meaning.tower, of)
+
+
+def _owner(name: str, names: set[str]) -> str:
+    """The weight that a companion's name extends, or at least their common beginning."""
+    base = name
+    for _ in range(4):
+        for cut in (base.rpartition(".")[0], base.rpartition("_")[0]):
+            for ending in _WEIGHT_ENDINGS if cut else ():
+                if cut + ending in names and cut + ending != name:
+                    return cut + ending
+        base = base.rpartition(".")[0]
+        if base.count(".") < 2:
+            break
+    return name.rpartition(".")[0]
+
+
+def _own_router_biases(roles: dict[str, TensorRole]) -> None:
+    """Give the routers' correction terms, which lie in many places, to their routers."""
+    routers = {
+        (role.tower, role.layer): name for name, role in roles.items() if role.role == "router"
+    }
+    for name, role in roles.items():
+        if role.role == "bias" and role.detail == "router" and role.of is None:
+            roles[name] = replace(role, of=routers.get((role.tower, role.layer)))
+
+
+def _unknown(patterns: Sequence[Pattern], meanings: Mapping[int, _Meaning]) -> list[str]:
+    """One line for each pattern of names that no table knows."""
+    lines = []
+    for pattern in patterns:
+        meaning = meanings[id(pattern)]
+        silent = meaning.ending is not None and meaning.ending.role != "weight"
+        if meaning.word is None and not silent and meaning.tower is None and not pattern.adapter:
+            count = f" ({pattern.tensors} tensors)" if pattern.tensors > 1 else ""
+            lines.append(f"unknown name {pattern.text}{count}")
+    return lines
+
+
+def _contradictions(
+    tensors: Sequence[TensorSpec],
+    found: Patterns,
+    roles: Mapping[str, TensorRole],
+    geometry: Geometry,
+    config: Mapping[str, Any],
+) -> list[str]:
+    seen: dict[tuple[str, tuple[int, ...]], str | None] = {}
+    for spec, (pattern, _, _) in zip(tensors, found.places, strict=True):
+        key = (pattern.text, spec.shape)
+        if key in seen:
+            continue
+        role = roles[spec.name]
+        seen[key] = None
+        if role.tower is None and role.detail is None:
+            seen[key] = contradiction(pattern, role.role, spec.shape, geometry, config)
+    return [
+        f"shape {list(shape)} of {text} contradicts the configuration, which asks for {wanted}"
+        for (text, shape), wanted in seen.items()
+        if wanted is not None
+    ]
+
+
+def _tied(roles: Mapping[str, TensorRole], geometry: Geometry) -> bool | None:
+    kinds = {role.role for role in roles.values() if role.tower in (None, "decoder")}
+    if "lm_head" in kinds or "embed" not in kinds:
+        return False if "lm_head" in kinds else None
+    return True if geometry.tied is not False else None

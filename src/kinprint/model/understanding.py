@@ -1,0 +1,77 @@
+"""What each tensor of a checkpoint is and how it is stored, put together from the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kinprint.model.layout import layout_of
+from kinprint.model.layout_parts import Layout, pattern_of
+from kinprint.model.roles import RoleMap, TensorRole, assign_roles
+from kinprint.model.symmetries import axes_of
+from kinprint.records import TensorSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """One tensor with its meaning: role, axes, and the parts it is made of if it is fused."""
+
+    spec: TensorSpec
+    role: TensorRole
+    layout: Layout
+    axes: tuple[str, ...]
+
+    @property
+    def splits(self) -> str | None:
+        """The parts of a fused tensor in the order of its rows, None for a plain one."""
+        return pattern_of(self.layout) if self.layout.fused else None
+
+
+@dataclass(frozen=True, slots=True)
+class Understanding:
+    """All tensors of a model, and what about them could not be settled."""
+
+    tensors: tuple[Understood, ...]
+    family: str
+    tied: bool | None
+    warnings: tuple[str, ...]
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Names that no table explains."""
+        return tuple(
+            one.spec.name
+            for one in self.tensors
+            if one.role.role == "other" and one.role.detail is None and one.role.tower is None
+        )
+
+
+def understand(
+    specs: Sequence[TensorSpec],
+    config: Mapping[str, Any],
+    format: str,
+    gguf: Mapping[str, object] | None = None,
+) -> Understanding:
+    """Say of every tensor what it is; contradictions become warnings, never guesses."""
+    found: RoleMap = assign_roles(specs, config, gguf)
+    tensors: list[Understood] = []
+    warnings = list(found.warnings)
+    for spec in specs:
+        role = found.roles[spec.name]
+        layout = layout_of(
+            role.role,
+            spec.shape,
+            config,
+            name=spec.name,
+            detail=role.detail,
+            layer=role.layer,
+            format=format,
+            gguf=gguf,
+        )
+        warnings += [f"{spec.name}: {clause}" for clause in layout.warnings]
+        orient = layout.orient or "out_in"
+        axes = axes_of(role.role, len(spec.shape), orient, detail=role.detail)
+        axes = ("none",) * (len(spec.shape) - len(axes)) + axes
+        tensors.append(Understood(spec, role, layout, axes))
+    return Understanding(tuple(tensors), found.family, found.tied, tuple(warnings))

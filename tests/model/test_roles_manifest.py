@@ -1,0 +1,75 @@
+"""Roles measured on architectures whose data flow was traced, where that list is at hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kinprint.model.roles import RoleMap, assign_roles
+from kinprint.records import TensorSpec
+
+_MANIFEST = Path(__file__).resolve().parents[2].parent / "shared" / "names" / "manifest.json"
+_NOT_CORE = {"norm_other", "pos_embed", "bias", "ssm", "other"}
+
+if not _MANIFEST.exists():
+    pytest.skip("names/manifest.json does not lie beside the checkout", allow_module_level=True)
+
+ENTRIES: dict[str, dict[str, Any]] = json.loads(_MANIFEST.read_text(encoding="utf-8"))
+
+
+def assigned(entry: dict[str, Any]) -> RoleMap:
+    specs = [
+        TensorSpec(t["name"], t["dtype"], tuple(t["shape"]), "f", 0, 0) for t in entry["tensors"]
+    ]
+    return assign_roles(specs, entry["config"])
+
+
+def right(tensor: dict[str, Any], role: str) -> bool:
+    return role == tensor["role_truth"] or role in (tensor.get("role_alt") or ())
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_no_core_role_is_wrong(name: str) -> None:
+    entry = ENTRIES[name]
+    found = assigned(entry)
+    wrong = {
+        t["name"]: (found.roles[t["name"]].role, t["role_truth"])
+        for t in entry["tensors"]
+        if t["role_truth"] not in _NOT_CORE and not right(t, found.roles[t["name"]].role)
+    }
+    invented = {
+        t["name"]: (found.roles[t["name"]].role, t["role_truth"])
+        for t in entry["tensors"]
+        if t["role_truth"] in _NOT_CORE
+        and found.roles[t["name"]].role not in _NOT_CORE
+        and not right(t, found.roles[t["name"]].role)
+    }
+    assert (wrong, invented) == ({}, {})
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_layer_and_expert_numbers_are_right(name: str) -> None:
+    entry = ENTRIES[name]
+    found = assigned(entry)
+    for tensor in entry["tensors"]:
+        role = found.roles[tensor["name"]]
+        if tensor.get("tower"):
+            assert role.tower is not None
+            assert role.role == "other"
+            continue
+        expert = f"stacked:{role.stacked}" if role.stacked is not None else role.expert
+        assert (role.layer, expert) == (tensor["layer"], tensor["expert"]), tensor["name"]
+
+
+def test_nearly_every_role_is_right() -> None:
+    total = good = 0
+    for entry in ENTRIES.values():
+        found = assigned(entry)
+        for tensor in entry["tensors"]:
+            total += 1
+            good += right(tensor, found.roles[tensor["name"]].role)
+    assert good / total >= 0.995
