@@ -102,6 +102,7 @@ def document(found: Inspection, spent: Cost) -> dict[str, Any]:
             for entry in found.shards
         ],
         "family": found.understanding.family,
+        "quantisation": _quantisation(found),
         "tensors": [_tensor(one) for one in found.understanding.tensors],
         "warnings": found.understanding.warnings,
         "labels": found.labels,
@@ -113,6 +114,13 @@ def document(found: Inspection, spent: Cost) -> dict[str, Any]:
             "seconds": round(spent.seconds, 3),
         },
     }
+
+
+def _quantisation(found: Inspection) -> dict[str, Any] | None:
+    scheme = found.quantisation
+    if scheme is None:
+        return None
+    return {"method": scheme.method, "bits": scheme.bits, "group": scheme.group}
 
 
 def _tensor(one: Understood) -> dict[str, Any]:
@@ -157,6 +165,9 @@ def _print(found: Inspection, spent: Cost) -> None:
         f"{count_of(len(found.tensors), 'tensor')} ({_shares(found)})"
     )
     console.print(shown(_dimensions(found)))
+    if found.quantisation is not None:
+        bits = f", {found.quantisation.bits} bits" if found.quantisation.bits else ""
+        console.print(f"quantised with {shown(found.quantisation.method)}{bits}")
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("tensor", "role", "shape", "dtype", "count"):
         table.add_column(title, justify="right" if title == "count" else "left", overflow="fold")

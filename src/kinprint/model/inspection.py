@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from kinprint.model.geometry import Geometry, geometry_of
+from kinprint.model.quantised import Scheme, scheme_for
 from kinprint.model.understanding import Understanding, understand
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.weights import GGUF
@@ -28,6 +29,7 @@ class Inspection:
     others: tuple[str, ...]
     notes: tuple[str, ...]
     understanding: Understanding
+    quantisation: Scheme | None = None
     labels: tuple[str, ...] = ()
 
     @property
@@ -74,6 +76,7 @@ def inspect_checkpoint(checkpoint: Checkpoint) -> Inspection:
         others=tuple(item.label for item in checkpoint.choice.others),
         notes=tuple(checkpoint.notes),
         understanding=understand(tensors, checkpoint.config, checkpoint.format, metadata),
+        quantisation=scheme_for(checkpoint.config, [spec.name for spec in tensors]),
         labels=tuple(checkpoint.labels),
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urljoin
+from urllib.parse import quote, urljoin
 
 from huggingface_hub import constants
 from huggingface_hub.errors import HfHubHTTPError
@@ -182,9 +182,10 @@ class HubSource:
             raise FileChanged(path=entry.path, cause=cause)
 
     def _web_address(self, entry: FileEntry) -> str:
-        from huggingface_hub.file_download import hf_hub_url  # slow to import, seldom needed
-
-        return str(hf_hub_url(self.ref.name, entry.path, revision=self.ref.commit))
+        """The Hub's own address of a file, which it answers or redirects from."""
+        return constants.HUGGINGFACE_CO_URL_TEMPLATE.format(
+            repo_id=self.ref.name, revision=self.ref.commit, filename=quote(entry.path)
+        )
 
 
 def _in_hub_cache(listing: Listing) -> dict[str, FileEntry]:
