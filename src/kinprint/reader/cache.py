@@ -120,12 +120,15 @@ class Cache:
             return
         place = self.folder / entry.key
         span, checksum = ByteRange(start, start + len(data)), crc32(data)
+        remembered = self._entries.get(entry.key)
+        birth = remembered.birth if remembered is not None else ""
         for _ in range(_TRIES):
             try:
-                birth = _birth(place) or _describe(place, entry, name)
+                birth = birth or _birth(place) or _describe(place, entry, name)
                 _write_at(place / "data", start, data)
                 _append(place / "journal", _line(span, checksum))
             except FileNotFoundError:  # cleared by somebody in between
+                birth = ""
                 continue
             except OSError as error:
                 if error.errno in _NO_SPACE:
@@ -135,6 +138,7 @@ class Cache:
                 with self._lock:
                     self._verified(entry.key, birth).add(span, checksum)
                 return
+            birth = ""
 
     def _verified(self, key: str, birth: str) -> _Verified:
         known = self._entries.get(key)
