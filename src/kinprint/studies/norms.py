@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kinprint.measure.direct import cosine, pearson
-from kinprint.reader.checkpoint import Checkpoint, read_together
+from kinprint.reader.checkpoint import Checkpoint, locate_together, read_together
 from kinprint.records import ModelRef, Slice
 
 _NORM = re.compile(r"(^|[._])(\w*norm\w*|ln_?\w*)\.weight$", re.IGNORECASE)
@@ -54,26 +54,21 @@ def norm_names(checkpoint: Checkpoint) -> list[str]:
     return [name for name in checkpoint.names() if _NORM.search(name)]
 
 
-def norm_slices(checkpoint: Checkpoint, names: Sequence[str]) -> dict[str, Slice]:
-    """The norm vectors among `names` as slices; what is no vector is left out."""
-    found = checkpoint.tensors(names)
-    return {name: Slice(spec) for name, spec in found.items() if len(spec.shape) == 1}
-
-
 def compare_norms(a: Checkpoint, b: Checkpoint) -> NormComparison:
     """Compare the norm vectors that two models have under the same name."""
     names_b = set(norm_names(b))
     shared = [name for name in norm_names(a) if name in names_b]
-    slices_a, slices_b = norm_slices(a, shared), norm_slices(b, shared)
+    specs_a, specs_b = locate_together([(a, shared), (b, shared)])
     fitting = [
         name
         for name in shared
-        if name in slices_a
-        and name in slices_b
-        and slices_a[name].tensor.shape == slices_b[name].tensor.shape
+        if len(specs_a[name].shape) == 1 and specs_a[name].shape == specs_b[name].shape
     ]
     values_a, values_b = read_together(
-        [(a, [slices_a[name] for name in fitting]), (b, [slices_b[name] for name in fitting])]
+        [
+            (a, [Slice(specs_a[name]) for name in fitting]),
+            (b, [Slice(specs_b[name]) for name in fitting]),
+        ]
     )
     rows = [
         NormRow(name, len(one), cosine(one, other), pearson(one, other))
