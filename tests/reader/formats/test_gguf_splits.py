@@ -10,7 +10,7 @@ import pytest
 
 from kinprint.errors import BadGguf
 from kinprint.reader.formats.gguf_file import parse_gguf
-from kinprint.reader.formats.gguf_splits import check_splits, split_names, split_siblings
+from kinprint.reader.formats.gguf_splits import check_splits, split_siblings
 from kinprint.records import Header, TensorSpec
 from tests.reader.formats.gguf_builder import Recorder
 
@@ -33,12 +33,6 @@ from tests.reader.formats.gguf_builder import Recorder
 )
 def test_names_of_parts(path: str, parts: tuple[int, int, str] | None) -> None:
     assert split_siblings(path) == parts
-
-
-def test_all_parts_are_named() -> None:
-    names = split_names("d/m-00002-of-00003.gguf")
-    assert names == tuple(f"d/m-0000{n}-of-00003.gguf" for n in (1, 2, 3))
-    assert split_names("m.gguf") == ("m.gguf",)
 
 
 def part(number: int, count: int, total: int, *tensors: str, no: int | None = None) -> Header:

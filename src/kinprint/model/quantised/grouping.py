@@ -22,7 +22,6 @@ from kinprint.model.quantised.weight import Codec, QuantisedWeight, conflict
 from kinprint.records import TensorSpec
 
 Specs = Mapping[str, TensorSpec]
-Parts = dict[str, TensorSpec]
 
 # Scales by what they add to the name of their weight, and what stands before a scale over
 # the whole tensor. Weights of Linear layers end in ".weight"; stacked experts do not.

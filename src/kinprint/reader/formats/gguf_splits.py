@@ -28,15 +28,6 @@ def split_siblings(path: str) -> tuple[int, int, str] | None:
     return (number, count, match["stem"]) if 1 <= number <= count else None
 
 
-def split_names(path: str) -> tuple[str, ...]:
-    """Names of all parts of the model that `path` belongs to, in order; itself if whole."""
-    parts = split_siblings(path)
-    if parts is None:
-        return (path,)
-    _, count, stem = parts
-    return tuple(f"{stem}-{number:05d}-of-{count:05d}.gguf" for number in range(1, count + 1))
-
-
 def check_splits(headers: Mapping[str, Header]) -> None:
     """Check that the files, by path, are all the parts of one model and each of them once.
 
