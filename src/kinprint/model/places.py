@@ -1,0 +1,159 @@
+"""Where each logical tensor of a model lies: by role, layer and expert, not by name.
+
+Two models call the same thing differently, store it fused or apart, stacked or one by one.
+Comparisons ask for an address, such as the queries of layer 3, and get the same rows from
+either model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from kinprint.model.layout_parts import IN_OUT, Layout
+from kinprint.model.quantised import QuantisedWeight
+from kinprint.model.roles import TensorRole
+from kinprint.records import TensorSpec
+
+# What the parts of these are called by themselves: `gate` of `expert_gate_up` is `expert_gate`.
+_PREFIXES = ("expert_", "shared_")
+# What a name has before the part that tells tensors of one layer apart.
+_UP_TO_LAYER = re.compile(r"^.*?\.\d+\.")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Address:
+    """What a tensor is: the same words in every model.
+
+    `role` is one of the roles that tensors have, followed by `.bias` for biases; where the
+    role alone says too little (latent attention, state-space parts) it is the detail, or the
+    detail with the tail of the name. `tower` is empty for the text model's only stack.
+    """
+
+    role: str
+    layer: int | None = None
+    expert: int | None = None
+    tower: str = ""
+
+    def __str__(self) -> str:
+        words = [self.tower, "" if self.layer is None else f"layer {self.layer}", self.role]
+        words.append("" if self.expert is None else f"expert {self.expert}")
+        return " ".join(filter(None, words))
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """One tensor as it would be without quantisation.
+
+    `layout` is None as long as only a stored tensor's values tell the shape; `refusal` is
+    why the numbers cannot be had, empty for nearly all.
+    """
+
+    name: str
+    spec: TensorSpec
+    role: TensorRole
+    layout: Layout | None
+    quantised: QuantisedWeight | None = None
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The part of a stored tensor that an address leads to."""
+
+    address: Address
+    weight: Weight
+    part: str
+    expert: int | None = None  # its place in a stack of experts
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Outputs by inputs, or the length of a vector; None while it is not known."""
+        layout = self.weight.layout
+        if layout is None:
+            return None
+        part = layout.part(self.part)
+        rows = part.rows if part is not None else layout.outputs
+        dimensions = len(layout.shape) - (1 if layout.experts and not layout.flat else 0)
+        if dimensions < 2:
+            return (rows,)
+        each = prod(layout.shape) // max(layout.experts, 1)
+        return rows, each // max(layout.outputs, 1)
+
+
+def places_of(weights: Iterable[Weight]) -> dict[Address, Place]:
+    """Every address of a model; tensors that share one are told apart by their names."""
+    found: dict[Address, list[Place]] = {}
+    for weight in weights:
+        for place in _places(weight):
+            found.setdefault(place.address, []).append(place)
+    places: dict[Address, Place] = {}
+    for address, sharing in found.items():
+        if len(sharing) == 1:
+            places[address] = sharing[0]
+            continue
+        for place in sharing:
+            tail = _UP_TO_LAYER.sub("", place.weight.name).removesuffix(".weight")
+            own = replace(address, role=f"{address.role}:{tail}")
+            places[own] = replace(place, address=own)
+    return places
+
+
+def _places(weight: Weight) -> Iterable[Place]:
+    role = weight.role
+    word = _word(role)
+    if word is None:
+        return
+    tower = "" if role.tower is None else role.tower
+    layout = weight.layout
+    parts = [part.role for part in layout.parts] if layout is not None else [word]
+    fused = len(parts) > 1
+    stacked = layout.experts if layout is not None else 0
+    for part in parts:
+        name = _part_word(word, part) if fused else word
+        if not stacked:
+            yield Place(Address(name, role.layer, role.expert, tower), weight, part)
+            continue
+        for expert in range(stacked):
+            yield Place(Address(name, role.layer, expert, tower), weight, part, expert)
+
+
+def _word(role: TensorRole) -> str | None:
+    """The role in an address; None for what has no meaning of its own, such as scales."""
+    if role.role == "bias":
+        return f"{role.detail}.bias" if role.detail else "bias"
+    if role.role == "other":  # inside a tower of pictures or sound the detail is the role
+        return role.detail if role.of is None else None
+    return role.role
+
+
+def _part_word(word: str, part: str) -> str:
+    """The address of a part: `k` of `qkv`, `expert_up` of `expert_gate_up`, `v.bias`."""
+    prefix = next((mark for mark in _PREFIXES if word.startswith(mark)), "")
+    bias = ".bias" if word.endswith(".bias") else ""
+    return f"{prefix}{part}{bias}"
+
+
+def stored_rows(place: Place, rows: Iterable[int]) -> tuple[int, ...]:
+    """Rows of a quantised weight's matrix, all experts counted through, for logical rows."""
+    layout = place.weight.layout
+    assert layout is not None and layout.orient != IN_OUT
+    part = layout.part(place.part)
+    assert part is not None
+    first = (place.expert or 0) * layout.outputs
+    return tuple(first + part.stored(row) for row in rows)
+
+
+def by_role(places: Mapping[Address, Place]) -> dict[str, list[Place]]:
+    """Places of the text model grouped by role, in the order of layers and experts."""
+    groups: dict[str, list[Place]] = {}
+    for address in sorted(places, key=_order):
+        groups.setdefault(address.role, []).append(places[address])
+    return groups
+
+
+def _order(address: Address) -> tuple[str, str, int, int]:
+    layer = -1 if address.layer is None else address.layer
+    return address.tower, address.role, layer, -1 if address.expert is None else address.expert
