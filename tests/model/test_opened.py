@@ -86,7 +86,7 @@ def _expected(model: Model) -> Any:
     """The fixture keeps what its library reads in a tensor that no table knows."""
     from kinprint.model.places import Place
 
-    weight = model._weights["expected"]
+    weight = model.weights["expected"]
     assert weight.layout is not None
     return Place(Address("expected"), weight, weight.layout.parts[0].role)
 
@@ -131,7 +131,7 @@ def test_an_older_tools_file_about_quantisation_is_found(
 def test_what_cannot_be_unpacked_is_refused_and_the_rest_still_works(
     tmp_path: Path, fetcher: Fetcher
 ) -> None:
-    tensors = {
+    tensors: dict[str, Array] = {
         "model.layers.0.self_attn.q_proj.qweight": np.zeros((1, 8), np.int32),
         "model.layers.0.self_attn.q_proj.scales": np.ones((1, 8), np.float16),
         "model.layers.0.input_layernorm.weight": numbers(8),

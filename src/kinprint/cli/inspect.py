@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kinprint.reader.fetch import Fetcher
 
 SCHEMA = "kinprint.inspect/1"
+_WARNINGS = 5
 
 
 @click.command("inspect")
@@ -103,11 +104,14 @@ def document(found: Inspection, spent: Cost) -> dict[str, Any]:
         ],
         "family": found.understanding.family,
         "quantisation": _quantisation(found),
+        "fused": found.fused,
+        "tokenizer": found.tokenizer.path if found.tokenizer else None,
+        "unknown": found.understanding.unknown,
         "tensors": [_tensor(one) for one in found.understanding.tensors],
         "warnings": found.understanding.warnings,
-        "labels": found.labels,
-        "others": found.others,
-        "notes": found.notes,
+        "labels": found.model.checkpoint.labels,
+        "others": [other.label for other in found.model.checkpoint.choice.others],
+        "notes": found.model.checkpoint.notes,
         "read": {
             "bytes": spent.bytes,
             "requests": spent.requests,
@@ -120,7 +124,13 @@ def _quantisation(found: Inspection) -> dict[str, Any] | None:
     scheme = found.quantisation
     if scheme is None:
         return None
-    return {"method": scheme.method, "bits": scheme.bits, "group": scheme.group}
+    return {
+        "method": scheme.method,
+        "bits": scheme.bits,
+        "group": scheme.group,
+        "formats": found.quantised,
+        "refusal": scheme.refusal or None,
+    }
 
 
 def _tensor(one: Understood) -> dict[str, Any]:
@@ -157,17 +167,15 @@ def _print(found: Inspection, spent: Cost) -> None:
     console = Console(highlight=False, soft_wrap=not terminal, width=None if terminal else 160)
     commit = f" at {found.ref.commit[:12]}" if found.ref.commit else ""
     console.print(f"[bold]{shown(found.ref.name)}[/bold]{shown(commit)}")
-    for label in found.labels:
+    for label in found.model.checkpoint.labels:
         console.print(f"[bold red]{shown(label)}[/bold red]")
-    console.print(
-        f"{found.format}, {count_of(len(found.shards), 'file')}, "
-        f"{in_words(found.nbytes)}, {found.parameters:,} parameters in "
-        f"{count_of(len(found.tensors), 'tensor')} ({_shares(found)})"
-    )
-    console.print(shown(_dimensions(found)))
-    if found.quantisation is not None:
-        bits = f", {found.quantisation.bits} bits" if found.quantisation.bits else ""
-        console.print(f"quantised with {shown(found.quantisation.method)}{bits}")
+    summary = Table(box=None, pad_edge=False, show_header=False)
+    summary.add_column(style="dim")
+    summary.add_column(overflow="fold")
+    for title, text in _summary(found):
+        summary.add_row(title, shown(text))
+    console.print(summary)
+    console.print()
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("tensor", "role", "shape", "dtype", "count"):
         table.add_column(title, justify="right" if title == "count" else "left", overflow="fold")
@@ -177,19 +185,82 @@ def _print(found: Inspection, spent: Cost) -> None:
             shown(group.pattern), shown(group.role), shape, group.dtype, f"{group.count:,}"
         )
     console.print(table)
-    unknown = found.understanding.unknown
-    if unknown:
-        console.print(f"unknown: {count_of(len(unknown), 'tensor')}, such as {shown(unknown[0])}")
-    for warning in found.understanding.warnings[:5]:
+    warnings = found.understanding.warnings
+    for warning in warnings[:_WARNINGS]:
         console.print(f"warning: {shown(warning)}")
-    for label in found.others:
-        console.print(f"not read: {shown(label)} (another set of weights in the same place)")
-    for note in found.notes:
+    if len(warnings) > _WARNINGS:
+        console.print(f"{len(warnings) - _WARNINGS} more warnings are in --format json")
+    for other in found.model.checkpoint.choice.others:
+        console.print(f"not read: {shown(other.label)} (another set of weights in the same place)")
+    for note in found.model.checkpoint.notes:
         console.print(f"note: {shown(note)}")
     if found.ref.kind != "local":
         cost = f"{in_words(spent.bytes)} of {in_words(found.nbytes)}"
         requests = count_of(spent.requests, "request")
         console.print(f"[dim]read {cost} in {requests}, {spent.seconds:.1f} s[/dim]")
+
+
+def _summary(found: Inspection) -> list[tuple[str, str]]:
+    """What a model is, a line each: family, sizes, and what is unusual about its storage."""
+    from kinprint.reader.sizes import in_words
+
+    shape = found.geometry
+    names = found.understanding.family
+    family = " ".join(filter(None, (shape.architecture, f"({shape.family})" * bool(shape.family))))
+    heads = [
+        f"{shape.heads}" if shape.heads else "",
+        f"{shape.kv_heads} for keys and values" if shape.kv_heads else "",
+        f"{shape.head_dim} wide" if shape.head_dim else "",
+    ]
+    widths = [
+        f"hidden {shape.hidden:,}" if shape.hidden else "",
+        f"feed-forward {shape.feed_forward:,}" if shape.feed_forward else "",
+        f"vocabulary {shape.vocabulary:,}" if shape.vocabulary else "",
+        "head tied to the embedding" if found.understanding.tied else "",
+    ]
+    experts = [
+        f"{shape.experts}" if shape.experts else "",
+        f"{shape.experts_active} active" if shape.experts_active else "",
+    ]
+    unknown = found.understanding.unknown
+    size = f"{found.format}, {count_of(len(found.shards), 'file')}, {in_words(found.nbytes)}"
+    lines = [
+        ("family", f"{family or 'no configuration that says'}, names as in {names}"),
+        ("weights", size),
+        ("", f"{found.parameters:,} parameters, {count_of(len(found.tensors), 'tensor')}"),
+        ("numbers", _shares(found)),
+        ("layers", str(shape.layers or len(found.model.layers()) or "")),
+        ("widths", ", ".join(filter(None, widths))),
+        ("heads", ", ".join(filter(None, heads))),
+        ("experts", ", ".join(filter(None, experts))),
+        ("fused", "; ".join(f"{what} ({count})" for what, count in found.fused.items())),
+        ("quantised", _quantised(found)),
+        ("tokenizer", _tokenizer(found)),
+        ("unknown", f"{count_of(len(unknown), 'tensor')}, such as {unknown[0]}" if unknown else ""),
+    ]
+    return [(title, text) for title, text in lines if text]
+
+
+def _quantised(found: Inspection) -> str:
+    scheme = found.quantisation
+    if scheme is None:
+        return ""
+    if scheme.refusal:
+        return f"{scheme.refusal}, which this version does not read"
+    parts = [f"{words} ({count_of(count, 'weight')})" for words, count in found.quantised.items()]
+    return f"{scheme.method}: {'; '.join(parts)}" if parts else scheme.method
+
+
+def _tokenizer(found: Inspection) -> str:
+    choice = found.tokenizer
+    if choice is None:
+        return ""
+    if choice.in_header:
+        return "in the weights' own header"
+    from kinprint.reader.sizes import in_words
+
+    size = found.model.checkpoint.files[choice.path].size
+    return f"{choice.path}, {in_words(size)} (not read)"
 
 
 def _shares(found: Inspection) -> str:
@@ -198,22 +269,3 @@ def _shares(found: Inspection) -> str:
     return ", ".join(
         f"{name} {share:.3g} %" if share >= 0.01 else f"{name} < 0.01 %" for name, share in parts
     )
-
-
-def _dimensions(found: Inspection) -> str:
-    shape = found.geometry
-    if shape.family is None and shape.layers is None:
-        return "no configuration that says more"
-    words = [shape.architecture or "", f"({shape.family})" if shape.family else ""]
-    facts = [
-        f"{shape.layers} layers" if shape.layers else "",
-        f"hidden {shape.hidden:,}" if shape.hidden else "",
-        f"{shape.heads} heads" if shape.heads else "",
-        f"{shape.kv_heads} KV heads" if shape.kv_heads else "",
-        f"feed-forward {shape.feed_forward:,}" if shape.feed_forward else "",
-        f"{shape.experts} experts" if shape.experts else "",
-        f"{shape.experts_active} of them active" if shape.experts_active else "",
-        f"vocabulary {shape.vocabulary:,}" if shape.vocabulary else "",
-        "tied head" if shape.tied else "",
-    ]
-    return " ".join(filter(None, words)) + ": " + ", ".join(filter(None, facts))

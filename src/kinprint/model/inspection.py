@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from math import prod
 
-from kinprint.model.geometry import Geometry, geometry_of
+from kinprint.model.geometry import Geometry
+from kinprint.model.opened import Model, open_model
+from kinprint.model.places import Weight
 from kinprint.model.quantised import Scheme, scheme_for
-from kinprint.model.understanding import Understanding, understand
+from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
+from kinprint.model.understanding import Understanding, Understood
 from kinprint.reader.checkpoint import Checkpoint
-from kinprint.reader.weights import GGUF
 from kinprint.records import FileEntry, ModelRef, TensorSpec
 
 _Key = tuple[str, str, tuple[int, ...], str]
@@ -21,21 +24,43 @@ _NUMBER = re.compile(r"(?<=[./])\d+(?=[./])")
 class Inspection:
     """A model without its numbers: files, tensors, types and dimensions."""
 
-    ref: ModelRef
-    format: str
-    geometry: Geometry
-    shards: tuple[FileEntry, ...]
-    tensors: tuple[TensorSpec, ...]
-    others: tuple[str, ...]
-    notes: tuple[str, ...]
-    understanding: Understanding
-    quantisation: Scheme | None = None
-    labels: tuple[str, ...] = ()
+    model: Model
+
+    @property
+    def ref(self) -> ModelRef:
+        """Which model this is, pinned."""
+        return self.model.checkpoint.ref
+
+    @property
+    def format(self) -> str:
+        """The format of the weight files."""
+        return self.model.checkpoint.format
+
+    @property
+    def geometry(self) -> Geometry:
+        """Dimensions as the configuration gives them."""
+        return self.model.geometry
+
+    @property
+    def understanding(self) -> Understanding:
+        """What each tensor is."""
+        return self.model.understanding
+
+    @property
+    def tensors(self) -> tuple[TensorSpec, ...]:
+        """All stored tensors."""
+        return tuple(one.spec for one in self.understanding.tensors)
+
+    @property
+    def shards(self) -> tuple[FileEntry, ...]:
+        """The weight files."""
+        checkpoint = self.model.checkpoint
+        return tuple(checkpoint.files[shard] for shard in checkpoint.shards)
 
     @property
     def parameters(self) -> int:
-        """Numbers in all tensors together; packed ones count as they are stored."""
-        return sum(spec.count for spec in self.tensors)
+        """Numbers in the model; quantised weights count as what they stand for."""
+        return sum(_count(weight) for weight in self.model.weights.values())
 
     @property
     def nbytes(self) -> int:
@@ -44,11 +69,39 @@ class Inspection:
 
     @property
     def dtypes(self) -> dict[str, int]:
-        """Number formats with how many numbers each holds, most first."""
+        """Number formats with how many stored numbers each holds, most first."""
         counts: Counter[str] = Counter()
         for spec in self.tensors:
             counts[spec.dtype] += spec.count
         return dict(counts.most_common())
+
+    @property
+    def quantisation(self) -> Scheme | None:
+        """How the weights say they are quantised."""
+        return scheme_for(self.model.config, [spec.name for spec in self.tensors])
+
+    @property
+    def quantised(self) -> dict[str, int]:
+        """Formats of quantised weights in words, with how many weights each holds."""
+        found = (one.quantised for one in self.model.weights.values())
+        return dict(Counter(one.words for one in found if one is not None).most_common())
+
+    @property
+    def fused(self) -> dict[str, int]:
+        """What is stored as one tensor, by role and parts, with how many tensors."""
+        return dict(
+            Counter(
+                f"{one.role.role}: {', '.join(part.role for part in one.layout.parts)}"
+                for one in self.understanding.tensors
+                if one.splits is not None and one.role.role != "bias"
+            ).most_common()
+        )
+
+    @property
+    def tokenizer(self) -> VocabularyChoice | None:
+        """The file that holds the vocabulary; it is not read."""
+        checkpoint = self.model.checkpoint
+        return choose_vocabulary(checkpoint.files.values(), checkpoint.shards[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,33 +117,35 @@ class TensorGroup:
 
 def inspect_checkpoint(checkpoint: Checkpoint) -> Inspection:
     """Read all headers and gather what they say."""
-    headers = checkpoint.headers()
-    tensors = tuple(checkpoint.tensors().values())
-    metadata = headers[checkpoint.shards[0]].metadata if checkpoint.format == GGUF else None
-    return Inspection(
-        ref=checkpoint.ref,
-        format=checkpoint.format,
-        geometry=geometry_of(checkpoint.config, metadata),
-        shards=tuple(checkpoint.files[shard] for shard in checkpoint.shards),
-        tensors=tensors,
-        others=tuple(item.label for item in checkpoint.choice.others),
-        notes=tuple(checkpoint.notes),
-        understanding=understand(tensors, checkpoint.config, checkpoint.format, metadata),
-        quantisation=scheme_for(checkpoint.config, [spec.name for spec in tensors]),
-        labels=tuple(checkpoint.labels),
-    )
+    return Inspection(open_model(checkpoint))
 
 
 def group_tensors(understanding: Understanding) -> list[TensorGroup]:
     """Fold names that repeat for every layer and expert into one line each."""
     groups: dict[_Key, int] = {}
     for one in understanding.tensors:
-        role = one.role.role if one.role.tower is None else f"{one.role.tower}: {one.role.detail}"
-        if one.splits is not None:
-            role += " (fused)"
-        key = (_NUMBER.sub("*", one.spec.name), one.spec.dtype, one.spec.shape, role)
+        key = (_NUMBER.sub("*", one.spec.name), one.spec.dtype, one.spec.shape, _role(one))
         groups[key] = groups.get(key, 0) + 1
     return [TensorGroup(*key, groups[key]) for key in sorted(groups, key=_place_in_model)]
+
+
+def _role(one: Understood) -> str:
+    """A role as people read it: with what it belongs to, and whether it is fused."""
+    role, detail = one.role.role, one.role.detail
+    word = role
+    if role == "bias" and detail:
+        word = f"{detail} bias"
+    elif role == "other" and detail:
+        word = detail
+    if one.role.tower is not None:
+        word = f"{one.role.tower}: {word}"
+    return f"{word} (fused)" if one.splits is not None else word
+
+
+def _count(weight: Weight) -> int:
+    if weight.quantised is not None and weight.quantised.shape is not None:
+        return prod(weight.quantised.shape)
+    return weight.spec.count
 
 
 def _place_in_model(key: _Key) -> tuple[int, str]:

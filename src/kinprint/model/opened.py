@@ -30,6 +30,13 @@ from kinprint.model.quantised import (
     scheme_for,
 )
 from kinprint.model.roles import TensorRole
+from kinprint.model.tokens import (
+    Vocabulary,
+    choose_vocabulary,
+    has_vocabulary,
+    load_vocabulary,
+    vocabulary_of_gguf,
+)
 from kinprint.model.understanding import Understanding, Understood, understand
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.decode import Array
@@ -65,8 +72,8 @@ class Model:
         self.understanding: Understanding = understand(
             tuple(specs.values()), self.config, checkpoint.format, self.metadata
         )
-        self._weights = self._logical(specs)
-        self.places: dict[Address, Place] = places_of(self._weights.values())
+        self.weights: dict[str, Weight] = self._logical(specs)
+        self.places: dict[Address, Place] = places_of(self.weights.values())
 
     @property
     def name(self) -> str:
@@ -92,7 +99,7 @@ class Model:
         layers = {(address.layer, address.tower) for address in addresses}
         unknown = [
             weight
-            for weight in self._weights.values()
+            for weight in self.weights.values()
             if weight.layout is None and (weight.role.layer, weight.role.tower or "") in layers
         ]
         if unknown:
@@ -114,6 +121,18 @@ class Model:
             place, self.checkpoint, piece.slices, lambda arrays: _single(piece.assemble(arrays))
         )
 
+    def vocabulary(self) -> Vocabulary | None:
+        """The tokenizer's vocabulary, read now; None if the repository has none."""
+        checkpoint = self.checkpoint
+        if self.metadata is not None and has_vocabulary(self.metadata):
+            return vocabulary_of_gguf(checkpoint.shards[0], self.metadata)
+        choice = choose_vocabulary(checkpoint.files.values(), checkpoint.choice.weights.label)
+        if choice is None or choice.in_header:
+            return None
+        raw = checkpoint.read_files((choice.path, *choice.companions))
+        main = raw.pop(choice.path)
+        return load_vocabulary(choice.path, main, raw)
+
     def __repr__(self) -> str:
         return f"<Model {self.name}: {self.understanding.family}, {len(self.places)} tensors>"
 
@@ -127,8 +146,8 @@ class Model:
         arrays = iter(self.checkpoint.read(slices, as_stored=True))
         for one, quantised, parts in asked:
             known = described(quantised, [next(arrays) for _ in parts])
-            self._weights[one.name] = self._weight(one.name, one.spec, one.role, known)
-        self.places = places_of(self._weights.values())
+            self.weights[one.name] = self._weight(one.name, one.spec, one.role, known)
+        self.places = places_of(self.weights.values())
 
     def _readable(self, place: Place) -> Weight:
         weight = place.weight

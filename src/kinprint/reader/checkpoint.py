@@ -186,6 +186,14 @@ class Checkpoint:
         entry = self.files[path]
         return self.fetcher.view(self.source, entry).read(0, entry.size)
 
+    def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
+        """Small files of the model, whole, read side by side."""
+        entries = [self.files[path] for path in paths]
+        self.fetcher.ensure(
+            Want(self.source, entry, (ByteRange(0, entry.size),)) for entry in entries
+        )
+        return {path: self.read_file(path) for path in paths}
+
     def _shards(self) -> tuple[str, ...]:
         weights = self.choice.weights
         if self.index is None:
