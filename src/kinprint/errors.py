@@ -15,7 +15,7 @@
     │       └── RangeIgnored  RangeRefused  LengthWrong  FileChanged
     ├── FormatError               the bytes are not what they claim to be
     │   ├── BadHeader  BadIndex  BadPickle  BadGguf  BadArchive  BadConfig
-    │   ├── BadQuantisation  BadTokenizer
+    │   ├── BadQuantisation  BadTokenizer  BadAdapter
     │   └── PartsMissing  TensorMissing  TensorUnknown  DtypeUnknown  SliceOutside
     ├── BudgetExceeded            reading would cost more than allowed
     ├── CacheError
@@ -209,6 +209,10 @@ class BadQuantisation(FormatError):
 
 class BadTokenizer(FormatError):
     """A tokenizer file that cannot be understood."""
+
+
+class BadAdapter(FormatError):
+    """An adapter that cannot be merged into its base."""
 
 
 class PartsMissing(FormatError):

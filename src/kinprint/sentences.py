@@ -161,6 +161,10 @@ SENTENCES: dict[str, dict[str, str]] = {
         "en": "The quantised weights in '{file}' cannot be turned into numbers: {cause}. Look for the model in another format, best the one it was made from.",
         "ko": "'{file}'의 양자화된 가중치를 숫자로 풀 수 없습니다: {cause}. 다른 형식의 모델을, 되도록 양자화하기 전의 모델을 찾아보십시오.",
     },
+    "BadAdapter": {
+        "en": "The adapter in '{file}' cannot be merged into its base: {cause}. Look for a merged copy of the model, or compare the base itself.",
+        "ko": "'{file}'의 어댑터를 기반 모델에 합칠 수 없습니다: {cause}. 합쳐진 모델을 찾거나 기반 모델 자체를 비교하십시오.",
+    },
     "BadTokenizer": {
         "en": "'{file}' cannot be read as a tokenizer: {cause}. Get a fresh copy; weights can be compared without it.",
         "ko": "'{file}'을(를) 토크나이저로 읽을 수 없습니다: {cause}. 새로 받으십시오. 가중치는 토크나이저 없이도 비교할 수 있습니다.",

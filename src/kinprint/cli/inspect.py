@@ -104,6 +104,7 @@ def document(found: Inspection, spent: Cost) -> dict[str, Any]:
         ],
         "family": found.understanding.family,
         "quantisation": _quantisation(found),
+        "adapter": _adapter_document(found),
         "fused": found.fused,
         "tokenizer": found.tokenizer.path if found.tokenizer else None,
         "unknown": found.understanding.unknown,
@@ -130,6 +131,21 @@ def _quantisation(found: Inspection) -> dict[str, Any] | None:
         "group": scheme.group,
         "formats": found.quantised,
         "refusal": scheme.refusal or None,
+    }
+
+
+def _adapter_document(found: Inspection) -> dict[str, Any] | None:
+    adapter = found.adapter
+    if adapter is None:
+        return {"refusal": found.refusal} if found.refusal else None
+    return {
+        "method": adapter.method,
+        "words": adapter.words,
+        "base": adapter.base,
+        "revision": adapter.revision,
+        "ranks": adapter.ranks,
+        "updates": [piece.target for piece in adapter.pieces],
+        "refusal": None,
     }
 
 
@@ -235,6 +251,7 @@ def _summary(found: Inspection) -> list[tuple[str, str]]:
         ("experts", ", ".join(filter(None, experts))),
         ("fused", "; ".join(f"{what} ({count})" for what, count in found.fused.items())),
         ("quantised", _quantised(found)),
+        ("adapter", _adapter(found)),
         ("tokenizer", _tokenizer(found)),
         ("unknown", f"{count_of(len(unknown), 'tensor')}, such as {unknown[0]}" if unknown else ""),
     ]
@@ -249,6 +266,17 @@ def _quantised(found: Inspection) -> str:
         return f"{scheme.refusal}, which this version does not read"
     parts = [f"{words} ({count_of(count, 'weight')})" for words, count in found.quantised.items()]
     return f"{scheme.method}: {'; '.join(parts)}" if parts else scheme.method
+
+
+def _adapter(found: Inspection) -> str:
+    if found.refusal:
+        return f"cannot be merged: {found.refusal}"
+    adapter = found.adapter
+    if adapter is None:
+        return ""
+    revision = f"@{adapter.revision}" if adapter.revision else ""
+    base = f"{adapter.base}{revision}" if adapter.base else "a base that it does not name"
+    return f"{adapter.words}: {count_of(len(adapter.pieces), 'update')} to {base}"
 
 
 def _tokenizer(found: Inspection) -> str:

@@ -7,8 +7,11 @@ from collections import Counter
 from dataclasses import dataclass
 from math import prod
 
+from kinprint.errors import BadAdapter
+from kinprint.model.adapters import Adapter, parse_adapter
 from kinprint.model.geometry import Geometry
-from kinprint.model.opened import Model, open_model
+from kinprint.model.meaning import Model
+from kinprint.model.opened import adapter_config
 from kinprint.model.places import Weight
 from kinprint.model.quantised import Scheme, scheme_for
 from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
@@ -25,6 +28,8 @@ class Inspection:
     """A model without its numbers: files, tensors, types and dimensions."""
 
     model: Model
+    adapter: Adapter | None = None
+    refusal: str = ""  # why an adapter cannot be merged
 
     @property
     def ref(self) -> ModelRef:
@@ -116,8 +121,16 @@ class TensorGroup:
 
 
 def inspect_checkpoint(checkpoint: Checkpoint) -> Inspection:
-    """Read all headers and gather what they say."""
-    return Inspection(open_model(checkpoint))
+    """Read all headers and gather what they say; an adapter is shown without its base."""
+    specs = checkpoint.tensors()
+    model = Model(checkpoint, specs)
+    config = adapter_config(checkpoint)
+    if config is None:
+        return Inspection(model)
+    try:
+        return Inspection(model, parse_adapter(config, specs))
+    except BadAdapter as error:
+        return Inspection(model, None, str(error.fields["cause"]))
 
 
 def group_tensors(understanding: Understanding) -> list[TensorGroup]:

@@ -1,0 +1,93 @@
+"""A model as adapter files describe it: the base's rows with the update added.
+
+What an adapter says its base is, is a claim; the merged rows are those of the base that was
+opened, and both names are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kinprint.errors import BadAdapter
+from kinprint.model.adapters import (
+    Adapter,
+    Update,
+    match_updates,
+    merged_rows,
+    needed,
+)
+from kinprint.model.layout_parts import IN_OUT
+from kinprint.model.meaning import Floats, Model, Reading, Rows, vocabulary_of
+from kinprint.model.places import Place, Weight
+from kinprint.model.tokens import Vocabulary
+from kinprint.reader.checkpoint import Checkpoint
+from kinprint.reader.decode import Array
+
+
+class AdaptedModel(Model):
+    """A base and the updates that an adapter makes to some of its weights."""
+
+    def __init__(self, base: Model, checkpoint: Checkpoint, adapter: Adapter) -> None:
+        self.base = base
+        self.adapter = adapter
+        self.adapter_checkpoint = checkpoint
+        self.checkpoint = base.checkpoint
+        self.config, self.metadata = base.config, base.metadata
+        self.geometry, self.understanding = base.geometry, base.understanding
+        self.weights, self.places = base.weights, base.places
+        shapes = {name: _shape(weight) for name, weight in base.weights.items()}
+        turned = [
+            name
+            for name, weight in base.weights.items()
+            if weight.layout is not None and weight.layout.orient == IN_OUT
+        ]
+        found = match_updates(adapter, {k: v for k, v in shapes.items() if v is not None}, turned)
+        self.updates: Mapping[str, Update] = found.updates
+        checkpoint.notes.extend(found.warnings)
+        if not self.updates:
+            raise BadAdapter(
+                file=checkpoint.shards[0],
+                cause=f"no weight of {base.name} has the names it changes",
+            )
+
+    @property
+    def name(self) -> str:
+        """The adapter's own name."""
+        return self.adapter_checkpoint.ref.name
+
+    def reading(
+        self, place: Place, rows: Rows | None = None, columns: range | None = None
+    ) -> Reading:
+        """Plan reading rows of the merged weight; the base alone where nothing is changed."""
+        update = self.updates.get(place.weight.name)
+        if update is None:
+            return self.base.reading(place, rows, columns)
+        layout = place.weight.layout
+        assert layout is not None
+        part = layout.part(place.part)
+        assert part is not None
+        first = (place.expert or 0) * layout.outputs
+        logical = range(part.rows) if rows is None else rows
+        stored = tuple(first + part.stored(row) for row in logical)
+        offset = layout.norm_offset
+
+        def finish(arrays: Sequence[Array], under: Floats | None) -> Floats:
+            base = None if under is None else under - np.float32(offset)
+            merged = merged_rows(update, stored, base, arrays) + np.float32(offset)
+            return merged if columns is None else merged[:, columns]
+
+        under = self.base.reading(place, rows) if update.needs_base else None
+        slices = needed(update, stored)
+        return Reading(place, self.adapter_checkpoint, slices, finish, under=under)
+
+    def vocabulary(self) -> Vocabulary | None:
+        """The adapter's own tokenizer where it brings one, else the base's."""
+        return vocabulary_of(self.adapter_checkpoint) or self.base.vocabulary()
+
+
+def _shape(weight: Weight) -> tuple[int, ...] | None:
+    if weight.quantised is not None:
+        return weight.quantised.shape
+    return weight.spec.shape

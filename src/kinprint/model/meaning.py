@@ -1,0 +1,305 @@
+"""A model whose tensors are asked for by meaning, and come as rows of floats.
+
+Fused, transposed, stacked, permuted, offset, quantised or adapted: what lies on disk is
+turned into the logical matrix here, and the planner is asked for no more bytes than the
+rows need. A reading is planned first and carried out together with all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.errors import BadQuantisation, FormatError
+from kinprint.model.geometry import Geometry, geometry_of
+from kinprint.model.layout import cut, layout_of
+from kinprint.model.layout_parts import IN_OUT
+from kinprint.model.places import Address, Place, Weight, places_of, stored_rows
+from kinprint.model.quantised import (
+    QuantisedWeight,
+    described,
+    describing,
+    float_rows,
+    logical_weights,
+    needed,
+    scheme_for,
+)
+from kinprint.model.roles import TensorRole
+from kinprint.model.tokens import (
+    Vocabulary,
+    choose_vocabulary,
+    has_vocabulary,
+    load_vocabulary,
+    vocabulary_of_gguf,
+)
+from kinprint.model.understanding import Understanding, Understood, understand
+from kinprint.reader.checkpoint import Checkpoint
+from kinprint.reader.decode import Array
+from kinprint.reader.fetch import Want
+from kinprint.reader.jsonfile import parse_object
+from kinprint.reader.weights import GGUF
+from kinprint.records import Slice, TensorSpec
+
+Floats = NDArray[np.float32]
+Rows = range | tuple[int, ...]
+# Where older tools wrote what newer ones keep in the configuration.
+_SIDECARS = ("quantize_config.json", "quant_config.json", "hf_quant_config.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Rows of one logical tensor: the slices to read, and what to make of them.
+
+    `finish` gets the arrays of the slices, then the result of `under`, if there is one: the
+    rows of a base that an adapter changes.
+    """
+
+    place: Place
+    checkpoint: Checkpoint
+    slices: tuple[Slice, ...]
+    finish: Callable[[Sequence[Array], Floats | None], Floats]
+    as_stored: bool = False
+    under: Reading | None = None
+
+    def take(self) -> Floats:
+        """The rows; bytes that are not there yet are read."""
+        base = None if self.under is None else self.under.take()
+        return self.finish(self.checkpoint.read(self.slices, as_stored=self.as_stored), base)
+
+    def parts(self) -> Iterator[tuple[Checkpoint, tuple[Slice, ...]]]:
+        """Everything to read, checkpoint by checkpoint."""
+        yield self.checkpoint, self.slices
+        if self.under is not None:
+            yield from self.under.parts()
+
+
+class Model:
+    """One checkpoint and what its tensors mean."""
+
+    def __init__(self, checkpoint: Checkpoint, specs: Mapping[str, TensorSpec]) -> None:
+        self.checkpoint = checkpoint
+        self.config = _with_sidecar(checkpoint, specs)
+        self.metadata = _metadata(checkpoint)
+        self.geometry: Geometry = geometry_of(self.config, self.metadata)
+        self.understanding: Understanding = understand(
+            tuple(specs.values()), self.config, checkpoint.format, self.metadata
+        )
+        self.weights: dict[str, Weight] = self._logical(specs)
+        self.places: dict[Address, Place] = places_of(self.weights.values())
+
+    @property
+    def name(self) -> str:
+        """What the model is called."""
+        return self.checkpoint.ref.name
+
+    def layers(self, tower: str = "") -> tuple[int, ...]:
+        """Numbers of the layers that tensors speak of, in one stack."""
+        found = {one.layer for one in self.places if one.tower == tower and one.layer is not None}
+        return tuple(sorted(found))
+
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """Stacks of layers by name; "" is the text model's only one."""
+        return tuple(sorted({one.tower for one in self.places if one.layer is not None}))
+
+    def locate(self, addresses: Sequence[Address]) -> list[Place | None]:
+        """The places of logical tensors, None for those that the model has not.
+
+        Some formats tell the shape of a weight in a tensor of its own; these are read, for
+        all addresses in one sweep.
+        """
+        layers = {(address.layer, address.tower) for address in addresses}
+        unknown = [
+            weight
+            for weight in self.weights.values()
+            if weight.layout is None and (weight.role.layer, weight.role.tower or "") in layers
+        ]
+        if unknown:
+            self._describe(unknown)
+        return [self.places.get(address) for address in addresses]
+
+    def reading(
+        self, place: Place, rows: Rows | None = None, columns: range | None = None
+    ) -> Reading:
+        """Plan reading rows (all if None) of a place, outputs first whichever way it lies."""
+        weight = self._readable(place)
+        if weight.quantised is not None:
+            return self._quantised(place, weight.quantised, rows, columns)
+        assert weight.layout is not None
+        piece = cut(
+            weight.spec, weight.layout, place.part, rows, columns=columns, expert=place.expert
+        )
+        return Reading(
+            place, self.checkpoint, piece.slices, lambda arrays, _: _single(piece.assemble(arrays))
+        )
+
+    def vocabulary(self) -> Vocabulary | None:
+        """The tokenizer's vocabulary, read now; None if the repository has none."""
+        if self.metadata is not None and has_vocabulary(self.metadata):
+            return vocabulary_of_gguf(self.checkpoint.shards[0], self.metadata)
+        return vocabulary_of(self.checkpoint)
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name}: {self.understanding.family}, {len(self.places)} tensors>"
+
+    def _describe(self, weights: Sequence[Weight]) -> None:
+        asked = [
+            (one, one.quantised, describing(one.quantised))
+            for one in weights
+            if one.quantised is not None
+        ]
+        slices = [part for _, _, parts in asked for part in parts]
+        arrays = iter(self.checkpoint.read(slices, as_stored=True))
+        for one, quantised, parts in asked:
+            known = described(quantised, [next(arrays) for _ in parts])
+            self.weights[one.name] = self._weight(one.name, one.spec, one.role, known)
+        self.places = places_of(self.weights.values())
+
+    def _readable(self, place: Place) -> Weight:
+        weight = place.weight
+        if weight.refusal:
+            raise BadQuantisation(file=weight.spec.file, cause=weight.refusal)
+        if weight.layout is None:
+            raise BadQuantisation(
+                file=weight.spec.file, cause=f"the shape of '{weight.name}' has not been read"
+            )
+        return weight
+
+    def _quantised(
+        self, place: Place, weight: QuantisedWeight, rows: Rows | None, columns: range | None
+    ) -> Reading:
+        layout = place.weight.layout
+        assert layout is not None and weight.shape is not None
+        part = layout.part(place.part)
+        assert part is not None
+        logical: Rows = range(part.rows) if rows is None else rows
+        if layout.orient == IN_OUT:  # outputs are columns: the rows of the stack are inputs
+            height = prod(weight.shape[:-1]) // max(layout.experts, 1)
+            first = (place.expert or 0) * height
+            lines: Rows = range(first, first + height)
+            picked = [part.stored(row) for row in logical]
+
+            def finish(arrays: Sequence[Array], _: Floats | None) -> Floats:
+                matrix = float_rows(weight, lines, arrays)[:, picked].T
+                return matrix if columns is None else matrix[:, columns]
+
+            return Reading(place, self.checkpoint, needed(weight, lines), finish, True)
+        stored = stored_rows(place, logical)
+
+        def assembled(arrays: Sequence[Array], _: Floats | None) -> Floats:
+            matrix = float_rows(weight, stored, arrays)
+            return matrix if columns is None else matrix[:, columns]
+
+        return Reading(place, self.checkpoint, needed(weight, stored), assembled, True)
+
+    def _logical(self, specs: Mapping[str, TensorSpec]) -> dict[str, Weight]:
+        refusal = ""
+        try:
+            quantised = logical_weights(specs, self.config)
+        except BadQuantisation as error:  # norms and embeddings can be read all the same
+            quantised, refusal = {}, str(error.fields["cause"])
+        packed = {
+            spec.name: weight for weight in quantised.values() for spec in weight.parts.values()
+        }
+        weights: dict[str, Weight] = {}
+        for one in self.understanding.tensors:
+            name = one.spec.name
+            if name not in packed:
+                why = refusal if refusal and _is_packed(one) else ""
+                weights[name] = Weight(name, one.spec, one.role, one.layout, refusal=why)
+            elif one.role.of is None and not one.role.role.startswith("bias"):
+                whole = packed[name]
+                weights[whole.name] = self._weight(whole.name, one.spec, one.role, whole)
+        return weights
+
+    def _weight(
+        self, name: str, spec: TensorSpec, role: TensorRole, quantised: QuantisedWeight
+    ) -> Weight:
+        shape = quantised.shape
+        layout = None
+        # GPTQ and AWQ store inputs first, which shows in the name; their codec turns them.
+        stored = quantised.name if "qweight" in quantised.parts else spec.name
+        if shape is not None:
+            layout = layout_of(
+                role.role, shape, self.config, name=stored, detail=role.detail,
+                layer=role.layer, format=self.checkpoint.format, gguf=self.metadata,
+            )  # fmt: skip
+        return Weight(name, spec, role, layout, quantised)
+
+
+def read_all(readings: Sequence[Reading]) -> Iterator[Floats]:
+    """Carry out readings of any models in one sweep, giving one result after the other.
+
+    All bytes are there before the first result; each array lives only as long as the
+    caller keeps it.
+    """
+    if readings:
+        readings[0].checkpoint.fetcher.ensure(wants_of(readings))
+    for reading in readings:
+        yield reading.take()
+
+
+def wants_of(readings: Iterable[Reading]) -> list[Want]:
+    """The bytes that readings need, those of one model planned together."""
+    slices: dict[int, list[Slice]] = {}
+    checkpoints: dict[int, Checkpoint] = {}
+    for reading in readings:
+        for checkpoint, some in reading.parts():
+            checkpoints[id(checkpoint)] = checkpoint
+            slices.setdefault(id(checkpoint), []).extend(some)
+    return [want for key, one in checkpoints.items() for want in one.wants(slices[key])]
+
+
+def vocabulary_of(checkpoint: Checkpoint) -> Vocabulary | None:
+    """The vocabulary in a repository's tokenizer files, read now."""
+    choice = choose_vocabulary(checkpoint.files.values(), checkpoint.choice.weights.label)
+    if choice is None or choice.in_header:
+        return None
+    raw = checkpoint.read_files((choice.path, *choice.companions))
+    main = raw.pop(choice.path)
+    return load_vocabulary(choice.path, main, raw)
+
+
+def _single(array: NDArray[Any]) -> Floats:
+    return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def _is_packed(one: Understood) -> bool:
+    return one.role.detail == "packed"
+
+
+def _metadata(checkpoint: Checkpoint) -> Mapping[str, object] | None:
+    if checkpoint.format != GGUF:
+        return None
+    return checkpoint.headers()[checkpoint.shards[0]].metadata
+
+
+def _with_sidecar(checkpoint: Checkpoint, specs: Mapping[str, TensorSpec]) -> dict[str, Any]:
+    """The configuration, completed by an older tool's own file about quantisation."""
+    config = checkpoint.config
+    betrayed = scheme_for(config, specs.keys())
+    if betrayed is None or scheme_for(config) is not None:
+        return config
+    folder = checkpoint.choice.weights.folder
+    for name in _SIDECARS:
+        path = f"{folder}/{name}".lstrip("/")
+        if path not in checkpoint.files:
+            continue
+        try:
+            said = parse_object(path, checkpoint.read_file(path))
+        except FormatError as error:
+            checkpoint.notes.append(str(error))
+            continue
+        inner = said.get("quantization")
+        method = {} if "quant_method" in said else {"quant_method": _METHOD_OF.get(name, "")}
+        section = inner if isinstance(inner, dict) else {**said, **method}
+        return {**config, "quantization_config": section}
+    return config
+
+
+_METHOD_OF = {"quantize_config.json": "gptq", "quant_config.json": "awq"}

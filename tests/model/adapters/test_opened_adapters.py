@@ -1,0 +1,131 @@
+"""Adapter repositories opened with their base, by name and as given, from real files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from kinprint.errors import BadAdapter
+from kinprint.model.opened import AdaptedModel, Model, open_model, read_all
+from kinprint.model.places import Address
+from kinprint.reader.checkpoint import open_checkpoint
+from kinprint.reader.fetch import Fetcher
+
+DATA = Path(__file__).parent / "data"
+LLAMA = {
+    "model_type": "llama", "hidden_size": 8, "num_attention_heads": 2, "num_key_value_heads": 1,
+}  # fmt: skip
+
+
+@pytest.fixture
+def fetcher() -> Iterator[Fetcher]:
+    with Fetcher() as one:
+        yield one
+
+
+def write(folder: Path, tensors: dict[str, Any], file: str, name: str, said: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file({key: np.ascontiguousarray(array) for key, array in tensors.items()}, folder / file)
+    (folder / name).write_text(json.dumps(said))
+    return folder
+
+
+def pair(case: str, tmp_path: Path) -> tuple[Path, Path, dict[str, Any]]:
+    """The base, the adapter, and what PEFT made of them."""
+    with np.load(DATA / f"{case}.npz") as file:
+        arrays = {key: file[key] for key in file.files}
+    said = json.loads(arrays.pop("meta").tobytes())
+    parts: dict[str, dict[str, Any]] = {"a": {}, "b": {}, "m": {}}
+    for key, array in arrays.items():
+        parts[key[0]][key[2:]] = array
+    base = write(tmp_path / "base", parts["b"], "model.safetensors", "config.json", LLAMA)
+    config = {**said["config"], "base_model_name_or_path": str(base), "revision": None}
+    adapter = write(
+        tmp_path / "adapter", parts["a"], "adapter_model.safetensors", "adapter_config.json", config
+    )
+    return base, adapter, parts["m"]
+
+
+def rows(model: Model, address: Address, which: tuple[int, ...] | None = None) -> Any:
+    (place,) = model.locate([address])
+    assert place is not None
+    (found,) = read_all([model.reading(place, which)])
+    return found
+
+
+@pytest.mark.parametrize("case", ["llama", "rslora", "dora", "patterns"])
+def test_rows_of_the_named_base_with_the_update(
+    case: str, tmp_path: Path, fetcher: Fetcher
+) -> None:
+    _, adapter, merged = pair(case, tmp_path)
+    model = open_model(open_checkpoint(str(adapter), fetcher))
+    assert isinstance(model, AdaptedModel) and model.name == str(adapter)
+    for layer in (0, 1):
+        for role in ("q", "v"):
+            truth = merged.get(f"model.layers.{layer}.self_attn.{role}_proj.weight")
+            if truth is None:
+                continue
+            np.testing.assert_allclose(rows(model, Address(role, layer)), truth, rtol=2e-5)
+            some = rows(model, Address(role, layer), (3, 0))
+            np.testing.assert_allclose(some, truth[[3, 0]], rtol=2e-5)
+
+
+def test_a_base_that_is_given_counts_more_than_the_named_one(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    base, adapter, merged = pair("llama", tmp_path)
+    config = json.loads((adapter / "adapter_config.json").read_text())
+    config["base_model_name_or_path"] = str(tmp_path / "moved")
+    (adapter / "adapter_config.json").write_text(json.dumps(config))
+    checkpoint = open_checkpoint(str(adapter), fetcher)
+    with pytest.raises(BadAdapter, match="--base"):
+        open_model(checkpoint)
+    model = open_model(checkpoint, base=str(base))
+    truth = merged["model.layers.0.self_attn.q_proj.weight"]
+    np.testing.assert_allclose(rows(model, Address("q", 0)), truth, rtol=2e-5)
+
+
+def test_an_adapter_that_names_no_base_says_so(tmp_path: Path, fetcher: Fetcher) -> None:
+    _, adapter, _ = pair("llama", tmp_path)
+    config = json.loads((adapter / "adapter_config.json").read_text())
+    del config["base_model_name_or_path"]
+    (adapter / "adapter_config.json").write_text(json.dumps(config))
+    with pytest.raises(BadAdapter, match="does not name its base"):
+        open_model(open_checkpoint(str(adapter), fetcher))
+
+
+def test_a_base_that_does_not_fit_is_refused(tmp_path: Path, fetcher: Fetcher) -> None:
+    _, adapter, _ = pair("llama", tmp_path)
+    other = write(
+        tmp_path / "other", {"transformer.wte.weight": np.ones((4, 8), np.float32)},
+        "model.safetensors", "config.json", {"model_type": "gpt2"},
+    )  # fmt: skip
+    with pytest.raises(BadAdapter, match="no weight of"):
+        open_model(open_checkpoint(str(adapter), fetcher), base=str(other))
+
+
+def test_a_merged_model_with_a_left_over_configuration_is_a_model(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    base, adapter, _ = pair("llama", tmp_path)
+    (base / "adapter_config.json").write_bytes((adapter / "adapter_config.json").read_bytes())
+    assert not isinstance(open_model(open_checkpoint(str(base), fetcher)), AdaptedModel)
+
+
+def test_only_what_the_rows_need_is_read_of_base_and_adapter(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    _, adapter, _ = pair("llama", tmp_path)
+    model = open_model(open_checkpoint(str(adapter), fetcher))
+    (place,) = model.locate([Address("q", 0)])
+    assert place is not None
+    parts = list(model.reading(place, (1, 2)).parts())
+    names = [[piece.tensor.name for piece in slices] for _, slices in parts]
+    assert all("lora" in name for name in names[0]) and len(names) == 2
+    assert names[1] == ["model.layers.0.self_attn.q_proj.weight"]
