@@ -69,7 +69,8 @@ def _point_hub_tools_at(endpoint: str, scratch: str) -> None:
 def _run(folder: Path, output: Path) -> None:
     import msgspec
 
-    from kinprint.model.inspection import inspect_checkpoint
+    from kinprint.model.inspection import Inspection
+    from kinprint.model.opened import open_models
     from kinprint.reader.cache import Cache
     from kinprint.reader.checkpoint import open_checkpoints
     from kinprint.reader.fetch import Fetcher
@@ -81,10 +82,11 @@ def _run(folder: Path, output: Path) -> None:
     click.echo("Small language models, served by a mirror on this machine as the Hub serves them,")
     click.echo("and read over HTTP Range.\n")
     with Fetcher(cache=Cache.default()) as fetcher:
-        models = dict(zip(names, open_checkpoints(names, fetcher), strict=True))
+        opened = open_models(open_checkpoints(names, fetcher))
+        models = dict(zip(names, opened, strict=True))
         held = 0
-        for name, checkpoint in models.items():
-            found = inspect_checkpoint(checkpoint)
+        for name, model in models.items():
+            found = Inspection(model)
             held += found.nbytes
             click.echo(
                 f"  {name:<12} {found.geometry.architecture}, {found.geometry.layers} layers, "

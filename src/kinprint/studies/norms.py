@@ -7,20 +7,18 @@ no verdict, because a raw cosine near one is what any two models give.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kinprint.measure.direct import cosine, pearson
-from kinprint.reader.checkpoint import Checkpoint, locate_together, read_together
-from kinprint.records import ModelRef, Slice
-
-_NORM = re.compile(r"(^|[._])(\w*norm\w*|ln_?\w*)\.weight$", re.IGNORECASE)
+from kinprint.model.opened import Model, read_all
+from kinprint.model.places import Address, Place
+from kinprint.records import ModelRef
 
 
 @dataclass(frozen=True, slots=True)
 class NormRow:
-    """One norm vector that both models have."""
+    """One norm vector that both models have, by the name it has in the first."""
 
     name: str
     length: int
@@ -49,34 +47,42 @@ class NormComparison:
         return _mean([row.pearson for row in self.rows])
 
 
-def norm_names(checkpoint: Checkpoint) -> list[str]:
-    """Tensors that are norm weights by their name."""
-    return [name for name in checkpoint.names() if _NORM.search(name)]
+def norm_places(model: Model) -> dict[Address, Place]:
+    """The gains of all norms of the text model, by place rather than by name."""
+    return {
+        address: place
+        for address, place in model.places.items()
+        if address.role.startswith("norm") and not address.role.endswith(".bias")
+    }
 
 
-def compare_norms(a: Checkpoint, b: Checkpoint) -> NormComparison:
-    """Compare the norm vectors that two models have under the same name."""
-    names_b = set(norm_names(b))
-    shared = [name for name in norm_names(a) if name in names_b]
-    specs_a, specs_b = locate_together([(a, shared), (b, shared)])
-    fitting = [
-        name
-        for name in shared
-        if len(specs_a[name].shape) == 1 and specs_a[name].shape == specs_b[name].shape
-    ]
-    values_a, values_b = read_together(
-        [
-            (a, [Slice(specs_a[name]) for name in fitting]),
-            (b, [Slice(specs_b[name]) for name in fitting]),
-        ]
+def compare_norms(a: Model, b: Model) -> NormComparison:
+    """Compare the norm vectors that two models have in the same place.
+
+    Models of different families call the same norm differently; its place is the same.
+    """
+    own, other = norm_places(a), norm_places(b)
+    shared = [address for address in sorted(own, key=_order) if address in other]
+    fitting = [address for address in shared if own[address].shape == other[address].shape]
+    values = iter(
+        read_all(
+            [a.reading(own[address]) for address in fitting]
+            + [b.reading(other[address]) for address in fitting]
+        )
     )
+    first = [next(values) for _ in fitting]
     rows = [
-        NormRow(name, len(one), cosine(one, other), pearson(one, other))
-        for name, one, other in zip(fitting, values_a, values_b, strict=True)
+        NormRow(own[address].weight.name, len(one), cosine(one, two), pearson(one, two))
+        for address, one, two in zip(fitting, first, values, strict=True)
     ]
-    skipped = tuple(name for name in shared if name not in set(fitting))
-    labels = tuple(f"{one.ref.name}: {label}" for one in (a, b) for label in one.labels)
-    return NormComparison(a.ref, b.ref, tuple(rows), skipped, labels)
+    skipped = tuple(own[one].weight.name for one in shared if one not in set(fitting))
+    labels = tuple(f"{one.name}: {label}" for one in (a, b) for label in one.checkpoint.labels)
+    return NormComparison(a.checkpoint.ref, b.checkpoint.ref, tuple(rows), skipped, labels)
+
+
+def _order(address: Address) -> tuple[float, str]:
+    """Layers from first to last, then what stands after them."""
+    return (math.inf if address.layer is None else address.layer), address.role
 
 
 def _mean(values: Sequence[float]) -> float:
