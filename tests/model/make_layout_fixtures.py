@@ -28,6 +28,7 @@ BASE: dict[str, Any] = {
     "num_key_value_heads": 2, "intermediate_size": 12, "max_position_embeddings": 16,
     "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
+MASKED = ("modernbert", "gte", "nomic_bert")
 seen: dict[str, torch.Tensor] = {}
 
 
@@ -65,7 +66,7 @@ def build(kind: str, **changes: Any) -> tuple[Any, Any]:
     torch.manual_seed(7)
     config = AutoConfig.for_model(kind, **(BASE | changes))
     how = {"attn_implementation": "eager", "experts_implementation": "eager"}
-    auto = AutoModelForMaskedLM if kind == "modernbert" else AutoModelForCausalLM
+    auto = AutoModelForMaskedLM if kind in MASKED else AutoModelForCausalLM
     model = auto.from_config(config, **how).eval()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -215,9 +216,26 @@ def patch_linear(model: Any) -> None:
     layer.fix_query_key_value_ordering = new
 
 
+def patch_minimax(model: Any) -> None:
+    """Linear attention by its projection, cut as the model's own code cuts it."""
+    module = importlib.import_module(type(model).__module__)
+    layer = model.model.layers[0].self_attn
+    old = torch.split
+
+    def new(tensor: Any, sizes: Any, dim: int = 0) -> Any:
+        found = old(tensor, sizes, dim)
+        if tensor.dim() == 4 and len(found) == 3 and "q" not in seen:
+            note(*found)
+        return found
+
+    assert module.torch is torch and hasattr(layer, "qkv_proj")
+    layer.act_fn = torch.nn.Identity()
+    torch.split = new
+
+
 def feed_forward(
     case: str, out: Path, kind: str, end: str, down: str, role: str = "gate_up",
-    act: str = "act", **changes: Any,
+    act: str = "act", head: str = "", **changes: Any,
 ) -> None:  # fmt: skip
     """Record what enters a fused gate and up, its activation, and what leaves down."""
     seen.clear()
@@ -233,8 +251,83 @@ def feed_forward(
         model(tokens())
     with tempfile.TemporaryDirectory() as folder:
         weights = stored(model, Path(folder))
-    names = {"weight": next(n for n in sorted(weights) if n.endswith(f"{end}.weight"))}
+    names = {"weight": next(n for n in sorted(weights) if n.endswith(head or f"{end}.weight"))}
     write(case, out, config, role, names, weights, seen)
+
+
+def state_space(case: str, out: Path, kind: str, end: str, **changes: Any) -> None:
+    """Record what a state space is given: convolutions pass through, scans are noted."""
+    seen.clear()
+    model, config = build(kind, **changes)
+    mixer = module_named(model, end.rsplit(".", 1)[0])[1]
+    module = importlib.import_module(type(mixer).__module__)
+
+    def first(name: str, tensor: torch.Tensor) -> None:
+        if name not in seen:
+            seen[name] = tensor.detach().reshape(BATCH, -1).clone()
+
+    def scan(x: Any, dt: Any, a: Any, b: Any, c: Any, *_: Any, **more: Any) -> Any:
+        for name, tensor in (("x", x), ("dt", dt), ("B", b), ("C", c), ("z", more.get("z"))):
+            if tensor is not None:
+                first(name, tensor)
+        return x
+
+    def convolve(x: Any, *_: Any, **more: Any) -> Any:
+        first("convolved", x)
+        return x
+
+    changed = {"causal_conv1d_fn": convolve, "mamba2_chunk_scan": scan,
+               "mamba_selective_scan": scan}  # fmt: skip
+    before = {name: getattr(module, name) for name in changed if hasattr(module, name)}
+    mixer.in_proj.register_forward_pre_hook(keep("input"))
+    mixer.out_proj.register_forward_pre_hook(keep("output"))
+    if hasattr(mixer, "x_proj"):
+        mixer.x_proj.register_forward_pre_hook(keep("inner"))
+    if hasattr(mixer, "norm"):  # a gated norm: its gate is the second input
+        mixer.norm.register_forward_pre_hook(lambda _, inputs: first("z", inputs[1]))
+    try:
+        for name in before:
+            setattr(module, name, changed[name])
+        with torch.no_grad():
+            model(tokens(), use_cache=False)
+    finally:
+        for name, function in before.items():
+            setattr(module, name, function)
+    with tempfile.TemporaryDirectory() as folder:
+        weights = stored(model, Path(folder))
+    names = {"weight": next(n for n in sorted(weights) if n.endswith(f"{end}.weight"))}
+    for key, name in (("x_proj", "x_proj.weight"), ("conv", "conv1d.weight")):
+        whole = names["weight"].replace("in_proj.weight", name)
+        if whole in weights:
+            names[key] = whole
+    write(case, out, config, "ssm", names, weights, seen)
+
+
+def picture(case: str, out: Path) -> None:
+    """The attention of a tower for pictures, which has heads of its own."""
+    seen.clear()
+    torch.manual_seed(7)
+    vision = {"depth": 1, "embed_dim": 16, "hidden_size": 16, "num_heads": 2, "in_channels": 3}
+    config = AutoConfig.for_model("qwen2_vl", vision_config=vision)
+    path = "transformers.models.qwen2_vl.modeling_qwen2_vl"
+    config.vision_config._attn_implementation = "probe_tower"
+    block = importlib.import_module(path).VisionAttention(config.vision_config)
+
+    def look(_: Any, query: Any, key: Any, value: Any, *rest: Any, **more: Any) -> Any:
+        for name, tensor in (("q", query), ("k", key), ("v", value)):
+            seen[name] = tensor.detach().transpose(1, 2).reshape(BATCH, -1).clone()
+        return value.transpose(1, 2).contiguous(), None
+
+    AttentionInterface.register("probe_tower", look)
+    seen["x"] = torch.randn(BATCH, 16)
+    still = (torch.ones(BATCH, 8), torch.zeros(BATCH, 8))  # a rotation by nothing
+    with torch.no_grad():
+        ends = torch.tensor([0, BATCH], dtype=torch.int32)
+        block(seen["x"], cu_seqlens=ends, position_embeddings=still)
+        seen["bias"] = block.qkv.bias.detach().clone()
+    name = "visual.blocks.0.attn.qkv.weight"
+    weights = {name: block.qkv.weight.detach().numpy()}
+    write(case, out, config, "other", {"weight": name}, weights, seen)
 
 
 def experts(case: str, out: Path, kind: str, end: str, first: str, second: str, **changes: Any
@@ -290,6 +383,7 @@ def moonshine(case: str, out: Path) -> None:
 def main(out: Path) -> None:
     gpt = {"n_embd": 16, "n_head": 4, "n_layer": 2, "n_positions": 16}
     c = ("self_attention.query_key_value",)
+    ssm = {"state_size": 3, "time_step_rank": 4, "expand": 2}
     cases: list[tuple[Callable[..., None], tuple[Any, ...], dict[str, Any]]] = [
         (attention, ("gpt2", out, "gpt2", "attn.c_attn"), gpt),
         (attention, ("gpt_neox", out, "gpt_neox", "attention.query_key_value"), {}),
@@ -336,6 +430,37 @@ def main(out: Path) -> None:
             "kv_lora_rank": 8, "q_lora_rank": 8, "qk_nope_head_dim": 4, "qk_rope_head_dim": 2,
             "v_head_dim": 3, "n_routed_experts": 4, "n_group": 1, "topk_group": 1,
             "first_k_dense_replace": 2, "num_key_value_heads": 4}),
+        (attention, ("hrm_text", out, "hrm_text", "L_module.layers.0.self_attn.q_proj"),
+            {"head": "L_module.layers.0.attn.gqkv_proj.weight", "head_dim": 4,
+             "num_key_value_heads": 4}),
+        (attention, ("gte", out, "gte", "self_attn.q_proj"), {"head": "qkv_proj.weight"}),
+        (attention, ("nomic_bert", out, "nomic_bert", "self_attn.q_proj"),
+            {"head": "Wqkv.weight"}),
+        (attention, ("minimax", out, "minimax", "self_attn.qkv_proj"), {"role": "qkv",
+            "patch": patch_minimax, "head_dim": 4, "num_local_experts": 4,
+            "layer_types": ["linear_attention", "full_attention"]}),
+        (feed_forward, ("gte_mlp", out, "gte", "mlp.up_proj", "mlp.down_proj"),
+            {"head": "up_gate_proj.weight", "act": "act_fn"}),
+        (picture, ("qwen2_vl_tower", out), {}),
+        (state_space, ("mamba", out, "mamba", "mixer.in_proj"), ssm),
+        (state_space, ("falcon_mamba", out, "falcon_mamba", "mixer.in_proj"), ssm),
+        (state_space, ("jamba", out, "jamba", "mamba.in_proj"), {"attn_layer_period": 2,
+            "attn_layer_offset": 1, "mamba_d_state": 3, "mamba_dt_rank": 4, "mamba_expand": 2,
+            "num_experts": 2, "expert_layer_period": 2, "expert_layer_offset": 1}),
+        (state_space, ("zamba", out, "zamba", "mamba.in_proj"), {"mamba_d_state": 3,
+            "mamba_dt_rank": 4, "n_mamba_heads": 2, "num_hidden_layers": 3,
+            "layers_block_type": ["mamba", "hybrid", "hybrid"]}),
+        (state_space, ("mamba2", out, "mamba2", "mixer.in_proj"), {"num_heads": 4, "head_dim": 8,
+            "n_groups": 2, "state_size": 3}),
+        (state_space, ("granitemoehybrid", out, "granitemoehybrid", "mamba.in_proj"), {
+            "mamba_n_heads": 4, "mamba_d_head": 8, "mamba_n_groups": 2, "mamba_d_state": 3,
+            "layer_types": ["mamba", "attention"], "num_local_experts": 2,
+            "num_experts_per_tok": 1}),
+        (state_space, ("nemotron_h", out, "nemotron_h", "mixer.in_proj"), {"mamba_num_heads": 4,
+            "mamba_head_dim": 8, "n_groups": 2, "ssm_state_size": 3, "head_dim": 4,
+            "layers_block_type": ["mamba", "attention"]}),
+        (state_space, ("lfm2", out, "lfm2", "conv.in_proj"), {
+            "layer_types": ["conv", "full_attention"]}),
         (attention, ("modernbert", out, "modernbert", "attn.Wqkv"), {"attention_bias": True}),
         (feed_forward, ("modernbert_mlp", out, "modernbert", "mlp.Wi", "mlp.Wo"), {}),
         (feed_forward, ("moshi_mlp", out, "moshi", "mlp.fc1", "mlp.fc2"),
@@ -368,13 +493,13 @@ def main(out: Path) -> None:
     for function, positional, named in cases:
         if only and positional[0] not in only:
             continue
-        matmul = torch.matmul
+        matmul, split = torch.matmul, torch.split
         try:
             function(*positional, **named)
         except Exception as error:  # a family this version does not build: said, not hidden
             print("FAILED", positional[0], repr(error)[:300])
         finally:
-            torch.matmul = matmul
+            torch.matmul, torch.split = matmul, split
 
 
 if __name__ == "__main__":

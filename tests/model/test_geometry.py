@@ -44,6 +44,33 @@ def test_a_multimodal_model_speaks_of_its_text_part() -> None:
     assert (found.family, found.layers, found.hidden) == ("gemma3", 34, 2560)
 
 
+def test_the_text_part_may_lie_deep() -> None:
+    text = {"embed_dim": 64, "layers": 3, "attention_heads": 4}
+    found = geometry_of({"thinker_config": {"text_config": text, "vision_config": {"dim": 9}}})
+    assert (found.hidden, found.layers, found.heads) == (64, 3, 4)
+
+
+def test_a_part_that_contains_itself_ends() -> None:
+    config: dict[str, object] = {"hidden_size": 8}
+    config["text_config"] = config
+    assert geometry_of(config).hidden == 8
+
+
+@pytest.mark.parametrize(
+    ("config", "hidden", "feed_forward"),
+    [
+        ({"dim": 64, "hidden_dim": 160}, 64, 160),
+        ({"hidden_dim": 64}, 64, None),
+        ({"hidden_dim": 64, "ffn_dim": 160}, 64, 160),
+    ],
+)
+def test_one_name_gives_one_size(
+    config: dict[str, int], hidden: int, feed_forward: int | None
+) -> None:
+    found = geometry_of(config)
+    assert (found.hidden, found.feed_forward) == (hidden, feed_forward)
+
+
 def test_gguf_metadata() -> None:
     found = geometry_of(
         {},

@@ -124,6 +124,20 @@ def test_offset_norms_get_their_one() -> None:
     assert layout_of("norm_in", (4,), config("gemma3n")).norm_offset == 0
 
 
+def test_some_families_mix_both_habits_of_norms() -> None:
+    offsets = {
+        ("muse_glimmer", "model.language_model.norm.weight"): 0,
+        ("muse_glimmer", "model.language_model.layers.0.input_layernorm.weight"): 1,
+        ("muse_spark", "model.language_model.layers.0.post_attention_layernorm.weight"): 0,
+        ("qwen3_5", "model.language_model.norm.weight"): 1,
+        ("minicpmv4_7", "model.merger.mlp.0.pre_norm.weight"): 0,
+        ("qwen3_next", "model.layers.0.linear_attn.norm.weight"): 0,
+    }
+    for (family, name), offset in offsets.items():
+        found = layout_of("norm_in", (4,), config(family), name=name).norm_offset
+        assert found == offset, (family, name)
+
+
 def test_first_publishers_files_store_rows_in_pairs() -> None:
     layout = layout_of("q", (64, 64), LLAMA, name="layers.0.attention.wq.weight")
     assert layout.gguf_permuted
@@ -168,3 +182,103 @@ def test_a_shape_against_the_habit_is_believed_and_reported() -> None:
     assert layout.warnings == ("the shape says in_out where the family's habit is out_in",)
     assert not layout_of("up", (64, 160), config("gpt2")).warnings
     assert layout_of("up", (160, 64), config("gpt2")).warnings
+
+
+def test_heads_of_latent_attention_are_stacked_in_gguf() -> None:
+    """The converter turns each head of k, and leaves those of v as they were."""
+    metadata = {"general.architecture": "deepseek2"}
+    keys = layout_of("other", (4, 8, 6), {}, detail="mla_k_b", gguf=metadata)
+    values = layout_of("other", (4, 5, 8), {}, detail="mla_v_b", gguf=metadata)
+    assert (keys.experts, keys.orient, keys.outputs) == (4, IN_OUT, 6)
+    assert (values.experts, values.orient, values.outputs) == (4, OUT_IN, 5)
+    stored = np.arange(4 * 8 * 6).reshape(4, 8, 6)
+    plan = cut(spec(4, 8, 6), keys, "other", expert=2)
+    (piece,) = plan.slices
+    assert piece.rows == range(16, 24)
+    np.testing.assert_array_equal(plan.assemble([stored[2]]), stored[2].T)
+
+
+LATENT = config("deepseek_v3", kv_lora_rank=24, q_lora_rank=40, qk_rope_head_dim=8,
+                qk_nope_head_dim=16, v_head_dim=12)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("detail", "name", "rows", "pattern"),
+    [
+        ("mla_qkv_a", "fused_qkv_a_proj_with_mqa", 72, "q_a:40, k/v:24, k:8"),
+        ("mla_kv_a", "wkv_a", 32, "k/v:24, k:8"),
+        ("mla_kv_a", "kv_a_proj", 24, ""),
+        ("mla_kv_a", "k_rope_proj", 8, ""),
+        ("mla_kv_b", "wkv_b", 112, "4 x (k:16, v:12)"),
+    ],
+)
+def test_latent_attention_under_many_names(detail: str, name: str, rows: int, pattern: str) -> None:
+    layout = layout_of("other", (rows, 64), LATENT, name=f"x.{name}.weight", detail=detail)
+    assert pattern_of(layout) == pattern
+    assert not layout.warnings
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "role", "pattern"),
+    [
+        ("bert", "mlp.up_gated_layer.weight", "gate_up", "up:48, gate:48"),
+        ("stablelm_alpha", "mlp.gate_proj.weight", "gate", "up:48, gate:48"),
+        ("molmo2", "mlp.ff_proj.weight", "gate_up", "up:48, gate:48"),
+        ("inkling_mm_model", "mlp.w13_dn.weight", "gate_up", "48 x (gate:1, up:1)"),
+        ("phi3small", "mlp.up_proj.weight", "gate_up", "48 x (gate:1, up:1)"),
+    ],
+)
+def test_gates_before_and_after(family: str, name: str, role: str, pattern: str) -> None:
+    layout = layout_of(role, (96, 64), config(family), name=name)
+    assert pattern_of(layout) == pattern
+    assert layout.known
+
+
+def test_mamba_of_plamo_goes_head_by_head() -> None:
+    plamo = config("plamo2", mamba_num_heads=4)
+    layout = layout_of("ssm", (128, 64), plamo, name="model.layers.layers.0.mixer.in_proj.weight")
+    assert pattern_of(layout) == "4 x (ssm_z:16, ssm_x:16)"
+
+
+def test_hybrids_state_their_inner_width_in_several_ways() -> None:
+    rest = {"mamba_n_groups": 1, "mamba_d_state": 8, "mamba_n_heads": 4}
+    for more in ({"mamba_d_head": 32}, {"mamba_d_head": "auto", "mamba_expand": 2},
+                 {"mamba_d_ssm": 128}):  # fmt: skip
+        layout = layout_of("ssm", (276, 64), config("falcon_h1", **rest, **more),
+                           name="model.layers.0.mamba.in_proj.weight")  # fmt: skip
+        assert pattern_of(layout) == "ssm_z:128, ssm_x:128, ssm_B:8, ssm_C:8, ssm_dt:4"
+
+
+def test_an_unknown_tower_is_doubted_and_a_known_one_is_not() -> None:
+    towers = {"model_type": "x", "vision_config": {"model_type": "exaone4_5_vision",
+              "hidden_size": 32, "num_heads": 4, "num_key_value_heads": 2}}  # fmt: skip
+    name = "model.visual.blocks.0.attn.qkv.weight"
+    layout = layout_of("other", (64, 32), towers, name=name, detail="qkv")
+    assert pattern_of(layout) == "q:32, k:16, v:16"
+    assert layout.known
+    layout = layout_of("other", (96, 32), {"model_type": "x"}, name=name, detail="qkv")
+    assert pattern_of(layout) == "q:32, k:32, v:32"
+    assert not layout.known
+
+
+def test_shared_experts_may_be_stacked_too() -> None:
+    layout = layout_of("shared_up", (2, 48, 64), config("inkling_text"))
+    assert (layout.experts, layout.orient, layout.outputs) == (2, OUT_IN, 48)
+    assert not layout_of("shared_up", (48, 64), config("inkling_text")).experts
+
+
+def test_a_router_is_turned_by_its_shape() -> None:
+    ernie = config("ernie4_5_vl_moe", moe_num_experts=8)
+    assert layout_of("router", (64, 8), ernie).orient == IN_OUT
+    assert layout_of("router", (8, 64), ernie).orient == OUT_IN
+
+
+def test_xlnet_has_an_axis_for_its_heads() -> None:
+    keys = layout_of("k", (64, 4, 16), config("xlnet"))
+    assert (keys.shape, keys.orient, keys.outputs) == ((64, 64), IN_OUT, 64)
+    assert layout_of("o", (64, 4, 16), config("xlnet")).orient == OUT_IN
+
+
+def test_heads_that_differ_by_layer_are_counted_by_layer() -> None:
+    laguna = config("phi3", num_attention_heads_per_layer=[4, 8], head_dim=16)
+    assert pattern_of(layout_of("qkv", (192, 64), laguna, layer=1)) == "q:128, k:32, v:32"

@@ -69,7 +69,10 @@ ATTENTION = {
     "gpt_bigcode_mha": "4 x (q:4, k:4, v:4)",
     "dbrx": "q:16, k:8, v:8",
     "modernbert": "q:16, k:16, v:16",
-    "qwen3_next_qkvz": "2 x (q:3, k:3, v:4, z:4)",
+    "gte": "q:16, k:16, v:16",
+    "nomic_bert": "q:16, k:16, v:16",
+    "minimax": "4 x (q:4, k:4, v:4)",
+    "qwen3_next_qkvz": "2 x (linear_q:3, linear_k:3, linear_v:4, linear_z:4)",
 }
 
 
@@ -84,7 +87,82 @@ def test_fused_attention_gives_the_models_own_projections(case: str) -> None:
         if "w_bias" in fixture.arrays:
             vector = fixture.layout("bias", "bias", "qkv.bias")
             found = found + take(fixture.arrays["w_bias"], vector, part.role)
-        np.testing.assert_allclose(found, fixture.truth(part.role), atol=2e-4, rtol=1e-4)
+        truth = fixture.truth(part.role.removeprefix("linear_"))
+        np.testing.assert_allclose(found, truth, atol=2e-4, rtol=1e-4)
+
+
+def test_an_output_gate_before_queries_keys_and_values() -> None:
+    fixture = Fixture("hrm_text")
+    layout = fixture.layout("weight", "qkv", "output_gate")
+    assert pattern_of(layout) == "output_gate:16, q:16, k:16, v:16"
+    for part in "qkv":
+        found = fixture.truth("x") @ take(fixture.arrays["w_weight"], layout, part).T
+        np.testing.assert_allclose(found, fixture.truth(part), atol=2e-4)
+
+
+def test_a_tower_has_heads_of_its_own() -> None:
+    fixture = Fixture("qwen2_vl_tower")
+    layout = fixture.layout("weight", "other", "qkv")
+    assert pattern_of(layout) == "q:16, k:16, v:16"
+    assert layout.known
+    for place, part in enumerate("qkv"):
+        found = fixture.truth("x") @ take(fixture.arrays["w_weight"], layout, part).T
+        bias = fixture.truth("bias")[16 * place : 16 * place + 16]
+        np.testing.assert_allclose(found + bias, fixture.truth(part), atol=2e-4)
+
+
+STATE_SPACES = {
+    "mamba": "ssm_x:12, ssm_z:12",
+    "falcon_mamba": "ssm_x:12, ssm_z:12",
+    "jamba": "ssm_x:32, ssm_z:32",
+    "zamba": "32 x (ssm_x:1, ssm_z:1)",
+    "mamba2": "ssm_z:32, ssm_x:32, ssm_B:6, ssm_C:6, ssm_dt:4",
+    "granitemoehybrid": "ssm_z:32, ssm_x:32, ssm_B:6, ssm_C:6, ssm_dt:4",
+    "nemotron_h": "ssm_z:32, ssm_x:32, ssm_B:6, ssm_C:6, ssm_dt:4",
+}
+
+
+@pytest.mark.parametrize("case", STATE_SPACES)
+def test_state_spaces_get_what_their_parts_make(case: str) -> None:
+    fixture = Fixture(case)
+    layout = fixture.layout("weight", "ssm")
+    assert pattern_of(layout) == STATE_SPACES[case]
+    assert layout.known
+    for part in layout.parts:
+        found = fixture.truth("input") @ take(fixture.arrays["w_weight"], layout, part.role).T
+        word = part.role.removeprefix("ssm_")
+        word = "convolved" if word == "x" and case == "zamba" else word
+        truth = fixture.truth(word)
+        if word == "z" and case == "zamba":  # noted for the first of its heads
+            found = found[:, : truth.shape[1]]
+        np.testing.assert_allclose(found, truth, atol=2e-4)
+
+
+def test_the_inner_projection_of_the_first_mamba() -> None:
+    fixture = Fixture("mamba")
+    layout = fixture.layout("x_proj", "ssm")
+    assert pattern_of(layout) == "ssm_dt:4, ssm_B:3, ssm_C:3"
+    for part in "BC":
+        found = fixture.truth("inner") @ take(fixture.arrays["w_x_proj"], layout, f"ssm_{part}").T
+        np.testing.assert_allclose(found, fixture.truth(part), atol=2e-4)
+
+
+@pytest.mark.parametrize("case", ["mamba2", "granitemoehybrid", "nemotron_h"])
+def test_filters_lie_in_the_order_of_what_they_filter(case: str) -> None:
+    layout = Fixture(case).layout("conv", "ssm")
+    assert pattern_of(layout) == "ssm_x:32, ssm_B:6, ssm_C:6"
+
+
+def test_short_convolutions_and_their_gates() -> None:
+    fixture = Fixture("lfm2")
+    layout = fixture.layout("weight", "ssm")
+    assert pattern_of(layout) == "conv_B:16, conv_C:16, conv_x:16"
+    first, second, inner = (
+        fixture.truth("input") @ take(fixture.arrays["w_weight"], layout, f"conv_{part}").T
+        for part in "BCx"
+    )
+    np.testing.assert_allclose(first * inner, fixture.truth("convolved"), atol=2e-3)
+    np.testing.assert_allclose(first * inner * second, fixture.truth("output"), atol=2e-2)
 
 
 def test_keys_and_values_in_one_tensor() -> None:
@@ -136,6 +214,7 @@ GATE_UP = {
     "moshi_mlp": "gate:12, up:12",
     "modernbert_mlp": "gate:12, up:12",
     "moonshine_mlp": "up:12, gate:12",
+    "gte_mlp": "up:12, gate:12",
 }
 
 
@@ -149,7 +228,7 @@ def test_gate_and_up_in_one_tensor(case: str) -> None:
     gate = x @ take(fixture.arrays["w_weight"], layout, "gate").T
     up = x @ take(fixture.arrays["w_weight"], layout, "up").T
     np.testing.assert_allclose(gate, fixture.truth("gate"), atol=2e-4)
-    act = exact_gelu(gate) if case == "modernbert_mlp" else silu(gate)
+    act = exact_gelu(gate) if case in ("modernbert_mlp", "gte_mlp") else silu(gate)
     np.testing.assert_allclose(act * up, fixture.truth("z"), atol=2e-3, rtol=1e-3)
 
 

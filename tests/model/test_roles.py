@@ -163,10 +163,67 @@ def test_twenty_thousand_tensors_take_less_than_half_a_second() -> None:
     )
 
 
-@given(st.lists(st.text(alphabet="abq_.0w", max_size=12), max_size=6, unique=True))
-def test_no_name_is_too_strange(names: list[str]) -> None:
-    found = assign_roles([spec(name, 2, 2) for name in names], {})
-    assert set(found.roles) == set(names)
+_SEGMENTS = (
+    "model", "layers", "0", "1", "²", "٣", "9" * 5000, "experts", "expert_3", "self_attn", "q_proj",
+    "mlp", "gate", "lora_A", "weight", "bias", "scale", "blk", "attn_q", "A_log", "norm", "encoder",
+    "decoder", "visual", "*", "#", "@", "İ", "",
+)  # fmt: skip
+_SETTINGS = (
+    "hidden_size", "model_type", "architectures", "text_config", "vision_config", "num_experts",
+    "ffn_config", "num_hidden_layers", "vocab_size", "intermediate_size", "num_attention_heads",
+    "tie_word_embeddings", "num_nextn_predict_layers",
+)  # fmt: skip
+_names = st.lists(st.one_of(st.sampled_from(_SEGMENTS), st.text(max_size=4)), max_size=7)
+_shapes = st.lists(st.one_of(st.integers(0, 70), st.just(2**40)), max_size=4).map(tuple)
+_odd = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 80), st.floats(), st.text(max_size=5),
+    st.lists(st.integers(0, 9), max_size=2), st.dictionaries(st.text(max_size=3), st.integers()),
+)  # fmt: skip
+_keys = st.one_of(st.sampled_from(_SETTINGS), st.text(max_size=4))
+_configs = st.dictionaries(_keys, st.one_of(_odd, st.dictionaries(_keys, _odd, max_size=4)))
+_metadata = st.dictionaries(
+    st.sampled_from(("general.architecture", "llama.block_count", "tokenizer.ggml.tokens")), _odd
+)
+
+
+@given(st.dictionaries(_names.map(".".join), _shapes, max_size=8), _configs, _metadata)
+def test_nothing_is_too_strange(
+    shapes: dict[str, tuple[int, ...]], config: dict[str, object], metadata: dict[str, object]
+) -> None:
+    specs = [spec(name, *shape) for name, shape in shapes.items()]
+    assert set(assign_roles(specs, config, metadata).roles) == set(shapes)
+
+
+def test_a_star_in_a_name_is_no_number() -> None:
+    found = roles(spec("model.layers.*.self_attn.q_proj.weight", 8, 8))
+    assert [role.layer for role in found.roles.values()] == [None]
+
+
+def test_an_adapter_without_a_base_has_none() -> None:
+    assert roles(spec("lora_A.weight", 4, 8)).roles["lora_A.weight"].of == ""
+
+
+def test_a_stack_of_another_width_is_not_the_text_model() -> None:
+    text, strange = f"{BLOCK}self_attn.q_proj.weight", "ears.blocks.0.attn.qkv.weight"
+    beside = "ears.ln_post.weight"
+    specs = [spec(text, 64, 64), spec(strange, 96, 32), spec(beside, 32)]
+    specs += [spec("ears.blocks.0.norm1.weight", 32), spec("ears.blocks.0.mlp.fc1.weight", 128, 32)]
+    part = {"model_type": "ears", "hidden_size": 32}
+    several = roles(*specs, text_config={"hidden_size": 64}, ears_config=part)
+    assert several.roles[text] == TensorRole("q", layer=3)
+    assert several.roles[strange] == TensorRole("other", layer=0, detail="qkv", tower="side")
+    assert several.roles[beside].tower == "side"
+    assert several.warnings == ()
+    single = roles(*specs, hidden_size=64)
+    assert single.roles[strange] == TensorRole("qkv", layer=0)
+    assert any("[96, 32]" in line for line in single.warnings)
+
+
+def test_a_norm_where_no_stack_ends_is_not_the_last_one() -> None:
+    last, other = "model.norm.weight", "model.pooling.norm.weight"
+    block = spec(f"{BLOCK}self_attn.q_proj.weight", 8, 8)
+    found = roles(spec(last, 8), spec(other, 8), block)
+    assert [found.roles[name].role for name in (last, other)] == ["norm_final", "norm_other"]
 
 
 @pytest.mark.skipif(not _ZOO.exists(), reason="the zoo does not lie beside the checkout")
@@ -191,13 +248,48 @@ def test_the_zoo_is_fully_assigned() -> None:
         ("self_attn.k_proj.weight", (15, 64), "2 heads"),
         ("mlp.gate.weight", (3, 64), "4 experts"),
         ("input_layernorm.weight", (65,), "64 numbers"),
+        ("mlp.up_proj.weight", (150, 64), "a feed-forward width of 160"),
     ],
 )
 def test_every_kind_of_contradiction(name: str, shape: tuple[int, ...], wanted: str) -> None:
     experts = spec(f"{BLOCK}mlp.experts.0.up_proj.weight", 16, 64)
     found = roles(
         spec(f"{BLOCK}{name}", *shape), experts, hidden_size=64, num_attention_heads=8,
-        num_key_value_heads=2, num_experts=4,
+        num_key_value_heads=2, num_experts=4, intermediate_size=160,
     )  # fmt: skip
     assert len(found.warnings) == 1
     assert found.warnings[0].endswith(f"asks for {wanted}")
+
+
+@pytest.mark.parametrize("width", [160, 320, 80, 256])
+def test_what_a_feed_forward_width_may_be(width: int) -> None:
+    """The setting, its double or half (fused or counted so), or four times the stream."""
+    up = spec(f"{BLOCK}mlp.up_proj.weight", width, 64)
+    assert roles(up, hidden_size=64, intermediate_size=160).warnings == ()
+    assert roles(up, hidden_size=64).warnings == ()
+
+
+def test_a_table_of_tokens_may_be_padded_but_not_cut() -> None:
+    embed = "model.embed_tokens.weight"
+    wanted = "which asks for 512 tokens"
+    assert roles(spec(embed, 520, 64), hidden_size=64, vocab_size=512).warnings == ()
+    assert roles(spec(embed, 500, 64), hidden_size=64, vocab_size=512).warnings[0].endswith(wanted)
+
+
+def layers(count: int, *more: TensorSpec, **config: object) -> tuple[str, ...]:
+    blocks = (spec(f"model.layers.{n}.self_attn.q_proj.weight", 64, 64) for n in range(count))
+    return roles(spec("model.embed_tokens.weight", 8, 64), *blocks, *more, **config).warnings
+
+
+def test_the_number_of_layers_is_counted() -> None:
+    assert layers(4, num_hidden_layers=4) == ()
+    for count in (3, 5):
+        line = f"{count} layers contradict the configuration, which asks for 4"
+        assert layers(count, num_hidden_layers=4) == (line,)
+
+
+def test_layers_that_predict_further_tokens_are_counted_apart() -> None:
+    further = spec("model.layers.4.eh_proj.weight", 64, 128)
+    assert layers(5, further, num_hidden_layers=4) == ()
+    assert layers(5, num_hidden_layers=4, num_nextn_predict_layers=1) == ()
+    assert layers(1, num_hidden_layers=12) == ()  # one set of weights for all layers

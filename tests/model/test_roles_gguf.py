@@ -45,6 +45,10 @@ blk.3.ssm_in.weight ssm
 blk.3.ssm_a ssm
 blk.3.ssm_conv1d.weight ssm
 blk.3.attn_sinks.weight other
+blk.3.indexer.attn_k.weight other
+blk.3.indexer.attn_q_b.weight other
+blk.3.indexer.k_norm.weight norm_other
+blk.3.indexer.proj.weight other
 blk.3.nextn.eh_proj.weight other
 blk.3.time_mix_key.weight ssm
 """

@@ -101,6 +101,11 @@ def test_a_llama_has_the_groups_of_the_methods() -> None:
         ({"kv_lora_rank": 8}, set(), {"plane_sign"}),
         ({"attention_k_eq_v": True}, set(), {"value_dim", "value_sign"}),
         ({"embedding_size": 32}, set(), {"residual", "residual_sign"}),
+        ({"model_type": "squeezebert"}, set(), {"unit", "unit_sign"}),
+        ({"model_type": "doge"}, set(), {"value_dim", "value_sign", "kv_head"}),
+        ({"model_type": "minimax"}, set(), {"plane_sign", "plane_quarter", "value_dim"}),
+        ({"model_type": "prophetnet"}, set(), {"head", "kv_head"}),
+        ({"model_type": "roformer", "rotary_value": True}, set(), {"value_dim"}),
     ],
 )
 def test_what_a_model_lacks(changes: dict[str, Any], roles: set[str], lost: set[str]) -> None:
@@ -127,6 +132,37 @@ def test_a_share_that_is_not_stated_leaves_planes_unknown() -> None:
     neox = LLAMA | {"model_type": "gpt_neox"}
     assert facts_of(neox, DENSE).rotary is None
     assert facts_of(neox | {"rotary_pct": 0.25}, DENSE).rotary == 4
+
+
+def test_a_share_stated_for_the_whole_is_not_the_texts() -> None:
+    """A model of sound may rotate a part of its own heads, and its text model whole ones."""
+    outer: dict[str, Any] = {"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.25}}
+    text = LLAMA | {"rope_parameters": {"rope_theta": 1e4}}
+    outer |= {"model_type": "x", "text_config": text, "head_dim": 40}
+    facts = facts_of(outer, DENSE)
+    assert (facts.rotary, facts.head_dim) == (16, 16)
+
+
+def test_gates_of_attention_and_inner_norms_move_with_what_they_scale() -> None:
+    assert axes_of("other", detail="attn_output_gate") == ("kv_head.head.value_dim", "residual")
+    assert axes_of("norm_other", 1, detail="norm_ffn_inner") == ("unit",)
+    wide = axes_of("norm_other", 1, detail="norm_attn_inner", wide=True)
+    assert wide == ("kv_head.head.value_dim",)
+    assert axes_of("norm_other", 1, detail="norm_attn_inner") == ("none",)
+    for group in ("value_sign", "unit_sign"):
+        gains = {"attn_output_gate", "norm_attn_inner.wide", "norm_ffn_inner"}
+        assert gains.isdisjoint(member.role for member in group_named(group).members)
+    assert axes_of("other", 3, "in_out", detail="mla_k_b") == ("kv_head", "latent", "head_position")
+
+
+@pytest.mark.parametrize(
+    ("family", "rope"),
+    [("glm4v", "interleaved"), ("glm4v_moe", "half"), ("roformer", "interleaved"),
+     ("glm_ocr", "interleaved"), ("nanochat", "half"), ("big_bird", "none"),
+     ("openai_privacy_filter", "interleaved"), ("minimax", "unknown")],
+)  # fmt: skip
+def test_habits_of_rotary_embedding(family: str, rope: str) -> None:
+    assert facts_of(LLAMA | {"model_type": family}, DENSE).rope == rope
 
 
 @pytest.mark.skipif(

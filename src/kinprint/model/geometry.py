@@ -8,18 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
+# Names for a size, the most telling first. A name that gave one size gives no other: some
+# models call their width hidden_dim, others the width of their feed-forward.
 _NAMES: dict[str, tuple[str, ...]] = {
-    "layers": ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers"),
-    "hidden": ("hidden_size", "n_embd", "d_model", "dim", "hidden_dim", "model_dim"),
+    "layers": (
+        "num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers",
+        "decoder_layers", "num_decoder_layers", "decoder_num_hidden_layers", "layers",
+    ),
+    "hidden": (
+        "hidden_size", "n_embd", "d_model", "dim", "emb_dim", "embed_dim", "hidden_dim",
+        "model_dim",
+    ),
     "heads": (
         "num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads",
+        "decoder_attention_heads", "num_decoder_attention_heads", "attention_heads",
+        "decoder_num_attention_heads",
     ),
-    "kv_heads": ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"),
-    "head_dim": ("head_dim", "d_kv", "attention_head_dim"),
+    "kv_heads": (
+        "num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num", "n_kv_heads",
+    ),
+    "head_dim": ("head_dim", "d_kv", "attention_head_dim", "d_head", "dim_head"),
     "feed_forward": (
         "intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size", "encoder_ffn_dim",
+        "decoder_ffn_dim", "dim_ff", "dff", "d_inner", "feed_forward_size", "hidden_dim",
     ),
     "experts": (
         "num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts", "n_experts",
@@ -27,7 +41,15 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "experts_active": ("num_experts_per_tok", "moe_topk", "moe_k", "num_experts_per_token"),
     "vocabulary": ("vocab_size", "padded_vocab_size", "n_vocab"),
 }  # fmt: skip
-_NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
+# Parts of a configuration that describe the language model, from the outside inwards.
+_NESTED = (
+    "text_config",
+    "llm_config",
+    "language_config",
+    "thinker_config",
+    "vlm_config",
+    "decoder",
+)
 _GGUF: dict[str, str] = {
     "layers": "block_count",
     "hidden": "embedding_length",
@@ -65,25 +87,18 @@ def geometry_of(config: Mapping[str, Any], gguf: Mapping[str, object] | None = N
 
 
 def _from_config(config: Mapping[str, Any]) -> Geometry:
-    inner: Mapping[str, Any] = config
-    for name in _NESTED:
-        if isinstance(config.get(name), Mapping):
-            inner = config[name]
-            break
-    sizes: dict[str, Any] = {
-        field: next(
-            (
-                value
-                for source in (inner, config)
-                for name in names
-                if (value := _whole(source.get(name))) is not None
-            ),
-            None,
-        )
-        for field, names in _NAMES.items()
-    }
-    names = config.get("architectures")
-    first = names[0] if isinstance(names, list) and names else None
+    *_, inner = text_parts(config)
+    sizes: dict[str, Any] = dict.fromkeys(_NAMES)
+    used: set[str] = set()
+    for field, names in _NAMES.items():
+        for source, name in product((inner, config), names):
+            value = None if name in used else _whole(source.get(name))
+            if value is not None:
+                sizes[field] = value
+                used.add(name)
+                break
+    listed = config.get("architectures")
+    first = listed[0] if isinstance(listed, list) and listed else None
     tied = inner.get("tie_word_embeddings", config.get("tie_word_embeddings"))
     return Geometry(
         family=_text(config.get("model_type")),
@@ -91,6 +106,18 @@ def _from_config(config: Mapping[str, Any]) -> Geometry:
         tied=tied if isinstance(tied, bool) else None,
         **sizes,
     )
+
+
+def text_parts(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The configuration and the parts in it that lead to the language model's own."""
+    parts = [config]
+    while len(parts) <= len(_NESTED):
+        found = (parts[-1].get(name) for name in _NESTED)
+        inner = next((part for part in found if isinstance(part, Mapping)), None)
+        if inner is None:
+            break
+        parts.append(inner)
+    return parts
 
 
 def _from_gguf(metadata: Mapping[str, object]) -> Geometry:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from kinprint.model.layout_parts import IN_OUT, OUT_IN, Layout, Part, interleave, pattern_of
-from kinprint.model.layout_sizes import Sizes, table
+from kinprint.model.layout_sizes import Sizes, table, tower_of
 from kinprint.model.layout_slices import Cut, cut, split_slices
 
 __all__ = [
@@ -26,6 +26,12 @@ _BY_HIDDEN = (
 )  # fmt: skip
 # Roles that are looked up or scale channels: Conv1D and the like never hold them.
 _NOT_LINEAR = ("embed", "pos_embed", "lm_head", "router", "ssm", "other")
+# Roles that may have an axis for their heads.
+_HEADED = ("q", "k", "v", "o")
+# Words for sizes that are a share of the tensor.
+_SHARES = {"half": 2, "third": 3}
+# Fused roles that a tower's tensors have, told by their detail.
+_IN_TOWERS = ("qkv", "gate_up")
 
 
 def layout_of(
@@ -48,13 +54,21 @@ def layout_of(
     owner = detail.removesuffix(".bias") if role == "bias" and detail else role
     bias = role == "bias"
     is_gguf = format == "gguf" or gguf is not None
+    if len(shape) == 3 and owner in _HEADED and _any(sizes.families, table()["folded_heads"]):
+        shape = (shape[0], shape[1] * shape[2])
+        layout = Layout(owner, shape, OUT_IN if owner == "o" else IN_OUT, int(owner != "o"), ())
+        return replace(layout, parts=(Part(owner, 0, layout.outputs, layout.outputs),))
     layout = _whole_layout(owner, shape, sizes, name, bias, is_gguf)
+    if is_gguf and len(shape) == 3 and detail in table()["stacked_heads"]:
+        return _stacked_heads(layout, table()["stacked_heads"][detail])
     if owner.startswith("norm") and not bias:
         return replace(layout, norm_offset=_norm_offset(sizes, name, is_gguf))
     if owner == "lm_head":
         return replace(layout, tied=sizes.value("tie_word_embeddings") is True)
     kind = "kv" if detail == "kv_fused" else owner
-    layout = _split(layout, kind, sizes, name, is_gguf)
+    if role == "other" and detail in _IN_TOWERS:  # of a tower for pictures or sound
+        kind, sizes = f"tower_{detail}", Sizes(tower_of(config, name), None, layer)
+    layout = _split(layout, kind, detail or "", sizes, name, is_gguf)
     return _pair(layout, sizes, name, is_gguf)
 
 
@@ -65,7 +79,9 @@ def _whole_layout(
     tables = table()
     experts = 0
     flat = False
-    if role.startswith("expert_"):
+    if role.startswith("shared_"):
+        experts = shape[0] if len(shape) == (2 if bias else 3) else 0
+    elif role.startswith("expert_"):
         flat = _any(sizes.families, tables["experts_flat"]) and len(shape) == 2 and not is_gguf
         stacked = len(shape) >= (2 if bias else 3)
         experts = (sizes.get("experts") or 0) if flat else shape[0] if stacked else 0
@@ -83,6 +99,13 @@ def _whole_layout(
     return replace(layout, parts=(Part(role, 0, rows, rows),))
 
 
+def _stacked_heads(layout: Layout, orient: str) -> Layout:
+    """Heads of latent attention one upon another, each a matrix of its own."""
+    axis = 2 if orient == IN_OUT else 1
+    stack = replace(layout, orient=orient, axis=axis, experts=layout.shape[0])
+    return replace(stack, parts=(Part(layout.role, 0, stack.outputs, stack.outputs),))
+
+
 def _orientation(
     role: str, shape: tuple[int, ...], sizes: Sizes, name: str, experts: int, flat: bool,
     is_gguf: bool, warnings: list[str],
@@ -97,6 +120,8 @@ def _orientation(
         return IN_OUT if role == "expert_down" else OUT_IN
     if not experts:
         linear = role not in _NOT_LINEAR and not role.startswith("norm")
+        if role == "router" and shape == (sizes.get("hidden"), sizes.get("experts")):
+            return IN_OUT
         habit = IN_OUT if linear and _any(sizes.families, tables["conv1d"]) else OUT_IN
         if role not in _BY_HIDDEN or len(shape) != 2:
             return habit
@@ -124,22 +149,31 @@ def _norm_offset(sizes: Sizes, name: str, is_gguf: bool) -> float:
     tables = table()
     if is_gguf or not _any(sizes.families, tables["offset_norms"]):
         return 0.0
-    return 0.0 if re.search(tables["offset_norms_not"], name) else 1.0
+    own = [tables["offset_norms_except"].get(family) for family in sizes.families]
+    plain = [tables["offset_norms_not"], *filter(None, own)]
+    return 0.0 if any(re.search(words, name) for words in plain) else 1.0
 
 
-def _split(layout: Layout, kind: str, sizes: Sizes, name: str, is_gguf: bool) -> Layout:
+def _split(
+    layout: Layout, kind: str, detail: str, sizes: Sizes, name: str, is_gguf: bool
+) -> Layout:
     """Divide a fused tensor by the first rule that fits; whole if none does."""
     for rule in table()["split"]:
-        if _fits(rule, kind, sizes, name, is_gguf):
+        if _fits(rule, kind, detail, sizes, name, is_gguf):
             return _apply(layout, rule, sizes)
     return layout
 
 
-def _fits(rule: Mapping[str, Any], kind: str, sizes: Sizes, name: str, is_gguf: bool) -> bool:
+def _fits(
+    rule: Mapping[str, Any], kind: str, detail: str, sizes: Sizes, name: str, is_gguf: bool
+) -> bool:
     roles = rule.get("roles", [rule["role"]] if "role" in rule else None)
     if roles is not None and kind not in roles:
         return False
-    if "name" in rule and kind != "kv" and not re.search(rule["name"], name):
+    told = "detail" in rule and rule["detail"] == detail  # a detail says as much as a name
+    if "detail" in rule and not told and "name" not in rule:
+        return False
+    if "name" in rule and not told and kind != "kv" and not re.search(rule["name"], name):
         return False
     if "families" in rule and not _any(sizes.families, rule["families"]):
         return False
@@ -160,9 +194,8 @@ def _stated(sizes: Sizes, key: str) -> Any:
 def _apply(layout: Layout, rule: Mapping[str, Any], sizes: Sizes) -> Layout:
     """Parts of a fused tensor, or a warning where the sizes contradict its shape."""
     outputs = layout.outputs
-    whole = rule.get("or_whole")
-    if whole and sizes.product(whole) == outputs:  # the same role, stored alone
-        return layout
+    if any(sizes.product(whole) == outputs for whole in rule.get("or_whole", ())):
+        return layout  # the same role, stored alone
     choices = rule.get("kv")
     tried: list[str] = []
     for choice in choices if isinstance(choices, list) else [choices]:
@@ -184,7 +217,8 @@ def _apply(layout: Layout, rule: Mapping[str, Any], sizes: Sizes) -> Layout:
 
 def _rows_of(part: str, rule: Mapping[str, Any], sizes: Sizes, outputs: int) -> int | None:
     names = rule.get("sizes", {}).get(part) or table()["sizes"][part]
-    return outputs // 2 if names == ["half"] else sizes.product(names)
+    share = _SHARES.get(names[0])
+    return sizes.product(names) if share is None else outputs // share
 
 
 def _repeat(word: int | str, sizes: Sizes, outputs: int) -> int | None:

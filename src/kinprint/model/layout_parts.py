@@ -52,12 +52,13 @@ class Part:
 class Layout:
     """How one tensor is stored, and how to read what it means.
 
-    `axis` is the axis of the stored shape that holds the outputs (rows of the logical
-    matrix), along which parts lie. `experts` counts the stacked experts, 0 for none; with
-    `flat` they lie one after another in a matrix instead of along an axis of their own.
-    `norm_offset` is to be added to the stored numbers. `known` is false where the order is
-    a habit of the field rather than a fact about the family. `warnings` are clauses on
-    what contradicts; a tensor with a contradiction is left whole.
+    `shape` is that of the file, but where heads have an axis of their own it is folded into
+    a matrix. `axis` is the axis of it that holds the outputs (rows of the logical matrix),
+    along which parts lie. `experts` counts the matrices that are stacked, experts or heads of
+    latent attention, 0 for none; with `flat` they lie one after another in a matrix instead
+    of along an axis of their own. `norm_offset` is to be added to the stored numbers. `known`
+    is false where the order is a habit of the field rather than a fact about the family.
+    `warnings` are clauses on what contradicts; a tensor with a contradiction is left whole.
     """
 
     role: str

@@ -7,6 +7,7 @@ ways; a size nobody states is None, and nothing is guessed beyond hidden // head
 from __future__ import annotations
 
 import functools
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -55,13 +56,18 @@ class Sizes:
         return self.get("rope_dim") if self._gguf else None
 
     def value(self, key: str) -> Any:
-        """What the configuration says under a dotted key, or None."""
+        """What the configuration says under a dotted key, or None.
+
+        The innermost level that has the table of a dotted key decides, though it be silent.
+        """
+        first, *rest = key.split(".")
         for level in self._levels:
-            found: Any = level
-            for word in key.split("."):
+            found: Any = level.get(first)
+            if found is None:
+                continue
+            for word in rest:
                 found = found.get(word) if isinstance(found, Mapping) else None
-            if found is not None:
-                return self._of_layer(found)
+            return self._of_layer(found)
         return None
 
     def replaced(self, name: str, value: int) -> Sizes:
@@ -81,6 +87,9 @@ class Sizes:
         if found is None and name == "head_dim":
             hidden, heads = self.get("hidden"), self.get("heads")
             return hidden // heads if hidden and heads and hidden % heads == 0 else None
+        if found is None and name == "ssm_inner":
+            heads, expand = self.product(("ssm_heads", "ssm_head_dim")), self.get("ssm_expand")
+            return heads or self.product(("ssm_expand", "hidden")) if heads or expand else None
         if found is None and name == "nope_dim" and self._gguf:
             whole, rope = self.get("head_dim"), self.get("rope_dim")
             return whole - rope if whole and rope else None
@@ -97,18 +106,42 @@ class Sizes:
         return total
 
     def _stated(self, name: str) -> int | None:
+        # a width of heads outside the level that counts them belongs to another tower
+        source = self._down_to_heads() if name == "head_dim" else self
         for key in table()["keys"].get(name, ()):
-            size = _whole(self.value(key))
+            size = _whole(source.value(key))
             if size is not None:
                 return size
         word = table()["gguf_keys"].get(name)
         architecture = self._gguf.get("general.architecture")
         return _whole(self._of_layer(self._gguf.get(f"{architecture}.{word}"))) if word else None
 
+    def _down_to_heads(self) -> Sizes:
+        """The same without the levels around the innermost one that counts heads."""
+        for depth, level in enumerate(self._levels, start=1):
+            if any(level.get(key) is not None for key in table()["keys"]["heads"]):
+                copy = Sizes({}, self._gguf, self._layer)
+                copy._levels = self._levels[:depth]
+                return copy
+        return self
+
     def _of_layer(self, value: Any) -> Any:
         if isinstance(value, list) and value:
             return value[min(self._layer, len(value) - 1)]
         return value
+
+
+def tower_of(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The configuration of the tower that a tensor's name speaks of, with the model's family.
+
+    A tower has heads of its own; where it is not described, only the family is left.
+    """
+    outer = {"model_type": config.get("model_type")}
+    for key, words in table()["towers"].items():
+        inner = config.get(key)
+        if isinstance(inner, Mapping) and re.search(words, name):
+            return {**outer, "text_config": inner}
+    return outer
 
 
 def _levels(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,10 +40,11 @@ class Cut:
     def assemble(self, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """The logical matrix (or vector) from the arrays that reading the slices gave."""
         if self.transpose:
-            joined = np.concatenate([a.reshape(-1, a.shape[-1]) for a in arrays], axis=1)
+            flat = [a.reshape(prod(a.shape[:-1]), a.shape[-1]) for a in arrays]
+            joined = np.concatenate(flat, axis=1)
             joined = (joined if self.pick is None else joined[:, self.pick]).T
         else:
-            joined = np.concatenate(list(arrays), axis=0)
+            joined = np.concatenate([np.atleast_1d(a) for a in arrays], axis=0)
             joined = joined if self.pick is None else joined[list(self.pick)]
         joined = joined.reshape(self.shape)
         return joined + joined.dtype.type(self.offset) if self.offset else joined
@@ -72,6 +74,8 @@ def cut(
 
     Rows and columns are logical: outputs and inputs, whichever way round they are stored.
     """
+    if spec.shape != layout.shape and prod(spec.shape) == prod(layout.shape):
+        spec = msgspec.structs.replace(spec, shape=layout.shape)  # its heads are folded
     found = layout.part(part)
     if found is None:
         raise SliceOutside(tensor=spec.name, shape=list(spec.shape), what=f"part '{part}'")

@@ -7,18 +7,19 @@ what stays unknown is called so: comparisons must never rest on a guess about a 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kinprint.model.geometry import Geometry, geometry_of
-from kinprint.model.names.patterns import Pattern, Patterns, read_patterns
-from kinprint.model.names.shapes import contradiction, expert_count, settle
+from kinprint.model.names.contradictions import contradiction, layer_contradiction
+from kinprint.model.names.patterns import Pattern, Patterns, is_number, read_patterns
+from kinprint.model.names.shapes import expert_count, settle
 from kinprint.model.names.tables import GGUF, Family, Tables, Word, load_tables
-from kinprint.model.names.words import WordFinder
+from kinprint.model.names.towers import split_by_width, split_stacks, tower_of
+from kinprint.model.names.words import FINAL_NORM, SIDE_NORM, WordFinder
 from kinprint.records import TensorSpec
 
-_STACK_NAMES = {"encoder": "encoder", "enc": "encoder", "decoder": "decoder", "dec": "decoder"}
 _WEIGHT_ENDINGS = (".weight", "", ".qweight", ".weight_packed", "_blocks", ".blocks", ".scale")
 
 
@@ -79,7 +80,9 @@ def assign_roles(
     geometry = geometry_of(config, metadata)
     family = _family(found, config, metadata or {}, tables)
     finder = WordFinder(tables, family)
-    meanings, experts = _meanings(found.patterns, finder, expert_count(config, geometry))
+    meanings, experts = _meanings(
+        found.patterns, finder, expert_count(config, geometry), _text_width(config, geometry)
+    )
     names = {spec.name for spec in tensors}
     roles = {
         spec.name: _role(spec, meanings[id(place[0])], place, experts, names)
@@ -109,34 +112,38 @@ def _family(
         return tables.family_of(config, str(metadata.get("general.architecture", GGUF))) or Family(
             GGUF
         )
-    towers = WordFinder(tables, Family("unknown"))
+    nameless = Family("unknown")
     layered = [pattern for pattern in found.patterns if pattern.layered]
-    main = [pattern for pattern in layered if towers.tower(pattern) is None]
+    main = [pattern for pattern in layered if tower_of(pattern, nameless, tables) is None]
     parts = frozenset(pattern.part for pattern in main or layered)
     declared = tables.family_of(config, None)
     seen = tables.family_with(parts)
     # A configuration may be wrapped or reused; marks that contradict it win only if the
     # declared family has marks of its own that are missing.
-    if declared is None or (declared.marks and not declared.marks <= parts and seen.words):
+    if declared is None or (declared.marks and not declared.is_marked_by(parts) and seen.words):
         return seen
     return declared
 
 
 def _meanings(
-    patterns: Sequence[Pattern], finder: WordFinder, experts: int | None
+    patterns: Sequence[Pattern], finder: WordFinder, experts: int | None, hidden: int | None
 ) -> tuple[dict[int, _Meaning], int | None]:
-    towers = {id(pattern): finder.tower(pattern) for pattern in patterns}
-    _split_stacks(patterns, towers)
+    towers = {id(p): tower_of(p, finder.family, finder.tables) for p in patterns}
+    split_stacks(patterns, towers)
     stacks: dict[tuple[str, ...], list[Pattern]] = defaultdict(list)
     for pattern in patterns:
         stacks[pattern.stack].append(pattern)
     words: dict[int, Word | None] = {}
     endings: dict[int, Word | None] = {}
     ends = set()  # places whose own tensors include a final norm
+    above = {stack[:depth] for stack in stacks for depth in range(len(stack))}
     for pattern in stacks.get((), ()):
         words[id(pattern)], endings[id(pattern)] = finder.find(pattern)
-        if words[id(pattern)] == Word("norm_final"):
-            ends.add(pattern.parts[:-1])
+        if words[id(pattern)] == FINAL_NORM:
+            if finder.is_misplaced(pattern, above):
+                words[id(pattern)] = SIDE_NORM
+            else:
+                ends.add(pattern.parts[:-1])
     for stack, members in stacks.items():
         if not stack:
             continue
@@ -145,6 +152,7 @@ def _meanings(
             words[id(pattern)], endings[id(pattern)] = finder.find(pattern, context)
             pattern.ending = endings[id(pattern)] or pattern.ending
         experts = settle(members, words, experts)
+    split_by_width(patterns, words, towers, hidden)
     meanings = {
         id(pattern): _Meaning(words[id(pattern)], endings[id(pattern)], towers[id(pattern)])
         for pattern in patterns
@@ -152,33 +160,23 @@ def _meanings(
     return _with_towers(patterns, meanings, finder.tables), experts
 
 
+def _text_width(config: Mapping[str, Any], geometry: Geometry) -> int | None:
+    """The text model's width, if the configuration speaks of several models."""
+    parts = [part for name, part in config.items() if str(name).endswith("_config")]
+    several = any(
+        isinstance(p, Mapping) and ("model_type" in p or "hidden_size" in p) for p in parts
+    )
+    return geometry.hidden if several else None
+
+
 def _context(members: Sequence[Pattern], ended: bool, tables: Tables) -> dict[str, Word]:
     """Words that mean something else in this stack, because of what else it has."""
     parts = {pattern.part for pattern in members} | {".".join(p.parts) for p in members}
     changed: dict[str, Word] = {}
     for condition in tables.conditions:
-        if all(part in parts for part in condition.has) and not (condition.lacks and ended):
+        if condition.ended in (None, ended) and all(part in parts for part in condition.has):
             changed.update(condition.then)
     return changed
-
-
-def _split_stacks(patterns: Sequence[Pattern], towers: dict[int, str | None]) -> None:
-    """Name encoder and decoder apart where a model has both side by side."""
-    places: dict[tuple[str, ...], set[str]] = defaultdict(set)
-    for pattern in patterns:
-        if pattern.layered and towers[id(pattern)] is None:
-            for index, segment in enumerate(pattern.stack):
-                if segment in _STACK_NAMES:
-                    places[pattern.stack[:index]].add(_STACK_NAMES[segment])
-                    break
-    for before, names in places.items():
-        if len(names) < 2:
-            continue
-        depth = len(before)
-        for pattern in patterns:
-            path = pattern.stack or pattern.parts
-            if towers[id(pattern)] is None and len(path) > depth and path[:depth] == before:
-                towers[id(pattern)] = _STACK_NAMES.get(path[depth])
 
 
 def _with_towers(
@@ -214,15 +212,14 @@ def _role(
     role, detail, of = word.role, word.detail, None
     stacked = None
     if role.startswith("expert_") and expert is None:
-        numbers = [part for part in pattern.parts if part.isdigit()]
+        numbers = [part for part in pattern.parts if is_number(part)]
         if numbers:
             expert = int(numbers[-1])
         else:
             deep = 2 if meaning.ending and meaning.ending.role == "bias" else 3
             stacked = spec.shape[0] if len(spec.shape) >= deep else experts
     if pattern.adapter is not None:
-        lower = spec.name.lower()
-        base = spec.name[: lower.index(f".{pattern.adapter}")]
+        base = _adapted(spec.name, pattern.adapter)
         return TensorRole("other", layer, expert, stacked, pattern.adapter, meaning.tower, base)
     ending = meaning.ending
     if (
@@ -238,6 +235,13 @@ def _role(
     elif ending is not None and ending.detail == "packed":
         detail = detail or "packed"
     return TensorRole(role, layer, expert, stacked, detail, meaning.tower, of)
+
+
+def _adapted(name: str, adapter: str) -> str:
+    """What an adapter's name stands behind: the segments before its own."""
+    segments = name.split(".")
+    place = next((i for i, one in enumerate(segments) if one.lower() == adapter), 0)
+    return ".".join(segments[:place])
 
 
 def _owner(name: str, names: set[str]) -> str:
@@ -292,11 +296,34 @@ def _contradictions(
         seen[key] = None
         if role.tower is None and role.detail is None:
             seen[key] = contradiction(pattern, role.role, spec.shape, geometry, config)
-    return [
+    lines = [
         f"shape {list(shape)} of {text} contradicts the configuration, which asks for {wanted}"
         for (text, shape), wanted in seen.items()
         if wanted is not None
     ]
+    layers = layer_contradiction(_layer_counts(found, roles, tensors), geometry, config)
+    return [*lines, layers] if layers else lines
+
+
+def _layer_counts(
+    found: Patterns, roles: Mapping[str, TensorRole], tensors: Sequence[TensorSpec]
+) -> Iterable[int]:
+    """The number of layers of each stack, for language models of one stack of blocks.
+
+    Layers with a projection of their own for predicting further tokens do not count.
+    """
+    kinds = {(role.role, role.tower) for role in roles.values()}
+    if ("embed", None) not in kinds or {"encoder", "decoder"} & {tower for _, tower in kinds}:
+        return ()
+    further = {role.layer for role in roles.values() if role.detail == "mtp_eh_proj"}
+    last: dict[tuple[str, ...], int] = defaultdict(int)
+    for spec, (pattern, layer, _) in zip(tensors, found.places, strict=True):
+        role = roles[spec.name]
+        if layer is None or layer in further or role.tower is not None:
+            continue
+        if role.role not in ("other", "bias", "norm_other"):
+            last[pattern.stack] = max(last[pattern.stack], layer + 1)
+    return last.values()
 
 
 def _tied(roles: Mapping[str, TensorRole], geometry: Geometry) -> bool | None:

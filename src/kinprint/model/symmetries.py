@@ -73,6 +73,7 @@ class Facts:
     latent: bool = False
     plain_values: bool | None = None
     free_experts: bool | None = None
+    free_units: bool = True
     one_width: bool | None = None
 
 
@@ -107,6 +108,7 @@ _NEEDS: dict[str, Callable[[Facts], tuple[bool | None, str]]] = {
         None if f.qk_norm is None else f.qk_norm == "none",
         "gains of the norm on q and k are tied to their rows",
     ),
+    "free_units": lambda f: (f.free_units, "units are grouped"),
     "free_experts": lambda f: (f.free_experts, "experts are routed in groups or by a hash"),
     "latent_attention": lambda f: (f.latent, "there is no latent attention"),
 }
@@ -182,7 +184,7 @@ def axes_of(
     """Words for the axes of a tensor as it is stored, outermost level first in each.
 
     `orient` "out_in" gives the logical tensor. A bias has the first axis of the tensor it
-    belongs to (`detail` "q.bias"); `wide` is for q and k norms over all heads at once.
+    belongs to (`detail` "q.bias"); `wide` is for norms inside attention over all heads at once.
     Axes that nothing is known about are "none".
     """
     tables = _table()
@@ -196,7 +198,7 @@ def axes_of(
     closest = details.get(f"{detail}.{role}") or details.get(detail)
     words = closest or tables["axes"].get(role, ["none"])
     if wide:
-        words = details.get(f"{role}.wide", words)
+        words = details.get(f"{detail}.wide") or details.get(f"{role}.wide", words)
     if role.startswith("expert_") and ndim == 2:  # one expert by itself
         words = words[1:]
     if len(words) != ndim:
@@ -224,7 +226,8 @@ def facts_of(
 ) -> Facts:
     """What a configuration and the roles present say about a model.
 
-    `norm_bias` says that its norms have biases, which only layer norms do.
+    `norm_bias` says that the norms of its residual stream have biases, which only layer
+    norms do.
     """
     sizes, table = Sizes(config, gguf), _table()["facts"]
 
@@ -234,7 +237,10 @@ def facts_of(
     def stated(key: str) -> bool:
         return any(sizes.value(word) not in (None, False) for word in table[key])
 
-    lists = ("half", "interleaved", "latent", "plain", "learnt_positions", "head_bias")
+    lists = (
+        "half", "interleaved", "latent", "plain", "learnt_positions", "head_bias",
+        "fixed_positions",
+    )  # fmt: skip
     known = True if any(map(among, lists)) else None
     mixed = among("mixed_values") or stated("mixed_value_keys")
     norm = _norm_of(among, stated, norm_bias, sizes) or _gguf_norm(gguf or {})
@@ -264,6 +270,7 @@ def facts_of(
         latent=sizes.get("latent") is not None,
         plain_values=False if mixed else known,
         free_experts=not grouped and not sizes.value("num_hash_layers"),
+        free_units=not among("grouped_units"),
         one_width=widths <= {None, sizes.get("hidden")} and not among("two_streams"),
     )
 

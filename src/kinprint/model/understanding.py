@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ from kinprint.model.layout_parts import Layout, pattern_of
 from kinprint.model.roles import RoleMap, TensorRole, assign_roles
 from kinprint.model.symmetries import axes_of
 from kinprint.records import TensorSpec
+
+_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +60,25 @@ def understand(
     found: RoleMap = assign_roles(specs, config, gguf)
     tensors: list[Understood] = []
     warnings = list(found.warnings)
+    # The experts of a layer differ by their number alone, and there may be thousands.
+    alike: dict[tuple[object, ...], tuple[Layout, tuple[str, ...]]] = {}
     for spec in specs:
         role = found.roles[spec.name]
-        layout = layout_of(
-            role.role,
-            spec.shape,
-            config,
-            name=spec.name,
-            detail=role.detail,
-            layer=role.layer,
-            format=format,
-            gguf=gguf,
-        )
+        key = (_NUMBER.sub("*", spec.name), spec.shape, role.role, role.detail, role.layer)
+        if key not in alike:
+            layout = layout_of(
+                role.role,
+                spec.shape,
+                config,
+                name=spec.name,
+                detail=role.detail,
+                layer=role.layer,
+                format=format,
+                gguf=gguf,
+            )
+            axes = axes_of(role.role, len(spec.shape), layout.orient, detail=role.detail)
+            alike[key] = layout, ("none",) * (len(spec.shape) - len(axes)) + axes
+        layout, axes = alike[key]
         warnings += [f"{spec.name}: {clause}" for clause in layout.warnings]
-        orient = layout.orient or "out_in"
-        axes = axes_of(role.role, len(spec.shape), orient, detail=role.detail)
-        axes = ("none",) * (len(spec.shape) - len(axes)) + axes
         tensors.append(Understood(spec, role, layout, axes))
     return Understanding(tuple(tensors), found.family, found.tied, tuple(warnings))

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from kinprint.model.names.tables import Tables, Word
 from kinprint.records import TensorSpec
 
-_NUMBER = re.compile(r"\.(?:expert_)?(\d+)(?=\.|$)")
+# No model has ten digits of layers; longer numbers are part of a name.
+_NUMBER = re.compile(r"\.(?:expert_)?([0-9]{1,9})(?=\.|$)")
 _LAYER, _EXPERT = "#", "@"
 _ADAPTED = ("lora_", "plora_", "ia3_", "hada_", "lokr_", "oft_", "vera_")
 
@@ -44,6 +45,11 @@ class Pattern:
         """The part of the block, numbers left out."""
         return ".".join(plain_parts(self.parts))
 
+    @property
+    def is_weight(self) -> bool:
+        """Whether this is the thing itself, not a bias or a companion."""
+        return self.adapter is None and (self.ending is None or self.ending.role == "weight")
+
 
 @dataclass(slots=True)
 class Patterns:
@@ -64,7 +70,12 @@ class _Plan:
 
 def plain_parts(parts: Sequence[str]) -> list[str]:
     """Parts without numbers, since a part's meaning seldom depends on which copy it is."""
-    return [part for part in parts if not part.isdigit() and part != _EXPERT]
+    return [part for part in parts if not is_number(part) and part != _EXPERT]
+
+
+def is_number(part: str) -> bool:
+    """Say whether a segment is a number by which copies are told apart."""
+    return part.isascii() and part.isdigit() and len(part) < 10
 
 
 def read_patterns(tensors: Sequence[TensorSpec], tables: Tables) -> Patterns:
@@ -74,7 +85,8 @@ def read_patterns(tensors: Sequence[TensorSpec], tables: Tables) -> Patterns:
     known: dict[tuple[str, tuple[str, ...], bool], Pattern] = {}
     marked = _marked_modules(tensors, tables)
     for spec in tensors:
-        pieces = _NUMBER.split(f".{spec.name}")
+        # A star stands for a number from here on, so that one in a name must not.
+        pieces = _NUMBER.split(f".{spec.name.replace('*', '?')}")
         numbers = pieces[1::2]
         starred = ".*".join(pieces[::2])[1:]
         plan = plans.get(starred)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any
+
+from kinprint.model.geometry import text_parts
 
 GGUF = "gguf"
 _ARCHITECTURE = re.compile(r"(For[A-Z]\w*|LMHead(Model)?|Model|Decoder|Encoder|WithLMHead\w*)$")
@@ -30,12 +32,12 @@ class Word:
 class Condition:
     """Words that change their meaning in the company of others.
 
-    `has` are parts the block must have; `lacks` is a role that must be missing among the
-    stack's own tensors, which is how a stack of post-norm blocks shows itself.
+    `has` are parts the block must have; `ended` says whether a final norm must follow the
+    stack or must not, which tells blocks that normalise first from those that do so last.
     """
 
     has: tuple[str, ...]
-    lacks: str | None
+    ended: bool | None
     then: Mapping[str, Word]
 
 
@@ -48,7 +50,11 @@ class Family:
     top: Mapping[str, Word] = field(default_factory=dict)
     starts: Mapping[str, Word] = field(default_factory=dict)
     towers: Mapping[str, str] = field(default_factory=dict)
-    marks: frozenset[str] = frozenset()
+    marks: tuple[frozenset[str], ...] = ()
+
+    def is_marked_by(self, parts: Set[str]) -> bool:
+        """Say whether one of the family's sets of marks is among a model's parts."""
+        return any(marks <= parts for marks in self.marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +93,7 @@ class Tables:
     def family_with(self, parts: frozenset[str]) -> Family:
         """The first family whose marks are all among the parts of a model's blocks."""
         for family in self.families.values():
-            if family.marks and family.marks <= parts:
+            if family.is_marked_by(parts):
                 return family
         return Family("unknown")
 
@@ -121,7 +127,7 @@ def load_tables() -> Tables:
             sorted(_words_by_role(generic["endings"]).items(), key=lambda pair: -len(pair[0]))
         ),
         conditions=tuple(
-            Condition(tuple(entry["has"]), entry.get("lacks"), _words(entry["then"]))
+            Condition(tuple(entry["has"]), entry.get("ended"), _words(entry["then"]))
             for entry in generic["when"]
         ),
         families=families,
@@ -141,14 +147,12 @@ def load_tables() -> Tables:
 
 def _declared(config: Mapping[str, Any]) -> Iterable[str]:
     """Spellings of a model's kind in its configuration, the outermost first."""
-    inner = [config.get(name) for name in ("text_config", "llm_config", "language_config")]
-    for source in (config, *inner):
-        if not isinstance(source, Mapping):
-            continue
+    for source in text_parts(config):
         if isinstance(kind := source.get("model_type"), str):
             yield kind.lower()
             yield kind.lower().removesuffix("_text")
-        for name in source.get("architectures") or ():
+        named = source.get("architectures")
+        for name in named if isinstance(named, list | tuple) else ():
             if isinstance(name, str):
                 yield _ARCHITECTURE.sub("", name).lower()
 
@@ -165,8 +169,14 @@ def _family(name: str, table: Mapping[str, Any]) -> Family:
         _words(table.get("top", {})),
         _words(table.get("starts", {})),
         table.get("towers", {}),
-        frozenset(table.get("marks", ())),
+        _marks(table.get("marks", [])),
     )
+
+
+def _marks(listed: list[Any]) -> tuple[frozenset[str], ...]:
+    """One set of marks, or several."""
+    several = [entry for entry in listed if isinstance(entry, list)]
+    return tuple(frozenset(entry) for entry in (several or [listed]) if entry)
 
 
 def _word(text: str) -> Word:

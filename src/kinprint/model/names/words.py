@@ -6,12 +6,14 @@ decide alone, the words of the zone a name is in, and the words of a block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
-from kinprint.model.names.patterns import Pattern, plain_parts
+from kinprint.model.names.patterns import Pattern, is_number, plain_parts
 from kinprint.model.names.tables import Family, Tables, Word
 
 FEED_FORWARD = frozenset({"gate", "up", "down", "gate_up"})
+FINAL_NORM = Word("norm_final")
+SIDE_NORM = Word("norm_other", "norm_embed_or_other")
 _GATE_OR_ROUTER = Word("router", "gate")
 _SSM_NORM = Word("norm_other", "ssm_norm")
 
@@ -49,18 +51,15 @@ class WordFinder:
                     return found, meaning
         return None, None
 
-    def tower(self, pattern: Pattern) -> str | None:
-        """The tower that a pattern's place opens, None for the text model."""
-        segments = pattern.stack if pattern.layered else pattern.parts
-        for segment in segments:
-            named = self.family.towers.get(segment) or self.tables.towers.get(segment)
-            if named:
-                return named
-        for segment in segments:
-            for text, name in self.tables.tower_parts:
-                if text in segment and segment not in self.tables.top:
-                    return name
-        return None
+    def is_misplaced(self, pattern: Pattern, above: Set[tuple[str, ...]]) -> bool:
+        """Say whether a final norm by name alone stands where no stack of layers ends.
+
+        `above` are the places above the model's stacks. Names that say more than "norm" are
+        believed: the last norm may be part of the head.
+        """
+        parts = tuple(plain_parts(pattern.parts))
+        told = any(".".join(parts[-size:]) in self.tables.top for size in (2, 3))
+        return not (told or parts[:-1] in above or len(above) <= 1)
 
     def _is_module(self, pattern: Pattern) -> bool:
         zone, rest = self._zone(plain_parts(pattern.parts))
@@ -104,7 +103,7 @@ class WordFinder:
         word = None
         if not rest:
             numbered = parts[len(parts) - 1] if parts else ""
-            word = words.get(numbered) if numbered.isdigit() else None
+            word = words.get(numbered) if is_number(numbered) else None
             word = word or self.tables.block.get(".".join(plain))
             word = word or self.tables.block.get(plain[-1])
         else:
@@ -126,7 +125,7 @@ class WordFinder:
     def _family_word(self, parts: Sequence[str], plain: Sequence[str]) -> Word | None:
         words = self.family.words
         if words:
-            starred = ["*" if part.isdigit() else part for part in parts]
+            starred = ["*" if is_number(part) else part for part in parts]
             for form in (parts, starred, plain):
                 for tail in _tails(form):
                     if tail in words:

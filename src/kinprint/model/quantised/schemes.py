@@ -34,8 +34,8 @@ _METHODS = {
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 # Endings that betray a method when no configuration does.
 _TRACES = (
-    (".quant_state.bitsandbytes__nf4", "bitsandbytes"),
-    (".quant_state.bitsandbytes__fp4", "bitsandbytes"),
+    (".bitsandbytes__nf4", "bitsandbytes"),
+    (".bitsandbytes__fp4", "bitsandbytes"),
     (".SCB", "bitsandbytes"),
     (".weight_packed", "compressed-tensors"),
     ("_blocks", "mxfp4"),
@@ -153,9 +153,10 @@ def _grouped(method: str, said: Mapping[str, Any], refusal: str) -> Scheme:
 
 
 def _betrayed(names: Collection[str]) -> Scheme | None:
+    tails = {f".{name.rpartition('.')[2]}" for name in names}  # few, however many names there are
     for ending, method in _TRACES:
-        if any(name.endswith(ending) for name in names):
-            if method == "mxfp4" and not any(name.endswith("_scales") for name in names):
+        if any(tail.endswith(ending) for tail in tails):
+            if method == "mxfp4" and not any(tail.endswith("_scales") for tail in tails):
                 continue
             known = method in _METHODS or method in (_SCALED, "packed words")
             family = _METHODS.get(method, method) if known else ""

@@ -1,0 +1,126 @@
+"""Where shapes and the configuration disagree: said, and left alone.
+
+Only what every architecture keeps is asked for, so that a warning means something: the
+width of the residual stream, heads, experts, the feed-forward width, the vocabulary and
+the number of layers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kinprint.model.geometry import Geometry
+from kinprint.model.names.patterns import Pattern
+from kinprint.model.names.tables import Word
+
+_NORMS = frozenset({"norm_in", "norm_post_attn", "norm_pre_ffn", "norm_post_ffn", "norm_final"})
+_MATRICES = frozenset(
+    {"embed", "lm_head", "q", "k", "v", "o", "qkv", "gate", "up", "down", "gate_up", "router"}
+)
+_FEED_FORWARD = frozenset({"gate", "up", "down", "gate_up"})
+_TOKENS = frozenset({"embed", "lm_head"})
+# Settings that make a width differ between layers or between tokens and layers.
+_VARYING = (
+    "embedding_size", "word_embed_proj_dim", "emb_size", "global_head_dim", "d_embed",
+    "per_layer_config", "num_global_key_value_heads", "block_configs", "expanded_dim",
+    "attention_hidden_size", "input_embedding_size", "output_embedding_size",
+    "bottleneck", "hidden_sizes", "true_hidden_size",
+)  # fmt: skip
+_FEED_FORWARD_SIZE = re.compile(
+    r"intermediate|ffn|d_ff|n_inner|ff_dim|ff_size|mlp_dim|feed_forward"
+)
+# Settings by which a model computes its feed-forward width or adds tokens to its table.
+_COMPUTED = ("block_auto_adjust_ff_dim", "ffn_dim_multiplier", "additional_vocab_size")
+_LAYERS = re.compile(r"layers|depth|n_layer|block_count")
+# Layers that predict further tokens follow the others and are counted apart.
+_FURTHER_LAYERS = re.compile(r"nextn|mtp|num_predict_layers")
+
+
+def contradiction(
+    pattern: Pattern,
+    role: str,
+    shape: tuple[int, ...],
+    geometry: Geometry,
+    config: Mapping[str, Any],
+) -> str | None:
+    """What a tensor's shape should have been, if the configuration is right.
+
+    A norm is as long as the residual stream, a matrix has an axis of that width, heads
+    divide the other axis of q, k and v, a router has a row for each expert (or more: some
+    experts do nothing), and there is a row for each token (or more: tables are padded).
+    """
+    hidden = geometry.hidden
+    if not hidden or not pattern.is_weight or pattern.ending == Word("weight", "packed"):
+        return None
+    if pattern.dtype.startswith(("I", "U")) or _varies(config, hidden):
+        return None
+    if role in _NORMS and len(shape) == 1 and shape[0] % hidden:
+        return f"{hidden} numbers"
+    if role in _MATRICES and len(shape) == 2 and all(size % hidden for size in shape):
+        return f"an axis of {hidden}"
+    if len(shape) != 2:
+        return None
+    other = shape[0] if shape[1] == hidden else shape[1]
+    heads = geometry.heads if role == "q" else geometry.kv_heads if role in ("k", "v") else None
+    if heads and other % heads:
+        return f"{heads} heads"
+    if role == "router" and geometry.experts and other < geometry.experts:
+        return f"{geometry.experts} experts"
+    if any(name in source for source in _parts(config) for name in _COMPUTED):
+        return None
+    if role in _TOKENS and geometry.vocabulary and other < geometry.vocabulary:
+        return f"{geometry.vocabulary} tokens"
+    # Four times the stream is what models take that have no setting of their own.
+    if role in _FEED_FORWARD and hidden in shape and other != 4 * hidden:
+        return _feed_forward(other, config)
+    return None
+
+
+def layer_contradiction(
+    counts: Iterable[int], geometry: Geometry, config: Mapping[str, Any]
+) -> str | None:
+    """What is wrong with the number of layers; `counts` has one for each stack of the text.
+
+    Layers that all share one set of weights are stored once, which contradicts nothing, and
+    any number of layers that the configuration gives will do: stacks may be named apart.
+    """
+    found = max(counts, default=0)
+    wanted = geometry.layers
+    known = {value for name, value in _sizes(config) if _LAYERS.search(name)}
+    if not wanted or found <= 1 or found in {wanted, *known}:
+        return None
+    further = sum(value for name, value in _sizes(config) if _FURTHER_LAYERS.search(name))
+    if wanted < found <= wanted + further:
+        return None
+    return f"{found} layers contradict the configuration, which asks for {wanted}"
+
+
+def _feed_forward(size: int, config: Mapping[str, Any]) -> str | None:
+    """Hold a width against all that the configuration names, since models mix several."""
+    wanted = {value for name, value in _sizes(config) if _FEED_FORWARD_SIZE.search(name)}
+    if not wanted or any(size % one == 0 or one % size == 0 for one in wanted):
+        return None
+    return f"a feed-forward width of {' or '.join(map(str, sorted(wanted)))}"
+
+
+def _sizes(config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Every size that a configuration or one of its parts gives, also those in lists."""
+    for source in _parts(config):
+        for name, value in source.items():
+            for one in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(one, int) and not isinstance(one, bool) and one > 0:
+                    yield str(name), one
+
+
+def _varies(config: Mapping[str, Any], hidden: int) -> bool:
+    return any(
+        source.get(name) not in (None, False, hidden)
+        for source in _parts(config)
+        for name in _VARYING
+    )
+
+
+def _parts(config: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    return (config, *(part for part in config.values() if isinstance(part, Mapping)))
