@@ -13,6 +13,11 @@ from huggingface_hub.utils import close_session
 
 import kinprint.source.http
 from kinprint.mirror import MirrorServer
+from kinprint.model.opened import Model, open_models
+from kinprint.reader.checkpoint import open_checkpoints
+from kinprint.reader.fetch import Fetcher
+from kinprint.replica import build_replicas
+from kinprint.replica.layout import layouts
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DEMO = REPOSITORY / "demo"
@@ -23,6 +28,23 @@ ZOO = REPOSITORY.parent / "shared" / "zoo"
 def demo() -> Path:
     """The folder with the repository's demo models."""
     return DEMO
+
+
+@pytest.fixture(scope="session")
+def replicas(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with all replicas, built once."""
+    folder = tmp_path_factory.mktemp("replicas")
+    build_replicas(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def replica_models(replicas: Path) -> Iterator[dict[str, Model]]:
+    """All replicas, opened once, by the short names that published figures use."""
+    with Fetcher() as fetcher:
+        paths = {one.key: str(replicas / one.name) for one in layouts()}
+        opened = open_models(open_checkpoints(list(paths.values()), fetcher))
+        yield dict(zip(paths, opened, strict=True))
 
 
 @pytest.fixture(autouse=True)

@@ -138,3 +138,51 @@ class Progress:
     total_bytes: int = 0
     done_requests: int = 0
     total_requests: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one test of dependence found.
+
+    `test` is its name, `group` the relabellings or flips that it compares with, `bound` what
+    bounds its p-value and `floor` the least log10 p that the group allows. `effect` is on the
+    scale of a correlation. `null` is a sample of the statistic under the null, for a picture.
+    `status` is "ok", or why there is no p-value ("needs", "guarded", "undefined"), with the
+    `reason` in words; log10_p is then 0. `tier` is "exact" or "calibrated". `learnt` marks
+    parameters that start at a constant, so that what they share was learnt together.
+    """
+
+    test: str
+    tier: str
+    group: str
+    status: str
+    log10_p: float = 0.0
+    statistic: float | None = None
+    effect: float | None = None
+    n: int = 0
+    bound: str = ""
+    floor: float = 0.0
+    null: tuple[float, ...] = ()
+    roles: tuple[str, ...] = ()
+    layers: tuple[int, ...] = ()
+    reason: str = ""
+    learnt: bool = False
+    details: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The relation of two models as the evidence has it, and how sure that is.
+
+    `relation` is identical, derived, partial, same-init, dependent, no-evidence or
+    untestable. `log10_p` is combined over the menu that was fixed in advance. `roles` are
+    those that a partial relation rests on; `power` the smallest shared effect, by test, that
+    would have been seen; `reasons` the steps that led here, as keys for the words.
+    """
+
+    relation: str
+    log10_p: float
+    alpha: float
+    roles: tuple[str, ...] = ()
+    power: tuple[tuple[str, float], ...] = ()
+    reasons: tuple[str, ...] = ()

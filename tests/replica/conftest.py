@@ -11,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 from safetensors import safe_open
 
-from kinprint.replica import build_replicas
 from kinprint.replica.layout import layouts
 
 HERE = Path(__file__).parent
@@ -19,10 +18,8 @@ Vectors = dict[tuple[str, str, int], NDArray[np.float64]]
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("replicas")
-    build_replicas(folder)
-    return folder
+def built(replicas: Path) -> Path:
+    return replicas
 
 
 @pytest.fixture(scope="session")

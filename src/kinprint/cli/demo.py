@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kinprint.cli.loopback import loopback_hub
 from kinprint.errors import DemoMissing
 
 if TYPE_CHECKING:
@@ -33,10 +31,7 @@ def command(output: Path) -> None:
     the settings of your own Hub tools are left alone.
     """
     folder = demo_folder()
-    from kinprint.mirror import MirrorServer
-
-    with MirrorServer(folder) as server, tempfile.TemporaryDirectory() as scratch:
-        _point_hub_tools_at(server.endpoint, scratch)
+    with loopback_hub(folder):
         _run(folder, output)
 
 
@@ -47,23 +42,6 @@ def demo_folder() -> Path:
         if (candidate / "pairs.json").is_file():
             return candidate
     raise DemoMissing(folder=str(candidates[0]))
-
-
-def _point_hub_tools_at(endpoint: str, scratch: str) -> None:
-    """Set the Hub's own variables, before its client is imported and reads them."""
-    assert "huggingface_hub" not in sys.modules, "the hub client was imported too early"
-    for name in ("HF_HUB_OFFLINE", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
-        os.environ.pop(name, None)
-    os.environ.update(
-        HF_ENDPOINT=endpoint,
-        HF_HOME=scratch,
-        HF_HUB_DISABLE_IMPLICIT_TOKEN="1",
-        HF_ASSETS_CACHE=str(Path(scratch) / "assets"),
-        HF_HUB_CACHE=str(Path(scratch) / "hub"),
-        MPLCONFIGDIR=scratch,
-        NO_PROXY="127.0.0.1,localhost",
-        no_proxy="127.0.0.1,localhost",
-    )
 
 
 def _run(folder: Path, output: Path) -> None:

@@ -25,6 +25,11 @@ from kinprint.version import __version__
 _COMMANDS = {
     "inspect": ("kinprint.cli.inspect:command", "What a model holds, without downloading it."),
     "plan": ("kinprint.cli.plan:command", "Bytes and requests a reading would cost."),
+    "study": ("kinprint.cli.study:command", "Compare models by named studies."),
+    "reproduce": (
+        "kinprint.cli.reproduce:command",
+        "A public dispute's analyses, done again.",
+    ),
     "demo": ("kinprint.cli.demo:command", "Compare small models over HTTP Range, here and now."),
     "mirror": ("kinprint.mirror.command:mirror_command", "Serve a folder of models like the Hub."),
     "cache": ("kinprint.cli.cache:command", "Show or clear what was read before."),

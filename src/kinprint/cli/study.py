@@ -1,0 +1,354 @@
+"""`kinprint study`: named comparisons of models, with what each can and cannot show."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kinprint.cli.language import language, say
+from kinprint.cli.output import write_line
+from kinprint.cli.reading import (
+    ReadingOptions,
+    fetcher_for,
+    reading_options,
+    report_failure,
+)
+from kinprint.errors import BadOption, KinprintError, printable
+
+if TYPE_CHECKING:
+    from kinprint.model.opened import Model
+    from kinprint.reader.fetch import Fetcher
+    from kinprint.records import Cost
+    from kinprint.studies.catalogue import Study
+    from kinprint.studies.scene import Request
+    from kinprint.studies.words import Words
+
+LIST_SCHEMA, PLAN_SCHEMA = "kinprint.studies/1", "kinprint.study-plan/1"
+_MOST_LAYERS = 10_000
+
+
+@click.group("study")
+def command() -> None:
+    """Run a named study of models; `kinprint study list` names them all.
+
+    A study measures and reaches no verdict; each says what it can and cannot show.
+    """
+
+
+@command.command("list")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def list_studies(form: str) -> None:
+    """Name all studies: what each compares, and how many models it takes."""
+    from kinprint.studies.catalogue import studies
+
+    found = list(studies().values())
+    if form == "json":
+        write_line({"schema": LIST_SCHEMA, "studies": [_entry(study) for study in found]})
+        return
+    from kinprint.report.terminal import WIDTH, wrapped
+
+    first = max(len(study.name) for study in found)
+    second = max(len(study.code) for study in found)
+    third = max(len(_count(study)) for study in found)
+    for study in found:
+        head = f"{study.name:<{first}}  {study.code:<{second}}  {_count(study):>{third}}  "
+        room = WIDTH - len(head)
+        for number, line in enumerate(wrapped(_spoken(study.title), width=room)):
+            click.echo((head if number == 0 else " " * len(head)) + line)
+    click.echo()
+    click.echo(
+        say(
+            "The third column is the number of models. `kinprint study show NAME` says more.",
+            "셋째 열은 모델 수입니다. 자세한 설명은 `kinprint study show NAME`으로 보십시오.",
+        )
+    )
+
+
+@command.command("show")
+@click.argument("name")
+def show(name: str) -> None:
+    """Say what the study NAME compares, shows and cannot show, and by which measures."""
+    from kinprint.measure.measures import measures
+    from kinprint.report import phrases
+    from kinprint.report.terminal import paragraph
+    from kinprint.studies.catalogue import study_named
+
+    study = study_named(name)
+    click.echo(f"{study.name} ({study.code}): {_spoken(study.title)}")
+    for title, words in ((phrases.SHOWS, study.shows), (phrases.CANNOT, study.cannot)):
+        click.echo(f"\n{_spoken(title)}")
+        click.echo(paragraph(_spoken(words), "  "))
+    own = say("all layers", "모든 레이어")
+    facts = [
+        (say("Models", "모델"), _count(study)),
+        (say("Tensors", "텐서"), ", ".join(study.roles)),
+        (say("Layers", "레이어"), ", ".join(map(str, study.layers)) or own if study.roles else ""),
+        (say("Tokenizers", "토크나이저"), say("are read", "읽음") if study.vocabulary else ""),
+    ]
+    click.echo()
+    for title_text, text in facts:
+        if text:
+            click.echo(paragraph(f"{title_text}: {text}", ""))
+    known = measures()
+    for measure in study.measures:
+        if measure in known:
+            told = known[measure]
+            words_of = f"{measure}: {told.title[language()]}. {told.trap[language()]}"
+            click.echo(paragraph(words_of, "  "))
+
+
+@command.command("run")
+@click.argument("name")
+@click.argument("models", nargs=-1, metavar="MODEL...")
+@click.option("--layers", metavar="LIST", help="Layers to look at, such as 0-45 or 10,20,30.")
+@click.option("--roles", metavar="LIST", help="Tensors to look at, such as norm_in,k,v.")
+@click.option("--measures", metavar="LIST", help="Measures to take, such as cosine,pearson.")
+@click.option("--rows", type=click.IntRange(min=1), help="Rows of a matrix to sample.  [16]")
+@click.option("--full", is_flag=True, help="Read matrices whole instead of sampling rows.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Chooses the rows.  [0]")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write data, tables, pictures and a page to read to this folder.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--dry-run", is_flag=True, help="Show what reading would cost, and stop.")
+@reading_options
+def run(
+    name: str,
+    models: tuple[str, ...],
+    form: str,
+    dry_run: bool,
+    output: Path | None,
+    reading: ReadingOptions,
+    **asked: Any,
+) -> int:
+    """Run the study NAME on each MODEL, and print what came out.
+
+    Nothing is written unless a folder is given with -o. With --format json, one object.
+    """
+    from kinprint.studies.catalogue import study_named
+
+    study = study_named(name)
+    request = _request(**asked)
+    started = time.monotonic()
+    with fetcher_for(reading) as fetcher:
+        opened, failed = _open(models, fetcher)
+        if failed:
+            return failed
+        _check_against(request, opened)
+        if dry_run:
+            _print_plan(study, opened, request, fetcher, form)
+        else:
+            _carry_out(study, opened, request, fetcher, form, output, started)
+    return 0
+
+
+def _carry_out(
+    study: Study,
+    models: Sequence[Model],
+    request: Request,
+    fetcher: Fetcher,
+    form: str,
+    output: Path | None,
+    started: float,
+) -> None:
+    from kinprint.records import Cost
+    from kinprint.report.document import decode, document, encode, report_of
+    from kinprint.report.folder import write_report
+    from kinprint.report.terminal import lines
+    from kinprint.studies.running import run_studies
+
+    (result,) = run_studies([study], models, request)
+    spent = fetcher.spent
+    cost = Cost(spent.bytes, spent.requests, time.monotonic() - started)
+    refs = [model.checkpoint.ref for model in models]
+    report = decode(encode(report_of(result, study, request, refs, cost)))
+    if output is not None:
+        write_report(report, output)
+    if form == "json":
+        write_line(document(report))
+        return
+    for line in lines(report, language()):
+        click.echo(line)
+    click.echo(_cost_line(cost))
+    if output is not None:
+        page = output / ("README.ko.md" if language() == "ko" else "README.md")
+        click.echo(say(f"written to {page}", f"{page}에 썼습니다"))
+
+
+def _print_plan(
+    study: Study, models: Sequence[Model], request: Request, fetcher: Fetcher, form: str
+) -> None:
+    from kinprint.cli.plan import cost_in_words
+    from kinprint.studies.running import plan_studies
+
+    cost = plan_studies([study], models, request)
+    spent = fetcher.spent
+    if form == "json":
+        write_line(
+            {
+                "schema": PLAN_SCHEMA,
+                "study": study.name,
+                "models": [model.checkpoint.ref.given for model in models],
+                "bytes": cost.bytes,
+                "requests": cost.requests,
+                "spent": {"bytes": spent.bytes, "requests": spent.requests},
+            }
+        )
+        return
+    if all(model.checkpoint.ref.kind == "local" for model in models):
+        click.echo(f"{study.name}: " + say("read in place", "있는 자리에서 바로 읽습니다"))
+        return
+    words, known = cost_in_words(cost), cost_in_words(spent)
+    click.echo(
+        f"{study.name}: {words}" + say("; knowing this took ", "; 알아보는 데 든 양: ") + known
+    )
+
+
+def _open(models: Sequence[str], fetcher: Fetcher) -> tuple[list[Model], int]:
+    """All models, their headers read side by side; those that fail are named on stderr."""
+    from kinprint.model.opened import open_model
+    from kinprint.reader.checkpoint import open_checkpoint
+    from kinprint.reader.fetch import side_by_side
+
+    def open_one(given: str) -> Model | KinprintError:
+        try:
+            return open_model(open_checkpoint(given, fetcher))
+        except KinprintError as error:
+            return error
+
+    found: list[Model] = []
+    said: set[str] = set()
+    failed = 0
+    for given, one in zip(models, side_by_side(open_one, models), strict=True):
+        if not isinstance(one, KinprintError):
+            found.append(one)
+        elif str(one) not in said:  # a budget is spent for all of them at once
+            said.add(str(one))
+            failed = report_failure(one, given)
+    return found, failed
+
+
+def _request(
+    layers: str | None,
+    roles: str | None,
+    measures: str | None,
+    rows: int | None,
+    full: bool,
+    seed: int,
+) -> Request:
+    from kinprint.studies.scene import Request
+
+    if full and rows is not None:
+        raise BadOption(
+            option="--rows", value=rows, cause="--full reads all rows; give one of them"
+        )
+    named = None if measures is None else _names(measures, "--measures")
+    if named is not None:
+        from kinprint.measure.measures import measures as known
+
+        _check(named, known(), "--measures")
+    sampled = None if full else rows if rows is not None else Request().rows
+    return Request(
+        layers=None if layers is None else _layers(layers),
+        roles=None if roles is None else _names(roles, "--roles"),
+        measures=named,
+        rows=sampled,
+        seed=seed,
+    )
+
+
+def _check_against(request: Request, models: Sequence[Model]) -> None:
+    """Refuse roles and layers that no model has; what some have is a matter of rows."""
+    if not models:
+        return
+    if request.roles is not None:
+        _check(request.roles, sorted({one.role for m in models for one in m.places}), "--roles")
+    if request.layers is not None:
+        known = sorted({layer for model in models for layer in model.layers()})
+        none = [layer for layer in request.layers if layer not in known]
+        if known and len(none) == len(request.layers):
+            cause = f"no model has such a layer; they have {known[0]} to {known[-1]}"
+            raise BadOption(option="--layers", value=none[0], cause=cause)
+
+
+def _check(names: Sequence[str], known: Iterable[str], option: str) -> None:
+    import difflib
+
+    possible = list(known)
+    for name in names:
+        if name not in possible:
+            near = difflib.get_close_matches(name, possible, n=1)
+            listed = ", ".join(possible[:12]) + (", …" if len(possible) > 12 else "")
+            hint = f"the nearest is '{near[0]}'" if near else f"choose from {listed}"
+            raise BadOption(option=option, value=name, cause=f"there is no such name; {hint}")
+
+
+def _names(text: str, option: str) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not found:
+        raise BadOption(option=option, value=text, cause="write names with commas between them")
+    return found
+
+
+def _layers(text: str) -> tuple[int, ...]:
+    """Layers in a list of numbers and ranges, both ends included."""
+    found: dict[int, None] = {}
+    for part in text.split(","):
+        first, dash, last = (piece.strip() for piece in part.partition("-"))
+        ends = [first, last] if dash else [first, first]
+        if not all(end.isascii() and end.isdigit() and len(end) < 6 for end in ends):
+            _refuse_layers(text)
+        low, high = map(int, ends)
+        if low > high or high - low > _MOST_LAYERS:
+            _refuse_layers(text)
+        found.update(dict.fromkeys(range(low, high + 1)))
+    return tuple(found)
+
+
+def _refuse_layers(text: str) -> None:
+    raise BadOption(option="--layers", value=text, cause="write layers such as 0-45 or 10,20,30")
+
+
+def _count(study: Study) -> str:
+    if study.most is None:
+        return f"{study.least}+"
+    return str(study.least) if study.least == study.most else f"{study.least}-{study.most}"
+
+
+def _spoken(words: Words) -> str:
+    return printable(words.ko if language() == "ko" else words.en, 5000)
+
+
+def _entry(study: Study) -> dict[str, Any]:
+    return {
+        "name": study.name,
+        "code": study.code,
+        "title": _both(study.title),
+        "shows": _both(study.shows),
+        "cannot": _both(study.cannot),
+        "models": {"least": study.least, "most": study.most},
+        "roles": study.roles,
+        "layers": study.layers,
+        "measures": study.measures,
+        "vocabulary": study.vocabulary,
+    }
+
+
+def _both(words: Words) -> dict[str, str]:
+    return {"en": words.en, "ko": words.ko}
+
+
+def _cost_line(cost: Cost) -> str:
+    from kinprint.cli.plan import cost_in_words
+
+    if not cost.requests:
+        place = say("nothing was read over the network", "네트워크로 읽은 것은 없습니다")
+        return f"{place}, {cost.seconds:.1f} s"
+    return f"{say('read', '읽은 양:')} {cost_in_words(cost)}, {cost.seconds:.1f} s"

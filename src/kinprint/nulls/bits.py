@@ -1,0 +1,55 @@
+"""Equal stored numbers at equal places, against the same numbers at permuted places.
+
+Numbers of eight or four bits are often equal by chance, and whole columns may be constant, so a
+share of equal elements means nothing by itself. Which unit has which row is what chance decides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.nulls.blocks import BLOCK, block_permutation, block_sizes
+from kinprint.nulls.result import Floats, NullResult, no_evidence
+
+
+def equal_counts(a: NDArray[Any], b: NDArray[Any], m: int = BLOCK) -> Floats:
+    """How many elements of row i and row j have equal stored bits, within each block.
+
+    Rows (n, d) as they are stored, undecoded. Gives (B, m, m); a ragged last block is filled
+    up with zeros, and `block_sizes` says how much of it is real.
+    """
+    if a.dtype != b.dtype or a.shape != b.shape or a.ndim != 2:
+        raise ValueError(f"cannot compare bits of {a.dtype}{a.shape} and {b.dtype}{b.shape}")
+    x, y = _words(a), _words(b)
+    n = len(x)
+    counts = np.zeros((-(-n // m), m, m))
+    for i in range(m):
+        for j in range(m):
+            left, right = x[i::m], y[j::m]
+            both = min(len(left), len(right))
+            counts[:both, i, j] = (left[:both] == right[:both]).all(axis=-1).sum(axis=-1)
+    return counts
+
+
+def bit_equality(a: NDArray[Any], b: NDArray[Any], seed: int = 0) -> NullResult:
+    """Test equal bits of rows (n, d) at equal index against neighbours' rows.
+
+    The score of rows i and j is the number of equal elements, and the bound is that of block
+    permutation: what is equal everywhere (zeros, constants) cancels. The effect is the share
+    of elements equal beyond what neighbouring rows share.
+    """
+    if not a.size:
+        return no_evidence("block permutation")
+    counts = equal_counts(a, b)
+    return block_permutation(counts / a.shape[1], block_sizes(len(a)), seed)
+
+
+def _words(part: NDArray[Any]) -> NDArray[Any]:
+    """Elements as unsigned words along a last axis; odd widths fall apart into bytes."""
+    size = part.dtype.itemsize
+    word = size if size in (1, 2, 4, 8) else 1
+    flat = np.ascontiguousarray(part).view(f"u{word}")
+    return flat.reshape(*part.shape, -1)

@@ -1,0 +1,280 @@
+"""Permutations within contiguous blocks, with or without signs: exact Chernoff bounds.
+
+Contiguous blocks of four keep what index may mean on a larger scale (shards, position tables,
+quantisation groups) out of the null: only neighbours change places. A block's scores form a
+matrix, entry (i, j) for unit i of the one model against unit j of the other; the observed
+statistic adds the diagonals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kinprint.nulls.chernoff import least_exponent, log_cosh, log_mean_exp
+from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, no_evidence
+
+BLOCK = 4
+# Differences of scores below this part of a block's largest score are rounding, not findings: a
+# constant tensor must not speak through the order in which its products were added.
+GRAIN = 1e-8
+
+
+def block_sizes(n: int, m: int = BLOCK) -> Ints:
+    """Sizes of the contiguous blocks that n indices fall into; the last one may be smaller."""
+    whole, rest = divmod(n, m)
+    return np.array([m] * whole + [rest] * (rest > 0), np.int64)
+
+
+def blocked(rows: ArrayLike, m: int = BLOCK) -> Floats:
+    """Rows (n, d) as blocks (B, m, d); a ragged last block is filled up with zeros."""
+    x = np.asarray(rows, np.float64)
+    missing = -len(x) % m
+    if missing:
+        x = np.concatenate([x, np.zeros((missing, *x.shape[1:]))])
+    return x.reshape(-1, m, *x.shape[1:])
+
+
+def block_products(a: ArrayLike, b: ArrayLike, m: int = BLOCK) -> Floats:
+    """Score matrices (B, m, m) of inner products of rows (n, d) within each block.
+
+    With normalised rows these are cosines; with one row a channel and one column a layer they
+    are products of gains summed over layers, as one permutation for all layers demands.
+    """
+    x, y = blocked(a, m), blocked(b, m)
+    if x.shape != y.shape:
+        raise ValueError(f"blocks of shape {x.shape} and {y.shape} cannot be compared")
+    products: Floats = x @ y.swapaxes(1, 2)
+    return products
+
+
+def block_permutation(
+    scores: ArrayLike, sizes: ArrayLike | None = None, seed: int = 0
+) -> NullResult:
+    """Test the diagonals of score matrices (B, m, m) against permutations within blocks.
+
+    S_b(π) = Σ_i A_b[i, π(i)] less its mean over the m! permutations, T = Σ_b S_b(id), and
+    p ≤ min over s of exp(Σ_b log mean_π e^{s·S_b(π)} − s·T). Blocks are independent under the
+    null, so the mean of e^{sT} is the product. `sizes` says how many indices of each block
+    are real; any m will do whose m! permutations can be listed, eight experts say. The effect
+    is the mean excess of a diagonal score over the rest of its block.
+    """
+    table, lengths = _tables(scores, sizes)
+    n = int(lengths[lengths > 1].sum())
+    if not n:
+        return no_evidence("block permutation", n)
+    parts = _plain_parts(table, lengths)
+    observed = float(_observed(parts)[0])
+    rng = np.random.default_rng(seed)
+    null = np.zeros(DRAWS)
+    for part in parts:
+        null += _draw(part[:, 0], rng)
+    return NullResult(
+        statistic=observed,
+        log10_p=float(_plain_log_p(parts)[0] / LN10),
+        bound="block permutation",
+        floor=-sum(math.lgamma(r + 1) for r in lengths) / LN10,
+        effect=_excess(parts, lengths),
+        n=n,
+        null=tuple(null.tolist()),
+        details={"blocks": float(len(lengths)), "spread": float(np.sqrt(_variance(parts)[0]))},
+    )
+
+
+def signed_blocks(
+    labelled: ArrayLike, signed: ArrayLike, sizes: ArrayLike | None = None, seed: int = 0
+) -> NullResult:
+    """Test labels and signs at once: permutations within blocks times a flip for each unit.
+
+    `labelled` (B, m, m) holds scores that no flip touches (gate rows), `signed` those that a
+    flip of the unit negates (up rows and down columns together; zeros for `labelled` where
+    everything flips). The mean of e^{sS} over the flips turns entry (i, j) into
+    e^{s·labelled}·cosh(s·signed), and over permutations the product becomes a permanent
+    divided by m!. Signed scores must not be centred over units: a mean is not flip-invariant.
+    """
+    plain, lengths = _tables(labelled, sizes)
+    flips, _ = _tables(signed, sizes)
+    if plain.shape != flips.shape:
+        raise ValueError(f"scores of shape {plain.shape[1:]} and {flips.shape[1:]} do not pair")
+    n = int(lengths.sum())
+    if not n:
+        return no_evidence("signed blocks", n)
+    parts = _signed_parts(plain, flips, lengths)
+    rng = np.random.default_rng(seed)
+    null, observed = np.zeros(DRAWS), 0.0
+    for centred, other in parts:
+        observed += float(np.trace(centred + other, axis1=-2, axis2=-1).sum())
+        null += _draw_signed(centred[0], other[0], rng)
+    return NullResult(
+        statistic=observed,
+        log10_p=float(_signed_log_p(parts)[0] / LN10),
+        bound="signed blocks",
+        floor=-(sum(math.lgamma(r + 1) for r in lengths) + n * math.log(2.0)) / LN10,
+        effect=observed / n,
+        n=n,
+        null=tuple(null.tolist()),
+        details={"blocks": float(len(lengths))},
+    )
+
+
+def block_log10_p(scores: ArrayLike, sizes: ArrayLike | None = None) -> Floats:
+    """Bound of `block_permutation` for many problems (R, B, m, m) at once."""
+    table, lengths = _tables(scores, sizes)
+    parts = _plain_parts(table, lengths)
+    return _plain_log_p(parts) / LN10 if parts else np.zeros(len(table))
+
+
+def signed_log10_p(
+    labelled: ArrayLike, signed: ArrayLike, sizes: ArrayLike | None = None
+) -> Floats:
+    """Bound of `signed_blocks` for many problems (R, B, m, m) at once."""
+    plain, lengths = _tables(labelled, sizes)
+    parts = _signed_parts(plain, _tables(signed, sizes)[0], lengths)
+    return _signed_log_p(parts) / LN10 if parts else np.zeros(len(plain))
+
+
+def _tables(scores: ArrayLike, sizes: ArrayLike | None) -> tuple[Floats, Ints]:
+    """Scores as (R, B, m, m), and the sizes of the blocks.
+
+    A score that is no number counts as zero: a rule about the pair alone, so that it moves
+    with the labels as the scores do.
+    """
+    given = np.asarray(scores, np.float64)
+    if given.ndim not in (3, 4) or given.shape[-1] != given.shape[-2]:
+        raise ValueError(f"block scores have shape (B, m, m), not {given.shape}")
+    table = np.where(np.isfinite(given), given, 0.0)
+    table = table if table.ndim == 4 else table[None]
+    blocks, m = table.shape[1], table.shape[-1]
+    lengths = np.full(blocks, m, np.int64) if sizes is None else np.asarray(sizes, np.int64)
+    if lengths.shape != (blocks,) or (blocks and (lengths.min() < 1 or lengths.max() > m)):
+        raise ValueError(f"sizes must be {blocks} numbers from 1 to {m}")
+    return table, lengths
+
+
+def _by_size(table: Floats, lengths: Ints) -> list[Floats]:
+    sizes = sorted({int(r) for r in lengths})
+    return [table[:, lengths == r][:, :, :r, :r] for r in sizes]
+
+
+def _orders(m: int) -> Ints:
+    """All permutations of m things, the identity first."""
+    return np.array(list(permutations(range(m))), np.int64)
+
+
+def _centre(table: Floats) -> Floats:
+    """Take off row and column means, which no permutation changes, and what is only rounding."""
+    rough = (
+        table
+        - table.mean(axis=-1, keepdims=True)
+        - table.mean(axis=-2, keepdims=True)
+        + table.mean(axis=(-2, -1), keepdims=True)
+    )
+    size = np.abs(table).max(axis=(-2, -1), keepdims=True)
+    return np.where(np.abs(rough) > GRAIN * size, rough, 0.0)
+
+
+def _sums(table: Floats) -> Floats:
+    """Σ_i A[i, π(i)] for every π along a new first axis, the identity first."""
+    orders = _orders(table.shape[-1])
+    total = np.zeros((len(orders), *table.shape[:-2]))
+    for at, order in enumerate(orders):
+        for i, j in enumerate(order):
+            total[at] += table[..., i, j]
+    return total
+
+
+def _plain_parts(table: Floats, lengths: Ints) -> list[Floats]:
+    """S_b(π) as (permutations, R, blocks), one array for each size of block above one."""
+    found = []
+    for part in _by_size(table, lengths):
+        if part.shape[-1] > 1:
+            sums = _sums(_centre(part))
+            found.append(sums - sums.mean(axis=0))
+    return found
+
+
+def _variance(parts: list[Floats]) -> Floats:
+    return _total(np.square(part).mean(axis=0) for part in parts)
+
+
+def _plain_log_p(parts: list[Floats]) -> Floats:
+    sizes = [np.abs(part).max(axis=0) for part in parts]
+
+    def log_mgf(s: Floats) -> Floats:
+        return _total(log_mean_exp(s[:, None] * part) for part in parts)
+
+    return least_exponent(
+        log_mgf,
+        _observed(parts),
+        _variance(parts),
+        np.max([size.max(axis=-1, initial=0.0) for size in sizes], axis=0),
+        _total(sizes),
+    )
+
+
+def _signed_parts(plain: Floats, flips: Floats, lengths: Ints) -> list[tuple[Floats, Floats]]:
+    pairs = zip(_by_size(plain, lengths), _by_size(flips, lengths), strict=True)
+    return [(_centre(labelled), signed) for labelled, signed in pairs]
+
+
+def _signed_log_p(parts: list[tuple[Floats, Floats]]) -> Floats:
+    def log_mgf(s: Floats) -> Floats:
+        scale = s[:, None, None, None]
+        return _total(
+            log_mean_exp(_sums(scale * labelled + log_cosh(scale * signed)))
+            for labelled, signed in parts
+        )
+
+    both = [np.abs(labelled) + np.abs(signed) for labelled, signed in parts]
+    variances = [
+        np.square(_sums(labelled)).mean(axis=0)
+        + np.square(signed).sum(axis=(-2, -1)) / signed.shape[-1]
+        for labelled, signed in parts
+    ]
+    return least_exponent(
+        log_mgf,
+        _total(np.trace(g + u, axis1=-2, axis2=-1) for g, u in parts),
+        _total(variances),
+        np.max([part.max(axis=(-3, -2, -1)) for part in both], axis=0),
+        _total(part.max(axis=-1).sum(axis=-1) for part in both),
+    )
+
+
+def _observed(parts: list[Floats]) -> Floats:
+    """T of every problem: the identity comes first among the permutations."""
+    return _total(part[0] for part in parts)
+
+
+def _total(pieces: Iterable[Floats]) -> Floats:
+    """Sum pieces (R, blocks) over blocks and over the pieces."""
+    found: Floats = np.sum([piece.sum(axis=-1) for piece in pieces], axis=0)
+    return found
+
+
+def _draw(sums: Floats, rng: np.random.Generator) -> Floats:
+    """Statistics of random permutations, from S_b(π) as (permutations, blocks)."""
+    orders, blocks = sums.shape
+    every = np.arange(blocks)
+    return np.array([sums[rng.integers(orders, size=blocks), every].sum() for _ in range(DRAWS)])
+
+
+def _draw_signed(plain: Floats, flips: Floats, rng: np.random.Generator) -> Floats:
+    blocks, m, _ = plain.shape
+    orders = _orders(m)
+    rows, units = np.arange(blocks)[:, None], np.arange(m)[None, :]
+    found = np.empty(DRAWS)
+    for draw in range(DRAWS):
+        to = orders[rng.integers(len(orders), size=blocks)]
+        coins = rng.integers(2, size=to.shape) * 2 - 1
+        found[draw] = (plain[rows, units, to] + coins * flips[rows, units, to]).sum()
+    return found
+
+
+def _excess(parts: list[Floats], lengths: Ints) -> float:
+    sizes = [r for r in sorted({int(r) for r in lengths}) if r > 1]
+    total = sum(float(part[0].sum()) * r / (r - 1) for part, r in zip(parts, sizes, strict=True))
+    return total / int(lengths[lengths > 1].sum())

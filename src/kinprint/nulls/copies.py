@@ -1,0 +1,110 @@
+"""Copies inside one model, found and tied before any test counts them twice.
+
+Copied layers, replicated heads, identical shards and cloned units share their labels and
+coins. Tying them (one label for all copies, scores summed) leaves a subgroup of the
+relabellings, and a subgroup is always valid: tying too much costs power alone.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kinprint.nulls.blocks import block_log10_p, block_sizes, blocked
+from kinprint.nulls.preparation import normalise_rows
+from kinprint.nulls.result import Floats, Ints
+
+CLONES = 0.7
+"""Units with at least this cosine are copies; in small trained models strangers reach 0.6."""
+COPIES = 0.5
+"""Layers are copies if equal places exceed unequal ones by this cosine, on average."""
+
+
+def chance_cosine(n: int, d: int, alpha: float = 1e-3) -> float:
+    """Cosine that no two of n random directions in d dimensions reach, but with chance alpha.
+
+    A cap of the sphere beyond cosine c holds at most ½(1 − c²)^((d−1)/2) of it (the two agree at
+    c = 0 and c = 1, and their difference has one turning point), and n(n−1)/2 pairs may be
+    alike or opposite.
+    """
+    if n < 2 or d < 2:
+        return 1.0
+    pairs = n * (n - 1) / 2.0
+    # sqrt(1 − q) with q = (alpha/pairs)^(2/(d−1)), accurate for large d
+    return math.sqrt(-math.expm1(2.0 / (d - 1) * math.log(min(1.0, alpha / pairs))))
+
+
+def clone_classes(rows: ArrayLike, threshold: float | None = None, step: int = 1024) -> Ints:
+    """Number the classes of units that are copies of one another, up to sign.
+
+    Rows (n, d); two are copies if |cosine| reaches the threshold, by default the larger of
+    `CLONES` and what chance reaches, and copies of copies are copies. A class depends on sizes
+    of cosines alone, so it moves with labels and ignores flips. Zero rows stand alone.
+    """
+    x = normalise_rows(rows)
+    n, d = x.shape
+    least = max(CLONES, chance_cosine(n, d)) if threshold is None else threshold
+    left: list[Ints] = []
+    right: list[Ints] = []
+    for start in range(0, n, step):
+        near = np.abs(x[start : start + step] @ x[start:].T) >= least
+        i, j = np.nonzero(near)
+        left.append(i + start)
+        right.append(j + start)
+    return _components(n, np.concatenate(left or [np.empty(0, np.int64)]), right)
+
+
+def copied_sets(sets: ArrayLike, alpha: float = 1e-3) -> Ints:
+    """Number the classes of layers (L, n, d) whose units are copies at equal places.
+
+    Layers of one model have labels of their own, so the block test between two of them has an
+    exact null; pairs below alpha over the number of pairs are tied, and so are pairs whose mean
+    cosine at equal places lies above that of all places by `COPIES`, which small sets could
+    not show otherwise. Layers that were not tied are tested as they are, so that in all
+    P(p ≤ x) ≤ x·(1 + P(tied)): looking first is nearly free.
+    """
+    given = np.asarray(sets, np.float64)
+    layers, n, d = given.shape
+    unit = normalise_rows(given.reshape(-1, d)).reshape(layers, n, d)
+    i, j = np.triu_indices(layers, 1)
+    if not len(i) or not n:
+        return np.arange(layers)
+    cut = np.stack([blocked(layer) for layer in unit])
+    tables = np.stack([cut[p] @ cut[q].swapaxes(1, 2) for p, q in zip(i, j, strict=True)])
+    logs = block_log10_p(tables, block_sizes(n))
+    mean = unit.mean(axis=1)
+    equal = np.array([np.vdot(unit[p], unit[q]) / n for p, q in zip(i, j, strict=True)])
+    near = equal - np.einsum("pd,pd->p", mean[i], mean[j]) >= COPIES
+    tied = near | (logs <= math.log10(alpha / len(i)))
+    return _components(layers, i[tied], [j[tied]])
+
+
+def sum_over(values: ArrayLike, classes: ArrayLike) -> Floats:
+    """Add up the values (first axis) of each class: one coin, or one label, for all copies."""
+    given, labels = np.asarray(values, np.float64), np.asarray(classes, np.int64)
+    if len(given) != len(labels):
+        raise ValueError(f"{len(given)} values and {len(labels)} classes")
+    found = np.zeros((int(labels.max(initial=-1)) + 1, *given.shape[1:]))
+    np.add.at(found, labels, given)
+    return found
+
+
+def _components(n: int, left: Ints, right: list[Ints]) -> Ints:
+    """Connected components, numbered from zero in order of their first member."""
+    parent = list(range(n))
+
+    def root(at: int) -> int:
+        while parent[at] != at:
+            parent[at] = parent[parent[at]]
+            at = parent[at]
+        return at
+
+    joined = np.concatenate(right) if right else np.empty(0, np.int64)
+    for i, j in zip(left.tolist(), joined.tolist(), strict=True):
+        one, other = sorted((root(i), root(j)))
+        parent[other] = one
+    roots = np.array([root(at) for at in range(n)], np.int64)
+    _, numbered = np.unique(roots, return_inverse=True)
+    return numbered.astype(np.int64)

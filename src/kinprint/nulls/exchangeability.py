@@ -1,0 +1,169 @@
+"""Does an index carry meaning inside one model? Self-tests before its labels are called random.
+
+Sorted units, position tables, shards and canonical bases give an index a meaning of its own; two
+such models agree without being related. Each test asks one model alone, has an exact null
+(its labels are exchangeable) and a stated level: that often a good model loses a test for nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kinprint.nulls.blocks import block_log10_p
+from kinprint.nulls.monte_carlo import drawn_log10_p
+from kinprint.nulls.preparation import (
+    average_ranks,
+    degenerate,
+    normal_scores,
+    normalise_rows,
+)
+from kinprint.nulls.result import Floats
+
+LEVEL = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTest:
+    """What one self-test found: whether labels may be called exchangeable, and why not.
+
+    `effect` is a correlation between −1 and 1; `where` a lag where there is one, else zero.
+    """
+
+    name: str
+    exchangeable: bool
+    log10_p: float
+    effect: float
+    reason: str = ""
+    where: int = 0
+
+
+def trend(values: ArrayLike, level: float = LEVEL) -> SelfTest:
+    """Ask whether values (norms of units, say) rise or fall with their index.
+
+    The effect is Spearman's correlation. Its p-value is exact at any size: indices i, i + q,
+    i + 2q and i + 3q, a quarter apart, form blocks of four whose permutations are part of the
+    group, and the block bound is taken for a rise and for a fall, the smaller one twice.
+    """
+    x = np.asarray(values, np.float64).reshape(-1)
+    reason = degenerate(x, 1.0)
+    if reason:
+        return SelfTest("trend", False, 0.0, 0.0, reason)
+    ranks = average_ranks(x)
+    index = np.arange(x.size) - (x.size - 1) / 2.0
+    centred = ranks - ranks.mean()
+    rho = float(centred @ index / math.sqrt((centred @ centred) * (index @ index)))
+    quarter = x.size // 4
+    if not quarter:
+        return SelfTest("trend", True, 0.0, rho)
+    rows = centred[: 4 * quarter].reshape(4, quarter).T
+    places = index[: 4 * quarter].reshape(4, quarter).T
+    tables = rows[:, :, None] * places[:, None, :]
+    both = block_log10_p(np.stack([tables, -tables]))
+    return _judge("trend", min(0.0, float(both.min()) + math.log10(2.0)), rho, level, "sorted")
+
+
+def lags(
+    values: ArrayLike, draws: int = 999, seed: int = 0, level: float = LEVEL, shared: bool = False
+) -> SelfTest:
+    """Ask whether values resemble themselves a fixed distance away: shards, tables, periods.
+
+    The statistic is the largest |autocorrelation| of normal scores over all lags up to half the
+    length, averaged over the rows of (L, n) before the largest is taken. It is compared with
+    random permutations, one for every row or, if `shared` (channels), one for all rows. With
+    999 draws the smallest p is the default level.
+    """
+    x = np.atleast_2d(np.asarray(values, np.float64))
+    reasons = [degenerate(row) for row in x]
+    if any(reasons):
+        return SelfTest("lags", False, 0.0, 0.0, next(filter(None, reasons)))
+    if x.shape[1] < 4:
+        return SelfTest("lags", True, 0.0, 0.0)
+    scores = normal_scores(x)
+    scores /= np.sqrt(np.square(scores).sum(axis=1, keepdims=True))
+    found = _autocorrelation(scores)
+    at = int(np.abs(found).argmax())
+    rng = np.random.default_rng(seed)
+    null = np.empty(draws)
+    for draw in range(draws):
+        order = scores[:, rng.permutation(x.shape[1])] if shared else rng.permuted(scores, axis=1)
+        null[draw] = np.abs(_autocorrelation(order)).max()
+    p = drawn_log10_p(float(np.abs(found[at])), null)
+    return _judge("lags", p, float(found[at]), level, "periodic", at + 1)
+
+
+def balance(
+    rows: ArrayLike, draws: int = 999, seed: int = 0, level: float = LEVEL, most: int = 512
+) -> SelfTest:
+    """Ask whether the signs of units are fair coins: do rows lean to one side together?
+
+    A flip negates a unit's row (up row and down column side by side). If signs are arbitrary,
+    the length of the sum of all rows is as after random flips; a common direction, from a
+    start with a mean of its own or a feed-forward that is not odd, makes it longer. Tie clones
+    first. The effect is the mean cosine of two different units; `most` evenly spaced ones are
+    taken.
+    """
+    x = normalise_rows(rows)
+    x = x[np.linspace(0, len(x) - 1, min(most, len(x))).astype(np.int64)] if len(x) else x
+    x = x[x.any(axis=1)]
+    n = len(x)
+    if n < 4:
+        return SelfTest("balance", False, 0.0, 0.0, "too short")
+    observed = float(np.square(x.sum(axis=0)).sum())
+    coins = np.random.default_rng(seed).integers(2, size=(draws, n)) * 2.0 - 1.0
+    null = np.square(coins @ x).sum(axis=1)
+    effect = (observed - n) / (n * (n - 1))
+    return _judge("balance", drawn_log10_p(observed, null), effect, level, "signs are not fair")
+
+
+def canonical_axes(table: ArrayLike, level: float = LEVEL) -> SelfTest:
+    """Ask whether columns (tokens, channels) are principal axes: sorted, or uncorrelated.
+
+    Rotation onto principal axes sorts channels and fixes their signs, so two independent models
+    agree. Columns that are sorted by size are caught by `trend`; else the mean squared
+    correlation of two columns over N tokens is compared with the 1/N that even independent
+    columns would have. Trained embeddings lie above it, principal axes far below.
+    """
+    x = np.asarray(table, np.float64)
+    tokens, channels = x.shape
+    if tokens < 4 or channels < 4 or not np.isfinite(x).all():
+        return SelfTest("canonical axes", False, 0.0, 0.0, "too little to judge")
+    sorted_by_size = trend(np.square(x).mean(axis=0), level)
+    if not sorted_by_size.exchangeable:
+        return SelfTest(
+            "canonical axes", False, sorted_by_size.log10_p, sorted_by_size.effect, "sorted"
+        )
+    raw = x / np.maximum(np.sqrt(np.square(x).sum(axis=0)), 1e-300)
+    centred = x - x.mean(axis=0)
+    centred /= np.maximum(np.sqrt(np.square(centred).sum(axis=0)), 1e-300)
+    ratio = min(_off_diagonal(raw), _off_diagonal(centred)) * tokens
+    if ratio < 0.5:
+        return SelfTest("canonical axes", False, 0.0, ratio, "uncorrelated axes")
+    return SelfTest("canonical axes", True, sorted_by_size.log10_p, sorted_by_size.effect)
+
+
+def _judge(
+    name: str, log10_p: float, effect: float, level: float, reason: str, where: int = 0
+) -> SelfTest:
+    fails = log10_p <= math.log10(level) + 1e-12
+    return SelfTest(name, not fails, log10_p, effect, reason if fails else "", where)
+
+
+def _autocorrelation(rows: Floats) -> Floats:
+    """Mean circular autocorrelation of rows at lags 1 to n/2; circular, so all lags count alike."""
+    n = rows.shape[1]
+    power = np.square(np.abs(np.fft.rfft(rows, axis=1))).mean(axis=0)
+    found: Floats = np.fft.irfft(power, n)[1 : n // 2 + 1]
+    return found
+
+
+def _off_diagonal(columns: Floats) -> float:
+    """Mean squared inner product of two different columns of length one."""
+    channels = columns.shape[1]
+    small = columns.T @ columns if channels <= len(columns) else columns @ columns.T
+    lengths = np.square(columns).sum(axis=0)
+    total = float(np.square(small).sum()) - float(np.square(lengths).sum())
+    return total / float(channels * (channels - 1))

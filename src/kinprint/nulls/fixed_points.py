@@ -1,0 +1,178 @@
+"""How many mutual nearest neighbours carry the same index, against random labels.
+
+Pairs are found by content alone; whether the two of a pair share an index is then pure chance
+for independent models. Stronger than adding up scores as soon as most units find their twin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, no_evidence
+
+# Two scores closer than this part of the largest one are tied. Products of long rows are added
+# in an order that depends on their place in the matrix, so a tie must not be broken by rounding.
+MARGIN = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Mutual nearest neighbours of one layer: their indices in the first and second model.
+
+    `size` is how many units of the first model took part, so how many indices a unit could
+    have had; `reachable` counts pairs whose second index is among those of the first.
+    """
+
+    first: Ints
+    second: Ints
+    size: int
+    reachable: int
+
+
+def mutual_pairs(
+    scores: ArrayLike,
+    first: ArrayLike | None = None,
+    second: ArrayLike | None = None,
+    margin: float = MARGIN,
+) -> Pairs:
+    """Pair row i and column j where each is the other's single best, by a clear margin.
+
+    The first model (rows) supplies the random labels. `first` and `second` are the indices of
+    rows and columns where only a sample was read. A zero, constant or duplicated row ties
+    with something, so it never enters a pair; all copies go, because keeping the first of
+    them would look at labels.
+    """
+    given = np.asarray(scores, np.float64)
+    table = np.where(np.isfinite(given), given, -math.inf)
+    rows, columns = table.shape
+    own = np.arange(rows) if first is None else np.asarray(first, np.int64)
+    other = np.arange(columns) if second is None else np.asarray(second, np.int64)
+    if len(set(own.tolist())) != rows or len(set(other.tolist())) != columns:
+        raise ValueError("every row and column needs an index of its own")
+    if not table.size:
+        return Pairs(np.empty(0, np.int64), np.empty(0, np.int64), rows, 0)
+    gap = margin * float(np.abs(table, where=np.isfinite(table), out=np.zeros_like(table)).max())
+    best_column, clear_row = _single_best(table, gap)
+    best_row, clear_column = _single_best(table.T, gap)
+    i = np.arange(rows)
+    mutual = clear_row & (best_row[best_column] == i) & clear_column[best_column]
+    left, right = own[i[mutual]], other[best_column[mutual]]
+    order = np.argsort(left)
+    reachable = int(np.isin(right, own).sum())
+    return Pairs(left[order], right[order], rows, reachable)
+
+
+def fixed_points(
+    layers: Sequence[Pairs], signed: Sequence[ArrayLike] | None = None, seed: int = 0
+) -> NullResult:
+    """Bound the chance of so many pairs with equal indices, over layers labelled apart.
+
+    Let F count them, m_l reachable pairs among n_l labels in layer l. A given set of j pairs is
+    fixed with probability at most Π 1/(n_l)(n_l − 1)…, so the mean of C(F, j) is at most
+    λ^j / j! with λ = Σ m_l / n_l. Where F ≥ k, C(F, j) ≥ C(k, j); by Markov's inequality
+    P(F ≥ k) ≤ λ^j·(k − j)!/k! for every j ≤ k, and j = k is the plain λ^k / k!. The best j
+    depends on k and λ alone. If all pairs are fixed, the exact Π (n_l − m_l)!/n_l! holds too.
+    Of layers that are copies of one another pass only one.
+
+    With `signed`, one value for each pair that a flip of its unit would negate (pairs found by
+    scores that no flip changes), only fixed pairs with a positive value count. Every unit has a
+    coin of its own, independent of labels, so each factor 1/n becomes 1/(2n), and λ is halved.
+    The effect is the share of pairs that count.
+    """
+    pairs = sum(layer.reachable for layer in layers)
+    if not pairs:
+        return no_evidence("fixed points")
+    counted = [layer.first == layer.second for layer in layers]
+    coins = signed is not None
+    if signed is not None:
+        positive = [np.asarray(values, np.float64) > 0 for values in signed]
+        counted = [one & other for one, other in zip(counted, positive, strict=True)]
+    fixed = sum(int(one.sum()) for one in counted)
+    shapes = [(layer.reachable, layer.size) for layer in layers]
+    rng = np.random.default_rng(seed)
+    return NullResult(
+        statistic=float(fixed),
+        log10_p=fixed_point_log10_p(fixed, shapes, coins),
+        bound="signed fixed points" if coins else "fixed points",
+        floor=_all_fixed(shapes, coins) / LN10,
+        effect=fixed / pairs,
+        n=sum(layer.size for layer in layers),
+        null=tuple(_draw(shapes, coins, rng).tolist()),
+        details={"pairs": float(pairs), "expected": _rate(shapes, coins)},
+    )
+
+
+def fixed_point_log10_p(
+    fixed: int, shapes: Sequence[tuple[int, int]], coins: bool = False
+) -> float:
+    """The bound for `fixed` equal indices, given (pairs, labels) of each layer.
+
+    With `coins` they were counted only where a fair coin fell right, too.
+    """
+    rate = _rate(shapes, coins)
+    if not fixed or not rate:
+        return 0.0
+    j = np.arange(fixed + 1)
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, fixed + 1)))])
+    moments = j * math.log(rate) + factorials[fixed - j] - factorials[fixed]
+    found = min(0.0, float(moments.min()))
+    if fixed == sum(m for m, _ in shapes):
+        found = min(found, _all_fixed(shapes, coins))
+    return found / LN10
+
+
+def _single_best(table: Floats, gap: float) -> tuple[Ints, np.ndarray]:
+    """Best column of each row, and whether it leads by more than the gap."""
+    best = table.argmax(axis=1)
+    rows = np.arange(len(table))
+    top = table[rows, best]
+    if table.shape[1] == 1:
+        return best, np.isfinite(top)
+    second = np.partition(table, -2, axis=1)[:, -2]
+    clear = np.isfinite(top) & (np.where(np.isfinite(top), top, 0.0) - gap > second)
+    return best, clear
+
+
+def _rate(shapes: Sequence[tuple[int, int]], coins: bool) -> float:
+    """Mean number of pairs that count by chance."""
+    return sum(m / n for m, n in shapes if n) / (2.0 if coins else 1.0)
+
+
+def _all_fixed(shapes: Sequence[tuple[int, int]], coins: bool) -> float:
+    """Log of the chance that every pair counts."""
+    labels = sum(math.lgamma(n - m + 1) - math.lgamma(n + 1) for m, n in shapes)
+    return labels - (math.log(2.0) * sum(m for m, _ in shapes) if coins else 0.0)
+
+
+def _draw(shapes: Sequence[tuple[int, int]], coins: bool, rng: np.random.Generator) -> Floats:
+    """Counts under random labels, drawn from their exact distribution layer by layer."""
+    total = np.zeros(DRAWS)
+    for (m, n), times in Counter(shapes).items():
+        if m:
+            chances = _distribution(m, n)
+            total += rng.choice(len(chances), size=(DRAWS, times), p=chances).sum(axis=1)
+    return rng.binomial(total.astype(np.int64), 0.5).astype(np.float64) if coins else total
+
+
+def _distribution(m: int, n: int) -> Floats:
+    """Probabilities of 0, 1, 2 … fixed pairs among m, by inclusion and exclusion.
+
+    The moments fall like 1/j!, so forty terms exhaust double precision.
+    """
+    most = min(m, 40)
+    moments = [1.0]
+    for j in range(most):
+        moments.append(moments[-1] * (m - j) / ((n - j) * (j + 1)))
+    chances = [
+        sum((-1) ** (j - k) * math.comb(j, k) * moments[j] for j in range(k, most + 1))
+        for k in range(min(most, 20) + 1)
+    ]
+    clipped = np.clip(np.array(chances), 0.0, None)
+    found: Floats = clipped / clipped.sum()
+    return found

@@ -1,0 +1,43 @@
+"""The record that every test hands on: a statistic, how rare it is, and a picture of chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LN10 = math.log(10.0)
+DRAWS = 200
+"""Size of the sample that a result keeps for a plot."""
+
+
+@dataclass(frozen=True, slots=True)
+class NullResult:
+    """A statistic and a bound on how often chance alone reaches it.
+
+    `log10_p` bounds the probability of a statistic at least this large; `bound` names the
+    inequality; `floor` is log10 of the smallest p that the group of relabellings allows, so
+    that a weak p can be told from a weak test. `effect` is a size that does not grow with `n`,
+    the number of things that could be relabelled. `null` is a small sample of the statistic
+    under random relabelling. `details` holds further numbers by name.
+    """
+
+    statistic: float
+    log10_p: float
+    bound: str
+    floor: float
+    effect: float
+    n: int
+    null: tuple[float, ...] = ()
+    details: Mapping[str, float] = field(default_factory=dict)
+
+
+def no_evidence(bound: str, n: int = 0) -> NullResult:
+    """The result of a test that had nothing to relabel: p is one, and could not be less."""
+    return NullResult(0.0, 0.0, bound, 0.0, math.nan, n)

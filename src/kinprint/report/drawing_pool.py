@@ -1,0 +1,37 @@
+"""Many pictures at once: drawing is arithmetic, so each core draws its share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from kinprint.report.folder import LANGUAGES, write_file
+from kinprint.studies.charts import Chart
+
+_FEW = 8  # pictures that are drawn sooner than a second process starts
+
+
+def draw_all(charts: Sequence[tuple[Path, Chart]]) -> list[Path]:
+    """Draw each chart to its PNG file, with SVG and Korean beside it; the files written."""
+    workers = min(os.cpu_count() or 1, 4)
+    if len(charts) <= _FEW or workers < 2:
+        return [path for one in charts for path in draw_one(*one)]
+    # A fresh process knows nothing of this one's threads and sockets.
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        done = pool.map(draw_one, *zip(*charts, strict=True), chunksize=4)
+        return [path for paths in done for path in paths]
+
+
+def draw_one(file: Path, chart: Chart) -> list[Path]:
+    """One chart in all languages and formats."""
+    from kinprint.report.figures.drawing import FORMATS, pictures
+
+    written: list[Path] = []
+    for language in LANGUAGES:
+        end = "" if language == "en" else f".{language}"
+        for form, drawn in zip(FORMATS, pictures(chart, FORMATS, language), strict=True):
+            written.append(write_file(file.with_name(f"{file.stem}{end}.{form}"), drawn))
+    return written

@@ -1,0 +1,96 @@
+"""From a chart record to a picture file: the same record gives the same bytes.
+
+matplotlib is imported when the first picture is drawn, its user's settings are set aside
+while it draws, and nothing of what is set here outlives the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from kinprint.report.figures.bars import lay_out_bars
+from kinprint.report.figures.blocks import Block, Box, paragraph, space, spoken, stack
+from kinprint.report.figures.flow import lay_out_flow
+from kinprint.report.figures.heatmap import lay_out_heatmap
+from kinprint.report.figures.lines import lay_out_lines
+from kinprint.report.figures.panels import lay_out_panels
+from kinprint.report.lettering import drawable, load_fonts
+from kinprint.report.style import DPI, MARGIN, NOTE, STRONG, TITLE, WARNING, WIDTH, settings
+from kinprint.studies.charts import Bars, Chart, Flow, Heatmap, Lines, Panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = ("png", "svg")
+
+
+def picture(chart: Chart, form: str, language: str = "en") -> bytes:
+    """A chart as the bytes of a PNG or SVG file."""
+    return pictures(chart, (form,), language)[0]
+
+
+def pictures(
+    chart: Chart, forms: tuple[str, ...] = FORMATS, language: str = "en", warning: str = ""
+) -> list[bytes]:
+    """A chart in several formats, laid out once; a warning stands above its title."""
+    with _settings():
+        figure = _figure(chart, language, warning)
+        return [_save(figure, form, spoken(chart.title, language)) for form in forms]
+
+
+def draw(chart: Chart, language: str = "en") -> Figure:
+    """A chart as a matplotlib figure of its own, for notebooks."""
+    with _settings():
+        return _figure(chart, language)
+
+
+def _figure(chart: Chart, language: str, warning: str = "") -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    inside = WIDTH - 2 * MARGIN
+    above = paragraph(drawable(warning), inside, NOTE, WARNING, STRONG)
+    block = stack([above, space(0.05 if warning else 0), _lay_out(chart, inside, language, TITLE)])
+    height = block.height + 2 * MARGIN
+    figure = Figure(figsize=(WIDTH, height), dpi=DPI)
+    FigureCanvasAgg(figure)
+    block.paint(figure, Box(MARGIN, MARGIN, inside, block.height))
+    return figure
+
+
+def _lay_out(chart: Chart, width: float, language: str, size: float) -> Block:
+    match chart:
+        case Lines():
+            return lay_out_lines(chart, width, language, size)
+        case Bars():
+            return lay_out_bars(chart, width, language, size)
+        case Heatmap():
+            return lay_out_heatmap(chart, width, language, size)
+        case Flow():
+            return lay_out_flow(chart, width, language, size)
+        case Panels():
+            return lay_out_panels(chart, width, language, size, _lay_out)
+
+
+def _save(figure: Figure, form: str, title: str) -> bytes:
+    stream = BytesIO()
+    # No dates and no versions: the same numbers give the same file.
+    metadata: dict[str, Any] = {"Software": None}
+    if form == "svg":
+        metadata = {"Date": None, "Creator": None, "Title": title}
+    figure.savefig(stream, format=form, dpi=DPI, metadata=metadata)
+    return stream.getvalue()
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    import matplotlib as mpl
+
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(settings())  # type: ignore[arg-type]
+        load_fonts()
+        yield

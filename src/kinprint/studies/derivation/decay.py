@@ -1,0 +1,191 @@
+"""Every layer of one model against every layer of the other: the diagonal, and depth.
+
+If layers had been carried over, each would be most like its own counterpart, and centred
+measures would show it; size and scatter alone make near layers a little alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kinprint.model.places import Address
+from kinprint.studies.catalogue import Procedure, Study
+from kinprint.studies.charts import Heatmap, Values
+from kinprint.studies.derivation.pairwise import A, B, Row, addresses, items_for, rounded, row_of
+from kinprint.studies.pairing import UNDEFINED, all_layers, spread, tell_gaps, wanted_roles
+from kinprint.studies.results import Fact, Result, Table
+from kinprint.studies.scene import MISMATCH, OK, Item, Scene
+from kinprint.studies.words import Words
+
+MEASURES = ("cosine", "pearson", "shuffled_cosine")
+
+
+@dataclass(frozen=True, slots=True)
+class Cross:
+    """One layer of the first model against one of the second, averaged over roles."""
+
+    a: int
+    b: int
+    status: str
+    reason: str
+    means: tuple[float | None, ...]  # in the order of MEASURES
+
+    def mean(self, name: str) -> float | None:
+        """One measure's mean."""
+        return self.means[MEASURES.index(name)]
+
+
+def _needs(study: Study, scene: Scene) -> list[Item]:
+    return items_for(addresses(scene, wanted_roles(scene, study.roles), all_layers(scene)))
+
+
+def _run(study: Study, scene: Scene) -> Result:
+    roles = wanted_roles(scene, study.roles)
+    crossed = [
+        _cross(scene, roles, a, b) for a in all_layers(scene, A) for b in all_layers(scene, B)
+    ]
+    table = _table(crossed)
+    facts = _facts(crossed)
+    return Result(
+        study.name,
+        scene.names,
+        (table,),
+        facts,
+        _charts(scene, crossed),
+        (*_findings(facts), *tell_gaps(table.column("status"))),
+        scene.labels,
+    )
+
+
+def _cross(scene: Scene, roles: Iterable[str], a: int, b: int) -> Cross:
+    rows = [
+        row_of(scene, Item(A, Address(role, a)), Item(B, Address(role, b)), MEASURES)
+        for role in roles
+    ]
+    measured = [row for row in rows if row.found.ok]
+    means = tuple(spread(row.found.value(name) for row in measured).mean for name in MEASURES)
+    reasons = "; ".join(dict.fromkeys(row.found.reason for row in rows if row.found.reason))
+    return Cross(a, b, OK if measured else _status(rows), reasons, means)
+
+
+def _status(rows: Sequence[Row]) -> str:
+    """The most telling of several failures."""
+    found = [row.found.status for row in rows]
+    return next((one for one in (MISMATCH, UNDEFINED) if one in found), found[0])
+
+
+def _table(crossed: Iterable[Cross]) -> Table:
+    rows = tuple((one.a, one.b, one.status, *one.means, one.reason) for one in crossed)
+    title = Words("All pairs of layers", "모든 레이어 쌍")
+    columns = ("layer_A", "layer_B", "status", *MEASURES, "reason")
+    return Table("decay_pairs", title, columns, rows)
+
+
+def _facts(crossed: Sequence[Cross]) -> dict[str, Fact]:
+    diagonal = [one for one in crossed if one.a == one.b]
+    off = [one for one in crossed if one.a != one.b]
+
+    def mean(which: Iterable[Cross], name: str = "cosine") -> float | None:
+        return spread(one.mean(name) for one in which).mean
+
+    known = [one for one in diagonal if one.mean("cosine") is not None]
+    half = len(known) // 2
+    early, late = (mean(known[:half]), mean(known[half:])) if half else (None, None)
+    layers: list[Fact] = [{"layer": one.a, "sim": one.mean("cosine")} for one in diagonal]
+    return {
+        "diagonal_mean": mean(diagonal),
+        "off_diagonal_mean": mean(off),
+        "diagonal_dominance": _less(mean(diagonal), mean(off)),
+        "early_layers_sim": early,
+        "late_layers_sim": late,
+        "decay": _less(early, late),
+        "pearson_mean": mean(diagonal, "pearson"),
+        "off_diagonal_pearson_mean": mean(off, "pearson"),
+        "shuffled_diagonal_mean": mean(diagonal, "shuffled_cosine"),
+        "shuffled_off_diagonal_mean": mean(off, "shuffled_cosine"),
+        "layerwise_similarity": layers,
+    }
+
+
+def _less(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a - b
+
+
+def _charts(scene: Scene, crossed: Sequence[Cross]) -> tuple[Heatmap, ...]:
+    rows = tuple(dict.fromkeys(one.a for one in crossed))
+    columns = tuple(dict.fromkeys(one.b for one in crossed))
+    if not rows or not columns:
+        return ()
+    shuffled = spread(one.mean("shuffled_cosine") for one in crossed)
+    a, b = scene.names[A], scene.names[B]
+
+    def heatmap(name: str, measure: str, title: Words, label: Words) -> Heatmap:
+        at = {(one.a, one.b): one.mean(measure) for one in crossed}
+        values: tuple[Values, ...] = tuple(
+            tuple(at[row, column] for column in columns) for row in rows
+        )
+        known = spread(one.mean(measure) for one in crossed)
+        centred = measure == "pearson"
+        return Heatmap(
+            name,
+            title,
+            tuple(map(str, rows)),
+            tuple(map(str, columns)),
+            values,
+            label,
+            -1.0 if centred else min(known.least or 0.0, 0.9),
+            1.0,
+            diverging=centred,
+            annotate=len(rows) * len(columns) <= 100,
+            row_label=Words(f"layer of {a}", f"{a}의 레이어"),
+            column_label=Words(f"layer of {b}", f"{b}의 레이어"),
+            note=None
+            if centred
+            else Words(
+                f"Shuffled, the mean over all pairs is {rounded(shuffled.mean)}.",
+                f"섞으면 모든 쌍의 평균은 {rounded(shuffled.mean)}입니다.",
+            ),
+        )
+
+    return (
+        heatmap(
+            "decay_heatmap",
+            "cosine",
+            Words("Cosine of all pairs of layers", "모든 레이어 쌍의 코사인"),
+            Words("cosine", "코사인"),
+        ),
+        heatmap(
+            "decay_heatmap_pearson",
+            "pearson",
+            Words("Pearson correlation of all pairs of layers", "모든 레이어 쌍의 Pearson 상관"),
+            Words("Pearson correlation", "Pearson 상관"),
+        ),
+    )
+
+
+def _findings(facts: dict[str, Fact]) -> tuple[Words, ...]:
+    numbers = {
+        name: rounded(value if isinstance(value, float) else None)
+        for name, value in facts.items()
+        if name != "layerwise_similarity"
+    }
+    if facts["diagonal_mean"] is None:
+        return ()
+    return (
+        Words(
+            "Same layer: cosine {diagonal_mean}, Pearson {pearson_mean}. Other layers: "
+            "{off_diagonal_mean} and {off_diagonal_pearson_mean}. Shuffled, the same layers give "
+            "{shuffled_diagonal_mean} and the others {shuffled_off_diagonal_mean}.",
+            "같은 레이어: 코사인 {diagonal_mean}, Pearson {pearson_mean}. 다른 레이어: "
+            "{off_diagonal_mean}, {off_diagonal_pearson_mean}. 섞으면 같은 레이어는 "
+            "{shuffled_diagonal_mean}, 다른 레이어는 {shuffled_off_diagonal_mean}입니다.",
+        ).format(**numbers),
+        Words(
+            "First half of the layers {early_layers_sim}, second half {late_layers_sim}.",
+            "앞쪽 절반 레이어 {early_layers_sim}, 뒤쪽 절반 {late_layers_sim}.",
+        ).format(**numbers),
+    )
+
+
+DECAY = Procedure(_needs, _run)

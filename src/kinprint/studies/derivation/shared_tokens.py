@@ -1,0 +1,69 @@
+"""Which tokens two models share, and which of them studies of embeddings look at.
+
+Early ids of a vocabulary are frequent tokens that both models trained well; English ones,
+because nearly every tokenizer has them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kinprint.model.places import Address
+from kinprint.model.tokens import align
+from kinprint.studies.derivation.pairwise import A, B
+from kinprint.studies.scene import Item, Scene
+
+TOKENS = 200
+EMBED = Address("embed")
+_ENGLISH = re.compile(rb" ?[A-Za-z]{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTokens:
+    """Tokens that both vocabularies have, with their ids; or why there are none."""
+
+    texts: tuple[str, ...] = ()
+    a: tuple[int, ...] = ()
+    b: tuple[int, ...] = ()
+    reason: str = ""
+
+    @property
+    def items(self) -> tuple[Item, Item]:
+        """The rows of both embeddings, token by token in the same order."""
+        return Item(A, EMBED, self.a), Item(B, EMBED, self.b)
+
+
+def shared_tokens(scene: Scene, limit: int = TOKENS) -> SharedTokens:
+    """The first `limit` shared English tokens by their id in the second model.
+
+    English is two or more ASCII letters, with or without a blank before. Ids beyond an
+    embedding's rows are left out: some tokenizers have more tokens than the model has rows.
+    """
+    absent = [
+        name for name, known in zip(scene.names, scene.vocabularies, strict=True) if known is None
+    ]
+    if absent:
+        return SharedTokens(reason=f"no readable tokenizer: {', '.join(absent)}")
+    one, other = scene.vocabularies[A], scene.vocabularies[B]
+    assert one is not None and other is not None
+    pairs = align(one, other)
+    rows = [_height(scene, model) for model in (A, B)]
+    chosen: list[tuple[int, int, str]] = []
+    for at_a, at_b, special in zip(
+        pairs.a.tolist(), pairs.b.tolist(), pairs.special.tolist(), strict=True
+    ):
+        token = one.tokens[at_a]
+        fits = at_a < rows[A] and at_b < rows[B] and not special
+        if fits and token is not None and _ENGLISH.fullmatch(token):
+            chosen.append((at_b, at_a, token.decode("ascii")))
+    chosen = sorted(chosen)[:limit]
+    if not chosen:
+        return SharedTokens(reason="the tokenizers share no English token")
+    b, a, texts = zip(*chosen, strict=True)
+    return SharedTokens(texts, a, b)
+
+
+def _height(scene: Scene, model: int) -> float:
+    place = scene.models[model].places.get(EMBED)
+    return float("inf") if place is None or place.shape is None else place.shape[0]

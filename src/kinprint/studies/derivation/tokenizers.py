@@ -1,0 +1,196 @@
+"""Two tokenizers side by side: fingerprints, overlap, shifted ids.
+
+The figures of the derivation report for any two tokenizers, whatever files they come in.
+"""
+
+from __future__ import annotations
+
+from kinprint.model.tokens import (
+    Alignment,
+    Fingerprint,
+    Likeness,
+    Run,
+    Vocabulary,
+    align,
+    compare_tokenizers,
+    fingerprint,
+)
+from kinprint.studies.catalogue import Procedure, Study
+from kinprint.studies.charts import Bar, Bars
+from kinprint.studies.derivation.pairwise import A, B
+from kinprint.studies.results import Cell, Fact, Result, Table
+from kinprint.studies.scene import MISSING, OK, Item, Scene
+from kinprint.studies.words import Words
+
+SAMPLED_TOKENS = 8
+
+
+def _needs(study: Study, scene: Scene) -> list[Item]:
+    return []
+
+
+def _run(study: Study, scene: Scene) -> Result:
+    a, b = scene.vocabularies[A], scene.vocabularies[B]
+    facts: dict[str, Fact] = {}
+    for key, at in (("A_fingerprint", A), ("B_fingerprint", B)):
+        vocabulary = scene.vocabularies[at]
+        facts[key] = (
+            None
+            if vocabulary is None
+            else _identity(scene.models[at].name, fingerprint(vocabulary))
+        )
+    if a is None or b is None:
+        return _absent(study, scene, facts)
+    pairs = align(a, b)
+    found = compare_tokenizers(a, b, pairs)
+    facts |= _figures(a, b, pairs, found)
+    return Result(
+        study.name,
+        scene.names,
+        (_figure_table(found, a, b), _offset_table(found)),
+        facts,
+        (_chart(found),),
+        _findings(found, a, b),
+        scene.labels,
+    )
+
+
+def _absent(study: Study, scene: Scene, facts: dict[str, Fact]) -> Result:
+    rows = tuple(
+        (name, MISSING if known is None else OK, "no readable tokenizer" if known is None else "")
+        for name, known in zip(scene.names, scene.vocabularies, strict=True)
+    )
+    title = Words("Tokenizers that could be read", "읽을 수 있었던 토크나이저")
+    table = Table("tokenizers", title, ("model", "status", "reason"), rows)
+    names = ", ".join(str(row[0]) for row in rows if row[1] == MISSING)
+    told = Words(
+        f"Nothing to compare: {names} has no tokenizer that could be read.",
+        f"비교할 것이 없습니다. 읽을 수 있는 토크나이저가 없는 모델: {names}.",
+    )
+    return Result(study.name, scene.names, (table,), facts, (), (told,), scene.labels)
+
+
+def _identity(name: str, one: Fingerprint) -> Fact:
+    return {
+        "model_id": name,
+        "tokenizer_model_type": one.algorithm,
+        "kind": one.kind,
+        "vocab_size": one.used,
+        "ids": one.size,
+        "special_tokens": one.special,
+        "vocabulary_sha256": one.vocabulary_sha256,
+        "merges_len": one.merges,
+        "merges_sha256_first1000": one.first_merges_sha256,
+        "merges_sha256_all": one.merges_sha256,
+    }
+
+
+def _figures(a: Vocabulary, b: Vocabulary, pairs: Alignment, found: Likeness) -> dict[str, Fact]:
+    smaller = min(a.used, b.used)
+    offsets: list[Fact] = [{"offset": offset, "count": count} for offset, count in found.offsets]
+    merges = found.merges
+    return {
+        "token_set_overlap": {
+            "intersection": found.overlap.shared,
+            "union": found.overlap.union,
+            "jaccard": found.overlap.jaccard,
+            "overlap_vs_smaller": found.overlap.of_smaller,
+            "special": found.special_shared,
+        },
+        "same_id_exact_matches": {
+            "matches": found.same_id,
+            "denom": smaller,
+            "ratio": found.same_id / smaller if smaller else None,
+        },
+        "ascii_offset_histogram_top10": offsets,
+        "best_ascii_offset": found.offsets[0][0] if found.offsets else None,
+        "best_offset_longest_contiguous_run": _run_fact(found.best_run, a, b),
+        "longest_contiguous_run": _run_fact(found.longest_run, a, b),
+        "merges": None
+        if merges is None
+        else {
+            "intersection": merges.shared,
+            "union": merges.union,
+            "jaccard": merges.jaccard,
+            "overlap_vs_smaller": merges.of_smaller,
+            "first_1000_equal": found.first_merges_equal,
+        },
+    }
+
+
+def _run_fact(run: Run | None, a: Vocabulary, b: Vocabulary) -> Fact:
+    if run is None:
+        return None
+    shown = range(min(run.length, SAMPLED_TOKENS))
+    return {
+        "run_len": run.length,
+        "run_start_in_A": run.start_a,
+        "run_start_in_B": run.start_b,
+        "sample_tokens_A": [_text(a.tokens[run.start_a + at]) for at in shown],
+        "sample_tokens_B": [_text(b.tokens[run.start_b + at]) for at in shown],
+    }
+
+
+def _text(token: bytes | None) -> str:
+    return "" if token is None else token.decode("utf-8", "backslashreplace")
+
+
+def _figure_table(found: Likeness, a: Vocabulary, b: Vocabulary) -> Table:
+    merges = found.merges
+    longest = found.longest_run
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("tokens_A", a.used),
+        ("tokens_B", b.used),
+        ("tokens_shared", found.overlap.shared),
+        ("jaccard", found.overlap.jaccard),
+        ("shared_of_smaller", found.overlap.of_smaller),
+        ("same_id", found.same_id),
+        ("best_ascii_offset", found.offsets[0][0] if found.offsets else None),
+        ("longest_run", longest.length if longest else None),
+        ("merges_shared", None if merges is None else merges.shared),
+        ("merges_jaccard", None if merges is None else merges.jaccard),
+        ("first_1000_merges_equal", found.first_merges_equal),
+    )
+    title = Words("What the tokenizers share", "두 토크나이저가 공유하는 것")
+    return Table("tokenizers", title, ("figure", "value"), rows)
+
+
+def _offset_table(found: Likeness) -> Table:
+    title = Words("Shifts of the ids of shared ASCII tokens", "공통 ASCII 토큰의 id 차이")
+    return Table("ascii_offsets", title, ("offset", "count"), tuple(found.offsets))
+
+
+def _chart(found: Likeness) -> Bars:
+    bars = tuple(
+        Bar(Words(f"{offset:+d}", f"{offset:+d}"), float(count), None, "pair")
+        for offset, count in found.offsets
+    )
+    return Bars(
+        "tokenizer_offsets",
+        Words("Most frequent shifts of ids", "가장 흔한 id 차이"),
+        Words("shared ASCII tokens", "공통 ASCII 토큰 수"),
+        bars,
+        digits=0,
+    )
+
+
+def _findings(found: Likeness, a: Vocabulary, b: Vocabulary) -> tuple[Words, ...]:
+    run = found.longest_run
+    return (
+        Words(
+            "{shared} tokens are shared, {share:.1%} of the smaller vocabulary; {same} have the "
+            "same id, and the longest run that both number alike has {run} tokens. A shared "
+            "tokenizer is no evidence about weights.",
+            "공통 토큰 {shared}개(작은 쪽 어휘의 {share:.1%}), 같은 id를 가진 토큰 {same}개, 두 "
+            "쪽이 똑같이 번호를 매긴 가장 긴 구간은 {run}개입니다. 토크나이저가 같다는 것은 "
+            "가중치에 대한 증거가 아닙니다.",
+        ).format(
+            shared=found.overlap.shared,
+            share=found.overlap.of_smaller,
+            same=found.same_id,
+            run=run.length if run else 0,
+        ),
+    )
+
+
+TOKENIZERS = Procedure(_needs, _run)

@@ -1,0 +1,1 @@
+"""The lineage tests: were two models initialised and trained independently?"""

@@ -1,0 +1,1 @@
+"""The answer that brought in a third model: confusion matrices, and where norms start."""

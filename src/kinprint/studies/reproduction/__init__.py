@@ -1,0 +1,156 @@
+"""The studies of a public dispute, done again: which models, which studies, which files.
+
+A reproduction is data: the file beside this one names the models, the tasks and the files
+that the original analyses left. `published.csv` holds every number that they published,
+with its source, and stands beside the number found.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from kinprint.errors import BadOption
+from kinprint.model.opened import Model
+from kinprint.studies.catalogue import study_named
+from kinprint.studies.running import Task
+from kinprint.studies.scene import Request
+from kinprint.studies.words import Words
+
+NAMES = ("solar-vs-glm",)
+_FIELD = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One study of some of the models, by the short names of the reproduction."""
+
+    name: str
+    study: str
+    models: tuple[str, ...]
+    layers: tuple[int, ...] | None
+    roles: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One file that the reproduction leaves: a chart, a table or facts of a step's result.
+
+    `facts` is the way into the facts, empty for all of them, None where it is no JSON file.
+    """
+
+    path: str
+    step: str
+    chart: str | None = None
+    table: str | None = None
+    facts: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One table of an analysis: which published numbers, and the picture beside them."""
+
+    seed: str
+    title: Words
+    keys: tuple[str, ...]
+    picture: str | None = None
+    text: Words | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """A dispute as data."""
+
+    name: str
+    models: Mapping[str, str]
+    replicas: Mapping[str, str]
+    needed: tuple[str, ...]
+    steps: tuple[Step, ...]
+    files: tuple[Expected, ...]
+    numbers: Mapping[str, tuple[str, tuple[str, ...]]]  # key, then step and way into its facts
+    sections: tuple[Section, ...]
+
+    def tasks(self, opened: Mapping[str, Model], request: Request) -> dict[str, Task]:
+        """Studies to run on the models that could be opened, by the name of the step.
+
+        A step whose study needs more models than there are is left out.
+        """
+        found: dict[str, Task] = {}
+        for step in self.steps:
+            names = tuple(name for name in step.models if name in opened)
+            study = study_named(step.study)
+            pair = study.most == len(step.models)
+            if len(names) < (len(step.models) if pair else study.least):
+                continue
+            asked = Request(step.layers, step.roles, None, request.rows, request.seed)
+            models = tuple(opened[name] for name in names)
+            found[step.name] = Task(study, models, asked, names)
+        return found
+
+
+@cache
+def reproduction(name: str) -> Reproduction:
+    """The reproduction of that name."""
+    if name not in NAMES:
+        raise BadOption(option="NAME", value=name, cause=f"known: {', '.join(NAMES)}")
+    home = files("kinprint.studies.reproduction")
+    told = tomllib.loads((home / f"{name}.toml").read_text("utf-8"))
+    return Reproduction(
+        name,
+        told["models"],
+        told["replicas"],
+        tuple(told["needed"]["models"]),
+        tuple(_step(entry) for entry in told["task"]),
+        tuple(file for entry in told["file"] for file in _files(entry, told["each"])),
+        {
+            entry["key"].format(**values): (
+                entry["task"],
+                tuple(part.format(**values) for part in entry["path"]),
+            )
+            for entry in told["number"]
+            for values in _choices(entry["key"], told["each"])
+        },
+        tuple(_section(entry, told["each"]) for entry in told["section"]),
+    )
+
+
+def _step(entry: Mapping[str, Any]) -> Step:
+    return Step(
+        entry["name"],
+        entry["study"],
+        tuple(entry["models"]),
+        tuple(entry["layers"]) if "layers" in entry else None,
+        tuple(entry["roles"]) if "roles" in entry else None,
+    )
+
+
+def _section(entry: Mapping[str, Any], each: Mapping[str, Sequence[str]]) -> Section:
+    keys = (text.format(**values) for text in entry["keys"] for values in _choices(text, each))
+    text = Words(**entry["text"]) if "text" in entry else None
+    return Section(entry["seed"], Words(**entry["title"]), tuple(keys), entry.get("picture"), text)
+
+
+def _files(entry: Mapping[str, Any], each: Mapping[str, Sequence[str]]) -> Iterator[Expected]:
+    """One entry for every combination of what its path leaves open."""
+    for values in _choices(entry["path"], each):
+        chart, table, facts = (entry.get(name) for name in ("chart", "table", "facts"))
+        yield Expected(
+            entry["path"].format(**values),
+            entry["task"],
+            None if chart is None else chart.format(**values),
+            None if table is None else table.format(**values),
+            None if facts is None else tuple(key.format(**values) for key in facts),
+        )
+
+
+def _choices(text: str, each: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
+    """Every way to fill in the fields of a text."""
+    fields = list(dict.fromkeys(_FIELD.findall(text)))
+    for chosen in itertools.product(*(each[field] for field in fields)):
+        yield dict(zip(fields, chosen, strict=True))

@@ -1,0 +1,166 @@
+"""Published numbers beside those found now: the same key leads to both."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from kinprint.studies.results import Cell, Fact, Result, Table
+
+# How close a replica must come where the published statistics determine a number.
+TOLERANCE = 0.002
+# Measures of one pair of tensors that do not change when the pair is turned round.
+_TURNED = frozenset({
+    "cosine", "centred_cosine", "pearson", "mean_abs_diff", "p99_gap", "l2",
+    "variation_difference", "shuffled_cosine", "aligned_cosine",
+})  # fmt: skip
+_CATEGORIES = {"norm_pre": "norm_in", "norm_post": "norm_post_attn", "router_or_gate": "router"}
+_OTHER_NAMES = {"rel_rmse": "relative_rmse", "aligned_expert_cosine": "aligned_cosine"}
+# What the figures that replicas are made from fix: moments and correlations of norms.
+_FIXED = frozenset({
+    "mean", "std", "cosine", "centred_cosine", "pearson", "l2", "relative_l2", "relative_rmse",
+    "variation_difference",
+})  # fmt: skip
+_NORMS = ("norm_in", "norm_post_attn")
+_SUMS_OF_NORMS = (
+    "baseline/", "layer-zero/", "fair-baseline/", "same-layer/", "many-layers/", "architectures/",
+    "baselines/", "tensor-types/mean_cosine/norm", "decay/diagonal_mean", "decay/early",
+    "decay/late", "decay/pearson",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One number that one of the analyses published."""
+
+    seed: str
+    key: str
+    value: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A published number and the one found now.
+
+    `status` is "measured", "by construction" (a replica gives back what it was made from),
+    "not determined" (a replica whose figures leave the number open) or "not found".
+    """
+
+    published: Published
+    found: float | None
+    status: str
+
+    @property
+    def difference(self) -> float | None:
+        """Found less published."""
+        return None if self.found is None else self.found - self.published.value
+
+
+@cache
+def published() -> tuple[Published, ...]:
+    """Every published number, in the order of its source."""
+    text = (files("kinprint.studies.reproduction") / "published.csv").read_text("utf-8")
+    return tuple(
+        Published(row["seed"], row["key"], float(row["value"]), row["source"])
+        for row in csv.DictReader(text.splitlines())
+    )
+
+
+def set_beside(
+    results: Mapping[str, Result], numbers: Mapping[str, tuple[str, tuple[str, ...]]], replica: bool
+) -> tuple[Beside, ...]:
+    """Each published number with the one that the results have for it.
+
+    `numbers` says for keys that sum up which step's facts hold them, and where.
+    """
+    found = dict(_pairs(results))
+    for key, (step, path) in numbers.items():
+        value = _fact(results[step].facts, path) if step in results else None
+        if value is not None:
+            found[key] = value
+    return tuple(_beside(one, found, replica) for one in published())
+
+
+def _beside(one: Published, found: Mapping[str, float], replica: bool) -> Beside:
+    value = found.get(one.key, found.get(_turned(one.key)))
+    if value is None:
+        return Beside(one, None, "not found")
+    if not replica or one.key.startswith("metrics/random/"):
+        return Beside(one, value, "measured")
+    return Beside(one, value, "by construction" if fixed(one.key) else "not determined")
+
+
+def fixed(key: str) -> bool:
+    """Whether published statistics of norms determine a number, so that a replica has it."""
+    parts = key.split("/")
+    pair = parts[0] in _FIXED and parts[1] in _NORMS
+    return pair or key.startswith(_SUMS_OF_NORMS)
+
+
+def _turned(key: str) -> str:
+    """The key with its two tensors exchanged, where that is the same number."""
+    parts = key.split("/")
+    if len(parts) != 4 or parts[0] not in _TURNED:
+        return key
+    return "/".join((parts[0], parts[1], parts[3], parts[2]))
+
+
+def _pairs(results: Mapping[str, Result]) -> Iterator[tuple[str, float]]:
+    for result in results.values():
+        for table in result.tables:
+            yield from _from_table(result, table)
+
+
+def _from_table(result: Result, table: Table) -> Iterator[tuple[str, float]]:
+    columns = {name: at for at, name in enumerate(table.columns)}
+    for row in table.rows:
+        place = _place(result, table, row, columns)
+        if place is None:
+            continue
+        role, first, second = place
+        for name, at in columns.items():
+            value = row[at]
+            if isinstance(value, float):
+                yield f"{_OTHER_NAMES.get(name, name)}/{role}/{first}/{second}", value
+        for name, where in (("A", first), ("B", second)):
+            for moment in ("mean", "std"):
+                at = columns.get(f"{moment}_{name}", -1)
+                value = row[at] if at >= 0 else None
+                if isinstance(value, float):
+                    yield f"{moment}/{role}/{where}", value
+
+
+def _place(
+    result: Result, table: Table, row: tuple[Cell, ...], columns: Mapping[str, int]
+) -> tuple[str, str, str] | None:
+    """Role and the two tensors of a row, or None for rows of another kind."""
+
+    def get(name: str) -> Any:
+        return row[columns[name]] if name in columns else None
+
+    if {"model_a", "layer_a", "model_b", "layer_b", "role"} <= columns.keys():
+        first = f"{get('model_a')}[{get('layer_a')}]"
+        return get("role"), first, f"{get('model_b')}[{get('layer_b')}]"
+    if len(result.models) != 2 or table.name.startswith("aligned"):
+        return None
+    a, b = result.models
+    if "category" in columns:
+        role = _CATEGORIES.get(get("category"), get("category"))
+        return role, f"{a}[{get('layer_A')}]", f"{b}[{get('layer_B')}]"
+    if "rel_rmse" in columns and get("expert") is None:
+        return get("role"), f"{a}[{get('layer')}]", f"{b}[{get('layer')}]"
+    return None
+
+
+def _fact(facts: Mapping[str, Fact], path: tuple[str, ...]) -> float | None:
+    found: object = facts
+    for key in path:
+        if not isinstance(found, Mapping) or key not in found:
+            return None
+        found = found[key]
+    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None

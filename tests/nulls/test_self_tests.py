@@ -1,0 +1,140 @@
+"""Self-tests of one model: they find structure, and leave exchangeable models alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kinprint.nulls.copies import chance_cosine, clone_classes, copied_sets, sum_over
+from kinprint.nulls.exchangeability import balance, canonical_axes, lags, trend
+from tests.nulls import worlds
+
+
+def test_sorted_units_are_found() -> None:
+    rng = np.random.default_rng(1)
+    norms = np.sort(rng.gamma(5.0, size=256)) + rng.normal(size=256)
+    for values in (norms, -norms):
+        found = trend(values)
+        assert not found.exchangeable
+        assert found.reason == "sorted"
+        assert abs(found.effect) > 0.5
+    assert trend(rng.permutation(norms)).exchangeable
+
+
+def test_spearman_is_scipys() -> None:
+    from scipy.stats import spearmanr
+
+    x = np.random.default_rng(2).integers(0, 20, 101)
+    assert trend(x).effect == pytest.approx(spearmanr(x, np.arange(101)).statistic)
+
+
+def test_constant_and_short_vectors_are_not_called_exchangeable() -> None:
+    assert trend(np.ones(50)).reason == "constant"
+    assert lags(np.ones((2, 50))).reason == "constant"
+    assert not lags(np.array([1.0, np.nan, 2.0])).exchangeable
+
+
+def test_lags_are_calibrated() -> None:
+    rng = np.random.default_rng(3)
+    found = [
+        lags(rng.standard_cauchy((2, 24)), draws=99, seed=i, level=0.01).log10_p for i in range(200)
+    ]
+    worlds.assert_valid(found, (0.05, 0.01))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_periods_and_shards_are_found(shared: bool) -> None:
+    rng = np.random.default_rng(4)
+    wave = np.tile([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], 32)
+    shards = np.repeat([0.0, 1.0, 0.5, 2.0], 64)
+    for structure in (wave * 2, shards):
+        values = rng.normal(size=(3, 256)) + structure
+        found = lags(values, draws=999, shared=shared)
+        assert not found.exchangeable
+        mixed = values[:, rng.permutation(256)]
+        assert lags(mixed, draws=999, shared=shared).log10_p > -2.9
+    found = lags(rng.normal(size=(3, 256)) + wave * 2, draws=199, level=0.01, shared=shared)
+    assert found.where % 8 == 0
+
+
+def test_balance_is_calibrated() -> None:
+    rng = np.random.default_rng(10)
+    features = rng.normal(size=(12, 20)) + 3.0 * rng.normal(size=20)
+    found = [
+        balance(features * (rng.integers(2, size=(12, 1)) * 2 - 1), draws=99, seed=i).log10_p
+        for i in range(2000)
+    ]
+    worlds.assert_valid(found, (0.05, 0.01))
+
+
+def test_signs_that_lean_are_found() -> None:
+    rng = np.random.default_rng(11)
+    rows = rng.normal(size=(600, 200))
+    rows[3] = 0.0
+    assert balance(rows).exchangeable
+    leaning = balance(rows + 0.15)
+    assert not leaning.exchangeable
+    assert leaning.effect == pytest.approx(0.15**2 / (1 + 0.15**2), rel=0.2)
+    assert not balance(np.zeros((9, 4))).exchangeable
+
+
+def test_principal_axes_are_found() -> None:
+    rng = np.random.default_rng(5)
+    mixing = np.diag(np.linspace(0.2, 2, 24)) @ rng.normal(size=(24, 24))
+    trained = rng.normal(size=(600, 24)) @ mixing
+    assert canonical_axes(trained).exchangeable
+    _, _, axes = np.linalg.svd(trained, full_matrices=False)
+    rotated = trained @ axes.T
+    assert canonical_axes(rotated).reason == "sorted"
+    whitened = rotated / rotated.std(axis=0)
+    assert canonical_axes(whitened).reason == "uncorrelated axes"
+    assert canonical_axes(whitened[:, rng.permutation(24)]).reason == "uncorrelated axes"
+
+
+def test_independent_columns_are_not_principal_axes() -> None:
+    rng = np.random.default_rng(6)
+    found = [canonical_axes(rng.normal(size=(200, 32))).exchangeable for _ in range(100)]
+    assert sum(found) >= 98
+
+
+def test_chance_cosine_holds() -> None:
+    rng = np.random.default_rng(7)
+    for d in (3, 16, 64):
+        limit = chance_cosine(20, d, 0.05)
+        x = rng.normal(size=(2000, 20, d))
+        x /= np.linalg.norm(x, axis=2, keepdims=True)
+        top = np.abs(x @ x.swapaxes(1, 2) - 2 * np.eye(20))
+        top[:, np.arange(20), np.arange(20)] = 0
+        worlds.assert_valid(np.where(top.max(axis=(1, 2)) >= limit, -9.0, 0.0), (0.05,))
+
+
+def test_clones_are_classed_by_content() -> None:
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=(30, 200))
+    x[20] = -x[3] + 0.2 * rng.normal(size=200)
+    x[21] = x[20] + 0.2 * rng.normal(size=200)
+    x[5] = 0.0
+    x[6] = 0.0
+    classes = clone_classes(x, step=7)
+    assert classes[3] == classes[20] == classes[21]
+    assert len(set(classes.tolist())) == 28
+    order = rng.permutation(30)
+    moved = clone_classes(x[order])
+    same = classes[:, None] == classes[None, :]
+    assert np.array_equal(moved[:, None] == moved[None, :], same[np.ix_(order, order)])
+    assert sum_over(np.ones(30), classes).max() == 3
+
+
+def test_copied_layers_are_tied_and_others_left() -> None:
+    rng = np.random.default_rng(9)
+    layers = rng.normal(size=(6, 64, 128)) + 0.5 * rng.normal(size=128)
+    layers[4] = layers[1] + 1.5 * rng.normal(size=(64, 128))
+    assert copied_sets(layers).tolist() == [0, 1, 2, 3, 1, 4]
+    assert copied_sets(layers[:, :3] + 5.0).tolist() == [0, 1, 2, 3, 4, 5]
+    small = layers[:, :3].copy()
+    small[4] = small[1] + 0.1 * rng.normal(size=(3, 128))
+    assert copied_sets(small).tolist() == [0, 1, 2, 3, 1, 4]
+    false = sum(
+        len(set(copied_sets(rng.normal(size=(4, 16, 32))).tolist())) < 4 for _ in range(300)
+    )
+    assert false <= 4
