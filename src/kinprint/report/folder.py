@@ -54,9 +54,7 @@ def write_report(report: Report, folder: Path, languages: Sequence[str] = LANGUA
         write_file(folder / f"{sheets[table.name]}.csv", sheet(table))
         for table in report.result.tables
     ]
-    # A picture travels alone: what its models say they are not goes with it.
-    texts = (label.partition(": ")[2] or label for label in report.result.labels)
-    warning = "; ".join(dict.fromkeys(texts))
+    warning = warning_of(report.result)
     stems = _stems(chart.name for chart in report.result.charts)
     for language in languages:
         end = "" if language == "en" else f".{language}"
@@ -74,6 +72,12 @@ def write_report(report: Report, folder: Path, languages: Sequence[str] = LANGUA
         text = page(report, language, names)
         written.append(write_file(folder / f"README{end}.md", text.encode("utf-8")))
     return written
+
+
+def warning_of(result: Result) -> str:
+    """What the models say they are not: a picture travels alone, so it goes with it."""
+    texts = (label.partition(": ")[2] or label for label in result.labels)
+    return "; ".join(dict.fromkeys(texts))
 
 
 def write_file(file: Path, raw: bytes) -> Path:

@@ -12,14 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kinprint.measure.measures import measures
 from kinprint.records import Cost, ModelRef
 from kinprint.report.document import encode, plain, report_of
 from kinprint.report.drawing_pool import draw_all
-from kinprint.report.folder import write_file
+from kinprint.report.folder import warning_of, write_file
 from kinprint.report.markdown import escaped
 from kinprint.report.numbers import shown
 from kinprint.report.sheets import sheet
 from kinprint.studies.charts import Chart
+from kinprint.studies.derivation.pairwise import title_of
 from kinprint.studies.reproduction import Expected, Reproduction, Section
 from kinprint.studies.reproduction.published import Beside
 from kinprint.studies.results import Result, Table
@@ -94,14 +96,14 @@ def write_reproduction(done: Reproduced, folder: Path) -> list[Path]:
         refs = tuple(model.checkpoint.ref for model in task.models)
         raw = encode(report_of(result, task.study, task.request, refs))
         written.append(write_file(folder / "studies" / f"{name}.json", raw))
-    charts: list[tuple[Path, Chart]] = []
+    charts: list[tuple[Path, Chart, str]] = []
     for file in done.what.files:
         found = done.results.get(file.step)
         if found is None:
             continue
         chart = next((one for one in found.charts if one.name == file.chart), None)
         if chart is not None:
-            charts.append((folder / file.path, chart))
+            charts.append((folder / file.path, chart, warning_of(found)))
         elif file.chart is None:
             written.append(write_file(folder / file.path, _data(file, found)))
     written += draw_all(charts)
@@ -192,8 +194,17 @@ def _line(row: Beside, language: str) -> str:
     status = _say(_STATUSES[row.status], language)
     difference = status if row.difference is None or row.status != "measured" else None
     last = difference if difference is not None else shown(row.difference or 0.0, 4)
-    key = escaped(row.published.key)
-    return f"| {key} | {found} | {shown(row.published.value, 4)} | {last} |"
+    said = shown(row.published.value, 4)
+    return f"| {_key(row.published.key, language)} | {found} | {said} | {last} |"
+
+
+def _key(key: str, language: str) -> str:
+    """A pair of tensors in words; what sums up keeps its name."""
+    parts = key.split("/")
+    if len(parts) != 4 or parts[0] not in measures():
+        return f"`{key}`"
+    role, title = _say(title_of(parts[1]), language), measures()[parts[0]].title[language]
+    return f"{escaped(f'{parts[2]} – {parts[3]}')}: {title}, {role}"
 
 
 def _front(done: Reproduced) -> Iterator[str]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kinprint.measure.rows import row_cosines, row_pearsons
 from kinprint.studies.catalogue import Procedure, Study
-from kinprint.studies.charts import Band, Lines, Series
+from kinprint.studies.charts import Band, Bar, Bars, Lines, Series
 from kinprint.studies.derivation.pairwise import A, B, rounded
 from kinprint.studies.derivation.shared_tokens import SharedTokens, shared_tokens
 from kinprint.studies.pairing import UNDEFINED, Spread, compare, spread, tell_gaps
@@ -65,7 +65,7 @@ def _run(study: Study, scene: Scene) -> Result:
         scene.names,
         (table,),
         facts,
-        (_chart(scene, found),) if spread(found.values(_COSINE)).count else (),
+        (_chart(scene, found) if spread(found.values(_COSINE)).count else _empty(found),),
         (*_findings(scene, found), *tell_gaps(table.column("status"))),
         scene.labels,
     )
@@ -177,6 +177,19 @@ def _chart(scene: Scene, found: _Found) -> Lines:
         tuple(series),
         bands,
         points=True,
+    )
+
+
+def _empty(found: _Found) -> Bars:
+    """The picture where no token could be compared: the gap, and why."""
+    reason = str(found.rows[0][-1])
+    return Bars(
+        "embedding_comparison",
+        Words("Embeddings of shared tokens", "공통 토큰의 임베딩"),
+        Words("cosine", "코사인 유사도"),
+        (Bar(Words("shared tokens", "공통 토큰"), None),),
+        y_range=(-1.0, 1.0),
+        note=Words(f"Nothing to compare: {reason}.", f"비교할 것이 없습니다: {reason}."),
     )
 
 

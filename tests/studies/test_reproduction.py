@@ -1,0 +1,159 @@
+"""The dispute done again on replicas: every file of the originals, every number beside its own."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from kinprint.model.opened import Model
+from kinprint.records import Cost
+from kinprint.report.reproduction import Reproduced, write_reproduction
+from kinprint.studies.catalogue import studies
+from kinprint.studies.reproduction import reproduction
+from kinprint.studies.reproduction.published import TOLERANCE, fixed, published, set_beside
+from kinprint.studies.running import run_tasks
+from kinprint.studies.scene import Request
+
+REFERENCE = Path(__file__).resolve().parents[2].parent / "shared" / "reference"
+# Rounded more coarsely where they were published than replicas must come.
+ROUNDED = {"baseline/sigma": 0.5, "decay/pearson_mean": 0.002}
+# Distances grow with the width: bf16 rounds each of 4096 values.
+COARSE = {"l2": 0.006}
+
+
+@pytest.fixture(scope="module")
+def done(replica_models: Mapping[str, Model]) -> Reproduced:
+    what = reproduction("solar-vs-glm")
+    opened = _models(replica_models)
+    tasks = what.tasks(opened, Request())
+    results = dict(zip(tasks, run_tasks(list(tasks.values())), strict=True))
+    sources = {name: model.checkpoint.ref for name, model in opened.items()}
+    numbers = set_beside(results, what.numbers, replica=True)
+    return Reproduced(what, tasks, results, numbers, sources, {}, True, Cost())
+
+
+def _models(found: Mapping[str, Model]) -> dict[str, Model]:
+    """Replicas by the short names of the reproduction."""
+    what = reproduction("solar-vs-glm")
+    named = {model.name.rpartition("/")[2]: model for model in found.values()}
+    places = {name: what.replicas.get(name, place) for name, place in what.models.items()}
+    return {name: named[place.rpartition("/")[2]] for name, place in places.items()}
+
+
+def test_every_step_names_a_study_and_known_models() -> None:
+    what = reproduction("solar-vs-glm")
+    for step in what.steps:
+        assert step.study in studies()
+        assert set(step.models) <= set(what.models)
+    assert {study.code for study in studies().values()} >= {
+        *(f"D{n}" for n in range(1, 11)), *(f"P{n}" for n in range(1, 6)),
+        *(f"C{n}" for n in range(1, 7)),
+    }  # fmt: skip
+    used = {step.study for step in what.steps}
+    assert set(studies()) <= used, "a study that the reproduction does not make"
+
+
+def test_every_section_speaks_of_published_numbers() -> None:
+    what = reproduction("solar-vs-glm")
+    known = {one.key for one in published()}
+    unknown = [key for section in what.sections for key in section.keys if key not in known]
+    assert not unknown
+    assert set(what.numbers) <= known
+
+
+def test_published_numbers_come_back(done: Reproduced) -> None:
+    fixed_ones = [one for one in done.numbers if one.status == "by construction"]
+    assert len(fixed_ones) > 900
+    for one in fixed_ones:
+        key = one.published.key
+        allowed = ROUNDED.get(key, COARSE.get(key.split("/")[0], TOLERANCE))
+        assert one.difference is not None
+        assert abs(one.difference) <= allowed, (key, one.found, one.published)
+
+
+def test_what_is_missing_is_what_replicas_do_not_have(done: Reproduced) -> None:
+    missing = [one.published.key for one in done.numbers if one.status == "not found"]
+    holes = re.compile(r"[a-z_0-9]+/(k|v|router)/|embeddings/|tokenizers/|tensor-types/")
+    assert all(holes.match(key) for key in missing), [k for k in missing if not holes.match(k)]
+
+
+def test_random_vectors_are_measured_and_not_constructed(done: Reproduced) -> None:
+    found = {one.published.key: one for one in done.numbers}
+    for measure, allowed in (("cosine", 0.0002), ("pearson", 0.003), ("l2", 0.02)):
+        one = found[f"metrics/random/{measure}/mean"]
+        assert one.status == "measured"
+        assert one.difference is not None and abs(one.difference) <= allowed
+
+
+def test_the_tree_is_that_of_the_originals(done: Reproduced, tmp_path: Path) -> None:
+    few = {"layers", "confusion", "decay", "layer-zero", "configuration", "tensor-types"}
+    results = {name: result for name, result in done.results.items() if name in few}
+    part = Reproduced(done.what, done.tasks, results, done.numbers, done.sources, {}, True, Cost())
+    written = {str(path.relative_to(tmp_path)) for path in write_reproduction(part, tmp_path)}
+    drawn = {
+        file.path for file in done.what.files
+        if file.step in few and not (file.chart or "").startswith("confusion_p99")
+    }  # fmt: skip
+    assert drawn <= written
+    assert {
+        "README.md",
+        "revisions.json",
+        "published.csv",
+        "critique/results/RESULTS.md",
+    } <= written
+    on_disk = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert on_disk == written
+    rows = list(csv.DictReader((tmp_path / "published.csv").read_text("utf-8").splitlines()))
+    assert len(rows) == len(published())
+    shown = [row["difference"] for row in rows if row["status"] == "by construction"]
+    assert set(shown) == {"by construction"}
+    text = (tmp_path / "critique/results/RESULTS.md").read_text("utf-8")
+    assert "NOT the real models" in text and "실제 모델이 아닙니다" in text
+    config = json.loads(
+        (tmp_path / "derivation/out_solar_vs_glm45/00_config_compare.json").read_text()
+    )
+    assert config["labels"]
+
+
+def test_every_expected_file_has_something_to_be_drawn_from(done: Reproduced) -> None:
+    for file in done.what.files:
+        result = done.results[file.step]
+        assert file.chart is None or file.chart in {chart.name for chart in result.charts}
+        assert file.table is None or file.table in {table.name for table in result.tables}
+
+
+def test_models_that_are_missing_leave_the_rest(replica_models: Mapping[str, Model]) -> None:
+    what = reproduction("solar-vs-glm")
+    found = _models(replica_models)
+    opened = {name: found[name] for name in ("solar", "glm", "phi")}
+    tasks = what.tasks(opened, Request())
+    assert tasks["architectures"].names == ("solar", "glm", "phi")
+    assert "derived-pair" not in tasks
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"the published tables are not at {REFERENCE}")
+def test_packaged_numbers_are_the_published_ones() -> None:
+    known = {(one.key, one.source): one.value for one in published()}
+    with (REFERENCE / "derivation/out_solar_vs_glm45_layerwise_similarity.csv").open() as file:
+        for row in csv.DictReader(file):
+            role = {"norm_pre": "norm_in", "norm_post": "norm_post_attn"}.get(
+                row["category"], "router"
+            )
+            key = f"cosine/{role}/solar[{row['layer_A']}]/glm[{row['layer_B']}]"
+            source = "derivation/out_solar_vs_glm45_layerwise_similarity.csv"
+            assert known[key, source] == pytest.approx(float(row["cosine"]), rel=1e-6)
+    told = json.loads((REFERENCE / "vs-phi/confusion_pearson_layer20.json").read_text())
+    value = told["mats"]["post_attention_layernorm"][0][2]
+    key = "pearson/norm_post_attn/solar[20]/phi[20]"
+    assert known[key, "vs-phi/confusion_pearson_layer20.json"] == pytest.approx(value, rel=1e-6)
+
+
+def test_only_what_statistics_of_norms_determine_counts_as_fixed() -> None:
+    assert fixed("cosine/norm_in/solar[10]/glm[10]") and fixed("many-layers/mean/5")
+    assert not fixed("cosine/k/solar[10]/glm[10]") and not fixed("decay/off_diagonal_mean")
+    assert not fixed("mean_abs_diff/norm_in/solar[10]/glm[10]")
