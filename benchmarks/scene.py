@@ -27,19 +27,26 @@ def mirror_of_replicas() -> Iterator[str]:
     """The address of a mirror with the replicas of both 100B models, slowed as above."""
     with tempfile.TemporaryDirectory() as folder:
         build_replicas(Path(folder), MODELS)
-        command = [sys.executable, "-m", "kinprint.mirror", folder, "--port", "0"]
-        command += ["--latency-ms", str(LATENCY * 1000), "--mbit", str(BANDWIDTH * 8 / 1e6)]
-        command += ["--hash-limit-gib", "0.01"]  # hashing 400 GB of holes proves nothing
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        try:
-            assert process.stderr is not None
-            for line in process.stderr:
-                if line.startswith("export HF_ENDPOINT="):
-                    yield line.strip().partition("=")[2]
-                    break
-        finally:
-            process.terminate()
-            process.communicate(timeout=10)
+        with mirror_of(Path(folder)) as endpoint:
+            yield endpoint
+
+
+@contextmanager
+def mirror_of(folder: Path) -> Iterator[str]:
+    """The address of a mirror of a folder, slowed as above, in a process of its own."""
+    command = [sys.executable, "-m", "kinprint.mirror", str(folder), "--port", "0"]
+    command += ["--latency-ms", str(LATENCY * 1000), "--mbit", str(BANDWIDTH * 8 / 1e6)]
+    command += ["--hash-limit-gib", "0.01"]  # hashing 400 GB of holes proves nothing
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("export HF_ENDPOINT="):
+                yield line.strip().partition("=")[2]
+                break
+    finally:
+        process.terminate()
+        process.communicate(timeout=10)
 
 
 def environment(endpoint: str, home: str) -> dict[str, str]:

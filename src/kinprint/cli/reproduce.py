@@ -120,7 +120,7 @@ def _run(
     from kinprint.studies.running import run_tasks
     from kinprint.studies.scene import Request
 
-    models, missing = _open(what, fetcher, pinned, replica)
+    models, missing = open_all(what, fetcher, pinned, replica=replica)
     tasks = what.tasks(models, Request(rows=rows, seed=seed))
     results = dict(zip(tasks, run_tasks(list(tasks.values())), strict=True))
     return Reproduced(
@@ -135,8 +135,8 @@ def _run(
     )
 
 
-def _open(
-    what: Reproduction, fetcher: Fetcher, pinned: Mapping[str, str], replica: bool
+def open_all(
+    what: Reproduction, fetcher: Fetcher, pinned: Mapping[str, str], *, replica: bool
 ) -> tuple[dict[str, Model], dict[str, str]]:
     """All models side by side; one that cannot be had is named, unless nothing works without."""
     from kinprint.model.opened import open_model

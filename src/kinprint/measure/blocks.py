@@ -173,13 +173,18 @@ def sums(a: ArrayLike, b: ArrayLike, centred: bool = False, block: int = BLOCK) 
             p -= mean_x
             q -= mean_y
         left = (float(p.sum()), float(q.sum())) if centred else (0.0, 0.0)
-        parts.append((float(p @ p), float(q @ q), float(p @ q), *left))
+        parts.append((dot(p, p), dot(q, q), dot(p, q), *left))
     xx, yy, xy, left_x, left_y = totals(parts, 5)
     if centred and len(x):
         xx = 0.0 if scans[0].constant else xx - left_x * left_x / len(x)
         yy = 0.0 if scans[1].constant else yy - left_y * left_y / len(x)
         xy -= left_x * left_y / len(x)
     return Sums(len(x), xx, yy, xy, ex, ey)
+
+
+def dot(p: Floats, q: Floats) -> float:
+    """Sum of products on one core: a library's threads cost more than they bring here."""
+    return float(np.einsum("i,i->", p, q))
 
 
 def totals(parts: Iterable[tuple[float, ...]], width: int) -> list[float]:

@@ -64,7 +64,7 @@ def cosine_about(a: ArrayLike, b: ArrayLike, centre: float = 1.0, block: int = B
     for p, q in zip(blocks.each(x, power, block), blocks.each(y, power, block), strict=True):
         p -= shift
         q -= shift
-        parts.append((float(p @ p), float(q @ q), float(p @ q)))
+        parts.append((blocks.dot(p, p), blocks.dot(q, q), blocks.dot(p, q)))
     xx, yy, xy = blocks.totals(parts, 3)
     return blocks.Sums(len(x), xx, yy, xy).cosine
 
@@ -82,7 +82,7 @@ def l2(a: ArrayLike, b: ArrayLike, block: int = BLOCK) -> float:
         return math.nan
     power = blocks.exponent_of(max(scans[0].peak, scans[1].peak))
     total = math.fsum(
-        float((p - q) @ (p - q))
+        blocks.dot(p - q, p - q)
         for p, q in zip(blocks.each(x, power, block), blocks.each(y, power, block), strict=True)
     )
     return blocks.unscale(math.sqrt(total), power)

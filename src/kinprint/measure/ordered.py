@@ -28,7 +28,7 @@ def spearman(a: ArrayLike, b: ArrayLike, block: int = BLOCK) -> float:
         return math.nan
     sorted_x, sorted_y = np.sort(_compact(x)), np.sort(_compact(y))
     pairs = zip(_ranks(x, sorted_x, block), _ranks(y, sorted_y, block), strict=True)
-    parts = [(float(p @ p), float(q @ q), float(p @ q)) for p, q in pairs]
+    parts = [(blocks.dot(p, p), blocks.dot(q, q), blocks.dot(p, q)) for p, q in pairs]
     xx, yy, xy = blocks.totals(parts, 3)
     return blocks.Sums(len(x), xx, yy, xy).cosine
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.errors import SliceOutside
-from kinprint.model.layout_parts import IN_OUT, Layout, Part
+from kinprint.model.layout_parts import IN_OUT, Layout
 from kinprint.records import Slice, TensorSpec
 
 # Columns closer than this are read through: they share a sector of any disk or packet.
@@ -86,18 +86,18 @@ def cut(
         layout.experts, 1
     ):
         raise SliceOutside(tensor=spec.name, shape=list(spec.shape), what=f"expert {expert}")
+    if rows is None and len(spec.shape) < 2 and found.rows == spec.count and not found.paired:
+        return Cut((Slice(spec),), (spec.count,), offset=layout.norm_offset)
     stored = [found.stored(row) for row in wanted]
     if len(spec.shape) < 2:
-        return _vector(spec, layout, found, stored, rows is None)
+        return _vector(spec, layout, stored)
     if layout.orient == IN_OUT or layout.axis == len(spec.shape) - 1:
         return _from_columns(spec, layout, stored, columns, expert or 0)
     return _from_rows(spec, layout, stored, columns, expert or 0)
 
 
-def _vector(spec: TensorSpec, layout: Layout, part: Part, stored: list[int], whole: bool) -> Cut:
-    """A bias or a norm: single elements, or the tensor as it is."""
-    if whole and part.rows == spec.count and not part.paired:
-        return Cut((Slice(spec),), (spec.count,), offset=layout.norm_offset)
+def _vector(spec: TensorSpec, layout: Layout, stored: list[int]) -> Cut:
+    """Single elements of a bias or a norm."""
     elements = _compact(stored)
     cells = (Slice(spec, elements=elements),)
     return Cut(cells, (len(stored),), offset=layout.norm_offset)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -99,13 +100,20 @@ class Model:
 
     def layers(self, tower: str = "") -> tuple[int, ...]:
         """Numbers of the layers that tensors speak of, in one stack."""
-        found = {one.layer for one in self.places if one.tower == tower and one.layer is not None}
-        return tuple(sorted(found))
+        return self._layers.get(tower, ())
+
+    @cached_property
+    def _layers(self) -> dict[str, tuple[int, ...]]:
+        found: dict[str, set[int]] = {}
+        for one in self.places:
+            if one.layer is not None:
+                found.setdefault(one.tower, set()).add(one.layer)
+        return {tower: tuple(sorted(layers)) for tower, layers in found.items()}
 
     @property
     def stacks(self) -> tuple[str, ...]:
         """Stacks of layers by name; "" is the text model's only one."""
-        return tuple(sorted({one.tower for one in self.places if one.layer is not None}))
+        return tuple(sorted(self._layers))
 
     def locate(self, addresses: Sequence[Address]) -> list[Place | None]:
         """The places of logical tensors, None for those that the model has not.
@@ -257,12 +265,20 @@ def wants_of(readings: Iterable[Reading]) -> list[Want]:
 
 def vocabulary_of(checkpoint: Checkpoint) -> Vocabulary | None:
     """The vocabulary in a repository's tokenizer files, read now."""
+    paths = vocabulary_files(checkpoint)
+    if not paths:
+        return None
+    raw = checkpoint.read_files(paths)
+    main = raw.pop(paths[0])
+    return load_vocabulary(paths[0], main, raw)
+
+
+def vocabulary_files(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """The tokenizer file of a repository and those that complete it; none in GGUF's header."""
     choice = choose_vocabulary(checkpoint.files.values(), checkpoint.choice.weights.label)
     if choice is None or choice.in_header:
-        return None
-    raw = checkpoint.read_files((choice.path, *choice.companions))
-    main = raw.pop(choice.path)
-    return load_vocabulary(choice.path, main, raw)
+        return ()
+    return choice.path, *choice.companions
 
 
 def _single(array: NDArray[Any]) -> Floats:

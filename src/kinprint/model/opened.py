@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kinprint.errors import BadAdapter, BadReference, SourceError
@@ -14,10 +14,11 @@ from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import side_by_side
 from kinprint.reader.jsonfile import parse_object
 from kinprint.reader.weights import GGUF
+from kinprint.records import TensorSpec
 
 __all__ = [
-    "AdaptedModel", "Model", "Reading", "adapter_config", "open_model", "open_models", "read_all",
-    "wants_of",
+    "AdaptedModel", "Model", "Reading", "adapter_config", "open_model", "open_models",
+    "open_partly", "read_all", "wants_of",
 ]  # fmt: skip
 
 CONFIG = "adapter_config.json"
@@ -36,6 +37,19 @@ def open_model(checkpoint: Checkpoint, base: str | None = None) -> Model:
     adapter = parse_adapter(config, specs)
     under = _open_base(checkpoint, adapter, base)
     return AdaptedModel(Model(under, under.tensors()), checkpoint, adapter)
+
+
+def open_partly(
+    checkpoint: Checkpoint,
+    shards: Sequence[str],
+    wanted: Callable[[TensorSpec], bool] = lambda spec: True,
+) -> Model:
+    """Say what the tensors of some weight files are, without the headers of the others.
+
+    Those that are not `wanted` are left out: a mixture has tens of thousands.
+    """
+    specs = checkpoint.tensors_in(shards)
+    return Model(checkpoint, {name: spec for name, spec in specs.items() if wanted(spec)})
 
 
 def open_models(checkpoints: Sequence[Checkpoint], base: str | None = None) -> list[Model]:

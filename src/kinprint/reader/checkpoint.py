@@ -47,7 +47,12 @@ _LARGEST_CONFIG = 4 * 1024 * 1024
 class Checkpoint:
     """One model's weights, wherever they lie."""
 
-    def __init__(self, source: Source, fetcher: Fetcher) -> None:
+    def __init__(self, source: Source, fetcher: Fetcher, *, indexed: bool = True) -> None:
+        """Open what `source` holds; without `indexed` the index is left unread.
+
+        The index of a large mixture of experts is longer than the headers of the few shards
+        that a quick look needs; shards then number themselves.
+        """
         self.source = source
         self.fetcher = fetcher
         fetcher.register(source)
@@ -58,7 +63,7 @@ class Checkpoint:
         self._headers: dict[str, Header] = {}
         self.config: dict[str, Any] = {}
         self.index: ShardIndex | None = None
-        self._open_small_files()
+        self._open_small_files(indexed)
         self.shards: tuple[str, ...] = self._shards()
 
     @property
@@ -101,6 +106,36 @@ class Checkpoint:
             for shard in set(wanted.values())
         }
         return {name: by_shard[shard][name] for name, shard in wanted.items()}
+
+    def tensors_in(self, shards: Sequence[str]) -> dict[str, TensorSpec]:
+        """Where the tensors of some weight files lie; the other files are left alone."""
+        self.load_headers(shards)
+        return {
+            spec.name: spec
+            for shard in shards
+            for spec in self._headers[shard].tensors
+            if not self._elsewhere(spec)
+        }
+
+    @property
+    def complete(self) -> bool:
+        """Whether the headers of all weight files have been read."""
+        return len(self._headers) == len(self.shards)
+
+    @property
+    def known_bytes(self) -> int:
+        """About how much had to be read to know what is known: index, configuration, headers.
+
+        The same wherever the model lies, so that a budget cuts the same way everywhere.
+        """
+        index = self.files[self.index.path].size if self.index is not None else 0
+        first = self.fetcher.policy.first_slack if self.index is not None else 0
+        least = self.fetcher.policy.first_read if self.index is None else 0
+        headers = [
+            min(max(header.extent + first, least), self.files[shard].size)
+            for shard, header in self._headers.items()
+        ]
+        return index + sum(headers)
 
     def headers(self) -> Mapping[str, Header]:
         """Headers of all weight files, by path."""
@@ -150,10 +185,11 @@ class Checkpoint:
         entry = self.files[path]
         return lambda span: self.fetcher.take(self.source, entry, span)
 
-    def _open_small_files(self) -> None:
+    def _open_small_files(self, indexed: bool) -> None:
         weights = self.choice.weights
         config = self._find_config(weights.folder)
-        index = self.files[weights.index] if weights.index is not None else None
+        needed = weights.index is not None and (indexed or not weights.shards)
+        index = self.files[weights.index] if needed and weights.index is not None else None
         if index is not None and index.size > INDEX_LIMIT:
             raise BadIndex(file=index.path, cause="it is larger than any index can be")
         self.fetcher.ensure(
@@ -188,11 +224,15 @@ class Checkpoint:
 
     def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
         """Small files of the model, whole, read side by side."""
+        self.fetch_files(paths)
+        return {path: self.read_file(path) for path in paths}
+
+    def fetch_files(self, paths: Sequence[str]) -> None:
+        """Make small files available, without holding them."""
         entries = [self.files[path] for path in paths]
         self.fetcher.ensure(
             Want(self.source, entry, (ByteRange(0, entry.size),)) for entry in entries
         )
-        return {path: self.read_file(path) for path in paths}
 
     def _shards(self) -> tuple[str, ...]:
         weights = self.choice.weights
@@ -268,9 +308,9 @@ class Checkpoint:
         )
 
 
-def open_checkpoint(given: str, fetcher: Fetcher) -> Checkpoint:
-    """Open the model that `given` names."""
-    return Checkpoint(open_source(given), fetcher)
+def open_checkpoint(given: str, fetcher: Fetcher, *, indexed: bool = True) -> Checkpoint:
+    """Open the model that `given` names; its index only if it is wanted."""
+    return Checkpoint(open_source(given), fetcher, indexed=indexed)
 
 
 def open_checkpoints(given: Sequence[str], fetcher: Fetcher) -> list[Checkpoint]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 
 from kinprint.errors import BadOption, FormatError
+from kinprint.model.meaning import vocabulary_files
 from kinprint.model.opened import Model
 from kinprint.model.tokens import Vocabulary
 from kinprint.reader.fetch import Want, side_by_side
@@ -57,15 +62,43 @@ def plan_studies(studies: Sequence[Study], models: Sequence[Model], request: Req
 def run_tasks(tasks: Sequence[Task]) -> list[Result]:
     """Do several studies, each of its own models, with one sweep of reading for all.
 
-    All tasks sample the same rows: `rows` and `seed` of their requests must agree.
+    All tasks sample the same rows: `rows` and `seed` of their requests must agree. A study
+    that needs no model is computed while the others wait for the network.
     """
+    reading = [task for task in tasks if task.models]
+    apart = [task for task in tasks if not task.models]
+    if not reading:
+        return [_run_apart(task) for task in apart]
+    with ExitStack() as stack:
+        aside: list[Future[Result]] = []
+        if apart:  # a fresh process knows nothing of this one's threads and sockets
+            workers = stack.enter_context(ProcessPoolExecutor(1, get_context("spawn")))
+            aside = [workers.submit(_run_apart, task) for task in apart]
+        found = iter(_run_together(reading))
+        done = iter(aside)
+        return [next(found) if task.models else next(done).result() for task in tasks]
+
+
+def _run_together(tasks: Sequence[Task]) -> list[Result]:
     pool = list({id(model): model for task in tasks for model in task.models}.values())
     prepared = prepare(tasks, pool)
-    if not prepared:
-        return []
     taken = take(pool, [item for one in prepared for item in one.items], _common(tasks))
     documents = _read_documents(pool, [paper for one in prepared for paper in one.papers])
-    return [one.run(taken, documents) for one in prepared]
+    # Arrays are let go with the last study that needs them: they are most of the memory.
+    left = Counter(item for one in prepared for item in set(one.items))
+    results: list[Result] = []
+    for one in prepared:
+        results.append(one.run(taken, documents))
+        for item in set(one.items):
+            left[item] -= 1
+            if not left[item]:
+                del taken[item]
+    return results
+
+
+def _run_apart(task: Task) -> Result:
+    (one,) = prepare([task], [])
+    return one.run({}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +135,9 @@ def prepare(tasks: Sequence[Task], pool: Sequence[Model]) -> list[Prepared]:
     for task in tasks:
         _check_count(task.study, len(task.models))
     readers = {id(one): one for task in tasks if task.study.vocabulary for one in task.models}
-    found = dict(zip(readers, side_by_side(_vocabulary, list(readers.values())), strict=True))
+    # Files come side by side; parsing takes memory, so that is done one after another.
+    side_by_side(_fetch_vocabulary, list(readers.values()))
+    found = {key: _vocabulary(model) for key, model in readers.items()}
     number = {id(model): at for at, model in enumerate(pool)}
     return [_prepared(task, found, [number[id(one)] for one in task.models]) for task in tasks]
 
@@ -131,6 +166,10 @@ def short_names(models: Sequence[Model]) -> tuple[str, ...]:
         model.name if last.count(name) > 1 else name
         for model, name in zip(models, last, strict=True)
     )
+
+
+def _fetch_vocabulary(model: Model) -> None:
+    model.checkpoint.fetch_files(vocabulary_files(model.checkpoint))
 
 
 def _vocabulary(model: Model) -> Vocabulary | None:

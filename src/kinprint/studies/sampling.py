@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 Rows = range | tuple[int, ...]
-RUN = 2
+RUN = 4
 
 
 def sample_rows(height: int, count: int, seed: int = 0, run: int = RUN) -> Rows:

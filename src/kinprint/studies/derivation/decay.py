@@ -12,8 +12,17 @@ from dataclasses import dataclass
 from kinprint.model.places import Address
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Heatmap, Values
-from kinprint.studies.derivation.pairwise import A, B, Row, addresses, items_for, rounded, row_of
-from kinprint.studies.pairing import UNDEFINED, all_layers, spread, tell_gaps, wanted_roles
+from kinprint.studies.crossing import cross
+from kinprint.studies.derivation.pairwise import A, B, addresses, rounded
+from kinprint.studies.pairing import (
+    UNDEFINED,
+    Compared,
+    all_layers,
+    own,
+    spread,
+    tell_gaps,
+    wanted_roles,
+)
 from kinprint.studies.results import Fact, Result, Table
 from kinprint.studies.scene import MISMATCH, OK, Item, Scene
 from kinprint.studies.words import Words
@@ -37,14 +46,13 @@ class Cross:
 
 
 def _needs(study: Study, scene: Scene) -> list[Item]:
-    return items_for(addresses(scene, wanted_roles(scene, study.roles), all_layers(scene)))
+    found = addresses(scene, wanted_roles(scene, study.roles), all_layers(scene))
+    return [Item(model, one) for one in found for model in (A, B)]
 
 
 def _run(study: Study, scene: Scene) -> Result:
     roles = wanted_roles(scene, study.roles)
-    crossed = [
-        _cross(scene, roles, a, b) for a in all_layers(scene, A) for b in all_layers(scene, B)
-    ]
+    crossed = _crossed(scene, roles, all_layers(scene, A), all_layers(scene, B))
     table = _table(crossed)
     facts = _facts(crossed)
     return Result(
@@ -58,21 +66,36 @@ def _run(study: Study, scene: Scene) -> Result:
     )
 
 
-def _cross(scene: Scene, roles: Iterable[str], a: int, b: int) -> Cross:
-    rows = [
-        row_of(scene, Item(A, Address(role, a)), Item(B, Address(role, b)), MEASURES)
+def _crossed(
+    scene: Scene, roles: Sequence[str], first: Sequence[int], second: Sequence[int]
+) -> list[Cross]:
+    """Every layer of the one model with every layer of the other, over all roles."""
+    tables = [
+        cross(
+            [own(scene, Item(A, Address(role, layer))) for layer in first],
+            [own(scene, Item(B, Address(role, layer))) for layer in second],
+            MEASURES,
+        )
         for role in roles
     ]
-    measured = [row for row in rows if row.found.ok]
-    means = tuple(spread(row.found.value(name) for row in measured).mean for name in MEASURES)
-    reasons = "; ".join(dict.fromkeys(row.found.reason for row in rows if row.found.reason))
-    return Cross(a, b, OK if measured else _status(rows), reasons, means)
+    return [
+        _summed(a, b, [table[i][j] for table in tables])
+        for i, a in enumerate(first)
+        for j, b in enumerate(second)
+    ]
 
 
-def _status(rows: Sequence[Row]) -> str:
+def _summed(a: int, b: int, found: Sequence[Compared]) -> Cross:
+    measured = [one for one in found if one.ok]
+    means = tuple(spread(one.value(name) for one in measured).mean for name in MEASURES)
+    reasons = "; ".join(dict.fromkeys(one.reason for one in found if one.reason))
+    return Cross(a, b, OK if measured else _status(found), reasons, means)
+
+
+def _status(found: Sequence[Compared]) -> str:
     """The most telling of several failures."""
-    found = [row.found.status for row in rows]
-    return next((one for one in (MISMATCH, UNDEFINED) if one in found), found[0])
+    statuses = [one.status for one in found]
+    return next((one for one in (MISMATCH, UNDEFINED) if one in statuses), statuses[0])
 
 
 def _table(crossed: Iterable[Cross]) -> Table:

@@ -41,7 +41,7 @@ _COLUMNS = (
     "shape", "key_A", "key_B", "shard_A", "shard_B", "status", "reason", "sample",
     "shuffled_cosine", "mean_A", "std_A", "mean_B", "std_B",
 )  # fmt: skip
-_WHOLE = 6
+_WHOLE = 4
 
 
 def _roles(study: Study, scene: Scene) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def _item(scene: Scene, model: int, address: Address) -> Item:
 
 
 def _whole_layers(scene: Scene) -> tuple[int, ...]:
-    """Layers whose routers are read whole, so that experts can be paired: six, evenly spread.
+    """Layers whose routers are read whole, so that experts can be paired: four, evenly spread.
 
     A router of a hundred experts is a megabyte, and a model has fifty of them; pairing a few
     says what pairing all would. `--full` and a short list of layers read all of them.

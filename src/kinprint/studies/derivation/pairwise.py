@@ -110,9 +110,17 @@ def sampled_experts(scene: Scene) -> tuple[int, ...]:
     return tuple(dict.fromkeys((0, least // 2)))
 
 
-def items_for(found: Iterable[Address]) -> list[Item]:
+def items_for(scene: Scene, found: Iterable[Address]) -> list[Item]:
     """Both models' tensors at each address."""
-    return [Item(model, address) for address in found for model in (A, B)]
+    return [item for address in found for item in pair_items(scene, address)]
+
+
+def pair_items(scene: Scene, address: Address) -> tuple[Item, Item]:
+    """One tensor of both models; of shapes that differ nothing is read but that."""
+    first, second = (scene.models[model].places.get(address) for model in (A, B))
+    apart = first is not None and second is not None and first.shape != second.shape
+    rows = () if apart else None
+    return Item(A, address, rows), Item(B, address, rows)
 
 
 def rows_for(scene: Scene, found: Iterable[Address], names: Sequence[str]) -> list[Row]:
@@ -120,7 +128,7 @@ def rows_for(scene: Scene, found: Iterable[Address], names: Sequence[str]) -> li
 
     A role that was asked for and that neither has anywhere keeps one row, as an answer.
     """
-    rows = [row_of(scene, Item(A, one), Item(B, one), names) for one in found]
+    rows = [row_of(scene, *pair_items(scene, one), names) for one in found]
     answered = {row.role for row in rows if not row.both_missing}
     asked = scene.request.roles is not None
     kept: list[Row] = []

@@ -47,7 +47,7 @@ class _Bits:
 
 
 def _needs(study: Study, scene: Scene) -> list[Item]:
-    return items_for(addresses(scene, wanted_roles(scene, study.roles), all_layers(scene)))
+    return items_for(scene, addresses(scene, wanted_roles(scene, study.roles), all_layers(scene)))
 
 
 def _run(study: Study, scene: Scene) -> Result:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kinprint.model.places import Address
-from kinprint.model.tokens import align
+from kinprint.model.tokens import Vocabulary, align
 from kinprint.studies.derivation.pairwise import A, B
 from kinprint.studies.scene import Item, Scene
 
@@ -47,14 +48,21 @@ def shared_tokens(scene: Scene, limit: int = TOKENS) -> SharedTokens:
         return SharedTokens(reason=f"no readable tokenizer: {', '.join(absent)}")
     one, other = scene.vocabularies[A], scene.vocabularies[B]
     assert one is not None and other is not None
-    pairs = align(one, other)
     rows = [_height(scene, model) for model in (A, B)]
+    return _chosen(one, other, rows[A], rows[B], limit)
+
+
+@lru_cache(maxsize=4)
+def _chosen(
+    one: Vocabulary, other: Vocabulary, rows_a: float, rows_b: float, limit: int
+) -> SharedTokens:
+    pairs = align(one, other)
     chosen: list[tuple[int, int, str]] = []
     for at_a, at_b, special in zip(
         pairs.a.tolist(), pairs.b.tolist(), pairs.special.tolist(), strict=True
     ):
         token = one.tokens[at_a]
-        fits = at_a < rows[A] and at_b < rows[B] and not special
+        fits = at_a < rows_a and at_b < rows_b and not special
         if fits and token is not None and _ENGLISH.fullmatch(token):
             chosen.append((at_b, at_a, token.decode("ascii")))
     chosen = sorted(chosen)[:limit]

@@ -49,7 +49,7 @@ def needed(study: Study, scene: Scene) -> list[Item]:
     """Both models' tensors of all types; of embeddings, the rows of shared tokens."""
     roles = wanted_roles(scene, study.roles)
     inside = [role for role in roles if role != EMBED.role]
-    items = items_for(addresses(scene, inside, all_layers(scene)))
+    items = items_for(scene, addresses(scene, inside, all_layers(scene)))
     if EMBED.role in roles:
         tokens = shared_tokens(scene, EMBED_TOKENS)
         items += tokens.items if tokens.texts else [Item(A, EMBED), Item(B, EMBED)]

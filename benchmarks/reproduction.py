@@ -1,0 +1,120 @@
+"""`python -m benchmarks.reproduction`: the whole reproduction over a slow network, and drawn.
+
+Eleven sparse replicas with tokenizers of the real size, which are synthetic: the numbers say
+what reading and computing cost, and nothing about the models.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.scene import environment, floor_seconds, mirror_of, requests_seen
+from kinprint.replica import build_replicas
+from kinprint.studies.reproduction import reproduction
+
+# Tokens of the real vocabularies, and how many of them the two share.
+TOKENS = {"upstage/Solar-Open-100B": 196_000, "zai-org/GLM-4.5-Air": 151_000}
+SHARED = 80_000
+
+
+def main() -> int:
+    """Serve, run in a process of its own, print."""
+    if sys.argv[1:2] == ["child"]:
+        child(Path(sys.argv[2]))
+        return 0
+    what = reproduction("solar-vs-glm")
+    names = [what.replicas.get(key, place) for key, place in what.models.items()]
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
+        build_replicas(Path(folder), names)
+        for name, count in TOKENS.items():
+            write_tokenizer(Path(folder) / name / "tokenizer.json", name, count)
+        with mirror_of(Path(folder)) as endpoint:
+            requests_seen(endpoint)
+            command = [sys.executable, "-m", "benchmarks.reproduction", "child", f"{home}/out"]
+            done = subprocess.run(command, env=environment(endpoint, home), check=True,
+                                  capture_output=True, text=True)  # fmt: skip
+            seen = requests_seen(endpoint)
+    found = json.loads(done.stdout)
+    floor = floor_seconds(seen, 0) + found["bytes"] / 16 / 25e6
+    rows = [
+        ("measurements", found["measured"], "s", 20),
+        ("bytes", found["bytes"] / 1e6, "MB", 150),
+        ("peak memory of measuring", found["peak_mb"], "MB", 400),
+        ("drawing and writing everything", found["drawn"], "s", 30),
+    ]
+    print(f"{found['studies']} studies of {found['models']} replicas, 50 ms, 200 Mbit/s\n")
+    for title, value, unit, limit in rows:
+        good = "ok" if value <= limit else "MISSED"
+        print(f"  {title:<32}{value:>9,.1f} {unit:<3} ≤ {limit:<4} {good}")
+    print(f"\n  {seen:,} requests (counted by the server), floor of the network {floor:.1f} s")
+    print(f"  opening {found['opened']:.1f} s, processor {found['cpu']:.1f} s, "
+          f"{found['files']} files")  # fmt: skip
+    return 0 if all(value <= limit for _, value, _, limit in rows) else 1
+
+
+def child(folder: Path) -> None:
+    """One run: open, measure, draw; figures as one JSON line."""
+    from kinprint.cli.reproduce import open_all
+    from kinprint.reader.cache import Cache
+    from kinprint.reader.fetch import Fetcher
+    from kinprint.report.reproduction import Reproduced, write_reproduction
+    from kinprint.studies.reproduction.published import set_beside
+    from kinprint.studies.running import run_tasks
+    from kinprint.studies.scene import Request
+
+    what = reproduction("solar-vs-glm")
+    started = time.monotonic()
+    with Fetcher(cache=Cache.default()) as fetcher:
+        models, missing = open_all(what, fetcher, {}, replica=True)
+        opened = time.monotonic()
+        tasks = what.tasks(models, Request())
+        results = dict(zip(tasks, run_tasks(list(tasks.values())), strict=True))
+        spent = fetcher.spent
+    measured = time.monotonic()
+    peak, cpu = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000, time.process_time()
+    sources = {name: model.checkpoint.ref for name, model in models.items()}
+    numbers = set_beside(results, what.numbers, replica=True)
+    done = Reproduced(what, tasks, results, numbers, sources, missing, True, spent)
+    files = write_reproduction(done, folder)
+    print(json.dumps({
+        "opened": opened - started, "measured": measured - started,
+        "drawn": time.monotonic() - measured, "bytes": spent.bytes, "peak_mb": peak, "cpu": cpu,
+        "studies": len(results), "models": len(models), "files": len(files),
+    }))  # fmt: skip
+
+
+def write_tokenizer(file: Path, name: str, count: int) -> None:
+    """A byte-level vocabulary of the real size, partly shared, with merges that build it."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    tokens = list(letters)
+    shared = random.Random(0)
+    own = random.Random(name)
+    merges = []
+    seen = set(tokens)
+    while len(tokens) < count:
+        rng = shared if len(tokens) < SHARED else own
+        pool = len(letters) + (len(tokens) - len(letters)) // 4
+        left, right = tokens[rng.randrange(pool)], tokens[rng.randrange(pool)]
+        if left + right not in seen and len(left + right) < 14:
+            seen.add(left + right)
+            tokens.append(left + right)
+            merges.append(f"{left} {right}")
+    model = {
+        "type": "BPE", "vocab": {token: at for at, token in enumerate(tokens)}, "merges": merges,
+    }  # fmt: skip
+    level = {"type": "ByteLevel", "add_prefix_space": False}
+    file.write_text(json.dumps({
+        "version": "1.0", "added_tokens": [], "pre_tokenizer": level, "decoder": level,
+        "model": model,
+    }))  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())
