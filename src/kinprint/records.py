@@ -25,6 +25,15 @@ class ModelRef:
 
 
 @dataclass(frozen=True, slots=True)
+class Commit:
+    """One entry of a repository's history, as its host tells it."""
+
+    id: str
+    date: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class FileEntry:
     """One file of a model as its source lists it.
 

@@ -110,7 +110,7 @@ def charts() -> list[Chart]:
 def study() -> Study:
     return Study(
         "sample", "S1", words("A | sample"), words("This."), words("That."), 1, None, ("norm_in",),
-        (), ("cosine",), False, "none:NONE",
+        (), ("cosine",), False, False, "none:NONE",
     )  # fmt: skip
 
 

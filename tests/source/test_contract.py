@@ -197,3 +197,11 @@ def test_content_keys_are_the_same_every_time(source: Source) -> None:
     assert first == second
     has_key = source.ref.kind != "local" and not source.ref.name.startswith("memory:")
     assert (first.key is not None) == has_key
+
+
+def test_history_is_a_list_of_commits_or_nothing(source: Source) -> None:
+    found = source.history()
+    assert (len(found) > 0) == (source.ref.kind == "hub")
+    assert all(one.id and one.date for one in found)
+    if found:
+        assert found[0].id == source.ref.commit

@@ -22,7 +22,7 @@ from kinprint.errors import (
     LengthWrong,
     RangeIgnored,
 )
-from kinprint.records import ByteRange, Cost, FileEntry, ModelRef
+from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
 from kinprint.source.bodies import read_range
 from kinprint.source.http import Refused, RetryPolicy, Target, answer_to, host_of
 from kinprint.source.protocol import Meter
@@ -70,6 +70,10 @@ class AddressSource:
         """The files that were asked for and found so far."""
         found = [known[0] for known in list(self._known.values()) if known is not None]
         return tuple(sorted(found, key=lambda entry: entry.path))
+
+    def history(self) -> tuple[Commit, ...]:
+        """Nobody keeps one here."""
+        return ()
 
     def overhead(self, path: str) -> int:
         """Addresses need no resolving."""

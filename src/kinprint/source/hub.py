@@ -24,14 +24,20 @@ from kinprint.errors import (
     OfflineMiss,
     Unreachable,
 )
-from kinprint.records import ByteRange, Cost, FileEntry, ModelRef
+from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
 from kinprint.source.bodies import read_range
 from kinprint.source.http import Refused, RetryPolicy, Target, answer_to, host_of
 from kinprint.source.listing import Listing, recall, remember
 from kinprint.source.local import LocalSource, read_local
 from kinprint.source.protocol import Meter, Source
 from kinprint.source.reference import Reference, same_origin
-from kinprint.source.repository import explain, hub_headers, list_repository, refused_by
+from kinprint.source.repository import (
+    explain,
+    hub_headers,
+    list_commits,
+    list_repository,
+    refused_by,
+)
 
 _MOST_REDIRECTS = 8
 _LARGEST_SMALL_FILE = 10 * 1024 * 1024  # the Hub keeps larger ones on its storage hosts
@@ -94,6 +100,12 @@ class HubSource:
     def files(self) -> tuple[FileEntry, ...]:
         """All files of the repository at the pinned commit."""
         return tuple(self._entries.values())
+
+    def history(self) -> tuple[Commit, ...]:
+        """The repository's commits as the Hub lists them; none offline."""
+        if constants.is_offline_mode():
+            return ()
+        return list_commits(self._reference, self.ref.name, self.ref.commit, self._meter)
 
     def overhead(self, path: str) -> int:
         """One request where the file's storage address is not known yet."""

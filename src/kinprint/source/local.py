@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from kinprint.errors import AccessRefused, BadReference, FileChanged, FileMissing
-from kinprint.records import ByteRange, Cost, FileEntry, ModelRef
+from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
 
 _DEEPEST = 4
 _MOST_FILES = 20_000
@@ -64,6 +64,10 @@ class LocalSource:
         if entry is None or entry.local is None:
             raise FileMissing(name=self.ref.name, path=path)
         return read_local(entry.local, span)
+
+    def history(self) -> tuple[Commit, ...]:
+        """Nobody keeps one here."""
+        return ()
 
     def overhead(self, path: str) -> int:
         """No request is ever needed."""

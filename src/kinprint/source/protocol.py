@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from typing import Protocol
 
-from kinprint.records import ByteRange, Cost, FileEntry, ModelRef
+from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
 
 
 class Source(Protocol):
@@ -35,6 +35,9 @@ class Source(Protocol):
 
     def read(self, path: str, span: ByteRange) -> bytes:
         """Exactly the bytes of `span` from the file at `path`."""
+
+    def history(self) -> tuple[Commit, ...]:
+        """Commits up to the pinned state, the newest first; none where nobody keeps them."""
 
     def overhead(self, path: str) -> int:
         """Requests that the next read of `path` needs beyond the read itself."""

@@ -33,6 +33,7 @@ from kinprint.errors import (
     RepositoryPrivate,
     RevisionMissing,
 )
+from kinprint.records import Commit
 from kinprint.source.bodies import read_document
 from kinprint.source.http import Refused, RetryPolicy, Target, host_of, refusal
 from kinprint.source.listing import Listing
@@ -71,6 +72,12 @@ class _Sibling(msgspec.Struct):
     rfilename: str
     size: int | None = None
     lfs: _Lfs | None = None
+
+
+class _Commit(msgspec.Struct):
+    id: str
+    date: str = ""
+    title: str = ""
 
 
 class _Info(msgspec.Struct):
@@ -130,6 +137,22 @@ def _list_tree(
         if not same_origin(address, constants.ENDPOINT):  # the token stays at home
             break
     raise NotAHub(host=host_of(constants.ENDPOINT))
+
+
+def list_commits(reference: Reference, name: str, commit: str, meter: Meter) -> tuple[Commit, ...]:
+    """The last commits before a pinned one: the first page that the Hub gives."""
+    address = f"{constants.ENDPOINT}/api/models/{name}/commits/{commit}"
+    target = Target(address, name, 0, hub_headers())
+    try:
+        raw, _ = read_document(target, _LARGEST_LISTING, meter, RetryPolicy())
+        found = msgspec.json.decode(raw, type=list[_Commit])
+    except Refused as refused:
+        raise refused_by(refused.status, name, host_of(constants.ENDPOINT), "") from None
+    except HfHubHTTPError as error:
+        raise explain(error, reference, commit) from None
+    except msgspec.MsgspecError:
+        raise NotAHub(host=host_of(constants.ENDPOINT)) from None
+    return tuple(Commit(one.id, one.date, one.title) for one in found)
 
 
 def _digest(text: str | None) -> str | None:

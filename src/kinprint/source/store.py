@@ -20,7 +20,7 @@ from kinprint.errors import (
     MissingExtra,
     Unreachable,
 )
-from kinprint.records import ByteRange, Cost, FileEntry, ModelRef
+from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
 from kinprint.source.protocol import Meter
 
 _IN_THE_EXTRA = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"})
@@ -62,6 +62,10 @@ class StoreSource:
     def files(self) -> tuple[FileEntry, ...]:
         """All objects below the folder; for a single object, its siblings too."""
         return tuple(self._entries.values())
+
+    def history(self) -> tuple[Commit, ...]:
+        """Nobody keeps one here."""
+        return ()
 
     def overhead(self, path: str) -> int:
         """Objects are read by name; the check of the tag belongs to each read."""

@@ -9,12 +9,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 
-from kinprint.errors import BadOption, FormatError
+from kinprint.errors import BadOption, FormatError, SourceError
 from kinprint.model.meaning import vocabulary_files
 from kinprint.model.opened import Model
 from kinprint.model.tokens import Vocabulary
 from kinprint.reader.fetch import Want, side_by_side
-from kinprint.records import ByteRange, Cost
+from kinprint.records import ByteRange, Commit, Cost
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.results import Result
 from kinprint.studies.scene import Document, Item, Request, Scene, Taken, plan, take
@@ -131,22 +131,35 @@ class Prepared:
 
 
 def prepare(tasks: Sequence[Task], pool: Sequence[Model]) -> list[Prepared]:
-    """Read the tokenizers that tasks need, and ask each what else it needs."""
+    """Read the tokenizers and histories that tasks need, and ask each what else it needs."""
     for task in tasks:
         _check_count(task.study, len(task.models))
     readers = {id(one): one for task in tasks if task.study.vocabulary for one in task.models}
     # Files come side by side; parsing takes memory, so that is done one after another.
     side_by_side(_fetch_vocabulary, list(readers.values()))
     found = {key: _vocabulary(model) for key, model in readers.items()}
+    asked = {id(one): one for task in tasks if task.study.history for one in task.models}
+    past = dict(zip(asked, side_by_side(_history, list(asked.values())), strict=True))
     number = {id(model): at for at, model in enumerate(pool)}
-    return [_prepared(task, found, [number[id(one)] for one in task.models]) for task in tasks]
+    return [
+        _prepared(task, found, past, [number[id(one)] for one in task.models]) for task in tasks
+    ]
 
 
 def _prepared(
-    task: Task, vocabularies: Mapping[int, Vocabulary | None], numbers: Sequence[int]
+    task: Task,
+    vocabularies: Mapping[int, Vocabulary | None],
+    histories: Mapping[int, tuple[Commit, ...]],
+    numbers: Sequence[int],
 ) -> Prepared:
-    own = tuple(vocabularies[id(model)] for model in task.models) if task.study.vocabulary else ()
-    scene = Scene(task.models, task.names or short_names(task.models), task.request, own)
+    study = task.study
+    scene = Scene(
+        task.models,
+        task.names or short_names(task.models),
+        task.request,
+        tuple(vocabularies[id(one)] for one in task.models) if study.vocabulary else (),
+        histories=tuple(histories[id(one)] for one in task.models) if study.history else (),
+    )
     how = task.study.load()
     papers = how.documents(task.study, scene) if how.documents is not None else ()
     needs = tuple(how.needs(task.study, scene))
@@ -179,6 +192,15 @@ def _vocabulary(model: Model) -> Vocabulary | None:
     except FormatError as error:
         model.checkpoint.notes.append(str(error))
         return None
+
+
+def _history(model: Model) -> tuple[Commit, ...]:
+    """A repository's commits; a host that does not tell them is noted and counts as none."""
+    try:
+        return model.checkpoint.source.history()
+    except SourceError as error:
+        model.checkpoint.notes.append(str(error))
+        return ()
 
 
 def _read_documents(models: Sequence[Model], wanted: Sequence[Document]) -> dict[Document, bytes]:

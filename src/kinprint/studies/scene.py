@@ -12,6 +12,7 @@ from kinprint.errors import FormatError
 from kinprint.model.opened import Model, Reading, read_all
 from kinprint.model.places import Address, Place
 from kinprint.model.tokens import Vocabulary
+from kinprint.records import Commit
 from kinprint.studies.sampling import Rows, sample_rows
 
 Floats = NDArray[np.float32]
@@ -78,6 +79,7 @@ class Scene:
     vocabularies: tuple[Vocabulary | None, ...] = ()
     taken: Mapping[Item, Taken] = field(default_factory=dict)
     documents: Mapping[Document, bytes] = field(default_factory=dict)
+    histories: tuple[tuple[Commit, ...], ...] = ()
 
     def get(self, item: Item) -> Taken:
         """What was taken for an item that the study said it needs."""

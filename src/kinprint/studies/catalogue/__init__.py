@@ -39,7 +39,8 @@ class Study:
     """One named experiment.
 
     `code` is its place in the original analyses. `least` and `most` bound the number of
-    models (`most` None: any number). `vocabulary` says that tokenizers must be read.
+    models (`most` None: any number). `vocabulary` and `history` say that
+    tokenizers, or lists of commits, must be read.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Study:
     layers: tuple[int, ...]
     measures: tuple[str, ...]
     vocabulary: bool
+    history: bool
     procedure: str
 
     def load(self) -> Procedure:
@@ -100,5 +102,6 @@ def _study(entry: Mapping[str, Any]) -> Study:
         layers=tuple(entry.get("layers", ())),
         measures=tuple(entry.get("measures", ())),
         vocabulary=entry.get("vocabulary", False),
+        history=entry.get("history", False),
         procedure=entry["procedure"],
     )

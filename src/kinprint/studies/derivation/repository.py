@@ -20,6 +20,7 @@ from kinprint.studies.words import Words
 
 LARGEST = 256 * 1024
 MOST_FILES = 40
+MOST_COMMITS = 50
 LONGEST_LINE = 200
 # The files that matter most come first, in case a repository has very many.
 _KINDS = (
@@ -115,7 +116,7 @@ def _run(study: Study, scene: Scene) -> Result:
     return Result(
         study.name,
         scene.names,
-        (_claim_table(scene, claims), overlap),
+        (_claim_table(scene, claims), overlap, _commit_table(scene)),
         facts,
         (),
         _findings(scene, claims, overlap),
@@ -140,6 +141,19 @@ def _claim_table(scene: Scene, claims: Iterable[Claim]) -> Table:
     )
     title = Words("What the repositories claim", "저장소의 주장")
     return Table("claims", title, ("model", "kind", "text", "file", "line", "source"), rows)
+
+
+def _commit_table(scene: Scene) -> Table:
+    """What the hosts tell of the repositories' past; dates are theirs, and can be set by hand."""
+    rows: list[tuple[Cell, ...]] = []
+    for at, commits in enumerate(scene.histories):
+        name = scene.names[at]
+        rows += [(name, one.date, one.title, one.id, OK, "") for one in commits[:MOST_COMMITS]]
+        if not commits:
+            rows.append((name, None, None, None, MISSING, "its place keeps no history"))
+    columns = ("model", "date", "title", "commit", "status", "reason")
+    title = Words("The repositories' last commits", "저장소의 최근 커밋")
+    return Table("commits", title, columns, tuple(rows))
 
 
 def _overlap(texts: dict[Document, str]) -> Table:
@@ -212,10 +226,10 @@ def _findings(scene: Scene, claims: list[Claim], overlap: Table) -> tuple[Words,
     if not all(scene.models[at].checkpoint.ref.commit for at in (A, B)):
         told.append(
             Words(
-                "Not every source tells a commit; none tells dates, so when a line was written "
-                "must be looked up in the history of the repository.",
-                "모든 곳이 커밋을 알려 주지는 않으며 날짜는 어디에도 없습니다. 언제 쓰인 줄인지는 "
-                "저장소 이력에서 확인해야 합니다.",
+                "Not every source tells a commit, so when a line was written must be looked up in "
+                "the history of the repository.",
+                "모든 곳이 커밋을 알려 주지는 않습니다. 언제 쓰인 줄인지는 저장소 이력에서 "
+                "확인해야 합니다.",
             )
         )
     return tuple(told)
