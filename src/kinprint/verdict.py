@@ -1,0 +1,287 @@
+"""From evidence to a relation: one rule for all comparisons, pure, and it never says who copied.
+
+A small p-value says that labels or signs of two models depend on each other: common origin,
+direction unknown. Which kind of origin is read from sizes of effects, not from p-values,
+since at width 4096 a correlation of 0.05 is already significant beyond doubt:
+
+- *Learnt-only parameters* (norm gains, biases) start at a constant, so what they share was
+  learnt together. Of 90 pairs of small models with one initialisation, trained apart, their
+  correlation reached 0.44 on different data and 0.52 on the same data in another order; where
+  training was so gentle that matrices had hardly moved it reached 0.71, but stayed 0.17 and
+  more below the correlation of the matrices. Descendants keep 0.72 to 0.84 through continued
+  training as long as pre-training and longer, and never less than their matrices.
+- *Matrices of the layers* of such same-init pairs correlate up to 0.34 (feed-forward) once
+  they are trained. They decide alone only where learnt-only parameters cannot speak: folded
+  away, constant, rewritten, or renamed with the channels.
+- `derived` needs a matrix of the layers. If only norms or embeddings are shared the relation
+  is `partial`. A part that was made anew beside shared layers (attention, vocabulary) leaves
+  the relation `derived`, with a reason that names it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from kinprint.records import Evidence, Verdict
+
+ALPHA = 1e-6
+SAME_INIT_LEARNT = 0.55
+"""Correlation of learnt-only parameters that trained same-init pairs do not reach."""
+SAME_INIT_MATRICES = 0.45
+"""Correlation of feed-forward matrices that trained same-init pairs do not reach."""
+BOTH_LEARNT, BOTH_MATRICES = 0.45, 0.40
+"""What both must reach where neither is beyond doubt: descendants of one parent, say."""
+BEHIND = 0.10
+"""How far learnt-only parameters may fall behind the matrices in a descendant."""
+SAME_INIT_EMBEDDING = 0.85
+"""Correlation of embedding columns that same-init pairs do not reach: rare tokens hardly move."""
+LOOKS_LEARNT = 0.05
+"""Correlation of gains in neighbouring layers below which they do not look learnt."""
+FLAG = 0.05
+"""A calibrated p-value at most this large is worth a remark."""
+
+PARTS = {
+    "norms": ("norm",),
+    "embedding": ("embed", "head"),
+    "attention": ("q", "k", "v", "o", "qkv"),
+    "feed-forward": ("gate", "up", "down", "router", "expert", "shared"),
+}
+"""Parts of a model by the first word of a role."""
+LAYERS = ("attention", "feed-forward")
+# Tests whose effect is a mean correlation of matrices of the layers, best first.
+_MATRIX_TESTS = ("U1.blocks", "S1", "E4.blocks", "S4")
+_COLUMN_TESTS = ("E3.blocks", "S3")
+# Bounds whose statistic grows in proportion to the effect.
+_LINEAR = ("block permutation", "signed blocks", "signs", "quarter turns")
+_POWER_QUANTILE = 1.2816  # nine times in ten
+
+
+class Share(Protocol):
+    """An entry of a menu: a test and its share of the error, fixed in advance."""
+
+    @property
+    def name(self) -> str:
+        """Which test."""
+
+    @property
+    def share(self) -> float:
+        """Its part of the level of error."""
+
+
+def decide(
+    evidence: Sequence[Evidence],
+    menu: Mapping[str, float] | Iterable[Share],
+    alpha: float = ALPHA,
+    *,
+    identical: bool = False,
+) -> Verdict:
+    """The relation that evidence supports at the level alpha, over a menu fixed in advance.
+
+    Every exact test must stand on the menu, once; the shares add up to at most one. Calibrated
+    evidence never rejects. `identical` says that all numbers that were read are equal: it is
+    believed only together with a rejection, since constant tensors are equal everywhere.
+    """
+    shares = _shares(menu)
+    exact = _checked(evidence, shares)
+    level = math.log10(alpha)
+    adjusted = {one.test: _adjusted(one, shares) for one in exact}
+    combined = min([0.0, *adjusted.values()])
+    found = [one for one in exact if adjusted[one.test] <= level]
+    if not found:
+        return _silent(evidence, exact, shares, alpha, combined)
+    case = _Case(evidence, exact, found)
+    relation, reasons = ("identical", ["same-numbers"]) if identical else _related(case)
+    power = _power(exact, shares, alpha)
+    return Verdict(relation, combined, alpha, case.parts, power, tuple(reasons))
+
+
+class _Case:
+    """Rejected evidence, sorted into what the rules ask for."""
+
+    def __init__(
+        self, evidence: Sequence[Evidence], exact: Sequence[Evidence], found: Sequence[Evidence]
+    ) -> None:
+        self.found = {one.test: one for one in found}
+        self.spoken = {one.test: one for one in exact}
+        touched = {part for one in found for part in _sole_part(one)}
+        self.parts = tuple(part for part in PARTS if part in touched)
+        heard = {part for one in exact for part in _sole_part(one)}
+        self.unshared = tuple(part for part in PARTS if part in heard - touched)
+        self.layers_heard = any(part in heard for part in LAYERS)
+        self.matrices = _effect_of(self.found, _MATRIX_TESTS)
+        self.columns = _effect_of(self.found, _COLUMN_TESTS)
+        self.learnt = _learnt_effect(exact)
+        self.aligned = any(one.group == "residual" for one in found)
+        self.alike = _looks_learnt(evidence)
+
+
+def _related(case: _Case) -> tuple[str, list[str]]:
+    """The relation of two models whose labels depend on each other, and why."""
+    learnt = case.learnt if case.learnt is not None else -math.inf
+    if not any(part in LAYERS for part in case.parts):
+        return _outside_layers(case, learnt)
+    notes = [f"unshared:{part}" for part in case.unshared if _could_tell(case, part)]
+    matrices = case.matrices if case.matrices is not None else math.nan
+    # A weak trace in the matrices is behind nothing: NaN compares as false.
+    behind = learnt < matrices - BEHIND
+    if learnt >= SAME_INIT_LEARNT and not behind:
+        return "derived", ["learnt-together", *notes]
+    if learnt >= BOTH_LEARNT and matrices >= BOTH_MATRICES and not behind:
+        return "derived", ["learnt-and-matrices", *notes]
+    speaks = case.learnt is not None and case.aligned and case.alike is not False
+    if not speaks:
+        why = "learnt-rewritten" if case.alike is False else "learnt-silent"
+        if matrices >= SAME_INIT_MATRICES:
+            return "derived", [why, "matrices-alike", *notes]
+        return "dependent", [why, "matrices-weak", *notes]
+    if learnt >= SAME_INIT_LEARNT:
+        return "dependent", ["learnt-behind", *notes]
+    return "same-init", ["learnt-apart"]
+
+
+def _outside_layers(case: _Case, learnt: float) -> tuple[str, list[str]]:
+    """The relation where no matrix of the layers is known to be shared."""
+    scope = "layers-unshared" if case.layers_heard else "layers-not-read"
+    if "norms" in case.parts and learnt >= BOTH_LEARNT:
+        return "partial", ["norms-shared", scope]
+    if "embedding" in case.parts and (case.columns or 0.0) >= SAME_INIT_EMBEDDING:
+        return "partial", ["embedding-shared", scope]
+    if "norms" in case.parts and "embedding" not in case.parts and case.learnt is None:
+        return "partial", ["norms-shared", scope]
+    return "dependent", ["weak-outside-layers", scope]
+
+
+def _could_tell(case: _Case, part: str) -> bool:
+    """Whether silence about a part means something: renamed channels silence norms and columns."""
+    return part in LAYERS or case.aligned
+
+
+def _silent(
+    evidence: Sequence[Evidence],
+    exact: Sequence[Evidence],
+    shares: Mapping[str, float],
+    alpha: float,
+    combined: float,
+) -> Verdict:
+    able = [one for one in exact if one.floor + _spent(one, shares) <= math.log10(alpha)]
+    if not able:
+        missing = [one.reason for one in evidence if one.tier == "exact" and one.reason]
+        reasons = ["nothing-testable", *(f"missing:{why}" for why in dict.fromkeys(missing))]
+        return Verdict("untestable", combined, alpha, reasons=tuple(reasons))
+    reasons = ["nothing-found"]
+    tail = [one.log10_p for one in evidence if one.tier == "calibrated" and one.status == "ok"]
+    if tail and min(tail) <= math.log10(FLAG):
+        reasons.append("laundering-flag")
+    power = _power(able, shares, alpha)
+    return Verdict("no-evidence", combined, alpha, power=power, reasons=tuple(reasons))
+
+
+def _shares(menu: Mapping[str, float] | Iterable[Share]) -> dict[str, float]:
+    if isinstance(menu, Mapping):
+        shares = dict(menu)
+    else:
+        entries = list(menu)
+        shares = {one.name: one.share for one in entries}
+        if len(shares) < len(entries):
+            raise ValueError("a test stands on the menu once")
+    if any(not share > 0 for share in shares.values()) or math.fsum(shares.values()) > 1 + 1e-9:
+        raise ValueError("shares of the error are positive and add up to at most one")
+    return shares
+
+
+def _checked(evidence: Sequence[Evidence], shares: Mapping[str, float]) -> list[Evidence]:
+    """Exact tests that have a p-value; each on the menu and given once."""
+    seen: set[str] = set()
+    kept: list[Evidence] = []
+    for one in evidence:
+        if one.tier != "exact":
+            continue
+        if one.test not in shares:
+            raise ValueError(f"{one.test} is not on the menu, so nothing pays for it")
+        if one.test in seen:
+            raise ValueError(f"{one.test} was given twice")
+        seen.add(one.test)
+        if one.status == "ok" and not math.isnan(one.log10_p):
+            kept.append(one)
+    return kept
+
+
+def _spent(one: Evidence, shares: Mapping[str, float]) -> float:
+    return -math.log10(shares[one.test])
+
+
+def _adjusted(one: Evidence, shares: Mapping[str, float]) -> float:
+    return min(0.0, min(0.0, one.log10_p) + _spent(one, shares))
+
+
+def _sole_part(one: Evidence) -> tuple[str, ...]:
+    """The part that a test is about; empty for tests that mix several."""
+    found = {
+        part
+        for role in one.roles
+        for part, words in PARTS.items()
+        if role.replace(".", "_").split("_")[0] in words
+    }
+    return tuple(found) if len(found) == 1 else ()
+
+
+def _effect_of(found: Mapping[str, Evidence], tests: Sequence[str]) -> float | None:
+    """The effect of the first of some tests that was significant and has one."""
+    effects = (found[test].effect for test in tests if test in found)
+    return next((effect for effect in effects if effect is not None), None)
+
+
+def _learnt_effect(exact: Sequence[Evidence]) -> float | None:
+    """The largest correlation of learnt-only parameters; None where there is none.
+
+    Shares of fixed points or equal bits are no correlations and do not count.
+    """
+    effects = [
+        one.effect
+        for one in exact
+        if one.learnt and one.effect is not None and one.bound in _LINEAR and one.test[:2] != "E6"
+    ]
+    return max(effects, default=None)
+
+
+def _looks_learnt(evidence: Sequence[Evidence]) -> bool | None:
+    """Whether both models' gains look learnt; None where nobody looked."""
+    told = [
+        value
+        for one in evidence
+        if one.tier == "calibrated" and one.learnt and one.status == "ok"
+        for name, value in one.details
+        if name.startswith("neighbours")
+    ]
+    return min(told) >= LOOKS_LEARNT if told else None
+
+
+def _power(
+    exact: Sequence[Evidence], shares: Mapping[str, float], alpha: float
+) -> tuple[tuple[str, float], ...]:
+    """The smallest effect that each test would have found nine times in ten.
+
+    A bound close to exp(−T²/2V) needs √(2 ln 1/α) + z deviations of the statistic under the
+    null, of which the evidence keeps a sample; effects are proportional to the statistic.
+    """
+    found: list[tuple[str, float]] = []
+    for one in exact:
+        level = math.log10(alpha) - _spent(one, shares)
+        if one.floor > level:
+            continue
+        told = dict(one.details).get("detectable")
+        size = told if told is not None else _detectable(one, level)
+        if size is not None and 0 < size < 1:
+            found.append((one.test, size))
+    return tuple(found)
+
+
+def _detectable(one: Evidence, level: float) -> float | None:
+    if one.bound not in _LINEAR or len(one.null) < 20 or not one.statistic or one.effect is None:
+        return None
+    mean = math.fsum(one.null) / len(one.null)
+    variance = math.fsum((value - mean) ** 2 for value in one.null) / (len(one.null) - 1)
+    deviations = math.sqrt(-2.0 * level * math.log(10.0)) + _POWER_QUANTILE
+    return abs(one.effect / one.statistic) * math.sqrt(variance) * deviations
