@@ -39,8 +39,9 @@ SAME_INIT_EMBEDDING = 0.85
 """Correlation of embedding columns that same-init pairs do not reach: rare tokens hardly move."""
 LOOKS_LEARNT = 0.05
 """Correlation of gains in neighbouring layers below which they do not look learnt."""
-FLAG = 0.05
-"""A calibrated p-value at most this large is worth a remark."""
+FLAG, FLAG_EFFECT = 0.05, 0.25
+"""A calibrated p-value at most this large is worth a remark, if the likeness is twice what any
+known strangers have: models trained for longer match better, whoever trained them."""
 
 PARTS = {
     "norms": ("norm",),
@@ -171,11 +172,16 @@ def _silent(
         reasons = ["nothing-testable", *(f"missing:{why}" for why in dict.fromkeys(missing))]
         return Verdict("untestable", combined, alpha, reasons=tuple(reasons))
     reasons = ["nothing-found"]
-    tail = [one.log10_p for one in evidence if one.tier == "calibrated" and one.status == "ok"]
-    if tail and min(tail) <= math.log10(FLAG):
+    if any(_is_flag(one) for one in evidence):
         reasons.append("laundering-flag")
     power = _power(able, shares, alpha)
     return Verdict("no-evidence", combined, alpha, power=power, reasons=tuple(reasons))
+
+
+def _is_flag(one: Evidence) -> bool:
+    """Whether calibrated evidence is extreme: rare among strangers, and large if a size is told."""
+    rare = one.tier == "calibrated" and one.status == "ok" and one.log10_p <= math.log10(FLAG)
+    return rare and (one.effect is None or one.effect >= FLAG_EFFECT)
 
 
 def _shares(menu: Mapping[str, float] | Iterable[Share]) -> dict[str, float]:

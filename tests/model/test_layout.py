@@ -95,11 +95,15 @@ def test_up_comes_first_where_the_name_says_so() -> None:
 
 
 def test_experts_are_turned_by_their_shape() -> None:
-    hub = config("qwen3_vl_moe", moe_intermediate_size=48)
-    assert layout_of("expert_gate_up", (4, 64, 96), hub).orient == IN_OUT
-    saved = layout_of("expert_gate_up", (4, 96, 64), hub)
-    assert saved.orient == OUT_IN
-    assert "habit" in saved.warnings[0]
+    both = config("qwen3_vl_moe", moe_intermediate_size=48)
+    name = "model.language_model.layers.0.mlp.experts.gate_up_proj"
+    published = layout_of("expert_gate_up", (4, 64, 96), both, name=name)
+    saved = layout_of("expert_gate_up", (4, 96, 64), both, name=name)
+    assert (published.orient, saved.orient) == (IN_OUT, OUT_IN)
+    assert published.warnings == saved.warnings == ()
+    turned = layout_of("expert_gate_up", (4, 96, 64), config("llama4"))
+    assert turned.orient == OUT_IN
+    assert "habit" in turned.warnings[0]
     square = layout_of("expert_down", (4, 64, 64), config("gpt_oss"))
     assert square.orient == IN_OUT
 

@@ -137,9 +137,24 @@ def test_a_missing_head_is_tied_or_reported() -> None:
     embed = spec("model.embed_tokens.weight", 512, 64)
     assert roles(embed, tie_word_embeddings=True).tied is True
     assert roles(embed, spec("lm_head.weight", 512, 64)).tied is False
+    wrapped = {"tie_word_embeddings": False, "hidden_size": 64}
+    assert roles(embed, tie_word_embeddings=True, text_config=wrapped).tied is True
+    sides = [
+        spec(f"model.{side}.layers.0.self_attn.q_proj.weight", 64, 64)
+        for side in ("encoder", "decoder")
+    ]
+    shared = spec("model.encoder.embed_tokens.weight", 512, 64)
+    assert roles(shared, *sides, tie_word_embeddings=True).tied is True
     odd = roles(embed, tie_word_embeddings=False, architectures=["LlamaForCausalLM"])
     assert odd.tied is None
     assert len(odd.warnings) == 1
+
+
+def test_projections_of_an_adaptive_norm_are_no_feed_forward() -> None:
+    names = [f"{BLOCK}ada_rms_norm.linear{one}.weight" for one in (1, 2)]
+    found = roles(*(spec(name, 64, 64) for name in names), hidden_size=64, intermediate_size=160)
+    assert [found.roles[name].role for name in names] == ["other", "other"]
+    assert found.warnings == ()
 
 
 def test_the_prediction_layer_of_its_own_tower_is_kept_apart() -> None:

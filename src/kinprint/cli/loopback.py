@@ -32,6 +32,7 @@ def _point_hub_tools_at(endpoint: str, scratch: str) -> None:
         HF_ENDPOINT=endpoint,
         HF_HOME=scratch,
         HF_HUB_DISABLE_IMPLICIT_TOKEN="1",
+        HF_HUB_DOWNLOAD_TIMEOUT="120",  # a busy machine serves itself slowly, and nobody else
         HF_ASSETS_CACHE=str(Path(scratch) / "assets"),
         HF_HUB_CACHE=str(Path(scratch) / "hub"),
         MPLCONFIGDIR=scratch,

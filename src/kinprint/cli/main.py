@@ -25,6 +25,8 @@ from kinprint.version import __version__
 _COMMANDS = {
     "inspect": ("kinprint.cli.inspect:command", "What a model holds, without downloading it."),
     "plan": ("kinprint.cli.plan:command", "Bytes and requests a reading would cost."),
+    "compare": ("kinprint.cli.compare:command", "Was one of two models derived from the other?"),
+    "matrix": ("kinprint.cli.matrix:command", "The same question for all pairs of models."),
     "study": ("kinprint.cli.study:command", "Compare models by named studies."),
     "reproduce": (
         "kinprint.cli.reproduce:command",

@@ -170,11 +170,12 @@ def _print(done: Reproduced, folder: Path, files: int) -> None:
             f"{len(done.results)} studies of {len(done.sources)} models; of "
             f"{len(done.numbers):,} published numbers {counted['measured']:,} measured, "
             f"{counted['by construction']:,} by construction, "
-            f"{counted['not determined']:,} not determined, {counted['not found']:,} not found.",
+            f"{counted['not determined']:,} not determined, "
+            f"{counted['not in the replica'] + counted['not found']:,} not found.",
             f"모델 {len(done.sources)}개에 대한 연구 {len(done.results)}건. 발표된 수치 "
             f"{len(done.numbers):,}개 가운데 측정 {counted['measured']:,}, 재구성에 쓰인 값 "
             f"{counted['by construction']:,}, 정해지지 않음 {counted['not determined']:,}, "
-            f"측정값 없음 {counted['not found']:,}.",
+            f"측정값 없음 {counted['not in the replica'] + counted['not found']:,}.",
         )
     )
     for name, reason in done.missing.items():

@@ -117,12 +117,14 @@ def show(name: str) -> None:
     help="Write data, tables, pictures and a page to read to this folder.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--base", metavar="MODEL", help="What an adapter stands on.")
 @click.option("--dry-run", is_flag=True, help="Show what reading would cost, and stop.")
 @reading_options
 def run(
     name: str,
     models: tuple[str, ...],
     form: str,
+    base: str | None,
     dry_run: bool,
     output: Path | None,
     reading: ReadingOptions,
@@ -138,7 +140,7 @@ def run(
     request = _request(**asked)
     started = time.monotonic()
     with fetcher_for(reading) as fetcher:
-        opened, failed = _open(models, fetcher)
+        opened, failed = _open(models, fetcher, base)
         if failed:
             return failed
         _check_against(request, opened)
@@ -211,7 +213,7 @@ def _print_plan(
     )
 
 
-def _open(models: Sequence[str], fetcher: Fetcher) -> tuple[list[Model], int]:
+def _open(models: Sequence[str], fetcher: Fetcher, base: str | None) -> tuple[list[Model], int]:
     """All models, their headers read side by side; those that fail are named on stderr."""
     from kinprint.model.opened import open_model
     from kinprint.reader.checkpoint import open_checkpoint
@@ -219,7 +221,7 @@ def _open(models: Sequence[str], fetcher: Fetcher) -> tuple[list[Model], int]:
 
     def open_one(given: str) -> Model | KinprintError:
         try:
-            return open_model(open_checkpoint(given, fetcher))
+            return open_model(open_checkpoint(given, fetcher), base)
         except KinprintError as error:
             return error
 

@@ -99,11 +99,13 @@ def _from_config(config: Mapping[str, Any]) -> Geometry:
                 break
     listed = config.get("architectures")
     first = listed[0] if isinstance(listed, list) and listed else None
-    tied = inner.get("tie_word_embeddings", config.get("tie_word_embeddings"))
+    # either level may say so: the other's word is often a default that nobody meant
+    said = [part.get("tie_word_embeddings") for part in (config, inner)]
+    tied = [word for word in said if isinstance(word, bool)]
     return Geometry(
         family=_text(config.get("model_type")),
         architecture=_text(first),
-        tied=tied if isinstance(tied, bool) else None,
+        tied=any(tied) if tied else None,
         **sizes,
     )
 

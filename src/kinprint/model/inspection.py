@@ -98,7 +98,7 @@ class Inspection:
             Counter(
                 f"{one.role.role}: {', '.join(part.role for part in one.layout.parts)}"
                 for one in self.understanding.tensors
-                if one.splits is not None and one.role.role != "bias"
+                if one.layout.fused and one.role.role != "bias"
             ).most_common()
         )
 
@@ -152,7 +152,7 @@ def _role(one: Understood) -> str:
         word = detail
     if one.role.tower is not None:
         word = f"{one.role.tower}: {word}"
-    return f"{word} (fused)" if one.splits is not None else word
+    return f"{word} (fused)" if one.layout.fused else word
 
 
 def _count(weight: Weight) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 from kinprint.model.layout_parts import IN_OUT, OUT_IN, Layout, Part, interleave, pattern_of
 from kinprint.model.layout_sizes import Sizes, table, tower_of
 from kinprint.model.layout_slices import Cut, cut, split_slices
+from kinprint.model.names.patterns import unwrapped
 
 __all__ = [
     "IN_OUT", "OUT_IN", "Cut", "Layout", "Part", "cut", "layout_of", "pattern_of", "split_slices",
@@ -28,6 +29,8 @@ _BY_HIDDEN = (
 _NOT_LINEAR = ("embed", "pos_embed", "lm_head", "router", "ssm", "other")
 # Roles that may have an axis for their heads.
 _HEADED = ("q", "k", "v", "o")
+# Roles whose rows rotary embedding turns, which some files therefore store in pairs.
+_PAIRED = ("q", "k")
 # Words for sizes that are a share of the tensor.
 _SHARES = {"half": 2, "third": 3}
 # Fused roles that a tower's tensors have, told by their detail.
@@ -51,6 +54,7 @@ def layout_of(
     is); `gguf` is a GGUF file's metadata, where there is no configuration.
     """
     sizes = Sizes(config, gguf, layer)
+    name = unwrapped(name)
     owner = detail.removesuffix(".bias") if role == "bias" and detail else role
     bias = role == "bias"
     is_gguf = format == "gguf" or gguf is not None
@@ -122,7 +126,8 @@ def _orientation(
         linear = role not in _NOT_LINEAR and not role.startswith("norm")
         if role == "router" and shape == (sizes.get("hidden"), sizes.get("experts")):
             return IN_OUT
-        habit = IN_OUT if linear and _any(sizes.families, tables["conv1d"]) else OUT_IN
+        turned = linear and re.search(tables["conv1d_names"], name) is not None
+        habit = IN_OUT if turned and _any(sizes.families, tables["conv1d"]) else OUT_IN
         if role not in _BY_HIDDEN or len(shape) != 2:
             return habit
     elif len(shape) != 3 or re.search(tables["experts_out_in_names"], name):
@@ -247,11 +252,16 @@ def _pair(layout: Layout, sizes: Sizes, name: str, is_gguf: bool) -> Layout:
     native = re.search(tables["paired_names"], name) is not None
     if not native and not (is_gguf and _any(sizes.families, tables["gguf_paired"])):
         return layout
+    if not any(part.role in _PAIRED for part in layout.parts):
+        return layout
     width = sizes.get("head_dim")
     if width is None or width % 2:
-        return layout
+        clause = (
+            "its rows are stored in pairs, and the configuration does not say how wide heads are"
+        )
+        return replace(layout, known=False, warnings=(*layout.warnings, clause))
     parts = tuple(
-        replace(part, paired=width) if part.role in ("q", "k") and part.rows % width == 0 else part
+        replace(part, paired=width) if part.role in _PAIRED and part.rows % width == 0 else part
         for part in layout.parts
     )
     return replace(layout, parts=parts)

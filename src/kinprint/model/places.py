@@ -94,9 +94,12 @@ def places_of(weights: Iterable[Weight]) -> dict[Address, Place]:
         if len(sharing) == 1:
             places[address] = sharing[0]
             continue
-        for place in sharing:
-            tail = _UP_TO_LAYER.sub("", place.weight.name).removesuffix(".weight")
-            own = replace(address, role=f"{address.role}:{tail}")
+        names = [place.weight.name.removesuffix(".weight") for place in sharing]
+        tails = [_UP_TO_LAYER.sub("", name) for name in names]
+        # two stacks of layers may have the same tails: nothing but the whole name is left
+        told = tails if len(set(tails)) == len(tails) else names
+        for place, words in zip(sharing, told, strict=True):
+            own = replace(address, role=f"{address.role}:{words}")
             places[own] = replace(place, address=own)
     return places
 

@@ -327,7 +327,8 @@ def _layer_counts(
 
 
 def _tied(roles: Mapping[str, TensorRole], geometry: Geometry) -> bool | None:
-    kinds = {role.role for role in roles.values() if role.tower in (None, "decoder")}
+    # an encoder's embedding may serve its decoder and the head
+    kinds = {role.role for role in roles.values() if role.tower in (None, "encoder", "decoder")}
     if "lm_head" in kinds or "embed" not in kinds:
         return False if "lm_head" in kinds else None
     return True if geometry.tied is not False else None

@@ -27,8 +27,8 @@ class Understood:
 
     @property
     def splits(self) -> str | None:
-        """The parts of a fused tensor in the order of its rows, None for a plain one."""
-        return pattern_of(self.layout) if self.layout.fused else None
+        """What a tensor holds in the order of its rows, if more than one matrix; else None."""
+        return pattern_of(self.layout) or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,8 @@ def understand(
                 gguf=gguf,
             )
             axes = axes_of(role.role, len(spec.shape), layout.orient, detail=role.detail)
-            alike[key] = layout, ("none",) * (len(spec.shape) - len(axes)) + axes
+            known = axes[: len(spec.shape)]
+            alike[key] = layout, ("none",) * (len(spec.shape) - len(known)) + known
         layout, axes = alike[key]
         warnings += [f"{spec.name}: {clause}" for clause in layout.warnings]
         tensors.append(Understood(spec, role, layout, axes))

@@ -8,13 +8,14 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from kinprint.report.folder import LANGUAGES, write_file
+from kinprint.report.folder import LANGUAGES, warning_of, write_file
 from kinprint.studies.charts import Chart
+from kinprint.studies.results import Result
 
 _FEW = 8  # pictures that are drawn sooner than a second process starts
 
 
-def draw_all(charts: Sequence[tuple[Path, Chart, str]]) -> list[Path]:
+def draw_all(charts: Sequence[tuple[Path, Chart, Result]]) -> list[Path]:
     """Draw each chart to its PNG file, with SVG and Korean beside it; the files written."""
     workers = min(os.cpu_count() or 1, 4)
     if len(charts) <= _FEW or workers < 2:
@@ -25,13 +26,15 @@ def draw_all(charts: Sequence[tuple[Path, Chart, str]]) -> list[Path]:
         return [path for paths in done for path in paths]
 
 
-def draw_one(file: Path, chart: Chart, warning: str) -> list[Path]:
-    """One chart in all languages and formats, with a warning above its title if there is one."""
+def draw_one(file: Path, chart: Chart, result: Result) -> list[Path]:
+    """One chart of a result in all languages and formats, with what its models say they are not."""
     from kinprint.report.figures.drawing import FORMATS, pictures
 
     written: list[Path] = []
     for language in LANGUAGES:
         end = "" if language == "en" else f".{language}"
-        for form, drawn in zip(FORMATS, pictures(chart, FORMATS, language, warning), strict=True):
+        for form, drawn in zip(
+            FORMATS, pictures(chart, FORMATS, language, warning_of(result, language)), strict=True
+        ):
             written.append(write_file(file.with_name(f"{file.stem}{end}.{form}"), drawn))
     return written

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kinprint.records import Cost, ModelRef
+from kinprint.report import phrases
 from kinprint.report.document import Report, decode, encode, read_report, report_of
 from kinprint.report.page import Names, page
 from kinprint.report.sheets import sheet
@@ -54,11 +55,11 @@ def write_report(report: Report, folder: Path, languages: Sequence[str] = LANGUA
         write_file(folder / f"{sheets[table.name]}.csv", sheet(table))
         for table in report.result.tables
     ]
-    warning = warning_of(report.result)
     stems = _stems(chart.name for chart in report.result.charts)
     for language in languages:
         end = "" if language == "en" else f".{language}"
         for chart in report.result.charts:
+            warning = warning_of(report.result, language)
             drawn = pictures(chart, FORMATS, language, warning)
             written += [
                 write_file(folder / f"{stems[chart.name]}{end}.{form}", raw)
@@ -74,10 +75,12 @@ def write_report(report: Report, folder: Path, languages: Sequence[str] = LANGUA
     return written
 
 
-def warning_of(result: Result) -> str:
+def warning_of(result: Result, language: str) -> str:
     """What the models say they are not: a picture travels alone, so it goes with it."""
-    texts = (label.partition(": ")[2] or label for label in result.labels)
-    return "; ".join(dict.fromkeys(texts))
+    texts = dict.fromkeys(label.partition(": ")[2] or label for label in result.labels)
+    if language == "ko":
+        return "; ".join(phrases.LABELS_KO.get(text, text) for text in texts)
+    return "; ".join(texts)
 
 
 def write_file(file: Path, raw: bytes) -> Path:

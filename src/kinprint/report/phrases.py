@@ -59,3 +59,10 @@ NO_VERDICT = Words(
     "연구는 측정값을 보고할 뿐 판정을 내리지 않습니다.",
 )
 OTHER_LANGUAGE = Words("[한국어](README.ko.md)", "[English](README.md)")
+
+LABELS_KO = {
+    "NOT the real model: a sparse replica made by kinprint": (
+        "실제 모델이 아님: kinprint가 만든 희소 복제본"
+    ),
+}
+"""Labels that models carry in their files, as Korean pictures show them."""

@@ -9,16 +9,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kinprint.measure.measures import measures
 from kinprint.records import Cost, ModelRef
 from kinprint.report.document import encode, plain, report_of
 from kinprint.report.drawing_pool import draw_all
-from kinprint.report.folder import warning_of, write_file
+from kinprint.report.folder import write_file
 from kinprint.report.markdown import escaped
-from kinprint.report.numbers import shown
 from kinprint.report.sheets import sheet
 from kinprint.studies.charts import Chart
 from kinprint.studies.derivation.pairwise import title_of
@@ -42,6 +41,7 @@ _STATUSES = {
     "measured": Words("measured", "측정"),
     "by construction": Words("by construction", "재구성에 쓰인 값"),
     "not determined": Words("not determined by what was published", "발표된 값으로 정해지지 않음"),
+    "not in the replica": Words("not in the replica", "복제본에 없음"),
     "not found": Words("not found", "측정값 없음"),
 }
 _HEAD = (
@@ -53,21 +53,25 @@ _HEAD = (
 _REPLICA = Words(
     "These are NOT the real models: sparse replicas made from the published figures. Where the "
     "difference reads “by construction”, the number comes back because the replica was made "
-    "from it. That proves that kinprint computes what the analyses computed, and nothing about "
-    "the models.",
+    "from it, up to the rounding of what was published. That proves that kinprint computes what "
+    "the analyses computed, and nothing about the models. Attention matrices, routers, "
+    "embeddings and tokenizers are not in the replicas.",
     "실제 모델이 아닙니다. 발표된 수치로 만든 희소 복제본입니다. 차이 칸에 ‘재구성에 쓰인 값’"
     "이라고 적힌 수는 복제본을 그 수로 만들었기 때문에 다시 나온 것입니다. 이는 kinprint가 원래 "
-    "분석과 같은 계산을 한다는 것만 보일 뿐, 모델에 대해서는 아무것도 증명하지 않습니다.",
+    "분석과 같은 계산을 한다는 것만 보일 뿐, 모델에 대해서는 아무것도 증명하지 않습니다. 어텐션 "
+    "행렬, 라우터, 임베딩, 토크나이저는 복제본에 없습니다.",
 )
 _NAME = Words("three analyses, done again", "세 분석의 재현")
+_A_REPLICA = Words("replica", "복제본")
 _MODELS = Words("| model | repository | commit |", "| 모델 | 저장소 | commit |")
 _NUMBERS = Words("| published numbers | count |", "| 발표된 수치 | 개수 |")
 _ROWS = Words("| status of measured rows | count |", "| 측정한 행의 상태 | 개수 |")
 _COSINE = Words(
-    "Raw cosines of norm vectors are shown because the analyses argued from them. They are near "
-    "one for any two models and are no evidence of kinship.",
-    "norm 벡터의 코사인은 원래 분석이 이를 근거로 삼았기에 싣습니다. 어떤 두 모델이든 1에 "
-    "가까우며, 혈연의 증거가 되지 않습니다.",
+    "Raw cosines of norm vectors are shown because the analyses argued from them. Beyond the "
+    "first layers they are near one for most pairs of models, related or not, and they are no "
+    "evidence of derivation.",
+    "norm 벡터의 코사인은 원래 분석이 이를 근거로 삼았기에 싣습니다. 처음 몇 레이어를 지나면 "
+    "관련이 있든 없든 대부분의 모델 쌍에서 1에 가까우며, 파생의 증거가 되지 않습니다.",
 )
 
 
@@ -88,7 +92,7 @@ class Reproduced:
 def write_reproduction(done: Reproduced, folder: Path) -> list[Path]:
     """Write the whole tree; pictures on all cores."""
     written = [
-        write_file(folder / "revisions.json", _json(revisions(done.sources))),
+        write_file(folder / "revisions.json", _json(revisions(done.sources, done.replica))),
         write_file(folder / "published.csv", sheet(_table(done.numbers))),
     ]
     for name, result in done.results.items():
@@ -96,14 +100,16 @@ def write_reproduction(done: Reproduced, folder: Path) -> list[Path]:
         refs = tuple(model.checkpoint.ref for model in task.models)
         raw = encode(report_of(result, task.study, task.request, refs))
         written.append(write_file(folder / "studies" / f"{name}.json", raw))
-    charts: list[tuple[Path, Chart, str]] = []
+    charts: list[tuple[Path, Chart, Result]] = []
     for file in done.what.files:
         found = done.results.get(file.step)
         if found is None:
             continue
         chart = next((one for one in found.charts if one.name == file.chart), None)
         if chart is not None:
-            charts.append((folder / file.path, chart, warning_of(found)))
+            charts.append(
+                (folder / file.path, chart, replace(found, tables=(), charts=(), facts={}))
+            )
         elif file.chart is None:
             written.append(write_file(folder / file.path, _data(file, found)))
     written += draw_all(charts)
@@ -115,10 +121,10 @@ def write_reproduction(done: Reproduced, folder: Path) -> list[Path]:
     return [*written, write_file(folder / "README.md", text.encode("utf-8"))]
 
 
-def revisions(sources: Mapping[str, ModelRef]) -> dict[str, dict[str, str | None]]:
-    """What was read, pinned: to be replayed with `--revisions`."""
+def revisions(sources: Mapping[str, ModelRef], replica: bool) -> dict[str, dict[str, str | None]]:
+    """What was read, pinned: to be replayed with `--revisions`. Replicas have no commits."""
     return {
-        name: {"repository": ref.name, "commit": ref.commit or None}
+        name: {"repository": ref.name, "commit": (not replica and ref.commit) or None}
         for name, ref in sources.items()
     }
 
@@ -144,14 +150,18 @@ def _table(numbers: Sequence[Beside]) -> Table:
             one.published.seed,
             one.published.key,
             one.found,
-            one.published.value,
+            one.published.text,
             one.status if one.status == "by construction" else one.difference,
+            one.difference,
             one.status,
             one.published.source,
         )
         for one in numbers
     )
-    columns = ("analysis", "number", "found", "published", "difference", "status", "source")
+    columns = (
+        "analysis", "number", "found", "published", "difference", "found_minus_published",
+        "status", "source",
+    )  # fmt: skip
     return Table("published", Words("Published numbers", "발표된 수치"), columns, rows)
 
 
@@ -190,11 +200,13 @@ def _section(
 
 
 def _line(row: Beside, language: str) -> str:
-    found = "–" if row.found is None else shown(row.found, 4)
-    status = _say(_STATUSES[row.status], language)
-    difference = status if row.difference is None or row.status != "measured" else None
-    last = difference if difference is not None else shown(row.difference or 0.0, 4)
-    said = shown(row.published.value, 4)
+    said = row.published.text.replace("-", "−")
+    found, last = "–", _say(_STATUSES[row.status], language)
+    if row.found is not None and row.difference is not None:
+        digits = max(len(row.published.text.partition(".")[2]), 0 if row.found % 1 == 0 else 4)
+        found = f"{row.found:,.{digits}f}".replace("-", "−")
+        difference = f"{row.difference:+.{digits}f}".replace("-", "−")
+        last = difference if row.status == "measured" else f"{last} ({difference})"
     return f"| {_key(row.published.key, language)} | {found} | {said} | {last} |"
 
 
@@ -218,7 +230,8 @@ def _front(done: Reproduced) -> Iterator[str]:
         yield _say(_MODELS, language)
         yield "| --- | --- | --- |"
         for name, ref in done.sources.items():
-            yield f"| {escaped(name)} | {escaped(ref.name)} | {escaped(ref.commit[:12] or '–')} |"
+            state = _say(_A_REPLICA, language) if done.replica else escaped(ref.commit[:12] or "–")
+            yield f"| {escaped(name)} | {escaped(ref.name)} | {state} |"
         yield ""
         for name, reason in done.missing.items():
             yield f"- {escaped(name)}: {escaped(reason)}"

@@ -49,9 +49,14 @@ class Stroke:
 
 
 KINDS = {
-    "pair": Kind(Words("asked about", "물어본 쌍"), "#0072b2", "o", ""),
-    "related": Kind(Words("known to be related", "관련이 알려진 쌍"), "#009e73", "s", "//"),
-    "control": Kind(Words("known to be unrelated", "무관함이 알려진 쌍"), "#d55e00", "D", "\\\\"),
+    "pair": Kind(Words("compared", "비교 대상"), "#0072b2", "o", ""),
+    "related": Kind(
+        Words("known to be related", "관련이 있는 것으로 알려진 쌍"), "#009e73", "s", "//"
+    ),
+    "control": Kind(
+        Words("known to be unrelated", "무관한 것으로 알려진 쌍"), "#d55e00", "D", "\\\\"
+    ),
+    "other": Kind(Words("with other models given", "함께 준 다른 모델과"), "#b8860b", "X", "--"),
     "within": Kind(Words("within one model", "한 모델 안"), "#b0578d", "^", ".."),
     "random": Kind(Words("random", "무작위"), "#6b7280", "v", "xx"),
 }

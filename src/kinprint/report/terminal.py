@@ -18,7 +18,8 @@ _WIDEST = 26  # columns of a cell
 _ROWS = 8  # of a table that is one of several
 _MOST_ROWS = 16
 _FIRST = 3  # columns that say what a row is about
-_LAST = ("reason", "note", "sample")
+_LAST = ("reason", "note", "sample", "group")
+_WHO = ("role", "model_a", "layer_a", "model_b", "layer_b")  # never left out: they name the row
 
 
 def lines(report: Report, language: str) -> Iterator[str]:
@@ -112,7 +113,8 @@ def _columns(table: Table, rows: Sequence[Sequence[Cell]]) -> list[int]:
     floats = [at for at in used if any(isinstance(row[at], float) for row in rows)]
     names = [at for at in used if at not in floats and table.columns[at] != "status"]
     telling_apart = [at for at in names if len({row[at] for row in table.rows}) > 1]
-    first = [at for at in telling_apart if table.columns[at] not in _LAST][:_FIRST]
+    who = [at for at in telling_apart if table.columns[at] in _WHO]
+    first = who or [at for at in telling_apart if table.columns[at] not in _LAST][:_FIRST]
     status = [
         at
         for at in used

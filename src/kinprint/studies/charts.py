@@ -28,7 +28,8 @@ class Series:
     """A line of values over x, with an interval where one is known.
 
     `kind` is what the colour means: "pair" (what is asked about), "related" (known to be
-    related), "control" (known not to be), "within" (a model with itself), "random".
+    related), "control" (known not to be), "other"
+    (given beside it), "within" (a model with itself), "random".
     """
 
     label: Words

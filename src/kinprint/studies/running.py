@@ -16,8 +16,10 @@ from kinprint.model.tokens import Vocabulary
 from kinprint.reader.fetch import Want, side_by_side
 from kinprint.records import ByteRange, Commit, Cost
 from kinprint.studies.catalogue import Procedure, Study
+from kinprint.studies.pairing import default_layers, depth_of
 from kinprint.studies.results import Result
 from kinprint.studies.scene import Document, Item, Request, Scene, Taken, plan, take
+from kinprint.studies.words import Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,27 @@ class Prepared:
         own = {own: taken[item] for own, item in zip(self.needs, self.items, strict=True)}
         papers = zip(self.asked, self.papers, strict=True)
         files = {own: documents[paper] for own, paper in papers}
-        return self.how.run(self.task.study, replace(self.scene, taken=own, documents=files))
+        result = self.how.run(self.task.study, replace(self.scene, taken=own, documents=files))
+        return replace(result, findings=(*self._fitted(), *result.findings))
+
+    def _fitted(self) -> tuple[Words, ...]:
+        """A sentence where the study's own layers do not fit these models."""
+        wanted = self.task.study.layers
+        if not self.task.models or not wanted:
+            return ()
+        layers = default_layers(self.scene, wanted)
+        if self.scene.request.layers is not None or layers == wanted:
+            return ()
+        depth = min(depth_of(self.scene, at) for at in range(len(self.scene.models)))
+        before, after = (", ".join(map(str, some)) for some in (wanted, layers))
+        return (
+            Words(
+                f"The study's own layers ({before}) do not fit a model of {depth} layers; scaled "
+                f"to its depth they are {after}. `--layers` chooses others.",
+                f"이 연구의 기본 레이어({before})는 {depth}층 모델에 맞지 않아 깊이에 맞춰 "
+                f"{after}(으)로 바꾸었습니다. `--layers`로 고를 수 있습니다.",
+            ),
+        )
 
 
 def prepare(tasks: Sequence[Task], pool: Sequence[Model]) -> list[Prepared]:

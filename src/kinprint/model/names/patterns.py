@@ -16,6 +16,10 @@ from kinprint.records import TensorSpec
 # No model has ten digits of layers; longer numbers are part of a name.
 _NUMBER = re.compile(r"\.(?:expert_)?([0-9]{1,9})(?=\.|$)")
 _LAYER, _EXPERT = "#", "@"
+# Segments that training tools put into names, anywhere: they wrap what is already there.
+_WRAPPERS = re.compile(
+    r"(?<![^.])(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|base_layer)\."
+)
 _ADAPTED = ("lora_", "plora_", "ia3_", "hada_", "lokr_", "oft_", "vera_")
 
 
@@ -78,6 +82,11 @@ def is_number(part: str) -> bool:
     return part.isascii() and part.isdigit() and len(part) < 10
 
 
+def unwrapped(name: str) -> str:
+    """A name as it was before tools for training wrapped the modules it leads through."""
+    return _WRAPPERS.sub("", name)
+
+
 def read_patterns(tensors: Sequence[TensorSpec], tables: Tables) -> Patterns:
     """Find the patterns of all names in one pass."""
     result = Patterns()
@@ -86,7 +95,7 @@ def read_patterns(tensors: Sequence[TensorSpec], tables: Tables) -> Patterns:
     marked = _marked_modules(tensors, tables)
     for spec in tensors:
         # A star stands for a number from here on, so that one in a name must not.
-        pieces = _NUMBER.split(f".{spec.name.replace('*', '?')}")
+        pieces = _NUMBER.split(f".{unwrapped(spec.name).replace('*', '?')}")
         numbers = pieces[1::2]
         starred = ".*".join(pieces[::2])[1:]
         plan = plans.get(starred)

@@ -15,6 +15,7 @@ FEED_FORWARD = frozenset({"gate", "up", "down", "gate_up"})
 FINAL_NORM = Word("norm_final")
 SIDE_NORM = Word("norm_other", "norm_embed_or_other")
 _GATE_OR_ROUTER = Word("router", "gate")
+_SSM = Word("ssm")
 _SSM_NORM = Word("norm_other", "ssm_norm")
 
 
@@ -37,6 +38,8 @@ class WordFinder:
         if ending is not None and ending.role == "bias" and self._is_module(pattern):
             # A part called bias right under a zone (attn.bias) is a parameter or a buffer.
             return self._word(pattern, (*pattern.parts, "bias"), context or {}), None
+        if word == _SSM and ending is None and pattern.parts[-1].endswith("_proj_bias"):
+            return word, Word("bias")
         if word is not None or ending is not None:
             return word, ending
         parts = pattern.parts
@@ -81,7 +84,7 @@ class WordFinder:
                 return word
         zone, rest = self._zone(plain)
         if zone == "ssm" or (pattern.marked and zone in ("attention", "mixer")):
-            return _SSM_NORM if plain and "norm" in plain[-1] else Word("ssm")
+            return _SSM_NORM if plain and "norm" in plain[-1] else _SSM
         if zone is None:
             return self._first(self.tables.block, parts, plain)
         return self._zone_word(zone, rest, parts, plain)

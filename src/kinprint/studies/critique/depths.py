@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Bar, Bars, Chart
-from kinprint.studies.pairing import tell_gaps, wanted_measures, wanted_roles
+from kinprint.studies.pairing import depth_of, tell_gaps, wanted_measures, wanted_roles
 from kinprint.studies.pairs import (
     SHUFFLED,
     Met,
@@ -62,10 +62,17 @@ def equal_steps(study: Study, scene: Scene) -> list[Pair]:
         Pair(Spot(at, one), Spot(at, other), role, "fair")
         for role in wanted_roles(scene, study.roles)
         for at in range(len(scene.models))
-        for one, other in pairwise(
-            layer for layer in sorted(layers_for(study, scene, at)) if layer != 0
-        )
+        for one, other in pairwise(_steps(study, scene, at))
     ]
+
+
+def _steps(study: Study, scene: Scene, model: int) -> list[int]:
+    """Layers at equal distance: where the study's own do not fit, the step is scaled."""
+    layers = [layer for layer in sorted(layers_for(study, scene, model)) if layer != 0]
+    if scene.request.layers is not None or tuple(layers) == study.layers or not layers:
+        return layers
+    step = max(depth_of(scene, model) // (len(study.layers) + 1), 1)
+    return [step * (at + 1) for at in range(len(study.layers))]
 
 
 def _procedure(pairs_of: PairsOf, chart: str, title: Words) -> Procedure:

@@ -137,7 +137,7 @@ def _bars_of_claim(scene: Scene, claim: Claim) -> list[Bar]:
         for name, value, std in inside
     ]
     label = Words(f"{a} vs {b}", f"{a} 대 {b}")
-    kind = "pair" if asked else "control"
+    kind = "pair" if asked else "other"
     return [*bars, Bar(label, _number(e.cross_mean), _number(e.cross_std), kind)]
 
 

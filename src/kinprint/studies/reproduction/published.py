@@ -25,12 +25,16 @@ _FIXED = frozenset({
     "mean", "std", "cosine", "centred_cosine", "pearson", "l2", "relative_l2", "relative_rmse",
     "variation_difference",
 })  # fmt: skip
+# What replicas cannot have: their matrices are holes, and they bring no tokenizer.
+_HOLES = ("embeddings/", "tokenizers/", "raw-bytes/")
 _NORMS = ("norm_in", "norm_post_attn")
 _SUMS_OF_NORMS = (
     "baseline/", "layer-zero/", "fair-baseline/", "same-layer/", "many-layers/", "architectures/",
     "baselines/", "tensor-types/mean_cosine/norm", "decay/diagonal_mean", "decay/early",
     "decay/late", "decay/pearson",
 )  # fmt: skip
+# What replicas cannot have: their matrices are holes, and they bring no tokenizer.
+_HOLES = ("embeddings/", "tokenizers/", "raw-bytes/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,13 @@ class Published:
 
     seed: str
     key: str
-    value: float
+    text: str  # as it was printed
     source: str
+
+    @property
+    def value(self) -> float:
+        """The number that was printed."""
+        return float(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +57,8 @@ class Beside:
     """A published number and the one found now.
 
     `status` is "measured", "by construction" (a replica gives back what it was made from),
-    "not determined" (a replica whose figures leave the number open) or "not found".
+    "not determined" (a replica whose figures leave the number open), "not in the replica" (it
+    has no such tensors) or "not found".
     """
 
     published: Published
@@ -66,7 +76,7 @@ def published() -> tuple[Published, ...]:
     """Every published number, in the order of its source."""
     text = (files("kinprint.studies.reproduction") / "published.csv").read_text("utf-8")
     return tuple(
-        Published(row["seed"], row["key"], float(row["value"]), row["source"])
+        Published(row["seed"], row["key"], row["value"], row["source"])
         for row in csv.DictReader(text.splitlines())
     )
 
@@ -88,6 +98,8 @@ def set_beside(
 
 def _beside(one: Published, found: Mapping[str, float], replica: bool) -> Beside:
     value = found.get(one.key, found.get(_turned(one.key)))
+    if replica and (value is None or one.key.startswith(_HOLES)):
+        return Beside(one, None, "not in the replica")
     if value is None:
         return Beside(one, None, "not found")
     if not replica or one.key.startswith("metrics/random/"):

@@ -1,0 +1,208 @@
+"""`python -m benchmarks.lineage [FOLDER]`: all pairs of a zoo with a known family tree.
+
+Prints, by what was done to a model, how often each method finds a related pair and accuses an
+unrelated one: kinprint's verdict beside raw norm cosine, norm Pearson correlation and the
+182-sigma method; and for unrelated roots how often p-values fall below a level, which for
+valid ones is at most the level.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kinprint.comparison import Settings, compare_all
+from kinprint.measure.direct import cosine, pearson
+from kinprint.measure.sigma import effect_size
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import Evidence, Verdict
+from kinprint.studies.lineage.gathering import Gathering
+from kinprint.studies.lineage.gathering_levels import level_named
+from kinprint.studies.lineage.gathering_opening import open_subjects
+from kinprint.studies.lineage.portrait import Portrait
+
+ZOO = Path(__file__).resolve().parents[2] / "shared" / "zoo"
+LEVELS = (0.05, 0.01, 0.001)
+ACCUSED = ("identical", "derived", "partial")
+FOUND = (*ACCUSED, "dependent", "same-init")
+NORMS = ("norm_in", "norm_post_attn")
+METHODS = ("kinprint", "cosine > 0.95", "Pearson > 0.5", "sigma > 3")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two models of the zoo, how they are related in truth, and what each method says."""
+
+    a: str
+    b: str
+    truth: str  # "related", "same-init", "taught" or "independent"
+    surgery: str
+    verdict: Verdict
+    evidence: tuple[Evidence, ...]
+    accused: Mapping[str, bool]
+
+
+def roots_of(name: str, tree: Mapping[str, Any]) -> frozenset[str]:
+    """The models without parents from which a model's weights come."""
+    parents = tree[name]["parents"]
+    if not parents:
+        return frozenset([name])
+    return frozenset[str]().union(*(roots_of(parent, tree) for parent in parents))
+
+
+def start_of(name: str, tree: Mapping[str, Any]) -> frozenset[str]:
+    """Whose initial weights a model's roots have; only shared initialisation merges roots."""
+    mark = "same-init-as-"
+    return frozenset(
+        how.removeprefix(mark) if (how := str(tree[root]["how"])).startswith(mark) else root
+        for root in roots_of(name, tree)
+    )
+
+
+def truth_of(a: str, b: str, tree: Mapping[str, Any]) -> str:
+    """How two models are related by the family tree."""
+    if roots_of(a, tree) & roots_of(b, tree):
+        return "related"
+    if start_of(a, tree) & start_of(b, tree):
+        return "same-init"
+    taught = {str(tree[root].get("teacher")) for one in (a, b) for root in roots_of(one, tree)}
+    return "taught" if taught & (roots_of(a, tree) | roots_of(b, tree)) else "independent"
+
+
+def rivals(a: Portrait, b: Portrait) -> dict[str, bool]:
+    """What methods that look at norms alone say, each by its own rule."""
+    keys = [key for key in a.norms if key in b.norms and key[0] in NORMS]
+    both = [(a.norms[key], b.norms[key]) for key in keys if a.width == b.width]
+    cosines = [cosine(x, y) for x, y in both]
+    return {
+        METHODS[1]: _mean(cosines) > 0.95,
+        METHODS[2]: _mean([pearson(x, y) for x, y in both]) > 0.5,
+        METHODS[3]: _sigma(a, b) > 3,
+    }
+
+
+def _sigma(a: Portrait, b: Portrait) -> float:
+    """The report's sigma: input norms of equal layers against layer 0 and later ones."""
+    depth = min(a.depth, b.depth)
+    have = a.width == b.width and all(("norm_in", at) in one.norms
+                                      for one in (a, b) for at in range(depth))  # fmt: skip
+    if not have:
+        return math.nan
+    layers = sorted({round(depth * share) for share in (0.25, 0.5, 0.75)} | {depth - 1})
+    within = [
+        cosine(one.norms["norm_in", 0], one.norms["norm_in", at]) for one in (a, b) for at in layers
+    ]
+    cross = [cosine(a.norms["norm_in", at], b.norms["norm_in", at]) for at in layers]
+    return effect_size(within, cross).sigma
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else math.nan
+
+
+def run(folder: Path, jobs: int) -> tuple[list[Pair], float]:
+    """Compare all pairs through the real pipeline; seconds are for reading and comparing."""
+    tree = json.loads((folder / "zoo.json").read_text("utf-8"))
+    names = list(tree)
+    paths = [str(folder / name) for name in names]
+    with Fetcher() as fetcher:
+        started = time.monotonic()
+        matrix = compare_all(paths, fetcher, Settings(), jobs)
+        seconds = time.monotonic() - started
+        models = open_subjects(paths, fetcher, level_named("quick"))
+        portraits = Gathering(models, "quick").portraits(0)
+    found: list[Pair] = []
+    for one in matrix.pairs:
+        a, b = names[one.a], names[one.b]
+        accused = {METHODS[0]: one.verdict.relation in ACCUSED}
+        accused |= rivals(portraits[one.a], portraits[one.b])
+        surgery = " / ".join(sorted({tree[a]["how"], tree[b]["how"]} - {"pretrain"})) or "none"
+        truth = truth_of(a, b, tree)
+        found.append(Pair(a, b, truth, surgery, one.verdict, one.evidence, accused))
+    return found, seconds
+
+
+def by_model(pairs: Iterable[Pair], folder: Path) -> None:
+    """A line a model that was operated on: how its related pairs came out."""
+    tree = json.loads((folder / "zoo.json").read_text("utf-8"))
+    table: dict[str, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        for name in (pair.a, pair.b):
+            if pair.truth in ("related", "same-init", "taught"):
+                table[f"{name} ({tree[name]['how']}) {pair.truth}"].append(pair)
+    print(f"{'model, what was done, truth':<46}{'pairs':>6}{'found':>6}" +
+          "".join(f"{method:>15}" for method in METHODS) + "  relations")  # fmt: skip
+    for label, its in sorted(table.items()):
+        found = sum(pair.verdict.relation in FOUND for pair in its)
+        relations = Counter(pair.verdict.relation for pair in its)
+        marks = "".join(f"{sum(pair.accused[one] for pair in its):>15}" for one in METHODS)
+        words = ", ".join(f"{count} {word}" for word, count in relations.most_common())
+        print(f"{label:<46}{len(its):>6}{found:>6}{marks}  {words}")
+
+
+def totals(pairs: Sequence[Pair]) -> None:
+    """Found, missed and falsely accused, by method."""
+    print(f"\n{'truth':<14}{'pairs':>6}" + "".join(f"{method:>15}" for method in METHODS))
+    for truth in ("related", "same-init", "taught", "independent"):
+        its = [pair for pair in pairs if pair.truth == truth]
+        marks = "".join(f"{sum(pair.accused[one] for pair in its):>15}" for one in METHODS)
+        print(f"{truth:<14}{len(its):>6}{marks}")
+    missed = [p for p in pairs if p.truth == "related" and p.verdict.relation not in FOUND]
+    wrong = [p for p in pairs if p.truth != "related" and p.accused[METHODS[0]]]
+    for title, its in (("missed", missed), ("FALSELY ACCUSED", wrong)):
+        for pair in its:
+            print(f"  {title}: {pair.a} {pair.b} {pair.verdict.relation} "
+                  f"10^{pair.verdict.log10_p:.1f}")  # fmt: skip
+
+
+def calibration(pairs: Sequence[Pair]) -> None:
+    """Shares of p-values at or below levels among unrelated pairs, and how unusual that is.
+
+    Pairs of one pair of roots are not independent of each other, so they count once, by their
+    smallest p-value, beside the count of all.
+    """
+    unrelated = [pair for pair in pairs if pair.truth in ("independent", "taught")]
+    print(f"\np-values of {len(unrelated)} unrelated pairs")
+    rows: dict[str, list[float]] = {"combined": [pair.verdict.log10_p for pair in unrelated]}
+    for pair in unrelated:
+        for one in pair.evidence:
+            if one.status == "ok" and one.tier == "exact":
+                rows.setdefault(one.test, []).append(one.log10_p)
+    head = "".join(f"{'≤ ' + str(level):>9}{'z':>6}" for level in LEVELS)
+    print(f"{'test':<14}{'n':>5}{'least':>8}{head}")
+    for test, values in rows.items():
+        cells = "".join(_cell(values, level) for level in LEVELS)
+        print(f"{test:<14}{len(values):>5}{min(values):>8.2f}{cells}")
+
+
+def _cell(values: Sequence[float], level: float) -> str:
+    count, n = sum(value <= math.log10(level) for value in values), len(values)
+    z = (count - n * level) / math.sqrt(n * level * (1 - level))
+    return f"{count / n:>9.3f}{z:>6.1f}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run, print, and fail if a stranger was accused."""
+    folder = Path(arguments[0]) if arguments else ZOO
+    if not (folder / "zoo.json").is_file():
+        print(f"{folder} holds no zoo.json", file=sys.stderr)
+        return 2
+    pairs, seconds = run(folder, jobs=2)
+    by_model(pairs, folder)
+    totals(pairs)
+    calibration(pairs)
+    print(f"\n{len(pairs)} pairs in {seconds:.0f} s, {1000 * seconds / len(pairs):.0f} ms a pair")
+    return int(any(pair.accused[METHODS[0]] for pair in pairs if pair.truth != "related"))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

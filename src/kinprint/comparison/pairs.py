@@ -1,0 +1,66 @@
+"""The battery over many pairs, side by side in processes where that is quicker."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+
+from kinprint.records import Evidence
+from kinprint.studies.lineage.battery import Standing, examine, run_battery
+from kinprint.studies.lineage.portrait import Portrait
+
+_WORTH = 12  # pairs from which on starting processes pays
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+_Task = tuple[int, int, int, str]
+_SIDES: list[Standing] = []
+
+
+def run_pairs(
+    portraits: Sequence[Portrait],
+    pairs: Sequence[tuple[int, int]],
+    seed: int,
+    level: str,
+    jobs: int = 1,
+) -> list[tuple[Evidence, ...]]:
+    """The evidence of each pair; every model is prepared once in each process."""
+    tasks = [(one, other, seed, level) for one, other in pairs]
+    if jobs < 2 or len(pairs) < _WORTH:
+        _prepare(portraits)
+        try:
+            return [_run(task) for task in tasks]
+        finally:
+            _SIDES.clear()
+    context = multiprocessing.get_context("spawn")  # threads are running: no fork
+    with (
+        _one_thread_each(),
+        ProcessPoolExecutor(jobs, context, _prepare, (list(portraits),)) as pool,
+    ):
+        return list(pool.map(_run, tasks, chunksize=max(len(tasks) // (8 * jobs), 1)))
+
+
+def _prepare(portraits: Sequence[Portrait]) -> None:
+    _SIDES[:] = [examine(one) for one in portraits]
+
+
+def _run(task: _Task) -> tuple[Evidence, ...]:
+    one, other, seed, level = task
+    return run_battery(_SIDES[one], _SIDES[other], seed=seed, level=level)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Children that share the cores must not each start threads for all of them."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,156 @@
+"""The calibrated tier: likeness that no symmetry gives a null for, ranked among known strangers.
+
+Whoever draws the whole symmetry group anew at random (labels, signs and bases) silences every
+exact test. What he cannot change is how well units can be matched; but independent models
+match too, since they learn the same features. So the quality of the match is compared with
+pairs of models that were trained apart and are shipped as data, pairs of a teacher and its
+student among them. It flags and never accuses alone: a verdict takes no p-value from here.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kinprint.measure.direct import pearson
+from kinprint.nulls.conformal import conformal
+from kinprint.records import Evidence
+from kinprint.studies.lineage.portrait import Portrait
+
+QUALITY = "quality"
+"""The detail under which a test of matched units tells how well they match."""
+WIDEST = 256
+"""Width up to which the shipped pairs speak for a model; none of them is wider than 128."""
+_PERFECT = 3.0  # gate, up and down of every unit have a partner of cosine one
+_PLAIN = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPair:
+    """Two models trained apart: their roots, their kind and how well their units match."""
+
+    roots: tuple[str, str]
+    stratum: str
+    excess: float
+
+
+@functools.cache
+def known_pairs() -> tuple[KnownPair, ...]:
+    """The shipped pairs; no two of them share a root."""
+    path = Path(__file__).with_name("calibrated.toml")
+    rows = tomllib.loads(path.read_text(encoding="utf-8"))["pair"]
+    return tuple(
+        KnownPair((row["roots"][0], row["roots"][1]), row["stratum"], row["excess"]) for row in rows
+    )
+
+
+def calibrate(a: Portrait, b: Portrait, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """What the battery's evidence means beside known strangers, and whether gains look learnt.
+
+    Swapping the models changes nothing.
+    """
+    return _match(a, b, evidence), _gains(a, b)
+
+
+def excess(quality: float, width: int, units: int, gated: bool = True) -> float:
+    """Quality of a match above that of random rows, as a share of what is left to a perfect one.
+
+    The best of n sums of m cosines between random rows of d numbers is about √(2 ln n · m/d),
+    so that widths and numbers of units do not drown the likeness.
+    """
+    matrices = _PERFECT if gated else _PLAIN
+    chance = math.sqrt(2.0 * math.log(max(units, 2)) * matrices / max(width, 1))
+    if chance >= matrices:
+        return math.nan
+    return (quality - chance) / (matrices - chance)
+
+
+def stratum(a: Portrait, b: Portrait) -> str:
+    """The kind of a pair, fixed before any value is seen; empty where no known pair is like it."""
+    gated = all(side.facts.gated for side in (a, b))
+    whole = all(_units(side) and _whole(side) for side in (a, b))
+    narrow = max(a.width, b.width) <= WIDEST
+    return "gated" if gated and whole and narrow else ""
+
+
+def neighbour_correlation(side: Portrait) -> float:
+    """Mean correlation of a model's gains in neighbouring layers.
+
+    Trained gains follow each other through the depth (0.2 to 0.5 in small trained models);
+    gains drawn anew do not. NaN where no two neighbours vary.
+    """
+    found = [
+        pearson(gains, side.norms[role, layer + 1])
+        for (role, layer), gains in side.norms.items()
+        if layer >= 0 and (role, layer + 1) in side.norms and len(gains) == side.width
+    ]
+    known = [value for value in found if math.isfinite(value)]
+    return math.fsum(known) / len(known) if known else math.nan
+
+
+def _match(a: Portrait, b: Portrait, evidence: Sequence[Evidence]) -> Evidence:
+    empty = Evidence("Q.known", "calibrated", "none", "needs", roles=("gate", "up", "down"))
+    told = [value for one in evidence for name, value in one.details if name == QUALITY]
+    kind = stratum(a, b)
+    if not told or not kind:
+        reason = "matched units" if not told else "known independent pairs of this kind"
+        return _with(empty, reason=reason)
+    units = max(_units(a), _units(b))
+    own = excess(max(told), min(a.width, b.width), units)
+    pairs = known_pairs()
+    result = conformal(own, [one.excess for one in pairs], [one.stratum for one in pairs], kind)
+    if not result.n or not math.isfinite(own):
+        return _with(empty, reason="known independent pairs of this kind")
+    return Evidence(
+        test="Q.known",
+        tier="calibrated",
+        group="none",
+        status="ok",
+        log10_p=result.log10_p,
+        statistic=own,
+        effect=own,
+        n=result.n,
+        bound=result.bound,
+        floor=result.floor,
+        null=result.null,
+        roles=("gate", "up", "down"),
+    )
+
+
+def _gains(a: Portrait, b: Portrait) -> Evidence:
+    least = min((neighbour_correlation(side) for side in (a, b)), key=_nan_first)
+    if math.isnan(least):
+        return Evidence(
+            "gains.look", "calibrated", "none", "undefined", learnt=True,
+            reason="no gains of neighbouring layers that vary",
+        )  # fmt: skip
+    return Evidence(
+        "gains.look", "calibrated", "none", "ok", learnt=True, effect=least,
+        bound="none", details=(("neighbours", least),),
+    )  # fmt: skip
+
+
+def _nan_first(value: float) -> float:
+    return -math.inf if math.isnan(value) else value
+
+
+def _units(side: Portrait) -> int:
+    """All units of a model that a unit of another may be matched with."""
+    parts = [*side.units.values(), *side.experts.values()]
+    return max((len(one.index) for one in parts), default=0)
+
+
+def _whole(side: Portrait) -> bool:
+    """Whether all units of its feed-forwards were read: the best of a sample is a weaker best."""
+    parts = [*side.units.values(), *side.experts.values()]
+    return all(len(np.unique(one.index)) == one.total for one in parts)
+
+
+def _with(one: Evidence, reason: str) -> Evidence:
+    return Evidence(one.test, one.tier, one.group, one.status, roles=one.roles, reason=reason)

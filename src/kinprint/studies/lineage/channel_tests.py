@@ -1,0 +1,267 @@
+"""Tests on residual channels: gains (E1), embedding columns (E3), matrix columns (Cm), signs (S3).
+
+One permutation and one coin a channel for the whole model. Channels are compared as they are
+numbered: a basis that was fitted to them would already have used their labels. Layers are
+compared by number for the same reason.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.nulls.bits import equal_counts
+from kinprint.nulls.blocks import block_permutation, signed_blocks
+from kinprint.nulls.copies import sum_over
+from kinprint.nulls.fixed_points import fixed_points, mutual_pairs
+from kinprint.nulls.increasing import increasing_subsequence
+from kinprint.nulls.preparation import degenerate, normal_scores, standardise_columns
+from kinprint.nulls.signs import sign_chernoff
+from kinprint.records import Evidence
+from kinprint.studies.lineage.alignment import spread
+from kinprint.studies.lineage.menu import MenuEntry
+from kinprint.studies.lineage.outcome import silent, spoken
+from kinprint.studies.lineage.pair import Pair, common_blocks
+from kinprint.studies.lineage.preparation import TOKENS, Subject
+from kinprint.studies.lineage.residual import FEW_GAINS, gain_table
+from kinprint.studies.lineage.standing import Supply, alone
+
+Doubles = NDArray[np.float64]
+_ROWS = 1024
+_NORMS = ("norm_in", "norm_post_attn", "norm_pre_ffn", "norm_post_ffn", "norm_final")
+
+
+def gain_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
+    """E1: do gains of equal channels agree, over all norms that both models have?"""
+    found = _gains(pair, entry, same_width=True)
+    if isinstance(found, Evidence):
+        return found
+    supply, keys = found
+    x, y = (np.stack([side.scores[key] for key in keys], axis=1) for side in _subjects(supply))
+    return _gain_evidence(pair, entry, supply, x, y, sorted({layer for _, layer in keys}))
+
+
+def gain_profile(pair: Pair, entry: MenuEntry) -> Evidence:
+    """E1: do gains averaged over depth agree? Depth changes and reordered layers keep them."""
+    found = _gains(pair, entry, same_width=True)
+    if isinstance(found, Evidence):
+        return found
+    supply, _ = found
+    profiles = [_profile(side) for side in _subjects(supply)]
+    if any(degenerate(one) for one in profiles):
+        return silent(entry, "undefined", "the gains do not vary")
+    x, y = (normal_scores(one)[:, None] for one in profiles)
+    return _gain_evidence(pair, entry, supply, x, y, [])
+
+
+def gain_fixed_points(pair: Pair, entry: MenuEntry) -> Evidence:
+    """E1: are channels with the same gains over all layers the same channels?"""
+    found = _gains(pair, entry, same_width=True)
+    if isinstance(found, Evidence):
+        return found
+    supply, keys = found
+    if len(keys) < FEW_GAINS:
+        return silent(entry, "needs", f"{FEW_GAINS} norm vectors that both models have")
+    mine, theirs = _subjects(supply)
+    result = fixed_points([mutual_pairs(gain_table(mine, theirs))], seed=pair.seed)
+    return spoken(entry, result, roles=_NORMS, learnt=True)
+
+
+def gain_order(pair: Pair, entry: MenuEntry) -> Evidence:
+    """E1: where widths differ, do channels matched by their gains keep their order?"""
+    found = _gains(pair, entry, same_width=False)
+    if isinstance(found, Evidence):
+        return found
+    supply, keys = found
+    if len(keys) < FEW_GAINS:
+        return silent(entry, "needs", f"{FEW_GAINS} norm vectors that both models have")
+    table = gain_table(*_subjects(supply))
+    matched = mutual_pairs(table)
+    result = increasing_subsequence([matched], pair.seed)
+    return spoken(entry, result, roles=_NORMS, learnt=True)
+
+
+def gain_bits(pair: Pair, entry: MenuEntry) -> Evidence:
+    """E6: are stored gains of equal channels equal more often than those of neighbours?"""
+    found = _gains(pair, entry, same_width=True)
+    if isinstance(found, Evidence):
+        return found
+    supply, keys = found
+    x, y = (
+        np.stack([side.gains[key] for key in keys], axis=1).astype(np.float32)
+        for side in _subjects(supply)
+    )
+    index = np.arange(len(x))
+    blocks = common_blocks(index, index, alone(supply.first.channel_clones))
+    counts = equal_counts(x[blocks.first.reshape(-1)], y[blocks.second.reshape(-1)])
+    result = block_permutation(counts / x.shape[1], blocks.sizes, pair.seed)
+    return spoken(entry, result, roles=_NORMS, layers=[layer for _, layer in keys], learnt=True)
+
+
+def column_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
+    """E3: do embedding columns of equal channels agree over shared tokens?"""
+    found = _columns(pair, entry, same_width=True)
+    if isinstance(found, Evidence):
+        return found
+    return _column_evidence(pair, entry, *found, ("embed",))
+
+
+def column_fixed_points(pair: Pair, entry: MenuEntry) -> Evidence:
+    """E3: are embedding columns that are each other's nearest the same channel?"""
+    found = _columns(pair, entry, same_width=True)
+    if isinstance(found, Evidence):
+        return found
+    supply, x, y = found
+    table = x @ y.T
+    flips = not supply.first.refusal("residual_sign")
+    usable = np.flatnonzero(alone(supply.first.channel_clones))
+    matched = mutual_pairs(np.abs(table[usable]) if flips else table[usable], usable)
+    signs = [table[matched.first, matched.second]] if flips else None
+    result = fixed_points([matched], signs, pair.seed)
+    return spoken(entry, result, roles=("embed",))
+
+
+def column_order(pair: Pair, entry: MenuEntry) -> Evidence:
+    """E3: where widths differ, do channels matched by embedding columns keep their order?"""
+    found = _columns(pair, entry, same_width=False)
+    if isinstance(found, Evidence):
+        return found
+    supply, x, y = found
+    usable = np.flatnonzero(alone(supply.first.channel_clones))
+    flips = not supply.first.refusal("residual_sign")
+    table = x[usable] @ y.T
+    matched = mutual_pairs(np.abs(table) if flips else table, usable)
+    result = increasing_subsequence([matched], pair.seed)
+    return spoken(entry, result, roles=("embed",))
+
+
+def column_signs(pair: Pair, entry: MenuEntry) -> Evidence:
+    """S3: do best-matching embedding columns have the same sign more often than coins would?
+
+    The cube lets clear matches count and leaves the many doubtful ones their small say.
+    """
+    found = _columns(pair, entry, same_width=None)
+    if isinstance(found, Evidence):
+        return found
+    supply, x, y = found
+    table = x @ y.T
+    best = np.abs(table).argmax(axis=1)
+    values = table[np.arange(len(table)), best]
+    coins = sum_over(values**3, supply.first.channel_clones)
+    result = sign_chernoff(coins, pair.seed)
+    return spoken(entry, result, roles=("embed",), effect=float(values.mean()))
+
+
+def matrix_columns(pair: Pair, entry: MenuEntry) -> Evidence:
+    """Cm: do matrix columns of equal channels agree over rows with equal places?"""
+    supply = pair.supply(entry.group)
+    if supply.refusal:
+        return silent(entry, "guarded", supply.refusal)
+    mine, theirs = _subjects(supply)
+    if mine.width != theirs.width:
+        return silent(entry, "needs", "models of one width")
+    x, y = _equal_places(mine, theirs)
+    if len(x) < TOKENS:
+        return silent(entry, "needs", "matrix rows of equal place in both models")
+    some = spread(len(x), _ROWS)
+    mine_columns, their_columns = (standardise_columns(part[some]).T for part in (x, y))
+    roles = ("q", "k", "v", "o", "gate", "up", "down")
+    return _column_evidence(pair, entry, supply, mine_columns, their_columns, roles)
+
+
+def _subjects(supply: Supply) -> tuple[Subject, Subject]:
+    return supply.first.subject, supply.second.subject
+
+
+def _gains(
+    pair: Pair, entry: MenuEntry, same_width: bool
+) -> Evidence | tuple[Supply, list[tuple[str, int]]]:
+    supply = pair.supply(entry.group)
+    if supply.refusal:
+        return silent(entry, "guarded", supply.refusal)
+    mine, theirs = _subjects(supply)
+    if (mine.width == theirs.width) is not same_width:
+        clause = "models of one width" if same_width else "models of different width"
+        return silent(entry, "needs", clause)
+    if not mine.gains or not theirs.gains:
+        return silent(entry, "needs", "norm gains of both models")
+    keys = sorted(mine.scores.keys() & theirs.scores.keys())
+    if not keys:
+        return silent(entry, "undefined", "no norm varies in both models")
+    return supply, keys
+
+
+def _gain_evidence(
+    pair: Pair, entry: MenuEntry, supply: Supply, x: Doubles, y: Doubles, layers: list[int]
+) -> Evidence:
+    index = np.arange(len(x))
+    blocks = common_blocks(index, index, alone(supply.first.channel_clones))
+    result = block_permutation(blocks.products(x, y), blocks.sizes, pair.seed)
+    lengths = np.sqrt(np.square(x).sum(axis=0) * np.square(y).sum(axis=0))
+    effect = float(((x * y).sum(axis=0) / lengths).mean())
+    return spoken(
+        entry, result, roles=_NORMS, layers=layers, effect=effect, learnt=True,
+        details=[("vectors", float(x.shape[1]))],
+    )  # fmt: skip
+
+
+def _profile(side: Subject) -> Doubles:
+    return np.asarray(np.mean(list(side.scores.values()), axis=0))
+
+
+def _columns(
+    pair: Pair, entry: MenuEntry, same_width: bool | None
+) -> Evidence | tuple[Supply, Doubles, Doubles]:
+    """Standardised embedding columns, channels first, of both models."""
+    supply = pair.supply(entry.group)
+    if supply.refusal:
+        return silent(entry, "guarded", supply.refusal)
+    mine, theirs = _subjects(supply)
+    if same_width is not None and (mine.width == theirs.width) is not same_width:
+        clause = "models of one width" if same_width else "models of different width"
+        return silent(entry, "needs", clause)
+    columns = pair.shared(supply.first, supply.second).columns
+    if columns is None:
+        return silent(entry, "needs", f"embeddings of at least {TOKENS} shared tokens")
+    return supply, *columns
+
+
+def _column_evidence(
+    pair: Pair, entry: MenuEntry, supply: Supply, x: Doubles, y: Doubles, roles: tuple[str, ...]
+) -> Evidence:
+    index = np.arange(len(x))
+    blocks = common_blocks(index, index, alone(supply.first.channel_clones))
+    table = blocks.products(x, y)
+    if supply.first.refusal("residual_sign"):
+        result = block_permutation(table, blocks.sizes, pair.seed)
+    else:
+        result = signed_blocks(np.zeros_like(table), table, blocks.sizes, pair.seed)
+    effect = float(np.einsum("cn,cn->c", x, y).mean())
+    return spoken(entry, result, roles=roles, effect=effect)
+
+
+def _equal_places(mine: Subject, theirs: Subject) -> tuple[Doubles, Doubles]:
+    """Rows of length one of all matrices that lie at equal places in both models."""
+    left: list[NDArray[np.float32]] = [np.empty((0, mine.width), np.float32)]
+    right = [left[0]]
+    others = {(one.layer, one.expert): one for one in theirs.forwards}
+    for one in mine.forwards:
+        other = others.get((one.layer, one.expert))
+        if other is None:
+            continue
+        _, at, to = np.intersect1d(one.index, other.index, return_indices=True)
+        for role in ("gate", "up", "down"):
+            x, y = getattr(one, role), getattr(other, role)
+            if x is not None and y is not None:
+                left.append(x[at])
+                right.append(y[to])
+    for layer, one_heads in mine.heads.items():
+        other_heads = theirs.heads.get(layer)
+        for role in ("q", "k", "v", "o"):
+            x, y = getattr(one_heads, role), getattr(other_heads, role, None)
+            if x is not None and y is not None and x.shape == y.shape:
+                parts = ("real", "imag") if np.iscomplexobj(x) else ("real",)
+                for part in parts:
+                    left.append(getattr(x, part).reshape(-1, mine.width))
+                    right.append(getattr(y, part).reshape(-1, mine.width))
+    return np.concatenate(left), np.concatenate(right)

@@ -1,0 +1,168 @@
+"""What is read of each model, stage by stage, within a budget: decided before the first byte.
+
+Nothing here looks at a weight. The choice depends on shapes, lengths and the level alone, so
+that stopping early, or reading little, says nothing about what the weights will show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from kinprint.studies.lineage.gathering_levels import (
+    WIDTH,
+    Level,
+    Step,
+)
+from kinprint.studies.lineage.gathering_sitter import Part, Sitter
+from kinprint.studies.lineage.gathering_steps import STEPS, whole_parts
+
+_SHORT = 1_000_000  # tokenizers up to this length are read; servers tell no digest of them
+_WASTE = 1.25  # tokens lie scattered: what reading them brings beyond the rows themselves
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Rows of the embedding to read in a stage, of tokens that all models share.
+
+    With `by_id` tokens are known by their number, because all tokenizers are one file.
+    """
+
+    count: int
+    by_id: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One sweep: parts of each sitter, and tokens where they are to be read."""
+
+    parts: tuple[tuple[Part, ...], ...]
+    tokens: Tokens | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All sweeps of a comparison and the bytes they cost, headers included.
+
+    `whole` says of each sitter whether everything is read; `left_out` names the steps that
+    the budget did not allow.
+    """
+
+    stages: tuple[Stage, ...]
+    whole: tuple[bool, ...]
+    bytes: int
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Purse:
+    """What may still be spent."""
+
+    left: int
+    left_out: list[str] = field(default_factory=list)
+
+    def pay(self, price: int, what: str) -> bool:
+        if price > self.left:
+            self.left_out.append(what)
+            return False
+        self.left -= price
+        return True
+
+
+def plan_reading(sitters: Sequence[Sitter], level: Level, budget: int | None = None) -> Plan:
+    """Decide what to read; `budget` is for all models together, headers included."""
+    each = level.budget // 2 if budget is None else min(level.budget // 2, budget // len(sitters))
+    purse = _Purse(each * len(sitters) - sum(one.known_bytes for one in sitters))
+    whole = []
+    for one in sitters:
+        price = one.whole_bytes + one.tokenizer_bytes
+        fits = one.known_bytes + price <= each and not one.partial
+        whole.append(fits and purse.pay(price, f"all of {one.name}"))
+    stages: list[Stage] = []
+    taken: list[dict[object, Part]] = [{} for _ in sitters]
+    some = [at for at, all_of_it in enumerate(whole) if not all_of_it]
+    for number in range(1, level.stages + 1):
+        parts: list[list[Part]] = [
+            list(whole_parts(one)) if all_of_it and number == 1 else []
+            for one, all_of_it in zip(sitters, whole, strict=True)
+        ]
+        tokens = None
+        for step in level.steps if some else ():
+            if step.stage != number:
+                continue
+            if step.what == "embedding":
+                tokens = _pay_tokens(sitters, some, step, purse) or tokens
+                continue
+            fresh = _affordable(sitters, some, step, level, taken, purse)
+            for at, new in enumerate(fresh):
+                parts[at] += new
+                taken[at].update({(part.address, part.inputs): part for part in new})
+        if any(parts) or tokens is not None:
+            stages.append(Stage(tuple(map(tuple, parts)), tokens))
+    spent = each * len(sitters) - purse.left
+    return Plan(tuple(stages), tuple(whole), spent, tuple(dict.fromkeys(purse.left_out)))
+
+
+def _affordable(
+    sitters: Sequence[Sitter],
+    some: Sequence[int],
+    step: Step,
+    level: Level,
+    taken: Sequence[Mapping[object, Part]],
+    purse: _Purse,
+) -> list[list[Part]]:
+    """What a step adds for each model, in fewer layers where all would cost too much."""
+    layers = step.layers
+    while True:
+        few = msgspec.structs.replace(step, layers=layers)
+        wanted = STEPS[step.what](sitters, some, few, level)
+        fresh = [_fresh(mine, wanted.get(at, [])) for at, mine in enumerate(taken)]
+        price = sum(map(_price, sitters, fresh, taken))
+        if price <= purse.left or layers < 2:
+            break
+        layers //= 2
+    if any(fresh) and purse.pay(price, step.what):
+        return fresh
+    return [[] for _ in sitters]
+
+
+def _price(one: Sitter, fresh: Sequence[Part], mine: Mapping[object, Part]) -> int:
+    """What parts cost beyond what was taken of the same tensors before."""
+    before = [mine[key] for part in fresh if (key := (part.address, part.inputs)) in mine]
+    return max(one.cost(fresh) - one.cost(before), 0)
+
+
+def _fresh(mine: Mapping[object, Part], wanted: Sequence[Part]) -> list[Part]:
+    """Parts that hold more than what was taken before."""
+    found = []
+    for part in wanted:
+        before = mine.get((part.address, part.inputs))
+        if before is None or (
+            before.rows is not None and not set(part.rows or ()) <= set(before.rows)
+        ):
+            found.append(part)
+    return found
+
+
+def _pay_tokens(
+    sitters: Sequence[Sitter], some: Sequence[int], step: Step, purse: _Purse
+) -> Tokens | None:
+    """Tokens to read, if the tokenizers are one file or short enough to be read."""
+    if any(one.embedding is None or one.tokenizer is None for one in sitters):
+        return None
+    longest = max(one.tokenizer_bytes for one in sitters)
+    digests = {one.tokenizer_digest for one in sitters} if longest > _SHORT else {""}
+    by_id = len(digests) == 1 and "" not in digests and len(some) == len(sitters)
+    if not by_id and longest > step.tokenizers:
+        purse.left_out.append("embedding")
+        return None
+    width = max(one.width for one in sitters)
+    count = width + width // 8 if step.tokens == WIDTH else int(step.tokens)
+    price = 0
+    for at in some:
+        one = sitters[at]
+        rows = min(count, one.length(one.embedding)) if one.embedding is not None else 0
+        price += int(_WASTE * one.row_bytes * rows) + (0 if by_id else one.tokenizer_bytes)
+    return Tokens(count, by_id) if purse.pay(price, "embedding") else None

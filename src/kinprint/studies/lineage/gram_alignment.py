@@ -1,0 +1,136 @@
+"""Residual maps found without tokens or gains, and maps made better by matched units.
+
+When norms were folded away and the vocabulary was replaced, what is left of the residual
+basis are the Gram matrices of the weights that read and write it: K = XᵀX·d/tr − I turns
+with the basis and knows neither labels nor signs of units. Fitting uses every second unit in
+the order of size, so that the quality, which looks at the others, is not flattered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kinprint.studies.lineage.alignment import (
+    Judged,
+    Stack,
+    fitted_units,
+    judge,
+    partners,
+    spread,
+)
+from kinprint.studies.lineage.portrait import Floats
+from kinprint.studies.lineage.preparation import Forward, Subject
+from kinprint.studies.lineage.residual import Residual, polar_factor
+
+CLEAR = 1.5
+"""A residual map of this quality, half of the greatest, needs no better one."""
+WIDEST = {"quick": 0, "standard": 512, "deep": 2048}
+"""Up to which width maps are looked for harder, by level: the work grows with its cube."""
+_STEPS, _ROUNDS, _PARTS = 6, 3, 4
+_ROLES = ("gate", "up", "down")
+
+
+def judged_maps(
+    first: Subject, second: Subject, known: Sequence[Residual], level: str, odd: bool
+) -> tuple[Judged, ...]:
+    """The known maps with their quality, and further ones where none of them is clear.
+
+    Nothing but the quality decides whether to look further.
+    """
+    mine, theirs = first.forwards, second.forwards
+    whole = Stack.of(theirs) if theirs else None
+    judged = [judge(mine, whole, one, odd) for one in known]
+    clear = any(one.quality >= CLEAR for one in judged)
+    wide = max(first.width, second.width) > WIDEST[level]
+    few = sum(len(one.index) for one in mine) < 2 * first.width
+    if whole is None or clear or wide or few:
+        return tuple(judged)
+    if first.width == second.width:
+        judged += [judge(mine, whole, one, odd) for one in _gram_maps(mine, theirs)]
+    if judged:
+        best = max(judged, key=lambda one: one.quality).residual
+        judged.append(judge(mine, whole, _refined(mine, theirs, whole, best, odd), odd))
+    return tuple(judged)
+
+
+def _gram_maps(first: Sequence[Forward], second: Sequence[Forward]) -> Iterator[Residual]:
+    """The map that turns the Gram matrices of one model into those of the other, and its negative.
+
+    Eigenbases of the sums give a first map up to signs; these are synchronised by the top
+    eigenvector of the summed elementwise products, and R ← polar(Σ K₁ R K₂) does the rest.
+    """
+    mine, theirs = _grams(first, fit=True), _grams(second, fit=False)
+    roles = [role for role in _ROLES if role in mine and role in theirs]
+    if not roles:
+        return
+    left, right = [], []
+    for role in roles:
+        depth, other = len(mine[role]), len(theirs[role])
+        for at in spread(depth, _PARTS):
+            left.append(mine[role][at])
+            right.append(theirs[role][round(at * (other - 1) / max(depth - 1, 1))])
+    x, y = np.stack(left), np.stack(right)
+    own, their = np.linalg.eigh(x.sum(axis=0))[1], np.linalg.eigh(y.sum(axis=0))[1]
+    both = ((own.T @ x @ own) * (their.T @ y @ their)).sum(axis=0)
+    signs = np.where(np.linalg.eigh(both)[1][:, -1] < 0, -1, 1)
+    turn: Floats = ((own * signs) @ their.T).astype(np.float32)
+    for _ in range(_STEPS):
+        turn = polar_factor((x @ turn @ y).sum(axis=0))
+    yield Residual("Gram matrices", turn)
+    yield Residual("Gram matrices", -turn)
+
+
+def _grams(parts: Sequence[Forward], fit: bool) -> dict[str, list[Floats]]:
+    """Traceless Gram matrices by role and layer, experts of a layer together."""
+    found: dict[str, list[Floats]] = {}
+    for layer in sorted({one.layer for one in parts}):
+        for role in _ROLES:
+            rows = [
+                getattr(one, role)[fitted_units(one) if fit else slice(None)]
+                for one in parts
+                if one.layer == layer and getattr(one, role) is not None
+            ]
+            if rows:
+                stacked = np.concatenate(rows)
+                table = stacked.T @ stacked
+                width = len(table)
+                trace = max(float(np.trace(table)), 1e-30)
+                found.setdefault(role, []).append(
+                    table * np.float32(width / trace) - np.eye(width, dtype=np.float32)
+                )
+    return found
+
+
+def _refined(
+    first: Sequence[Forward], second: Sequence[Forward], whole: Stack, start: Residual, odd: bool
+) -> Residual:
+    """A map fitted to the units that the last one matched, a few times over."""
+    current = start
+    some = [first[at] for at in spread(len(first), _PARTS)]
+    for _ in range(_ROUNDS):
+        total = np.zeros((first[0].width, second[0].width))
+        for one, to in zip(some, partners(some, whole, current, odd), strict=True):
+            total += _matched_products(one, second[to], current, odd)
+        current = Residual("matched units", polar_factor(total))
+    return current
+
+
+def _matched_products(one: Forward, other: Forward, residual: Residual, odd: bool) -> Floats:
+    """Σ xᵀy over matched units; up and down with the sign that their cosine has."""
+    at = fitted_units(one)
+    up, down = one.up[at], one.down[at]
+    both = residual.carry(up) @ other.up.T + residual.carry(down) @ other.down.T
+    scores = np.abs(both) if odd else both
+    gate = one.gate[at] if one.gate is not None and other.gate is not None else None
+    if gate is not None and other.gate is not None:
+        scores = scores + residual.carry(gate) @ other.gate.T
+    best = scores.argmax(axis=1)
+    rows = np.arange(len(best))
+    weight = np.maximum(scores[rows, best], 0)[:, None]
+    signs = np.where(both[rows, best, None] < 0, -weight, weight) if odd else weight
+    found: Floats = (up * signs).T @ other.up[best] + (down * signs).T @ other.down[best]
+    if gate is not None and other.gate is not None:
+        found = found + (gate * weight).T @ other.gate[best]
+    return found

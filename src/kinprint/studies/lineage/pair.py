@@ -1,0 +1,192 @@
+"""Two models side by side: who supplies each symmetry, and how their parts correspond.
+
+Alignments are found once for each direction and kept for the tests that share them. A part
+that copies another is compared for itself, but its coin and label are those of its class.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kinprint.nulls.blocks import BLOCK
+from kinprint.nulls.fixed_points import Pairs, mutual_pairs
+from kinprint.nulls.result import Floats, Ints
+from kinprint.studies.lineage.alignment import Aligned, Judged, UnitScores, align_units, unit_scores
+from kinprint.studies.lineage.gram_alignment import judged_maps
+from kinprint.studies.lineage.heads import GroupMatch, align_heads, match_groups, numbered_groups
+from kinprint.studies.lineage.preparation import Forward, SharedTokens, shared_tokens
+from kinprint.studies.lineage.residual import IDENTITY, Residual, candidates
+from kinprint.studies.lineage.standing import Standing, Supply, alone, supplier
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Places of common indices in two lists, by contiguous blocks of the index.
+
+    `first` and `second` are blocks × 4 with −1 where a block has no further member.
+    """
+
+    first: Ints
+    second: Ints
+    sizes: Ints
+
+    def products(self, x: np.ndarray, y: np.ndarray) -> Floats:
+        """Inner products of rows within blocks; zero where a member is missing."""
+        return _gather(x, self.first) @ _gather(y, self.second).swapaxes(1, 2)
+
+
+class Pair:
+    """Two models under comparison; the order in which they are given makes no difference."""
+
+    def __init__(self, one: Standing, other: Standing, *, seed: int, level: str) -> None:
+        self.sides = one, other
+        self.seed = seed
+        self.level = level
+        self._maps: dict[int, tuple[Judged, ...]] = {}
+        self._shared: dict[int, SharedTokens] = {}
+        self._units: dict[int, Aligned | None] = {}
+        self._scores: dict[tuple[int, int, int, int], UnitScores] = {}
+        self._matched: dict[tuple[int, int, int, int], tuple[Pairs, np.ndarray]] = {}
+        self._heads: dict[int, Aligned | None] = {}
+        self._groups: dict[int, tuple[GroupMatch, ...]] = {}
+
+    def supply(self, group: str) -> Supply:
+        """Who supplies the labels of a group."""
+        return supplier(*self.sides, group)
+
+    def maps(self, first: Standing, second: Standing) -> tuple[Judged, ...]:
+        """Residual maps from the first model to the second."""
+        if id(first) not in self._maps:
+            mine, theirs = first.subject, second.subject
+            known = tuple(candidates(mine, theirs, self.shared(first, second)))
+            self._maps[id(first)] = judged_maps(mine, theirs, known, self.level, first.odd)
+        return self._maps[id(first)]
+
+    def shared(self, first: Standing, second: Standing) -> SharedTokens:
+        """Embeddings over the tokens that both models have."""
+        if id(first) not in self._shared:
+            self._shared[id(first)] = shared_tokens(first.subject, second.subject)
+        return self._shared[id(first)]
+
+    def units(self, first: Standing, second: Standing) -> Aligned | None:
+        """The feed-forwards of the second model that those of the first correspond to."""
+        if id(first) not in self._units:
+            mine, theirs = first.subject.forwards, second.subject.forwards
+            self._units[id(first)] = align_units(mine, theirs, self.maps(first, second), first.odd)
+        return self._units[id(first)]
+
+    def numbered(self, first: Standing, second: Standing) -> Aligned | None:
+        """Feed-forwards paired by number in the basis as it is; None where shapes differ."""
+        mine, theirs = first.subject, second.subject
+        places = {(one.layer, one.expert): at for at, one in enumerate(theirs.forwards)}
+        partners = tuple(places.get((one.layer, one.expert), -1) for one in mine.forwards)
+        both = [
+            (one, theirs.forwards[at])
+            for one, at in zip(mine.forwards, partners, strict=True)
+            if at >= 0
+        ]
+        same = mine.width == theirs.width and mine.portrait.depth == theirs.portrait.depth
+        if not both or not same or any(one.total != other.total for one, other in both):
+            return None
+        return Aligned(IDENTITY, partners, math.nan)
+
+    def matched(
+        self, first: Standing, one: ForwardPair, residual: Residual
+    ) -> tuple[Pairs, np.ndarray]:
+        """Mutual nearest units of two feed-forwards, with the values that flips negate.
+
+        Units of the first model that are copies of one another take no part.
+        """
+        at = id(first), one.at, one.to, id(residual)
+        if at not in self._matched:
+            usable = np.flatnonzero(alone(first.unit_clones[one.at]))
+            scores = self.scores(first, one, residual)
+            index = one.one.index[usable]
+            found = mutual_pairs(scores.match[usable], index, one.other.index)
+            mine = dict(zip(index.tolist(), usable.tolist(), strict=True))
+            theirs = {index: at for at, index in enumerate(one.other.index.tolist())}
+            rows = [mine[index] for index in found.first.tolist()]
+            columns = [theirs[index] for index in found.second.tolist()]
+            self._matched[at] = found, scores.both[rows, columns]
+        return self._matched[at]
+
+    def scores(self, first: Standing, one: ForwardPair, residual: Residual) -> UnitScores:
+        """Scores of all units of a feed-forward with all of its partner."""
+        at = id(first), one.at, one.to, id(residual)
+        if at not in self._scores:
+            self._scores[at] = unit_scores(one.one, one.other, residual, first.odd)
+        return self._scores[at]
+
+    def heads(self, first: Standing, second: Standing) -> Aligned | None:
+        """The layers of the second model's attention that those of the first correspond to."""
+        if id(first) not in self._heads:
+            mine, theirs = (list(one.subject.heads.values()) for one in (first, second))
+            maps = [one.residual for one in self.maps(first, second)]
+            self._heads[id(first)] = align_heads(mine, theirs, maps) if mine and theirs else None
+        return self._heads[id(first)]
+
+    def numbered_groups(self, first: Standing, second: Standing) -> tuple[GroupMatch, ...]:
+        """Key-value groups paired by number in the basis as it is; none where shapes differ."""
+        mine, theirs = first.subject, second.subject
+        if mine.width != theirs.width or mine.portrait.depth != theirs.portrait.depth:
+            return ()
+        return tuple(numbered_groups(list(mine.heads.values()), list(theirs.heads.values())))
+
+    def groups(self, first: Standing, second: Standing) -> tuple[GroupMatch, ...]:
+        """Key-value groups of the first model with their partners."""
+        if id(first) not in self._groups:
+            aligned = self.heads(first, second)
+            mine, theirs = (list(one.subject.heads.values()) for one in (first, second))
+            found = match_groups(mine, theirs, aligned) if aligned else iter(())
+            self._groups[id(first)] = tuple(found)
+        return self._groups[id(first)]
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardPair:
+    """A feed-forward of the first model, its partner, and its place among the first's."""
+
+    at: int
+    to: int
+    one: Forward
+    other: Forward
+
+
+def classed_forwards(first: Standing, second: Standing, aligned: Aligned) -> Iterator[
+    tuple[ForwardPair, ...]
+]:  # fmt: skip
+    """Feed-forwards with their partners, those that are copies of one another together."""
+    mine, theirs = first.subject.forwards, second.subject.forwards
+    classes = first.forward_copies
+    for label in np.unique(classes):
+        yield tuple(
+            ForwardPair(int(at), aligned.partners[at], mine[at], theirs[aligned.partners[at]])
+            for at in np.flatnonzero(classes == label)
+            if aligned.partners[at] >= 0
+        )
+
+
+def common_blocks(first: Ints, second: Ints, usable: np.ndarray | None = None) -> Blocks:
+    """Blocks of the indices that both lists have; `usable` leaves out members of the first."""
+    places = {int(index): at for at, index in enumerate(second)}
+    good = np.ones(len(first), bool) if usable is None else usable
+    members: dict[int, list[tuple[int, int]]] = {}
+    for at, index in enumerate(first.tolist()):
+        if good[at] and index in places:
+            members.setdefault(index // BLOCK, []).append((at, places[index]))
+    left = np.full((len(members), BLOCK), -1)
+    right = np.full((len(members), BLOCK), -1)
+    for row, pairs in enumerate(members.values()):
+        for column, (one, other) in enumerate(pairs):
+            left[row, column], right[row, column] = one, other
+    return Blocks(left, right, (left >= 0).sum(axis=1))
+
+
+def _gather(rows: np.ndarray, places: Ints) -> Floats:
+    found = np.asarray(rows, np.float64)[places]
+    found[places < 0] = 0.0
+    return found

@@ -1,0 +1,246 @@
+"""A portrait made ready for comparison: inputs scaled by their norm, rows of length one.
+
+Everything here treats all units, heads and channels alike, so that relabelling a model
+relabels what comes out and changes nothing else. Up, down, values and outputs are never
+centred over units, because a mean does not survive flips.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.model.symmetries import axes_of
+from kinprint.nulls.preparation import normal_scores, standardise_columns
+from kinprint.studies.lineage.portrait import Attention, Floats, Indices, Portrait, Units
+
+Complex = NDArray[np.complex64]
+NormKey = tuple[str, int]
+DENSE = -1
+"""The expert number of a feed-forward that is not one of several."""
+TOKENS = 16
+"""Fewer shared tokens than this do not make a column."""
+_TINY = np.float32(1e-30)
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """Units of one feed-forward with rows of length one, inputs scaled by the norm before.
+
+    `size` orders units without regard to index, sign or residual basis.
+    """
+
+    layer: int
+    expert: int
+    index: Indices
+    total: int
+    up: Floats
+    down: Floats
+    gate: Floats | None
+    size: Floats
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row: the residual width."""
+        return int(self.up.shape[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """Attention of one layer: rotary planes of length one, values and outputs by row.
+
+    `q` and `k` are heads × planes × width, complex (the two rows of a plane); `q_rest` and
+    `k_rest` rows that do not rotate; `v` groups × dimensions × width; `o` the same with the
+    query heads of a group between.
+    """
+
+    layer: int
+    q: Complex | None
+    k: Complex | None
+    q_rest: Floats | None
+    k_rest: Floats | None
+    v: Floats | None
+    o: Floats | None
+    q_bias: Complex | None = None
+    k_bias: Complex | None = None
+
+    @property
+    def groups(self) -> int:
+        """Number of key-value heads."""
+        part = self.k if self.k is not None else self.v
+        return 0 if part is None else len(part)
+
+
+class Subject:
+    """One model as the tests see it, with what is prepared for several of them kept."""
+
+    def __init__(self, portrait: Portrait) -> None:
+        self.portrait = portrait
+        self.key = portrait.key
+        self.facts = portrait.facts
+        self.width = portrait.width
+
+    @cached_property
+    def forwards(self) -> tuple[Forward, ...]:
+        """All feed-forwards read, dense ones and experts, by layer."""
+        known = {(layer, DENSE): one for layer, one in self.portrait.units.items()}
+        known.update(self.portrait.experts)
+        found = (self._forward(*key, known[key]) for key in sorted(known))
+        return tuple(one for one in found if one.up.size)
+
+    @cached_property
+    def heads(self) -> dict[int, Heads]:
+        """Attention by layer."""
+        return {
+            layer: _heads(layer, one, self._gain("norm_in", layer), self.facts.rotary)
+            for layer, one in sorted(self.portrait.attention.items())
+        }
+
+    @cached_property
+    def gains(self) -> dict[NormKey, Floats]:
+        """Gains (and biases) of the residual stream's norms, as they were read.
+
+        The norm before the feed-forward has one name, whatever the model calls it.
+        """
+        found: dict[NormKey, Floats] = {}
+        for (role, layer), gain in sorted(self.portrait.norms.items()):
+            if axes_of(role, 1) == ("residual",) and gain.shape == (self.width,):
+                found[self._station(role, layer), layer] = gain
+        for (role, layer), bias in sorted(self.portrait.norm_biases.items()):
+            if axes_of(role, 1) == ("residual",) and bias.shape == (self.width,):
+                found[f"{self._station(role, layer)}.bias", layer] = bias
+        return found
+
+    @cached_property
+    def scores(self) -> dict[NormKey, NDArray[np.float64]]:
+        """Normal scores of the gains; those of constant vectors are left out."""
+        keys = list(self.gains)
+        if not keys:
+            return {}
+        table = normal_scores(np.stack([self.gains[key] for key in keys]))
+        return {key: row for key, row in zip(keys, table, strict=True) if row.any()}
+
+    @cached_property
+    def routers(self) -> dict[int, Floats]:
+        """Router rows of length one by layer, inputs scaled by the norm before."""
+        return {
+            layer: _unit_rows(rows * self._gain("norm_mlp", layer))[0]
+            for layer, rows in sorted(self.portrait.routers.items())
+        }
+
+    @cached_property
+    def token_rows(self) -> dict[bytes, int]:
+        """The row of each token that was read; of equal spellings the first."""
+        embedding = self.portrait.embedding
+        if embedding is None:
+            return {}
+        return {token: at for at, token in reversed(list(enumerate(embedding.tokens)))}
+
+    def _forward(self, layer: int, expert: int, units: Units) -> Forward:
+        gain = self._gain("norm_mlp", layer)
+        gate = None
+        if units.gate is not None:
+            gate = _unit_rows(units.gate * gain)[0]
+            gate = _unit_rows(gate - gate.mean(axis=0, dtype=np.float64).astype(np.float32))[0]
+        up, up_size = _unit_rows(units.up * gain)
+        down, down_size = _unit_rows(units.down)
+        return Forward(layer, expert, units.index, units.total, up, down, gate, up_size * down_size)
+
+    def _station(self, role: str, layer: int) -> str:
+        return "norm_mlp" if role == self._before_mlp(layer) and role != "norm_in" else role
+
+    def _before_mlp(self, layer: int) -> str:
+        """Which norm feeds the feed-forward; empty where none does."""
+        norms = self.portrait.norms
+        if ("norm_pre_ffn", layer) in norms:
+            return "norm_pre_ffn"
+        if ("norm_post_ffn", layer) in norms:
+            return ""
+        known = (role for role in ("norm_post_attn", "norm_in") if (role, layer) in norms)
+        return next(known, "")
+
+    def _gain(self, station: str, layer: int) -> Floats:
+        role = self._before_mlp(layer) if station == "norm_mlp" else station
+        gain = self.portrait.norms.get((role, layer))
+        good = gain is not None and gain.shape == (self.width,) and np.isfinite(gain).all()
+        return gain if gain is not None and good else np.ones(self.width, np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTokens:
+    """Embedding rows of the tokens that two models have, and their columns made comparable.
+
+    `columns` are standardised over the tokens, one row a channel; None with too few tokens.
+    """
+
+    first: Floats
+    second: Floats
+    columns: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+
+
+def shared_tokens(one: Subject, other: Subject) -> SharedTokens:
+    """Rows of the tokens that both models have, in an order that favours neither."""
+    tokens = sorted(one.token_rows.keys() & other.token_rows.keys())
+    first, second = one.portrait.embedding, other.portrait.embedding
+    if first is None or second is None or not tokens:
+        none = np.empty((0, 0), np.float32)
+        return SharedTokens(none, none)
+    x = first.rows[[one.token_rows[token] for token in tokens]]
+    y = second.rows[[other.token_rows[token] for token in tokens]]
+    good = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
+    x, y = x[good], y[good]
+    if len(x) < TOKENS:
+        return SharedTokens(x, y)
+    return SharedTokens(x, y, (standardise_columns(x).T, standardise_columns(y).T))
+
+
+def _unit_rows(rows: Floats) -> tuple[Floats, Floats]:
+    """Rows of length one along the last axis, and their lengths; bad rows become zero."""
+    x = np.where(np.isfinite(rows), rows, np.float32(0))
+    length = np.sqrt(np.einsum("...d,...d->...", x, x, dtype=np.float64)).astype(np.float32)
+    good = np.isfinite(rows).all(axis=-1) & (length > _TINY)
+    scale = np.where(good, 1 / np.where(good, length, 1), 0).astype(np.float32)
+    found: Floats = x * scale[..., None]
+    return found, np.where(good, length, 0).astype(np.float32)
+
+
+def _heads(layer: int, part: Attention, gain: Floats, rotary: int | None) -> Heads:
+    turned = part.rotated if rotary is None else min(part.rotated, rotary)
+    q, q_rest = _planes(part.q, gain, turned)
+    k, k_rest = _planes(part.k, gain, turned)
+    v = None if part.v is None else _unit_rows(part.v * gain)[0]
+    o = None
+    groups = len(part.v) if part.v is not None else 0
+    if part.o is not None and groups and len(part.o) % groups == 0:
+        rows = _unit_rows(part.o)[0]
+        o = rows.reshape(groups, len(rows) // groups, *rows.shape[1:])
+    return Heads(
+        layer, q, k, q_rest, k_rest, v, o,
+        _plane_bias(part.q_bias, turned), _plane_bias(part.k_bias, turned),
+    )  # fmt: skip
+
+
+def _planes(rows: Floats | None, gain: Floats, turned: int) -> tuple[Complex | None, Floats | None]:
+    if rows is None:
+        return None, None
+    scaled = rows * gain
+    rest = _unit_rows(scaled[:, turned:])[0] if turned < rows.shape[1] else None
+    if not turned:
+        return None, rest
+    half = turned // 2
+    both = np.concatenate([scaled[:, :half], scaled[:, half:turned]], axis=2)
+    unit = _unit_rows(both)[0]
+    width = rows.shape[2]
+    planes = (unit[..., :width] + 1j * unit[..., width:]).astype(np.complex64)
+    return planes, rest
+
+
+def _plane_bias(bias: Floats | None, turned: int) -> Complex | None:
+    if bias is None or not turned:
+        return None
+    half = turned // 2
+    found: Complex = (bias[:, :half] + 1j * bias[:, half:turned]).astype(np.complex64)
+    return found

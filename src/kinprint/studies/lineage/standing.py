@@ -1,0 +1,228 @@
+"""What a model's labels are worth: which symmetries it has, and which copies share a coin.
+
+A test needs one model whose labels chance has dealt. That model is asked first, alone: do its
+facts grant the symmetry, is its index free of meaning, are units, heads or layers copies of
+one another? Copies are tied, and where an index means something the test is not run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.model.symmetries import group_named, holds
+from kinprint.nulls import copies
+from kinprint.nulls.exchangeability import LEVEL, balance, canonical_axes, lags, trend
+from kinprint.nulls.preparation import degenerate, normal_scores
+from kinprint.nulls.result import Ints
+from kinprint.studies.lineage.alignment import spread
+from kinprint.studies.lineage.portrait import Portrait
+from kinprint.studies.lineage.preparation import Forward, Subject
+
+# Self-tests look at this much of a model at most; what they look for is not local.
+_TOKENS, _CHANNELS, _UNITS, _COLUMNS, _NUMBERS = 1024, 512, 32, 256, 4096
+_BALANCED = 128
+# Embedding columns with this correlation are one channel twice; outliers of one model reach 0.9.
+_CLONED = 0.95
+# Heads whose keys have this cosine at equal places are copies; strangers of one model stay
+# below a third of it.
+_REPLICATED = 0.5
+# Mean squared cosine of two value rows, times their width, below which they are an
+# orthogonal basis by construction.
+_ORTHOGONAL = 0.25
+
+
+class Standing:
+    """A model with the answers to all self-tests, each found when first asked for."""
+
+    def __init__(self, portrait: Portrait) -> None:
+        self.subject = Subject(portrait)
+        self._refusals: dict[str, str] = {}
+
+    def refusal(self, group: str) -> str:
+        """Why the labels of a group cannot be called random, or an empty string."""
+        if group not in self._refusals:
+            known, why = holds(group_named(group), self.subject.facts)
+            self._refusals[group] = self._self_test(group) if known else why
+        return self._refusals[group]
+
+    @property
+    def rank(self) -> tuple[int, int, bool, str]:
+        """Order in which models are asked to supply a symmetry; the least comes first.
+
+        The one with fewer units (layers, experts, rows read): each of its units is a coin, and
+        should find its partner among many rather than the other way round.
+        """
+        subject = self.subject
+        layernorm = subject.facts.norm != "rms"
+        units = sum(len(one.index) for one in subject.forwards)
+        return units, subject.portrait.depth, layernorm, subject.key
+
+    @property
+    def odd(self) -> bool:
+        """Whether its units have coins: up and down may be flipped together."""
+        return not self.refusal("unit_sign")
+
+    @cached_property
+    def unit_clones(self) -> tuple[Ints, ...]:
+        """Classes of units that are copies of one another, for each feed-forward."""
+        return tuple(copies.clone_classes(_thinned(one)) for one in self.subject.forwards)
+
+    @cached_property
+    def forward_copies(self) -> Ints:
+        """Classes of feed-forwards that are copies of one another, unit by unit."""
+        parts = self.subject.forwards
+        classes = np.arange(len(parts))
+        shapes = [(len(one.index), one.total, one.width) for one in parts]
+        for shape in sorted(set(shapes)):
+            at = np.flatnonzero([one == shape for one in shapes])
+            if len(at) > 1:
+                rows = np.stack([_thinned(parts[i], _UNITS) for i in at])
+                classes[at] = at[copies.copied_sets(rows)]
+        return classes
+
+    @cached_property
+    def head_copies(self) -> dict[tuple[int, int], int]:
+        """Classes of key-value groups, by layer and group, whose keys and values are copies."""
+        places: list[tuple[int, int]] = []
+        rows: list[NDArray[np.float32]] = []
+        for layer, one in self.subject.heads.items():
+            for group in range(one.groups):
+                parts = [part[group] for part in (one.k, one.v) if part is not None]
+                flat = np.concatenate([_real(part).reshape(-1) for part in parts])
+                places.append((layer, group))
+                rows.append(flat[:: max(1, len(flat) // _NUMBERS)])
+        if not rows or len({len(row) for row in rows}) > 1:
+            return {place: at for at, place in enumerate(places)}
+        classes = copies.clone_classes(np.stack(rows), _REPLICATED)
+        return dict(zip(places, classes.tolist(), strict=True))
+
+    @cached_property
+    def channel_clones(self) -> Ints:
+        """Classes of channels whose embedding columns are copies of one another."""
+        embedding = self.subject.portrait.embedding
+        if embedding is None:
+            return np.arange(self.subject.width)
+        rows = embedding.rows[spread(len(embedding.rows), _COLUMNS)].T.astype(np.float64)
+        return copies.clone_classes(rows - rows.mean(axis=1, keepdims=True), _CLONED)
+
+    def _self_test(self, group: str) -> str:
+        if group in ("residual", "residual_sign"):
+            return self._channels(group)
+        if group == "unit":
+            return self._sorted_units()
+        if group == "unit_sign":
+            return self._unfair_units()
+        if group in ("value_dim", "value_sign"):
+            return self._values()
+        return ""
+
+    def _channels(self, group: str) -> str:
+        embedding = self.subject.portrait.embedding
+        if embedding is not None and len(embedding.rows) >= 16:
+            some = embedding.rows[spread(len(embedding.rows), _TOKENS)]
+            found = canonical_axes(some[:, spread(some.shape[1], _CHANNELS)])
+            if not found.exchangeable and found.reason != "too little to judge":
+                return f"channels are canonical axes: {found.reason}"
+            if group == "residual_sign":
+                columns = some[:, spread(some.shape[1], _BALANCED)].T
+                found = balance(columns[:, : _NUMBERS // 8], most=_BALANCED)
+                if not found.exchangeable:
+                    return f"signs of channels: {found.reason}"
+        scores = list(self.subject.scores.values())
+        profile = np.mean(scores, axis=0) if scores else np.zeros(0)
+        if group == "residual" and scores and not degenerate(profile) and _uneven(profile):
+            found = lags(profile, shared=True)
+            if not found.exchangeable:
+                return f"gains are {found.reason} along the channels"
+        return ""
+
+    def _sorted_units(self) -> str:
+        parts = self.subject.forwards
+        for one in parts:
+            found = trend(one.size, LEVEL / len(parts))
+            if not found.exchangeable and found.reason == "sorted":
+                return f"units of layer {one.layer} are sorted by size"
+        return ""
+
+    def _unfair_units(self) -> str:
+        parts = self.subject.forwards
+        some = spread(len(parts), 3) if parts else []
+        for at in some:
+            rows = copies.sum_over(_thinned(parts[at]), self.unit_clones[at])
+            found = balance(rows, most=_BALANCED, level=LEVEL / len(some))
+            if found.reason == "signs are not fair":
+                return f"signs of units in layer {parts[at].layer} are not fair"
+        return ""
+
+    def _values(self) -> str:
+        sizes, squares, width = [], [], 1
+        for layer, one in self.subject.heads.items():
+            raw = self.subject.portrait.attention[layer].v
+            if one.v is None or raw is None:
+                continue
+            width = one.v.shape[2]
+            sizes += [np.sqrt(np.square(head, dtype=np.float64).sum(axis=1)) for head in raw]
+            for head in one.v:
+                table = np.asarray(head @ head.T, np.float64)
+                np.fill_diagonal(table, 0.0)
+                squares.append(np.square(table).sum() / max(1, table.size - len(table)))
+        if not sizes or len({len(one) for one in sizes}) > 1:
+            return ""
+        if np.mean(squares) * width < _ORTHOGONAL:
+            return "value rows are an orthogonal basis"
+        if not trend(np.mean([one / max(one.mean(), 1e-30) for one in sizes], axis=0)).exchangeable:
+            return "value dimensions are sorted by size"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """Who supplies a symmetry and who is compared with it; `refusal` says why nobody can."""
+
+    first: Standing
+    second: Standing
+    refusal: str = ""
+
+
+def supplier(one: Standing, other: Standing, group: str) -> Supply:
+    """Choose the model whose labels are tested: one that may be, then the simpler one.
+
+    The choice looks at each model alone and breaks ties by content, so the order of the
+    arguments changes nothing.
+    """
+    first, second = sorted((one, other), key=lambda side: side.rank)
+    if first.refusal(group) and not second.refusal(group):
+        first, second = second, first
+    return Supply(first, second, first.refusal(group))
+
+
+def alone(classes: Ints) -> NDArray[np.bool_]:
+    """Which members are alone in their class."""
+    return np.asarray(np.bincount(classes)[classes] == 1)
+
+
+def _uneven(profile: NDArray[np.float64]) -> bool:
+    """Whether some autocorrelation is large enough to be worth drawing permutations for.
+
+    Below three deviations the largest of many lags is nowhere near the level of the self-test.
+    """
+    scores = normal_scores(profile)
+    power = np.square(np.abs(np.fft.rfft(scores / np.sqrt(np.square(scores).sum()))))
+    found = np.fft.irfft(power, len(scores))[1 : len(scores) // 2 + 1]
+    return bool(np.abs(found).max(initial=0.0) > 3.0 / np.sqrt(len(scores)))
+
+
+def _thinned(one: Forward, units: int | None = None) -> NDArray[np.float32]:
+    """Up and down rows side by side, with some of the columns."""
+    step = max(1, one.width // _COLUMNS)
+    return np.concatenate([one.up[:units, ::step], one.down[:units, ::step]], axis=1)
+
+
+def _real(part: NDArray[np.generic]) -> NDArray[np.float32]:
+    if np.iscomplexobj(part):
+        return np.concatenate([part.real, part.imag], axis=-1).astype(np.float32)
+    return np.asarray(part, np.float32)

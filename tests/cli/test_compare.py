@@ -1,0 +1,180 @@
+"""`kinprint compare` and `kinprint matrix` as people use them: real processes, real exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+import kinprint
+from kinprint.mirror import MirrorServer
+from kinprint.report.terminal import columns_of
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+CHILD, STRANGERS = ("zoo/base-a", "zoo/a-cpt"), ("zoo/base-a", "zoo/base-b")
+
+
+@pytest.fixture
+def server(demo: Path) -> Iterator[MirrorServer]:
+    with MirrorServer(demo) as running:
+        yield running
+
+
+@pytest.fixture
+def run(
+    hub_environment: Callable[..., dict[str, str]], server: MirrorServer, tmp_path: Path
+) -> Run:
+    def call(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "kinprint", *arguments],
+            env=hub_environment(server.endpoint, OMP_NUM_THREADS="1", **more),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    return call
+
+
+def test_a_descendant_is_found(run: Run, tmp_path: Path) -> None:
+    done = run("compare", *CHILD, "--format", "json", "--exit-code", "-o", "found.json")
+    assert done.returncode == 1, done.stderr
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    assert found["schema"] == "kinprint.compare/1"
+    assert (found["a"], found["b"]) == CHILD
+    verdict = found["verdict"]
+    assert verdict["relation"] == "derived" and verdict["log10_p"] < -100
+    assert verdict["alpha"] == 1e-6 and "base-a" in verdict["summary"]
+    spoken = [one for one in found["evidence"] if one["status"] == "ok"]
+    assert all(
+        {"test", "log10_p", "statistic", "null", "roles", "layers", "effect"} <= set(one)
+        for one in spoken
+    )
+    assert min(one["log10_p"] for one in spoken) < -100
+    assert 0 < found["read"]["bytes"] < 24_000_000
+    assert json.loads((tmp_path / "found.json").read_text()) == found
+
+
+def test_strangers_are_not_accused(run: Run) -> None:
+    done = run("compare", *STRANGERS, "--exit-code")
+    assert done.returncode == 0, done.stderr
+    words = " ".join(done.stdout.split())
+    assert "No evidence" in words and "not proof of independence" in words
+    assert max(map(columns_of, done.stdout.splitlines())) <= 80
+    assert "U1.blocks" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("read ")
+
+
+def test_the_same_model_is_known_by_its_files(run: Run, demo: Path, server: MirrorServer) -> None:
+    done = run("compare", "zoo/base-a", "zoo/base-a", "--format", "json", "--exit-code")
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert found["verdict"]["relation"] == "identical"
+    weights = (demo / "zoo" / "base-a" / "model.safetensors").stat().st_size
+    assert found["read"]["bytes"] < weights / 100
+
+
+def test_a_dry_run_reads_no_weight(run: Run) -> None:
+    done = run("compare", *CHILD, "--dry-run", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    planned = json.loads(done.stdout)
+    assert planned["schema"] == "kinprint.compare-plan/1"
+    assert planned["bytes"] > 5_000_000 > 600_000 > planned["spent"]["bytes"]
+    spent = json.loads(run("compare", *CHILD, "--format", "json").stdout)["read"]
+    assert spent["bytes"] <= planned["bytes"] + planned["spent"]["bytes"]
+
+
+def test_errors_name_the_model(run: Run) -> None:
+    done = run("compare", "zoo/base-a", "zoo/nothing")
+    assert done.returncode == 2 and "zoo/nothing" in done.stderr and not done.stdout
+    done = run("compare", *CHILD, "--budget", "10kB")
+    assert done.returncode == 2 and "10 kB" in done.stderr
+    assert run("compare", *CHILD, "--alpha", "2").returncode == 2
+
+
+def test_all_pairs_of_a_matrix(run: Run) -> None:
+    names = ("zoo/base-a", "zoo/a-sft", "zoo/base-b")
+    done = run("matrix", *names, "--format", "json", "--exit-code")
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert found["schema"] == "kinprint.matrix/1"
+    relations = {(one["a"], one["b"]): one["relation"] for one in found["pairs"]}
+    assert relations == {
+        ("zoo/base-a", "zoo/a-sft"): "derived",
+        ("zoo/base-a", "zoo/base-b"): "no-evidence",
+        ("zoo/a-sft", "zoo/base-b"): "no-evidence",
+    }
+    shown = run("matrix", *names, KINPRINT_LANG="ko")
+    assert max(map(columns_of, shown.stdout.splitlines())) <= 80
+    assert "derived" in shown.stdout
+
+
+def relation(found: Any) -> tuple[str, float]:
+    return found.verdict.relation, found.verdict.log10_p
+
+
+def test_the_order_of_the_models_makes_no_difference(demo: Path) -> None:
+    names = [str(demo / "zoo" / name) for name in ("base-a", "a-cpt")]
+    one = kinprint.compare(*names, level="quick")
+    other = kinprint.compare(*reversed(names), level="quick", seed=7)
+    assert relation(one) == relation(other)
+    assert one.verdict.relation in ("partial", "dependent")  # norms alone cannot say more
+    assert {each.test[:2] for each in one.evidence} == {"E1", "E6"}
+
+
+def test_reading_stops_when_the_answer_is_clear(demo: Path) -> None:
+    """With too little for the whole, a descendant takes one stage and strangers take both."""
+    folder = demo / "zoo"
+    budget = 4_000_000
+    base = str(folder / "base-a")
+    child = kinprint.compare(base, str(folder / "a-sft"), budget=budget)
+    stranger = kinprint.compare(base, str(folder / "base-b"), budget=budget)
+    assert child.stages == (1, 2) and child.verdict.relation == "derived"
+    assert stranger.stages == (2, 2) and stranger.verdict.relation == "no-evidence"
+    assert child.limit <= budget
+
+
+def test_controls_rank_and_never_decide(demo: Path) -> None:
+    folder = demo / "zoo"
+    names = [str(folder / name) for name in ("base-a", "a-sft")]
+    plain = kinprint.compare(*names)
+    found = kinprint.compare(*names, controls=[str(folder / "base-b"), str(folder / "a-cpt")])
+    assert relation(found) == relation(plain)
+    assert len(found.controls) == 4
+    (ranked,) = [one for one in found.evidence if one.tier == "calibrated" and one.test[0] == "Q"]
+    assert ranked.bound == "conformal" and ranked.n == 1
+    assert ranked.log10_p >= ranked.floor
+
+
+def test_an_adapter_needs_the_base_that_it_does_not_name(run: Run, tmp_path: Path) -> None:
+    """A low-rank change of base-a is derived from it; without a base nothing can be said."""
+    chance = np.random.default_rng(0)
+    root = "base_model.model.model.layers.{}.self_attn.q_proj.lora_{}.weight"
+    save_file(
+        {
+            root.format(layer, side): chance.normal(0, 0.02, shape).astype(np.float32)
+            for layer in range(6)
+            for side, shape in (("A", (2, 128)), ("B", (128, 2)))
+        },
+        tmp_path / "adapter_model.safetensors",
+    )
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(config))
+    alone = run("compare", str(tmp_path), "zoo/base-a")
+    assert alone.returncode == 2 and "--base" in alone.stderr
+    based = run("compare", str(tmp_path), "zoo/base-a", "--base", "zoo/base-a", "--exit-code")
+    assert based.returncode == 1, based.stderr
+    study = ("study", "run", "same-layer", str(tmp_path), "zoo/base-a", "--dry-run")
+    assert run(*study).returncode == 2
+    done = run(*study, "--base", "zoo/base-a")
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,158 @@
+"""Comparisons as documents and lines: every number survives, and every line fits."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from kinprint.comparison import (
+    Comparison,
+    Control,
+    Matrix,
+    PairVerdict,
+    Prospect,
+    Settings,
+)
+from kinprint.errors import BadOption
+from kinprint.records import Cost, Evidence, ModelRef, Verdict
+from kinprint.report.comparison import (
+    comparison_document,
+    comparison_lines,
+    matrix_document,
+    matrix_lines,
+    plan_document,
+    plan_lines,
+)
+from kinprint.report.terminal import columns_of
+from kinprint.studies.lineage.menu import menu
+
+RELATIONS = {
+    "identical": ("same-files",),
+    "derived": ("learnt-together",),
+    "partial": ("norms-shared",),
+    "same-init": ("learnt-apart",),
+    "dependent": ("learnt-silent", "matrices-weak"),
+    "no-evidence": ("nothing-found",),
+    "untestable": ("nothing-testable",),
+}
+A = ModelRef("org/a-model-with-a-long-name-of-many-words@main", "hub", "org/a-model", "c" * 40)
+B = ModelRef("/somewhere/b/", "local", "/somewhere/b")
+
+
+def evidence() -> tuple[Evidence, ...]:
+    """One entry for each of the menu, some spoken, one with numbers that JSON has not."""
+    found = []
+    for at, entry in enumerate(menu("standard")):
+        if at % 3 == 2:
+            found.append(Evidence(entry.name, "exact", entry.group, "needs", reason="no heads"))
+            continue
+        odd = math.nan if at == 0 else 0.5
+        found.append(
+            Evidence(
+                entry.name, "exact", entry.group, "ok", -17.0 * at, odd, odd, 64, "signs", -40.0,
+                (0.1, math.inf), ("up",), (0, 3), details=(("quality", odd),),
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def comparison(relation: str) -> Comparison:
+    power = (("U1.blocks", 0.02),)
+    verdict = Verdict(relation, -12.5, 1e-6, ("norms",), power, RELATIONS[relation])
+    return Comparison(
+        A, B, Settings(), verdict, evidence(), Cost(10, 2, 0.5), (1, 2), 99, ("routers",),
+        ("a note that is rather long and says how one of the models was read, and what is left",),
+        ("org/a-model: NOT the real model",), (Control("org/a-model", "c", evidence()),),
+    )  # fmt: skip
+
+
+def through_json(document: dict[str, Any]) -> Any:
+    return json.loads(msgspec.json.encode(document))
+
+
+def test_a_comparison_as_a_document() -> None:
+    found = through_json(comparison_document(comparison("derived"), Cost(7, 3, 1.25)))
+    assert (found["schema"], found["a"], found["b"]) == ("kinprint.compare/1", A.given, B.given)
+    assert found["verdict"]["relation"] == "derived"
+    assert found["verdict"]["log10_p"] == -12.5 and found["verdict"]["alpha"] == 1e-6
+    assert "10^-12" in found["verdict"]["summary"] and "10^-12" in found["verdict"]["summary_ko"]
+    assert found["read"] == {"bytes": 7, "requests": 3, "seconds": 1.25}
+    assert [one["test"] for one in found["evidence"]] == [one.name for one in menu("standard")]
+    first, second = found["evidence"][:2]
+    assert first["statistic"] is None and first["effect"] is None
+    assert first["details"] == {"quality": None} and first["null"] == [0.1, None]
+    assert second["log10_p"] == -17.0 and second["layers"] == [0, 3]
+    assert found["controls"][0]["control"] == "c"
+    assert found["plan"]["left_out"] == ["routers"]
+    assert found["models"][0]["commit"] == "c" * 40 and found["models"][1]["commit"] is None
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_lines_fit_a_terminal(relation: str, language: str) -> None:
+    lines = list(comparison_lines(comparison(relation), language))
+    assert max(map(columns_of, lines)) <= 80
+    assert "org/a-model" in lines[0]
+    strongest = max(at for at in range(len(menu("standard"))) if at % 3 != 2)
+    assert any(menu("standard")[strongest].name in line for line in lines)
+
+
+def test_the_strongest_evidence_comes_first_and_calibrated_last() -> None:
+    calibrated = Evidence("Q.controls", "calibrated", "none", "ok", -500.0)
+    found = comparison("derived")
+    few = (Evidence("S1", "exact", "unit_sign", "ok", -3.0), calibrated,
+           Evidence("S2", "exact", "plane_sign", "ok", -30.0))  # fmt: skip
+    lines = list(comparison_lines(replace(found, evidence=few), "en"))
+    order = [line.split()[0] for line in lines if line.startswith(("  S", "  Q"))]
+    assert order == ["S2", "S1", "Q.controls"]
+
+
+def matrix(count: int) -> Matrix:
+    models = tuple(ModelRef(f"org/model-{at}", "hub", f"org/model-{at}") for at in range(count))
+    pairs = tuple(
+        PairVerdict(a, b, Verdict("derived" if a + b == 1 else "no-evidence", -9.0, 1e-6), ())
+        for a in range(count)
+        for b in range(a + 1, count)
+    )
+    return Matrix(models, Settings(), pairs, Cost(1, 1, 1.0))
+
+
+def test_a_matrix_as_a_document() -> None:
+    found = through_json(matrix_document(matrix(3), Cost(4, 5, 6.0)))
+    assert found["schema"] == "kinprint.matrix/1"
+    first = found["pairs"][0]
+    assert (first["a"], first["b"]) == ("org/model-0", "org/model-1")
+    assert (first["relation"], first["log10_p"]) == ("derived", -9.0)
+    assert found["read"]["requests"] == 5 and len(found["pairs"]) == 3
+
+
+@pytest.mark.parametrize(("count", "grid"), [(3, True), (24, True), (40, False)])
+def test_a_matrix_has_a_grid_where_it_fits(count: int, grid: bool) -> None:
+    lines = list(matrix_lines(matrix(count), "en"))
+    assert max(map(columns_of, lines)) <= 80
+    assert any("D derived" in line for line in lines) == grid
+    assert sum("derived  " in line for line in lines) == 1
+    pairs = count * (count - 1) // 2
+    assert lines[-1] == f"no evidence for {pairs - 1} of {pairs} pairs"
+
+
+def test_a_plan_says_what_each_stage_costs() -> None:
+    found = Prospect((A, B), Settings(), (Cost(1000, 2), Cost(5000, 3)), 9000, ("routers",))
+    document = through_json(plan_document(found, Cost(100, 4)))
+    assert (document["bytes"], document["requests"]) == (6000, 5)
+    assert document["stages"] == [{"bytes": 1000, "requests": 2}, {"bytes": 5000, "requests": 3}]
+    assert document["spent"] == {"bytes": 100, "requests": 4}
+    lines = list(plan_lines(found, "en"))
+    assert lines[0] == "stage 1: 1 kB, 2 requests" and "routers" in lines[-1]
+
+
+def test_settings_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(BadOption):
+        Settings(alpha=0.0)
+    with pytest.raises(BadOption):
+        Settings(level="all")

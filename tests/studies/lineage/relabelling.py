@@ -1,0 +1,95 @@
+"""Random elements of a model's whole symmetry group, applied to its portrait.
+
+A relabelled model computes the same function and is as likely as the one it was made from,
+whatever the other model is: on such pairs every p-value must be valid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from kinprint.studies.lineage.portrait import Attention, Embedding, Portrait, Units
+
+Move = Callable[[np.ndarray], np.ndarray]
+
+
+def relabelled(portrait: Portrait, rng: np.random.Generator, signs: bool = True) -> Portrait:
+    """The same model with channels, units, heads and experts renamed, and signs flipped.
+
+    Without `signs` only names change.
+    """
+    width = portrait.width
+    order = rng.permutation(width)
+    rms = portrait.facts.norm == "rms" and signs
+    flips = _coins(width, rng) if rms else np.ones(width, np.float32)
+
+    def move(rows: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(rows[..., order] * flips)
+
+    odd = bool(portrait.facts.gated and portrait.facts.odd_up) and signs
+    residual = {role for role, _ in portrait.norms} - {"norm_q", "norm_k"}
+    experts: dict[tuple[int, int], Units] = {}
+    routers = {}
+    for layer, rows in portrait.routers.items():
+        to = rng.permutation(len(rows))
+        routers[layer] = move(rows[to])
+        for new, old in enumerate(to.tolist()):
+            experts[layer, new] = _units(portrait.experts[layer, old], move, odd, rng)
+    embedding = portrait.embedding
+    return replace(
+        portrait,
+        name=f"{portrait.name}*",
+        key=hashlib.sha256(rng.bytes(16)).hexdigest(),
+        norms={
+            key: gain[order] if key[0] in residual else gain for key, gain in portrait.norms.items()
+        },
+        norm_biases={key: bias[order] * flips for key, bias in portrait.norm_biases.items()},
+        units={layer: _units(one, move, odd, rng) for layer, one in portrait.units.items()},
+        attention={
+            layer: _attention(one, move, signs, rng) for layer, one in portrait.attention.items()
+        },
+        experts=experts,
+        routers=routers,
+        embedding=None
+        if embedding is None
+        else Embedding(embedding.tokens, embedding.ids, move(embedding.rows)),
+    )
+
+
+def _coins(n: int, rng: np.random.Generator) -> np.ndarray:
+    return (rng.integers(2, size=n) * 2 - 1).astype(np.float32)
+
+
+def _units(units: Units, move: Move, odd: bool, rng: np.random.Generator) -> Units:
+    order = rng.permutation(len(units.index))
+    coins = _coins(len(order), rng)[:, None] if odd else np.ones((len(order), 1), np.float32)
+    return replace(
+        units,
+        up=move(units.up[order]) * coins,
+        down=move(units.down[order]) * coins,
+        gate=None if units.gate is None else move(units.gate[order]),
+    )
+
+
+def _attention(part: Attention, move: Move, signs: bool, rng: np.random.Generator) -> Attention:
+    assert part.q is not None and part.k is not None and part.v is not None and part.o is not None
+    groups, dims = part.v.shape[:2]
+    inside = len(part.q) // groups
+    half = part.rotated // 2
+    q, k, v, o = (np.empty_like(rows) for rows in (part.q, part.k, part.v, part.o))
+    for new, old in enumerate(rng.permutation(groups).tolist()):
+        planes = _coins(half, rng)
+        coins = np.concatenate([planes, planes, _coins(part.k.shape[1] - 2 * half, rng)])[:, None]
+        coins = coins if signs else np.ones_like(coins)
+        k[new] = move(part.k[old]) * coins
+        order, flips = rng.permutation(dims), _coins(dims, rng)[:, None]
+        flips = flips if signs else np.ones_like(flips)
+        v[new] = move(part.v[old][order]) * flips
+        for to, source in enumerate(rng.permutation(inside).tolist()):
+            q[new * inside + to] = move(part.q[old * inside + source]) * coins
+            o[new * inside + to] = move(part.o[old * inside + source][order]) * flips
+    return replace(part, q=q, k=k, v=v, o=o)

@@ -1,0 +1,191 @@
+"""Residual maps, partner layers and heads are found, and see neither labels nor signs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import ortho_group
+
+from kinprint.studies.lineage.alignment import Stack, judge, unit_scores
+from kinprint.studies.lineage.battery import examine
+from kinprint.studies.lineage.pair import Pair, common_blocks
+from kinprint.studies.lineage.portrait import Floats, Portrait
+from kinprint.studies.lineage.residual import IDENTITY, Residual, assigned
+from tests.studies.lineage.made import keyed, made, noisy
+from tests.studies.lineage.relabelling import relabelled
+
+BASE = made(1, units=96)
+
+
+def turned(portrait: Portrait, seed: int) -> Portrait:
+    """The model with its norms folded away and its residual stream turned."""
+    turn = ortho_group.rvs(portrait.width, random_state=seed).astype(np.float32)
+
+    def carry(rows: Floats | None, gain: Floats | float = 1.0) -> Floats:
+        assert rows is not None
+        return np.asarray((rows * gain) @ turn, np.float32)
+
+    norms = portrait.norms
+    return keyed(
+        replace(
+            portrait,
+            norms={key: np.ones_like(gain) for key, gain in norms.items()},
+            units={
+                layer: replace(
+                    one,
+                    up=carry(one.up, norms["norm_post_attn", layer]),
+                    gate=carry(one.gate, norms["norm_post_attn", layer]),
+                    down=carry(one.down),
+                )
+                for layer, one in portrait.units.items()
+            },
+            attention={
+                layer: replace(
+                    one,
+                    q=carry(one.q, norms["norm_in", layer]),
+                    k=carry(one.k, norms["norm_in", layer]),
+                    v=carry(one.v, norms["norm_in", layer]),
+                    o=carry(one.o),
+                )
+                for layer, one in portrait.attention.items()
+            },
+            embedding=None
+            if portrait.embedding is None
+            else replace(portrait.embedding, rows=carry(portrait.embedding.rows)),
+        )
+    )
+
+
+def paired(a: Portrait, b: Portrait) -> tuple[Pair, tuple[str, float], tuple[int, ...]]:
+    one, other = examine(a), examine(b)
+    pair = Pair(one, other, seed=0, level="standard")
+    found = pair.units(one, other)
+    assert found is not None
+    return pair, (found.residual.name, found.quality), found.partners
+
+
+def test_a_turned_residual_stream_is_found_by_tokens() -> None:
+    _, (name, quality), partners = paired(BASE, turned(BASE, 2))
+    assert name == "polar factor of embeddings"
+    assert quality > 2.9
+    assert partners == (0, 1, 2)
+
+
+def test_renamed_channels_are_found_by_tokens_and_by_gains() -> None:
+    moved = relabelled(BASE, np.random.default_rng(3), signs=False)
+    assert paired(BASE, moved)[1][1] > 2.9
+    other_tokens = replace(moved, embedding=None)
+    _, (name, quality), partners = paired(BASE, other_tokens)
+    assert name == "norm gains"
+    assert quality > 2.9
+    assert partners == (0, 1, 2)
+
+
+def test_a_turned_stream_without_tokens_is_found_by_gram_matrices() -> None:
+    """Trained weights have uneven Gram matrices; so have these."""
+    scale = np.linspace(0.3, 2.0, BASE.width, dtype=np.float32)
+    uneven = replace(
+        BASE,
+        units={
+            layer: replace(
+                one, up=one.up * scale, down=one.down * np.roll(scale, 7 + layer), gate=one.gate
+            )
+            for layer, one in BASE.units.items()
+        },
+    )
+    _, (name, quality), partners = paired(uneven, replace(turned(uneven, 4), embedding=None))
+    assert name in ("Gram matrices", "matched units")
+    assert quality > 2.5
+    assert partners == (0, 1, 2)
+
+
+def test_layers_of_a_model_of_other_depth_find_their_origin() -> None:
+    deeper = replace(
+        BASE,
+        depth=4,
+        units={new: BASE.units[old] for new, old in enumerate((0, 1, 1, 2))},
+        attention={new: BASE.attention[old] for new, old in enumerate((0, 1, 1, 2))},
+        norms={
+            **{
+                (role, new): BASE.norms[role, old]
+                for new, old in enumerate((0, 1, 1, 2))
+                for role in ("norm_in", "norm_post_attn")
+            },
+            ("norm_final", -1): BASE.norms["norm_final", -1],
+        },
+    )
+    pair, _, partners = paired(BASE, noisy(deeper, 0.3, 5))
+    assert partners[0] == 0 and partners[1] in (1, 2) and partners[2] == 3
+    heads = pair.heads(*pair.sides)
+    assert heads is not None
+    assert heads.partners[0] == 0 and heads.partners[1] in (1, 2) and heads.partners[2] == 3
+
+
+def test_renamed_heads_are_matched() -> None:
+    rng = np.random.default_rng(6)
+    moved = relabelled(BASE, rng)
+    one, other = examine(BASE), examine(moved)
+    pair = Pair(one, other, seed=0, level="standard")
+    groups = pair.groups(one, other)
+    assert len(groups) == 6
+    for match in groups:
+        assert np.abs(match.planes).min() > 0.98
+        assert len({to for _, to in match.queries}) == 2
+
+
+def test_the_quality_sees_neither_labels_nor_signs() -> None:
+    one, other = examine(BASE).subject, examine(made(2, units=96)).subject
+    shuffled = examine(_units_renamed(BASE, 7)).subject
+    whole = Stack.of(other.forwards)
+    expected = judge(one.forwards, whole, IDENTITY, True).quality
+    assert judge(shuffled.forwards, whole, IDENTITY, True).quality == pytest.approx(
+        expected, rel=1e-5
+    )
+
+
+def test_a_signed_assignment_carries_rows_as_its_matrix_would() -> None:
+    rng = np.random.default_rng(8)
+    table = rng.normal(size=(6, 9))
+    found = assigned("columns", table, signed=True)
+    assert found.pairs is not None
+    left, right, signs = found.pairs
+    matrix = np.zeros((6, 9), np.float32)
+    matrix[left, right] = signs
+    rows = rng.normal(size=(4, 6)).astype(np.float32)
+    assert np.allclose(found.carry(rows), rows @ matrix)
+    turning = rows + 1j * rows[::-1]
+    assert np.allclose(Residual("m", matrix).carry(turning), turning @ matrix)
+
+
+def test_unit_scores_match_where_units_are_equal() -> None:
+    one = examine(BASE).subject.forwards[0]
+    found = unit_scores(one, one, IDENTITY, True)
+    assert np.array_equal(found.match.argmax(axis=1), np.arange(96))
+    assert np.allclose(found.best(), 2.0, atol=1e-5)
+
+
+def test_blocks_are_of_indices_not_of_places() -> None:
+    first, second = np.array([1, 2, 3, 8, 9]), np.array([9, 8, 3, 1, 40])
+    blocks = common_blocks(first, second)
+    assert blocks.sizes.tolist() == [2, 2]
+    assert blocks.first.tolist() == [[0, 2, -1, -1], [3, 4, -1, -1]]
+    assert blocks.second.tolist() == [[3, 2, -1, -1], [1, 0, -1, -1]]
+    rows = np.eye(5)
+    assert blocks.products(rows, rows)[0, 2:].sum() == 0
+    usable = np.array([True, True, False, True, True])
+    assert common_blocks(first, second, usable).sizes.tolist() == [1, 2]
+
+
+def _units_renamed(portrait: Portrait, seed: int) -> Portrait:
+    rng = np.random.default_rng(seed)
+    units = {}
+    for layer, one in portrait.units.items():
+        order = rng.permutation(len(one.index))
+        coins = (rng.integers(2, size=(len(order), 1)) * 2 - 1).astype(np.float32)
+        assert one.gate is not None
+        units[layer] = replace(
+            one, up=one.up[order] * coins, down=one.down[order] * coins, gate=one.gate[order]
+        )
+    return keyed(replace(portrait, units=units))

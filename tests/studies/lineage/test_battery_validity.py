@@ -1,0 +1,44 @@
+"""P-values of the whole battery where nothing is shared but contents: labels and signs are drawn.
+
+The two models hold the very same units, heads and channels, so that every alignment succeeds
+and all features are shared. What is left to find is chance.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from kinprint.studies.lineage.battery import examine, run_battery
+from kinprint.studies.lineage.portrait import Portrait
+from tests.nulls.worlds import assert_valid
+from tests.studies.lineage.made import made, noisy
+from tests.studies.lineage.relabelling import relabelled
+
+DRAWS = 60
+SAME = made(40, width=24, depth=2, units=32, tokens=64)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param(SAME, SAME, id="the same model"),
+        pytest.param(SAME, noisy(SAME, 1.0, 41), id="a trained copy"),
+    ],
+)
+def test_relabelled_models_give_valid_p_values(one: Portrait, other: Portrait) -> None:
+    rng = np.random.default_rng(42)
+    still = examine(other)
+    logs: dict[str, list[float]] = defaultdict(list)
+    for _ in range(DRAWS):
+        for found in run_battery(relabelled(one, rng), still):
+            if found.status == "ok":
+                logs[found.test].append(found.log10_p)
+    assert {"E1.blocks", "E3.fixed", "U1.aligned", "S1", "S2", "S4", "E4.blocks"} <= logs.keys()
+    for values in logs.values():
+        assert_valid(values, (0.1, 0.01))
+    # Alignment must have worked, or the test above would be about nothing.
+    aligned = {one.test: dict(one.details) for one in run_battery(relabelled(one, rng), still)}
+    assert aligned["S1"]["quality"] > 1.5

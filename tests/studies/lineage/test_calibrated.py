@@ -1,0 +1,96 @@
+"""The calibrated tier: ranks among strangers, looks at gains, silent where nothing speaks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kinprint.model.symmetries import Facts
+from kinprint.records import Evidence
+from kinprint.studies.lineage.calibrated import (
+    calibrate,
+    excess,
+    known_pairs,
+    neighbour_correlation,
+    stratum,
+)
+from kinprint.studies.lineage.portrait import Portrait, Units
+
+RANDOM = np.random.default_rng(7)
+
+
+def portrait(name: str, width: int = 64, units: int = 32, smooth: float = 0.6) -> Portrait:
+    common = RANDOM.standard_normal(width)
+    rows = RANDOM.standard_normal((3, units, width)).astype(np.float32)
+    gains = {
+        ("norm_in", layer): (
+            1 + 0.2 * (smooth * common + math.sqrt(1 - smooth**2) * RANDOM.standard_normal(width))
+        ).astype(np.float32)
+        for layer in range(6)
+    }
+    part = Units(np.arange(units), units, rows[0], rows[1], rows[2])
+    return Portrait(name, name, width, 6, Facts(gated=True), norms=gains, units={0: part})
+
+
+def matched(quality: float) -> list[Evidence]:
+    return [Evidence("S1", "exact", "unit_sign", "ok", details=(("quality", quality),))]
+
+
+def by_test(evidence: tuple[Evidence, ...]) -> dict[str, Evidence]:
+    return {one.test: one for one in evidence}
+
+
+def test_shipped_pairs_share_no_root() -> None:
+    roots = [root for pair in known_pairs() for root in pair.roots]
+    assert len(roots) == len(set(roots))
+    assert len(known_pairs()) >= 20
+    assert all(0 < pair.excess < 0.2 for pair in known_pairs())
+
+
+def test_a_laundered_match_is_extreme_and_strangers_are_not() -> None:
+    a, b = portrait("a"), portrait("b")
+    high = by_test(calibrate(a, b, matched(2.5)))["Q.known"]
+    assert high.tier == "calibrated" and high.status == "ok"
+    assert high.log10_p == pytest.approx(high.floor) == pytest.approx(-math.log10(high.n + 1))
+    low = by_test(calibrate(a, b, matched(0.6)))["Q.known"]
+    assert low.log10_p > math.log10(0.5)
+
+
+def test_it_says_what_it_lacks() -> None:
+    a, b = portrait("a"), portrait("b")
+    assert by_test(calibrate(a, b, []))["Q.known"].reason == "matched units"
+    wide = portrait("wide", width=512)
+    assert stratum(a, wide) == ""
+    assert by_test(calibrate(a, wide, matched(2.5)))["Q.known"].status == "needs"
+    part = replace(a, units={0: replace(a.units[0], total=99)})
+    assert by_test(calibrate(part, b, matched(2.5)))["Q.known"].status == "needs"
+
+
+def test_gains_drawn_anew_do_not_look_learnt() -> None:
+    assert neighbour_correlation(portrait("learnt")) > 0.2
+    assert abs(neighbour_correlation(portrait("drawn", smooth=0.0))) < 0.15
+    look = by_test(calibrate(portrait("a"), portrait("b", smooth=0.0), []))["gains.look"]
+    assert look.learnt and dict(look.details)["neighbours"] < 0.15
+    constant = replace(
+        portrait("c"), norms={("norm_in", layer): np.ones(64, np.float32) for layer in (0, 1)}
+    )
+    silent = by_test(calibrate(portrait("a"), constant, []))["gains.look"]
+    assert silent.status == "undefined"
+
+
+def test_swapping_changes_nothing() -> None:
+    a, b = portrait("a"), portrait("b", units=48)
+    assert calibrate(a, b, matched(1.1)) == calibrate(b, a, matched(1.1))
+
+
+def test_excess_is_about_zero_for_random_rows_and_one_for_copies() -> None:
+    rows = RANDOM.standard_normal((2, 3, 352, 128))
+    rows /= np.linalg.norm(rows, axis=-1, keepdims=True)
+    gate, up, down = (x @ y.T for x, y in zip(rows[0], rows[1], strict=True))
+    quality = float((gate + np.abs(up + down)).max(axis=1).mean())
+    assert abs(excess(quality, 128, 352)) < 0.05
+    assert excess(3.0, 128, 352) == 1.0
+    assert math.isnan(excess(1.0, 4, 10_000))

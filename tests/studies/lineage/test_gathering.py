@@ -1,0 +1,432 @@
+"""From models to portraits: what is read is what lies there, within what was planned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from safetensors.numpy import load_file, save_file
+
+from kinprint.errors import BadAdapter, BudgetExceeded
+from kinprint.mirror import MirrorServer
+from kinprint.model.opened import Model
+from kinprint.reader.checkpoint import open_checkpoint
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import Cost
+from kinprint.studies.lineage.gathering import Gathering
+from kinprint.studies.lineage.gathering_levels import (
+    LEVELS,
+    RUN,
+    Grid,
+    level_named,
+    sample_units,
+    spread_layers,
+)
+from kinprint.studies.lineage.gathering_opening import open_subjects
+from kinprint.studies.lineage.gathering_sitter import main_stack, runs_of
+from kinprint.studies.lineage.identity import same_files, same_numbers
+from kinprint.studies.lineage.portrait import Portrait
+
+Array = NDArray[Any]
+LAYERS, WIDTH, UNITS, HEADS, GROUPS, SIZE, VOCABULARY = 6, 64, 48, 4, 2, 16, 96
+LLAMA = {
+    "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": WIDTH,
+    "num_attention_heads": HEADS, "num_key_value_heads": GROUPS, "head_dim": SIZE,
+    "num_hidden_layers": LAYERS, "intermediate_size": UNITS, "vocab_size": VOCABULARY,
+    "rms_norm_eps": 1e-5, "hidden_act": "silu",
+}  # fmt: skip
+PAIR = ("zai-org/GLM-4.5-Air", "upstage/Solar-Open-100B")
+
+
+@pytest.fixture
+def fetcher() -> Iterator[Fetcher]:
+    with Fetcher() as one:
+        yield one
+
+
+def llama(seed: int = 0, **sizes: int) -> dict[str, Array]:
+    """Tensors of a small Llama with numbers that are all different."""
+    chance = np.random.default_rng(seed)
+    width, units = sizes.get("width", WIDTH), sizes.get("units", UNITS)
+
+    def some(*shape: int) -> Array:
+        return chance.normal(size=shape).astype(np.float32)
+
+    found = {"model.embed_tokens.weight": some(VOCABULARY, width), "model.norm.weight": some(width)}
+    for layer in range(sizes.get("layers", LAYERS)):
+        root = f"model.layers.{layer}"
+        found |= {
+            f"{root}.input_layernorm.weight": some(width),
+            f"{root}.post_attention_layernorm.weight": some(width),
+            f"{root}.self_attn.q_proj.weight": some(HEADS * SIZE, width),
+            f"{root}.self_attn.k_proj.weight": some(GROUPS * SIZE, width),
+            f"{root}.self_attn.v_proj.weight": some(GROUPS * SIZE, width),
+            f"{root}.self_attn.o_proj.weight": some(width, HEADS * SIZE),
+            f"{root}.mlp.gate_proj.weight": some(units, width),
+            f"{root}.mlp.up_proj.weight": some(units, width),
+            f"{root}.mlp.down_proj.weight": some(width, units),
+        }
+    return found
+
+
+def stored(folder: Path, tensors: dict[str, Array], config: dict[str, Any] | None = None) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(LLAMA if config is None else config))
+    return str(folder)
+
+
+def gathered(
+    names: list[str], fetcher: Fetcher, level: str = "standard", budget: int | None = None
+) -> Gathering:
+    return Gathering(open_subjects(names, fetcher, level_named(level)), level, budget)
+
+
+def final(gathering: Gathering) -> list[Portrait]:
+    return gathering.portraits(gathering.stages - 1)
+
+
+def test_a_small_model_is_read_whole(demo: Path, fetcher: Fetcher) -> None:
+    gathering = gathered([str(demo / "zoo" / name) for name in ("base-a", "a-sft")], fetcher)
+    assert gathering.whole and gathering.stages == 1
+    one = final(gathering)[0]
+    raw = {
+        name: values.astype(np.float32)
+        for name, values in load_file(demo / "zoo" / "base-a" / "model.safetensors").items()
+    }
+    root = "model.layers.2"
+    assert one.depth == 6 and one.width == 128 and len(one.norms) == 13
+    assert np.array_equal(one.norms["norm_final", -1], raw["model.norm.weight"])
+    assert np.array_equal(one.norms["norm_in", 2], raw[f"{root}.input_layernorm.weight"])
+    units = one.units[2]
+    assert units.total == len(units.index) == 352
+    assert units.gate is not None
+    assert np.array_equal(units.gate, raw[f"{root}.mlp.gate_proj.weight"])
+    assert np.array_equal(units.up, raw[f"{root}.mlp.up_proj.weight"])
+    assert np.array_equal(units.down, raw[f"{root}.mlp.down_proj.weight"].T)
+    heads = one.attention[2]
+    assert heads.q is not None and heads.v is not None and heads.o is not None
+    assert heads.q.shape == (4, 32, 128) and heads.v.shape == (2, 32, 128)
+    assert np.array_equal(heads.q.reshape(128, 128), raw[f"{root}.self_attn.q_proj.weight"])
+    assert np.array_equal(heads.o.reshape(128, 128), raw[f"{root}.self_attn.o_proj.weight"].T)
+    assert heads.rotated == 32
+    assert one.embedding is not None and len(set(one.embedding.tokens)) > 4000
+    table = raw["model.embed_tokens.weight"]
+    assert np.array_equal(one.embedding.rows, table[one.embedding.ids])
+    assert one.dtypes["up"] == "BF16"
+
+
+def test_a_sample_holds_the_rows_it_names(tmp_path: Path, fetcher: Fetcher) -> None:
+    wide = {"width": 1024, "units": 512}
+    config = LLAMA | {"hidden_size": 1024, "intermediate_size": 512}
+    raw = [llama(seed, **wide) for seed in (1, 2)]
+    names = [stored(tmp_path / str(at), one, config) for at, one in enumerate(raw)]
+    gathering = gathered(names, fetcher, budget=9_000_000)
+    assert gathering.plan.whole == (False, False) and gathering.stages == 2
+    assert gathering.plan.bytes <= 9_000_000
+    early, late = gathering.portraits(0), gathering.portraits(1)
+    for portrait, tensors in zip(late, raw, strict=True):
+        assert portrait.units and portrait.attention
+        for layer, units in portrait.units.items():
+            assert 0 < len(units.index) < units.total == 512
+            up = tensors[f"model.layers.{layer}.mlp.up_proj.weight"]
+            assert np.array_equal(units.up, up[units.index])
+            assert not units.down.any()  # a column costs a matrix here, so it is not read
+        for layer, heads in portrait.attention.items():
+            k = tensors[f"model.layers.{layer}.self_attn.k_proj.weight"]
+            assert heads.k is not None and heads.k.shape == (1, SIZE, 1024)
+            assert np.array_equal(heads.k[0], k[:SIZE])
+    assert set(early[0].norms) == set(late[0].norms) and not early[0].attention
+    for layer, units in late[0].units.items():
+        assert np.array_equal(units.index, late[1].units[layer].index)
+        assert set(early[0].units[layer].index) <= set(units.index)
+
+
+def test_a_low_budget_leaves_steps_out_and_says_so(tmp_path: Path, fetcher: Fetcher) -> None:
+    names = [stored(tmp_path / str(seed), llama(seed)) for seed in (1, 2)]
+    whole = gathered(names, fetcher)
+    assert whole.whole and not whole.plan.left_out
+    poor = gathered(names, fetcher, budget=450_000)
+    assert not any(poor.plan.whole)
+    assert poor.plan.left_out
+    assert poor.plan.bytes <= 450_000
+    assert final(poor)[0].norms
+
+
+@settings(max_examples=20, deadline=None)
+@given(budget=st.integers(1, 40_000_000), level=st.sampled_from(LEVELS))
+def test_no_plan_goes_beyond_its_budget(
+    replica_models: dict[str, Model], budget: int, level: str
+) -> None:
+    models = [replica_models["mistral"], replica_models["mixtral"]]
+    known = sum(one.checkpoint.known_bytes for one in models)
+    gathering = Gathering(models, level, known + budget)
+    assert gathering.plan.bytes <= known + budget
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_tokens_that_both_models_have(
+    copy_of: Callable[[str], Path], fetcher: Fetcher, same: bool
+) -> None:
+    """Of one tokenizer any tokens will do; of two, those that stand for the same bytes."""
+    first, second = (copy_of(f"zoo/{name}") / "zoo" / name for name in ("base-a", "a-cpt"))
+    text = json.loads((second / "tokenizer.json").read_text())
+    if same:  # and so long that it is better left unread
+        for folder in (first, second):
+            (folder / "tokenizer.json").write_text(json.dumps(text) + " " * 1_000_000)
+    else:
+        vocabulary = text["model"]["vocab"]
+        words = sorted(vocabulary, key=vocabulary.__getitem__)
+        vocabulary[words[100]], vocabulary[words[101]] = 101, 100
+        (second / "tokenizer.json").write_text(json.dumps(text))
+    gathering = gathered([str(first), str(second)], fetcher, budget=5_000_000)
+    assert not any(gathering.plan.whole)
+    tokens = [stage.tokens for stage in gathering.plan.stages if stage.tokens is not None]
+    assert [one.by_id for one in tokens] == [same]
+    a, b = (one.embedding for one in final(gathering))
+    assert a is not None and b is not None
+    assert a.tokens == b.tokens and len(a.tokens) == len(set(a.tokens)) == 256
+    assert np.array_equal(a.ids, b.ids) == same
+    for folder, found in ((first, a), (second, b)):
+        table = load_file(folder / "model.safetensors")["model.embed_tokens.weight"]
+        assert np.array_equal(found.rows, table.astype(np.float32)[found.ids])
+
+
+def test_interleaved_rows_are_put_in_halves(tmp_path: Path, fetcher: Fetcher) -> None:
+    raw = llama()
+    config = LLAMA | {"rope_interleave": True}
+    one, other = final(
+        gathered([stored(tmp_path / "a", raw, config), stored(tmp_path / "b", raw)], fetcher)
+    )
+    k, plain = one.attention[1].k, other.attention[1].k
+    assert k is not None and plain is not None
+    for j in range(SIZE // 2):
+        assert np.array_equal(k[:, j], plain[:, 2 * j])
+        assert np.array_equal(k[:, j + SIZE // 2], plain[:, 2 * j + 1])
+    assert one.facts.rope == "half"
+
+
+def test_partial_rotary_and_biases(tmp_path: Path, fetcher: Fetcher) -> None:
+    raw = llama()
+    bias = np.arange(GROUPS * SIZE, dtype=np.float32)
+    for layer in range(LAYERS):
+        raw[f"model.layers.{layer}.self_attn.k_proj.bias"] = bias
+    config = LLAMA | {"partial_rotary_factor": 0.5}
+    portrait = final(gathered([stored(tmp_path / "a", raw, config)], fetcher))[0]
+    heads = portrait.attention[0]
+    assert heads.rotated == SIZE // 2
+    assert heads.k_bias is not None
+    assert np.array_equal(heads.k_bias, bias.reshape(GROUPS, SIZE))
+
+
+def mixture(experts: int = 4) -> tuple[dict[str, Array], dict[str, Any]]:
+    raw = {name: one for name, one in llama().items() if ".mlp." not in name}
+    chance = np.random.default_rng(5)
+    for layer in range(LAYERS):
+        root = f"model.layers.{layer}.block_sparse_moe"
+        raw[f"{root}.gate.weight"] = chance.normal(size=(experts, WIDTH)).astype(np.float32)
+        for expert in range(experts):
+            for name, shape in (
+                ("w1", (UNITS, WIDTH)),
+                ("w2", (WIDTH, UNITS)),
+                ("w3", (UNITS, WIDTH)),
+            ):
+                values = chance.normal(size=shape).astype(np.float32)
+                raw[f"{root}.experts.{expert}.{name}.weight"] = values
+    config = LLAMA | {"model_type": "mixtral", "num_local_experts": experts}
+    return raw, config | {"architectures": ["MixtralForCausalLM"], "num_experts_per_tok": 2}
+
+
+def test_experts_and_routers(tmp_path: Path, fetcher: Fetcher) -> None:
+    raw, config = mixture()
+    portrait = final(gathered([stored(tmp_path / "a", raw, config)], fetcher))[0]
+    assert not portrait.units
+    assert set(portrait.experts) == {(layer, e) for layer in range(LAYERS) for e in range(4)}
+    root = "model.layers.3.block_sparse_moe"
+    one = portrait.experts[3, 2]
+    assert one.gate is not None
+    assert np.array_equal(one.gate, raw[f"{root}.experts.2.w1.weight"])
+    assert np.array_equal(one.up, raw[f"{root}.experts.2.w3.weight"])
+    assert np.array_equal(one.down, raw[f"{root}.experts.2.w2.weight"].T)
+    assert np.array_equal(portrait.routers[3], raw[f"{root}.gate.weight"])
+
+
+def test_units_that_are_stored_as_rows_come_with_what_they_send_out(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    """GPT-2 stores inputs first: units of the second matrix are rows, and cost no more."""
+    width, units = 512, 2048
+    chance = np.random.default_rng(0)
+    raw: dict[str, Array] = {"wte.weight": chance.normal(size=(64, width)).astype(np.float32)}
+    for layer in range(8):
+        for name, shape in (
+            ("ln_1.weight", (width,)), ("ln_1.bias", (width,)), ("ln_2.weight", (width,)),
+            ("ln_2.bias", (width,)), ("mlp.c_fc.weight", (width, units)),
+            ("mlp.c_fc.bias", (units,)), ("mlp.c_proj.weight", (units, width)),
+            ("attn.c_attn.weight", (width, 3 * width)), ("attn.c_proj.weight", (width, width)),
+        ):  # fmt: skip
+            raw[f"h.{layer}.{name}"] = chance.normal(size=shape).astype(np.float32)
+    config = {
+        "model_type": "gpt2", "n_embd": width, "n_layer": 8, "n_head": 8, "vocab_size": 64,
+        "n_inner": units,
+    }  # fmt: skip
+    name = stored(tmp_path / "a", raw, config)
+    (portrait,) = final(gathered([name], fetcher))
+    assert not portrait.units or portrait.depth == 8
+    for layer, one in portrait.units.items():
+        assert one.gate is None
+        assert np.array_equal(one.up, raw[f"h.{layer}.mlp.c_fc.weight"].T[one.index])
+        assert np.array_equal(one.down, raw[f"h.{layer}.mlp.c_proj.weight"][one.index])
+
+
+def test_layers_beyond_the_stack_are_left_alone(tmp_path: Path, fetcher: Fetcher) -> None:
+    raw = llama(layers=LAYERS + 1)
+    portrait = final(gathered([stored(tmp_path / "a", raw)], fetcher))[0]
+    assert portrait.depth == LAYERS
+    assert set(portrait.units) == set(range(LAYERS))
+
+
+def test_the_stack_that_is_compared() -> None:
+    assert main_stack(("",)) == ""
+    assert main_stack(("decoder", "encoder")) == "decoder"
+    assert main_stack(("", "vision")) == ""
+    assert main_stack(("encoder",)) == "encoder"
+    assert main_stack(()) == ""
+
+
+@given(size=st.integers(1, 5000), few=st.integers(1, 64), more=st.integers(0, 64))
+def test_fewer_places_are_among_more(size: int, few: int, more: int) -> None:
+    first, second = Grid(size).first(few), Grid(size).first(few + more)
+    assert set(first) <= set(second)
+    assert len(first) == min(few, size) and all(0 <= at < size for at in second)
+
+
+@given(total=st.integers(1, 20_000), rows=st.integers(1, 128))
+def test_units_come_in_runs(total: int, rows: int) -> None:
+    found = sample_units(total, rows)
+    assert len(set(found)) == len(found) and max(found) < total
+    if rows < total and total > RUN:
+        assert len(found) <= max(rows, RUN)
+        assert all(len(run) % RUN == 0 for run in runs_of(found))
+
+
+@given(depth=st.integers(1, 300), other=st.integers(1, 300), most=st.integers(2, 64))
+def test_layers_of_models_of_different_depth_meet(depth: int, other: int, most: int) -> None:
+    one = spread_layers(depth, most)
+    assert 0 < len(one) <= most and max(one) < depth
+    shared = set(one) & set(spread_layers(other, most))
+    assert 0 in shared
+
+
+@pytest.mark.parametrize("level", ["quick", "standard"])
+def test_large_models_are_opened_without_their_index(
+    replicas: Path, fetcher: Fetcher, level: str
+) -> None:
+    """Norms of the same layers are found in both, in a few shards of each."""
+    models = open_subjects([str(replicas / name) for name in PAIR], fetcher, level_named(level))
+    layers = spread_layers(46, level_named(level).layers)
+    for model in models:
+        assert model.checkpoint.index is None and not model.checkpoint.complete
+        for role in ("norm_in", "norm_post_attn"):
+            found = {one.layer for one in model.places if one.role == role}
+            assert set(layers) <= found
+    assert sum(model.checkpoint.known_bytes for model in models) < 5_000_000
+
+
+@pytest.mark.parametrize(("level", "most"), [("quick", 4_000_000), ("standard", 24_000_000)])
+def test_what_large_models_cost(
+    replicas: Path, make_mirror: Callable[..., MirrorServer], level: str, most: int
+) -> None:
+    """All bytes are counted, and what was foreseen is what is spent."""
+    server = make_mirror(replicas, hash_limit=0)
+    with Fetcher() as fetcher:
+        gathering = gathered(list(PAIR), fetcher, level)
+        before = fetcher.spent
+        foreseen = sum(gathering.costs(), Cost())
+        assert fetcher.spent.bytes == before.bytes
+        final(gathering)
+        spent = fetcher.spent
+    assert spent.bytes < most
+    assert spent.bytes - before.bytes <= foreseen.bytes
+    assert spent.bytes <= gathering.plan.bytes * 1.02
+    assert server.stats.requests
+
+
+def test_a_budget_too_small_for_headers_is_refused(mirror: MirrorServer) -> None:
+    with Fetcher(budget=1000) as fetcher, pytest.raises(BudgetExceeded):
+        gathered(["zoo/base-a", "zoo/a-sft"], fetcher, budget=1000)
+
+
+def test_the_same_portrait_from_a_folder_and_from_a_server(
+    demo: Path, mirror: MirrorServer, fetcher: Fetcher
+) -> None:
+    names = ("base-a", "a-cpt")
+    near = final(gathered([str(demo / "zoo" / name) for name in names], fetcher, budget=4_000_000))
+    with Fetcher() as other:
+        far = final(gathered([f"zoo/{name}" for name in names], other, budget=4_000_000))
+    assert [one.key for one in near] == [one.key for one in far]
+    assert near[0].key != near[1].key
+
+
+def test_the_same_files_are_known_without_reading(
+    demo: Path, mirror: MirrorServer, copy_of: Callable[[str], Path], fetcher: Fetcher
+) -> None:
+    folder = copy_of("zoo/base-a")
+    again = [
+        open_checkpoint(name, fetcher)
+        for name in ("zoo/base-a", str(demo / "zoo" / "base-a"), str(folder / "zoo" / "base-a"))
+    ]
+    other = open_checkpoint("zoo/a-sft", fetcher)
+    before = fetcher.spent.bytes
+    assert all(same_files(again[0], one) for one in again)
+    assert not any(same_files(one, other) for one in again)
+    assert fetcher.spent.bytes == before
+
+
+def test_the_same_numbers_in_other_shards(tmp_path: Path, fetcher: Fetcher) -> None:
+    raw = llama()
+    whole = stored(tmp_path / "whole", raw)
+    split = tmp_path / "split"
+    split.mkdir()
+    (split / "config.json").write_text(json.dumps(LLAMA))
+    for number in (0, 1):
+        part = {name: one for at, (name, one) in enumerate(sorted(raw.items())) if at % 2 == number}
+        save_file(part, split / f"model-{number + 1:05}-of-00002.safetensors")
+    a, b = final(gathered([whole, str(split)], fetcher))
+    assert same_numbers(a, b)
+    assert not same_files(*(open_checkpoint(name, fetcher) for name in (whole, str(split))))
+    raw["model.layers.4.mlp.up_proj.weight"][3, 3] += 1
+    changed = stored(tmp_path / "changed", raw)
+    assert not same_numbers(a, final(gathered([changed], fetcher))[0])
+
+
+def test_an_adapter_without_a_base_is_refused(tmp_path: Path, fetcher: Fetcher) -> None:
+    save_file(
+        {
+            "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight": np.ones(
+                (2, WIDTH), np.float32
+            ),
+            "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight": np.ones(
+                (HEADS * SIZE, 2), np.float32
+            ),
+        },
+        tmp_path / "adapter_model.safetensors",
+    )
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(config))
+    with pytest.raises(BadAdapter):
+        open_subjects([str(tmp_path)], fetcher, level_named("standard"))
+    base = stored(tmp_path / "base", llama())
+    (model,) = open_subjects([str(tmp_path)], fetcher, level_named("standard"), base)
+    (portrait,) = final(Gathering([model], "standard"))
+    plain = final(gathered([base], fetcher))[0]
+    q, untouched = portrait.attention[0].q, plain.attention[0].q
+    assert q is not None and untouched is not None
+    assert np.allclose(q, untouched + 4.0)  # two ranks of ones, scaled by alpha / r
