@@ -72,7 +72,7 @@ def test_each_relation_has_its_case() -> None:
 
 
 def test_measured_same_init_pairs_are_never_derived() -> None:
-    """Gains, feed-forward and embedding of pairs with one initialisation, as trained here."""
+    """Gains, feed-forward and embedding near the ends of what pairs with one start measured."""
     measured = [(0.25, 0.65, 0.66), (0.31, 0.66, 0.72), (0.40, 0.69, 0.83), (0.24, 0.30, 0.60),
                 (0.49, 0.33, 0.78), (0.52, 0.24, 0.75), (0.44, 0.80, 0.78), (0.71, 0.88, 0.93),
                 (0.10, 0.10, 0.43)]  # fmt: skip

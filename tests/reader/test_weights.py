@@ -115,3 +115,13 @@ def test_no_weights_is_said_with_what_is_there(paths: tuple[str, ...]) -> None:
 def test_pointing_at_something_else_is_said() -> None:
     with pytest.raises(NoWeights, match=r"README\.md"):
         choose("README.md", "model.safetensors", focus="README.md")
+
+
+def test_slices_for_several_devices_are_refused_and_one_alone_is_read() -> None:
+    def entry(path: str) -> FileEntry:
+        return FileEntry(path, 100)
+
+    with pytest.raises(NoWeights, match="2 devices"):
+        choose_weights("m", [entry("consolidated.00.pth"), entry("consolidated.01.pth")])
+    alone = choose_weights("m", [entry("consolidated.00.pth"), entry("params.json")])
+    assert alone.weights.shards == ("consolidated.00.pth",)

@@ -164,7 +164,9 @@ def _tensor(one: Understood) -> dict[str, Any]:
         "layer": role.layer,
         "expert": f"stacked:{role.stacked}" if role.stacked is not None else role.expert,
         "axes": one.axes,
-        "splits": {"dim": layout.axis, "pattern": one.splits} if one.splits else None,
+        "splits": {"dim": 0 if layout.flat else layout.axis, "pattern": one.splits}
+        if one.splits
+        else None,
     }
 
 
@@ -232,7 +234,7 @@ def _summary(found: Inspection) -> list[tuple[str, str]]:
         f"hidden {shape.hidden:,}" if shape.hidden else "",
         f"feed-forward {shape.feed_forward:,}" if shape.feed_forward else "",
         f"vocabulary {shape.vocabulary:,}" if shape.vocabulary else "",
-        "head tied to the embedding" if found.understanding.tied else "",
+        "head tied to the embedding" if found.understanding.tied and _has_head(found) else "",
     ]
     experts = [
         f"{shape.experts}" if shape.experts else "",
@@ -256,6 +258,12 @@ def _summary(found: Inspection) -> list[tuple[str, str]]:
         ("unknown", f"{count_of(len(unknown), 'tensor')}, such as {unknown[0]}" if unknown else ""),
     ]
     return [(title, text) for title, text in lines if text]
+
+
+def _has_head(found: Inspection) -> bool:
+    """Whether the architecture predicts tokens at all; unknown ones are taken to."""
+    name = found.geometry.architecture
+    return name is None or any(word in name for word in ("LM", "Generation", "PreTraining"))
 
 
 def _quantised(found: Inspection) -> str:
@@ -292,7 +300,7 @@ def _tokenizer(found: Inspection) -> str:
 
 
 def _shares(found: Inspection) -> str:
-    whole = max(found.parameters, 1)
+    whole = max(sum(found.dtypes.values()), 1)
     parts = [(name, 100 * count / whole) for name, count in found.dtypes.items()]
     return ", ".join(
         f"{name} {share:.3g} %" if share >= 0.01 else f"{name} < 0.01 %" for name, share in parts

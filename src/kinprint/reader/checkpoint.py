@@ -206,8 +206,12 @@ class Checkpoint:
             self.index = parse_index(index.path, self.read_file(index.path))
 
     def _find_config(self, folder: str) -> FileEntry | None:
-        """The configuration beside the weights, or at the root; nobody must have one."""
-        for path in dict.fromkeys((posixpath.join(folder, "config.json"), "config.json")):
+        """The configuration beside the weights, or at the root; nobody must have one.
+
+        Original releases of Llama and Mistral call it params.json.
+        """
+        names = (posixpath.join(folder, name) for name in ("config.json", "params.json"))
+        for path in dict.fromkeys((*names, "config.json")):
             with contextlib.suppress(NetworkError, AccessRefused):
                 entry = self.source.find(path)
                 if entry is not None and entry.size > _LARGEST_CONFIG:

@@ -34,6 +34,7 @@ _NOT_WEIGHTS = re.compile(
     r"|tokenizer|vocab|merges|spiece|sentencepiece.*|.*imatrix.*|mmproj.*)\.",
     re.IGNORECASE,
 )
+_SLICE = re.compile(r"^consolidated\.\d+$")
 _FORMAT_ORDER = (SAFETENSORS, GGUF, TORCH)
 _STEM_ORDER = ("model", "pytorch_model", "diffusion_pytorch_model", "adapter_model")
 
@@ -77,6 +78,10 @@ def choose_weights(name: str, files: Iterable[FileEntry], focus: str = "") -> Ch
     if not sets:
         raise NoWeights(name=name, cause=_why_none(entries.values()))
     ranked = sorted(sets, key=_rank)
+    slices = [item for item in sets if item.folder == ranked[0].folder and _SLICE.match(item.stem)]
+    if _SLICE.match(ranked[0].stem) and len(slices) > 1:
+        cause = f"they are cut for {len(slices)} devices ({slices[0].shards[0]} and so on)"
+        raise NoWeights(name=name, cause=f"{cause}, which kinprint does not join")
     folders = sorted({item.folder for item in sets})
     if ranked[0].folder != focus.rstrip("/") and len(folders) > 1 and ranked[0].format != GGUF:
         shown = ", ".join(folders[:4]) + (", …" if len(folders) > 4 else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kinprint.report import phrases
 from kinprint.report.document import Report
@@ -100,8 +100,19 @@ def _picture(chart: Chart, language: str, names: Names) -> list[str]:
     return [f"![{title}]({names.pictures[chart.name]})", ""]
 
 
+def in_language(one: Table, language: str) -> Table:
+    """A table whose texts are there twice, with those of one language; the file has both."""
+    other = "_en" if language == "ko" else "_ko"
+    kept = [at for at, name in enumerate(one.columns) if not name.endswith(other)]
+    columns = tuple(one.columns[at].removesuffix(f"_{language}") for at in kept)
+    return replace(
+        one, columns=columns, rows=tuple(tuple(row[at] for at in kept) for row in one.rows)
+    )
+
+
 def _table(one: Table, language: str, names: Names) -> list[str]:
     link = names.sheets[one.name]
+    one = in_language(one, language)
     if not one.rows:
         return [phrases.EMPTY.ko if language == "ko" else phrases.EMPTY.en]
     shown = one.rows[:ROWS]

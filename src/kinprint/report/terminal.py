@@ -9,7 +9,7 @@ from kinprint.errors import printable
 from kinprint.report import phrases
 from kinprint.report.document import Report
 from kinprint.report.numbers import telling
-from kinprint.report.page import sample_note
+from kinprint.report.page import in_language, sample_note
 from kinprint.studies.results import Cell, Table
 from kinprint.studies.words import Words
 
@@ -57,6 +57,7 @@ def table_lines(table: Table, most: int, language: str) -> Iterator[str]:
     if not table.rows:
         yield "  " + (phrases.EMPTY.ko if language == "ko" else phrases.EMPTY.en)
         return
+    table = in_language(table, language)
     shown = table.rows[:most]
     kept = _columns(table, shown)
     grid = [[_text(table.columns[at]) for at in kept]]

@@ -117,7 +117,6 @@ def _run(study: Study, scene: Scene) -> Result:
         "sigma": numbers.sigma,
         "equal_sizes": numbers.equal,
         "sizes": numbers.sizes,
-        "verdict": None,
     }
     return Result(
         study.name,
@@ -189,7 +188,7 @@ def _hypothesis_table(numbers: Numbers) -> Table:
         sides = _sides(one, numbers)
         texts = (Words(**one["title"]), sides["for"], sides["against"], Words(**one["report"]))
         rows.append((one["key"], *(cell for text in texts for cell in (text.en, text.ko))))
-    columns = ("hypothesis", "for", "against", "report")
+    columns = ("hypothesis", "for", "against", "report_of_2026")
     spelled = tuple(f"{name}_{language}" for name in columns for language in ("en", "ko"))
     title = Words("Hypotheses and what speaks for and against", "가설별 찬반 근거")
     return Table("hypotheses", title, ("key", *spelled), tuple(rows))
@@ -202,8 +201,11 @@ def _evidence_table(numbers: Numbers) -> Table:
         value = numbers.value(one["fact"])
         stars = "★" * one["strength"]
         rows.append((one["key"], title.en, title.ko, value, stars, remark.en, remark.ko))
-    columns = ("key", "test_en", "test_ko", "value", "report_strength", "remark_en", "remark_ko")
-    heading = Words("The report's evidence with these numbers", "이 값들로 채운 보고서의 증거 요약")
+    columns = ("key", "test_en", "test_ko", "value", "strength_in_2026", "remark_en", "remark_ko")
+    heading = Words(
+        "The 2026 report's evidence, with its own ratings, and these models' numbers",
+        "2026년 보고서의 증거와 등급, 그리고 이 모델들의 값",
+    )
     return Table("evidence_strength", heading, columns, tuple(rows))
 
 
