@@ -60,6 +60,7 @@ _LEARNT_TESTS = ("E1.blocks", "E1.profile")
 _COLUMN_TESTS = ("E3.blocks", "S3")
 # Bounds whose statistic grows in proportion to the effect.
 _LINEAR = ("block permutation", "signed blocks", "signs", "quarter turns")
+_OF_BITS = "E6"  # tests whose effect is a share of equal numbers, not a correlation
 _POWER_QUANTILE = 1.2816  # nine times in ten
 
 
@@ -281,7 +282,7 @@ def _power(
     found: list[tuple[str, float]] = []
     for one in exact:
         level = math.log10(alpha) - _spent(one, shares)
-        if one.floor > level:
+        if one.floor > level or one.test.startswith(_OF_BITS):
             continue
         told = dict(one.details).get("detectable")
         size = told if told is not None else _detectable(one, level)

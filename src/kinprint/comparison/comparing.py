@@ -22,6 +22,7 @@ from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher, side_by_side
 from kinprint.records import Cost, Evidence, ModelRef, Verdict
 from kinprint.studies.lineage.battery import examine, menu, run_battery
+from kinprint.studies.lineage.calibrated import calibrate
 from kinprint.studies.lineage.gathering import Gathering
 from kinprint.studies.lineage.gathering_levels import LEVELS, level_named
 from kinprint.studies.lineage.gathering_opening import understand_subjects
@@ -137,6 +138,7 @@ def compare_models(
         portraits = gathering.portraits(done - 1)
         sides = [examine(one) for one in portraits]
         evidence = run_battery(*sides[:2], seed=settings.seed, level=settings.level)
+        evidence += calibrate(portraits[0], portraits[1], evidence)
         if controls:
             found, extra = calibrated(sides, settings.seed, settings.level, evidence)
             evidence += extra

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from kinprint.records import Evidence
 from kinprint.studies.lineage.battery import Standing, examine, run_battery
+from kinprint.studies.lineage.calibrated import calibrate
 from kinprint.studies.lineage.portrait import Portrait
 
 _WORTH = 12  # pairs from which on starting processes pays
@@ -48,7 +49,9 @@ def _prepare(portraits: Sequence[Portrait]) -> None:
 
 def _run(task: _Task) -> tuple[Evidence, ...]:
     one, other, seed, level = task
-    return run_battery(_SIDES[one], _SIDES[other], seed=seed, level=level)
+    evidence = run_battery(_SIDES[one], _SIDES[other], seed=seed, level=level)
+    first, second = (_SIDES[at].subject.portrait for at in (one, other))
+    return evidence + calibrate(first, second, evidence)
 
 
 @contextmanager
