@@ -62,6 +62,13 @@ def relation(*evidence: Evidence) -> str:
 SILENT = (units(0.0, -0.2), planes(-0.1))
 
 
+def test_norms_alone_are_partial_only_where_matrices_were_read() -> None:
+    unread = decide([gains(0.95)], SHARES)
+    assert (unread.relation, "layers-not-read" in unread.reasons) == ("derived", True)
+    assert relation(gains(0.95), *SILENT) == "partial"
+    assert relation(gains(0.3)) != "derived"
+
+
 def test_each_relation_has_its_case() -> None:
     assert relation(gains(0.8), columns(0.8), units(0.75)) == "derived"
     assert relation(gains(0.95), columns(0.0, -0.3), *SILENT) == "partial"

@@ -14,8 +14,9 @@ since at width 4096 a correlation of 0.05 is already significant beyond doubt:
 - *Matrices of the layers* of such same-init pairs correlate up to 0.34 (feed-forward) once
   they are trained. They decide alone only where learnt-only parameters cannot speak: folded
   away, constant, rewritten, or renamed with the channels.
-- `derived` needs a matrix of the layers. If only norms or embeddings are shared the relation
-  is `partial`. A part that was made anew beside shared layers (attention, vocabulary) leaves
+- Where matrices of the layers were read, `derived` needs one of them; if only norms or embeddings
+  are shared the relation is `partial`. Where none was read, norms that were learnt together are
+  enough, with a reason that says so. A part that was made anew beside shared layers (attention, vocabulary) leaves
   the relation `derived`, with a reason that names it.
 """
 
@@ -152,6 +153,9 @@ def _related(case: _Case) -> tuple[str, list[str]]:
 def _outside_layers(case: _Case, learnt: float) -> tuple[str, list[str]]:
     """The relation where no matrix of the layers is known to be shared."""
     scope = "layers-unshared" if case.layers_heard else "layers-not-read"
+    if "norms" in case.parts and learnt >= SAME_INIT_LEARNT and not case.layers_heard:
+        # learnt together, and nothing was read that could say that it stops there
+        return "derived", ["learnt-together", scope]
     if "norms" in case.parts and learnt >= BOTH_LEARNT:
         return "partial", ["norms-shared", scope]
     if "embedding" in case.parts and (case.columns or 0.0) >= SAME_INIT_EMBEDDING:

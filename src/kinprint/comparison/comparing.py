@@ -144,7 +144,7 @@ def compare_models(
             evidence += extra
         equal = all(gathering.plan.whole[:2]) and same_numbers(*portraits[:2])
         verdict = _judge(evidence, settings, share, equal)
-        if verdict.relation in _CLEAR:
+        if verdict.relation in _CLEAR and "layers-not-read" not in verdict.reasons:
             break
     return Comparison(
         refs[0],

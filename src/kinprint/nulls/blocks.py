@@ -61,13 +61,16 @@ def block_permutation(
     p ≤ min over s of exp(Σ_b log mean_π e^{s·S_b(π)} − s·T). Blocks are independent under the
     null, so the mean of e^{sT} is the product. `sizes` says how many indices of each block
     are real; any m will do whose m! permutations can be listed, eight experts say. The effect
-    is the mean excess of a diagonal score over the rest of its block.
+    is the mean excess of a diagonal score over the rest of its block. Where no permutation
+    changes anything there is no evidence, and the floor is that of an empty test.
     """
     table, lengths = _tables(scores, sizes)
     n = int(lengths[lengths > 1].sum())
     if not n:
         return no_evidence("block permutation", n)
     parts = _plain_parts(table, lengths)
+    if not any(part.any() for part in parts):
+        return no_evidence("block permutation", n)
     observed = float(_observed(parts)[0])
     rng = np.random.default_rng(seed)
     null = np.zeros(DRAWS)
@@ -104,6 +107,8 @@ def signed_blocks(
     if not n:
         return no_evidence("signed blocks", n)
     parts = _signed_parts(plain, flips, lengths)
+    if not any(centred.any() or other.any() for centred, other in parts):
+        return no_evidence("signed blocks", n)
     rng = np.random.default_rng(seed)
     null, observed = np.zeros(DRAWS), 0.0
     for centred, other in parts:

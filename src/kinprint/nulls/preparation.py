@@ -7,7 +7,7 @@ give relabelled scores and nothing else changes.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kinprint.nulls.result import Floats
 
@@ -29,6 +29,26 @@ def degenerate(values: ArrayLike, share: float = COMMON_SHARE) -> str:
     if len(counts) == 1:
         return "constant"
     return "mostly one value" if counts.max() > share * x.size else ""
+
+
+def one_valued(rows: ArrayLike) -> NDArray[np.bool_]:
+    """Which rows hold one value but for two elements or a fiftieth: constants, identities.
+
+    Such a row says where it lies and nothing else, and a pattern is no chance. Each row is
+    judged by itself and a flip of it changes nothing.
+    """
+    x = np.asarray(rows)
+    found = np.zeros(len(x), bool)
+    width = x.shape[1]
+    if not width:
+        return ~found
+    few = max(2, width // 50)
+    # A value that fills so much of a row has itself for a neighbour nearly everywhere.
+    at = np.flatnonzero((x[:, 1:] != x[:, :-1]).sum(axis=1) <= 2 * few)
+    if len(at):
+        middle = np.partition(x[at], width // 2, axis=1)[:, width // 2, None]
+        found[at] = (x[at] != middle).sum(axis=1) <= few
+    return found
 
 
 def average_ranks(values: ArrayLike) -> Floats:

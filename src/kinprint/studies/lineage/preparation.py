@@ -2,7 +2,8 @@
 
 Everything here treats all units, heads and channels alike, so that relabelling a model
 relabels what comes out and changes nothing else. Up, down, values and outputs are never
-centred over units, because a mean does not survive flips.
+centred over units, because a mean does not survive flips; but each row loses its own mean,
+since two tensors with a common offset are alike without being related.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.model.symmetries import axes_of
-from kinprint.nulls.preparation import normal_scores, standardise_columns
+from kinprint.nulls.preparation import normal_scores, one_valued, standardise_columns
 from kinprint.studies.lineage.portrait import Attention, Floats, Indices, Portrait, Units
 
 Complex = NDArray[np.complex64]
@@ -24,6 +25,7 @@ DENSE = -1
 TOKENS = 16
 """Fewer shared tokens than this do not make a column."""
 _TINY = np.float32(1e-30)
+_ROUNDING = np.float32(1e-6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,12 @@ class Forward:
     def width(self) -> int:
         """Numbers in a row: the residual width."""
         return int(self.up.shape[1])
+
+    @property
+    def read(self) -> frozenset[str]:
+        """The matrices that say something: those not read, or constant, are all zero."""
+        parts = (("gate", self.gate), ("up", self.up), ("down", self.down))
+        return frozenset(role for role, part in parts if part is not None and part.any())
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +135,7 @@ class Subject:
     def routers(self) -> dict[int, Floats]:
         """Router rows of length one by layer, inputs scaled by the norm before."""
         return {
-            layer: _unit_rows(rows * self._gain("norm_mlp", layer))[0]
+            layer: _unit_rows(_centred(rows) * self._gain("norm_mlp", layer))[0]
             for layer, rows in sorted(self.portrait.routers.items())
         }
 
@@ -143,11 +151,15 @@ class Subject:
         gain = self._gain("norm_mlp", layer)
         gate = None
         if units.gate is not None:
-            gate = _unit_rows(units.gate * gain)[0]
-            gate = _unit_rows(gate - gate.mean(axis=0, dtype=np.float64).astype(np.float32))[0]
-        up, up_size = _unit_rows(units.up * gain)
-        down, down_size = _unit_rows(units.down)
-        return Forward(layer, expert, units.index, units.total, up, down, gate, up_size * down_size)
+            gate = _unit_rows(_centred(units.gate) * gain)[0]
+            rest = gate - gate.mean(axis=0, dtype=np.float64).astype(np.float32)
+            # Of equal rows nothing but rounding is left.
+            gate = _unit_rows(np.where(np.abs(rest) > _ROUNDING, rest, np.float32(0)))[0]
+        up, up_size = _unit_rows(_centred(units.up) * gain)
+        down, down_size = _unit_rows(_centred(units.down))
+        # Without down rows the order of size must not fall back on the order of index.
+        size = up_size * down_size if down_size.any() else up_size
+        return Forward(layer, expert, units.index, units.total, up, down, gate, size)
 
     def _station(self, role: str, layer: int) -> str:
         return "norm_mlp" if role == self._before_mlp(layer) and role != "norm_in" else role
@@ -194,7 +206,26 @@ def shared_tokens(one: Subject, other: Subject) -> SharedTokens:
     x, y = x[good], y[good]
     if len(x) < TOKENS:
         return SharedTokens(x, y)
-    return SharedTokens(x, y, (standardise_columns(x).T, standardise_columns(y).T))
+    return SharedTokens(x, y, (_columns(x), _columns(y)))
+
+
+def _columns(table: Floats) -> NDArray[np.float64]:
+    """Columns over tokens, one row a channel; those that hold one value become zero."""
+    found = standardise_columns(table).T
+    found[one_valued(table.T)] = 0.0
+    return found
+
+
+def _centred(rows: Floats) -> Floats:
+    """Rows less their own mean along the last axis; those that hold one value become zero.
+
+    Each row is treated by itself, so this commutes with permutations and flips of rows.
+    """
+    flat = rows.reshape(-1, rows.shape[-1])
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = flat - flat.mean(axis=1, dtype=np.float64, keepdims=True).astype(np.float32)
+    found[one_valued(flat)] = 0
+    return found.reshape(rows.shape)
 
 
 def _unit_rows(rows: Floats) -> tuple[Floats, Floats]:
@@ -211,11 +242,11 @@ def _heads(layer: int, part: Attention, gain: Floats, rotary: int | None) -> Hea
     turned = part.rotated if rotary is None else min(part.rotated, rotary)
     q, q_rest = _planes(part.q, gain, turned)
     k, k_rest = _planes(part.k, gain, turned)
-    v = None if part.v is None else _unit_rows(part.v * gain)[0]
+    v = None if part.v is None else _unit_rows(_centred(part.v) * gain)[0]
     o = None
     groups = len(part.v) if part.v is not None else 0
     if part.o is not None and groups and len(part.o) % groups == 0:
-        rows = _unit_rows(part.o)[0]
+        rows = _unit_rows(_centred(part.o))[0]
         o = rows.reshape(groups, len(rows) // groups, *rows.shape[1:])
     return Heads(
         layer, q, k, q_rest, k_rest, v, o,
@@ -226,7 +257,7 @@ def _heads(layer: int, part: Attention, gain: Floats, rotary: int | None) -> Hea
 def _planes(rows: Floats | None, gain: Floats, turned: int) -> tuple[Complex | None, Floats | None]:
     if rows is None:
         return None, None
-    scaled = rows * gain
+    scaled = _centred(rows) * gain
     rest = _unit_rows(scaled[:, turned:])[0] if turned < rows.shape[1] else None
     if not turned:
         return None, rest

@@ -72,6 +72,14 @@ class Standing:
         return tuple(copies.clone_classes(_thinned(one)) for one in self.subject.forwards)
 
     @cached_property
+    def usable_units(self) -> tuple[NDArray[np.bool_], ...]:
+        """Which units may stand for themselves: neither copies nor without any content."""
+        return tuple(
+            alone(classes) & (one.up.any(axis=1) | one.down.any(axis=1))
+            for one, classes in zip(self.subject.forwards, self.unit_clones, strict=True)
+        )
+
+    @cached_property
     def forward_copies(self) -> Ints:
         """Classes of feed-forwards that are copies of one another, unit by unit."""
         parts = self.subject.forwards
@@ -117,7 +125,9 @@ class Standing:
         if group == "unit_sign":
             return self._unfair_units()
         if group in ("value_dim", "value_sign"):
-            return self._values()
+            return self._values() or (self._unfair_values() if group == "value_sign" else "")
+        if group == "plane_sign":
+            return self._unfair_planes()
         return ""
 
     def _channels(self, group: str) -> str:
@@ -156,7 +166,40 @@ class Standing:
             found = balance(rows, most=_BALANCED, level=LEVEL / len(some))
             if found.reason == "signs are not fair":
                 return f"signs of units in layer {parts[at].layer} are not fair"
+        # Layers whose units are all alike have a coin each, and coins of all layers must be fair.
+        widths = {one.width for one in parts}
+        if len(parts) > len(some) and len(widths) == 1:
+            rows = np.concatenate([
+                copies.sum_over(_thinned(one, _UNITS), _numbered(classes[:_UNITS]))
+                for one, classes in zip(parts, self.unit_clones, strict=True)
+            ])  # fmt: skip
+            if balance(rows, most=_BALANCED).reason == "signs are not fair":
+                return "signs of units are not fair over all layers"
         return ""
+
+    def _unfair_planes(self) -> str:
+        rows = self._rows_of_groups("k")
+        if rows is not None and balance(rows, most=_BALANCED).reason == "signs are not fair":
+            return "signs of rotary planes are not fair"
+        return ""
+
+    def _unfair_values(self) -> str:
+        rows = self._rows_of_groups("v")
+        if rows is not None and balance(rows, most=_BALANCED).reason == "signs are not fair":
+            return "signs of value dimensions are not fair"
+        return ""
+
+    def _rows_of_groups(self, role: str) -> NDArray[np.float32] | None:
+        """Rows of keys or values of all groups, one group of each class of copies."""
+        classes, rows = set[int](), []
+        for (layer, group), label in self.head_copies.items():
+            part = getattr(self.subject.heads[layer], role)
+            if part is not None and label not in classes:
+                classes.add(label)
+                step = max(1, part.shape[2] // _COLUMNS)
+                rows.append(_real(part[group][:, ::step]))
+        same = len({one.shape[1] for one in rows}) == 1
+        return np.concatenate(rows) if same else None
 
     def _values(self) -> str:
         sizes, squares, width = [], [], 1
@@ -172,9 +215,12 @@ class Standing:
                 squares.append(np.square(table).sum() / max(1, table.size - len(table)))
         if not sizes or len({len(one) for one in sizes}) > 1:
             return ""
-        if np.mean(squares) * width < _ORTHOGONAL:
+        if 0 < np.mean(squares) * width < _ORTHOGONAL:
             return "value rows are an orthogonal basis"
-        if not trend(np.mean([one / max(one.mean(), 1e-30) for one in sizes], axis=0)).exchangeable:
+        if not any(one.v is not None and one.v.any() for one in self.subject.heads.values()):
+            return ""
+        mean = np.mean([one / max(one.mean(), 1e-30) for one in sizes], axis=0)
+        if trend(mean).reason == "sorted":
             return "value dimensions are sorted by size"
         return ""
 
@@ -220,6 +266,11 @@ def _thinned(one: Forward, units: int | None = None) -> NDArray[np.float32]:
     """Up and down rows side by side, with some of the columns."""
     step = max(1, one.width // _COLUMNS)
     return np.concatenate([one.up[:units, ::step], one.down[:units, ::step]], axis=1)
+
+
+def _numbered(classes: Ints) -> Ints:
+    """Classes numbered anew from zero, where only some of the members are left."""
+    return np.unique(classes, return_inverse=True)[1].astype(np.int64)
 
 
 def _real(part: NDArray[np.generic]) -> NDArray[np.float32]:
