@@ -16,8 +16,8 @@ since at width 4096 a correlation of 0.05 is already significant beyond doubt:
   away, constant, rewritten, or renamed with the channels.
 - Where matrices of the layers were read, `derived` needs one of them; if only norms or embeddings
   are shared the relation is `partial`. Where none was read, norms that were learnt together are
-  enough, with a reason that says so. A part that was made anew beside shared layers (attention, vocabulary) leaves
-  the relation `derived`, with a reason that names it.
+  enough, with a reason that says so. A part that was made anew beside shared layers (attention,
+  vocabulary) leaves the relation `derived`, with a reason that names it.
 """
 
 from __future__ import annotations

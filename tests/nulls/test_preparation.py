@@ -20,6 +20,7 @@ from kinprint.nulls.preparation import (
     degenerate,
     normal_scores,
     normalise_rows,
+    one_valued,
     standardise_columns,
 )
 from kinprint.nulls.result import Floats
@@ -135,3 +136,15 @@ def test_results_repeat_with_their_seed() -> None:
     assert block_permutation(scores, seed=5) == block_permutation(scores, seed=5)
     assert block_permutation(scores, seed=5).null != block_permutation(scores, seed=6).null
     assert scores[1, 2, 3] == pytest.approx(a[6] @ b[7])
+
+
+def test_rows_of_one_value_are_patterns() -> None:
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(6, 64))
+    rows[1], rows[2] = 0.3, np.eye(64)[7]
+    rows[3] = np.where(rng.random(64) < 0.5, 0.0, rows[3])  # pruned, and still telling
+    rows[4] = np.sign(rows[4])
+    found = one_valued(rows)
+    assert found.tolist() == [False, True, True, False, False, False]
+    assert one_valued(-rows).tolist() == found.tolist()
+    assert one_valued(rows[::-1]).tolist() == found[::-1].tolist()

@@ -21,7 +21,7 @@ from kinprint.nulls.combination import equal_weights
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher, side_by_side
 from kinprint.records import Cost, Evidence, ModelRef, Verdict
-from kinprint.studies.lineage.battery import examine, menu, run_battery
+from kinprint.studies.lineage.battery import Standing, examine, menu, run_battery
 from kinprint.studies.lineage.calibrated import calibrate
 from kinprint.studies.lineage.gathering import Gathering
 from kinprint.studies.lineage.gathering_levels import LEVELS, level_named
@@ -133,10 +133,12 @@ def compare_models(
     verdict = Verdict("untestable", 0.0, settings.alpha)
     found: tuple[Control, ...] = ()
     done = 0
+    sides: list[Standing] = []
     for share in shares:
         done = gathering.stages if controls else done + 1
         portraits = gathering.portraits(done - 1)
-        sides = [examine(one) for one in portraits]
+        before = sides or [None] * len(portraits)
+        sides = [examine(one, early) for one, early in zip(portraits, before, strict=True)]
         evidence = run_battery(*sides[:2], seed=settings.seed, level=settings.level)
         evidence += calibrate(portraits[0], portraits[1], evidence)
         if controls:

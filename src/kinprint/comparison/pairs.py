@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from kinprint.records import Evidence
 from kinprint.studies.lineage.battery import Standing, examine, run_battery
 from kinprint.studies.lineage.calibrated import calibrate
 from kinprint.studies.lineage.portrait import Portrait
+from kinprint.studies.workers import workers
 
 _WORTH = 12  # pairs from which on starting processes pays
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 _Task = tuple[int, int, int, str]
 _SIDES: list[Standing] = []
@@ -35,11 +31,7 @@ def run_pairs(
             return [_run(task) for task in tasks]
         finally:
             _SIDES.clear()
-    context = multiprocessing.get_context("spawn")  # threads are running: no fork
-    with (
-        _one_thread_each(),
-        ProcessPoolExecutor(jobs, context, _prepare, (list(portraits),)) as pool,
-    ):
+    with workers(jobs, _prepare, (list(portraits),)) as pool:
         return list(pool.map(_run, tasks, chunksize=max(len(tasks) // (8 * jobs), 1)))
 
 
@@ -52,18 +44,3 @@ def _run(task: _Task) -> tuple[Evidence, ...]:
     evidence = run_battery(_SIDES[one], _SIDES[other], seed=seed, level=level)
     first, second = (_SIDES[at].subject.portrait for at in (one, other))
     return evidence + calibrate(first, second, evidence)
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Children that share the cores must not each start threads for all of them."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinprint.nulls.chernoff import least_exponent, log_cosh, log_mean_exp
-from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, no_evidence
+from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, no_evidence, portions
 
 BLOCK = 4
 # Differences of scores below this part of a block's largest score are rounding, not findings: a
@@ -184,11 +184,18 @@ def _centre(table: Floats) -> Floats:
 
 def _sums(table: Floats) -> Floats:
     """Σ_i A[i, π(i)] for every π along a new first axis, the identity first."""
-    orders = _orders(table.shape[-1])
-    total = np.zeros((len(orders), *table.shape[:-2]))
-    for at, order in enumerate(orders):
-        for i, j in enumerate(order):
-            total[at] += table[..., i, j]
+    m = table.shape[-1]
+    total = np.empty((math.factorial(m), *table.shape[:-2]))
+    entries = np.ascontiguousarray(np.moveaxis(table, (-2, -1), (0, 1)))
+    # Half of a permutation is shared by many, so halves are summed once.
+    halves: dict[tuple[int, tuple[int, ...]], Floats] = {}
+    for at, order in enumerate(permutations(range(m))):
+        for start, to in ((0, order[: m // 2]), (m // 2, order[m // 2 :])):
+            if (start, to) not in halves:
+                halves[start, to] = sum(
+                    (entries[start + i, j] for i, j in enumerate(to)), np.zeros(table.shape[:-2])
+                )
+        np.add(halves[0, order[: m // 2]], halves[m // 2, order[m // 2 :]], out=total[at])
     return total
 
 
@@ -264,19 +271,26 @@ def _draw(sums: Floats, rng: np.random.Generator) -> Floats:
     """Statistics of random permutations, from S_b(π) as (permutations, blocks)."""
     orders, blocks = sums.shape
     every = np.arange(blocks)
-    return np.array([sums[rng.integers(orders, size=blocks), every].sum() for _ in range(DRAWS)])
+    found = [
+        sums[rng.integers(orders, size=(some, blocks)), every].sum(axis=1)
+        for some in portions(blocks)
+    ]
+    return np.concatenate(found)
 
 
 def _draw_signed(plain: Floats, flips: Floats, rng: np.random.Generator) -> Floats:
     blocks, m, _ = plain.shape
     orders = _orders(m)
-    rows, units = np.arange(blocks)[:, None], np.arange(m)[None, :]
-    found = np.empty(DRAWS)
-    for draw in range(DRAWS):
-        to = orders[rng.integers(len(orders), size=blocks)]
-        coins = rng.integers(2, size=to.shape) * 2 - 1
-        found[draw] = (plain[rows, units, to] + coins * flips[rows, units, to]).sum()
-    return found
+    sums, every = _sums(plain), np.arange(blocks)
+    # Scores of every block and order as one row of units, so that a draw takes whole rows.
+    moved = flips[:, np.arange(m), orders]
+    found = []
+    for some in portions(blocks * m):
+        to = rng.integers(len(orders), size=(some, blocks))
+        coins = rng.integers(2, size=(some, blocks, m), dtype=np.int8) * 2 - 1
+        signed = np.einsum("dbm,dbm->d", moved[every, to], coins)
+        found.append(sums[to, every].sum(axis=1) + signed)
+    return np.concatenate(found)
 
 
 def _excess(parts: list[Floats], lengths: Ints) -> float:

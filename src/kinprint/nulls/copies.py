@@ -43,7 +43,7 @@ def clone_classes(rows: ArrayLike, threshold: float | None = None, step: int = 1
     `CLONES` and what chance reaches, and copies of copies are copies. A class depends on sizes
     of cosines alone, so it moves with labels and ignores flips. Zero rows stand alone.
     """
-    x = normalise_rows(rows)
+    x = normalise_rows(rows).astype(np.float32)
     n, d = x.shape
     least = max(CLONES, chance_cosine(n, d)) if threshold is None else threshold
     left: list[Ints] = []

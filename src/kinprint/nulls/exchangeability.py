@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +22,7 @@ from kinprint.nulls.preparation import (
     normal_scores,
     normalise_rows,
 )
-from kinprint.nulls.result import Floats
+from kinprint.nulls.result import Floats, portions
 
 LEVEL = 1e-3
 
@@ -87,10 +88,15 @@ def lags(
     found = _autocorrelation(scores)
     at = int(np.abs(found).argmax())
     rng = np.random.default_rng(seed)
-    null = np.empty(draws)
-    for draw in range(draws):
-        order = scores[:, rng.permutation(x.shape[1])] if shared else rng.permuted(scores, axis=1)
-        null[draw] = np.abs(_autocorrelation(order)).max()
+    found_null = []
+    for some in portions(x.size, draws):
+        if shared:
+            orders = rng.permuted(np.tile(np.arange(x.shape[1]), (some, 1)), axis=1)
+            drawn = scores[:, orders].swapaxes(0, 1)
+        else:
+            drawn = rng.permuted(np.tile(scores, (some, 1, 1)), axis=2)
+        found_null.append(np.abs(_autocorrelation(drawn)).max(axis=1))
+    null = np.concatenate(found_null)
     p = drawn_log10_p(float(np.abs(found[at])), null)
     return _judge("lags", p, float(found[at]), level, "periodic", at + 1)
 
@@ -106,15 +112,17 @@ def balance(
     first. The effect is the mean cosine of two different units; `most` evenly spaced ones are
     taken.
     """
-    x = normalise_rows(rows)
-    x = x[np.linspace(0, len(x) - 1, min(most, len(x))).astype(np.int64)] if len(x) else x
+    given = np.asarray(rows)
+    some = np.linspace(0, len(given) - 1, min(most, len(given))).astype(np.int64)
+    x = normalise_rows(given[some])
     x = x[x.any(axis=1)]
     n = len(x)
     if n < 4:
         return SelfTest("balance", False, 0.0, 0.0, "too short")
     observed = float(np.square(x.sum(axis=0)).sum())
-    coins = np.random.default_rng(seed).integers(2, size=(draws, n)) * 2.0 - 1.0
-    null = np.square(coins @ x).sum(axis=1)
+    coins = _coins(draws, n, seed)
+    # Squared lengths of sums are quadratic forms of the coins: rows are long, units are few.
+    null = np.einsum("dn,dn->d", coins @ (x @ x.T), coins)
     effect = (observed - n) / (n * (n - 1))
     return _judge("balance", drawn_log10_p(observed, null), effect, level, "signs are not fair")
 
@@ -132,7 +140,7 @@ def canonical_axes(table: ArrayLike, level: float = LEVEL) -> SelfTest:
     if tokens < 4 or channels < 4 or not np.isfinite(x).all():
         return SelfTest("canonical axes", False, 0.0, 0.0, "too little to judge")
     sorted_by_size = trend(np.square(x).mean(axis=0), level)
-    if not sorted_by_size.exchangeable:
+    if sorted_by_size.reason == "sorted":
         return SelfTest(
             "canonical axes", False, sorted_by_size.log10_p, sorted_by_size.effect, "sorted"
         )
@@ -145,6 +153,15 @@ def canonical_axes(table: ArrayLike, level: float = LEVEL) -> SelfTest:
     return SelfTest("canonical axes", True, sorted_by_size.log10_p, sorted_by_size.effect)
 
 
+@lru_cache(maxsize=4)
+def _coins(draws: int, n: int, seed: int) -> Floats:
+    """Fair coins, the same for the same question: several self-tests of a model share them."""
+    drawn = np.random.default_rng(seed).integers(2, size=(draws, n))
+    found: Floats = np.asarray(drawn * 2.0 - 1.0, np.float64)
+    found.flags.writeable = False
+    return found
+
+
 def _judge(
     name: str, log10_p: float, effect: float, level: float, reason: str, where: int = 0
 ) -> SelfTest:
@@ -153,10 +170,13 @@ def _judge(
 
 
 def _autocorrelation(rows: Floats) -> Floats:
-    """Mean circular autocorrelation of rows at lags 1 to n/2; circular, so all lags count alike."""
-    n = rows.shape[1]
-    power = np.square(np.abs(np.fft.rfft(rows, axis=1))).mean(axis=0)
-    found: Floats = np.fft.irfft(power, n)[1 : n // 2 + 1]
+    """Mean circular autocorrelation of rows at lags 1 to n/2; circular, so all lags count alike.
+
+    Rows (…, L, n) are averaged over L.
+    """
+    n = rows.shape[-1]
+    power = np.square(np.abs(np.fft.rfft(rows, axis=-1))).mean(axis=-2)
+    found: Floats = np.fft.irfft(power, n)[..., 1 : n // 2 + 1]
     return found
 
 

@@ -17,6 +17,16 @@ DRAWS = 200
 """Size of the sample that a result keeps for a plot."""
 
 
+_AT_ONCE = 1 << 20
+
+
+def portions(numbers: int, draws: int = DRAWS) -> list[int]:
+    """How many draws of so many numbers to make at once, so that memory stays small."""
+    size = max(1, min(draws, _AT_ONCE // max(1, numbers)))
+    whole, rest = divmod(draws, size)
+    return [size] * whole + [rest] * (rest > 0)
+
+
 @dataclass(frozen=True, slots=True)
 class NullResult:
     """A statistic and a bound on how often chance alone reaches it.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinprint.nulls.chernoff import least_exponent, log_cosh
-from kinprint.nulls.result import DRAWS, LN10, Floats, NullResult, no_evidence
+from kinprint.nulls.result import LN10, Floats, NullResult, no_evidence, portions
 
 
 def sign_chernoff(values: ArrayLike, seed: int = 0) -> NullResult:
@@ -31,7 +31,9 @@ def sign_chernoff(values: ArrayLike, seed: int = 0) -> NullResult:
         return no_evidence("signs")
     rng = np.random.default_rng(seed)
     size = np.abs(t)
-    null = [float((size * (rng.integers(2, size=t.size) * 2 - 1)).sum()) for _ in range(DRAWS)]
+    null = np.concatenate(
+        [(rng.integers(2, size=(some, t.size)) * 2.0 - 1.0) @ size for some in portions(t.size)]
+    )
     return NullResult(
         statistic=float(t.sum()),
         log10_p=float(sign_log10_p(t[None])[0]),
@@ -39,7 +41,7 @@ def sign_chernoff(values: ArrayLike, seed: int = 0) -> NullResult:
         floor=-t.size * math.log10(2.0),
         effect=float(t.mean()),
         n=t.size,
-        null=tuple(null),
+        null=tuple(null.tolist()),
         details={"agreement": float(t.sum() / size.sum()), "positive": float((t > 0).mean())},
     )
 
@@ -73,7 +75,13 @@ def quarter_turns(values: NDArray[np.complexfloating] | ArrayLike, seed: int = 0
     if not c.size:
         return no_evidence("quarter turns")
     rng = np.random.default_rng(seed)
-    turned = [(c * 1j ** rng.integers(4, size=c.size)).real.sum() for _ in range(DRAWS)]
+    values_of, every = np.stack([c.real, -c.imag, -c.real, c.imag]), np.arange(c.size)
+    turned = np.concatenate(
+        [
+            values_of[rng.integers(4, size=(some, c.size)), every].sum(axis=1)
+            for some in portions(c.size)
+        ]
+    )
     return NullResult(
         statistic=float(c.real.sum()),
         log10_p=float(quarter_log10_p(c[None])[0]),
@@ -81,7 +89,7 @@ def quarter_turns(values: NDArray[np.complexfloating] | ArrayLike, seed: int = 0
         floor=-c.size * math.log10(4.0),
         effect=float(c.real.mean()),
         n=c.size,
-        null=tuple(float(one) for one in turned),
+        null=tuple(turned.tolist()),
         details={"agreement": float(c.real.sum() / np.abs(c).sum())},
     )
 

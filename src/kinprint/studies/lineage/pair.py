@@ -20,7 +20,7 @@ from kinprint.studies.lineage.gram_alignment import judged_maps
 from kinprint.studies.lineage.heads import GroupMatch, align_heads, match_groups, numbered_groups
 from kinprint.studies.lineage.preparation import Forward, SharedTokens, shared_tokens
 from kinprint.studies.lineage.residual import IDENTITY, Residual, candidates
-from kinprint.studies.lineage.standing import Standing, Supply, alone, supplier
+from kinprint.studies.lineage.standing import Standing, Supply, supplier
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,7 @@ class Pair:
         self.seed = seed
         self.level = level
         self._maps: dict[int, tuple[Judged, ...]] = {}
+        self._tables: dict[int, Floats] = {}
         self._shared: dict[int, SharedTokens] = {}
         self._units: dict[int, Aligned | None] = {}
         self._scores: dict[tuple[int, int, int, int], UnitScores] = {}
@@ -71,6 +72,14 @@ class Pair:
         if id(first) not in self._shared:
             self._shared[id(first)] = shared_tokens(first.subject, second.subject)
         return self._shared[id(first)]
+
+    def column_table(self, first: Standing, second: Standing) -> Floats:
+        """Correlations of all embedding columns of two models that share tokens."""
+        if id(first) not in self._tables:
+            columns = self.shared(first, second).columns
+            assert columns is not None
+            self._tables[id(first)] = columns[0] @ columns[1].T
+        return self._tables[id(first)]
 
     def units(self, first: Standing, second: Standing) -> Aligned | None:
         """The feed-forwards of the second model that those of the first correspond to."""
@@ -103,7 +112,7 @@ class Pair:
         """
         at = id(first), one.at, one.to, id(residual)
         if at not in self._matched:
-            usable = np.flatnonzero(alone(first.unit_clones[one.at]))
+            usable = np.flatnonzero(first.usable_units[one.at])
             scores = self.scores(first, one, residual)
             index = one.one.index[usable]
             found = mutual_pairs(scores.match[usable], index, one.other.index)

@@ -81,6 +81,11 @@ class Heads:
         part = self.k if self.k is not None else self.v
         return 0 if part is None else len(part)
 
+    def says(self, role: str) -> bool:
+        """Whether a matrix was read and is more than a constant."""
+        part = getattr(self, role)
+        return part is not None and bool(part.any())
+
 
 class Subject:
     """One model as the tests see it, with what is prepared for several of them kept."""
@@ -103,7 +108,7 @@ class Subject:
     def heads(self) -> dict[int, Heads]:
         """Attention by layer."""
         return {
-            layer: _heads(layer, one, self._gain("norm_in", layer), self.facts.rotary)
+            layer: _heads(layer, one, self.gain("norm_in", layer), self.facts.rotary)
             for layer, one in sorted(self.portrait.attention.items())
         }
 
@@ -135,7 +140,7 @@ class Subject:
     def routers(self) -> dict[int, Floats]:
         """Router rows of length one by layer, inputs scaled by the norm before."""
         return {
-            layer: _unit_rows(_centred(rows) * self._gain("norm_mlp", layer))[0]
+            layer: _unit_rows(_centred(rows) * self.gain("norm_mlp", layer))[0]
             for layer, rows in sorted(self.portrait.routers.items())
         }
 
@@ -148,7 +153,7 @@ class Subject:
         return {token: at for at, token in reversed(list(enumerate(embedding.tokens)))}
 
     def _forward(self, layer: int, expert: int, units: Units) -> Forward:
-        gain = self._gain("norm_mlp", layer)
+        gain = self.gain("norm_mlp", layer)
         gate = None
         if units.gate is not None:
             gate = _unit_rows(_centred(units.gate) * gain)[0]
@@ -174,7 +179,8 @@ class Subject:
         known = (role for role in ("norm_post_attn", "norm_in") if (role, layer) in norms)
         return next(known, "")
 
-    def _gain(self, station: str, layer: int) -> Floats:
+    def gain(self, station: str, layer: int) -> Floats:
+        """Gains of the norm that feeds a part of a layer; ones where there is none."""
         role = self._before_mlp(layer) if station == "norm_mlp" else station
         gain = self.portrait.norms.get((role, layer))
         good = gain is not None and gain.shape == (self.width,) and np.isfinite(gain).all()
@@ -223,7 +229,8 @@ def _centred(rows: Floats) -> Floats:
     """
     flat = rows.reshape(-1, rows.shape[-1])
     with np.errstate(invalid="ignore", over="ignore"):
-        found = flat - flat.mean(axis=1, dtype=np.float64, keepdims=True).astype(np.float32)
+        mean = flat.mean(axis=1, dtype=np.float64, keepdims=True).astype(np.float32)
+        found: Floats = flat - mean
     found[one_valued(flat)] = 0
     return found.reshape(rows.shape)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kinprint.model.symmetries import group_named, holds
 from kinprint.nulls import copies
 from kinprint.nulls.exchangeability import LEVEL, balance, canonical_axes, lags, trend
-from kinprint.nulls.preparation import degenerate, normal_scores
+from kinprint.nulls.preparation import degenerate, normal_scores, one_valued
 from kinprint.nulls.result import Ints
 from kinprint.studies.lineage.alignment import spread
 from kinprint.studies.lineage.portrait import Portrait
@@ -25,8 +25,9 @@ from kinprint.studies.lineage.preparation import Forward, Subject
 # Self-tests look at this much of a model at most; what they look for is not local.
 _TOKENS, _CHANNELS, _UNITS, _COLUMNS, _NUMBERS = 1024, 512, 32, 256, 4096
 _BALANCED = 128
+_OF_CHANNELS = ("residual", "residual_sign")
 # Embedding columns with this correlation are one channel twice; outliers of one model reach 0.9.
-_CLONED = 0.95
+CLONED = 0.95
 # Heads whose keys have this cosine at equal places are copies; strangers of one model stay
 # below a third of it.
 _REPLICATED = 0.5
@@ -38,9 +39,14 @@ _ORTHOGONAL = 0.25
 class Standing:
     """A model with the answers to all self-tests, each found when first asked for."""
 
-    def __init__(self, portrait: Portrait) -> None:
+    def __init__(self, portrait: Portrait, earlier: Standing | None = None) -> None:
         self.subject = Subject(portrait)
         self._refusals: dict[str, str] = {}
+        if earlier is not None and _same_channels(portrait, earlier.subject.portrait):
+            known = earlier._refusals
+            self._refusals = {key: known[key] for key in _OF_CHANNELS if key in known}
+            self.subject.scores = earlier.subject.scores
+            self.channel_clones = earlier.channel_clones
 
     def refusal(self, group: str) -> str:
         """Why the labels of a group cannot be called random, or an empty string."""
@@ -115,7 +121,7 @@ class Standing:
         if embedding is None:
             return np.arange(self.subject.width)
         rows = embedding.rows[spread(len(embedding.rows), _COLUMNS)].T.astype(np.float64)
-        return copies.clone_classes(rows - rows.mean(axis=1, keepdims=True), _CLONED)
+        return copies.clone_classes(rows - rows.mean(axis=1, keepdims=True), CLONED)
 
     def _self_test(self, group: str) -> str:
         if group in ("residual", "residual_sign"):
@@ -134,6 +140,7 @@ class Standing:
         embedding = self.subject.portrait.embedding
         if embedding is not None and len(embedding.rows) >= 16:
             some = embedding.rows[spread(len(embedding.rows), _TOKENS)]
+            some = some[:, ~one_valued(some.T)]
             found = canonical_axes(some[:, spread(some.shape[1], _CHANNELS)])
             if not found.exchangeable and found.reason != "too little to judge":
                 return f"channels are canonical axes: {found.reason}"
@@ -208,7 +215,8 @@ class Standing:
             if one.v is None or raw is None:
                 continue
             width = one.v.shape[2]
-            sizes += [np.sqrt(np.square(head, dtype=np.float64).sum(axis=1)) for head in raw]
+            good = np.where(np.isfinite(raw), raw, np.float32(0))
+            sizes += [np.sqrt(np.square(head, dtype=np.float64).sum(axis=1)) for head in good]
             for head in one.v:
                 table = np.asarray(head @ head.T, np.float64)
                 np.fill_diagonal(table, 0.0)
@@ -249,6 +257,21 @@ def supplier(one: Standing, other: Standing, group: str) -> Supply:
 def alone(classes: Ints) -> NDArray[np.bool_]:
     """Which members are alone in their class."""
     return np.asarray(np.bincount(classes)[classes] == 1)
+
+
+def _same_channels(one: Portrait, other: Portrait) -> bool:
+    """Whether two portraits of a model show the same gains and embedding rows."""
+    if one.facts != other.facts or one.width != other.width:
+        return False
+    for mine, theirs in ((one.norms, other.norms), (one.norm_biases, other.norm_biases)):
+        if mine.keys() != theirs.keys():
+            return False
+        if not all(np.array_equal(mine[key], theirs[key]) for key in mine):
+            return False
+    first, second = one.embedding, other.embedding
+    if first is None or second is None:
+        return first is second
+    return first.tokens == second.tokens and np.array_equal(first.rows, second.rows)
 
 
 def _uneven(profile: NDArray[np.float64]) -> bool:

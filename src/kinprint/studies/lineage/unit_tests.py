@@ -8,6 +8,8 @@ by a quality that knows neither.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 
@@ -23,7 +25,9 @@ from kinprint.studies.lineage.menu import MenuEntry
 from kinprint.studies.lineage.outcome import silent, spoken
 from kinprint.studies.lineage.pair import ForwardPair, Pair, classed_forwards, common_blocks
 from kinprint.studies.lineage.preparation import Forward
-from kinprint.studies.lineage.standing import Standing, Supply, alone
+from kinprint.studies.lineage.standing import Standing, Supply
+
+_CONSTANT = "units are constant or copies of one another"
 
 
 def unit_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
@@ -32,7 +36,8 @@ def unit_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
     if isinstance(found, Evidence):
         return found
     supply, aligned = found
-    labelled, signed, sizes, layers, matrices, copies = [], [], [], [], 0, 0
+    labelled, signed, sizes, layers, copies, compared = [], [], [], [], 0, 0
+    roles: set[str] = set()
     per_layer: dict[int, list[float]] = {}
     for members in classed_forwards(supply.first, supply.second, aligned):
         tables = [_block_tables(supply.first, one, aligned) for one in members]
@@ -48,26 +53,30 @@ def unit_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
         signed.append(both)
         sizes.append(length)
         copies += len(members) * int(length.sum())
-        matrices = 3 if gate.any() else max(matrices, 2)
+        known = _compared(members)
+        roles |= known
+        compared += len(known) * int(length.sum())
         own = (gate + both).trace(axis1=1, axis2=2).sum() / length.sum() / len(members)
+        own /= max(1, len(known))
         per_layer.setdefault(members[0].one.layer, []).append(float(own))
         layers += [one.one.layer for one in members]
     if not labelled:
-        return silent(entry, "needs", "units of equal index in both models")
+        return _without_units(entry, supply, aligned)
     gates, others, lengths = (np.concatenate(part) for part in (labelled, signed, sizes))
     if supply.first.odd:
         result = signed_blocks(gates, others, lengths, pair.seed)
     else:
         result = block_permutation(gates + others, lengths, pair.seed)
     mean_class = copies / max(1, int(lengths.sum()))
+    matrices = max(1.0, compared / max(1, int(lengths.sum())))
     return spoken(
         entry,
         result,
-        roles=_roles(matrices),
+        roles=_ordered(roles),
         layers=layers,
         effect=result.effect / matrices / mean_class,
         details=[
-            *((f"layer {layer}", float(np.mean(v)) / matrices) for layer, v in per_layer.items()),
+            *((f"layer {layer}", float(np.mean(v))) for layer, v in per_layer.items()),
         ],
     )
 
@@ -95,7 +104,8 @@ def unit_order(pair: Pair, entry: MenuEntry) -> Evidence:
         return silent(entry, "needs", "feed-forwards of different width")
     matched = [pair.matched(supply.first, one, aligned.residual)[0] for one in kept]
     result = increasing_subsequence(matched, pair.seed)
-    return spoken(entry, result, roles=_roles(3), layers=[one.one.layer for one in kept])
+    layers = [one.one.layer for one in kept]
+    return spoken(entry, result, roles=_ordered(_compared(kept)), layers=layers)
 
 
 def unit_signs(pair: Pair, entry: MenuEntry) -> Evidence:
@@ -127,7 +137,8 @@ def unit_bits(pair: Pair, entry: MenuEntry) -> Evidence:
     if supply.refusal:
         return silent(entry, "guarded", supply.refusal)
     theirs = {(one.layer, one.expert): one for one in supply.second.subject.forwards}
-    counts, sizes, layers = [], [], []
+    counts, sizes, layers, near = [], [], [], False
+    roles: set[str] = set()
     taken: set[int] = set()
     for at, one in enumerate(supply.first.subject.forwards):
         other = theirs.get((one.layer, one.expert))
@@ -135,22 +146,25 @@ def unit_bits(pair: Pair, entry: MenuEntry) -> Evidence:
         if other is None or other.width != one.width or label in taken:
             continue
         taken.add(label)
-        blocks = common_blocks(one.index, other.index, alone(supply.first.unit_clones[at]))
-        if not len(blocks.sizes):
+        near = near or bool(np.isin(one.index, other.index).any())
+        blocks = common_blocks(one.index, other.index, supply.first.usable_units[at])
+        known = one.read & other.read
+        if not len(blocks.sizes) or not known:
             continue
-        mine = _stored(supply.first, one)
-        yours = _stored(supply.second, other)
-        if mine.shape[1] != yours.shape[1]:
-            continue
+        roles |= known
+        mine = _stored(supply.first, one, known)
+        yours = _stored(supply.second, other, known)
         x = mine[blocks.first.reshape(-1)]
         y = yours[blocks.second.reshape(-1)]
         counts.append(equal_counts(x, y) / x.shape[1])
         sizes.append(blocks.sizes)
         layers.append(one.layer)
+    if not counts and near:
+        return silent(entry, "undefined", _CONSTANT)
     if not counts:
         return silent(entry, "needs", "units of equal index in both models")
     result = block_permutation(np.concatenate(counts), np.concatenate(sizes), pair.seed)
-    return spoken(entry, result, roles=_roles(3), layers=layers)
+    return spoken(entry, result, roles=_ordered(roles), layers=layers)
 
 
 def _placed(pair: Pair, entry: MenuEntry) -> Evidence | tuple[Supply, Aligned]:
@@ -187,29 +201,33 @@ def _fixed(pair: Pair, entry: MenuEntry, supply: Supply, aligned: Aligned) -> Ev
     found = [pair.matched(supply.first, one, aligned.residual) for one in parts]
     coins = [signs for _, signs in found] if supply.first.odd else None
     result = fixed_points([matched for matched, _ in found], coins, pair.seed)
-    return spoken(entry, result, roles=_roles(3), layers=[one.one.layer for one in parts])
+    layers = [one.one.layer for one in parts]
+    return spoken(entry, result, roles=_ordered(_compared(parts)), layers=layers)
 
 
 def _signs(pair: Pair, entry: MenuEntry, supply: Supply, aligned: Aligned) -> Evidence:
     coins, values, layers = [], [], []
+    roles: set[str] = set()
     for members in classed_forwards(supply.first, supply.second, aligned):
         same = [one for one in members if len(one.one.index) == len(members[0].one.index)]
         if not same:
             continue
         best = [pair.scores(supply.first, one, aligned.residual).best() for one in same]
         mean = np.mean(best, axis=0, dtype=np.float64)
+        known = _compared(same) - {"gate"}
+        roles |= known
         coins.append(sum_over(mean, supply.first.unit_clones[same[0].at]))
-        values.append(mean)
+        values.append(mean / max(1, len(known)))
         layers += [one.one.layer for one in same]
     result = sign_chernoff(np.concatenate(coins), pair.seed)
-    known = [] if math.isnan(aligned.quality) else [("quality", aligned.quality)]
+    details = [] if math.isnan(aligned.quality) else [("quality", aligned.quality)]
     return spoken(
         entry,
         result,
-        roles=("up", "down"),
+        roles=_ordered(roles),
         layers=layers,
-        effect=float(np.concatenate(values).mean()) / 2,
-        details=known,
+        effect=float(np.concatenate(values).mean()),
+        details=details,
     )
 
 
@@ -222,8 +240,7 @@ def _representatives(supply: Supply, aligned: Aligned) -> list[ForwardPair]:
 def _block_tables(
     first: Standing, one: ForwardPair, aligned: Aligned
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    usable = alone(first.unit_clones[one.at])
-    blocks = common_blocks(one.one.index, one.other.index, usable)
+    blocks = common_blocks(one.one.index, one.other.index, first.usable_units[one.at])
     carry = aligned.residual.carry
     both = blocks.products(carry(one.one.up), one.other.up)
     both = both + blocks.products(carry(one.one.down), one.other.down)
@@ -233,13 +250,28 @@ def _block_tables(
     return gate, both, blocks.sizes
 
 
-def _stored(side: Standing, one: Forward) -> np.ndarray:
+def _compared(pairs: Sequence[ForwardPair]) -> frozenset[str]:
+    """The matrices that say something in both models, in any of these feed-forwards.
+
+    A sampled model may lack its down rows, and what was not read is no disagreement.
+    """
+    return frozenset[str]().union(*(one.one.read & one.other.read for one in pairs))
+
+
+def _without_units(entry: MenuEntry, supply: Supply, aligned: Aligned) -> Evidence:
+    """Why no unit could be compared: none has a common index, or none has content of its own."""
+    for members in classed_forwards(supply.first, supply.second, aligned):
+        if any(np.isin(one.one.index, one.other.index).any() for one in members):
+            return silent(entry, "undefined", _CONSTANT)
+    return silent(entry, "needs", "units of equal index in both models")
+
+
+def _stored(side: Standing, one: Forward, roles: frozenset[str]) -> np.ndarray:
     portrait = side.subject.portrait
     units = portrait.units.get(one.layer) if one.expert < 0 else None
     units = portrait.experts[one.layer, one.expert] if units is None else units
-    parts = [part for part in (units.gate, units.up, units.down) if part is not None]
-    return np.concatenate(parts, axis=1)
+    return np.concatenate([getattr(units, role) for role in _ordered(roles)], axis=1)
 
 
-def _roles(matrices: int) -> tuple[str, ...]:
-    return ("gate", "up", "down") if matrices == 3 else ("up", "down")
+def _ordered(roles: AbstractSet[str]) -> tuple[str, ...]:
+    return tuple(role for role in ("gate", "up", "down") if role in roles)
