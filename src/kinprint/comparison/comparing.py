@@ -137,7 +137,7 @@ def compare_models(
     for share in shares:
         done = gathering.stages if controls else done + 1
         portraits = gathering.portraits(done - 1)
-        before = sides or [None] * len(portraits)
+        before: Sequence[Standing | None] = sides or [None] * len(portraits)
         sides = [examine(one, early) for one, early in zip(portraits, before, strict=True)]
         evidence = run_battery(*sides[:2], seed=settings.seed, level=settings.level)
         evidence += calibrate(portraits[0], portraits[1], evidence)
