@@ -25,14 +25,17 @@ def draw_all(charts: Sequence[tuple[Path, Chart, Result]]) -> list[Path]:
 
 
 def draw_one(file: Path, chart: Chart, result: Result) -> list[Path]:
-    """One chart of a result in all languages and formats, with what its models say they are not."""
+    """One chart of a result, with what its models say they are not.
+
+    SVG is drawn in English alone: a second one of each would be a quarter of the time.
+    """
     from kinprint.report.figures.drawing import FORMATS, pictures
 
     written: list[Path] = []
     for language in LANGUAGES:
         end = "" if language == "en" else f".{language}"
-        for form, drawn in zip(
-            FORMATS, pictures(chart, FORMATS, language, warning_of(result, language)), strict=True
-        ):
+        forms = FORMATS if language == "en" else FORMATS[:1]
+        drawings = pictures(chart, forms, language, warning_of(result, language))
+        for form, drawn in zip(forms, drawings, strict=True):
             written.append(write_file(file.with_name(f"{file.stem}{end}.{form}"), drawn))
     return written
