@@ -20,11 +20,11 @@ from kinprint.report.folder import write_file
 from kinprint.report.markdown import escaped
 from kinprint.report.sheets import sheet
 from kinprint.studies.charts import Chart
-from kinprint.studies.derivation.pairwise import title_of
 from kinprint.studies.reproduction import Expected, Reproduction, Section
 from kinprint.studies.reproduction.published import Beside
 from kinprint.studies.results import Result, Table
 from kinprint.studies.running import Task
+from kinprint.studies.titles import role_title
 from kinprint.studies.words import Words
 
 SEEDS = {
@@ -215,7 +215,7 @@ def _key(key: str, language: str) -> str:
     parts = key.split("/")
     if len(parts) != 4 or parts[0] not in measures():
         return f"`{key}`"
-    role, title = _say(title_of(parts[1]), language), measures()[parts[0]].title[language]
+    role, title = _say(role_title(parts[1]), language), measures()[parts[0]].title[language]
     return f"{escaped(f'{parts[2]} – {parts[3]}')}: {title}, {role}"
 
 

@@ -167,12 +167,6 @@ def bar_of(label: Words, met: Sequence[Met], name: str, kind: str, group: str = 
     return Bar(label, found.mean, found.std if found.count > 1 else None, kind, group)
 
 
-def title_of(measure: str) -> Words:
-    """A measure's name for people."""
-    title = measures()[measure].title
-    return Words(title["en"], title["ko"])
-
-
 def published_name(measure: str) -> str:
     """What the published tables call a measure; its own name if they do not have it."""
     return next(iter(measures()[measure].published), measure)

@@ -22,10 +22,10 @@ from kinprint.studies.pairs import (
     shuffled_band,
     spread_of,
     sum_up,
-    title_of,
 )
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import Scene
+from kinprint.studies.titles import measure_title
 from kinprint.studies.words import Words
 
 MOE, DENSE = "MoE", "dense"
@@ -76,7 +76,7 @@ def group_bars(name: str, met: Sequence[Met], measure: str) -> Bars:
     )
     title = Words("MoE and dense models of the same width", "폭이 같은 MoE와 dense 모델")
     bands = shuffled_band(met) if measure == "cosine" else ()
-    return Bars(name, title, title_of(measure), bars, bands, digits=4)
+    return Bars(name, title, measure_title(measure), bars, bands, digits=4)
 
 
 def _group(one: str, other: str) -> str:

@@ -29,10 +29,10 @@ from kinprint.studies.pairs import (
     shuffled_band,
     spread_of,
     sum_up,
-    title_of,
 )
 from kinprint.studies.results import Fact, Result
 from kinprint.studies.scene import Item, Scene
+from kinprint.studies.titles import measure_title
 from kinprint.studies.words import Words
 
 PairsOf = Callable[[Study, Scene], list[Pair]]
@@ -121,7 +121,7 @@ def _bars(scene: Scene, name: str, title: Words, met: Sequence[Met], measure: st
         for each in met
     )
     bands = shuffled_band(met) if measure == "cosine" else ()
-    return Bars(name, title, title_of(measure), bars, bands, digits=4)
+    return Bars(name, title, measure_title(measure), bars, bands, digits=4)
 
 
 def model_bars(scene: Scene, name: str, title: Words, met: Sequence[Met], measure: str) -> Bars:
@@ -131,7 +131,7 @@ def model_bars(scene: Scene, name: str, title: Words, met: Sequence[Met], measur
         for at, model in enumerate(scene.names)
     )
     bands = shuffled_band(met) if measure == "cosine" else ()
-    return Bars(name, title, title_of(measure), bars, bands, digits=4)
+    return Bars(name, title, measure_title(measure), bars, bands, digits=4)
 
 
 def _findings(scene: Scene, met: Sequence[Met], roles: Sequence[str]) -> list[Words]:

@@ -28,10 +28,10 @@ from kinprint.studies.pairs import (
     pair_table,
     spread_of,
     sum_up,
-    title_of,
 )
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import OK, Scene
+from kinprint.studies.titles import measure_title
 from kinprint.studies.words import Words
 
 MEAN, STD, DRAWS = 1.0, 0.1, 400
@@ -143,7 +143,7 @@ def _panels(
             bands.append(Band(_RANDOM, random.mean, low, high))
         for group, (label, kind) in _GROUPS.items():
             bars.append(bar_of(label, _of_group(met, group), measure, kind))
-        title = title_of(measure)
+        title = measure_title(measure)
         charts.append(Bars(f"{name}_{measure}", title, title, tuple(bars), tuple(bands), digits=4))
     title = Words("Three measures against chance", "세 지표와 무작위 기준")
     return Panels(name, title, tuple(charts), across=3)
@@ -155,7 +155,7 @@ def _findings(
     found = []
     for length, baselines in drawn.items():
         for one in baselines:
-            name = title_of(one.measure)
+            name = measure_title(one.measure)
             numbers = f"{number(one.mean)} ± {number(one.std)}"
             found.append(
                 Words(

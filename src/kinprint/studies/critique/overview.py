@@ -21,10 +21,10 @@ from kinprint.studies.pairs import (
     shuffled_band,
     spread_of,
     sum_up,
-    title_of,
 )
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import Item, Scene
+from kinprint.studies.titles import measure_title
 from kinprint.studies.words import Words
 
 _BARS = {
@@ -85,7 +85,7 @@ def _bars(name: str, groups: dict[str, list[Met]], measure: str) -> Bars:
     )
     bands = shuffled_band(groups["cross"]) if measure == "cosine" else ()
     title = Words("Which baseline?", "어느 기준선인가?")
-    return Bars(name, title, title_of(measure), bars, bands, digits=4)
+    return Bars(name, title, measure_title(measure), bars, bands, digits=4)
 
 
 def _tell(role: str, found: dict[str, Spread]) -> list[Words]:

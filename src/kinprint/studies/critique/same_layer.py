@@ -12,7 +12,6 @@ from itertools import combinations
 from kinprint.measure.measures import measures
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Bar, Bars, Chart, Heatmap, Lines, Series, Values
-from kinprint.studies.derivation.pairwise import title_of as role_title
 from kinprint.studies.pairing import (
     compare,
     spread,
@@ -38,10 +37,10 @@ from kinprint.studies.pairs import (
     shuffled_note,
     spread_of,
     sum_up,
-    title_of,
 )
 from kinprint.studies.results import Fact, Result
 from kinprint.studies.scene import Item, Scene
+from kinprint.studies.titles import measure_title, role_title
 from kinprint.studies.words import Words
 
 Draw = Callable[[Scene, Sequence[str], Sequence[Met], str], list[Chart]]
@@ -125,7 +124,7 @@ def model_map(scene: Scene, name: str, met: Sequence[Met], measure: str) -> Heat
     layer = met[0].pair.a.layer if met else 0
     title = Words(f"Models against models, layer {layer}", f"모델 간 비교, 레이어 {layer}")
     return Heatmap(
-        name, title, scene.names, scene.names, grid, title_of(measure), low, high,
+        name, title, scene.names, scene.names, grid, measure_title(measure), low, high,
         bounded and measure != "cosine", note=shuffled_note(mine) if measure == "cosine" else None,
     )  # fmt: skip
 
@@ -172,7 +171,7 @@ def _over_layers(
         ]  # fmt: skip
         title = Words("All pairs of models, layer by layer", "모든 모델 쌍의 레이어별 유사도")
         name = chart_name("exp4_multi_layer", role, roles)
-        charts.append(Lines(name, title, _LAYER, title_of(measure), (*summed, *lines)))
+        charts.append(Lines(name, title, _LAYER, measure_title(measure), (*summed, *lines)))
     return charts
 
 
@@ -204,7 +203,7 @@ def _pair_bars(scene: Scene, roles: Sequence[str], met: Sequence[Met], measure: 
         )
         bands = shuffled_band(mine) if measure == "cosine" else ()
         name = chart_name("multi_model_comparison", role, roles)
-        charts.append(Bars(name, title, title_of(measure), bars, bands, digits=4, note=note))
+        charts.append(Bars(name, title, measure_title(measure), bars, bands, digits=4, note=note))
     return charts
 
 
@@ -228,7 +227,7 @@ def _layer_maps(
             Heatmap(
                 chart_name("all_layers_heatmap", role, roles),
                 Words("All pairs of models, all layers", "모든 모델 쌍, 모든 레이어"),
-                rows, tuple(map(str, layers)), grid, title_of(measure), low,
+                rows, tuple(map(str, layers)), grid, measure_title(measure), low,
                 high if high > low else low + 1.0, annotate=False, column_label=_LAYER,
                 note=shuffled_note(mine) if measure == "cosine" else None,
             )
@@ -241,7 +240,7 @@ def _role_bars(scene: Scene, roles: Sequence[str], met: Sequence[Met], measure: 
     title = Words("Attention and MLP weights", "어텐션과 MLP 가중치")
     bars = tuple(bar_of(role_title(role), of_role(met, role), measure, "pair") for role in roles)
     bands = shuffled_band(met) if measure == "cosine" else ()
-    return [Bars("weights_comparison", title, title_of(measure), bars, bands, digits=4)]
+    return [Bars("weights_comparison", title, measure_title(measure), bars, bands, digits=4)]
 
 
 def _findings(met: Sequence[Met], roles: Sequence[str]) -> list[Words]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from kinprint.measure.sigma import Effect, effect_size
 from kinprint.model.places import Address
 from kinprint.studies.catalogue import Study
-from kinprint.studies.derivation.pairwise import title_of
 from kinprint.studies.pairing import (
     UNDEFINED,
     Compared,
@@ -26,6 +25,7 @@ from kinprint.studies.pairing import (
 )
 from kinprint.studies.results import Cell, Fact, Table
 from kinprint.studies.scene import OK, Item, Scene
+from kinprint.studies.titles import role_title
 from kinprint.studies.words import Words
 
 BASE = 0  # the layer that the report held against the others
@@ -182,7 +182,7 @@ def share_words(claims: Sequence[Claim]) -> list[Words]:
         facts = share_above([one for one in claims if one.role == role])
         if not facts["pairs"]:
             continue
-        title = title_of(role)
+        title = role_title(role)
         counts = {"three": facts["above_3_sigma"], "five": facts["above_5_sigma"]}
         told.append(
             Words(

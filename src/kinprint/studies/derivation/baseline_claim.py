@@ -24,10 +24,15 @@ from kinprint.studies.derivation.baseline import (
     share_above,
     share_words,
 )
-from kinprint.studies.derivation.pairwise import A, B, rounded, title_of
+from kinprint.studies.derivation.pairwise import (
+    A,
+    B,
+    rounded,
+)
 from kinprint.studies.pairing import Compared, spread, tell_gaps
 from kinprint.studies.results import Fact, Result, Table
 from kinprint.studies.scene import OK, Item, Scene
+from kinprint.studies.titles import role_title
 from kinprint.studies.words import Words
 
 
@@ -110,7 +115,7 @@ def _chart(study: Study, scene: Scene, claims: Sequence[Claim], lines: Sequence[
         bands = _shuffled_band(crossed) if lead == "cosine" else ()
         label = Words(title["en"], title["ko"])
         panels.append(
-            Bars(f"definitive_evidence_{role}", title_of(role), label, tuple(bars), bands)
+            Bars(f"definitive_evidence_{role}", role_title(role), label, tuple(bars), bands)
         )
     return Panels(
         "definitive_evidence",
@@ -158,7 +163,7 @@ def _findings(scene: Scene, claims: Sequence[Claim]) -> tuple[Words, ...]:
     for claim in (one for one in claims if (one.a, one.b) == (A, B)):
         if claim.status != OK:
             continue
-        e, role = claim.effect, title_of(claim.role)
+        e, role = claim.effect, role_title(claim.role)
         numbers = {
             "within": rounded(e.within_mean), "cross": rounded(e.cross_mean),
             "gap": rounded(e.difference), "sigma": f"{e.sigma:.1f}", "log": f"{e.log10_p:.1f}",

@@ -19,10 +19,10 @@ from kinprint.studies.derivation.baseline import (
     share_above,
     share_words,
 )
-from kinprint.studies.derivation.pairwise import title_of
 from kinprint.studies.pairing import tell_gaps, wanted_roles
 from kinprint.studies.results import Fact, Result
 from kinprint.studies.scene import OK, Item, Scene
+from kinprint.studies.titles import role_title
 from kinprint.studies.words import Words
 
 
@@ -65,7 +65,7 @@ def _sigma_chart(claims: Sequence[Claim]) -> Lines:
     for role in dict.fromkeys(one.role for one in claims):
         known = sorted(one.effect.sigma for one in claims if one.role == role and one.status == OK)
         ranks = tuple(float(at + 1) for at in range(len(known)))
-        series.append(Series(title_of(role), ranks, tuple(known), "pair"))
+        series.append(Series(role_title(role), ranks, tuple(known), "pair"))
     return Lines(
         "baseline_claim_refuted",
         Words("Sigma of every pair of models", "모든 모델 쌍의 시그마"),

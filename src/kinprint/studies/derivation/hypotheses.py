@@ -25,11 +25,11 @@ from kinprint.studies.derivation.pairwise import (
     by_role,
     rounded,
     spread_of,
-    title_of,
 )
 from kinprint.studies.pairing import spread, tell_gaps
 from kinprint.studies.results import Fact, Result, Table
 from kinprint.studies.scene import MISMATCH, Item, Scene
+from kinprint.studies.titles import role_title
 from kinprint.studies.words import Words
 
 ATTENTION = ("q", "k", "v", "o")
@@ -230,7 +230,7 @@ def _tensor_table(rows: Sequence[Row]) -> Table:
 def _flow(scene: Scene, rows: Sequence[Row], sizes: Sequence[configuration.Difference]) -> Flow:
     found = {role: _tensor_step(role, group) for role, group in by_role(rows).items()}
     steps = [step for step in found.values() if step is not None]
-    silent = [title_of(role) for role, step in found.items() if step is None]
+    silent = [role_title(role) for role, step in found.items() if step is None]
     for one in sizes:
         if one.change == configuration.CHANGED:
             text = f"{one.key}: {one.b} → {one.a}"
@@ -268,7 +268,7 @@ def _flow_note(silent: Sequence[Words]) -> Words:
 
 def _tensor_step(role: str, group: Sequence[Row]) -> Step | None:
     """What became of one type of tensor; None where nothing can be said."""
-    title = title_of(role)
+    title = role_title(role)
     cosine, pearson = spread_of(group, "cosine").mean, spread_of(group, "pearson").mean
     if pearson is None:
         if not any(row.found.status == MISMATCH for row in group):

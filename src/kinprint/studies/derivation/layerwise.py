@@ -26,11 +26,11 @@ from kinprint.studies.derivation.pairwise import (
     rounded,
     row_of,
     spread_of,
-    title_of,
 )
 from kinprint.studies.pairing import all_layers, shape_text, tell_gaps, wanted_roles
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import Item, Scene, Taken
+from kinprint.studies.titles import role_title
 from kinprint.studies.words import Words
 
 MEASURES = ("cosine", "pearson", "shuffled_cosine")
@@ -244,7 +244,7 @@ def _curves(groups: dict[str, list[Row]], name: str, shuffled: bool) -> tuple[Se
     for role, group in groups.items():
         placed = [row for row in group if row.layer is not None]
         x = tuple(float(row.layer or 0) for row in placed)
-        title = title_of(role)
+        title = role_title(role)
         low, high = zip(*(row.found.bounds(name) for row in placed), strict=True) or ((), ())
         known = any(one is not None for one in low)
         y = tuple(row.found.value(name) for row in placed)
@@ -268,7 +268,7 @@ def _findings(rows: Sequence[Row], mapped: LayerMap) -> tuple[Words, ...]:
         s, left = spread_of(group, "cosine"), spread_of(group, "shuffled_cosine")
         if s.mean is None:
             continue
-        title = title_of(role)
+        title = role_title(role)
         told.append(
             Words(
                 f"{title.en}: cosine {{low}} to {{high}} over {{count}} layers, mean {{mean}} "

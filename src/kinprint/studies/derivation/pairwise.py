@@ -13,34 +13,10 @@ from kinprint.model.places import Address
 from kinprint.studies.pairing import Compared, Spread, compare, own, spread
 from kinprint.studies.results import Cell
 from kinprint.studies.scene import MISSING, Item, Scene, Taken
-from kinprint.studies.words import Words
 
 A, B = 0, 1  # the first model, which may be the derived one, and the second
 NORMS = ("norm_in", "norm_post_attn")
 OUTSIDE = ("embed", "lm_head", "norm_final", "pos_embed")  # roles that no layer has
-
-_TITLES = {
-    "norm_in": Words("input norm", "입력 norm"),
-    "norm_post_attn": Words("post-attention norm", "어텐션 뒤 norm"),
-    "norm_pre_ffn": Words("pre-MLP norm", "MLP 앞 norm"),
-    "norm_final": Words("final norm", "마지막 norm"),
-    "q": Words("query", "쿼리"),
-    "k": Words("key", "키"),
-    "v": Words("value", "밸류"),
-    "o": Words("attention output", "어텐션 출력"),
-    "gate": Words("MLP gate", "MLP gate"),
-    "up": Words("MLP up", "MLP up"),
-    "down": Words("MLP down", "MLP down"),
-    "router": Words("router", "라우터"),
-    "expert_gate": Words("expert gate", "전문가 gate"),
-    "expert_up": Words("expert up", "전문가 up"),
-    "expert_down": Words("expert down", "전문가 down"),
-    "shared_gate": Words("shared expert gate", "공유 전문가 gate"),
-    "shared_up": Words("shared expert up", "공유 전문가 up"),
-    "shared_down": Words("shared expert down", "공유 전문가 down"),
-    "embed": Words("embedding", "임베딩"),
-    "lm_head": Words("output head", "출력 헤드"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +52,6 @@ class Row:
     def both_missing(self) -> bool:
         """Whether neither model has such a tensor, so that there is nothing to say."""
         return self.a.status == self.b.status == MISSING
-
-
-def title_of(role: str) -> Words:
-    """What people call a role."""
-    return _TITLES.get(role) or Words(role, role)
 
 
 def addresses(scene: Scene, roles: Iterable[str], layers: Iterable[int]) -> Iterator[Address]:

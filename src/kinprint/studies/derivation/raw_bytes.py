@@ -23,11 +23,11 @@ from kinprint.studies.derivation.pairwise import (
     rounded,
     rows_for,
     stored_type,
-    title_of,
 )
 from kinprint.studies.pairing import all_layers, spread, tell_gaps, wanted_roles
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import Floats, Item, Scene
+from kinprint.studies.titles import role_title
 from kinprint.studies.words import Words
 
 DTYPE_MISMATCH = "dtype_mismatch"
@@ -152,7 +152,7 @@ def _chart(found: Sequence[_Bits]) -> Bars:
     for role in dict.fromkeys(one.row.role for one in found):
         group = [one for one in found if one.row.role == role]
         seen, chance = spread(one.share for one in group), spread(one.by_chance for one in group)
-        title = title_of(role)
+        title = role_title(role)
         bars.append(Bar(title, seen.mean, seen.deviation, "pair"))
         label = Words(f"{title.en}, by chance", f"{title.ko}, 우연")
         bars.append(Bar(label, chance.mean, chance.deviation, "random"))

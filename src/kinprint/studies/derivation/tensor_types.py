@@ -23,7 +23,6 @@ from kinprint.studies.derivation.pairwise import (
     row_of,
     rows_for,
     spread_of,
-    title_of,
 )
 from kinprint.studies.derivation.shared_tokens import EMBED, SharedTokens, shared_tokens
 from kinprint.studies.pairing import (
@@ -35,6 +34,7 @@ from kinprint.studies.pairing import (
 )
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import Item, Scene
+from kinprint.studies.titles import role_title
 from kinprint.studies.words import Words
 
 EMBED_TOKENS = 64
@@ -149,7 +149,7 @@ def _chart(rows: Iterable[Row]) -> Bars:
     bars: list[Bar] = []
     for role, group in by_role(rows).items():
         seen, left = spread_of(group, "cosine"), spread_of(group, "shuffled_cosine")
-        title = title_of(role)
+        title = role_title(role)
         bars.append(Bar(title, seen.mean, seen.deviation, "pair"))
         shuffled = Words(f"{title.en}, shuffled", f"{title.ko}, 섞음")
         bars.append(Bar(shuffled, left.mean, left.deviation, "random"))
@@ -173,7 +173,7 @@ def _findings(rows: Sequence[Row]) -> tuple[Words, ...]:
         seen = spread_of(group, "cosine")
         if seen.mean is None:
             continue
-        title = title_of(role)
+        title = role_title(role)
         told.append(
             Words(
                 f"{title.en}: mean cosine {{cosine}}, shuffled {{left}}, Pearson {{pearson}} "

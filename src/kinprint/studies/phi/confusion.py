@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from kinprint.measure.measures import measures
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Chart, Heatmap, Panels, Values
-from kinprint.studies.derivation.pairwise import title_of as role_title
 from kinprint.studies.pairing import (
     depth_of,
     tell_gaps,
@@ -35,10 +34,10 @@ from kinprint.studies.pairs import (
     shuffled_note,
     spread_of,
     stem,
-    title_of,
 )
 from kinprint.studies.results import Fact, Result
 from kinprint.studies.scene import Item, Scene
+from kinprint.studies.titles import measure_title, role_title
 from kinprint.studies.words import Words
 
 # What published matrices call the roles.
@@ -195,7 +194,7 @@ def _panels(square: Square, roles: Sequence[str], met: Sequence[Met], name: str)
         maps.append(
             Heatmap(
                 f"{square.name(name)}_{stem(role)}", role_title(role), square.labels,
-                square.labels, values, title_of(name), low, high, diverging,
+                square.labels, values, measure_title(name), low, high, diverging,
                 row_label=square.axis, column_label=square.axis, note=note,
             )
         )  # fmt: skip

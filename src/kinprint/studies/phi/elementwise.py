@@ -9,7 +9,6 @@ import numpy as np
 
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Lines, Panels, Series, Values
-from kinprint.studies.derivation.pairwise import title_of
 from kinprint.studies.pairing import tell_gaps, wanted_measures, wanted_roles
 from kinprint.studies.pairs import (
     Met,
@@ -26,6 +25,7 @@ from kinprint.studies.pairs import (
 )
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import OK, Scene, Taken
+from kinprint.studies.titles import role_title
 from kinprint.studies.words import Words
 
 SHOWN = 1024
@@ -107,7 +107,7 @@ def _panels(scene: Scene, a: int, b: int, pairs: list[Pair]) -> Panels:
 
 
 def _lines(scene: Scene, name: str, pair: Pair) -> Lines:
-    role = title_of(pair.role)
+    role = role_title(pair.role)
     series, total, shown = [], 0, 0
     for spot in (pair.a, pair.b):
         values = _flat(scene.get(spot.item(pair.role)))

@@ -31,11 +31,11 @@ from kinprint.studies.pairs import (
     layers_for,
     number,
     pair_table,
-    title_of,
 )
 from kinprint.studies.phi.tiny_network import ONES, RANDOM, Shape, Trained, train
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import Scene
+from kinprint.studies.titles import measure_title
 from kinprint.studies.words import Words
 
 NETWORKS = 4
@@ -164,8 +164,8 @@ def _bars(table: Table, met: Sequence[Met], shape: Shape, names: Sequence[str]) 
         charts.append(
             Bars(
                 f"initialisation_{name}",
-                title_of(name),
-                title_of(name),
+                measure_title(name),
+                measure_title(name),
                 tuple(bars),
                 bands,
                 digits=4,
