@@ -33,6 +33,22 @@ def test_the_demo_prints_what_the_readme_shows(name: str, demo_output: str) -> N
     assert demo_output.startswith(shown)
 
 
+def test_comparing_prints_what_the_readme_shows() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```console\n(\$ kinprint compare .*?)```", text, re.DOTALL)
+    told = [part.partition("\n") for part in block.split("$ kinprint ")[1:]]
+    assert len(told) == 2
+    for command, _, shown in told:
+        done = subprocess.run(
+            [sys.executable, "-m", "kinprint", *command.split(), "--no-cache"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.startswith(shown)
+
+
 def test_both_readmes_have_the_same_parts() -> None:
     def outline(name: str) -> list[str]:
         text = (ROOT / name).read_text(encoding="utf-8")

@@ -129,6 +129,18 @@ def test_a_shallow_model_does_not_move_the_layers_of_a_deep_one(study: Study, wr
     assert {row["status"] for row in found} == {"ok"}
 
 
+def test_equal_distances_stay_equal_in_shallow_models(study: Study, write: Write) -> None:
+    deep, shallow = write("deep", 1), write("shallow", 2, layers=6)
+    found = study("fair-baseline", [shallow])
+    assert len({row["layer_b"] - row["layer_a"] for row in rows(found)}) == 1
+    taken = sorted({row[side] for row in rows(found) for side in ("layer_a", "layer_b")})
+    said = found.findings[0].en
+    assert "10, 20, 30" in said and f"it took {', '.join(map(str, taken))}." in said
+    assert "it took" not in study("fair-baseline", [deep]).findings[0].en
+    asked = study("fair-baseline", [shallow], layers=(1, 3))
+    assert all("it took" not in one.en for one in asked.findings)
+
+
 def test_pairs_at_one_and_at_many_layers(study: Study, write: Write) -> None:
     paths = [write(name, seed) for seed, name in enumerate("abcd")]
     by_layer = {

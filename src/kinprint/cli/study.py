@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kinprint.cli.asking import check_against, request_of
 from kinprint.cli.language import language, say
 from kinprint.cli.output import write_line
 from kinprint.cli.reading import (
@@ -17,7 +18,7 @@ from kinprint.cli.reading import (
     reading_options,
     report_failure,
 )
-from kinprint.errors import BadOption, KinprintError, printable
+from kinprint.errors import KinprintError, printable
 
 if TYPE_CHECKING:
     from kinprint.model.opened import Model
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from kinprint.studies.words import Words
 
 LIST_SCHEMA, PLAN_SCHEMA = "kinprint.studies/1", "kinprint.study-plan/1"
-_MOST_LAYERS = 10_000
 
 
 @click.group("study")
@@ -137,13 +137,13 @@ def run(
     from kinprint.studies.catalogue import study_named
 
     study = study_named(name)
-    request = _request(**asked)
+    request = request_of(**asked)
     started = time.monotonic()
     with fetcher_for(reading) as fetcher:
         opened, failed = _open(models, fetcher, base)
         if failed:
             return failed
-        _check_against(request, opened)
+        check_against(request, opened)
         if dry_run:
             _print_plan(study, opened, request, fetcher, form)
         else:
@@ -235,87 +235,6 @@ def _open(models: Sequence[str], fetcher: Fetcher, base: str | None) -> tuple[li
             said.add(str(one))
             failed = report_failure(one, given)
     return found, failed
-
-
-def _request(
-    layers: str | None,
-    roles: str | None,
-    measures: str | None,
-    rows: int | None,
-    full: bool,
-    seed: int,
-) -> Request:
-    from kinprint.studies.scene import Request
-
-    if full and rows is not None:
-        raise BadOption(
-            option="--rows", value=rows, cause="--full reads all rows; give one of them"
-        )
-    named = None if measures is None else _names(measures, "--measures")
-    if named is not None:
-        from kinprint.measure.measures import measures as known
-
-        _check(named, known(), "--measures")
-    sampled = None if full else rows if rows is not None else Request().rows
-    return Request(
-        layers=None if layers is None else _layers(layers),
-        roles=None if roles is None else _names(roles, "--roles"),
-        measures=named,
-        rows=sampled,
-        seed=seed,
-    )
-
-
-def _check_against(request: Request, models: Sequence[Model]) -> None:
-    """Refuse roles and layers that no model has; what some have is a matter of rows."""
-    if not models:
-        return
-    if request.roles is not None:
-        _check(request.roles, sorted({one.role for m in models for one in m.places}), "--roles")
-    if request.layers is not None:
-        known = sorted({layer for model in models for layer in model.layers()})
-        none = [layer for layer in request.layers if layer not in known]
-        if known and len(none) == len(request.layers):
-            cause = f"no model has such a layer; they have {known[0]} to {known[-1]}"
-            raise BadOption(option="--layers", value=none[0], cause=cause)
-
-
-def _check(names: Sequence[str], known: Iterable[str], option: str) -> None:
-    import difflib
-
-    possible = list(known)
-    for name in names:
-        if name not in possible:
-            near = difflib.get_close_matches(name, possible, n=1)
-            listed = ", ".join(possible[:12]) + (", …" if len(possible) > 12 else "")
-            hint = f"the nearest is '{near[0]}'" if near else f"choose from {listed}"
-            raise BadOption(option=option, value=name, cause=f"there is no such name; {hint}")
-
-
-def _names(text: str, option: str) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not found:
-        raise BadOption(option=option, value=text, cause="write names with commas between them")
-    return found
-
-
-def _layers(text: str) -> tuple[int, ...]:
-    """Layers in a list of numbers and ranges, both ends included."""
-    found: dict[int, None] = {}
-    for part in text.split(","):
-        first, dash, last = (piece.strip() for piece in part.partition("-"))
-        ends = [first, last] if dash else [first, first]
-        if not all(end.isascii() and end.isdigit() and len(end) < 6 for end in ends):
-            _refuse_layers(text)
-        low, high = map(int, ends)
-        if low > high or high - low > _MOST_LAYERS:
-            _refuse_layers(text)
-        found.update(dict.fromkeys(range(low, high + 1)))
-    return tuple(found)
-
-
-def _refuse_layers(text: str) -> None:
-    raise BadOption(option="--layers", value=text, cause="write layers such as 0-45 or 10,20,30")
 
 
 def _count(study: Study) -> str:

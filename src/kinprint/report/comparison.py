@@ -161,7 +161,7 @@ def plan_lines(found: Prospect, language: str) -> Iterator[str]:
 
 
 def _table(rows: Sequence[Evidence], level: str, korean: bool) -> Iterator[str]:
-    words = {entry.name: entry.words for entry in menu(level)}
+    words = {entry.name: entry.words.ko if korean else entry.words.en for entry in menu(level)}
     head = ("검정", "p", "효과") if korean else ("test", "p", "effect")
     grid = [(*head, "")]
     for one in rows:

@@ -15,7 +15,6 @@ from kinprint.model.tokens import Vocabulary
 from kinprint.reader.fetch import Want, side_by_side
 from kinprint.records import ByteRange, Commit, Cost
 from kinprint.studies.catalogue import Procedure, Study
-from kinprint.studies.pairing import default_layers, depth_of
 from kinprint.studies.results import Result
 from kinprint.studies.scene import Document, Item, Request, Scene, Taken, plan, take
 from kinprint.studies.words import Words
@@ -133,21 +132,20 @@ class Prepared:
         return replace(result, findings=(*self._fitted(), *result.findings))
 
     def _fitted(self) -> tuple[Words, ...]:
-        """A sentence where the study's own layers do not fit these models."""
+        """A sentence where the study's own layers do not fit, with those that it took."""
         wanted = self.task.study.layers
-        if not self.task.models or not wanted:
+        taken = sorted(
+            {item.address.layer for item in self.needs if item.address.layer is not None}
+        )
+        if self.scene.request.layers is not None or not taken or set(wanted) <= set(taken):
             return ()
-        layers = default_layers(self.scene, wanted)
-        if self.scene.request.layers is not None or layers == wanted:
-            return ()
-        depth = min(depth_of(self.scene, at) for at in range(len(self.scene.models)))
-        before, after = (", ".join(map(str, some)) for some in (wanted, layers))
+        before, after = (", ".join(map(str, some)) for some in (wanted, taken))
         return (
             Words(
-                f"The study's own layers ({before}) do not fit a model of {depth} layers; scaled "
-                f"to its depth they are {after}. `--layers` chooses others.",
-                f"이 연구의 기본 레이어({before})는 {depth}층 모델에 맞지 않아 깊이에 맞춰 "
-                f"{after}(으)로 바꾸었습니다. `--layers`로 고를 수 있습니다.",
+                f"The study's own layers ({before}) do not fit these models; it took {after}. "
+                "`--layers` chooses others.",
+                f"이 연구의 기본 레이어({before})가 모델의 깊이에 맞지 않아 대신 {after}번 레이어를 "
+                "보았습니다. `--layers`로 고를 수 있습니다.",
             ),
         )
 
@@ -242,5 +240,5 @@ def _check_count(study: Study, count: int) -> None:
         most = "or more" if study.most is None else f"to {study.most}"
         wanted = str(study.least) if study.least == study.most else f"{study.least} {most}"
         raise BadOption(
-            option="MODEL", value=count, cause=f"'{study.name}' compares {wanted} models"
+            option="MODEL", value=f"{count} models", cause=f"'{study.name}' takes {wanted} of them"
         )

@@ -85,7 +85,7 @@ def study_named(name: str) -> Study:
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else "see `kinprint study list`"
+    hint = f"the nearest is '{near[0]}'" if near else "see `kinprint study list`"
     raise BadOption(option="NAME", value=name, cause=f"there is no such study; {hint}")
 
 

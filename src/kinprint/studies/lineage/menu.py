@@ -11,6 +11,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from kinprint.studies.words import Words
+
 LEVELS = ("quick", "standard", "deep")
 
 
@@ -25,7 +27,7 @@ class MenuEntry:
     family: str
     group: str
     share: float
-    words: str
+    words: Words
 
 
 @functools.cache
@@ -41,6 +43,8 @@ def menu(level: str = "standard") -> tuple[MenuEntry, ...]:
     rows = [row for row in table["entry"] if LEVELS.index(row["from"]) <= LEVELS.index(level)]
     total = sum(row["weight"] for row in rows)
     return tuple(
-        MenuEntry(row["name"], row["family"], row["group"], row["weight"] / total, row["words"])
+        MenuEntry(
+            row["name"], row["family"], row["group"], row["weight"] / total, Words(**row["words"])
+        )
         for row in rows
     )

@@ -98,7 +98,7 @@ class Reproduction:
 def reproduction(name: str) -> Reproduction:
     """The reproduction of that name."""
     if name not in NAMES:
-        raise BadOption(option="NAME", value=name, cause=f"known: {', '.join(NAMES)}")
+        raise BadOption(option="NAME", value=name, cause=f"there is {', '.join(NAMES)}")
     home = files("kinprint.studies.reproduction")
     told = tomllib.loads((home / f"{name}.toml").read_text("utf-8"))
     return Reproduction(
