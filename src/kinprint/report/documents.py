@@ -1,0 +1,322 @@
+"""Comparisons as documents: the one form from which pages, tables and pictures are drawn.
+
+These records are the JSON, field by field; `schema/` holds the same as JSON Schema, made from
+them. Texts that depend on a language stand in the catalogues, except the verdict's sentences,
+which travel with it. Numbers that are none (an infinite bound, an empty mean) are null. All but
+`read` is the same from run to run.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+COMPARE_SCHEMA, MATRIX_SCHEMA = "kinprint.compare/1", "kinprint.matrix/1"
+PLAN_SCHEMA = "kinprint.compare-plan/1"
+
+Relation = Literal[
+    "identical", "derived", "partial", "same-init", "dependent", "no-evidence", "untestable"
+]
+
+
+class FileDigest(Struct, frozen=True, kw_only=True):
+    """A weight file and what pins its content."""
+
+    path: str
+    bytes: int
+    sha256: str | None = None
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """What somebody declared about a model's origin: a claim, never evidence.
+
+    `where` is the file and field that says so, `relation` its word for it ("finetune",
+    "quantized", "adapter", "merge"; empty where it has none), `model` what it names.
+    """
+
+    where: str
+    model: str
+    relation: str = ""
+
+
+class Tokenizer(Struct, frozen=True, kw_only=True):
+    """A tokenizer as its files tell it; `tokens` is None where it was not read."""
+
+    file: str
+    kind: str = ""
+    tokens: int | None = None
+    bytes: int | None = None
+    sha256: str | None = None
+
+
+class Subject(Struct, frozen=True, kw_only=True):
+    """One of the models: which state of it was read, and what it says about itself.
+
+    `published` and `changed` are dates as the host tells them. `digests` lists weight files,
+    the first few of many; `files` counts all of them, `bytes` is their size together.
+    """
+
+    given: str
+    name: str
+    title: str
+    kind: str
+    commit: str | None = None
+    published: str | None = None
+    changed: str | None = None
+    architecture: str | None = None
+    formats: list[str] = []
+    files: int = 0
+    bytes: int = 0
+    digests: list[FileDigest] = []
+    tokenizer: Tokenizer | None = None
+    claims: list[Claim] = []
+
+
+class VerdictPart(Struct, frozen=True, kw_only=True):
+    """The relation, how sure, and why; sentences in both languages."""
+
+    relation: Relation
+    log10_p: float | None
+    alpha: float
+    summary: str
+    summary_ko: str
+    sureness: str
+    sureness_ko: str
+    roles: list[str] = []
+    power: dict[str, float] = {}
+    reasons: list[str] = []
+
+
+class EvidencePart(Struct, frozen=True, kw_only=True):
+    """What one test found; `null` is a sample of its statistic under the null.
+
+    `share` is the part of the error that the menu gave it in advance, `adjusted` its log10 p
+    after paying for that.
+    """
+
+    test: str
+    tier: Literal["exact", "calibrated"]
+    group: str
+    status: str
+    log10_p: float | None
+    adjusted: float | None = None
+    share: float | None = None
+    statistic: float | None = None
+    effect: float | None = None
+    n: int = 0
+    bound: str = ""
+    floor: float | None = None
+    null: list[float | None] = []
+    roles: list[str] = []
+    layers: list[int] = []
+    reason: str = ""
+    learnt: bool = False
+    details: dict[str, float | None] = {}
+
+
+class EvidenceShort(Struct, frozen=True, kw_only=True):
+    """A test's result in a list of many pairs."""
+
+    test: str
+    status: str
+    log10_p: float | None
+    effect: float | None = None
+
+
+class ControlPart(Struct, frozen=True, kw_only=True):
+    """One of the two models against one that is known to be unrelated."""
+
+    model: str
+    control: str
+    evidence: list[EvidenceShort] = []
+
+
+class LayerPair(Struct, frozen=True, kw_only=True):
+    """Layers that correspond; `quality` is how well their units match, None if by number."""
+
+    a: int
+    b: int
+    quality: float | None = None
+
+
+class MapCell(Struct, frozen=True, kw_only=True):
+    """How alike one role is in two layers that correspond, after alignment.
+
+    `likeness` is a mean correlation; `chance` the standard deviation that independent labels
+    would give it. Layer -1 is outside the layers. `count` numbers rows or channels compared.
+    """
+
+    role: str
+    a: int
+    b: int
+    likeness: float
+    chance: float | None = None
+    count: int = 0
+
+
+class SharedMap(Struct, frozen=True, kw_only=True):
+    """Where shared weights are: which layer answers to which, and how alike each role is there."""
+
+    depths: tuple[int, int]
+    layers: list[LayerPair] = []
+    cells: list[MapCell] = []
+    alignment: str = ""
+
+
+class SeedMetric(Struct, frozen=True, kw_only=True):
+    """A norm vector of both models, as the disputes of January 2026 measured it."""
+
+    role: str
+    a: int
+    b: int
+    cosine: float | None
+    pearson: float | None
+    relative_l2: float | None = None
+    n: int = 0
+
+
+class SettingRow(Struct, frozen=True, kw_only=True):
+    """A field of both configurations; None where a model does not say."""
+
+    name: str
+    a: str | None = None
+    b: str | None = None
+
+
+class SharedTokens(Struct, frozen=True, kw_only=True):
+    """How many tokens both vocabularies have, where both were read."""
+
+    a: int
+    b: int
+    common: int
+    same_ids: int
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What the user asked for."""
+
+    level: str
+    alpha: float
+    budget: int | None = None
+    seed: int = 0
+    base: str | None = None
+    controls: list[str] = []
+
+
+class PlanPart(Struct, frozen=True, kw_only=True):
+    """How much was planned and how far reading went."""
+
+    stages_read: int = 0
+    stages: int = 0
+    bytes_at_most: int = 0
+    left_out: list[str] = []
+
+
+class Made(Struct, frozen=True, kw_only=True):
+    """With what a document was made, so that another can make it again."""
+
+    kinprint: str
+    python: str
+    numpy: str
+    scipy: str
+    command: str
+
+
+class ReadPart(Struct, frozen=True, kw_only=True):
+    """What reading took: the one part that differs from run to run."""
+
+    bytes: int
+    requests: int
+    seconds: float
+
+
+class ComparisonDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=COMPARE_SCHEMA):
+    """Two models compared."""
+
+    a: str
+    b: str
+    models: list[Subject]
+    verdict: VerdictPart
+    evidence: list[EvidencePart]
+    controls: list[ControlPart] = []
+    shared: SharedMap | None = None
+    seeds: list[SeedMetric] = []
+    configuration: list[SettingRow] = []
+    tokens: SharedTokens | None = None
+    asked: Asked
+    plan: PlanPart
+    notes: list[str] = []
+    labels: list[str] = []
+    made: Made
+    read: ReadPart
+
+
+class PairPart(Struct, frozen=True, kw_only=True):
+    """One pair of many; `likeness` is its largest correlation of weights, 0 where none."""
+
+    a: str
+    b: str
+    relation: Relation
+    log10_p: float | None
+    summary: str
+    summary_ko: str
+    roles: list[str] = []
+    reasons: list[str] = []
+    strongest: str | None = None
+    likeness: float = 0.0
+    evidence: list[EvidenceShort] = []
+
+
+class Merge(Struct, frozen=True, kw_only=True):
+    """Two branches of the tree that meet: leaves are places of models, then earlier merges."""
+
+    one: int
+    other: int
+    height: float
+
+
+class Unread(Struct, frozen=True, kw_only=True):
+    """A model that could not be read, and why."""
+
+    given: str
+    error: str
+    error_ko: str
+
+
+class MatrixDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=MATRIX_SCHEMA):
+    """All pairs of some models; `tree` joins those that are most alike first."""
+
+    models: list[Subject]
+    pairs: list[PairPart]
+    order: list[int] = []
+    tree: list[Merge] = []
+    unread: list[Unread] = []
+    asked: Asked
+    notes: list[str] = []
+    labels: list[str] = []
+    made: Made
+    read: ReadPart
+
+
+class StageCost(Struct, frozen=True, kw_only=True):
+    """What one stage of reading would cost."""
+
+    bytes: int
+    requests: int
+
+
+class PlanDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=PLAN_SCHEMA):
+    """What a comparison would cost; `spent` is what knowing it took."""
+
+    models: list[str]
+    bytes: int
+    requests: int
+    stages: list[StageCost]
+    bytes_at_most: int
+    left_out: list[str] = []
+    asked: Asked
+    spent: StageCost
+
+
+Document = ComparisonDocument | MatrixDocument | PlanDocument
