@@ -9,7 +9,7 @@ COMPILE := --universal --generate-hashes --no-header --no-annotate --python-vers
 	--extra gguf --extra mirror --group build
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-torch lint bench lock clean
+.PHONY: help demo test test-torch lint bench lock clean browser
 .DEFAULT_GOAL := help
 
 help:
@@ -56,8 +56,23 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint
+test: lint browser
 	$(BIN)/pytest
+
+# Tests of pages drive a Chromium of the system; where there is none, root may install Debian's.
+HAS_BROWSER := [ -n "$$KINPRINT_CHROMIUM" ] || command -v chromium || command -v chromium-browser \
+	|| command -v google-chrome || command -v google-chrome-stable
+APT := DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::http::Timeout=30 -o Acquire::Retries=2
+
+browser:
+	@if { $(HAS_BROWSER); } >/dev/null 2>&1; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+		echo "Installing chromium with apt-get, for the tests of pages …"; \
+		{ $(APT) update && $(APT) install -y --no-install-recommends chromium; } >/dev/null \
+			|| echo "That failed: tests of pages in a browser will be skipped." >&2; \
+	else \
+		echo "No Chromium here: tests of pages in a browser will be skipped. Install chromium to run them." >&2; \
+	fi
 
 test-torch: $(VENV)/.test
 	$(BIN)/python -c 'import torch' 2>/dev/null || $(PIP) install 'torch==2.13.0'

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from huggingface_hub import constants
@@ -19,9 +20,21 @@ from kinprint.reader.fetch import Fetcher
 from kinprint.replica import build_replicas
 from kinprint.replica.layout import layouts
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 DEMO = REPOSITORY / "demo"
 ZOO = REPOSITORY.parent / "shared" / "zoo"
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_QUIET = (
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+)
 
 
 @pytest.fixture(scope="session")
@@ -126,3 +139,28 @@ def hub_environment(tmp_path: Path) -> Callable[..., dict[str, str]]:
         return kept | {"HF_ENDPOINT": endpoint, "HF_HOME": home, "NO_COLOR": "1"} | more
 
     return environment
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium of the system, driven by Playwright.
+
+    `KINPRINT_CHROMIUM` names another one. Where there is none the tests that need it are
+    skipped, or fail if `KINPRINT_REQUIRE_BROWSER` is set. It lives for one module: while it
+    runs, its thread has an event loop that other tests could stumble over.
+    """
+    named = os.environ.get("KINPRINT_CHROMIUM")
+    found = named or next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if found is None:
+        why = "no Chromium found: install chromium, or name one with KINPRINT_CHROMIUM"
+        if os.environ.get("KINPRINT_REQUIRE_BROWSER"):
+            pytest.fail(why)
+        pytest.skip(why)
+    from playwright.sync_api import sync_playwright
+
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    arguments = [*_QUIET, *(["--no-sandbox"] if root else [])]  # Chromium refuses root a sandbox
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=found, args=arguments)
+        yield running
+        running.close()

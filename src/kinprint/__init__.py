@@ -5,22 +5,37 @@ The verbs that compose the rooms; the command line calls the same ones.
     >>> import kinprint
     >>> model = kinprint.open("org/name")
     >>> model.tensors()["model.norm.weight"].shape
-    >>> kinprint.compare("org/child", "org/parent").verdict.relation
+    >>> found = kinprint.compare("org/child", "org/parent")
+    >>> found.verdict.relation
+    >>> found.save("report.html")
+    >>> kinprint.report("result.json").figure()
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kinprint.version import __version__
 
 if TYPE_CHECKING:
-    from kinprint.comparison import Comparison, Matrix
     from kinprint.reader.checkpoint import Checkpoint
     from kinprint.records import Slice
+    from kinprint.report.document import Report
+    from kinprint.report.documents import ComparisonDocument, MatrixDocument
+    from kinprint.report.results import AnyDrawing, ComparisonResult, MatrixResult, StudyDrawing
 
-__all__ = ["Slice", "__version__", "compare", "matrix", "open"]
+__all__ = ["Slice", "__version__", "compare", "matrix", "open", "report", "study"]
+
+
+if TYPE_CHECKING:
+
+    def report(
+        given: str | Path | bytes | ComparisonDocument | MatrixDocument | Report,
+        language: str = "en",
+    ) -> AnyDrawing:
+        """A result from its JSON file or its document, to look at and to save in other forms."""
 
 
 def __getattr__(name: str) -> object:
@@ -28,6 +43,10 @@ def __getattr__(name: str) -> object:
         from kinprint.records import Slice
 
         return Slice
+    if name == "report":  # the package of that name, which is the verb
+        from importlib import import_module
+
+        return import_module("kinprint.report")
     raise AttributeError(f"module 'kinprint' has no attribute {name!r}")
 
 
@@ -54,19 +73,23 @@ def compare(
     seed: int = 0,
     base: str | None = None,
     cache: bool = True,
-) -> Comparison:
+    language: str = "en",
+) -> ComparisonResult:
     """Say how two models are related, with a p-value, from a few megabytes of each.
 
     `level` is quick, standard or deep; `budget` limits the bytes of both together; `controls`
-    are models known to be unrelated; `base` is what an adapter stands on.
+    are models known to be unrelated; `base` is what an adapter stands on. `language`, "en" or
+    "ko", is what the result speaks where it shows itself.
     """
     from kinprint.comparison import Settings, compare_models
     from kinprint.reader.cache import Cache
     from kinprint.reader.fetch import Fetcher
+    from kinprint.report.results import of_comparison
 
     settings = Settings(level, alpha, budget, seed, base)
     with Fetcher(cache=Cache.default() if cache else None, budget=budget) as fetcher:
-        return compare_models(a, b, fetcher, settings, controls)
+        found = compare_models(a, b, fetcher, settings, controls)
+    return of_comparison(found, found.cost, language)
 
 
 def matrix(
@@ -79,7 +102,8 @@ def matrix(
     base: str | None = None,
     cache: bool = True,
     jobs: int = 1,
-) -> Matrix:
+    language: str = "en",
+) -> MatrixResult:
     """Say how all pairs of models are related; each model is read once.
 
     With more than one of `jobs` pairs are compared in processes of their own, so a script
@@ -88,7 +112,31 @@ def matrix(
     from kinprint.comparison import Settings, compare_all
     from kinprint.reader.cache import Cache
     from kinprint.reader.fetch import Fetcher
+    from kinprint.report.results import of_matrix
 
     settings = Settings(level, alpha, budget, seed, base)
     with Fetcher(cache=Cache.default() if cache else None, budget=budget) as fetcher:
-        return compare_all(models, fetcher, settings, jobs)
+        found = compare_all(models, fetcher, settings, jobs)
+    return of_matrix(found, found.cost, language)
+
+
+def study(
+    name: str, *models: str, base: str | None = None, cache: bool = True, language: str = "en"
+) -> StudyDrawing:
+    """Run a named study of models; `kinprint study list` names them all."""
+    from kinprint.model.opened import open_models
+    from kinprint.reader.cache import Cache
+    from kinprint.reader.checkpoint import open_checkpoints
+    from kinprint.reader.fetch import Fetcher
+    from kinprint.report.document import report_of
+    from kinprint.report.results import StudyDrawing
+    from kinprint.studies.catalogue import study_named
+    from kinprint.studies.running import run_studies
+    from kinprint.studies.scene import Request
+
+    chosen, request = study_named(name), Request()
+    with Fetcher(cache=Cache.default() if cache else None) as fetcher:
+        opened = open_models(open_checkpoints(models, fetcher), base)
+        (result,) = run_studies([chosen], opened, request)
+        refs = [model.checkpoint.ref for model in opened]
+    return StudyDrawing(report_of(result, chosen, request, refs, fetcher.spent), language)

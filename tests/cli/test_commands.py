@@ -62,7 +62,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def test_help_and_version(kinprint: Run) -> None:
     shown = kinprint("--help")
     assert shown.returncode == 0
-    for command in ("inspect", "plan", "demo", "mirror", "cache"):
+    for command in ("inspect", "plan", "compare", "matrix", "report", "demo", "mirror", "cache"):
         assert re.search(rf"^  {command}\b", shown.stdout, re.MULTILINE)
         assert kinprint(command, "--help").returncode == 0
     assert kinprint("--version").stdout.startswith("kinprint")

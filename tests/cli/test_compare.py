@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -181,3 +182,26 @@ def test_an_adapter_needs_the_base_that_it_does_not_name(run: Run, tmp_path: Pat
     assert run(*study).returncode == 2
     done = run(*study, "--base", "zoo/base-a")
     assert done.returncode == 0, done.stderr
+
+
+def test_the_command_in_a_document_makes_it_again(run: Run, tmp_path: Path) -> None:
+    """All but `read` is the same from run to run, wherever the bytes come from."""
+    first = json.loads(run("compare", *CHILD, "--level", "quick", "--format", "json").stdout)
+    words = shlex.split(first["made"]["command"])
+    assert words[0] == "kinprint"
+    again = json.loads(run(*words[1:], "--format", "json").stdout)
+    assert first.pop("read")["requests"] > again.pop("read")["requests"]  # the cache has weights
+    assert first == again
+    assert all(one["commit"] and one["changed"] for one in first["models"])
+    assert first["asked"]["level"] == "quick"
+
+
+def test_a_matrix_names_what_it_could_not_read(run: Run) -> None:
+    names = ("zoo/base-a", "zoo/gone", "zoo/a-sft")
+    done = run("matrix", *names, "--level", "quick", "--format", "json")
+    assert done.returncode == 2  # what could be read is shown all the same
+    found = json.loads(done.stdout)
+    assert [one["given"] for one in found["unread"]] == ["zoo/gone"]
+    assert [one["relation"] for one in found["pairs"]] == ["derived"]
+    alone = run("matrix", *names[:2], "--level", "quick")
+    assert alone.returncode == 2 and "zoo/gone" in alone.stderr and not alone.stdout

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 
 from kinprint.comparison import (
@@ -17,17 +17,14 @@ from kinprint.comparison import (
     PairVerdict,
     Prospect,
     Settings,
+    Unread,
 )
-from kinprint.errors import BadOption
+from kinprint.errors import BadOption, RepositoryMissing
 from kinprint.records import Cost, Evidence, ModelRef, Verdict
-from kinprint.report.comparison import (
-    comparison_document,
-    comparison_lines,
-    matrix_document,
-    matrix_lines,
-    plan_document,
-    plan_lines,
-)
+from kinprint.report.comparison_lines import comparison_lines, matrix_lines, plan_lines
+from kinprint.report.documenting import comparison_document, matrix_document, plan_document
+from kinprint.report.documents import Document
+from kinprint.report.encoding import decode, encode
 from kinprint.report.terminal import columns_of
 from kinprint.studies.lineage.menu import menu
 
@@ -71,8 +68,14 @@ def comparison(relation: str) -> Comparison:
     )  # fmt: skip
 
 
-def through_json(document: dict[str, Any]) -> Any:
-    return json.loads(msgspec.json.encode(document))
+def through_json(document: Document) -> Any:
+    raw = encode(document)
+    assert encode(decode(raw)) == raw
+    return json.loads(raw)
+
+
+def lines_of(found: Comparison, language: str) -> list[str]:
+    return list(comparison_lines(comparison_document(found, found.cost), language))
 
 
 def test_a_comparison_as_a_document() -> None:
@@ -90,12 +93,56 @@ def test_a_comparison_as_a_document() -> None:
     assert found["controls"][0]["control"] == "c"
     assert found["plan"]["left_out"] == ["routers"]
     assert found["models"][0]["commit"] == "c" * 40 and found["models"][1]["commit"] is None
+    assert [one["title"] for one in found["models"]] == ["a-model", "b"]
+    told = found["made"]["command"]
+    assert shlex.split(told) == ["kinprint", "compare", A.given, B.given]
+
+
+def test_a_command_can_be_typed_again() -> None:
+    settings = Settings("deep", 1e-3, 5_000_000, 7, "org/base")
+    odd = ModelRef("/a folder/it's", "local", "/a folder/it's")
+    found = replace(comparison("derived"), a=odd, settings=settings, strangers=("org/c d",))
+    words = shlex.split(comparison_document(found, Cost()).made.command)
+    assert words[-2:] == ["/a folder/it's", B.given]
+    told = dict(zip(words[2:-2:2], words[3:-2:2], strict=True))
+    assert told == {
+        "--level": "deep", "--alpha": "0.001", "--budget": "5000000", "--seed": "7",
+        "--base": "org/base", "--control": "org/c d",
+    }  # fmt: skip
+
+
+def test_each_test_pays_for_its_share_of_the_menu() -> None:
+    found = comparison_document(comparison("derived"), Cost())
+    shares = [one.share for one in found.evidence]
+    assert sum(share for share in shares if share) == pytest.approx(1.0)
+    for one in found.evidence:
+        if one.status != "ok":
+            assert one.adjusted is None
+            continue
+        assert one.share and one.log10_p is not None
+        assert one.adjusted == pytest.approx(min(0.0, one.log10_p - math.log10(one.share)))
+
+
+def test_models_of_one_title_are_told_apart() -> None:
+    twins = (ModelRef("x/m", "hub", "x/m"), ModelRef("y/m", "hub", "y/m"))
+    found = comparison_document(replace(comparison("derived"), a=twins[0], b=twins[1]), Cost())
+    assert [one.title for one in found.models] == ["x/m", "y/m"]
+
+
+def test_models_that_were_not_read_are_named() -> None:
+    lost = Unread("org/gone", RepositoryMissing(name="org/gone", host="hub"))
+    document = matrix_document(replace(matrix(3), unread=(lost,)), Cost())
+    assert document.unread[0].error != document.unread[0].error_ko
+    assert "org/gone" in document.made.command
+    lines = list(matrix_lines(document, "ko"))
+    assert max(map(columns_of, lines)) <= 80
+    assert any("org/gone" in line for line in lines)
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_lines_fit_a_terminal(relation: str, language: str) -> None:
-    lines = list(comparison_lines(comparison(relation), language))
+    lines = lines_of(comparison(relation), language)
     assert max(map(columns_of, lines)) <= 80
     assert "org/a-model" in lines[0]
     strongest = max(at for at in range(len(menu("standard"))) if at % 3 != 2)
@@ -107,7 +154,7 @@ def test_the_strongest_evidence_comes_first_and_calibrated_last() -> None:
     found = comparison("derived")
     few = (Evidence("S1", "exact", "unit_sign", "ok", -3.0), calibrated,
            Evidence("S2", "exact", "plane_sign", "ok", -30.0))  # fmt: skip
-    lines = list(comparison_lines(replace(found, evidence=few), "en"))
+    lines = lines_of(replace(found, evidence=few), "en")
     order = [line.split()[0] for line in lines if line.startswith(("  S", "  Q"))]
     assert order == ["S2", "S1", "Q.controls"]
 
@@ -133,7 +180,7 @@ def test_a_matrix_as_a_document() -> None:
 
 @pytest.mark.parametrize(("count", "grid"), [(3, True), (24, True), (40, False)])
 def test_a_matrix_has_a_grid_where_it_fits(count: int, grid: bool) -> None:
-    lines = list(matrix_lines(matrix(count), "en"))
+    lines = list(matrix_lines(matrix_document(matrix(count), Cost()), "en"))
     assert max(map(columns_of, lines)) <= 80
     assert any("D derived" in line for line in lines) == grid
     assert sum("derived  " in line for line in lines) == 1
@@ -143,11 +190,12 @@ def test_a_matrix_has_a_grid_where_it_fits(count: int, grid: bool) -> None:
 
 def test_a_plan_says_what_each_stage_costs() -> None:
     found = Prospect((A, B), Settings(), (Cost(1000, 2), Cost(5000, 3)), 9000, ("routers",))
-    document = through_json(plan_document(found, Cost(100, 4)))
+    planned = plan_document(found, Cost(100, 4))
+    document = through_json(planned)
     assert (document["bytes"], document["requests"]) == (6000, 5)
     assert document["stages"] == [{"bytes": 1000, "requests": 2}, {"bytes": 5000, "requests": 3}]
     assert document["spent"] == {"bytes": 100, "requests": 4}
-    lines = list(plan_lines(found, "en"))
+    lines = list(plan_lines(planned, "en"))
     assert lines[0] == "stage 1: 1 kB, 2 requests" and "routers" in lines[-1]
 
 

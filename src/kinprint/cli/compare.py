@@ -1,25 +1,18 @@
-"""`kinprint compare`: was one of two models derived from the other?"""
+"""`kinprint compare`: was one of two models derived from the other? And of many: which are kin?"""
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from kinprint.cli.comparing import code_for, comparing_options, print_prospect, write_found
-from kinprint.cli.language import language
-from kinprint.cli.reading import ReadingOptions, fetcher_for, reading_options
-from kinprint.records import Cost
-
-if TYPE_CHECKING:
-    from kinprint.comparison import Settings
+from kinprint.cli.comparing import comparing_options, run_all, run_pair
+from kinprint.cli.reading import reading_options
+from kinprint.errors import BadOption
 
 
 @click.command("compare")
-@click.argument("a", metavar="A")
-@click.argument("b", metavar="B")
+@click.argument("models", nargs=-1, required=True, metavar="A B [MODEL...]")
 @click.option(
     "--control",
     "controls",
@@ -27,34 +20,23 @@ if TYPE_CHECKING:
     metavar="MODEL",
     help="A model known to be unrelated, to calibrate with; may be given more than once.",
 )
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes for many.  [one a core]")
 @reading_options
 @comparing_options
 def command(
-    a: str,
-    b: str,
-    controls: tuple[str, ...],
-    form: str,
-    exit_code: bool,
-    output: Path | None,
-    dry_run: bool,
-    settings: Settings,
-    reading: ReadingOptions,
+    models: tuple[str, ...], controls: tuple[str, ...], jobs: int | None, **options: Any
 ) -> int:
     """Say whether models A and B share weights, and how often chance would do that.
 
     The order of A and B makes no difference: what is found is a common origin, not a
-    direction. With --exit-code: 0 no evidence, 1 related, 3 undecided.
+    direction. With three models or more, all pairs are compared, as `matrix` does. With
+    --exit-code: 0 no evidence, 1 related, 3 undecided.
     """
-    started = time.monotonic()
-    if dry_run:
-        print_prospect((a, b, *controls), settings, reading, form)
-        return 0
-    from kinprint.comparison import compare_models
-    from kinprint.report.comparison import comparison_document, comparison_lines
-
-    with fetcher_for(reading) as fetcher:
-        found = compare_models(a, b, fetcher, settings, controls)
-    cost = Cost(found.cost.bytes, found.cost.requests, time.monotonic() - started)
-    lines = comparison_lines(found, language())
-    write_found(comparison_document(found, cost), lines, form, output, cost)
-    return code_for([found.verdict.relation]) if exit_code else 0
+    if len(models) < 2:
+        raise BadOption(option="MODEL", value=models[0], cause="a comparison takes two or more")
+    if len(models) > 2:
+        if controls:
+            cause = "controls calibrate two models; give two, or no --control"
+            raise BadOption(option="--control", value=controls[0], cause=cause)
+        return run_all(models, jobs, **options)
+    return run_pair(models[0], models[1], controls, **options)

@@ -1,30 +1,41 @@
-"""What `compare` and `matrix` have in common: options, exit codes, writing what was found."""
+"""What `compare` and `matrix` have in common: options, running, exit codes."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
-from pathlib import Path
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kinprint.cli.language import say
+from kinprint.cli.language import language, say
 from kinprint.cli.output import write_line
-from kinprint.cli.reading import ReadingOptions, report_failure
+from kinprint.cli.reading import ReadingOptions, fetcher_for, report_failure
+from kinprint.cli.showing import cost_line, show_result
 from kinprint.errors import KinprintError
 from kinprint.records import Cost
 
 if TYPE_CHECKING:
     from kinprint.comparison import Settings
+    from kinprint.report.outputs import Output
 
 _CODES = {"identical": 1, "derived": 1, "partial": 1, "no-evidence": 0}
 _UNSURE = 3
 _LEVELS = ("quick", "standard", "deep")
+_OUTPUT = (
+    "Write the result to this file too: .json, .html, .md, .csv, .png or .svg, or all of them "
+    "to a folder; may be given more than once."
+)
 
 
 def comparing_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what both commands ask for, the level and how sure to be handed over as `settings`."""
+    """Add what both commands ask for; where to write is checked before anything is read.
+
+    The level and how sure to be are handed over as `settings`, files as `wanted`.
+    """
 
     @click.option(
         "--level",
@@ -44,12 +55,7 @@ def comparing_options(function: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--base", metavar="MODEL", help="What an adapter stands on.")
     @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
     @click.option("--exit-code", is_flag=True, help="Exit with 1 if related, 3 if undecided.")
-    @click.option(
-        "-o",
-        "--output",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="Write the JSON document to this file too.",
-    )
+    @click.option("-o", "--output", multiple=True, metavar="PATH", help=_OUTPUT)
     @click.option("--dry-run", is_flag=True, help="Show what reading would cost, and stop.")
     @functools.wraps(function)
     def wrapper(
@@ -58,16 +64,22 @@ def comparing_options(function: Callable[..., Any]) -> Callable[..., Any]:
         alpha: float,
         seed: int,
         base: str | None,
+        output: tuple[str, ...],
         reading: ReadingOptions,
         **options: Any,
     ) -> Any:
         from kinprint.comparison import Settings
         from kinprint.reader.sizes import parse_size
 
+        wanted: tuple[Output, ...] = ()
+        if output:
+            from kinprint.report.outputs import outputs
+
+            wanted = outputs(output)
         budget = None if reading.budget is None else parse_size(reading.budget, "--budget")
         settings = Settings(level, alpha, budget, seed, base)
         try:
-            return function(*args, settings=settings, reading=reading, **options)
+            return function(*args, settings=settings, reading=reading, wanted=wanted, **options)
         except KinprintError as error:
             notes = getattr(error, "__notes__", [])
             if not notes:
@@ -77,55 +89,92 @@ def comparing_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def run_pair(
+    a: str,
+    b: str,
+    controls: Sequence[str],
+    *,
+    form: str,
+    exit_code: bool,
+    wanted: Sequence[Output],
+    dry_run: bool,
+    settings: Settings,
+    reading: ReadingOptions,
+) -> int:
+    """Compare two models, show and write what was found; the exit code."""
+    started = time.monotonic()
+    if dry_run:
+        print_prospect((a, b, *controls), settings, reading, form)
+        return 0
+    from kinprint.comparison import compare_models
+    from kinprint.report.results import of_comparison
+
+    with fetcher_for(reading) as fetcher:
+        found = compare_models(a, b, fetcher, settings, controls)
+    cost = Cost(found.cost.bytes, found.cost.requests, time.monotonic() - started)
+    show_result(of_comparison(found, cost, language()).document, form, wanted)
+    return code_for([found.verdict.relation]) if exit_code else 0
+
+
+def run_all(
+    models: Sequence[str],
+    jobs: int | None,
+    *,
+    form: str,
+    exit_code: bool,
+    wanted: Sequence[Output],
+    dry_run: bool,
+    settings: Settings,
+    reading: ReadingOptions,
+) -> int:
+    """Compare all pairs of models, show and write what was found; the exit code."""
+    started = time.monotonic()
+    if dry_run:
+        print_prospect(models, settings, reading, form)
+        return 0
+    from kinprint.comparison import compare_all
+    from kinprint.report.results import of_matrix
+
+    with fetcher_for(reading) as fetcher:
+        found = compare_all(models, fetcher, settings, jobs or _cores())
+    cost = Cost(found.cost.bytes, found.cost.requests, time.monotonic() - started)
+    show_result(of_matrix(found, cost, language()).document, form, wanted)
+    if form == "json" or not sys.stdout.isatty():  # else the same terminal has just said so
+        for one in found.unread:
+            report_failure(one.error, one.given)
+    if found.unread:
+        return found.unread[0].error.exit_code
+    return code_for(one.verdict.relation for one in found.pairs) if exit_code else 0
+
+
 def code_for(relations: Iterable[str]) -> int:
     """The code for what was found: 1 if any are related, 3 if any are undecided, else 0."""
     codes = {_CODES.get(relation, _UNSURE) for relation in relations}
     return 1 if 1 in codes else max(codes, default=0)
 
 
-def write_found(
-    document: dict[str, Any], lines: Iterable[str], form: str, output: Path | None, cost: Cost
-) -> None:
-    """Print what was found in the form asked for, and to a file if one was named."""
-    if output is not None:
-        import msgspec
-
-        output.write_bytes(msgspec.json.format(msgspec.json.encode(document)) + b"\n")
-    if form == "json":
-        write_line(document)
-        return
-    for line in lines:
-        click.echo(line)
-    click.echo(cost_line(cost))
-    if output is not None:
-        click.echo(say(f"written to {output}", f"{output}에 썼습니다"))
-
-
-def cost_line(cost: Cost) -> str:
-    """What was read and how long it took."""
-    from kinprint.cli.plan import cost_in_words
-
-    if not cost.requests:
-        place = say("nothing was read over the network", "네트워크로 읽은 것은 없습니다")
-        return f"{place}, {cost.seconds:.1f} s"
-    return f"{say('read', '읽은 양:')} {cost_in_words(cost)}, {cost.seconds:.1f} s"
-
-
 def print_prospect(
     given: Iterable[str], settings: Settings, reading: ReadingOptions, form: str
 ) -> None:
     """Show what comparing would cost."""
-    from kinprint.cli.language import language
-    from kinprint.cli.reading import fetcher_for
     from kinprint.comparison import foresee
-    from kinprint.report.comparison import plan_document, plan_lines
+    from kinprint.report.comparison_lines import plan_lines
+    from kinprint.report.documenting import plan_document
 
     with fetcher_for(reading) as fetcher:
         found = foresee(tuple(given), fetcher, settings)
         spent = fetcher.spent
+    document = plan_document(found, spent)
     if form == "json":
-        write_line(plan_document(found, spent))
+        write_line(document)
         return
-    for line in plan_lines(found, language()):
+    for line in plan_lines(document, language()):
         click.echo(line)
     click.echo(say("knowing this: ", "알아보는 데: ") + cost_line(spent))
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -27,6 +27,7 @@ _COMMANDS = {
     "plan": ("kinprint.cli.plan:command", "Bytes and requests a reading would cost."),
     "compare": ("kinprint.cli.compare:command", "Was one of two models derived from the other?"),
     "matrix": ("kinprint.cli.matrix:command", "The same question for all pairs of models."),
+    "report": ("kinprint.cli.report:command", "A result drawn again from its JSON, offline."),
     "study": ("kinprint.cli.study:command", "Compare models by named studies."),
     "reproduce": (
         "kinprint.cli.reproduce:command",

@@ -7,14 +7,14 @@ import sys
 from typing import Any
 
 
-def write_line(document: dict[str, Any]) -> None:
-    """Write one object; names that are no valid text are escaped rather than lost."""
+def write_line(document: Any) -> None:
+    """Write one object, a dict or a document; names that are no text are escaped, not lost."""
     import msgspec
 
     try:
         line = msgspec.json.encode(document)
     except UnicodeEncodeError:
-        line = json.dumps(document).encode("ascii")
+        line = json.dumps(msgspec.to_builtins(document)).encode("ascii")
     out = getattr(sys.stdout, "buffer", None)
     if out is not None:
         out.write(line + b"\n")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kinprint.cli.language import language
+from kinprint.cli.language import language, say
 from kinprint.errors import FormatError, KinprintError, printable
 from kinprint.records import Progress
 
@@ -85,7 +85,8 @@ class _ProgressLine:
                 return
             if self._bar is None:
                 self._bar = _new_bar()
-            requests = f"{event.done_requests}/{event.total_requests} requests"
+            count = f"{event.done_requests}/{event.total_requests}"
+            requests = say(f"{count} requests", f"요청 {count}")
             self._bar.update(
                 self._bar.task_ids[0],
                 completed=event.done_bytes,
@@ -109,14 +110,16 @@ _LINE = _ProgressLine()
 
 def _new_bar() -> Bar:
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     columns = (
-        TextColumn("reading"),
-        BarColumn(),
+        TextColumn(say("reading", "읽는 중")),
+        BarColumn(bar_width=20),
         DownloadColumn(),
         TextColumn("{task.fields[requests]}"),
+        TimeRemainingColumn(compact=True),
+        TextColumn(say("left", "남음")),
     )
     bar = Bar(*columns, console=Console(stderr=True), transient=True)
     bar.add_task("reading", total=None, requests="")

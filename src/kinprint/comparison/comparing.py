@@ -8,109 +8,46 @@ the stages, the adjusted p-value is the least of p/w over the stages that were r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from kinprint.comparison.configuration import side_by_side
 from kinprint.comparison.controls import Control, calibrated
+from kinprint.comparison.families import family_tree, likeness_of
+from kinprint.comparison.findings import Comparison, Matrix, PairVerdict, Prospect, Settings
+from kinprint.comparison.opening import (
+    Gathered,
+    gather_readable,
+    gathering_of,
+    open_all,
+    open_readable,
+    understand,
+)
 from kinprint.comparison.pairs import run_pairs
-from kinprint.errors import BadOption, KinprintError
-from kinprint.model.opened import Model
+from kinprint.comparison.subjects import (
+    Background,
+    Description,
+    backgrounds,
+    common_tokens,
+    describe,
+)
+from kinprint.errors import BadOption
+from kinprint.model.meaning import Model
+from kinprint.model.tokens import Vocabulary
 from kinprint.nulls.combination import equal_weights
-from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
-from kinprint.reader.fetch import Fetcher, side_by_side
-from kinprint.records import Cost, Evidence, ModelRef, Verdict
+from kinprint.reader.checkpoint import Checkpoint
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import Evidence, Verdict
 from kinprint.studies.lineage.battery import Standing, examine, menu, run_battery
 from kinprint.studies.lineage.calibrated import calibrate
 from kinprint.studies.lineage.gathering import Gathering
-from kinprint.studies.lineage.gathering_levels import LEVELS, level_named
-from kinprint.studies.lineage.gathering_opening import understand_subjects
 from kinprint.studies.lineage.identity import SAME_FILES, same_files, same_numbers
+from kinprint.studies.lineage.mapping import map_shared, norm_likenesses
 from kinprint.verdict import decide
 
-ALPHA = 1e-6
 _CLEAR = ("identical", "derived")
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How to compare: how much to read, how sure to be, and what adapters stand on."""
-
-    level: str = "standard"
-    alpha: float = ALPHA
-    budget: int | None = None
-    seed: int = 0
-    base: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.level not in LEVELS:
-            cause = f"choose from {', '.join(LEVELS)}"
-            raise BadOption(option="--level", value=self.level, cause=cause)
-        if not 0 < self.alpha < 1:
-            cause = "a level of error lies between 0 and 1"
-            raise BadOption(option="--alpha", value=self.alpha, cause=cause)
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Two models and what was found about them.
-
-    `stages` says how many sweeps were read of how many; `limit` is what all of them could
-    have cost, in bytes. `notes` are remarks on how a model was read, `labels` what models say
-    they are not.
-    """
-
-    a: ModelRef
-    b: ModelRef
-    settings: Settings
-    verdict: Verdict
-    evidence: tuple[Evidence, ...]
-    cost: Cost
-    stages: tuple[int, int] = (0, 0)
-    limit: int = 0
-    left_out: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    controls: tuple[Control, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PairVerdict:
-    """One pair of a matrix, by the places of its models."""
-
-    a: int
-    b: int
-    verdict: Verdict
-    evidence: tuple[Evidence, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """All pairs of some models, each model read once."""
-
-    models: tuple[ModelRef, ...]
-    settings: Settings
-    pairs: tuple[PairVerdict, ...]
-    cost: Cost
-    notes: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Prospect:
-    """What a comparison would still cost, and at most; known before a weight is read."""
-
-    models: tuple[ModelRef, ...]
-    settings: Settings
-    stages: tuple[Cost, ...]
-    limit: int
-    left_out: tuple[str, ...] = ()
-
-    @property
-    def cost(self) -> Cost:
-        """All stages together."""
-        return sum(self.stages, Cost())
 
 
 def compare_models(
@@ -121,59 +58,138 @@ def compare_models(
     `controls` are models known to be unrelated to both and to each other; they calibrate
     what has no exact null and never change what has one.
     """
-    checkpoints = _open([a, b, *controls], fetcher, settings)
-    refs = [one.ref for one in checkpoints]
-    if same_files(*checkpoints[:2]):
-        verdict = _identical(settings.alpha)
-        return Comparison(refs[0], refs[1], settings, verdict, (SAME_FILES,), fetcher.spent)
-    models = _understand(checkpoints, settings)
-    gathering = Gathering(models, settings.level, settings.budget)
-    shares = equal_weights(1 if controls else gathering.stages)
-    evidence: tuple[Evidence, ...] = ()
-    verdict = Verdict("untestable", 0.0, settings.alpha)
-    found: tuple[Control, ...] = ()
-    done = 0
-    sides: list[Standing] = []
-    for share in shares:
-        done = gathering.stages if controls else done + 1
-        portraits = gathering.portraits(done - 1)
-        before: Sequence[Standing | None] = sides or [None] * len(portraits)
-        sides = [examine(one, early) for one, early in zip(portraits, before, strict=True)]
-        evidence = run_battery(*sides[:2], seed=settings.seed, level=settings.level)
-        evidence += calibrate(portraits[0], portraits[1], evidence)
-        if controls:
-            found, extra = calibrated(sides, settings.seed, settings.level, evidence)
-            evidence += extra
-        equal = all(gathering.plan.whole[:2]) and same_numbers(*portraits[:2])
-        verdict = _judge(evidence, settings, share, equal)
-        if verdict.relation in _CLEAR and "layers-not-read" not in verdict.reasons:
-            break
-    return Comparison(
-        refs[0],
-        refs[1],
-        settings,
-        verdict,
-        evidence,
-        fetcher.spent,
-        (done, gathering.stages),
-        gathering.plan.bytes,
-        gathering.plan.left_out,
-        _notes(gathering, checkpoints),
-        _labels(checkpoints),
-        found,
-    )
+    checkpoints = open_all([a, b, *controls], fetcher, settings)
+    pair = checkpoints[:2]
+    with backgrounds(pair, settings.budget) as beside:
+        if same_files(*pair):
+            found = Comparison(
+                pair[0].ref, pair[1].ref, settings, _identical(settings.alpha), (SAME_FILES,),
+                fetcher.spent, strangers=tuple(controls), labels=_labels(checkpoints),
+            )  # fmt: skip
+            return _described(found, pair, (None, None), (None, None), beside)
+        models = understand(checkpoints, settings)
+        gathering = gathering_of(models, settings)
+        judged = _in_stages(gathering, settings, bool(controls))
+        shared = map_shared(
+            *judged.sides, judged.evidence, settings.alpha * judged.share, settings.level
+        )
+        found = Comparison(
+            pair[0].ref,
+            pair[1].ref,
+            settings,
+            judged.verdict,
+            judged.evidence,
+            fetcher.spent,
+            (judged.stages, gathering.stages),
+            gathering.plan.bytes,
+            gathering.plan.left_out,
+            _notes(gathering, checkpoints),
+            _labels(checkpoints),
+            judged.controls,
+            tuple(controls),
+            shared=shared,
+            norms=norm_likenesses(*judged.sides),
+        )
+        words = _vocabularies(gathering)
+        return _described(found, pair, models[:2], words[:2], beside)
 
 
 def compare_all(
     given: Sequence[str], fetcher: Fetcher, settings: Settings, jobs: int = 1
 ) -> Matrix:
-    """Say how all pairs of models are related; each is read once, pairs in `jobs` processes."""
+    """Say how all pairs of models are related; each is read once, pairs in `jobs` processes.
+
+    Models that cannot be opened or read are set aside, as long as two remain.
+    """
     if len(given) < 2:
         raise BadOption(option="MODEL", value=" ".join(given), cause="a matrix takes two or more")
-    checkpoints = _open(given, fetcher, settings)
-    gathering = Gathering(_understand(checkpoints, settings), settings.level, settings.budget)
-    portraits = gathering.portraits(gathering.stages - 1)
-    pairs = list(combinations(range(len(given)), 2))
+    opened, unread = open_readable(given, fetcher, settings)
+    with backgrounds(opened, settings.budget) as started:
+        beside = {id(one): told for one, told in zip(opened, started, strict=True)}
+        read = gather_readable(opened, settings, unread)
+        refs = tuple(one.ref for one in read.checkpoints)
+        pairs = _judge_pairs(read, settings, jobs)
+        likeness = {(one.a, one.b): one.likeness for one in pairs}
+        order, tree = family_tree(refs, likeness)
+        words = _vocabularies(read.gathering)
+        subjects = tuple(
+            describe(one, read.models[at], words[at], beside[id(one)])
+            for at, one in enumerate(read.checkpoints)
+        )
+    return Matrix(
+        refs,
+        settings,
+        pairs,
+        fetcher.spent,
+        _notes(read.gathering, read.checkpoints),
+        _labels(read.checkpoints),
+        subjects,
+        order,
+        tree,
+        tuple(sorted(read.unread, key=lambda one: given.index(one.given))),
+    )
+
+
+def foresee(given: Sequence[str], fetcher: Fetcher, settings: Settings) -> Prospect:
+    """What comparing models would cost; headers are read to know it, and no weight.
+
+    Cards and commits are read as a comparison does, so that nothing is left that a plan does
+    not tell.
+    """
+    checkpoints = open_all(given, fetcher, settings)
+    refs = tuple(one.ref for one in checkpoints)
+    with backgrounds(checkpoints, settings.budget) as beside:
+        if len(given) == 2 and same_files(*checkpoints):
+            found = Prospect(refs, settings, (), 0)
+        else:
+            gathering = gathering_of(understand(checkpoints, settings), settings)
+            plan = gathering.plan
+            found = Prospect(refs, settings, gathering.costs(), plan.bytes, plan.left_out)
+        for told in beside:
+            told.result()
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """Where stages have ended: the sides of the pair, and what was found up to there."""
+
+    sides: tuple[Standing, Standing]
+    verdict: Verdict
+    evidence: tuple[Evidence, ...]
+    stages: int
+    share: float
+    controls: tuple[Control, ...] = ()
+
+
+def _in_stages(gathering: Gathering, settings: Settings, controlled: bool) -> _Judged:
+    """Read and test until the answer is clear; with controls everything is read at once."""
+    shares = equal_weights(1 if controlled else gathering.stages)
+    sides: list[Standing] = []
+    judged: _Judged | None = None
+    for number, share in enumerate(shares, 1):
+        done = gathering.stages if controlled else number
+        portraits = gathering.portraits(done - 1)
+        before: Sequence[Standing | None] = sides or [None] * len(portraits)
+        sides = [examine(one, early) for one, early in zip(portraits, before, strict=True)]
+        evidence = run_battery(*sides[:2], seed=settings.seed, level=settings.level)
+        evidence += calibrate(portraits[0], portraits[1], evidence)
+        controls: tuple[Control, ...] = ()
+        if controlled:
+            controls, extra = calibrated(sides, settings.seed, settings.level, evidence)
+            evidence += extra
+        equal = all(gathering.plan.whole[:2]) and same_numbers(*portraits[:2])
+        verdict = _judge(evidence, settings, share, equal)
+        judged = _Judged((sides[0], sides[1]), verdict, evidence, done, share, controls)
+        if verdict.relation in _CLEAR and "layers-not-read" not in verdict.reasons:
+            break
+    assert judged is not None
+    return judged
+
+
+def _judge_pairs(read: Gathered, settings: Settings, jobs: int) -> tuple[PairVerdict, ...]:
+    checkpoints, portraits = read.checkpoints, read.portraits
+    pairs = list(combinations(range(len(checkpoints)), 2))
     copies = {pair for pair in pairs if same_files(*(checkpoints[at] for at in pair))}
     told = [pair for pair in pairs if pair not in copies]
     found = run_pairs(portraits, told, settings.seed, settings.level, jobs)
@@ -181,55 +197,43 @@ def compare_all(
     verdicts: list[PairVerdict] = []
     for pair in pairs:
         if pair in copies:
-            verdicts.append(PairVerdict(*pair, _identical(settings.alpha), (SAME_FILES,)))
+            verdicts.append(PairVerdict(*pair, _identical(settings.alpha), (SAME_FILES,), 1.0))
             continue
-        equal = all(gathering.plan.whole[at] for at in pair)
+        equal = all(read.gathering.plan.whole[at] for at in pair)
         equal = equal and same_numbers(*(portraits[at] for at in pair))
         verdict = _judge(evidence[pair], settings, 1.0, equal)
-        verdicts.append(PairVerdict(*pair, verdict, evidence[pair]))
-    return Matrix(
-        tuple(one.ref for one in checkpoints),
-        settings,
-        tuple(verdicts),
-        fetcher.spent,
-        _notes(gathering, checkpoints),
-        _labels(checkpoints),
+        likeness = likeness_of(verdict, evidence[pair], settings.alpha, settings.level)
+        verdicts.append(PairVerdict(*pair, verdict, evidence[pair], likeness))
+    return tuple(verdicts)
+
+
+def _described(
+    found: Comparison,
+    pair: Sequence[Checkpoint],
+    models: Sequence[Model | None],
+    words: Sequence[Vocabulary | None],
+    beside: Sequence[Future[Background]],
+) -> Comparison:
+    """The comparison with what both models say about themselves, and what all of it cost."""
+    subjects: list[Description] = []
+    configs = []
+    for checkpoint, model, vocabulary, told in zip(pair, models, words, beside, strict=True):
+        subjects.append(describe(checkpoint, model, vocabulary, told))
+        metadata = None if model is None else model.metadata
+        configs.append((checkpoint.config, metadata))
+    return replace(
+        found,
+        subjects=tuple(subjects),
+        configuration=side_by_side(configs[0], configs[1]),
+        tokens=common_tokens(*words),
+        cost=pair[0].fetcher.spent,
     )
 
 
-def foresee(given: Sequence[str], fetcher: Fetcher, settings: Settings) -> Prospect:
-    """What comparing models would cost; headers are read to know it, and no weight."""
-    checkpoints = _open(given, fetcher, settings)
-    refs = tuple(one.ref for one in checkpoints)
-    if len(given) == 2 and same_files(*checkpoints):
-        return Prospect(refs, settings, (), 0)
-    gathering = Gathering(_understand(checkpoints, settings), settings.level, settings.budget)
-    plan = gathering.plan
-    return Prospect(refs, settings, gathering.costs(), plan.bytes, plan.left_out)
-
-
-def _open(given: Sequence[str], fetcher: Fetcher, settings: Settings) -> list[Checkpoint]:
-    indexed = level_named(settings.level).index
-
-    def open_one(name: str) -> Checkpoint:
-        with _about(name):
-            return open_checkpoint(name, fetcher, indexed=indexed)
-
-    return side_by_side(open_one, given)
-
-
-def _understand(checkpoints: Sequence[Checkpoint], settings: Settings) -> list[Model]:
-    return understand_subjects(checkpoints, level_named(settings.level), settings.base)
-
-
-@contextmanager
-def _about(model: str) -> Iterator[None]:
-    """Note on an error which of several models it is about."""
-    try:
-        yield
-    except KinprintError as error:
-        error.add_note(model)
-        raise
+def _vocabularies(gathering: Gathering) -> list[Vocabulary | None]:
+    """The vocabularies that were read; those that were not needed stay unread."""
+    known = gathering._vocabularies
+    return [known.get(at) for at in range(len(gathering.sitters))]
 
 
 def _judge(evidence: Sequence[Evidence], settings: Settings, share: float, equal: bool) -> Verdict:

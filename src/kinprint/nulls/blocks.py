@@ -272,7 +272,7 @@ def _draw(sums: Floats, rng: np.random.Generator) -> Floats:
     orders, blocks = sums.shape
     every = np.arange(blocks)
     found = [
-        sums[rng.integers(orders, size=(some, blocks)), every].sum(axis=1)
+        sums[rng.integers(orders, size=(some, blocks), dtype=np.uint16), every].sum(axis=1)
         for some in portions(blocks)
     ]
     return np.concatenate(found)
@@ -286,7 +286,7 @@ def _draw_signed(plain: Floats, flips: Floats, rng: np.random.Generator) -> Floa
     moved = flips[:, np.arange(m), orders]
     found = []
     for some in portions(blocks * m):
-        to = rng.integers(len(orders), size=(some, blocks))
+        to = rng.integers(len(orders), size=(some, blocks), dtype=np.uint16)
         coins = rng.integers(2, size=(some, blocks, m), dtype=np.int8) * 2 - 1
         signed = np.einsum("dbm,dbm->d", moved[every, to], coins)
         found.append(sums[to, every].sum(axis=1) + signed)

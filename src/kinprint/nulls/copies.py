@@ -36,7 +36,7 @@ def chance_cosine(n: int, d: int, alpha: float = 1e-3) -> float:
     return math.sqrt(-math.expm1(2.0 / (d - 1) * math.log(min(1.0, alpha / pairs))))
 
 
-def clone_classes(rows: ArrayLike, threshold: float | None = None, step: int = 1024) -> Ints:
+def clone_classes(rows: ArrayLike, threshold: float | None = None, step: int = 512) -> Ints:
     """Number the classes of units that are copies of one another, up to sign.
 
     Rows (n, d); two are copies if |cosine| reaches the threshold, by default the larger of
@@ -49,10 +49,11 @@ def clone_classes(rows: ArrayLike, threshold: float | None = None, step: int = 1
     left: list[Ints] = []
     right: list[Ints] = []
     for start in range(0, n, step):
-        near = np.abs(x[start : start + step] @ x[start:].T) >= least
-        i, j = np.nonzero(near)
-        left.append(i + start)
-        right.append(j + start)
+        near = x[start : start + step] @ x[start:].T
+        i, j = np.nonzero(np.abs(near, out=near) >= least)
+        other = j > i
+        left.append(i[other] + start)
+        right.append(j[other] + start)
     return _components(n, np.concatenate(left or [np.empty(0, np.int64)]), right)
 
 
@@ -87,12 +88,17 @@ def sum_over(values: ArrayLike, classes: ArrayLike) -> Floats:
     if len(given) != len(labels):
         raise ValueError(f"{len(given)} values and {len(labels)} classes")
     found = np.zeros((int(labels.max(initial=-1)) + 1, *given.shape[1:]))
-    np.add.at(found, labels, given)
+    if len(found) == len(given) == len(np.unique(labels)):
+        found[labels] = given  # nothing is a copy, and adding one by one takes long
+    else:
+        np.add.at(found, labels, given)
     return found
 
 
 def _components(n: int, left: Ints, right: list[Ints]) -> Ints:
     """Connected components, numbered from zero in order of their first member."""
+    if not len(left):
+        return np.arange(n)
     parent = list(range(n))
 
     def root(at: int) -> int:

@@ -47,7 +47,8 @@ def trend(values: ArrayLike, level: float = LEVEL) -> SelfTest:
 
     The effect is Spearman's correlation. Its p-value is exact at any size: indices i, i + q,
     i + 2q and i + 3q, a quarter apart, form blocks of four whose permutations are part of the
-    group, and the block bound is taken for a rise and for a fall, the smaller one twice.
+    group, and the block bound is taken for a rise and for a fall, the smaller one twice. A
+    correlation within two deviations of none is not looked into: its p-value is given as one.
     """
     x = np.asarray(values, np.float64).reshape(-1)
     reason = degenerate(x, 1.0)
@@ -58,7 +59,7 @@ def trend(values: ArrayLike, level: float = LEVEL) -> SelfTest:
     centred = ranks - ranks.mean()
     rho = float(centred @ index / math.sqrt((centred @ centred) * (index @ index)))
     quarter = x.size // 4
-    if not quarter:
+    if not quarter or abs(rho) * math.sqrt(x.size - 1) < 2.0:
         return SelfTest("trend", True, 0.0, rho)
     rows = centred[: 4 * quarter].reshape(4, quarter).T
     places = index[: 4 * quarter].reshape(4, quarter).T

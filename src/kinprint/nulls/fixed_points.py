@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, no_evidence
 
 # Two scores closer than this part of the largest one are tied. Products of long rows are added
 # in an order that depends on their place in the matrix, so a tie must not be broken by rounding.
 MARGIN = 1e-6
+SINGLE_MARGIN = 1e-5
+"""The same for products that are made in single precision."""
+_ROWS = 256  # whose products with all other rows are made at once, and stay near the processor
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,58 @@ class Pairs:
     reachable: int
 
 
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """For each row of a table its best column, the score there, and the lead over the next."""
+
+    at: Ints
+    score: Floats
+    lead: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Who is nearest to whom, seen from the rows of a table and from its columns."""
+
+    there: Nearest
+    back: Nearest
+
+    def pairs(
+        self,
+        first: ArrayLike | None = None,
+        second: ArrayLike | None = None,
+        margin: float = SINGLE_MARGIN,
+    ) -> Pairs:
+        """Rows and columns that are each other's single best, by a clear margin.
+
+        `first` and `second` are the indices of rows and columns, as for `mutual_pairs`.
+        """
+        there, back = self.there, self.back
+        rows, columns = len(there.at), len(back.at)
+        own = np.arange(rows) if first is None else np.asarray(first, np.int64)
+        other = np.arange(columns) if second is None else np.asarray(second, np.int64)
+        if len(set(own.tolist())) != rows or len(set(other.tolist())) != columns:
+            raise ValueError("every row and column needs an index of its own")
+        if not rows or not columns:
+            return Pairs(np.empty(0, np.int64), np.empty(0, np.int64), rows, 0)
+        gap = margin * float(np.abs(there.score, where=there.lead > 0, out=np.zeros(rows)).max())
+        i = np.arange(rows)
+        mutual = (there.lead > gap) & (back.at[there.at] == i) & (back.lead[there.at] > gap)
+        left, right = own[i[mutual]], other[there.at[mutual]]
+        order = np.argsort(left)
+        return Pairs(left[order], right[order], rows, int(np.isin(right, own).sum()))
+
+
+def nearest_rows(x: ArrayLike, y: ArrayLike, flips: bool = False) -> Neighbours:
+    """Rows of x and rows of y with the largest inner products, or the largest by size.
+
+    The table of all products is made in pieces and not kept: between channels of a wide model
+    it would be larger than all that was read. `flips` compares sizes; scores keep their sign.
+    """
+    one, other = (np.ascontiguousarray(part, np.float32) for part in (x, y))
+    return Neighbours(_nearest(one, other, flips), _nearest(other, one, flips))
+
+
 def mutual_pairs(
     scores: ArrayLike,
     first: ArrayLike | None = None,
@@ -49,24 +104,13 @@ def mutual_pairs(
     with something, so it never enters a pair; all copies go, because keeping the first of
     them would look at labels.
     """
-    given = np.asarray(scores, np.float64)
-    table = np.where(np.isfinite(given), given, -math.inf)
-    rows, columns = table.shape
-    own = np.arange(rows) if first is None else np.asarray(first, np.int64)
-    other = np.arange(columns) if second is None else np.asarray(second, np.int64)
-    if len(set(own.tolist())) != rows or len(set(other.tolist())) != columns:
-        raise ValueError("every row and column needs an index of its own")
-    if not table.size:
-        return Pairs(np.empty(0, np.int64), np.empty(0, np.int64), rows, 0)
-    gap = margin * float(np.abs(table, where=np.isfinite(table), out=np.zeros_like(table)).max())
-    best_column, clear_row = _single_best(table, gap)
-    best_row, clear_column = _single_best(table.T, gap)
-    i = np.arange(rows)
-    mutual = clear_row & (best_row[best_column] == i) & clear_column[best_column]
-    left, right = own[i[mutual]], other[best_column[mutual]]
-    order = np.argsort(left)
-    reachable = int(np.isin(right, own).sum())
-    return Pairs(left[order], right[order], rows, reachable)
+    given = np.asarray(scores)
+    if given.dtype != np.float32:
+        given = np.asarray(given, np.float64)
+    finite = np.isfinite(given)
+    table = np.where(finite, given, given.dtype.type(-math.inf))
+    back = np.ascontiguousarray(table.T)
+    return Neighbours(_best(table, table), _best(back, back)).pairs(first, second, margin)
 
 
 def fixed_points(
@@ -128,21 +172,36 @@ def fixed_point_log10_p(
     return found / LN10
 
 
-def _single_best(table: Floats, gap: float) -> tuple[Ints, np.ndarray]:
-    """Best column of each row, and whether it leads by more than the gap.
+def _nearest(x: NDArray[np.float32], y: NDArray[np.float32], flips: bool) -> Nearest:
+    """The best row of y for every row of x."""
+    found = []
+    for start in range(0, len(x), _ROWS):
+        table = x[start : start + _ROWS] @ y.T
+        found.append(_best(table, np.abs(table) if flips else table))
+    parts = found or [Nearest(np.empty(0, np.int64), np.empty(0), np.empty(0))]
+    return Nearest(
+        np.concatenate([one.at for one in parts]),
+        np.concatenate([one.score for one in parts]),
+        np.concatenate([one.lead for one in parts]),
+    )
 
-    The table is written to and left as it was: much quicker than to sort it.
+
+def _best(table: NDArray[np.floating], size: NDArray[np.floating]) -> Nearest:
+    """Best column of each row by size; a row without any finite size leads by nothing.
+
+    `size` is written to, which is much quicker than to sort it.
     """
-    best = table.argmax(axis=1)
-    rows = np.arange(len(table))
-    top = table[rows, best]
-    if table.shape[1] == 1:
-        return best, np.isfinite(top)
-    table[rows, best] = -math.inf
-    second = table.max(axis=1)
-    table[rows, best] = top
-    clear = np.isfinite(top) & (np.where(np.isfinite(top), top, 0.0) - gap > second)
-    return best, clear
+    if not size.size:
+        return Nearest(np.zeros(len(size), np.int64), np.zeros(len(size)), np.zeros(len(size)))
+    rows = np.arange(len(size))
+    at = size.argmax(axis=1)
+    score = table[rows, at].astype(np.float64)
+    top = size[rows, at].astype(np.float64)
+    size[rows, at] = -math.inf
+    second = size.max(axis=1).astype(np.float64)
+    good = np.isfinite(top)
+    lead = np.where(good, top, 0.0) - np.where(good, second, 0.0)
+    return Nearest(at, score, lead)
 
 
 def _rate(shapes: Sequence[tuple[int, int]], coins: bool) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -97,10 +96,13 @@ def _table(n: int, k: int) -> float:
 
 def _draw(numbers: Sequence[int], rng: np.random.Generator) -> Floats:
     """Fisher's statistic for random orders, layer by layer."""
-    total = np.zeros(DRAWS)
-    for n, times in Counter(numbers).items():
-        for _ in range(times):
-            drawn = longest_of_many(rng.permuted(np.tile(np.arange(n), (DRAWS, 1)), axis=1))
-            logs = [increasing_log10_p(int(k), n) for k in drawn]
-            total += -2.0 * LN10 * np.array(logs)
-    return total
+    # All layers at once; what fills up the shorter ones is less than any index and ends no run.
+    orders = np.full((len(numbers), DRAWS, max(numbers)), -1)
+    for at, n in enumerate(numbers):
+        orders[at, :, :n] = rng.permuted(np.tile(np.arange(n), (DRAWS, 1)), axis=1)
+    drawn = longest_of_many(orders.reshape(-1, max(numbers))).reshape(len(numbers), DRAWS)
+    logs = [
+        [increasing_log10_p(int(k), n) for k in row] for row, n in zip(drawn, numbers, strict=True)
+    ]
+    found: Floats = -2.0 * LN10 * np.sum(logs, axis=0)
+    return found

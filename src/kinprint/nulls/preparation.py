@@ -6,6 +6,9 @@ give relabelled scores and nothing else changes.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from statistics import NormalDist
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -13,6 +16,7 @@ from kinprint.nulls.result import Floats
 
 COMMON_SHARE = 0.5
 """A vector is degenerate when one value fills this share of it."""
+_LEAST = 1e-200  # squared lengths between this and its inverse have lost nothing
 
 
 def degenerate(values: ArrayLike, share: float = COMMON_SHARE) -> str:
@@ -25,7 +29,7 @@ def degenerate(values: ArrayLike, share: float = COMMON_SHARE) -> str:
         return "too short"
     if not np.isfinite(x).all():
         return "not finite"
-    _, counts = np.unique(x, return_counts=True)
+    counts = _tied(np.sort(x))
     if len(counts) == 1:
         return "constant"
     return "mostly one value" if counts.max() > share * x.size else ""
@@ -54,9 +58,11 @@ def one_valued(rows: ArrayLike) -> NDArray[np.bool_]:
 def average_ranks(values: ArrayLike) -> Floats:
     """Ranks from one to n; tied values share the mean of theirs."""
     x = np.asarray(values, np.float64).reshape(-1)
-    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
+    order = np.argsort(x, kind="stable")
+    counts = _tied(x[order])
     last = np.cumsum(counts)
-    found: Floats = (last - (counts - 1) / 2.0)[inverse]
+    found: Floats = np.empty(x.size)
+    found[order] = np.repeat(last - (counts - 1) / 2.0, counts)
     return found
 
 
@@ -66,16 +72,32 @@ def normal_scores(vectors: ArrayLike) -> Floats:
     Gains are skewed and a few channels are huge; ranks make all vectors count alike. Ties share
     one score, degenerate vectors become zeros. Commutes with permutations of the elements.
     """
-    from scipy.special import ndtri
-
     given = np.asarray(vectors, np.float64)
     flat = given.reshape(-1, given.shape[-1])
     found = np.zeros_like(flat)
     for at, vector in enumerate(flat):
         if not degenerate(vector):
-            scores = ndtri((average_ranks(vector) - 0.5) / vector.size)
+            places = (2.0 * average_ranks(vector)).astype(np.int64) - 2
+            scores = _quantiles(vector.size)[places]
             found[at] = scores - scores.mean()
     return found.reshape(given.shape)
+
+
+@lru_cache(maxsize=16)
+def _quantiles(n: int) -> Floats:
+    """Normal quantiles of (r − ½)/n for the ranks r = 1, 1½, 2, … n.
+
+    All vectors of one length share them, and the standard library has them without the second
+    that a larger one takes to load.
+    """
+    lower = [NormalDist().inv_cdf((at + 1) / (2 * n)) for at in range(n - 1)]
+    return np.array([*lower, 0.0, *(-value for value in reversed(lower))])
+
+
+def _tied(ordered: Floats) -> NDArray[np.int64]:
+    """How often each value of a sorted vector occurs."""
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    return np.diff(starts, append=len(ordered))
 
 
 def standardise_columns(table: ArrayLike) -> Floats:
@@ -84,30 +106,37 @@ def standardise_columns(table: ArrayLike) -> Floats:
     Commutes with permutations and flips of the columns, because each is treated by itself.
     """
     # One contiguous row a channel, so that the order of its sums does not depend on its place.
-    x = np.ascontiguousarray(np.asarray(table, np.float64).T)
+    x = np.array(np.asarray(table).T, np.float64, order="C")
     if not x.size:
         return x.T
-    constant = (x == x[:, :1]).all(axis=1, keepdims=True)
-    centred = np.where(constant, 0.0, x - x.mean(axis=1, keepdims=True))
-    return normalise_rows(centred).T
+    constant = x.max(axis=1) == x.min(axis=1)
+    x -= x.mean(axis=1, keepdims=True)
+    x[constant] = 0.0
+    return _normalised(x).T
 
 
 def normalise_rows(rows: ArrayLike) -> Floats:
     """Rows of length one; zero rows and rows with what is no number become zero.
 
-    Commutes with permutations and flips of the rows. Division by the largest value first keeps
-    squares within range.
+    Commutes with permutations and flips of the rows.
     """
-    x = np.asarray(rows, np.float64)
+    return _normalised(np.array(rows, np.float64, order="C"))
+
+
+def _normalised(x: Floats) -> Floats:
+    """Rows of length one, in place; those whose squares leave the range are scaled first."""
     if not x.size:
-        return x.copy()
-    good = np.isfinite(x).all(axis=1, keepdims=True)
-    x = np.where(good, x, 0.0)
-    peak = np.abs(x).max(axis=1, keepdims=True)
-    scaled = x / np.where(peak > 0, peak, 1.0)
-    length = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
-    found: Floats = scaled / np.where(length > 0, length, 1.0)
-    return found
+        return x
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.einsum("ij,ij->i", x, x)
+    odd = np.flatnonzero(~((squares > _LEAST) & (squares < 1 / _LEAST)))
+    if len(odd):
+        rest = np.where(np.isfinite(x[odd]).all(axis=1, keepdims=True), x[odd], 0.0)
+        peak = np.abs(rest).max(axis=1, keepdims=True)
+        x[odd] = rest / np.where(peak > 0, peak, 1.0)
+        squares[odd] = np.einsum("ij,ij->i", x[odd], x[odd])
+    x /= np.sqrt(np.where(squares > 0, squares, 1.0))[:, None]
+    return x
 
 
 def centre_over_units(rows: ArrayLike) -> Floats:

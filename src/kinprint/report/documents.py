@@ -8,9 +8,9 @@ which travel with it. Numbers that are none (an infinite bound, an empty mean) a
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 COMPARE_SCHEMA, MATRIX_SCHEMA = "kinprint.compare/1", "kinprint.matrix/1"
 PLAN_SCHEMA = "kinprint.compare-plan/1"
@@ -20,11 +20,20 @@ Relation = Literal[
 ]
 
 
+Level = Literal["quick", "standard", "deep"]
+Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+"""A number of things; limits are held against files, not against what is made here."""
+Layer = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
+"""The number of a layer, -1 outside the layers."""
+LogP = Annotated[float, Meta(le=0)]
+"""log10 of a p-value."""
+
+
 class FileDigest(Struct, frozen=True, kw_only=True):
     """A weight file and what pins its content."""
 
     path: str
-    bytes: int
+    bytes: Count
     sha256: str | None = None
 
 
@@ -45,8 +54,8 @@ class Tokenizer(Struct, frozen=True, kw_only=True):
 
     file: str
     kind: str = ""
-    tokens: int | None = None
-    bytes: int | None = None
+    tokens: Count | None = None
+    bytes: Count | None = None
     sha256: str | None = None
 
 
@@ -66,8 +75,8 @@ class Subject(Struct, frozen=True, kw_only=True):
     changed: str | None = None
     architecture: str | None = None
     formats: list[str] = []
-    files: int = 0
-    bytes: int = 0
+    files: Count = 0
+    bytes: Count = 0
     digests: list[FileDigest] = []
     tokenizer: Tokenizer | None = None
     claims: list[Claim] = []
@@ -77,7 +86,7 @@ class VerdictPart(Struct, frozen=True, kw_only=True):
     """The relation, how sure, and why; sentences in both languages."""
 
     relation: Relation
-    log10_p: float | None
+    log10_p: LogP | None
     alpha: float
     summary: str
     summary_ko: str
@@ -99,17 +108,17 @@ class EvidencePart(Struct, frozen=True, kw_only=True):
     tier: Literal["exact", "calibrated"]
     group: str
     status: str
-    log10_p: float | None
-    adjusted: float | None = None
+    log10_p: LogP | None
+    adjusted: LogP | None = None
     share: float | None = None
     statistic: float | None = None
     effect: float | None = None
-    n: int = 0
+    n: Count = 0
     bound: str = ""
-    floor: float | None = None
+    floor: LogP | None = None
     null: list[float | None] = []
     roles: list[str] = []
-    layers: list[int] = []
+    layers: list[Layer] = []
     reason: str = ""
     learnt: bool = False
     details: dict[str, float | None] = {}
@@ -120,7 +129,7 @@ class EvidenceShort(Struct, frozen=True, kw_only=True):
 
     test: str
     status: str
-    log10_p: float | None
+    log10_p: LogP | None
     effect: float | None = None
 
 
@@ -135,8 +144,8 @@ class ControlPart(Struct, frozen=True, kw_only=True):
 class LayerPair(Struct, frozen=True, kw_only=True):
     """Layers that correspond; `quality` is how well their units match, None if by number."""
 
-    a: int
-    b: int
+    a: Layer
+    b: Layer
     quality: float | None = None
 
 
@@ -148,17 +157,17 @@ class MapCell(Struct, frozen=True, kw_only=True):
     """
 
     role: str
-    a: int
-    b: int
+    a: Layer
+    b: Layer
     likeness: float
     chance: float | None = None
-    count: int = 0
+    count: Count = 0
 
 
 class SharedMap(Struct, frozen=True, kw_only=True):
     """Where shared weights are: which layer answers to which, and how alike each role is there."""
 
-    depths: tuple[int, int]
+    depths: tuple[Count, Count]
     layers: list[LayerPair] = []
     cells: list[MapCell] = []
     alignment: str = ""
@@ -168,12 +177,12 @@ class SeedMetric(Struct, frozen=True, kw_only=True):
     """A norm vector of both models, as the disputes of January 2026 measured it."""
 
     role: str
-    a: int
-    b: int
+    a: Layer
+    b: Layer
     cosine: float | None
     pearson: float | None
     relative_l2: float | None = None
-    n: int = 0
+    n: Count = 0
 
 
 class SettingRow(Struct, frozen=True, kw_only=True):
@@ -187,19 +196,19 @@ class SettingRow(Struct, frozen=True, kw_only=True):
 class SharedTokens(Struct, frozen=True, kw_only=True):
     """How many tokens both vocabularies have, where both were read."""
 
-    a: int
-    b: int
-    common: int
-    same_ids: int
+    a: Count
+    b: Count
+    common: Count
+    same_ids: Count
 
 
 class Asked(Struct, frozen=True, kw_only=True):
     """What the user asked for."""
 
-    level: str
+    level: Level
     alpha: float
-    budget: int | None = None
-    seed: int = 0
+    budget: Count | None = None
+    seed: Count = 0
     base: str | None = None
     controls: list[str] = []
 
@@ -207,9 +216,9 @@ class Asked(Struct, frozen=True, kw_only=True):
 class PlanPart(Struct, frozen=True, kw_only=True):
     """How much was planned and how far reading went."""
 
-    stages_read: int = 0
-    stages: int = 0
-    bytes_at_most: int = 0
+    stages_read: Count = 0
+    stages: Count = 0
+    bytes_at_most: Count = 0
     left_out: list[str] = []
 
 
@@ -226,8 +235,8 @@ class Made(Struct, frozen=True, kw_only=True):
 class ReadPart(Struct, frozen=True, kw_only=True):
     """What reading took: the one part that differs from run to run."""
 
-    bytes: int
-    requests: int
+    bytes: Count
+    requests: Count
     seconds: float
 
 
@@ -258,7 +267,7 @@ class PairPart(Struct, frozen=True, kw_only=True):
     a: str
     b: str
     relation: Relation
-    log10_p: float | None
+    log10_p: LogP | None
     summary: str
     summary_ko: str
     roles: list[str] = []
@@ -271,8 +280,8 @@ class PairPart(Struct, frozen=True, kw_only=True):
 class Merge(Struct, frozen=True, kw_only=True):
     """Two branches of the tree that meet: leaves are places of models, then earlier merges."""
 
-    one: int
-    other: int
+    one: Count
+    other: Count
     height: float
 
 
@@ -289,7 +298,7 @@ class MatrixDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=
 
     models: list[Subject]
     pairs: list[PairPart]
-    order: list[int] = []
+    order: list[Count] = []
     tree: list[Merge] = []
     unread: list[Unread] = []
     asked: Asked
@@ -302,18 +311,18 @@ class MatrixDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=
 class StageCost(Struct, frozen=True, kw_only=True):
     """What one stage of reading would cost."""
 
-    bytes: int
-    requests: int
+    bytes: Count
+    requests: Count
 
 
 class PlanDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=PLAN_SCHEMA):
     """What a comparison would cost; `spent` is what knowing it took."""
 
     models: list[str]
-    bytes: int
-    requests: int
+    bytes: Count
+    requests: Count
     stages: list[StageCost]
-    bytes_at_most: int
+    bytes_at_most: Count
     left_out: list[str] = []
     asked: Asked
     spent: StageCost

@@ -32,6 +32,8 @@ _WRONG = {
     "dependent": ("doctored", "indexwise", "structure"),
 }
 
+_OFTEN = math.log10(0.5)
+
 
 @functools.cache
 def _table() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
@@ -55,6 +57,8 @@ def sureness(verdict: Verdict, language: str = "en") -> str:
     if verdict.relation in _RELATED:
         digits = max(math.floor(-verdict.log10_p), 0)
         return _say("sure", "certain", language, digits=digits)
+    if verdict.log10_p > _OFTEN:
+        return _say("sure", "often", language)
     return _say("sure", "chance", language, percent=_percent(verdict.log10_p))
 
 

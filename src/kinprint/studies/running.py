@@ -144,7 +144,7 @@ class Prepared:
             Words(
                 f"The study's own layers ({before}) do not fit these models; it took {after}. "
                 "`--layers` chooses others.",
-                f"이 연구의 기본 레이어({before})가 모델의 깊이에 맞지 않아 대신 {after}번 레이어를 "
+                f"이 연구의 기본 레이어({before})가 모델의 깊이에 맞지 않아 대신 {after}번을 "
                 "보았습니다. `--layers`로 고를 수 있습니다.",
             ),
         )

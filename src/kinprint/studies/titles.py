@@ -9,6 +9,8 @@ _ROLES = {
     "norm_in": Words("input norm", "입력 norm"),
     "norm_post_attn": Words("post-attention norm", "어텐션 뒤 norm"),
     "norm_pre_ffn": Words("pre-MLP norm", "MLP 앞 norm"),
+    "norm_post_ffn": Words("post-MLP norm", "MLP 뒤 norm"),
+    "norm_mlp": Words("MLP norm", "MLP norm"),
     "norm_final": Words("final norm", "마지막 norm"),
     "q": Words("query", "쿼리"),
     "k": Words("key", "키"),

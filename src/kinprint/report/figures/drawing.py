@@ -15,7 +15,9 @@ from kinprint.report.figures.bars import lay_out_bars
 from kinprint.report.figures.blocks import Block, Box, paragraph, space, spoken, stack
 from kinprint.report.figures.flow import lay_out_flow
 from kinprint.report.figures.heatmap import lay_out_heatmap
+from kinprint.report.figures.kinship import Kinship, lay_out_kinship
 from kinprint.report.figures.lines import lay_out_lines
+from kinprint.report.figures.nulls import Nulls, lay_out_nulls
 from kinprint.report.figures.panels import lay_out_panels
 from kinprint.report.lettering import drawable, load_fonts
 from kinprint.report.style import DPI, MARGIN, NOTE, STRONG, TITLE, WARNING, WIDTH, settings
@@ -25,43 +27,45 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg")
+Picture = Chart | Nulls | Kinship  # of studies, and of comparisons
 
 
-def picture(chart: Chart, form: str, language: str = "en") -> bytes:
+def picture(chart: Picture, form: str, language: str = "en") -> bytes:
     """A chart as the bytes of a PNG or SVG file."""
     return pictures(chart, (form,), language)[0]
 
 
 def pictures(
-    chart: Chart, forms: tuple[str, ...] = FORMATS, language: str = "en", warning: str = ""
+    chart: Picture, forms: tuple[str, ...] = FORMATS, language: str = "en", warning: str = ""
 ) -> list[bytes]:
     """A chart in several formats, laid out once; a warning stands above its title."""
-    with _settings():
+    with drawing_settings():
         figure = _figure(chart, language, warning)
         return [_save(figure, form, spoken(chart.title, language)) for form in forms]
 
 
-def draw(chart: Chart, language: str = "en") -> Figure:
+def draw(chart: Picture, language: str = "en", warning: str = "") -> Figure:
     """A chart as a matplotlib figure of its own, for notebooks."""
-    with _settings():
-        return _figure(chart, language)
+    with drawing_settings():
+        return _figure(chart, language, warning)
 
 
-def _figure(chart: Chart, language: str, warning: str = "") -> Figure:
+def _figure(chart: Picture, language: str, warning: str = "") -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+
+    from kinprint.report.figures.shown import ShownFigure
 
     inside = WIDTH - 2 * MARGIN
     above = paragraph(drawable(warning), inside, NOTE, WARNING, STRONG)
     block = stack([above, space(0.05 if warning else 0), _lay_out(chart, inside, language, TITLE)])
     height = block.height + 2 * MARGIN
-    figure = Figure(figsize=(WIDTH, height), dpi=DPI)
+    figure = ShownFigure(figsize=(WIDTH, height), dpi=DPI)
     FigureCanvasAgg(figure)
     block.paint(figure, Box(MARGIN, MARGIN, inside, block.height))
     return figure
 
 
-def _lay_out(chart: Chart, width: float, language: str, size: float) -> Block:
+def _lay_out(chart: Picture, width: float, language: str, size: float) -> Block:
     match chart:
         case Lines():
             return lay_out_lines(chart, width, language, size)
@@ -73,6 +77,10 @@ def _lay_out(chart: Chart, width: float, language: str, size: float) -> Block:
             return lay_out_flow(chart, width, language, size)
         case Panels():
             return lay_out_panels(chart, width, language, size, _lay_out)
+        case Nulls():
+            return lay_out_nulls(chart, width, language, size)
+        case Kinship():
+            return lay_out_kinship(chart, width, language, size)
 
 
 def _save(figure: Figure, form: str, title: str) -> bytes:
@@ -86,7 +94,8 @@ def _save(figure: Figure, form: str, title: str) -> bytes:
 
 
 @contextmanager
-def _settings() -> Iterator[None]:
+def drawing_settings() -> Iterator[None]:
+    """One's own settings while something is drawn, and the user's afterwards."""
     import matplotlib as mpl
 
     with mpl.rc_context():

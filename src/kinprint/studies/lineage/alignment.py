@@ -18,7 +18,11 @@ from kinprint.studies.lineage.preparation import Forward
 from kinprint.studies.lineage.residual import Residual
 
 PROBES = 32
-"""Units of a feed-forward that the quality looks at."""
+"""Units of a feed-forward that the quality looks at, at most."""
+# Of many feed-forwards fewer units each are looked at, to make no more scores than these: it is
+# the mean over all of them that decides.
+_FEWEST, _SCORES = 8, 400_000
+_ROWS = 128  # probes whose scores with all units are made at once
 PROBED = 3
 """Feed-forwards or layers that a residual map is judged by."""
 
@@ -62,19 +66,31 @@ class Stack:
             np.cumsum([0, *sizes[:-1]]),
         )
 
+    def best(self, scores: Floats) -> Floats:
+        """The largest score with each feed-forward, from scores with all units."""
+        count, units = len(self.starts), scores.shape[1]
+        if units % count == 0 and np.array_equal(self.starts, np.arange(0, units, units // count)):
+            return np.asarray(scores.reshape(len(scores), count, -1).max(axis=2))
+        return np.maximum.reduceat(scores, self.starts, axis=1)
+
 
 def align_units(
-    first: Sequence[Forward], second: Sequence[Forward], judged: Sequence[Judged], odd: bool
+    first: Sequence[Forward],
+    second: Sequence[Forward],
+    judged: Sequence[Judged],
+    odd: bool,
+    whole: Stack | None = None,
 ) -> Aligned | None:
     """Take the best residual map, and a partner in `second` for every feed-forward of `first`.
 
-    `odd` says that up and down may be flipped together, so that only the size of their
-    common cosine counts.
+    `odd` says that up and down may be flipped together, so that only the size of their common
+    cosine counts; `whole` is the stack of the second where it is at hand.
     """
     if not first or not second or not judged:
         return None
     best = max(judged, key=lambda one: one.quality).residual
-    table = _qualities(first, Stack.of(second), best, odd)
+    known = whole or Stack.of(second)
+    table = _qualities(first, known, best, odd)
     return Aligned(best, tuple(table.argmax(axis=1).tolist()), float(table.max(axis=1).mean()))
 
 
@@ -83,7 +99,8 @@ def judge(first: Sequence[Forward], whole: Stack | None, residual: Residual, odd
     if whole is None or not first:
         return Judged(residual, 0.0)
     some = [first[at] for at in spread(len(first), PROBED)]
-    return Judged(residual, float(_qualities(some, whole, residual, odd).max(axis=1).mean()))
+    table = _qualities(some, whole, residual, odd)
+    return Judged(residual, float(table.max(axis=1).mean()))
 
 
 def partners(
@@ -133,26 +150,32 @@ def _qualities(
     first: Sequence[Forward], whole: Stack, residual: Residual, odd: bool
 ) -> NDArray[np.float64]:
     """Quality of every feed-forward of the first with every one of the second."""
-    probes = [_probes(one) for one in first]
-    up, down = (
-        residual.carry(np.concatenate([part[at] for part, at in zip(rows, probes, strict=True)]))
-        for rows in ([one.up for one in first], [one.down for one in first])
-    )
-    scores = np.concatenate([up, down], axis=1) @ whole.pair.T
-    if odd:
-        np.abs(scores, out=scores)
-    gates = [one.gate for one in first]
-    if whole.gate is not None and all(gate is not None for gate in gates):
-        rows = [gate[at] for gate, at in zip(gates, probes, strict=True) if gate is not None]
-        scores += residual.carry(np.concatenate(rows)) @ whole.gate.T
-    best = np.maximum.reduceat(scores, whole.starts, axis=1)
+    most = max(_SCORES // (len(first) * len(whole.pair)), _FEWEST)
+    probes = [_probes(one, min(most, PROBES)) for one in first]
+
+    def carried(role: str) -> Floats:
+        parts = [getattr(one, role)[at] for one, at in zip(first, probes, strict=True)]
+        return np.asarray(residual.carry(np.concatenate(parts)))
+
+    pair = np.concatenate([carried("up"), carried("down")], axis=1)
+    gated = whole.gate is not None and all(one.gate is not None for one in first)
+    gate = carried("gate") if gated else None
+    best = np.empty((len(pair), len(whole.starts)), np.float32)
+    for start in range(0, len(pair), _ROWS):
+        rows = slice(start, start + _ROWS)
+        scores = pair[rows] @ whole.pair.T
+        if odd:
+            np.abs(scores, out=scores)
+        if gate is not None and whole.gate is not None:
+            scores += gate[rows] @ whole.gate.T
+        best[rows] = whole.best(scores)
     ends = np.cumsum([len(at) for at in probes])[:-1]
     found = [part.mean(axis=0, dtype=np.float64) for part in np.split(best, ends)]
     return np.asarray(found)
 
 
-def _probes(one: Forward) -> NDArray[np.int64]:
+def _probes(one: Forward, most: int) -> NDArray[np.int64]:
     """Units that no map was fitted to, evenly spaced in the order of size: it sees no index."""
     order = np.argsort(one.size, kind="stable")
     rest = order[1::2] if len(order) > 1 else order
-    return rest[spread(len(rest), PROBES)]
+    return rest[spread(len(rest), most)]

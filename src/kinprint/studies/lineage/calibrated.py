@@ -14,6 +14,7 @@ import math
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ QUALITY = "quality"
 """The detail under which a test of matched units tells how well they match."""
 WIDEST = 256
 """Width up to which the shipped pairs speak for a model; none of them is wider than 128."""
+_NEAR = 6
 _PERFECT = 3.0  # gate, up and down of every unit have a partner of cosine one
 _PLAIN = 2.0
 
@@ -80,18 +82,35 @@ def stratum(a: Portrait, b: Portrait) -> str:
 
 
 def neighbour_correlation(side: Portrait) -> float:
-    """Mean correlation of a model's gains in neighbouring layers.
+    """Mean correlation of a model's gains in neighbouring layers among those that were read.
 
     Trained gains follow each other through the depth (0.2 to 0.5 in small trained models);
-    gains drawn anew do not. NaN where no two neighbours vary.
+    gains drawn anew do not. Layers further apart than a sixth of the depth, the distance of
+    neighbours in the models where this was seen, are no neighbours. NaN where no two vary.
     """
+    reach = max(1, side.depth // _NEAR)
+    layers: dict[str, list[int]] = {}
+    for role, layer in side.norms:
+        if layer >= 0:
+            layers.setdefault(role, []).append(layer)
     found = [
-        pearson(gains, side.norms[role, layer + 1])
-        for (role, layer), gains in side.norms.items()
-        if layer >= 0 and (role, layer + 1) in side.norms and len(gains) == side.width
+        pearson(side.norms[role, one], side.norms[role, other])
+        for role, places in layers.items()
+        for one, other in pairwise(sorted(places))
+        if other - one <= reach and len(side.norms[role, one]) == side.width
     ]
     known = [value for value in found if math.isfinite(value)]
     return math.fsum(known) / len(known) if known else math.nan
+
+
+def gain_spread(side: Portrait) -> float:
+    """How far gains have moved from a constant: the mean of deviation over mean; 0 if none."""
+    found = [
+        float(gains.std()) / float(abs(gains.mean()))
+        for gains in side.norms.values()
+        if len(gains) == side.width and abs(float(gains.mean())) > 0
+    ]
+    return math.fsum(found) / len(found) if found else 0.0
 
 
 def _match(a: Portrait, b: Portrait, evidence: Sequence[Evidence]) -> Evidence:
@@ -125,14 +144,15 @@ def _match(a: Portrait, b: Portrait, evidence: Sequence[Evidence]) -> Evidence:
 
 def _gains(a: Portrait, b: Portrait) -> Evidence:
     least = min((neighbour_correlation(side) for side in (a, b)), key=_nan_first)
+    spread = max(gain_spread(side) for side in (a, b))
     if math.isnan(least):
         return Evidence(
             "gains.look", "calibrated", "none", "undefined", learnt=True,
-            reason="no gains of neighbouring layers that vary",
+            reason="no gains of neighbouring layers that vary", details=(("spread", spread),),
         )  # fmt: skip
     return Evidence(
         "gains.look", "calibrated", "none", "ok", learnt=True, effect=least,
-        bound="none", details=(("neighbours", least),),
+        bound="none", details=(("neighbours", least), ("spread", spread)),
     )  # fmt: skip
 
 

@@ -7,7 +7,8 @@ compared by number for the same reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from kinprint.nulls.bits import equal_counts
 from kinprint.nulls.blocks import block_permutation, signed_blocks
 from kinprint.nulls.copies import clone_classes, sum_over
 from kinprint.nulls.exchangeability import balance
-from kinprint.nulls.fixed_points import fixed_points, mutual_pairs
+from kinprint.nulls.fixed_points import Pairs, fixed_points, nearest_rows
 from kinprint.nulls.increasing import increasing_subsequence
 from kinprint.nulls.preparation import (
     degenerate,
@@ -33,16 +34,35 @@ from kinprint.studies.lineage.outcome import silent, spoken
 from kinprint.studies.lineage.pair import Pair, common_blocks
 from kinprint.studies.lineage.portrait import Portrait, Units
 from kinprint.studies.lineage.preparation import TOKENS, Subject
-from kinprint.studies.lineage.residual import FEW_GAINS, gain_table
+from kinprint.studies.lineage.residual import FEW_GAINS
 from kinprint.studies.lineage.standing import CLONED, Supply, alone
 
 Doubles = NDArray[np.float64]
 Rows = NDArray[np.float32]
+Test = Callable[[Pair, MenuEntry], Evidence]
 _ROWS = 1024
 _BALANCED = 128
+# Strangers do not come near the cosine of clones over so many rows, but with chance 1e-24.
+_CLONED_ROWS = 64
 _NORMS = ("norm_in", "norm_post_attn", "norm_pre_ffn", "norm_post_ffn", "norm_final")
 
 
+def _once(test: Test) -> Test:
+    """Run a test of gains or embeddings once for two models whose channels did not change."""
+
+    @functools.wraps(test)
+    def run(pair: Pair, entry: MenuEntry) -> Evidence:
+        supply = pair.supply(entry.group)
+        known = supply.first.channels.known
+        key = supply.second.channels, entry.name, pair.seed
+        if key not in known:
+            known[key] = test(pair, entry)
+        return known[key]
+
+    return run
+
+
+@_once
 def gain_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
     """E1: do gains of equal channels agree, over all norms that both models have?"""
     found = _gains(pair, entry, same_width=True)
@@ -53,6 +73,7 @@ def gain_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
     return _gain_evidence(pair, entry, supply, x, y, sorted({layer for _, layer in keys}))
 
 
+@_once
 def gain_profile(pair: Pair, entry: MenuEntry) -> Evidence:
     """E1: do gains averaged over depth agree? Depth changes and reordered layers keep them."""
     found = _gains(pair, entry, same_width=True)
@@ -66,6 +87,7 @@ def gain_profile(pair: Pair, entry: MenuEntry) -> Evidence:
     return _gain_evidence(pair, entry, supply, x, y, [])
 
 
+@_once
 def gain_fixed_points(pair: Pair, entry: MenuEntry) -> Evidence:
     """E1: are channels with the same gains over all layers the same channels?"""
     found = _gains(pair, entry, same_width=True)
@@ -74,11 +96,12 @@ def gain_fixed_points(pair: Pair, entry: MenuEntry) -> Evidence:
     supply, keys = found
     if len(keys) < FEW_GAINS:
         return silent(entry, "needs", f"{FEW_GAINS} norm vectors that both models have")
-    mine, theirs = _subjects(supply)
-    result = fixed_points([mutual_pairs(gain_table(mine, theirs))], seed=pair.seed)
+    near = pair.channels(supply.first, supply.second).near_gains
+    result = fixed_points([near.pairs()], seed=pair.seed)
     return spoken(entry, result, roles=_NORMS, learnt=True)
 
 
+@_once
 def gain_order(pair: Pair, entry: MenuEntry) -> Evidence:
     """E1: where widths differ, do channels matched by their gains keep their order?"""
     found = _gains(pair, entry, same_width=False)
@@ -87,12 +110,12 @@ def gain_order(pair: Pair, entry: MenuEntry) -> Evidence:
     supply, keys = found
     if len(keys) < FEW_GAINS:
         return silent(entry, "needs", f"{FEW_GAINS} norm vectors that both models have")
-    table = gain_table(*_subjects(supply))
-    matched = mutual_pairs(table)
-    result = increasing_subsequence([matched], pair.seed)
+    near = pair.channels(supply.first, supply.second).near_gains
+    result = increasing_subsequence([near.pairs()], pair.seed)
     return spoken(entry, result, roles=_NORMS, learnt=True)
 
 
+@_once
 def gain_bits(pair: Pair, entry: MenuEntry) -> Evidence:
     """E6: are stored gains of equal channels equal more often than those of neighbours?"""
     found = _gains(pair, entry, same_width=True)
@@ -112,6 +135,7 @@ def gain_bits(pair: Pair, entry: MenuEntry) -> Evidence:
     return spoken(entry, result, roles=_NORMS, layers=[layer for _, layer in keys], learnt=True)
 
 
+@_once
 def column_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
     """E3: do embedding columns of equal channels agree over shared tokens?"""
     found = _columns(pair, entry, same_width=True)
@@ -120,35 +144,32 @@ def column_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
     return _column_evidence(pair, entry, *found, ("embed",))
 
 
+@_once
 def column_fixed_points(pair: Pair, entry: MenuEntry) -> Evidence:
     """E3: are embedding columns that are each other's nearest the same channel?"""
     found = _columns(pair, entry, same_width=True)
     if isinstance(found, Evidence):
         return found
-    supply, _, _ = found
-    table = pair.column_table(supply.first, supply.second)
+    supply, x, y = found
+    matched = _matched_columns(pair, supply, x, y)
     flips = not supply.first.refusal("residual_sign")
-    usable = np.flatnonzero(alone(supply.first.channel_clones))
-    matched = mutual_pairs(np.abs(table[usable]) if flips else table[usable], usable)
-    signs = [table[matched.first, matched.second]] if flips else None
+    signs = [np.einsum("ct,ct->c", x[matched.first], y[matched.second])] if flips else None
     result = fixed_points([matched], signs, pair.seed)
     return spoken(entry, result, roles=("embed",))
 
 
+@_once
 def column_order(pair: Pair, entry: MenuEntry) -> Evidence:
     """E3: where widths differ, do channels matched by embedding columns keep their order?"""
     found = _columns(pair, entry, same_width=False)
     if isinstance(found, Evidence):
         return found
     supply, x, y = found
-    usable = np.flatnonzero(alone(supply.first.channel_clones))
-    flips = not supply.first.refusal("residual_sign")
-    table = x[usable] @ y.T
-    matched = mutual_pairs(np.abs(table) if flips else table, usable)
-    result = increasing_subsequence([matched], pair.seed)
+    result = increasing_subsequence([_matched_columns(pair, supply, x, y)], pair.seed)
     return spoken(entry, result, roles=("embed",))
 
 
+@_once
 def column_signs(pair: Pair, entry: MenuEntry) -> Evidence:
     """S3: do best-matching embedding columns have the same sign more often than coins would?
 
@@ -158,9 +179,7 @@ def column_signs(pair: Pair, entry: MenuEntry) -> Evidence:
     if isinstance(found, Evidence):
         return found
     supply, _, _ = found
-    table = pair.column_table(supply.first, supply.second)
-    best = np.abs(table).argmax(axis=1)
-    values = table[np.arange(len(table)), best]
+    values = pair.channels(supply.first, supply.second).near_columns.there.score
     coins = sum_over(values**3, supply.first.channel_clones)
     result = sign_chernoff(coins, pair.seed)
     return spoken(entry, result, roles=("embed",), effect=float(values.mean()))
@@ -237,10 +256,19 @@ def _columns(
     if same_width is not None and (mine.width == theirs.width) is not same_width:
         clause = "models of one width" if same_width else "models of different width"
         return silent(entry, "needs", clause)
-    columns = pair.shared(supply.first, supply.second).columns
+    columns = pair.channels(supply.first, supply.second).shared.columns
     if columns is None:
         return silent(entry, "needs", f"embeddings of at least {TOKENS} shared tokens")
     return supply, *columns
+
+
+def _matched_columns(pair: Pair, supply: Supply, x: Doubles, y: Doubles) -> Pairs:
+    """Embedding columns that are each other's nearest; copies in the first take no part."""
+    usable = np.flatnonzero(alone(supply.first.channel_clones))
+    flips = not supply.first.refusal("residual_sign")
+    if flips and len(usable) == len(x):
+        return pair.channels(supply.first, supply.second).near_columns.pairs()
+    return nearest_rows(x[usable], y, flips).pairs(usable)
 
 
 def _column_evidence(
@@ -250,7 +278,7 @@ def _column_evidence(
     usable = alone(supply.first.channel_clones) & x.any(axis=1)
     if roles != ("embed",):
         # Columns that are copies in the matrices need not be so in the embedding.
-        usable &= alone(clone_classes(x[:, :: max(1, x.shape[1] // _BALANCED)], CLONED))
+        usable &= alone(clone_classes(x[:, :: max(1, x.shape[1] // _CLONED_ROWS)], CLONED))
     blocks = common_blocks(index, index, usable)
     if not len(blocks.sizes):
         return silent(entry, "undefined", "columns are constant or copies of one another")

@@ -55,6 +55,7 @@ class Sitter:
         self.model = model
         self.stack = main_stack(model.stacks)
         self.notes: list[str] = []
+        self._readings: dict[Part, list[Reading]] = {}
         if len(model.stacks) > 1:
             named = self.stack or "text"
             self.notes.append(
@@ -168,7 +169,15 @@ class Sitter:
         return shape[axis] if shape is not None and len(shape) > axis else 0
 
     def readings(self, part: Part) -> list[Reading]:
-        """How to read a part: one reading, or one for each run of inputs."""
+        """How to read a part: one reading, or one for each run of inputs.
+
+        A part is priced, planned and read by the same readings.
+        """
+        if part not in self._readings:
+            self._readings[part] = self._planned(part)
+        return self._readings[part]
+
+    def _planned(self, part: Part) -> list[Reading]:
         place = self.places[part.address]
         if not part.inputs:
             return [self.model.reading(place, part.rows)]

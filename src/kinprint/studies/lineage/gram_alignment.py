@@ -29,18 +29,24 @@ CLEAR = 1.5
 WIDEST = {"quick": 0, "standard": 512, "deep": 2048}
 """Up to which width maps are looked for harder, by level: the work grows with its cube."""
 _STEPS, _ROUNDS, _PARTS = 6, 3, 4
+_BETTER = 0.02  # what another round must have brought
 _ROLES = ("gate", "up", "down")
 
 
 def judged_maps(
-    first: Subject, second: Subject, known: Sequence[Residual], level: str, odd: bool
+    first: Subject,
+    second: Subject,
+    known: Sequence[Residual],
+    level: str,
+    odd: bool,
+    whole: Stack | None,
 ) -> tuple[Judged, ...]:
     """The known maps with their quality, and further ones where none of them is clear.
 
-    Nothing but the quality decides whether to look further.
+    Nothing but the quality decides whether to look further. `whole` is the second model's
+    stack of units, if it has any.
     """
     mine, theirs = first.forwards, second.forwards
-    whole = Stack.of(theirs) if theirs else None
     judged = [judge(mine, whole, one, odd) for one in known]
     clear = any(one.quality >= CLEAR for one in judged)
     wide = max(first.width, second.width) > WIDEST[level]
@@ -50,8 +56,7 @@ def judged_maps(
     if first.width == second.width:
         judged += [judge(mine, whole, one, odd) for one in _gram_maps(mine, theirs)]
     if judged:
-        best = max(judged, key=lambda one: one.quality).residual
-        judged.append(judge(mine, whole, _refined(mine, theirs, whole, best, odd), odd))
+        judged += _refined(mine, theirs, whole, max(judged, key=_quality), odd)
     return tuple(judged)
 
 
@@ -104,17 +109,24 @@ def _grams(parts: Sequence[Forward], fit: bool) -> dict[str, list[Floats]]:
 
 
 def _refined(
-    first: Sequence[Forward], second: Sequence[Forward], whole: Stack, start: Residual, odd: bool
-) -> Residual:
-    """A map fitted to the units that the last one matched, a few times over."""
+    first: Sequence[Forward], second: Sequence[Forward], whole: Stack, start: Judged, odd: bool
+) -> Iterator[Judged]:
+    """Maps fitted to the units that the last one matched, for as long as that makes them better."""
     current = start
     some = [first[at] for at in spread(len(first), _PARTS)]
     for _ in range(_ROUNDS):
         total = np.zeros((first[0].width, second[0].width))
-        for one, to in zip(some, partners(some, whole, current, odd), strict=True):
-            total += _matched_products(one, second[to], current, odd)
-        current = Residual("matched units", polar_factor(total))
-    return current
+        for one, to in zip(some, partners(some, whole, current.residual, odd), strict=True):
+            total += _matched_products(one, second[to], current.residual, odd)
+        fitted = judge(first, whole, Residual("matched units", polar_factor(total)), odd)
+        yield fitted
+        if fitted.quality < current.quality + _BETTER:
+            return
+        current = fitted
+
+
+def _quality(one: Judged) -> float:
+    return one.quality
 
 
 def _matched_products(one: Forward, other: Forward, residual: Residual, odd: bool) -> Floats:

@@ -15,11 +15,19 @@ import numpy as np
 from kinprint.nulls.blocks import BLOCK
 from kinprint.nulls.fixed_points import Pairs, mutual_pairs
 from kinprint.nulls.result import Floats, Ints
-from kinprint.studies.lineage.alignment import Aligned, Judged, UnitScores, align_units, unit_scores
+from kinprint.studies.lineage.alignment import (
+    Aligned,
+    Judged,
+    Stack,
+    UnitScores,
+    align_units,
+    judge,
+    unit_scores,
+)
 from kinprint.studies.lineage.gram_alignment import judged_maps
 from kinprint.studies.lineage.heads import GroupMatch, align_heads, match_groups, numbered_groups
-from kinprint.studies.lineage.preparation import Forward, SharedTokens, shared_tokens
-from kinprint.studies.lineage.residual import IDENTITY, Residual, candidates
+from kinprint.studies.lineage.preparation import Forward
+from kinprint.studies.lineage.residual import IDENTITY, Channels, Residual, candidates
 from kinprint.studies.lineage.standing import Standing, Supply, supplier
 
 
@@ -47,8 +55,8 @@ class Pair:
         self.seed = seed
         self.level = level
         self._maps: dict[int, tuple[Judged, ...]] = {}
-        self._tables: dict[int, Floats] = {}
-        self._shared: dict[int, SharedTokens] = {}
+        self._channels: dict[int, Channels] = {}
+        self._stacks: dict[int, Stack] = {}
         self._units: dict[int, Aligned | None] = {}
         self._scores: dict[tuple[int, int, int, int], UnitScores] = {}
         self._matched: dict[tuple[int, int, int, int], tuple[Pairs, np.ndarray]] = {}
@@ -60,33 +68,41 @@ class Pair:
         return supplier(*self.sides, group)
 
     def maps(self, first: Standing, second: Standing) -> tuple[Judged, ...]:
-        """Residual maps from the first model to the second."""
+        """Residual maps from the first model to the second.
+
+        Where maps the other way were looked for, these are turned and judged from this side.
+        """
         if id(first) not in self._maps:
-            mine, theirs = first.subject, second.subject
-            known = tuple(candidates(mine, theirs, self.shared(first, second)))
-            self._maps[id(first)] = judged_maps(mine, theirs, known, self.level, first.odd)
+            mine, theirs, whole = first.subject, second.subject, self._stack(second)
+            if id(second) in self._maps:
+                known = [one.residual.turned(theirs.width) for one in self._maps[id(second)]]
+                found = tuple(judge(mine.forwards, whole, one, first.odd) for one in known)
+            else:
+                known = list(candidates(self.channels(first, second)))
+                found = judged_maps(mine, theirs, known, self.level, first.odd, whole)
+            self._maps[id(first)] = found
         return self._maps[id(first)]
 
-    def shared(self, first: Standing, second: Standing) -> SharedTokens:
-        """Embeddings over the tokens that both models have."""
-        if id(first) not in self._shared:
-            self._shared[id(first)] = shared_tokens(first.subject, second.subject)
-        return self._shared[id(first)]
-
-    def column_table(self, first: Standing, second: Standing) -> Floats:
-        """Correlations of all embedding columns of two models that share tokens."""
-        if id(first) not in self._tables:
-            columns = self.shared(first, second).columns
-            assert columns is not None
-            self._tables[id(first)] = columns[0] @ columns[1].T
-        return self._tables[id(first)]
+    def channels(self, first: Standing, second: Standing) -> Channels:
+        """Channels of both models, and which are nearest to each other."""
+        if id(first) not in self._channels:
+            self._channels[id(first)] = Channels(first.subject, second.subject)
+        return self._channels[id(first)]
 
     def units(self, first: Standing, second: Standing) -> Aligned | None:
         """The feed-forwards of the second model that those of the first correspond to."""
         if id(first) not in self._units:
             mine, theirs = first.subject.forwards, second.subject.forwards
-            self._units[id(first)] = align_units(mine, theirs, self.maps(first, second), first.odd)
+            maps = self.maps(first, second)
+            found = align_units(mine, theirs, maps, first.odd, self._stack(second))
+            self._units[id(first)] = found
         return self._units[id(first)]
+
+    def _stack(self, side: Standing) -> Stack | None:
+        parts = side.subject.forwards
+        if parts and id(side) not in self._stacks:
+            self._stacks[id(side)] = Stack.of(parts)
+        return self._stacks.get(id(side))
 
     def numbered(self, first: Standing, second: Standing) -> Aligned | None:
         """Feed-forwards paired by number in the basis as it is; None where shapes differ."""
@@ -181,18 +197,17 @@ def classed_forwards(first: Standing, second: Standing, aligned: Aligned) -> Ite
 
 def common_blocks(first: Ints, second: Ints, usable: np.ndarray | None = None) -> Blocks:
     """Blocks of the indices that both lists have; `usable` leaves out members of the first."""
-    places = {int(index): at for at, index in enumerate(second)}
-    good = np.ones(len(first), bool) if usable is None else usable
-    members: dict[int, list[tuple[int, int]]] = {}
-    for at, index in enumerate(first.tolist()):
-        if good[at] and index in places:
-            members.setdefault(index // BLOCK, []).append((at, places[index]))
-    left = np.full((len(members), BLOCK), -1)
-    right = np.full((len(members), BLOCK), -1)
-    for row, pairs in enumerate(members.values()):
-        for column, (one, other) in enumerate(pairs):
-            left[row, column], right[row, column] = one, other
-    return Blocks(left, right, (left >= 0).sum(axis=1))
+    usable = np.ones(len(first), bool) if usable is None else usable
+    some = np.flatnonzero(usable)
+    index, at, to = np.intersect1d(first[some], second, assume_unique=True, return_indices=True)
+    order = np.lexsort((at, index // BLOCK))  # in a block, as in the first list
+    index, at, to = index[order], some[at[order]], to[order]
+    numbers, row, sizes = np.unique(index // BLOCK, return_inverse=True, return_counts=True)
+    column = np.arange(len(row)) - (np.cumsum(sizes) - sizes)[row]
+    left = np.full((len(numbers), BLOCK), -1)
+    right = np.full((len(numbers), BLOCK), -1)
+    left[row, column], right[row, column] = at, to
+    return Blocks(left, right, sizes)
 
 
 def _gather(rows: np.ndarray, places: Ints) -> Floats:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint.nulls.fixed_points import Neighbours, nearest_rows
+from kinprint.nulls.preparation import normalise_rows
 from kinprint.studies.lineage.portrait import Floats, Indices
-from kinprint.studies.lineage.preparation import SharedTokens, Subject
+from kinprint.studies.lineage.preparation import SharedTokens, Subject, shared_tokens
 
 Doubles = NDArray[np.float64]
 FEW_GAINS = 5
@@ -52,50 +55,99 @@ class Residual:
         carried: NDArray[Any] = rows @ self.matrix
         return carried
 
+    def turned(self, width: int) -> Residual:
+        """The way back, to a model of this width: maps keep lengths where they keep anything."""
+        if self.pairs is not None:
+            left, right, signs = self.pairs
+            return Residual(self.name, None, (right, left, signs), width)
+        if self.matrix is None:
+            return self
+        return Residual(self.name, np.ascontiguousarray(self.matrix.T))
+
 
 IDENTITY = Residual("identity")
 
 
-def candidates(first: Subject, second: Subject, shared: SharedTokens) -> Iterator[Residual]:
+class Channels:
+    """Channels of two models side by side, and which of them are nearest to each other.
+
+    Several tests and the residual maps ask for the same; it is found when first asked for.
+    """
+
+    def __init__(self, first: Subject, second: Subject) -> None:
+        self.first, self.second = first, second
+
+    @cached_property
+    def shared(self) -> SharedTokens:
+        """Embeddings over the tokens that both models have."""
+        return shared_tokens(self.first, self.second)
+
+    @cached_property
+    def gain_rows(self) -> tuple[Doubles, Doubles] | None:
+        """Each channel as the vector of its gains, of length one; None with too few norms."""
+        keys = sorted(self.first.scores.keys() & self.second.scores.keys())
+        if len(keys) < FEW_GAINS:
+            return None
+        one, other = (
+            normalise_rows(np.stack([side.scores[key] for key in keys], axis=1))
+            for side in (self.first, self.second)
+        )
+        return one, other
+
+    @cached_property
+    def near_gains(self) -> Neighbours:
+        """Channels whose gains over all norms are nearest."""
+        assert self.gain_rows is not None
+        return nearest_rows(*self.gain_rows)
+
+    @cached_property
+    def near_columns(self) -> Neighbours:
+        """Channels whose embedding columns are nearest, whatever their signs."""
+        assert self.shared.columns is not None
+        return nearest_rows(*self.shared.columns, flips=True)
+
+
+def candidates(channels: Channels) -> Iterator[Residual]:
     """Maps from the first model's channels to the second's, cheap ones only."""
+    first, second, shared = channels.first, channels.second, channels.shared
     if first.width == second.width:
         yield IDENTITY
     if len(shared.first) >= max(first.width, second.width):
         table = _rows(shared.first).T @ _rows(shared.second)
         yield Residual("polar factor of embeddings", polar_factor(table))
+    narrow = max(first.width, second.width) <= ASSIGNED
     if shared.columns is not None:
-        one, other = shared.columns
-        yield assigned("embedding columns", one @ other.T, signed=True)
-    keys = sorted(first.scores.keys() & second.scores.keys())
-    if len(keys) >= FEW_GAINS:
-        yield assigned("norm gains", gain_table(first, second), signed=False)
-
-
-def gain_table(first: Subject, second: Subject) -> Doubles:
-    """Cosines of channels, each the vector of its gains over all norms that both have."""
-    keys = sorted(first.scores.keys() & second.scores.keys())
-    sides = []
-    for one in (first, second):
-        rows = np.stack([one.scores[key] for key in keys], axis=1)
-        sides.append(rows / np.maximum(np.sqrt(np.square(rows).sum(axis=1)), 1e-12)[:, None])
-    found: Doubles = sides[0] @ sides[1].T
-    return found
+        name, (one, other) = "embedding columns", shared.columns
+        if narrow:
+            yield assigned(name, one @ other.T, signed=True)
+        else:
+            yield best_partners(name, channels.near_columns, signed=True)
+    if channels.gain_rows is not None:
+        name, (one, other) = "norm gains", channels.gain_rows
+        if narrow:
+            yield assigned(name, one @ other.T, signed=False)
+        else:
+            yield best_partners(name, channels.near_gains, signed=False)
 
 
 def assigned(name: str, table: Doubles, signed: bool) -> Residual:
-    """Channels paired so that the (absolute) scores are largest."""
-    sizes = np.abs(table) if signed else table
-    rows, columns = sizes.shape
-    if max(rows, columns) <= ASSIGNED:
-        from scipy.optimize import linear_sum_assignment
+    """Channels paired one to one so that the (absolute) scores are largest."""
+    from scipy.optimize import linear_sum_assignment
 
-        left, right = linear_sum_assignment(sizes, maximize=True)
-    elif rows <= columns:
-        left, right = np.arange(rows), sizes.argmax(axis=1)
-    else:
-        left, right = sizes.argmax(axis=0), np.arange(columns)
+    left, right = linear_sum_assignment(np.abs(table) if signed else table, maximize=True)
     signs = np.sign(table[left, right]) if signed else np.ones(len(left))
-    return Residual(name, None, (left, right, signs.astype(np.float32)), columns)
+    return Residual(name, None, (left, right, signs.astype(np.float32)), table.shape[1])
+
+
+def best_partners(name: str, near: Neighbours, signed: bool) -> Residual:
+    """Channels of the narrower model, each with its best partner."""
+    there, back = near.there, near.back
+    if len(there.at) <= len(back.at):
+        left, right, scores = np.arange(len(there.at)), there.at, there.score
+    else:
+        left, right, scores = back.at, np.arange(len(back.at)), back.score
+    signs = np.sign(scores) if signed else np.ones(len(left))
+    return Residual(name, None, (left, right, signs.astype(np.float32)), len(back.at))
 
 
 def polar_factor(table: NDArray[np.floating]) -> Floats:

@@ -7,8 +7,10 @@ one another? Copies are tied, and where an index means something the test is not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,7 @@ from kinprint.nulls import copies
 from kinprint.nulls.exchangeability import LEVEL, balance, canonical_axes, lags, trend
 from kinprint.nulls.preparation import degenerate, normal_scores, one_valued
 from kinprint.nulls.result import Ints
+from kinprint.records import Evidence
 from kinprint.studies.lineage.alignment import spread
 from kinprint.studies.lineage.portrait import Portrait
 from kinprint.studies.lineage.preparation import Forward, Subject
@@ -25,6 +28,9 @@ from kinprint.studies.lineage.preparation import Forward, Subject
 # Self-tests look at this much of a model at most; what they look for is not local.
 _TOKENS, _CHANNELS, _UNITS, _COLUMNS, _NUMBERS = 1024, 512, 32, 256, 4096
 _BALANCED = 128
+# Clones among the channels of a wide model are looked for over fewer tokens: the work grows with
+# the square of the width, and strangers do not come near the cosine of clones over either.
+_WIDE, _FEW_TOKENS = 1024, 128
 _OF_CHANNELS = ("residual", "residual_sign")
 # Embedding columns with this correlation are one channel twice; outliers of one model reach 0.9.
 CLONED = 0.95
@@ -36,17 +42,30 @@ _REPLICATED = 0.5
 _ORTHOGONAL = 0.25
 
 
+@dataclass(eq=False, slots=True)
+class ChannelFindings:
+    """What is known of a model's channels against those of others.
+
+    It stays with a model as long as its gains and embedding do, so that a later stage, which
+    reads other things, does not ask again.
+    """
+
+    known: dict[tuple[ChannelFindings, str, int], Evidence] = field(default_factory=dict)
+
+
 class Standing:
     """A model with the answers to all self-tests, each found when first asked for."""
 
     def __init__(self, portrait: Portrait, earlier: Standing | None = None) -> None:
         self.subject = Subject(portrait)
         self._refusals: dict[str, str] = {}
+        self.channels = ChannelFindings()
         if earlier is not None and _same_channels(portrait, earlier.subject.portrait):
             known = earlier._refusals
             self._refusals = {key: known[key] for key in _OF_CHANNELS if key in known}
             self.subject.scores = earlier.subject.scores
             self.channel_clones = earlier.channel_clones
+            self.channels = earlier.channels
 
     def refusal(self, group: str) -> str:
         """Why the labels of a group cannot be called random, or an empty string."""
@@ -120,7 +139,8 @@ class Standing:
         embedding = self.subject.portrait.embedding
         if embedding is None:
             return np.arange(self.subject.width)
-        rows = embedding.rows[spread(len(embedding.rows), _COLUMNS)].T.astype(np.float64)
+        most = _COLUMNS if self.subject.width <= _WIDE else _FEW_TOKENS
+        rows = embedding.rows[spread(len(embedding.rows), most)].T.astype(np.float64)
         return copies.clone_classes(rows - rows.mean(axis=1, keepdims=True), CLONED)
 
     def _self_test(self, group: str) -> str:
@@ -277,12 +297,15 @@ def _same_channels(one: Portrait, other: Portrait) -> bool:
 def _uneven(profile: NDArray[np.float64]) -> bool:
     """Whether some autocorrelation is large enough to be worth drawing permutations for.
 
-    Below three deviations the largest of many lags is nowhere near the level of the self-test.
+    The self-test refuses what no draw of a thousand reaches. A size that one in twenty reaches
+    is reached by some of them, but for a chance of 1e-22; so below it the answer is known.
     """
     scores = normal_scores(profile)
+    size = len(scores)
     power = np.square(np.abs(np.fft.rfft(scores / np.sqrt(np.square(scores).sum()))))
-    found = np.fft.irfft(power, len(scores))[1 : len(scores) // 2 + 1]
-    return bool(np.abs(found).max(initial=0.0) > 3.0 / np.sqrt(len(scores)))
+    found = np.fft.irfft(power, size)[1 : size // 2 + 1]
+    least = -NormalDist().inv_cdf(0.05 / max(size, 2)) / math.sqrt(size)
+    return bool(np.abs(found).max(initial=0.0) > least)
 
 
 def _thinned(one: Forward, units: int | None = None) -> NDArray[np.float32]:

@@ -1,0 +1,146 @@
+"""What the build adds to MkDocs: formulas, numbers from the code, reports and the notebook.
+
+Formulas become MathML while the site is built, so that reading it needs no script. The menu of
+tests and the limits of the verdict are taken from the code, so that pages cannot fall behind it.
+Reports and the notebook are shown if they are there: they are made by commands, not written.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+# Pages of real comparisons, in the order in which a reader should see them.
+REPORTS = (
+    ("derived", "base-a and a-cpt: derived", "base-a와 a-cpt: 파생"),
+    ("laundered", "base-a and a-rotated: derived, in disguise", "base-a와 a-rotated: 위장한 파생"),
+    ("independent", "base-a and base-b: no evidence", "base-a와 base-b: 증거 없음"),
+    ("partial", "base-a and a-normsonly: partial", "base-a와 a-normsonly: 일부만"),
+    ("same-init", "base-a and tie-a: same initialisation", "base-a와 tie-a: 초기값만 같음"),
+    ("many", "many models at once", "여러 모델을 한꺼번에"),
+)
+FONTS = Path(__file__).resolve().parents[1] / "src/kinprint/report/fonts"
+NOTEBOOK = "notebooks/first-comparison.ipynb"
+_ABSENT = {
+    "en": "Not made in this build of the site.",
+    "ko": "이번에 만든 사이트에는 들어 있지 않습니다.",
+}
+_FORMULA = re.compile(
+    r'<(?P<tag>span|div) class="arithmatex">\\(?P<open>[(\[])(?P<tex>.*?)\\[)\]]</(?P=tag)>',
+    re.DOTALL,
+)
+
+_VALUE = re.compile(r"\{\{ (\w+) \}\}")
+
+
+def on_files(files: Any, config: Any, **_: Any) -> Any:
+    """Add the font of the pictures, for readers whose system has no Korean one."""
+    from mkdocs.structure.files import File
+
+    for weight in ("regular", "bold"):
+        name = f"kinprint-sans-{weight}.otf"
+        source = str(FONTS / name)
+        files.append(File.generated(config, f"assets/{name}", abs_src_path=source))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
+    """Put reports, the menu of tests and numbers of the code where a page asks for them."""
+    language = _language(page)
+    if "<!-- reports -->" in markdown:
+        markdown = markdown.replace("<!-- reports -->", _reports(_docs(config), language))
+    if "<!-- menu -->" in markdown:
+        markdown = markdown.replace("<!-- menu -->", _menu(language))
+    # A name that the code does not have ends the build.
+    return _VALUE.sub(lambda match: _values()[match[1]], markdown)
+
+
+def on_page_content(html: str, page: Any, config: Any, **_: Any) -> str:
+    """Turn formulas into MathML, and show the notebook where a page asks for it."""
+    found = _FORMULA.sub(_mathml, html)
+    if "<!-- notebook -->" in found:
+        found = found.replace("<!-- notebook -->", _notebook(_docs(config), _language(page)))
+    return found
+
+
+def _docs(config: Any) -> Path:
+    return Path(config["docs_dir"])
+
+
+def _language(page: Any) -> str:
+    return "ko" if page.file.src_uri.endswith(".ko.md") else "en"
+
+
+def _reports(docs: Path, language: str) -> str:
+    column = 2 if language == "ko" else 1
+    lines = [
+        f"- [{row[column]}](reports/{row[0]}.html)"
+        for row in REPORTS
+        if (docs / "reports" / f"{row[0]}.html").is_file()
+    ]
+    return "\n".join(lines) or f"*{_ABSENT[language]}*"
+
+
+def _menu(language: str) -> str:
+    from kinprint.studies.lineage.menu import menu
+
+    quick = {entry.name for entry in menu("quick")}
+    heads = {
+        "en": ("test", "what it compares", "share", "from"),
+        "ko": ("검정", "비교하는 것", "몫", "수준"),
+    }
+    rows = [heads[language], ("---",) * 4]
+    for entry in menu("standard"):
+        words = entry.words.ko if language == "ko" else entry.words.en
+        level = "quick" if entry.name in quick else "standard"
+        rows.append((f"`{entry.name}`", words, f"{100 * entry.share:.1f} %", f"`{level}`"))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+@cache
+def _values() -> dict[str, str]:
+    from kinprint import verdict
+    from kinprint.studies.lineage.calibrated import WIDEST, known_pairs
+
+    pairs = known_pairs()
+    return {
+        "learnt": f"{verdict.LEARNT_LAYERS:.2f}",
+        "profile": f"{verdict.LEARNT_PROFILE:.2f}",
+        "twins": f"{verdict.TWINS_LEARNT:.2f}",
+        "moved": f"{100 * verdict.MOVED:.0f} %",
+        "moved_matrices": f"{verdict.MOVED_MATRICES:.2f}",
+        "moved_far": f"{100 * verdict.MOVED_FAR:.0f} %",
+        "far_matrices": f"{verdict.FAR_MATRICES:.2f}",
+        "barely": f"{100 * verdict.BARELY:.1f} %",
+        "matrices": f"{verdict.SAME_INIT_MATRICES:.2f}",
+        "behind": f"{verdict.BEHIND:.2f}",
+        "looks_learnt": f"{verdict.LOOKS_LEARNT:.2f}",
+        "flag": f"{verdict.FLAG:.2f}",
+        "flag_effect": f"{verdict.FLAG_EFFECT:.2f}",
+        "widest": str(WIDEST),
+        "pairs": str(len(pairs)),
+        "pairs_floor": f"{1 / (len(pairs) + 1):.3f}",
+        "pairs_most": f"{max(pair.excess for pair in pairs):.2f}",
+    }
+
+
+def _mathml(match: re.Match[str]) -> str:
+    from latex2mathml.converter import convert
+
+    display = "inline" if match["open"] == "(" else "block"
+    found = str(convert(html.unescape(match["tex"]).strip(), display=display))
+    return found if display == "inline" else f'<div class="formula">{found}</div>'
+
+
+def _notebook(docs: Path, language: str) -> str:
+    path = docs / NOTEBOOK
+    if not path.is_file():
+        return f"<p><em>{_ABSENT[language]}</em></p>"
+    import nbconvert
+
+    exporter: Any = nbconvert.HTMLExporter  # comes without types
+    body, _ = exporter(template_name="basic").from_filename(str(path))
+    return f'<div class="notebook">{body}</div>'

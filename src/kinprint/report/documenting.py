@@ -1,0 +1,334 @@
+"""What was found, as documents: every number that pages and lines show is put down here.
+
+Computes nothing that the comparison did not: records become fields, relations sentences, and
+numbers that are none become null.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+import shlex
+from collections.abc import Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import msgspec
+
+from kinprint.comparison import (
+    ALPHA,
+    Comparison,
+    Description,
+    Matrix,
+    PairVerdict,
+    Prospect,
+    Settings,
+)
+from kinprint.records import Cost, Evidence, ModelRef, Verdict
+from kinprint.report import documents as form
+from kinprint.report.verdict_words import sentence, sureness
+from kinprint.studies.lineage.mapping import LayerMap, NormLikeness
+from kinprint.studies.lineage.menu import menu
+from kinprint.version import __version__
+
+_LEVEL = "standard"  # what the commands take when nothing is said
+
+
+def comparison_document(found: Comparison, cost: Cost) -> form.ComparisonDocument:
+    """A comparison as a document; `cost` is what the run took as a whole."""
+    settings = found.settings
+    names = [found.a.given, found.b.given]
+    return form.ComparisonDocument(
+        a=found.a.given,
+        b=found.b.given,
+        models=_subjects((found.a, found.b), found.subjects),
+        verdict=_verdict(found.verdict, found.a, found.b),
+        evidence=_evidence_parts(found.evidence, settings.level),
+        controls=[
+            form.ControlPart(model=one.model, control=one.control, evidence=_in_short(one.evidence))
+            for one in found.controls
+        ],
+        shared=None if found.shared is None else _shared(found.shared),
+        seeds=[_seed(one) for one in found.norms],
+        configuration=_told(found.configuration, list[form.SettingRow]),
+        tokens=_told(found.tokens, form.SharedTokens | None),
+        asked=_asked(settings, found.strangers),
+        plan=form.PlanPart(
+            stages_read=found.stages[0],
+            stages=found.stages[1],
+            bytes_at_most=found.limit,
+            left_out=list(found.left_out),
+        ),
+        notes=list(found.notes),
+        labels=list(found.labels),
+        made=_made("compare", names, settings, found.strangers),
+        read=_read(cost),
+    )
+
+
+def matrix_document(found: Matrix, cost: Cost) -> form.MatrixDocument:
+    """All pairs as a document."""
+    names = [ref.given for ref in found.models] + [one.given for one in found.unread]
+    return form.MatrixDocument(
+        models=_subjects(found.models, found.subjects),
+        pairs=[_pair(found, one) for one in found.pairs],
+        order=list(found.order),
+        tree=_told(found.tree, list[form.Merge]),
+        unread=[
+            form.Unread(
+                given=one.given, error=one.error.sentence("en"), error_ko=one.error.sentence("ko")
+            )
+            for one in found.unread
+        ],
+        asked=_asked(found.settings),
+        notes=list(found.notes),
+        labels=list(found.labels),
+        made=_made("matrix", names, found.settings),
+        read=_read(cost),
+    )
+
+
+def plan_document(found: Prospect, spent: Cost) -> form.PlanDocument:
+    """What a comparison would cost; `spent` is what knowing it took."""
+    return form.PlanDocument(
+        models=[ref.given for ref in found.models],
+        bytes=found.cost.bytes,
+        requests=found.cost.requests,
+        stages=[_stage(one) for one in found.stages],
+        bytes_at_most=found.limit,
+        left_out=list(found.left_out),
+        asked=_asked(found.settings),
+        spent=_stage(spent),
+    )
+
+
+def shown_name(ref: ModelRef) -> str:
+    """What sentences call a model: the name on the Hub, the last part of a path."""
+    return ref.given.rstrip("/").rpartition("/")[2] if ref.kind == "local" else ref.name
+
+
+def _subjects(refs: Sequence[ModelRef], told: Sequence[Description]) -> list[form.Subject]:
+    described = list(told) or [Description() for _ in refs]
+    titles = [_title(ref) for ref in refs]
+    return [
+        form.Subject(
+            given=ref.given,
+            name=ref.name,
+            title=title if titles.count(title) == 1 else shown_name(ref),
+            kind=ref.kind,
+            commit=ref.commit or None,
+            published=one.published,
+            changed=one.changed,
+            architecture=one.architecture,
+            formats=list(one.formats),
+            files=one.files,
+            bytes=one.bytes,
+            digests=[
+                form.FileDigest(path=each.path, bytes=each.size, sha256=each.sha256)
+                for each in one.digests
+            ],
+            tokenizer=_told(one.tokenizer, form.Tokenizer | None),
+            claims=_told(one.claims, list[form.Claim]),
+        )
+        for ref, title, one in zip(refs, titles, described, strict=True)
+    ]
+
+
+def _title(ref: ModelRef) -> str:
+    """The last part of a name, for places with little room."""
+    name = ref.name if ref.kind == "hub" else ref.given
+    return name.rstrip("/").rpartition("/")[2] or ref.given
+
+
+def _shared(found: LayerMap) -> form.SharedMap:
+    return form.SharedMap(
+        depths=found.depths,
+        layers=_told(found.layers, list[form.LayerPair]),
+        cells=[
+            form.MapCell(
+                role=one.role,
+                a=one.a,
+                b=one.b,
+                likeness=_short(one.likeness),
+                chance=None if one.chance is None else _short(one.chance),
+                count=one.count,
+            )
+            for one in found.cells
+        ],
+        alignment=found.alignment,
+    )
+
+
+def _seed(one: NormLikeness) -> form.SeedMetric:
+    return form.SeedMetric(
+        role=one.role,
+        a=one.a,
+        b=one.b,
+        cosine=_number(one.cosine),
+        pearson=_number(one.pearson),
+        relative_l2=_number(one.relative_l2),
+        n=one.n,
+    )
+
+
+def _short(value: float) -> float:
+    """Six digits: a map has hundreds of numbers, and chance blurs the third."""
+    return float(f"{value:.6g}")
+
+
+def _told(record: object, kind: Any) -> Any:
+    """A record of the comparison as the part of a document that has the same fields."""
+    return msgspec.convert(record, kind, from_attributes=True)
+
+
+def _verdict(verdict: Verdict, a: ModelRef, b: ModelRef) -> form.VerdictPart:
+    names = shown_name(a), shown_name(b)
+    return form.VerdictPart(
+        relation=_relation(verdict),
+        log10_p=_log_p(verdict.log10_p),
+        alpha=float(verdict.alpha),
+        summary=sentence(verdict, *names, "en"),
+        summary_ko=sentence(verdict, *names, "ko"),
+        sureness=sureness(verdict, "en"),
+        sureness_ko=sureness(verdict, "ko"),
+        roles=list(verdict.roles),
+        power={name: float(size) for name, size in verdict.power if math.isfinite(size)},
+        reasons=list(verdict.reasons),
+    )
+
+
+def _relation(verdict: Verdict) -> form.Relation:
+    relation: Any = verdict.relation
+    return relation  # type: ignore[no-any-return]
+
+
+def _pair(found: Matrix, one: PairVerdict) -> form.PairPart:
+    a, b = found.models[one.a], found.models[one.b]
+    spoken = [each for each in one.evidence if each.status == "ok"]
+    strongest = min(spoken, key=lambda each: (each.tier != "exact", each.log10_p), default=None)
+    names = shown_name(a), shown_name(b)
+    return form.PairPart(
+        a=a.given,
+        b=b.given,
+        relation=_relation(one.verdict),
+        log10_p=_log_p(one.verdict.log10_p),
+        summary=sentence(one.verdict, *names, "en"),
+        summary_ko=sentence(one.verdict, *names, "ko"),
+        roles=list(one.verdict.roles),
+        reasons=list(one.verdict.reasons),
+        strongest=None if strongest is None else strongest.test,
+        likeness=_short(one.likeness),
+        evidence=_in_short(one.evidence),
+    )
+
+
+def _evidence_parts(evidence: Iterable[Evidence], level: str) -> list[form.EvidencePart]:
+    shares = {entry.name: entry.share for entry in menu(level)}
+    return [_evidence(one, shares.get(one.test)) for one in evidence]
+
+
+def _evidence(one: Evidence, share: float | None) -> form.EvidencePart:
+    tier: Any = one.tier
+    adjusted = None
+    if share is not None and one.tier == "exact" and one.status == "ok":
+        adjusted = min(0.0, one.log10_p - math.log10(share))
+    return form.EvidencePart(
+        test=one.test,
+        tier=tier,
+        group=one.group,
+        status=one.status,
+        log10_p=_log_p(one.log10_p),
+        adjusted=_log_p(adjusted),
+        share=share,
+        statistic=_number(one.statistic),
+        effect=_number(one.effect),
+        n=int(one.n),
+        bound=one.bound,
+        floor=_log_p(one.floor),
+        null=[_number(value) for value in one.null],
+        roles=list(one.roles),
+        layers=list(one.layers),
+        reason=one.reason,
+        learnt=one.learnt,
+        details={name: _number(value) for name, value in one.details},
+    )
+
+
+def _in_short(evidence: Iterable[Evidence]) -> list[form.EvidenceShort]:
+    return [
+        form.EvidenceShort(
+            test=one.test,
+            status=one.status,
+            log10_p=_log_p(one.log10_p),
+            effect=_number(one.effect),
+        )
+        for one in evidence
+    ]
+
+
+def _asked(settings: Settings, controls: Sequence[str] = ()) -> form.Asked:
+    level: Any = settings.level
+    return form.Asked(
+        level=level,
+        alpha=float(settings.alpha),
+        budget=settings.budget,
+        seed=settings.seed,
+        base=settings.base,
+        controls=list(controls),
+    )
+
+
+def _made(
+    verb: str, names: Sequence[str], settings: Settings, controls: Sequence[str] = ()
+) -> form.Made:
+    return form.Made(
+        kinprint=__version__,
+        python=platform.python_version(),
+        numpy=_version("numpy"),
+        scipy=_version("scipy"),
+        command=_command(verb, names, settings, controls),
+    )
+
+
+def _command(verb: str, names: Sequence[str], settings: Settings, controls: Sequence[str]) -> str:
+    """The command that asks for the same again, quoted for a shell; defaults are left out."""
+    words = ["kinprint", verb]
+    if settings.level != _LEVEL:
+        words += ["--level", settings.level]
+    if settings.alpha != ALPHA:
+        words += ["--alpha", repr(settings.alpha)]
+    if settings.budget is not None:
+        words += ["--budget", str(settings.budget)]
+    if settings.seed:
+        words += ["--seed", str(settings.seed)]
+    if settings.base is not None:
+        words += ["--base", settings.base]
+    for control in controls:
+        words += ["--control", control]
+    guard = ["--"] if any(name.startswith("-") for name in names) else []
+    return shlex.join([*words, *guard, *names])
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _stage(cost: Cost) -> form.StageCost:
+    return form.StageCost(bytes=cost.bytes, requests=cost.requests)
+
+
+def _read(cost: Cost) -> form.ReadPart:
+    seconds = round(float(cost.seconds), 3)
+    return form.ReadPart(bytes=cost.bytes, requests=cost.requests, seconds=seconds)
+
+
+def _log_p(value: float | None) -> float | None:
+    found = _number(value)
+    return None if found is None else min(found, 0.0)
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)

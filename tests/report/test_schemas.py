@@ -1,0 +1,158 @@
+"""The schemas in the repository: current, and every document that can be made keeps to them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from kinprint.comparison import Prospect, Settings, compare_all, compare_models, foresee
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import Cost
+from kinprint.report import schemas
+from kinprint.report.documenting import comparison_document, matrix_document, plan_document
+from kinprint.report.documents import (
+    COMPARE_SCHEMA,
+    MATRIX_SCHEMA,
+    PLAN_SCHEMA,
+    ComparisonDocument,
+    Document,
+    MatrixDocument,
+    PlanDocument,
+)
+from kinprint.report.encoding import decode, encode
+
+FOLDER = Path(__file__).resolve().parents[2] / "schema"
+ZOO = FOLDER.parents[1] / "shared" / "zoo"
+
+
+@pytest.fixture(scope="module")
+def validators() -> dict[str, Any]:
+    found = {}
+    for name in (COMPARE_SCHEMA, MATRIX_SCHEMA, PLAN_SCHEMA):
+        schema = json.loads((FOLDER / schemas.file_name(name)).read_bytes())
+        Draft202012Validator.check_schema(schema)
+        found[name] = Draft202012Validator(schema)
+    return found
+
+
+def check(document: Document, validators: dict[str, Any]) -> Any:
+    """A document keeps to the schema that it names, comes back the same, and has no gaps."""
+    raw = encode(document)
+    assert encode(decode(raw)) == raw
+    found = json.loads(raw)
+    validators[found["schema"]].validate(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def fetcher() -> Iterator[Fetcher]:
+    with Fetcher() as one:
+        yield one
+
+
+def compared(fetcher: Fetcher, *names: Path, **how: Any) -> ComparisonDocument:
+    controls = how.pop("controls", ())
+    found = compare_models(str(names[0]), str(names[1]), fetcher, Settings(**how), controls)
+    return comparison_document(found, found.cost)
+
+
+def test_files_are_current() -> None:
+    """Renew them with `python -m kinprint.report.schemas schema`."""
+    readme = (FOLDER / schemas.README).read_text(encoding="utf-8")
+    made = schemas.files(readme)
+    for name, raw in made.items():
+        assert (FOLDER / name).read_bytes() == raw, name
+    assert {one.name for one in FOLDER.iterdir()} == set(made)
+
+
+def test_every_field_has_its_words_and_no_other() -> None:
+    told = {
+        (title, field)
+        for name in (COMPARE_SCHEMA, MATRIX_SCHEMA, PLAN_SCHEMA)
+        for title, definition in schemas.schema_of(name)["$defs"].items()
+        for field in definition["properties"]
+    }
+    words = {(title, field) for title, each in schemas.field_words().items() for field in each}
+    assert words == told
+
+
+def test_a_schema_refuses_what_it_should(validators: dict[str, Any]) -> None:
+    validator = validators[COMPARE_SCHEMA]
+    assert not validator.is_valid({"schema": COMPARE_SCHEMA})
+    assert not validator.is_valid({})
+
+
+@pytest.mark.parametrize(
+    ("other", "how", "relation"),
+    [
+        ("a-sft", {}, "derived"),
+        ("a-cpt", {"level": "quick"}, "derived"),
+        ("a-cpt", {"level": "deep", "seed": 3}, "derived"),
+        ("base-b", {"budget": 4_000_000}, "no-evidence"),
+        ("base-a", {}, "identical"),
+    ],
+)
+def test_comparisons_keep_to_their_schema(
+    demo: Path, fetcher: Fetcher, validators: dict[str, Any], other: str, how: Any, relation: str
+) -> None:
+    document = compared(fetcher, demo / "zoo/base-a", demo / "zoo" / other, **how)
+    assert document.verdict.relation == relation
+    found = check(document, validators)
+    assert {"a", "b", "verdict", "evidence", "read"} <= set(found)
+    assert found["configuration"] and found["models"][0]["files"] == 1
+    assert (found["shared"] is None) == (relation == "identical")
+    assert bool(found["seeds"]) == (relation != "identical")
+
+
+def test_controls_keep_to_the_schema(
+    demo: Path, fetcher: Fetcher, validators: dict[str, Any]
+) -> None:
+    control = str(demo / "zoo/base-b")
+    names = demo / "zoo/base-a", demo / "zoo/a-sft"
+    found = check(compared(fetcher, *names, controls=(control,)), validators)
+    assert found["asked"]["controls"] == [control] and found["controls"]
+    assert f"--control {control}" in found["made"]["command"]
+
+
+def test_a_matrix_keeps_to_its_schema(
+    demo: Path, fetcher: Fetcher, validators: dict[str, Any]
+) -> None:
+    names = [str(demo / "zoo" / name) for name in ("base-a", "base-b", "a-sft", "nothing-here")]
+    matrix = compare_all(names, fetcher, Settings())
+    document = matrix_document(matrix, matrix.cost)
+    assert isinstance(document, MatrixDocument)
+    found = check(document, validators)
+    assert [one["given"] for one in found["unread"]] == names[3:]
+    assert {"a", "b", "relation", "log10_p"} <= set(found["pairs"][0])
+    joined = found["tree"][0]
+    assert {joined["one"], joined["other"]} == {0, 2} and joined["height"] < 0.1
+
+
+def test_a_plan_keeps_to_its_schema(
+    demo: Path, fetcher: Fetcher, validators: dict[str, Any]
+) -> None:
+    names = [str(demo / "zoo" / name) for name in ("base-a", "a-sft")]
+    found = foresee(names, fetcher, Settings())
+    assert isinstance(found, Prospect)
+    document = plan_document(found, Cost(3, 1))
+    assert isinstance(document, PlanDocument)
+    check(document, validators)
+
+
+@pytest.mark.zoo
+@pytest.mark.skipif(not ZOO.exists(), reason="the zoo does not lie beside the checkout")
+@pytest.mark.parametrize(
+    ("other", "relation"),
+    [("a-normsonly", "partial"), ("tie-a", "same-init"), ("a-rotated", "derived")],
+)
+def test_relations_of_the_zoo_keep_to_the_schema(
+    fetcher: Fetcher, validators: dict[str, Any], other: str, relation: str
+) -> None:
+    document = compared(fetcher, ZOO / "base-a", ZOO / other)
+    assert document.verdict.relation == relation
+    check(document, validators)
