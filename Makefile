@@ -9,7 +9,7 @@ COMPILE := --universal --generate-hashes --no-header --no-annotate --python-vers
 	--extra gguf --extra mirror --group build
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-torch lint bench lock clean browser
+.PHONY: help demo test test-torch lint bench docs lock clean browser
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make test        linters, types, the direction of imports, and all tests"
 	@echo "make test-torch  compare every number format with PyTorch, bit by bit (large download)"
 	@echo "make bench       speed against the floor, printed as a table"
+	@echo "make docs        the site, in out/site"
 	@echo "make lint        only the linters, types and the direction of imports"
 	@echo "make lock        renew requirements/*.lock (needs uv)"
 	@echo "make clean       remove .venv and everything that was made"
@@ -80,6 +81,10 @@ test-torch: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "out/site/index.html"
 
 lock:
 	uv pip compile $(COMPILE) --group dev -o requirements/test.lock pyproject.toml

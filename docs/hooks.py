@@ -11,6 +11,7 @@ import html
 import re
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 # Pages of real comparisons, in the order in which a reader should see them.
@@ -23,6 +24,7 @@ REPORTS = (
     ("many", "many models at once", "여러 모델을 한꺼번에"),
 )
 FONTS = Path(__file__).resolve().parents[1] / "src/kinprint/report/fonts"
+_PAGES = TemporaryDirectory(prefix="kinprint-site-")
 NOTEBOOK = "notebooks/first-comparison.ipynb"
 _ABSENT = {
     "en": "Not made in this build of the site.",
@@ -37,13 +39,16 @@ _VALUE = re.compile(r"\{\{ (\w+) \}\}")
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:
-    """Add the font of the pictures, for readers whose system has no Korean one."""
+    """Add pages of reports, drawn from their data, and a font that has Korean letters."""
     from mkdocs.structure.files import File
 
     for weight in ("regular", "bold"):
         name = f"kinprint-sans-{weight}.otf"
         source = str(FONTS / name)
         files.append(File.generated(config, f"assets/{name}", abs_src_path=source))
+    for data in sorted((_docs(config) / "reports").glob("*.json")):
+        source = str(_drawn(data))
+        files.append(File.generated(config, f"reports/{data.stem}.html", abs_src_path=source))
     return files
 
 
@@ -66,6 +71,16 @@ def on_page_content(html: str, page: Any, config: Any, **_: Any) -> str:
     return found
 
 
+@cache
+def _drawn(data: Path) -> Path:
+    """The page of a report's data; the translations' plugin wants it as a file."""
+    import kinprint
+
+    page = Path(_PAGES.name, f"{data.stem}.html")
+    kinprint.report(data).save(page)
+    return page
+
+
 def _docs(config: Any) -> Path:
     return Path(config["docs_dir"])
 
@@ -79,7 +94,7 @@ def _reports(docs: Path, language: str) -> str:
     lines = [
         f"- [{row[column]}](reports/{row[0]}.html)"
         for row in REPORTS
-        if (docs / "reports" / f"{row[0]}.html").is_file()
+        if (docs / "reports" / f"{row[0]}.json").is_file()
     ]
     return "\n".join(lines) or f"*{_ABSENT[language]}*"
 
@@ -102,24 +117,26 @@ def _menu(language: str) -> str:
 
 @cache
 def _values() -> dict[str, str]:
-    from kinprint import verdict
     from kinprint.studies.lineage.calibrated import WIDEST, known_pairs
+    from kinprint.verdict import FLAG, FLAG_EFFECT, origin
 
     pairs = known_pairs()
     return {
-        "learnt": f"{verdict.LEARNT_LAYERS:.2f}",
-        "profile": f"{verdict.LEARNT_PROFILE:.2f}",
-        "twins": f"{verdict.TWINS_LEARNT:.2f}",
-        "moved": f"{100 * verdict.MOVED:.0f} %",
-        "moved_matrices": f"{verdict.MOVED_MATRICES:.2f}",
-        "moved_far": f"{100 * verdict.MOVED_FAR:.0f} %",
-        "far_matrices": f"{verdict.FAR_MATRICES:.2f}",
-        "barely": f"{100 * verdict.BARELY:.1f} %",
-        "matrices": f"{verdict.SAME_INIT_MATRICES:.2f}",
-        "behind": f"{verdict.BEHIND:.2f}",
-        "looks_learnt": f"{verdict.LOOKS_LEARNT:.2f}",
-        "flag": f"{verdict.FLAG:.2f}",
-        "flag_effect": f"{verdict.FLAG_EFFECT:.2f}",
+        "learnt": f"{origin.LEARNT_LAYERS:.2f}",
+        "profile": f"{origin.LEARNT_PROFILE:.2f}",
+        "twins": f"{origin.TWINS_LEARNT:.2f}",
+        "moved": f"{100 * origin.MOVED:.0f} %",
+        "moved_matrices": f"{origin.MOVED_MATRICES:.2f}",
+        "moved_far": f"{100 * origin.MOVED_FAR:.0f} %",
+        "far_matrices": f"{origin.FAR_MATRICES:.2f}",
+        "barely": f"{100 * origin.BARELY:.1f} %",
+        "matrices": f"{origin.SAME_INIT_MATRICES:.2f}",
+        "behind": f"{origin.BEHIND:.2f}",
+        "kept": f"{origin.LEADING_KEPT:.2f}",
+        "apart": f"{origin.LEADING_APART:.2f}",
+        "looks_learnt": f"{origin.LOOKS_LEARNT:.2f}",
+        "flag": f"{FLAG:.2f}",
+        "flag_effect": f"{FLAG_EFFECT:.2f}",
         "widest": str(WIDEST),
         "pairs": str(len(pairs)),
         "pairs_floor": f"{1 / (len(pairs) + 1):.3f}",

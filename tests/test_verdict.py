@@ -122,6 +122,31 @@ def test_gains_trained_anew_do_not_hide_the_matrices() -> None:
     assert relation(gains(0.1), columns(0.9), units(0.7), look(0.3, 0.05)) == "same-init"
 
 
+def lead(effect: float, one_to_one: float = 1.0) -> Evidence:
+    return Evidence(
+        "L.leading", "calibrated", "none", "ok", effect=effect, bound="none", roles=MLP,
+        details=(("leading", effect), ("bulk", 0.5), ("one to one", one_to_one)),
+    )  # fmt: skip
+
+
+def test_leading_directions_tell_descendants_from_twins() -> None:
+    between = gains(0.5), columns(0.6), units(0.6), look(0.3, 0.04)
+    assert relation(*between) == "dependent"
+    assert relation(*between, lead(0.95)) == "derived"
+    # as alike as GPT-NeoX twins on the same data are in their gains
+    twins = gains(0.78), profile(0.88), columns(0.8), units(0.78), look(0.2, 0.02)
+    assert relation(*twins) == "derived"
+    assert relation(*twins, lead(0.7)) == "dependent"
+    assert relation(*twins, lead(0.3, 0.0)) == "derived"  # merged experts have other directions
+    folded = replace(gains(0.0), status="undefined", reason="no norm varies")
+    assert relation(folded, units(0.7), lead(0.5)) == "dependent"
+    # what has hardly moved agrees everywhere
+    hardly = gains(0.4), columns(0.99), units(0.96), look(0.1, 0.01), lead(0.95)
+    assert relation(*hardly) == "same-init"
+    # and a stranger's matrices are no relation, however alike
+    assert relation(gains(0.0, -0.1), *SILENT, lead(0.99)) == "no-evidence"
+
+
 def test_hardly_trained_models_are_undecided() -> None:
     constant = replace(gains(0.0), status="undefined", reason="no norm varies")
     assert relation(constant, units(0.95), look(0.0, 0.002)) == "dependent"

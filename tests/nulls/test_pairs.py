@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from kinprint.nulls.fixed_points import fixed_points, mutual_pairs
+from kinprint.nulls.fixed_points import fixed_points, mutual_pairs, nearest_rows
 from kinprint.nulls.increasing import increasing_subsequence
 from kinprint.nulls.preparation import normalise_rows
 
@@ -38,6 +38,24 @@ def test_a_tie_broken_by_rounding_is_a_tie() -> None:
     found = mutual_pairs(scores)
     assert 2 not in found.first and 3 not in found.first
     assert len(found.first) == 6
+
+
+@pytest.mark.parametrize("flips", [False, True])
+def test_pairs_found_in_pieces_are_those_of_the_whole_table(flips: bool) -> None:
+    rng = np.random.default_rng(3)
+    b = normalise_rows(rng.normal(size=(700, 40)))
+    a = normalise_rows(b[:600] * rng.choice([-1.0, 1.0], size=(600, 1)) + 0.02 * rng.normal())
+    a[[5, 300]] = a[77]
+    table = a @ b.T
+    whole = mutual_pairs(np.abs(table) if flips else table)
+    near = nearest_rows(a, b, flips)
+    found = near.pairs()
+    assert found.first.tolist() == whole.first.tolist()
+    assert found.second.tolist() == whole.second.tolist()
+    assert (found.size, found.reachable) == (whole.size, whole.reachable)
+    assert not {5, 77, 300} & set(found.first.tolist())
+    best = np.abs(table).argmax(axis=1) if flips else table.argmax(axis=1)
+    assert near.there.score == pytest.approx(table[np.arange(600), best], abs=1e-5)
 
 
 def test_samples_keep_their_indices() -> None:

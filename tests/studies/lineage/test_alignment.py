@@ -13,7 +13,7 @@ from kinprint.studies.lineage.battery import examine
 from kinprint.studies.lineage.pair import Pair, common_blocks
 from kinprint.studies.lineage.portrait import Floats, Portrait
 from kinprint.studies.lineage.residual import IDENTITY, Residual, assigned
-from tests.studies.lineage.made import keyed, made, noisy
+from tests.studies.lineage.made import LLAMA, keyed, made, noisy
 from tests.studies.lineage.relabelling import relabelled
 
 BASE = made(1, units=96)
@@ -144,6 +144,33 @@ def test_the_quality_sees_neither_labels_nor_signs() -> None:
     assert judge(shuffled.forwards, whole, IDENTITY, True).quality == pytest.approx(
         expected, rel=1e-5
     )
+
+
+def test_maps_for_a_test_of_signs_never_saw_the_signs() -> None:
+    """Nor where maps the other way, from a model without coins, were looked for before."""
+    plain = keyed(replace(made(2, units=96), facts=replace(LLAMA, odd_up=False)))
+
+    def maps(portrait: Portrait) -> list[tuple[str, float]]:
+        odd, other = examine(portrait), examine(plain)
+        assert odd.odd and not other.odd
+        pair = Pair(odd, other, seed=0, level="standard")
+        pair.maps(other, odd)
+        return [(one.residual.name, one.quality) for one in pair.maps(odd, other)]
+
+    expected = maps(BASE)
+    found = maps(_units_renamed(BASE, 7))
+    assert [name for name, _ in found] == [name for name, _ in expected]
+    assert "matched units" in dict(found)
+    assert [value for _, value in found] == pytest.approx([q for _, q in expected], rel=1e-3)
+
+
+def test_the_way_back_undoes_a_map() -> None:
+    rng = np.random.default_rng(9)
+    rows = rng.normal(size=(4, 6)).astype(np.float32)
+    wider = assigned("columns", rng.normal(size=(6, 9)), signed=True)
+    turn = Residual("turn", ortho_group.rvs(6, random_state=1).astype(np.float32))
+    for one in (wider, turn, IDENTITY):
+        assert np.allclose(one.turned(6).carry(one.carry(rows)), rows, atol=1e-5)
 
 
 def test_a_signed_assignment_carries_rows_as_its_matrix_would() -> None:

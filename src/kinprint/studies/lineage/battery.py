@@ -1,7 +1,7 @@
 """The battery: every entry of the menu, run on two portraits.
 
 Pure: arrays and a seed in, evidence out. Every entry of the level's menu appears, also those
-that had to stay silent, with the reason.
+that had to stay silent, with the reason; one look that is no test tells kinds of relation apart.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from kinprint.records import Evidence
 from kinprint.studies.lineage import attention_tests, channel_tests, expert_tests, unit_tests
+from kinprint.studies.lineage.leading import leading
 from kinprint.studies.lineage.menu import MenuEntry, menu
 from kinprint.studies.lineage.pair import Pair
 from kinprint.studies.lineage.portrait import Portrait
@@ -62,4 +63,5 @@ def run_battery(
     sides = [one if isinstance(one, Standing) else examine(one) for one in (a, b)]
     sides.sort(key=lambda side: side.rank)
     pair = Pair(*sides, seed=seed, level=level)
-    return tuple(_TESTS[entry.name](pair, entry) for entry in menu(level))
+    found = tuple(_TESTS[entry.name](pair, entry) for entry in menu(level))
+    return (*found, leading(pair, found))

@@ -70,11 +70,14 @@ class Pair:
     def maps(self, first: Standing, second: Standing) -> tuple[Judged, ...]:
         """Residual maps from the first model to the second.
 
-        Where maps the other way were looked for, these are turned and judged from this side.
+        Where maps the other way were looked for, these are turned and judged from this side; but
+        not for a test of signs if that search was not blind to them: units of a model that is
+        not odd are matched by signed scores, and the map then knows the other model's coins.
         """
         if id(first) not in self._maps:
             mine, theirs, whole = first.subject, second.subject, self._stack(second)
-            if id(second) in self._maps:
+            blind = second.odd or not first.odd
+            if id(second) in self._maps and blind:
                 known = [one.residual.turned(theirs.width) for one in self._maps[id(second)]]
                 found = tuple(judge(mine.forwards, whole, one, first.odd) for one in known)
             else:

@@ -1,0 +1,148 @@
+"""Whether what one model learnt is still there in the other: descent, or one initialisation?
+
+Two models with one initialisation share its noise, which is spread evenly over all directions
+of a matrix; what training adds is concentrated in few. So the leading singular directions of
+an ancestor's feed-forwards live on in a descendant at nearly full strength, however long it was
+trained, while those of a model that was trained apart are weaker in its twin than the bulk.
+This is a size, not a p-value: it tells two kinds of relation apart once there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.records import Evidence
+from kinprint.studies.lineage.alignment import Aligned, spread
+from kinprint.studies.lineage.pair import ForwardPair, Pair
+from kinprint.studies.lineage.portrait import Floats, Units
+from kinprint.studies.lineage.standing import Standing, Supply
+
+NAME = "L.leading"
+LEADING = 8
+"""Singular directions that count as leading."""
+_LAYERS = 3
+_MOST = 1.2  # beyond this a weak bulk says nothing more
+_FEWEST = 64  # matched units below which a spectrum has no bulk
+_FOUND = -7.0  # log10 p of a test, below which there may be something to tell apart
+_CLEAR = 0.85
+
+
+def leading(pair: Pair, evidence: Sequence[Evidence]) -> Evidence:
+    """Strength of one model's leading directions in the other, the larger of the two ways.
+
+    It needs all units of some layers, and is asked only where models are not strangers.
+    """
+    if not any(one.log10_p <= _FOUND for one in evidence if one.status == "ok"):
+        return _silent("labels or signs found to depend on each other")
+    supply = pair.supply("unit_sign")
+    best: tuple[float, float, float] | None = None
+    for aligned in _alignments(pair, supply):
+        found = [_strengths(*both) for both in _matrices(pair, supply, aligned)]
+        for way in np.mean(found, axis=0) if found else ():
+            top, bulk = float(way[0]), float(way[1])
+            best = max(best or (0.0, 0.0, 0.0), (_score(top, bulk), top, bulk))
+        if best is not None and best[0] >= _CLEAR:
+            break
+    if best is None:
+        return _silent("all units of layers that correspond")
+    told = ("leading", best[1]), ("bulk", best[2]), ("one to one", float(_one_to_one(supply)))
+    return Evidence(
+        NAME, "calibrated", "none", "ok", effect=best[0], bound="none",
+        roles=("gate", "up", "down"), details=told,
+    )  # fmt: skip
+
+
+def _one_to_one(supply: Supply) -> bool:
+    """Whether layers have as many feed-forwards in both models: experts may have been merged."""
+    first, second = (
+        {one.expert for one in side.subject.forwards} for side in (supply.first, supply.second)
+    )
+    return first == second
+
+
+def _score(top: float, bulk: float) -> float:
+    """The strength of the leading directions, weighed by how much of the bulk is left.
+
+    A bulk that is stronger than they are is a shared initialisation; one that is weaker was
+    washed out by training or noise, which the leading directions withstood.
+    """
+    if top <= 0:
+        return 0.0
+    return top * (min(_MOST, top / bulk) if bulk > 0 else _MOST)
+
+
+def _alignments(pair: Pair, supply: Supply) -> Iterator[Aligned]:
+    """By number where that is possible, else as the quality has it."""
+    by_number = pair.numbered(supply.first, supply.second)
+    if by_number is not None:
+        yield by_number
+    by_quality = pair.units(supply.first, supply.second)
+    if by_quality is not None:
+        yield by_quality
+
+
+def _matrices(pair: Pair, supply: Supply, aligned: Aligned) -> Iterator[tuple[Floats, Floats]]:
+    """Matrices of both models in the first's order of units and the second's channels."""
+    mine, theirs = supply.first.subject.forwards, supply.second.subject.forwards
+    known = [
+        ForwardPair(at, to, mine[at], theirs[to])
+        for at, to in enumerate(aligned.partners)
+        if to >= 0 and all(len(x.index) == x.total for x in (mine[at], theirs[to]))
+    ]
+    for at in spread(len(known), _LAYERS) if known else []:
+        one = known[at]
+        found, coins = pair.matched(supply.first, one, aligned.residual)
+        if len(found.first) < max(_FEWEST, min(one.one.total, one.other.total) // 3):
+            continue
+        left = _balanced(supply.first, one.one.layer, one.one.expert, found.first)
+        right = _balanced(supply.second, one.other.layer, one.other.expert, found.second)
+        signs = np.where(coins < 0, -1, 1).astype(np.float32)[:, None]
+        turned = signs if supply.first.odd else np.float32(1)
+        for role in sorted(left.keys() & right.keys()):
+            carried = aligned.residual.carry(left[role])
+            yield carried, right[role] * (np.float32(1) if role == "gate" else turned)
+
+
+def _balanced(
+    side: Standing, layer: int, expert: int, units: NDArray[np.int64]
+) -> dict[str, Floats]:
+    """A feed-forward's matrices, free of the scale that up and down can trade."""
+    portrait = side.subject.portrait
+    part: Units = portrait.experts[layer, expert] if expert >= 0 else portrait.units[layer]
+    place = {index: at for at, index in enumerate(part.index.tolist())}
+    rows = [place[index] for index in units.tolist()]
+    gain = side.subject.gain("norm_mlp", layer).astype(np.float32)
+    found = {"up": part.up[rows] * gain, "down": part.down[rows]}
+    sizes = {role: np.linalg.norm(matrix, axis=1) for role, matrix in found.items()}
+    if side.odd and all(size.all() for size in sizes.values()):
+        trade = np.sqrt(sizes["down"] / sizes["up"])[:, None]
+        found = {"up": found["up"] * trade, "down": found["down"] / trade}
+    if part.gate is not None:
+        found["gate"] = part.gate[rows] * gain
+    return {role: rows for role, rows in found.items() if np.isfinite(rows).all() and rows.any()}
+
+
+def _strengths(one: Floats, other: Floats) -> tuple[tuple[float, float], tuple[float, float]]:
+    """How strongly leading and weak directions of each are present in the other."""
+    cross = one.T @ other
+    return _strength(one, cross), _strength(other, cross.T)
+
+
+def _strength(one: Floats, cross: Floats) -> tuple[float, float]:
+    """Σ sᵢ uᵢᵀ B vᵢ over Σ sᵢ² for the leading singular directions of A, and for the weak half.
+
+    With v from AᵀA, sᵢ uᵢ = A vᵢ, so that each term is vᵢᵀ (AᵀB) vᵢ.
+    """
+    squares, right = np.linalg.eigh(one.T @ one)
+    there = np.einsum("ci,cd,di->i", right, cross, right, optimize=True)
+    rank = min(one.shape)
+    weak = slice(len(squares) - rank, len(squares) - rank // 2)
+    top = there[-LEADING:].sum() / max(squares[-LEADING:].sum(), 1e-30)
+    return float(top), float(there[weak].sum() / max(squares[weak].sum(), 1e-30))
+
+
+def _silent(reason: str) -> Evidence:
+    return Evidence(NAME, "calibrated", "none", "needs", reason=reason)

@@ -1,0 +1,42 @@
+"""How small a relation would have been seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from kinprint.records import Evidence
+
+# Bounds whose statistic grows in proportion to the effect.
+_LINEAR = ("block permutation", "signed blocks", "signs", "quarter turns")
+_OF_BITS = "E6"  # tests whose effect is a share of equal numbers, not a correlation
+_POWER_QUANTILE = 1.2816  # nine times in ten
+
+
+def detectable_effects(
+    exact: Sequence[Evidence], shares: Mapping[str, float], alpha: float
+) -> tuple[tuple[str, float], ...]:
+    """The smallest effect that each test would have found nine times in ten.
+
+    A bound close to exp(−T²/2V) needs √(2 ln 1/α) + z deviations of the statistic under the
+    null, of which the evidence keeps a sample; effects are proportional to the statistic.
+    """
+    found: list[tuple[str, float]] = []
+    for one in exact:
+        level = math.log10(alpha * shares[one.test])
+        if one.floor > level or one.test.startswith(_OF_BITS):
+            continue
+        told = dict(one.details).get("detectable")
+        size = told if told is not None else _detectable(one, level)
+        if size is not None and 0 < size < 1:
+            found.append((one.test, size))
+    return tuple(found)
+
+
+def _detectable(one: Evidence, level: float) -> float | None:
+    if one.bound not in _LINEAR or len(one.null) < 20 or not one.statistic or one.effect is None:
+        return None
+    mean = math.fsum(one.null) / len(one.null)
+    variance = math.fsum((value - mean) ** 2 for value in one.null) / (len(one.null) - 1)
+    deviations = math.sqrt(-2.0 * level * math.log(10.0)) + _POWER_QUANTILE
+    return abs(one.effect / one.statistic) * math.sqrt(variance) * deviations
