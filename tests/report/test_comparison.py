@@ -204,3 +204,11 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         Settings(alpha=0.0)
     with pytest.raises(BadOption):
         Settings(level="all")
+
+
+def test_deviations_are_those_of_the_sample() -> None:
+    from kinprint.nulls.monte_carlo import deviations
+
+    assert deviations(5.0, (1.0, 2.0, 3.0)) == pytest.approx(3.0)
+    assert deviations(None, (1.0, 2.0)) is None and deviations(5.0, (1.0, 1.0)) is None
+    assert deviations(5.0, (1.0, float("nan"), 3.0, float("inf"))) == pytest.approx(3 / 2**0.5)

@@ -2,7 +2,7 @@
 
 Reading goes stage by stage. The share of error that each stage may spend is fixed before the
 first weight is read, so stopping when the answer is clear costs no validity: with shares w of
-the stages, the adjusted p-value is the least of p/w over the stages that were run.
+the stages, every p/w is valid whichever stage is the last, and that of the last one is told.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def compare_models(
             shared=shared,
             norms=norm_likenesses(*judged.sides),
         )
-        words = _vocabularies(gathering)
+        words = gathering.vocabularies
         return _described(found, pair, models[:2], words[:2], beside)
 
 
@@ -111,7 +111,7 @@ def compare_all(
         pairs = _judge_pairs(read, settings, jobs)
         likeness = {(one.a, one.b): one.likeness for one in pairs}
         order, tree = family_tree(refs, likeness)
-        words = _vocabularies(read.gathering)
+        words = read.gathering.vocabularies
         subjects = tuple(
             describe(one, read.models[at], words[at], beside[id(one)])
             for at, one in enumerate(read.checkpoints)
@@ -228,12 +228,6 @@ def _described(
         tokens=common_tokens(*words),
         cost=pair[0].fetcher.spent,
     )
-
-
-def _vocabularies(gathering: Gathering) -> list[Vocabulary | None]:
-    """The vocabularies that were read; those that were not needed stay unread."""
-    known = gathering._vocabularies
-    return [known.get(at) for at in range(len(gathering.sitters))]
 
 
 def _judge(evidence: Sequence[Evidence], settings: Settings, share: float, equal: bool) -> Verdict:

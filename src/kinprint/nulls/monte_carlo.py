@@ -66,3 +66,15 @@ def _finite(table: ArrayLike) -> Floats:
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
         raise ValueError(f"a score table is square, not {given.shape}")
     return np.where(np.isfinite(given), given, 0.0)
+
+
+def deviations(statistic: float | None, null: Sequence[float]) -> float | None:
+    """How many standard deviations of a null's sample a statistic lies above its mean.
+
+    For pictures only: nulls here are bounded and skewed, so that no normal tail applies.
+    """
+    known = [value for value in null if math.isfinite(value)]
+    if statistic is None or not math.isfinite(statistic) or len(known) < 2:
+        return None
+    spread = float(np.std(known, ddof=1))
+    return (statistic - float(np.mean(known))) / spread if spread > 0 else None

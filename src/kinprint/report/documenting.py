@@ -24,6 +24,7 @@ from kinprint.comparison import (
     Prospect,
     Settings,
 )
+from kinprint.nulls.monte_carlo import deviations
 from kinprint.records import Cost, Evidence, ModelRef, Verdict
 from kinprint.report import documents as form
 from kinprint.report.verdict_words import sentence, sureness
@@ -241,6 +242,7 @@ def _evidence(one: Evidence, share: float | None) -> form.EvidencePart:
         adjusted=_log_p(adjusted),
         share=share,
         statistic=_number(one.statistic),
+        deviations=_number(deviations(one.statistic, one.null)),
         effect=_number(one.effect),
         n=int(one.n),
         bound=one.bound,

@@ -112,6 +112,7 @@ class EvidencePart(Struct, frozen=True, kw_only=True):
     adjusted: LogP | None = None
     share: float | None = None
     statistic: float | None = None
+    deviations: float | None = None
     effect: float | None = None
     n: Count = 0
     bound: str = ""

@@ -46,8 +46,9 @@ def by_test(evidence: tuple[Evidence, ...]) -> dict[str, Evidence]:
 def test_shipped_pairs_share_no_root() -> None:
     roots = [root for pair in known_pairs() for root in pair.roots]
     assert len(roots) == len(set(roots))
-    assert len(known_pairs()) >= 20
-    assert all(0 < pair.excess < 0.2 for pair in known_pairs())
+    assert len(known_pairs()) >= 60
+    assert all(abs(pair.excess) < 0.2 for pair in known_pairs())
+    assert sum(pair.gram is not None for pair in known_pairs()) >= 40
 
 
 def test_a_laundered_match_is_extreme_and_strangers_are_not() -> None:
@@ -57,6 +58,45 @@ def test_a_laundered_match_is_extreme_and_strangers_are_not() -> None:
     assert high.log10_p == pytest.approx(high.floor) == pytest.approx(-math.log10(high.n + 1))
     low = by_test(calibrate(a, b, matched(0.6)))["Q.known"]
     assert low.log10_p > math.log10(0.5)
+
+
+def test_gram_matrices_are_ranked_among_strangers() -> None:
+    a, b = portrait("a"), portrait("b")
+    most = max(pair.gram for pair in known_pairs() if pair.gram is not None)
+
+    def found(gram: float) -> Evidence:
+        told = Evidence("S1", "exact", "unit_sign", "ok", details=(("gram", gram),))
+        return by_test(calibrate(a, b, [told]))["G.known"]
+
+    high, low = found(0.95), found(0.2)
+    assert high.log10_p == pytest.approx(high.floor) == pytest.approx(-math.log10(high.n + 1))
+    assert high.effect is not None and high.effect == pytest.approx((0.95 - most) / (1 - most))
+    assert low.log10_p > math.log10(0.5) and low.effect is not None and low.effect < 0
+    assert by_test(calibrate(a, b, []))["G.known"].status == "needs"
+
+
+def test_gram_likeness_sees_through_labels_signs_and_turns() -> None:
+    from kinprint.studies.lineage.alignment import Aligned
+    from kinprint.studies.lineage.gram_likeness import gram_likeness
+    from kinprint.studies.lineage.preparation import Subject
+    from kinprint.studies.lineage.residual import Residual
+
+    one = portrait("one", units=96)
+    rows = one.units[0]
+    assert rows.gate is not None
+    turn = np.asarray(np.linalg.qr(RANDOM.standard_normal((64, 64)))[0], np.float32)
+    order = RANDOM.permutation(96)
+    signs = RANDOM.choice(np.array([-1, 1], np.float32), (96, 1))
+    moved = replace(
+        one, units={0: Units(rows.index, 96, (signs * rows.up)[order] @ turn,
+                             (signs * rows.down)[order] @ turn, rows.gate[order] @ turn)},
+        norms={key: np.ones_like(gains) for key, gains in one.norms.items()},
+    )  # fmt: skip
+    plain = replace(one, norms=moved.norms)
+    aligned = Aligned(Residual("turn", turn), (0,), 1.0)
+    assert gram_likeness(Subject(plain), Subject(moved), aligned) > 0.9
+    other = Subject(portrait("other", units=96))
+    assert abs(gram_likeness(Subject(plain), other, aligned)) < 0.2
 
 
 def test_it_says_what_it_lacks() -> None:

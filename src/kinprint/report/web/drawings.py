@@ -290,14 +290,3 @@ def two_lines(
         high=shapes.reading(max(values)),
     )
     return shapes.picture(key, (_WIDTH, 190), title, described, *parts, data_told=readout)
-
-
-def deviation_of(null: Sequence[float | None], statistic: float | None) -> float | None:
-    """How many widths of chance the pair's mark is from chance's middle, for its label."""
-    known = [value for value in null if value is not None and math.isfinite(value)]
-    at = shapes.finite(statistic)
-    if at is None or len(known) < 2:
-        return None
-    middle = math.fsum(known) / len(known)
-    spread = math.sqrt(math.fsum((value - middle) ** 2 for value in known) / (len(known) - 1))
-    return (at - middle) / spread if spread > 0 else None

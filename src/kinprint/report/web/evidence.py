@@ -114,7 +114,7 @@ def _strength(one: EvidencePart) -> tuple[bool, bool, float, float]:
 def _view(one: EvidencePart, key: str, level: float, language: str, say: Say) -> TestView:
     state = _state(one, level)
     tells = one.bound != "none"  # a look at gains has no probability
-    deviations = drawings.deviation_of(one.null, one.statistic)
+    deviations = one.deviations
     marks = [say("evidence.learnt")] if one.learnt else []
     marks += [say("evidence.calibrated")] if one.tier == "calibrated" else []
     family = f"asks.{one.test.partition('.')[0]}"

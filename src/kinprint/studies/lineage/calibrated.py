@@ -22,11 +22,14 @@ import numpy as np
 from kinprint.measure.direct import pearson
 from kinprint.nulls.conformal import conformal
 from kinprint.records import Evidence
+from kinprint.studies.lineage.gram_likeness import GRAM_WIDTH
 from kinprint.studies.lineage.portrait import Portrait
 
 QUALITY = "quality"
 """The detail under which a test of matched units tells how well they match."""
-WIDEST = 256
+GRAM = "gram"
+"""The detail under which it tells how alike Gram matrices are after alignment."""
+WIDEST = GRAM_WIDTH
 """Width up to which the shipped pairs speak for a model; none of them is wider than 128."""
 _NEAR = 6
 _PERFECT = 3.0  # gate, up and down of every unit have a partner of cosine one
@@ -35,11 +38,13 @@ _PLAIN = 2.0
 
 @dataclass(frozen=True, slots=True)
 class KnownPair:
-    """Two models trained apart: their roots, their kind and how well their units match."""
+    """Two models trained apart: their roots, their kind, how well their units match, and how
+    alike their Gram matrices are where that was measured."""
 
     roots: tuple[str, str]
     stratum: str
     excess: float
+    gram: float | None = None
 
 
 @functools.cache
@@ -48,7 +53,10 @@ def known_pairs() -> tuple[KnownPair, ...]:
     path = Path(__file__).with_name("calibrated.toml")
     rows = tomllib.loads(path.read_text(encoding="utf-8"))["pair"]
     return tuple(
-        KnownPair((row["roots"][0], row["roots"][1]), row["stratum"], row["excess"]) for row in rows
+        KnownPair(
+            (row["roots"][0], row["roots"][1]), row["stratum"], row["excess"], row.get("gram")
+        )
+        for row in rows
     )
 
 
@@ -57,7 +65,7 @@ def calibrate(a: Portrait, b: Portrait, evidence: Sequence[Evidence]) -> tuple[E
 
     Swapping the models changes nothing.
     """
-    return _match(a, b, evidence), _gains(a, b)
+    return _match(a, b, evidence), _likeness(a, b, evidence), _gains(a, b)
 
 
 def excess(quality: float, width: int, units: int, gated: bool = True) -> float:
@@ -108,7 +116,7 @@ def gain_spread(side: Portrait) -> float:
     found = [
         float(gains.std()) / float(abs(gains.mean()))
         for gains in side.norms.values()
-        if len(gains) == side.width and abs(float(gains.mean())) > 0
+        if len(gains) == side.width and np.isfinite(gains).all() and abs(float(gains.mean())) > 0
     ]
     return math.fsum(found) / len(found) if found else 0.0
 
@@ -134,6 +142,35 @@ def _match(a: Portrait, b: Portrait, evidence: Sequence[Evidence]) -> Evidence:
         log10_p=result.log10_p,
         statistic=own,
         effect=own,
+        n=result.n,
+        bound=result.bound,
+        floor=result.floor,
+        null=result.null,
+        roles=("gate", "up", "down"),
+    )
+
+
+def _likeness(a: Portrait, b: Portrait, evidence: Sequence[Evidence]) -> Evidence:
+    """Aligned Gram similarity among strangers; the effect counts from the most alike of them."""
+    empty = Evidence("G.known", "calibrated", "none", "needs", roles=("gate", "up", "down"))
+    told = [value for one in evidence for name, value in one.details if name == GRAM]
+    kind = stratum(a, b)
+    known = [one for one in known_pairs() if one.gram is not None]
+    if not told or not kind:
+        return _with(empty, reason="aligned units of strangers, none of them wide")
+    values = [one.gram or 0.0 for one in known]
+    result = conformal(max(told), values, [one.stratum for one in known], kind)
+    if not result.n or not math.isfinite(max(told)):
+        return _with(empty, reason="known independent pairs of this kind")
+    most = max(values)
+    return Evidence(
+        test="G.known",
+        tier="calibrated",
+        group="none",
+        status="ok",
+        log10_p=result.log10_p,
+        statistic=max(told),
+        effect=(max(told) - most) / (1.0 - most),
         n=result.n,
         bound=result.bound,
         floor=result.floor,

@@ -111,6 +111,11 @@ class Gathering:
                 wants += _tokenizer_wants(one)
         return wants_of(readings) + wants
 
+    @property
+    def vocabularies(self) -> list[Vocabulary | None]:
+        """The vocabularies that were read; those that were not needed stay unread."""
+        return [self._vocabularies.get(at) for at in range(len(self.sitters))]
+
     def _vocabulary(self, at: int) -> Vocabulary | None:
         if at not in self._vocabularies:
             one = self.sitters[at]

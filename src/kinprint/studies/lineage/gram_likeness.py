@@ -14,6 +14,8 @@ from kinprint.studies.lineage.alignment import Aligned, spread
 from kinprint.studies.lineage.portrait import Floats
 from kinprint.studies.lineage.preparation import Forward, Subject
 
+GRAM_WIDTH = 256
+"""Up to this width Gram matrices are compared; no known strangers are wider."""
 _PARTS = 4  # feed-forwards that are looked at
 _ROLES = ("gate", "up", "down")
 

@@ -23,7 +23,8 @@ from kinprint.studies.lineage.standing import Standing, Supply
 NAME = "L.leading"
 LEADING = 8
 """Singular directions that count as leading."""
-_LAYERS = 3
+_LAYERS = 2
+_UNITS = ("U1", "S1", "E6.units")
 _MOST = 1.2  # beyond this a weak bulk says nothing more
 _FEWEST = 64  # matched units below which a spectrum has no bulk
 _FOUND = -7.0  # log10 p of a test, below which there may be something to tell apart
@@ -33,10 +34,11 @@ _CLEAR = 0.85
 def leading(pair: Pair, evidence: Sequence[Evidence]) -> Evidence:
     """Strength of one model's leading directions in the other, the larger of the two ways.
 
-    It needs all units of some layers, and is asked only where models are not strangers.
+    It needs all units of some layers, and is asked only where feed-forwards are no strangers.
     """
-    if not any(one.log10_p <= _FOUND for one in evidence if one.status == "ok"):
-        return _silent("labels or signs found to depend on each other")
+    spoken = [one for one in evidence if one.status == "ok" and one.test.startswith(_UNITS)]
+    if not any(one.log10_p <= _FOUND for one in spoken):
+        return _silent("units whose labels or signs depend on each other")
     supply = pair.supply("unit_sign")
     best: tuple[float, float, float] | None = None
     for aligned in _alignments(pair, supply):

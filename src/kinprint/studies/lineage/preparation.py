@@ -138,10 +138,14 @@ class Subject:
 
     @cached_property
     def routers(self) -> dict[int, Floats]:
-        """Router rows of length one by layer, inputs scaled by the norm before."""
+        """Router rows of length one by layer, inputs scaled by the norm before.
+
+        Routers that read something else than the residual stream say nothing about it.
+        """
         return {
             layer: _unit_rows(_centred(rows) * self.gain("norm_mlp", layer))[0]
             for layer, rows in sorted(self.portrait.routers.items())
+            if rows.shape[-1] == self.width
         }
 
     @cached_property

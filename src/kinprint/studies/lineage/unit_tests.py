@@ -21,12 +21,14 @@ from kinprint.nulls.increasing import increasing_subsequence
 from kinprint.nulls.signs import sign_chernoff
 from kinprint.records import Evidence
 from kinprint.studies.lineage.alignment import Aligned
+from kinprint.studies.lineage.gram_likeness import GRAM_WIDTH, gram_likeness
 from kinprint.studies.lineage.menu import MenuEntry
 from kinprint.studies.lineage.outcome import silent, spoken
 from kinprint.studies.lineage.pair import ForwardPair, Pair, classed_forwards, common_blocks
 from kinprint.studies.lineage.preparation import Forward
 from kinprint.studies.lineage.standing import Standing, Supply
 
+_FOUND = -7.0  # log10 p below which nothing is left for the calibrated tier to say
 _CONSTANT = "units are constant or copies of one another"
 
 
@@ -221,6 +223,9 @@ def _signs(pair: Pair, entry: MenuEntry, supply: Supply, aligned: Aligned) -> Ev
         layers += [one.one.layer for one in same]
     result = sign_chernoff(np.concatenate(coins), pair.seed)
     details = [] if math.isnan(aligned.quality) else [("quality", aligned.quality)]
+    if details and result.log10_p > _FOUND and _narrow(supply):
+        gram = gram_likeness(supply.first.subject, supply.second.subject, aligned)
+        details.append(("gram", gram))
     return spoken(
         entry,
         result,
@@ -229,6 +234,10 @@ def _signs(pair: Pair, entry: MenuEntry, supply: Supply, aligned: Aligned) -> Ev
         effect=float(np.concatenate(values).mean()),
         details=details,
     )
+
+
+def _narrow(supply: Supply) -> bool:
+    return max(side.subject.width for side in (supply.first, supply.second)) <= GRAM_WIDTH
 
 
 def _representatives(supply: Supply, aligned: Aligned) -> list[ForwardPair]:
