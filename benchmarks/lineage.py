@@ -35,6 +35,7 @@ LEVELS = (0.05, 0.01, 0.001)
 ACCUSED = ("identical", "derived", "partial")
 FOUND = (*ACCUSED, "dependent", "same-init")
 NORMS = ("norm_in", "norm_post_attn")
+LEVEL = "standard"
 METHODS = ("kinprint", "cosine > 0.95", "Pearson > 0.5", "sigma > 3")
 
 
@@ -118,8 +119,8 @@ def run(folder: Path, jobs: int) -> tuple[list[Pair], float]:
         started = time.monotonic()
         matrix = compare_all(paths, fetcher, Settings(), jobs)
         seconds = time.monotonic() - started
-        models = open_subjects(paths, fetcher, level_named("quick"))
-        portraits = Gathering(models, "quick").portraits(0)
+        gathering = Gathering(open_subjects(paths, fetcher, level_named(LEVEL)), LEVEL)
+        portraits = gathering.portraits(gathering.stages - 1)
     found: list[Pair] = []
     for one in matrix.pairs:
         a, b = names[one.a], names[one.b]

@@ -3,7 +3,8 @@
 The child keeps each row of the parent with a given cosine, as continued training would, and
 gets norms that were kept or rewritten; neither has a tokenizer, as if the vocabulary had been
 replaced. Only the bytes that a comparison reads are written. `kinprint compare` then runs
-over a slowed mirror, and its verdict, bytes and seconds are printed. With real weights, a
+over a slowed mirror, and its verdict, bytes and seconds are printed; `quick` reads norms alone
+and is not expected to see through rewritten ones. With real weights, a
 fine-tune and its parent from public packages are compared, and the parent with the same shapes
 drawn at random.
 """
@@ -40,7 +41,8 @@ from kinprint.studies.lineage.gathering_opening import open_subjects
 
 LAYOUT = "zai-org/GLM-4.5-Air"
 BUDGETS = {"quick": 4e6, "standard": 24e6, "deep": 150e6}
-RELATED = ("derived", "partial", "dependent", "same-init")
+RELATED = ("derived", "partial")
+SECONDS = 5.0  # that a comparison may take, deep ones apart
 GAIN, SPREAD, COMMON = 1.0, 0.2, 0.6  # gains of one model share this much across layers
 MATRIX = 0.02
 
@@ -140,8 +142,10 @@ def row(label: str, found: dict[str, Any], good: bool, budget: float) -> bool:
     verdict, read = found["verdict"], found["read"]
     p = 0.0 if verdict["log10_p"] is None else verdict["log10_p"]
     good = good and read["bytes"] <= budget
+    slow = found["seconds"] > SECONDS and found["asked"]["level"] != "deep"
+    told = ("slow" if slow else "ok") if good else "MISSED"
     print(f"{label:<44}{verdict['relation']:<13}10^{p:<9.1f}{read['bytes'] / 1e6:>7.1f} MB"
-          f"{found['seconds']:>7.1f} s  {'ok' if good else 'MISSED'}", flush=True)  # fmt: skip
+          f"{found['seconds']:>7.1f} s  {told}", flush=True)  # fmt: skip
     return good
 
 
@@ -162,7 +166,8 @@ def planted(levels: Sequence[str]) -> bool:
                 with mirror_of(served.parent) as endpoint:
                     found = compare(endpoint, "planted/parent", "planted/child", level)
             related = found["verdict"]["relation"] in RELATED
-            good &= row(relation.name, found, related == relation.related, BUDGETS[level])
+            seen = relation.related and not (level == "quick" and relation.gains is None)
+            good &= row(relation.name, found, related == seen, BUDGETS[level])
     return good
 
 

@@ -58,9 +58,11 @@ def turned(portrait: Portrait, seed: int) -> Portrait:
     )
 
 
-def paired(a: Portrait, b: Portrait) -> tuple[Pair, tuple[str, float], tuple[int, ...]]:
+def paired(
+    a: Portrait, b: Portrait, level: str = "standard"
+) -> tuple[Pair, tuple[str, float], tuple[int, ...]]:
     one, other = examine(a), examine(b)
-    pair = Pair(one, other, seed=0, level="standard")
+    pair = Pair(one, other, seed=0, level=level)
     found = pair.units(one, other)
     assert found is not None
     return pair, (found.residual.name, found.quality), found.partners
@@ -99,6 +101,32 @@ def test_a_turned_stream_without_tokens_is_found_by_gram_matrices() -> None:
     assert name in ("Gram matrices", "matched units")
     assert quality > 2.5
     assert partners == (0, 1, 2)
+
+
+def test_a_deep_look_finds_a_turned_stream_whose_first_layers_are_gone() -> None:
+    """Layers spread over the depth do not correspond then; counted from the last they do."""
+    whole = made(21, depth=6)
+    rng = np.random.default_rng(22)
+    scales = {layer: rng.uniform(0.2, 2.0, (2, whole.width)).astype(np.float32)
+              for layer in whole.units}  # fmt: skip
+    uneven = replace(
+        whole,
+        units={
+            layer: replace(one, up=one.up * scales[layer][0], down=one.down * scales[layer][1])
+            for layer, one in whole.units.items()
+        },
+    )
+    less = turned(uneven, 23)
+    kept = range(3, 6)
+    pruned = replace(
+        less, depth=3, embedding=None,
+        units={new: less.units[old] for new, old in enumerate(kept)},
+        attention={new: less.attention[old] for new, old in enumerate(kept)},
+        norms={("norm_final", -1): less.norms["norm_final", -1]},
+    )  # fmt: skip
+    assert paired(pruned, uneven)[1][1] < 1.5
+    _, (_, quality), partners = paired(pruned, uneven, "deep")
+    assert quality > 2.5 and partners == (3, 4, 5)
 
 
 def test_layers_of_a_model_of_other_depth_find_their_origin() -> None:
