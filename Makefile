@@ -57,8 +57,9 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# One core for linear algebra: threads that wait for each other make a busy machine crawl.
 test: lint browser
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest
 
 # Tests of pages drive a Chromium of the system; where there is none, root may install Debian's.
 HAS_BROWSER := [ -n "$$KINPRINT_CHROMIUM" ] || command -v chromium || command -v chromium-browser \
