@@ -40,7 +40,7 @@ from kinprint.nulls.combination import equal_weights
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Evidence, Verdict
-from kinprint.studies.lineage.battery import Standing, examine, menu, run_battery
+from kinprint.studies.lineage.battery import Pair, Standing, examine, face, menu, run_tests
 from kinprint.studies.lineage.calibrated import calibrate
 from kinprint.studies.lineage.gathering import Gathering
 from kinprint.studies.lineage.identity import SAME_FILES, same_files, same_numbers
@@ -71,7 +71,7 @@ def compare_models(
         gathering = gathering_of(models, settings)
         judged = _in_stages(gathering, settings, bool(controls))
         shared = map_shared(
-            *judged.sides, judged.evidence, settings.alpha * judged.share, settings.level
+            judged.pair, judged.sides[0], judged.evidence, settings.alpha * judged.share
         )
         found = Comparison(
             pair[0].ref,
@@ -155,6 +155,7 @@ class _Judged:
     """Where stages have ended: the sides of the pair, and what was found up to there."""
 
     sides: tuple[Standing, Standing]
+    pair: Pair
     verdict: Verdict
     evidence: tuple[Evidence, ...]
     stages: int
@@ -172,7 +173,8 @@ def _in_stages(gathering: Gathering, settings: Settings, controlled: bool) -> _J
         portraits = gathering.portraits(done - 1)
         before: Sequence[Standing | None] = sides or [None] * len(portraits)
         sides = [examine(one, early) for one, early in zip(portraits, before, strict=True)]
-        evidence = run_battery(*sides[:2], seed=settings.seed, level=settings.level)
+        pair = face(*sides[:2], seed=settings.seed, level=settings.level)
+        evidence = run_tests(pair)
         evidence += calibrate(portraits[0], portraits[1], evidence)
         controls: tuple[Control, ...] = ()
         if controlled:
@@ -180,7 +182,7 @@ def _in_stages(gathering: Gathering, settings: Settings, controlled: bool) -> _J
             evidence += extra
         equal = all(gathering.plan.whole[:2]) and same_numbers(*portraits[:2])
         verdict = _judge(evidence, settings, share, equal)
-        judged = _Judged((sides[0], sides[1]), verdict, evidence, done, share, controls)
+        judged = _Judged((sides[0], sides[1]), pair, verdict, evidence, done, share, controls)
         if verdict.relation in _CLEAR and "layers-not-read" not in verdict.reasons:
             break
     assert judged is not None

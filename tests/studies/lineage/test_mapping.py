@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kinprint.studies.lineage.battery import Standing, examine, run_battery
+from kinprint.studies.lineage.battery import Standing, examine, face, run_tests
 from kinprint.studies.lineage.mapping import LayerMap, map_shared, norm_likenesses
 from kinprint.studies.lineage.mapping_cells import Tally, row_cosines
 from tests.studies.lineage.portraits import portraits_of
@@ -27,7 +27,8 @@ def standings(demo: Path) -> dict[str, Standing]:
 
 
 def mapped(a: Standing, b: Standing) -> LayerMap:
-    return map_shared(a, b, run_battery(a, b), ALPHA, "standard")
+    pair = face(a, b)
+    return map_shared(pair, a, run_tests(pair), ALPHA)
 
 
 def deviations(found: LayerMap) -> np.ndarray:

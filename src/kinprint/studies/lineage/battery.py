@@ -16,7 +16,7 @@ from kinprint.studies.lineage.pair import Pair
 from kinprint.studies.lineage.portrait import Portrait
 from kinprint.studies.lineage.standing import Standing
 
-__all__ = ["MenuEntry", "Standing", "examine", "menu", "run_battery"]
+__all__ = ["MenuEntry", "Pair", "Standing", "examine", "face", "menu", "run_battery", "run_tests"]
 
 _TESTS: dict[str, Callable[[Pair, MenuEntry], Evidence]] = {
     "E1.blocks": channel_tests.gain_blocks,
@@ -53,15 +53,26 @@ def examine(portrait: Portrait, earlier: Standing | None = None) -> Standing:
     return Standing(portrait, earlier)
 
 
+def face(
+    a: Portrait | Standing, b: Portrait | Standing, *, seed: int = 0, level: str = "standard"
+) -> Pair:
+    """Two models side by side, in an order of their own, whichever is named first."""
+    sides = [one if isinstance(one, Standing) else examine(one) for one in (a, b)]
+    sides.sort(key=lambda side: side.rank)
+    return Pair(*sides, seed=seed, level=level)
+
+
+def run_tests(pair: Pair) -> tuple[Evidence, ...]:
+    """Run every test of the level's menu on a pair; what was aligned stays with the pair."""
+    found = tuple(_TESTS[entry.name](pair, entry) for entry in menu(pair.level))
+    return (*found, leading(pair, found))
+
+
 def run_battery(
     a: Portrait | Standing, b: Portrait | Standing, *, seed: int = 0, level: str = "standard"
 ) -> tuple[Evidence, ...]:
-    """Run every test of the level's menu on two models, whichever is named first.
+    """Run every test of the level's menu on two models.
 
     The seed only draws the samples of the null that are kept for pictures.
     """
-    sides = [one if isinstance(one, Standing) else examine(one) for one in (a, b)]
-    sides.sort(key=lambda side: side.rank)
-    pair = Pair(*sides, seed=seed, level=level)
-    found = tuple(_TESTS[entry.name](pair, entry) for entry in menu(level))
-    return (*found, leading(pair, found))
+    return run_tests(face(a, b, seed=seed, level=level))

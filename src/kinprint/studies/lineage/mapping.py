@@ -75,16 +75,14 @@ class NormLikeness:
     n: int
 
 
-def map_shared(
-    a: Standing, b: Standing, evidence: Sequence[Evidence], alpha: float, level: str
-) -> LayerMap:
-    """The map of two models that the battery has compared, the same whichever comes first.
+def map_shared(pair: Pair, a: Standing, evidence: Sequence[Evidence], alpha: float) -> LayerMap:
+    """The map of two models that the battery has compared, as seen from `a`.
 
     `evidence` is the battery's; it decides whether matched parts may be shown at all.
     """
-    first, second = sorted((a, b), key=lambda side: side.rank)
-    pair = Pair(first, second, seed=0, level=level)
-    found = significant(evidence, alpha, level)
+    first, second = pair.sides
+    b = second if first is a else first
+    found = significant(evidence, alpha, pair.level)
     route = find_route(pair, found)
     depths = a.subject.portrait.depth, b.subject.portrait.depth
     if route is None:
