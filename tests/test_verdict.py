@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,7 +55,7 @@ def profile(effect: float, log10_p: float = -50.0) -> Evidence:
 
 def look(neighbours: float, spread: float = 0.02) -> Evidence:
     return Evidence(
-        "gains.look", "calibrated", "none", "ok", learnt=True,
+        "gains.look", "rule", "rule", "ok", learnt=True,
         details=(("neighbours", neighbours), ("spread", spread)),
     )  # fmt: skip
 
@@ -124,7 +125,7 @@ def test_gains_trained_anew_do_not_hide_the_matrices() -> None:
 
 def lead(effect: float, one_to_one: float = 1.0) -> Evidence:
     return Evidence(
-        "L.leading", "calibrated", "none", "ok", effect=effect, bound="none", roles=MLP,
+        "L.leading", "rule", "rule", "ok", effect=effect, bound="none", roles=MLP,
         details=(("leading", effect), ("bulk", 0.5), ("one to one", one_to_one)),
     )  # fmt: skip
 
@@ -313,3 +314,15 @@ def test_both_languages_say_the_same_things() -> None:
 def test_p_values_are_rounded_up() -> None:
     assert "10^-12" in verdict_words.sentence(Verdict("derived", -12.9, ALPHA), "a", "b")
     assert "10^12 " in verdict_words.sureness(Verdict("derived", -12.9, ALPHA))
+
+
+def test_the_power_of_gains_does_not_hang_on_what_was_found() -> None:
+    null = tuple(np.random.default_rng(3).normal(0.0, 50.0, 400))
+    details = (("vectors", 13.0),)
+    found = [
+        dict(decide([replace(gains(effect, -0.1), statistic=effect * 900, bound="block permutation",
+                             null=null, details=details)], SHARES).power)["E1.blocks"]
+        for effect in (0.001, -0.02, 0.3)
+    ]  # fmt: skip
+    assert found[0] == pytest.approx(found[1]) == pytest.approx(found[2])
+    assert found[0] == pytest.approx(50.0 * 7.0 / (0.75 * 128 * 13), rel=0.15)

@@ -157,7 +157,8 @@ class Evidence:
     bounds its p-value and `floor` the least log10 p that the group allows. `effect` is on the
     scale of a correlation. `null` is a sample of the statistic under the null, for a picture.
     `status` is "ok", or why there is no p-value ("needs", "guarded", "undefined"), with the
-    `reason` in words; log10_p is then 0. `tier` is "exact" or "calibrated". `learnt` marks
+    `reason` in words; log10_p is then 0. `tier` is "exact", "calibrated" (a rank among strangers)
+    or "rule" (no p-value: it tells kinds of relation apart). `learnt` marks
     parameters that start at a constant, so that what they share was learnt together.
     """
 

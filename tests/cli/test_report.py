@@ -62,7 +62,7 @@ def test_what_compare_writes_report_draws_again(
     assert len(made) > 15
     for one in made:
         assert (first / one).read_bytes() == (tmp_path / "again" / one).read_bytes(), one
-    assert "share trained weights" in redrawn.stdout
+    assert "share norm weights" in redrawn.stdout
     assert redrawn.stdout.splitlines()[0] == done.stdout.splitlines()[0]
 
 
@@ -120,7 +120,7 @@ def test_a_result_may_come_from_a_pipe(run: Run) -> None:
     made = run("compare", *PAIR, "--level", "quick", "--format", "json")
     shown = run("report", "-", text=made.stdout)
     assert shown.returncode == 0, shown.stderr
-    assert "share trained weights" in shown.stdout
+    assert "share norm weights" in shown.stdout
     again = run("report", "-", "--format", "json", text=made.stdout)
     assert json.loads(again.stdout) == json.loads(made.stdout)
 

@@ -68,7 +68,7 @@ def test_the_sentence_has_the_colour_of_its_relation(shown: Callable[..., tuple[
     first = out.splitlines()[0]
     assert SIGNS["derived"].terminal == "blue" and first.startswith("\x1b[1;34m")
     plain = [CODE.sub("", line) for line in out.splitlines()]
-    assert plain[0].startswith("zoo/base-a and zoo/a-sft share trained weights")
+    assert plain[0].startswith("zoo/base-a and zoo/a-sft share norm weights")
     assert max(map(columns_of, plain)) <= 80
     strangers, _ = shown(*STRANGERS, NO_COLOR="")
     # No evidence is no good news: nothing green.
@@ -78,7 +78,7 @@ def test_the_sentence_has_the_colour_of_its_relation(shown: Callable[..., tuple[
 def test_no_color_is_honoured_in_a_terminal(shown: Callable[..., tuple[str, str]]) -> None:
     out, _ = shown(*PAIR, NO_COLOR="1")
     colours = [code for code in CODE.findall(out) if re.search(r"[34][0-7]", code)]
-    assert "share trained weights" in out and colours == []
+    assert "share norm weights" in out and colours == []
 
 
 def test_progress_tells_bytes_requests_and_the_time_left(

@@ -154,3 +154,30 @@ def test_tests_that_are_on_no_menu_have_words_as_well() -> None:
     (row,) = csv.DictReader(io.StringIO(render(document, ".csv").decode("utf-8")))
     assert row["what_en"] and row["what_ko"] and "<" not in row["what_en"]
     assert row["what_ko"] in render(document, ".md", "ko").decode("utf-8")
+
+
+def test_folders_with_other_files_are_left_alone(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "README.md").write_text("mine", encoding="utf-8")
+    with pytest.raises(BadOption, match="other files"):
+        outputs([own])
+    with pytest.raises(BadOption, match="name a file"):
+        outputs([""])
+    ours = tmp_path / "ours"
+    write_outputs(comparison(), outputs([f"{ours}/"]), "en")
+    assert write_outputs(comparison(), outputs([ours]), "en")  # again, over its own files
+
+
+def test_reasons_of_later_versions_are_passed_over() -> None:
+    document = comparison()
+    later = msgspec.structs.replace(document.verdict, reasons=["not-known-yet", "learnt-together"])
+    text = render(msgspec.structs.replace(document, verdict=later), ".md").decode()
+    assert "not-known-yet" not in text and "only learnt" in text
+
+
+def test_p_values_are_rounded_towards_the_weaker_claim() -> None:
+    from kinprint.report.relations import p_value
+
+    assert p_value(-5085.85) == "10^-5085" and p_value(-7.29) == "10^-7.2"
+    assert p_value(-0.3) == "0.51" and p_value(0.0) == "1.00" and p_value(None) == "–"

@@ -15,7 +15,7 @@ from kinprint.report.documents import (
     PlanDocument,
     VerdictPart,
 )
-from kinprint.report.relations import SIGNS, p_value
+from kinprint.report.relations import SIGNS, own_p, p_value
 from kinprint.report.terminal import WIDTH, columns_of, wrapped
 from kinprint.report.verdict_words import power, reasons
 from kinprint.studies.lineage.menu import menu
@@ -119,7 +119,7 @@ def _table(rows: Sequence[EvidencePart], level: str, korean: bool) -> Iterator[s
         effect = "" if one.effect is None else f"{one.effect:.3f}"
         mark = " *" if one.tier == "calibrated" else ""
         told = words.get(one.test, one.reason) + mark
-        grid.append((one.test, p_value(one.log10_p), effect, told))
+        grid.append((one.test, p_value(own_p(one)), effect, told))
     widths = [max(columns_of(row[at]) for row in grid) for at in range(3)]
     room = WIDTH - sum(widths) - 8
     for row in grid:

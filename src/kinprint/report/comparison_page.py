@@ -18,7 +18,7 @@ from kinprint.report.documents import (
     VerdictPart,
 )
 from kinprint.report.markdown import escaped, table
-from kinprint.report.relations import CLOSE, RELATED, SIGNS, p_value
+from kinprint.report.relations import CLOSE, RELATED, SIGNS, own_p, p_value
 from kinprint.studies.results import Cell
 from kinprint.studies.words import Words
 
@@ -134,7 +134,7 @@ def _evidence(out: _Writer, document: ComparisonDocument, beside: Beside | None)
         (
             one.test,
             out.say(asks(one.test, level).en, asks(one.test, level).ko),
-            _p_cell(one.log10_p),
+            _p_cell(own_p(one)),
             one.effect,
             one.n or None,
             one.tier,
@@ -154,8 +154,10 @@ def _evidence(out: _Writer, document: ComparisonDocument, beside: Beside | None)
     if any(one.tier == "calibrated" for one in document.evidence):
         out.put(
             out.say(
-                "What is calibrated ranks the pair among known strangers and decides nothing.",
-                "calibrated는 무관하다고 알려진 쌍들과 견준 순위이며 판정에 쓰이지 않습니다.",
+                "What is calibrated ranks the pair among known strangers and decides nothing; "
+                "what is a rule has no p-value and tells kinds of relation apart.",
+                "calibrated는 무관하다고 알려진 쌍들과 견준 순위이며 판정에 쓰이지 않습니다. "
+                "rule은 p-값이 없고 관계의 종류를 가립니다.",
             )
         )
     if beside is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kinprint.report.comparison_charts import asks
 from kinprint.report.documents import ComparisonDocument, MatrixDocument
+from kinprint.report.relations import own_p
 from kinprint.studies.results import Table
 from kinprint.studies.words import Words
 
@@ -28,7 +29,7 @@ def _evidence(document: ComparisonDocument) -> Table:
     rows = tuple(
         (
             one.test, told[one.test].en, told[one.test].ko, one.tier,
-            one.group, one.status, one.log10_p, one.adjusted, one.share, one.statistic,
+            one.group, one.status, own_p(one), one.adjusted, one.share, one.statistic,
             one.effect, one.n, one.bound, one.floor, " ".join(one.roles),
             " ".join(map(str, one.layers)), one.learnt, one.reason,
         )

@@ -25,7 +25,9 @@ Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 """A number of things; limits are held against files, not against what is made here."""
 Layer = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
 """The number of a layer, -1 outside the layers."""
-LogP = Annotated[float, Meta(le=0)]
+LogP = Annotated[float, Meta(le=0, ge=-1e12)]
+Alpha = Annotated[float, Meta(gt=0, lt=1)]
+Likeness = Annotated[float, Meta(ge=-2, le=2)]
 """log10 of a p-value."""
 
 
@@ -87,7 +89,7 @@ class VerdictPart(Struct, frozen=True, kw_only=True):
 
     relation: Relation
     log10_p: LogP | None
-    alpha: float
+    alpha: Alpha
     summary: str
     summary_ko: str
     sureness: str
@@ -105,7 +107,7 @@ class EvidencePart(Struct, frozen=True, kw_only=True):
     """
 
     test: str
-    tier: Literal["exact", "calibrated"]
+    tier: Literal["exact", "calibrated", "rule"]
     group: str
     status: str
     log10_p: LogP | None
@@ -160,7 +162,7 @@ class MapCell(Struct, frozen=True, kw_only=True):
     role: str
     a: Layer
     b: Layer
-    likeness: float
+    likeness: Likeness
     chance: float | None = None
     count: Count = 0
 
@@ -207,7 +209,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     """What the user asked for."""
 
     level: Level
-    alpha: float
+    alpha: Alpha
     budget: Count | None = None
     seed: Count = 0
     base: str | None = None
@@ -274,7 +276,7 @@ class PairPart(Struct, frozen=True, kw_only=True):
     roles: list[str] = []
     reasons: list[str] = []
     strongest: str | None = None
-    likeness: float = 0.0
+    likeness: Likeness = 0.0
     evidence: list[EvidenceShort] = []
 
 

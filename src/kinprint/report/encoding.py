@@ -46,8 +46,21 @@ def read_document(file: Path) -> Document:
     return decode(file.read_bytes(), str(file))
 
 
+# More than any comparison has; a page of it would help nobody.
+_MOST = {"models": 1000, "evidence": 500, "seeds": 20_000, "labels": 2000, "notes": 2000,
+         "configuration": 500, "controls": 2000, "unread": 2000}  # fmt: skip
+_DRAWS = 20_000
+
+
 def _contradictions(document: Document) -> Iterator[str]:
     """What no document that was made here says, and what drawing one relies on."""
+    for name, most in _MOST.items():
+        if len(getattr(document, name, ())) > most:
+            yield f"it has more than {most:,} entries in '{name}'"
+    if isinstance(document, ComparisonDocument) and any(
+        len(one.null) > _DRAWS for one in document.evidence
+    ):
+        yield f"a null has more than {_DRAWS:,} draws"
     if isinstance(document, ComparisonDocument):
         if len(document.models) != 2:
             yield f"it compares {len(document.models)} models"

@@ -23,7 +23,7 @@ from kinprint.report.documents import (
     Subject,
 )
 from kinprint.report.outputs import Drawn, warning_of
-from kinprint.report.relations import SIGNS, p_value
+from kinprint.report.relations import SIGNS, own_p, p_value
 from kinprint.report.verdict_words import not_shown
 
 _ROWS, _PAIRS, _GRID = 8, 12, 40
@@ -98,7 +98,7 @@ def _evidence(document: ComparisonDocument, language: str) -> Markup:
         cells = (
             _cell(says or one.test),
             Markup("<td>{}</td>").format(_strip(one, _COLOURS[document.verdict.relation])),
-            _cell(p_value(one.log10_p)),
+            _cell(p_value(own_p(one))),
             _cell(effect),
         )
         rows.append(Markup("<tr>{}</tr>").format(Markup("").join(cells)))

@@ -40,6 +40,8 @@ def outputs(given: Iterable[str | Path], option: str = "-o") -> tuple[Output, ..
     """What was asked for, refused here if it could not be written later."""
     found: dict[Path, Output] = {}
     for text in given:
+        if not str(text):
+            raise BadOption(option=option, value="''", cause="name a file or a folder")
         path = Path(text)
         folder = path.is_dir() or str(text).endswith(("/", os.sep)) or not path.suffix
         form = "" if folder else path.suffix.lower()
@@ -173,6 +175,9 @@ def _check_place(path: Path, is_file: bool, option: str) -> None:
     """Refuse a place where nothing can be written; trying it is the only sure way to know."""
     if not is_file and path.exists() and not path.is_dir():
         cause = f"it is a file; give it one of the endings {', '.join(FORMS)}"
+        raise BadOption(option=option, value=str(path), cause=cause)
+    if not is_file and path.is_dir() and any(path.iterdir()) and not (path / DATA).is_file():
+        cause = "the folder holds other files, which could be overwritten; name a new one"
         raise BadOption(option=option, value=str(path), cause=cause)
     folder = path.parent if is_file else path
     while not folder.exists() and folder != folder.parent:

@@ -5,8 +5,10 @@ Letters are those of the terminal; colours are of Okabe and Ito and never stand 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from kinprint.report.documents import EvidencePart
 from kinprint.studies.words import Words
 
 
@@ -36,10 +38,17 @@ RELATED = ("identical", "derived", "partial")
 CLOSE = (*RELATED, "same-init", "dependent")
 
 
+def own_p(one: EvidencePart) -> float | None:
+    """A test's log10 p to be shown; none for what has none, a rule."""
+    return None if one.tier == "rule" else one.log10_p
+
+
 def p_value(log10_p: float | None) -> str:
-    """A p-value in one short word: 0.31, 10^-7.2, 10^-5074."""
+    """A p-value in one short word, rounded towards the weaker claim: 0.31, 10^-7.2, 10^-5074."""
     if log10_p is None:
         return "–"
     if log10_p > -2:
-        return f"{10**log10_p:.2f}"
-    return f"10^{log10_p:.1f}" if log10_p > -100 else f"10^{log10_p:.0f}"
+        return f"{math.ceil(100 * 10**log10_p - 1e-9) / 100:.2f}"
+    if log10_p > -100:
+        return f"10^{math.ceil(10 * log10_p) / 10:.1f}"
+    return f"10^{math.ceil(log10_p)}"

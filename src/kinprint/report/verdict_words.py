@@ -33,6 +33,7 @@ _WRONG = {
 }
 
 _OFTEN = math.log10(0.5)
+_KINDS = {"derived": "kind", "same-init": "kind-same-init"}
 
 
 @functools.cache
@@ -45,7 +46,9 @@ def sentence(verdict: Verdict, a: str, b: str, language: str = "en") -> str:
     """The answer in one sentence or two."""
     parts = ", ".join(part_name(part, language) for part in verdict.roles)
     p = _p_value(verdict.log10_p)
-    return _say("answer", verdict.relation, language, a=a, b=b, parts=parts, p=p)
+    norms = verdict.relation == "derived" and "layers-not-read" in verdict.reasons
+    key = "derived-norms" if norms else verdict.relation
+    return _say("answer", key, language, a=a, b=b, parts=parts, p=p)
 
 
 def sureness(verdict: Verdict, language: str = "en") -> str:
@@ -56,7 +59,9 @@ def sureness(verdict: Verdict, language: str = "en") -> str:
         return _say("sure", "none", language)
     if verdict.relation in _RELATED:
         digits = max(math.floor(-verdict.log10_p), 0)
-        return _say("sure", "certain", language, digits=digits)
+        told = _say("sure", "certain", language, digits=digits)
+        kind = _KINDS.get(verdict.relation)
+        return f"{told} {_say('sure', kind, language)}" if kind else told
     if verdict.log10_p > _OFTEN:
         return _say("sure", "often", language)
     return _say("sure", "chance", language, percent=_percent(verdict.log10_p))
@@ -67,6 +72,8 @@ def reasons(verdict: Verdict, language: str = "en") -> tuple[str, ...]:
     found: list[str] = []
     for key in verdict.reasons:
         name, _, part = key.partition(":")
+        if name not in _table()["reason"]:
+            continue  # of a later version
         found.append(_say("reason", name, language, part=part_name(part, language)))
     return tuple(found)
 
@@ -101,7 +108,15 @@ def _say(kind: str, key: str, language: str, **values: object) -> str:
 def _p_value(log10_p: float) -> str:
     if log10_p <= -3:
         return f"p ≤ 10^{math.ceil(log10_p)}"
-    return f"p = {10**log10_p:.2g}"
+    return f"p = {_rounded_up(10**log10_p)}"
+
+
+def _rounded_up(p: float) -> str:
+    """Two digits, towards the weaker claim."""
+    if p >= 1:
+        return "1"
+    scale = 10.0 ** (1 - math.floor(math.log10(p)))
+    return f"{min(math.ceil(p * scale - 1e-9) / scale, 1.0):.2g}"
 
 
 def _percent(log10_p: float) -> str:

@@ -18,9 +18,10 @@ from kinprint.verdict.power import detectable_effects
 __all__ = ["ALPHA", "FLAG", "FLAG_EFFECT", "PARTS", "Share", "decide"]
 
 ALPHA = 1e-6
-FLAG, FLAG_EFFECT = 0.05, 0.25
+FLAG, FLAG_EFFECT, FLAG_GRAM = 0.05, 0.25, 0.75
 """A calibrated p-value at most this large is worth a remark, if the likeness is twice what any
 known strangers have: models trained for longer match better, whoever trained them."""
+_GRAM = "G."
 
 
 class Share(Protocol):
@@ -84,7 +85,8 @@ def _silent(
 def _is_flag(one: Evidence) -> bool:
     """Whether calibrated evidence is extreme: rare among strangers, and large if a size is told."""
     rare = one.tier == "calibrated" and one.status == "ok" and one.log10_p <= math.log10(FLAG)
-    return rare and (one.effect is None or one.effect >= FLAG_EFFECT)
+    limit = FLAG_GRAM if one.test.startswith(_GRAM) else FLAG_EFFECT
+    return rare and (one.effect is None or one.effect >= limit)
 
 
 def _shares(menu: Mapping[str, float] | Iterable[Share]) -> dict[str, float]:

@@ -220,7 +220,7 @@ def _told(evidence: Sequence[Evidence], name: str) -> float | None:
     found = [
         value
         for one in evidence
-        if one.tier == "calibrated" and one.learnt
+        if one.tier == "rule" and one.learnt
         for told, value in one.details
         if told == name
     ]

@@ -10,6 +10,8 @@ from kinprint.records import Evidence
 # Bounds whose statistic grows in proportion to the effect.
 _LINEAR = ("block permutation", "signed blocks", "signs", "quarter turns")
 _OF_BITS = "E6"  # tests whose effect is a share of equal numbers, not a correlation
+_OTHER_SCALE = "S3"  # its effect is no multiple of its statistic
+_LEFT = 0.75  # of a correlation, after centring in blocks of four
 _POWER_QUANTILE = 1.2816  # nine times in ten
 
 
@@ -34,9 +36,26 @@ def detectable_effects(
 
 
 def _detectable(one: Evidence, level: float) -> float | None:
-    if one.bound not in _LINEAR or len(one.null) < 20 or not one.statistic or one.effect is None:
+    if one.bound not in _LINEAR or len(one.null) < 20 or one.test.startswith(_OTHER_SCALE):
+        return None
+    scale = _scale(one)
+    if scale is None:
         return None
     mean = math.fsum(one.null) / len(one.null)
     variance = math.fsum((value - mean) ** 2 for value in one.null) / (len(one.null) - 1)
     deviations = math.sqrt(-2.0 * level * math.log(10.0)) + _POWER_QUANTILE
-    return abs(one.effect / one.statistic) * math.sqrt(variance) * deviations
+    return scale * math.sqrt(variance) * deviations
+
+
+def _scale(one: Evidence) -> float | None:
+    """What one unit of the statistic is on the scale of the effect.
+
+    Gains are scored by rank and centred in blocks of four, which leaves three quarters of a
+    correlation; elsewhere effect and statistic are the same up to a factor.
+    """
+    vectors = dict(one.details).get("vectors")
+    if vectors is not None:
+        return 1.0 / (_LEFT * one.n * vectors) if one.n and vectors else None
+    if not one.statistic or one.effect is None:
+        return None
+    return abs(one.effect / one.statistic)

@@ -192,15 +192,6 @@ def test_maps_for_a_test_of_signs_never_saw_the_signs() -> None:
     assert [value for _, value in found] == pytest.approx([q for _, q in expected], rel=1e-3)
 
 
-def test_the_way_back_undoes_a_map() -> None:
-    rng = np.random.default_rng(9)
-    rows = rng.normal(size=(4, 6)).astype(np.float32)
-    wider = assigned("columns", rng.normal(size=(6, 9)), signed=True)
-    turn = Residual("turn", ortho_group.rvs(6, random_state=1).astype(np.float32))
-    for one in (wider, turn, IDENTITY):
-        assert np.allclose(one.turned(6).carry(one.carry(rows)), rows, atol=1e-5)
-
-
 def test_a_signed_assignment_carries_rows_as_its_matrix_would() -> None:
     rng = np.random.default_rng(8)
     table = rng.normal(size=(6, 9))

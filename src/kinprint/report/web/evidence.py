@@ -116,7 +116,7 @@ def _view(one: EvidencePart, key: str, level: float, language: str, say: Say) ->
     tells = one.bound != "none"  # a look at gains has no probability
     deviations = one.deviations
     marks = [say("evidence.learnt")] if one.learnt else []
-    marks += [say("evidence.calibrated")] if one.tier == "calibrated" else []
+    marks += [say(f"evidence.{one.tier}-mark")] if one.tier != "exact" else []
     family = f"asks.{one.test.partition('.')[0]}"
     return TestView(
         test=one.test,
@@ -139,6 +139,8 @@ def _view(one: EvidencePart, key: str, level: float, language: str, say: Say) ->
 
 
 def _state(one: EvidencePart, level: float) -> str:
+    if one.tier == "rule":
+        return "rule"
     if one.tier != "exact":
         return "context"
     raw = shapes.finite(one.log10_p)

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from kinprint.errors import printable
 from kinprint.report.web.words import speaker
 
 LANGUAGES = ("en", "ko")
 LONGEST = 600  # characters of any one text that is not ours
+_COMMAND = 50_000  # of a command, which is of no use when it is cut
 _ASSETS = Path(__file__).with_name("assets")
 _NOTHING = "–"
 
@@ -103,6 +104,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
+
+
+def whole(text: str) -> Markup:
+    """A command as it may be printed, not cut as other texts are."""
+    return escape(printable(text, _COMMAND))
 
 
 def _harmless(value: object) -> object:

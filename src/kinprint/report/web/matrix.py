@@ -60,7 +60,7 @@ class _Line:
     relation: str
     glyph: Markup
     word: str
-    says: str
+    says: Markup | str
     rank: int
     p: Markup
     p_sort: str
@@ -132,7 +132,7 @@ def _body(document: MatrixDocument, language: str) -> Markup:
         ],
         models=[document.models[at] for at in order],
         size=in_words,
-        command=document.made.command,
+        command=frame.whole(document.made.command),
         facts=_facts(document, say),
         notes=document.notes,
         version=document.made.kinprint,
@@ -209,7 +209,7 @@ def _line(pair: PairPart, language: str) -> _Line:
         pair.relation,
         shapes.glyph(pair.relation, "glyph-small"),
         _word(pair.relation, language),
-        pair.summary_ko if language == "ko" else pair.summary,
+        shapes.powers(pair.summary_ko if language == "ko" else pair.summary),
         list(SIGNS).index(pair.relation),
         shapes.chance(pair.log10_p),
         "" if pair.log10_p is None else f"{pair.log10_p:.2f}",

@@ -7,11 +7,10 @@ escaped and cut to a bearable length, and never become links.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
@@ -29,10 +28,8 @@ _POWER = 12
 _CONTROLS = 4
 _NAME = 80  # letters of a name in a sentence
 _SHORT = 24  # letters of a name that is not broken over lines
-_SENTENCE = 700
 _LABEL = 240
 _LIST = 40  # labels, notes and reasons
-_POWER_OF_TEN = re.compile(r"\b10\^(-?[0-9]{1,9})")
 _UNDATED = ("no-evidence", "untestable")
 
 
@@ -105,7 +102,7 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
         a=a,
         b=b,
         answer=_answer(document, tests, language, say),
-        sureness=powers(_in(document.verdict, "sureness", language)),
+        sureness=shapes.powers(_in(document.verdict, "sureness", language)),
         ruler=_ruler(document.verdict, language, say),
         alpha=_power_of(document.verdict.alpha),
         limits=_limits(document, language, say),
@@ -121,18 +118,12 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
         settings=settings_view,
         tokens=document.tokens,
         facts=tuple(_facts(document, say)),
-        command=document.made.command,
+        command=frame.whole(document.made.command),
         notes=document.notes[:_LIST],
         answers=tuple(_answers(language)),
         glyph_small=shapes.glyph(document.verdict.relation, "glyph-small"),
         version=document.made.kinprint,
     )
-
-
-def powers(text: str) -> Markup:
-    """A sentence with powers of ten raised."""
-    shown = escape(printable(text, _SENTENCE))
-    return Markup(_POWER_OF_TEN.sub(r"10<sup>\1</sup>", str(shown)).replace("<sup>-", "<sup>−"))
 
 
 def _in(part: VerdictPart, field: str, language: str) -> str:
@@ -163,8 +154,8 @@ def _answer(
         word=words.ko if language == "ko" else words.en,
         glyph=shapes.glyph(verdict.relation),
         question=say("pair.question", a=_kept(a), b=_kept(b)),
-        says=powers(_in(verdict, "summary", language)),
-        reasons=tuple(powers(one) for one in _reasons(verdict, language)),
+        says=shapes.powers(_in(verdict, "summary", language)),
+        reasons=tuple(shapes.powers(one) for one in _reasons(verdict, language)),
         chips=tuple(_chips(document, tests, say)),
         labels=tuple(_label(one, language) for one in document.labels[:_LIST]),
     )

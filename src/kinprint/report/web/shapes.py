@@ -15,6 +15,8 @@ from markupsafe import Markup, escape
 from kinprint.errors import printable
 from kinprint.report.numbers import shown, telling
 
+_SENTENCE = 700
+_POWER_OF_TEN = re.compile(r"\b10\^(-?[0-9]{1,9})")
 _LONGEST = 600
 _RAISED = re.compile(r"<sup>([^<]*)</sup>")
 _SMALL = str.maketrans("0123456789−-,.", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻ ·")
@@ -179,3 +181,9 @@ def flat(value: object) -> str:
 
 def _attribute(key: str) -> str:
     return key.rstrip("_").replace("_", "-")
+
+
+def powers(text: str) -> Markup:
+    """A sentence with powers of ten raised."""
+    shown = escape(printable(text, _SENTENCE))
+    return Markup(_POWER_OF_TEN.sub(r"10<sup>\1</sup>", str(shown)).replace("<sup>-", "<sup>−"))

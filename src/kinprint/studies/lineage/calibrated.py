@@ -151,7 +151,7 @@ def _match(a: Portrait, b: Portrait, evidence: Sequence[Evidence]) -> Evidence:
 
 
 def _likeness(a: Portrait, b: Portrait, evidence: Sequence[Evidence]) -> Evidence:
-    """Aligned Gram similarity among strangers; the effect counts from the most alike of them."""
+    """Aligned Gram similarity among strangers."""
     empty = Evidence("G.known", "calibrated", "none", "needs", roles=("gate", "up", "down"))
     told = [value for one in evidence for name, value in one.details if name == GRAM]
     kind = stratum(a, b)
@@ -162,7 +162,6 @@ def _likeness(a: Portrait, b: Portrait, evidence: Sequence[Evidence]) -> Evidenc
     result = conformal(max(told), values, [one.stratum for one in known], kind)
     if not result.n or not math.isfinite(max(told)):
         return _with(empty, reason="known independent pairs of this kind")
-    most = max(values)
     return Evidence(
         test="G.known",
         tier="calibrated",
@@ -170,7 +169,7 @@ def _likeness(a: Portrait, b: Portrait, evidence: Sequence[Evidence]) -> Evidenc
         status="ok",
         log10_p=result.log10_p,
         statistic=max(told),
-        effect=(max(told) - most) / (1.0 - most),
+        effect=max(told),
         n=result.n,
         bound=result.bound,
         floor=result.floor,
@@ -184,11 +183,11 @@ def _gains(a: Portrait, b: Portrait) -> Evidence:
     spread = max(gain_spread(side) for side in (a, b))
     if math.isnan(least):
         return Evidence(
-            "gains.look", "calibrated", "none", "undefined", learnt=True,
+            "gains.look", "rule", "rule", "undefined", learnt=True, bound="none",
             reason="no gains of neighbouring layers that vary", details=(("spread", spread),),
         )  # fmt: skip
     return Evidence(
-        "gains.look", "calibrated", "none", "ok", learnt=True, effect=least,
+        "gains.look", "rule", "rule", "ok", learnt=True, effect=least,
         bound="none", details=(("neighbours", least), ("spread", spread)),
     )  # fmt: skip
 

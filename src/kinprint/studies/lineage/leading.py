@@ -52,7 +52,7 @@ def leading(pair: Pair, evidence: Sequence[Evidence]) -> Evidence:
         return _silent("all units of layers that correspond")
     told = ("leading", best[1]), ("bulk", best[2]), ("one to one", float(_one_to_one(supply)))
     return Evidence(
-        NAME, "calibrated", "none", "ok", effect=best[0], bound="none",
+        NAME, "rule", "rule", "ok", effect=best[0], bound="none",
         roles=("gate", "up", "down"), details=told,
     )  # fmt: skip
 
@@ -147,4 +147,4 @@ def _strength(one: Floats, cross: Floats) -> tuple[float, float]:
 
 
 def _silent(reason: str) -> Evidence:
-    return Evidence(NAME, "calibrated", "none", "needs", reason=reason)
+    return Evidence(NAME, "rule", "rule", "needs", reason=reason, bound="none")

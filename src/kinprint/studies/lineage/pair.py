@@ -21,7 +21,6 @@ from kinprint.studies.lineage.alignment import (
     Stack,
     UnitScores,
     align_units,
-    judge,
     unit_scores,
 )
 from kinprint.studies.lineage.gram_alignment import judged_maps
@@ -70,20 +69,16 @@ class Pair:
     def maps(self, first: Standing, second: Standing) -> tuple[Judged, ...]:
         """Residual maps from the first model to the second.
 
-        Where maps the other way were looked for, these are turned and judged from this side; but
-        not for a test of signs if that search was not blind to them: units of a model that is
-        not odd are matched by signed scores, and the map then knows the other model's coins.
+        Maps that were found the other way are not turned round: those were fitted to units of
+        what is the first model now, so that its quality would be flattered, and by signed scores
+        where the other model is not odd, so that they would know the coins of a test of signs.
         """
         if id(first) not in self._maps:
-            mine, theirs, whole = first.subject, second.subject, self._stack(second)
-            blind = second.odd or not first.odd
-            if id(second) in self._maps and blind:
-                known = [one.residual.turned(theirs.width) for one in self._maps[id(second)]]
-                found = tuple(judge(mine.forwards, whole, one, first.odd) for one in known)
-            else:
-                known = list(candidates(self.channels(first, second)))
-                found = judged_maps(mine, theirs, known, self.level, first.odd, whole)
-            self._maps[id(first)] = found
+            mine, theirs = first.subject, second.subject
+            known = list(candidates(self.channels(first, second)))
+            self._maps[id(first)] = judged_maps(
+                mine, theirs, known, self.level, first.odd, self._stack(second)
+            )
         return self._maps[id(first)]
 
     def channels(self, first: Standing, second: Standing) -> Channels:

@@ -55,15 +55,6 @@ class Residual:
         carried: NDArray[Any] = rows @ self.matrix
         return carried
 
-    def turned(self, width: int) -> Residual:
-        """The way back, to a model of this width: maps keep lengths where they keep anything."""
-        if self.pairs is not None:
-            left, right, signs = self.pairs
-            return Residual(self.name, None, (right, left, signs), width)
-        if self.matrix is None:
-            return self
-        return Residual(self.name, np.ascontiguousarray(self.matrix.T))
-
 
 IDENTITY = Residual("identity")
 
