@@ -6,7 +6,7 @@ import pytest
 from markupsafe import Markup
 
 from kinprint.report.web import frame
-from kinprint.report.web.words import catalogue, speaker
+from kinprint.report.web.words import catalogue, knows, speaker
 from kinprint.studies.lineage.menu import LEVELS, menu
 
 WEB = Path(frame.__file__).parent
@@ -62,3 +62,16 @@ def test_what_is_filled_in_is_escaped_and_harmless(language: str) -> None:
     told = speaker(language)("pair.title", a="<b>\u202e", b=Markup("<sup>1</sup>"))
     assert "<b>" not in told and "\u202e" not in told
     assert "&lt;b&gt;" in told and "<sup>1</sup>" in told
+
+
+def test_reasons_with_numbers_and_of_symmetries_have_words() -> None:
+    from kinprint.model.symmetries import _NEEDS, Facts
+    from kinprint.studies.lineage.preparation import TOKENS
+    from kinprint.studies.lineage.residual import FEW_GAINS
+
+    told = [
+        f"{FEW_GAINS} norm vectors that both models have",
+        f"embeddings of at least {TOKENS} shared tokens",
+        *(need(Facts())[1] for need in _NEEDS.values()),
+    ]
+    assert [one for one in told if not knows(f"reason.{one}")] == []
