@@ -133,7 +133,6 @@ def _values() -> dict[str, str]:
         "matrices": f"{origin.SAME_INIT_MATRICES:.2f}",
         "behind": f"{origin.BEHIND:.2f}",
         "kept": f"{origin.LEADING_KEPT:.2f}",
-        "apart": f"{origin.LEADING_APART:.2f}",
         "looks_learnt": f"{origin.LOOKS_LEARNT:.2f}",
         "flag": f"{FLAG:.2f}",
         "flag_effect": f"{FLAG_EFFECT:.2f}",

@@ -49,9 +49,9 @@ BARELY = 0.005
 """Gains that moved less than this, if at all, belong to models that were hardly trained."""
 BEHIND = 0.10
 """How far learnt-only parameters may fall behind the matrices in a descendant."""
-LEADING_KEPT, LEADING_APART = 0.85, 0.80
-"""Strength of one model's leading directions in the other: descendants are above the first,
-models that share an initialisation below the second."""
+LEADING_KEPT = 0.85
+"""Strength of one model's leading directions in the other: descendants are above, models that
+share an initialisation below."""
 SAME_INIT_EMBEDDING = 0.85
 """Correlation of embedding columns that same-init pairs do not reach: rare tokens hardly move."""
 LOOKS_LEARNT = 0.05
@@ -125,7 +125,7 @@ def relation_of(case: Case) -> tuple[str, list[str]]:
     if kept is not None and kept >= LEADING_KEPT:
         return "derived", ["leading-kept", *notes]
     if case.learnt_together and not behind:
-        if kept is not None and kept < LEADING_APART:
+        if kept is not None:
             return "dependent", ["learnt-together", "leading-apart", *notes]
         return "derived", ["learnt-together", *notes]
     silent = _why_silent(case, learnt, behind and matrices >= MOVED_MATRICES)
