@@ -158,3 +158,11 @@ def test_hostile_texts_stay_texts(at: int) -> None:
 def test_a_hostile_document_with_thousands_of_layers_stays_bounded() -> None:
     page = pair_page(hostile("dependent", (HOSTILE[0], HOSTILE[6]), layers=5000))
     assert len(page.encode()) < 3_000_000
+
+
+def test_rules_are_no_tests_of_a_link() -> None:
+    document = comparison("derived")
+    rule = msgspec.structs.replace(document.evidence[0], test="L.leading", tier="rule", log10_p=0.0)
+    more = msgspec.structs.replace(document, evidence=[*document.evidence, rule])
+    counted = [re.findall(r"\d+ of \d+ tests found", pair_page(one)) for one in (document, more)]
+    assert counted[0] == counted[1] != []

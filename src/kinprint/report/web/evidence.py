@@ -16,6 +16,8 @@ from kinprint.report.web.words import Say, knows, told
 from kinprint.studies.lineage.menu import LEVELS, menu
 from kinprint.studies.titles import role_title
 
+ASIDE = ("context", "rule")
+"""States of what is no test of a link."""
 _LAYERS = 12  # runs of layers that are listed
 _DETAILS = 16  # numbers about a test that are listed
 _MOST = 60  # tests of a document; ours have less than thirty
@@ -23,7 +25,7 @@ _MOST = 60  # tests of a document; ours have less than thirty
 
 @dataclass(frozen=True, slots=True)
 class TestView:
-    """A test that gave a number. `state` is found, weak, nothing or context."""
+    """A test that gave a number. `state` is found, weak, nothing, context or rule."""
 
     test: str
     title: Markup | str
@@ -64,7 +66,7 @@ def leading(tests: Sequence[TestView], most: int) -> tuple[list[TestView], list[
     """The strongest test of each family, and all the others, both strongest first."""
     best: dict[str, TestView] = {}
     for one in tests:
-        if one.state != "context":
+        if one.state not in ASIDE:
             best.setdefault(one.test.partition(".")[0], one)
     first = list(best.values())[:most] or list(tests[:most])
     return first, [one for one in tests if one not in first]

@@ -186,7 +186,7 @@ def _verdict(part: VerdictPart, reasons: tuple[str, ...] = ()) -> Verdict:
 def _chips(
     document: ComparisonDocument, tests: Sequence[evidence.TestView], say: Say
 ) -> Iterator[Markup]:
-    exact = [one for one in tests if one.state != "context"]
+    exact = [one for one in tests if one.state not in evidence.ASIDE]
     if exact:
         found = sum(one.state == "found" for one in exact)
         yield say("pair.tests", found=found, spoken=len(exact))
