@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -206,17 +205,3 @@ def test_a_matrix_names_what_it_could_not_read(run: Run) -> None:
     assert [one["relation"] for one in found["pairs"]] == ["derived"]
     alone = run("matrix", *names[:2], "--level", "quick")
     assert alone.returncode == 2 and "zoo/gone" in alone.stderr and not alone.stdout
-
-
-def test_linear_algebra_keeps_to_one_core_unless_told_otherwise(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from kinprint.cli.environment import calm_algebra
-
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    for name in names:
-        monkeypatch.setenv(name, "4")
-    for name in names[1:]:
-        monkeypatch.delenv(name)
-    calm_algebra()
-    assert [os.environ[name] for name in names] == ["4", "1", "1"]

@@ -24,7 +24,7 @@ class Case:
 
     layout: Layout
     part: Part
-    rows: list[int] | None
+    rows: list[int] | range | None
     columns: range | None
     expert: int | None
 
@@ -53,7 +53,10 @@ def cases(draw: st.DrawFn) -> Case:
     part = draw(st.sampled_from(parts))
     chosen = Part(part.role, part.offset, part.length, part.period, part.count, pair)
     parts = tuple(chosen if one.role == part.role else one for one in parts)
-    rows = draw(st.none() | st.lists(st.integers(0, part.rows - 1), unique=True, max_size=9))
+    numbers = st.integers(0, part.rows - 1)
+    stretch = st.builds(lambda one, other: range(min(one, other), max(one, other) + 1), numbers,
+                        numbers)  # fmt: skip
+    rows = draw(st.none() | st.lists(numbers, unique=True, max_size=9) | stretch)
     start = draw(st.integers(0, inputs - 1))
     columns = draw(st.none() | st.builds(range, st.just(start), st.integers(start + 1, inputs)))
     expert = draw(st.integers(0, experts - 1)) if experts else None

@@ -56,6 +56,10 @@ def test_pairs_found_in_pieces_are_those_of_the_whole_table(flips: bool) -> None
     assert not {5, 77, 300} & set(found.first.tolist())
     best = np.abs(table).argmax(axis=1) if flips else table.argmax(axis=1)
     assert near.there.score == pytest.approx(table[np.arange(600), best], abs=1e-5)
+    size = np.abs(table) if flips else table
+    assert near.back.score == pytest.approx(table[size.argmax(axis=0), np.arange(700)], abs=1e-5)
+    ordered = np.sort(size, axis=0)
+    assert near.back.lead == pytest.approx(ordered[-1] - ordered[-2], abs=1e-5)
 
 
 def test_samples_keep_their_indices() -> None:

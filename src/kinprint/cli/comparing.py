@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kinprint.cli.environment import calm_algebra
 from kinprint.cli.language import language, say
 from kinprint.cli.output import write_line
 from kinprint.cli.reading import ReadingOptions, fetcher_for, report_failure
@@ -69,8 +68,6 @@ def comparing_options(function: Callable[..., Any]) -> Callable[..., Any]:
         reading: ReadingOptions,
         **options: Any,
     ) -> Any:
-        if level != "deep":
-            calm_algebra()
         from kinprint.comparison import Settings
         from kinprint.reader.sizes import parse_size
 

@@ -1,4 +1,4 @@
-"""Variables that libraries read when they are loaded, looked at and set before that."""
+"""Variables that libraries read when they are loaded, looked at before that."""
 
 from __future__ import annotations
 
@@ -20,16 +20,6 @@ def check_environment() -> None:
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         if not os.environ.get(name, "").isascii():
             _refuse(name, "…", "tokens are made of ASCII characters alone")
-
-
-def calm_algebra() -> None:
-    """Keep linear algebra on one core, unless told otherwise.
-
-    Its products are small here: more threads gain little on a quiet machine, and wait for each
-    other on a busy one until a second has become twenty. Asked for before numpy is loaded.
-    """
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
 
 
 def _is_address(text: str) -> bool:

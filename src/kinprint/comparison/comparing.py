@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -45,6 +46,7 @@ from kinprint.studies.lineage.calibrated import calibrate
 from kinprint.studies.lineage.gathering import Gathering
 from kinprint.studies.lineage.identity import SAME_FILES, same_files, same_numbers
 from kinprint.studies.lineage.mapping import map_shared, norm_likenesses
+from kinprint.studies.workers import calm_algebra
 from kinprint.verdict import decide
 
 _CLEAR = ("identical", "derived")
@@ -69,10 +71,11 @@ def compare_models(
             return _described(found, pair, (None, None), (None, None), beside)
         models = understand(checkpoints, settings)
         gathering = gathering_of(models, settings)
-        judged = _in_stages(gathering, settings, bool(controls))
-        shared = map_shared(
-            judged.pair, judged.sides[0], judged.evidence, settings.alpha * judged.share
-        )
+        with _algebra(settings):
+            judged = _in_stages(gathering, settings, bool(controls))
+            shared = map_shared(
+                judged.pair, judged.sides[0], judged.evidence, settings.alpha * judged.share
+            )
         found = Comparison(
             pair[0].ref,
             pair[1].ref,
@@ -108,7 +111,8 @@ def compare_all(
         beside = {id(one): told for one, told in zip(opened, started, strict=True)}
         read = gather_readable(opened, settings, unread)
         refs = tuple(one.ref for one in read.checkpoints)
-        pairs = _judge_pairs(read, settings, jobs)
+        with _algebra(settings):
+            pairs = _judge_pairs(read, settings, jobs)
         likeness = {(one.a, one.b): one.likeness for one in pairs}
         order, tree = family_tree(refs, likeness)
         words = read.gathering.vocabularies
@@ -187,6 +191,11 @@ def _in_stages(gathering: Gathering, settings: Settings, controlled: bool) -> _J
             break
     assert judged is not None
     return judged
+
+
+def _algebra(settings: Settings) -> AbstractContextManager[None]:
+    """How products of matrices use the cores: all of them where the matrices are large."""
+    return nullcontext() if settings.level == "deep" else calm_algebra()
 
 
 def _judge_pairs(read: Gathered, settings: Settings, jobs: int) -> tuple[PairVerdict, ...]:

@@ -82,9 +82,9 @@ class AdaptedModel(Model):
         slices = needed(update, stored)
         return Reading(place, self.adapter_checkpoint, slices, finish, under=under)
 
-    def vocabulary(self) -> Vocabulary | None:
+    def vocabulary(self, known: dict[bytes, Vocabulary] | None = None) -> Vocabulary | None:
         """The adapter's own tokenizer where it brings one, else the base's."""
-        return vocabulary_of(self.adapter_checkpoint) or self.base.vocabulary()
+        return vocabulary_of(self.adapter_checkpoint, known) or self.base.vocabulary(known)
 
 
 def _shape(weight: Weight) -> tuple[int, ...] | None:

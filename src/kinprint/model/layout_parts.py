@@ -6,6 +6,7 @@ families or files, so that cutting, showing and testing share one description.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 OUT_IN = "out_in"
@@ -46,6 +47,14 @@ class Part:
             half = self.paired // 2
             row = head * self.paired + 2 * (inside % half) + inside // half
         return row // self.length * self.period + self.offset + row % self.length
+
+    def places(self, rows: Sequence[int]) -> Sequence[int]:
+        """Where logical rows are stored: a range where they follow each other there too."""
+        if isinstance(rows, range) and rows.step == 1 and rows and not self.paired:
+            places = range(self.stored(rows[0]), self.stored(rows[-1]) + 1)
+            if len(places) == len(rows):
+                return places
+        return [self.stored(row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

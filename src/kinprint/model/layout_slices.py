@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -80,7 +81,7 @@ def cut(
     if found is None:
         raise SliceOutside(tensor=spec.name, shape=list(spec.shape), what=f"part '{part}'")
     wanted = range(found.rows) if rows is None else rows
-    if len(wanted) and (min(wanted) < 0 or max(wanted) >= found.rows):
+    if rows is not None and len(wanted) and (min(wanted) < 0 or max(wanted) >= found.rows):
         raise SliceOutside(tensor=spec.name, shape=list(spec.shape), what=f"row {max(wanted)}")
     if bool(layout.experts) != (expert is not None) or not 0 <= (expert or 0) < max(
         layout.experts, 1
@@ -88,7 +89,7 @@ def cut(
         raise SliceOutside(tensor=spec.name, shape=list(spec.shape), what=f"expert {expert}")
     if rows is None and len(spec.shape) < 2 and found.rows == spec.count and not found.paired:
         return Cut((Slice(spec),), (spec.count,), offset=layout.norm_offset)
-    stored = [found.stored(row) for row in wanted]
+    stored = found.places(wanted)
     if len(spec.shape) < 2:
         return _vector(spec, layout, stored)
     if layout.orient == IN_OUT or layout.axis == len(spec.shape) - 1:
@@ -96,7 +97,7 @@ def cut(
     return _from_rows(spec, layout, stored, columns, expert or 0)
 
 
-def _vector(spec: TensorSpec, layout: Layout, stored: list[int]) -> Cut:
+def _vector(spec: TensorSpec, layout: Layout, stored: Sequence[int]) -> Cut:
     """Single elements of a bias or a norm."""
     elements = _compact(stored)
     cells = (Slice(spec, elements=elements),)
@@ -104,12 +105,16 @@ def _vector(spec: TensorSpec, layout: Layout, stored: list[int]) -> Cut:
 
 
 def _from_rows(
-    spec: TensorSpec, layout: Layout, stored: list[int], columns: range | None, expert: int
+    spec: TensorSpec, layout: Layout, stored: Sequence[int], columns: range | None, expert: int
 ) -> Cut:
     """Outputs are rows: each is one stored row, or several where a row has two axes."""
     inner = prod(spec.shape[layout.axis + 1 : -1])
     first = expert * layout.outputs
-    lines = [(first + row) * inner + i for row in stored for i in range(inner)]
+    lines: Sequence[int]
+    if isinstance(stored, range):
+        lines = range((first + stored.start) * inner, (first + stored.stop) * inner)
+    else:
+        lines = [(first + row) * inner + i for row in stored for i in range(inner)]
     width = spec.shape[-1] if columns is None else len(columns)
     shape = (len(stored), inner * width)
     if not lines:
@@ -118,7 +123,7 @@ def _from_rows(
 
 
 def _from_columns(
-    spec: TensorSpec, layout: Layout, stored: list[int], columns: range | None, expert: int
+    spec: TensorSpec, layout: Layout, stored: Sequence[int], columns: range | None, expert: int
 ) -> Cut:
     """Outputs are columns: runs of columns of every stored row, turned when assembled."""
     if layout.flat:
@@ -128,20 +133,21 @@ def _from_columns(
     inputs = range(height) if columns is None else columns
     start = expert * height
     lines = range(start + inputs.start, start + inputs.stop, inputs.step)
-    place: dict[int, int] = {}
-    slices: list[Slice] = []
-    for run in _gather(sorted(set(stored))):
-        for column in run:
-            place[column] = len(place)
-        slices.append(Slice(spec, rows=lines, columns=run))
-    pick: tuple[int, ...] | None = tuple(place[column] for column in stored)
-    if pick == tuple(range(len(place))):
-        pick = None
+    runs = [stored] if isinstance(stored, range) else _gather(sorted(set(stored)))
+    slices = [Slice(spec, rows=lines, columns=run) for run in runs]
+    pick = None if isinstance(stored, range) else _picked(stored, runs)
     bias = layout.orient != IN_OUT
     shape = (len(stored),) if bias else (len(stored), len(lines))
     if not slices:
         slices.append(Slice(spec, rows=lines, columns=range(0)))
     return Cut(tuple(slices), shape, transpose=True, pick=pick)
+
+
+def _picked(columns: Sequence[int], runs: Sequence[range]) -> tuple[int, ...] | None:
+    """Places of columns among those that were read; None where they are all of them in order."""
+    place = {column: at for at, column in enumerate(chain.from_iterable(runs))}
+    pick = tuple(place[column] for column in columns)
+    return None if pick == tuple(range(len(place))) else pick
 
 
 def _gather(columns: list[int]) -> list[range]:
@@ -155,8 +161,10 @@ def _gather(columns: list[int]) -> list[range]:
     return runs
 
 
-def _compact(indices: list[int]) -> range | tuple[int, ...]:
+def _compact(indices: Sequence[int]) -> range | tuple[int, ...]:
     """Indices as a range where they are one."""
-    if indices and indices == list(range(indices[0], indices[0] + len(indices))):
+    if isinstance(indices, range):
+        return indices
+    if indices and list(indices) == list(range(indices[0], indices[0] + len(indices))):
         return range(indices[0], indices[0] + len(indices))
     return tuple(indices)

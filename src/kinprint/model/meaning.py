@@ -7,6 +7,7 @@ rows need. A reading is planned first and carried out together with all others.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -146,11 +147,14 @@ class Model:
             place, self.checkpoint, piece.slices, lambda arrays, _: _single(piece.assemble(arrays))
         )
 
-    def vocabulary(self) -> Vocabulary | None:
-        """The tokenizer's vocabulary, read now; None if the repository has none."""
+    def vocabulary(self, known: dict[bytes, Vocabulary] | None = None) -> Vocabulary | None:
+        """The tokenizer's vocabulary, read now; None if the repository has none.
+
+        `known` keeps vocabularies by content, for models that share a tokenizer.
+        """
         if self.metadata is not None and has_vocabulary(self.metadata):
             return vocabulary_of_gguf(self.checkpoint.shards[0], self.metadata)
-        return vocabulary_of(self.checkpoint)
+        return vocabulary_of(self.checkpoint, known)
 
     def __repr__(self) -> str:
         return f"<Model {self.name}: {self.understanding.family}, {len(self.places)} tensors>"
@@ -263,14 +267,25 @@ def wants_of(readings: Iterable[Reading]) -> list[Want]:
     return [want for key, one in checkpoints.items() for want in one.wants(slices[key])]
 
 
-def vocabulary_of(checkpoint: Checkpoint) -> Vocabulary | None:
-    """The vocabulary in a repository's tokenizer files, read now."""
+def vocabulary_of(
+    checkpoint: Checkpoint, known: dict[bytes, Vocabulary] | None = None
+) -> Vocabulary | None:
+    """The vocabulary in a repository's tokenizer files, read now; equal files are parsed once."""
     paths = vocabulary_files(checkpoint)
     if not paths:
         return None
     raw = checkpoint.read_files(paths)
-    main = raw.pop(paths[0])
-    return load_vocabulary(paths[0], main, raw)
+    content = hashlib.sha256()
+    for path in paths:
+        content.update(f"{path} {len(raw[path])} ".encode())
+        content.update(raw[path])
+    key = content.digest()
+    if known is not None and key in known:
+        return known[key]
+    found = load_vocabulary(paths[0], raw.pop(paths[0]), raw)
+    if known is not None:
+        known[key] = found
+    return found
 
 
 def vocabulary_files(checkpoint: Checkpoint) -> tuple[str, ...]:

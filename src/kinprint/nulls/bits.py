@@ -30,7 +30,9 @@ def equal_counts(a: NDArray[Any], b: NDArray[Any], m: int = BLOCK) -> Floats:
         for j in range(m):
             left, right = x[i::m], y[j::m]
             both = min(len(left), len(right))
-            counts[:both, i, j] = (left[:both] == right[:both]).all(axis=-1).sum(axis=-1)
+            same = left[:both] == right[:both]
+            whole = same[..., 0] if same.shape[-1] == 1 else same.all(axis=-1)
+            counts[:both, i, j] = np.count_nonzero(whole, axis=-1)
     return counts
 
 

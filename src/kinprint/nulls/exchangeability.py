@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kinprint.nulls.blocks import block_log10_p
 from kinprint.nulls.monte_carlo import drawn_log10_p
@@ -123,7 +123,8 @@ def balance(
     observed = float(np.square(x.sum(axis=0)).sum())
     coins = _coins(draws, n, seed)
     # Squared lengths of sums are quadratic forms of the coins: rows are long, units are few.
-    null = np.einsum("dn,dn->d", coins @ (x @ x.T), coins)
+    products = (x @ x.T).astype(np.float32)
+    null = np.einsum("dn,dn->d", coins @ products, coins, dtype=np.float64)
     effect = (observed - n) / (n * (n - 1))
     return _judge("balance", drawn_log10_p(observed, null), effect, level, "signs are not fair")
 
@@ -155,10 +156,10 @@ def canonical_axes(table: ArrayLike, level: float = LEVEL) -> SelfTest:
 
 
 @lru_cache(maxsize=4)
-def _coins(draws: int, n: int, seed: int) -> Floats:
+def _coins(draws: int, n: int, seed: int) -> NDArray[np.float32]:
     """Fair coins, the same for the same question: several self-tests of a model share them."""
     drawn = np.random.default_rng(seed).integers(2, size=(draws, n))
-    found: Floats = np.asarray(drawn * 2.0 - 1.0, np.float64)
+    found = np.asarray(drawn * 2 - 1, np.float32)
     found.flags.writeable = False
     return found
 

@@ -88,7 +88,22 @@ def nearest_rows(x: ArrayLike, y: ArrayLike, flips: bool = False) -> Neighbours:
     it would be larger than all that was read. `flips` compares sizes; scores keep their sign.
     """
     one, other = (np.ascontiguousarray(part, np.float32) for part in (x, y))
-    return Neighbours(_nearest(one, other, flips), _nearest(other, one, flips))
+    there: list[Nearest] = []
+    back: Nearest | None = None
+    for start in range(0, max(len(one), 1), _ROWS):
+        table = one[start : start + _ROWS] @ other.T
+        there.append(_best(table, flips))
+        seen = _best(table.T, flips)
+        back = seen if back is None else _better(back, seen, start, flips)
+    assert back is not None
+    return Neighbours(
+        Nearest(
+            np.concatenate([one.at for one in there]),
+            np.concatenate([one.score for one in there]),
+            np.concatenate([one.lead for one in there]),
+        ),
+        back,
+    )
 
 
 def mutual_pairs(
@@ -108,9 +123,8 @@ def mutual_pairs(
     if given.dtype != np.float32:
         given = np.asarray(given, np.float64)
     finite = np.isfinite(given)
-    table = np.where(finite, given, given.dtype.type(-math.inf))
-    back = np.ascontiguousarray(table.T)
-    return Neighbours(_best(table, table), _best(back, back)).pairs(first, second, margin)
+    table = given if finite.all() else np.where(finite, given, given.dtype.type(-math.inf))
+    return Neighbours(_best(table), _best(table.T)).pairs(first, second, margin)
 
 
 def fixed_points(
@@ -172,27 +186,14 @@ def fixed_point_log10_p(
     return found / LN10
 
 
-def _nearest(x: NDArray[np.float32], y: NDArray[np.float32], flips: bool) -> Nearest:
-    """The best row of y for every row of x."""
-    found = []
-    for start in range(0, len(x), _ROWS):
-        table = x[start : start + _ROWS] @ y.T
-        found.append(_best(table, np.abs(table) if flips else table))
-    parts = found or [Nearest(np.empty(0, np.int64), np.empty(0), np.empty(0))]
-    return Nearest(
-        np.concatenate([one.at for one in parts]),
-        np.concatenate([one.score for one in parts]),
-        np.concatenate([one.lead for one in parts]),
-    )
+def _best(table: NDArray[np.floating], flips: bool = False) -> Nearest:
+    """Best column of each row, by size with `flips`; a row without any finite one leads by nothing.
 
-
-def _best(table: NDArray[np.floating], size: NDArray[np.floating]) -> Nearest:
-    """Best column of each row by size; a row without any finite size leads by nothing.
-
-    `size` is written to, which is much quicker than to sort it.
+    The best is struck out to find the next, which is much quicker than to sort.
     """
-    if not size.size:
-        return Nearest(np.zeros(len(size), np.int64), np.zeros(len(size)), np.zeros(len(size)))
+    if not table.size:
+        return Nearest(np.zeros(len(table), np.int64), np.zeros(len(table)), np.zeros(len(table)))
+    size = np.array(np.abs(table) if flips else table, order="C")
     rows = np.arange(len(size))
     at = size.argmax(axis=1)
     score = table[rows, at].astype(np.float64)
@@ -202,6 +203,18 @@ def _best(table: NDArray[np.floating], size: NDArray[np.floating]) -> Nearest:
     good = np.isfinite(top)
     lead = np.where(good, top, 0.0) - np.where(good, second, 0.0)
     return Nearest(at, score, lead)
+
+
+def _better(known: Nearest, seen: Nearest, start: int, flips: bool) -> Nearest:
+    """The better of two answers for each row: among columns before `start`, and from there on."""
+    old, new = (np.abs(one.score) if flips else one.score for one in (known, seen))
+    later = new > old
+    second = np.where(later, np.maximum(old, new - seen.lead), np.maximum(new, old - known.lead))
+    return Nearest(
+        np.where(later, seen.at + start, known.at),
+        np.where(later, seen.score, known.score),
+        np.maximum(old, new) - second,
+    )
 
 
 def _rate(shapes: Sequence[tuple[int, int]], coins: bool) -> float:

@@ -72,16 +72,16 @@ def increasing_subsequence(layers: Sequence[Pairs], seed: int = 0) -> NullResult
 
 def longest_of_many(orders: Ints) -> Ints:
     """Longest increasing subsequence of every row (R, n), all rows stepped together."""
-    rows, n = orders.shape
-    tails = np.full((rows, 8), np.iinfo(np.int64).max)
-    every = np.arange(rows)
-    for step in range(n):
-        value = orders[:, step]
-        at = (tails < value[:, None]).sum(axis=1)
-        if at.max() >= tails.shape[1]:
-            tails = np.concatenate([tails, np.full_like(tails, np.iinfo(np.int64).max)], axis=1)
-        tails[every, at] = value
-    found: Ints = (tails < np.iinfo(np.int64).max).sum(axis=1)
+    values = np.ascontiguousarray(orders.T, np.int32)
+    top = np.iinfo(np.int32).max
+    tails = np.full((8, values.shape[1]), top, np.int32)
+    every = np.arange(values.shape[1])
+    for value in values:
+        at = (tails < value).sum(axis=0, dtype=np.int32)
+        if at.max() >= len(tails):
+            tails = np.concatenate([tails, np.full_like(tails, top)])
+        tails[at, every] = value
+    found: Ints = (tails < top).sum(axis=0, dtype=np.int64)
     return found
 
 
@@ -101,8 +101,9 @@ def _draw(numbers: Sequence[int], rng: np.random.Generator) -> Floats:
     for at, n in enumerate(numbers):
         orders[at, :, :n] = rng.permuted(np.tile(np.arange(n), (DRAWS, 1)), axis=1)
     drawn = longest_of_many(orders.reshape(-1, max(numbers))).reshape(len(numbers), DRAWS)
-    logs = [
-        [increasing_log10_p(int(k), n) for k in row] for row, n in zip(drawn, numbers, strict=True)
-    ]
-    found: Floats = -2.0 * LN10 * np.sum(logs, axis=0)
+    total = np.zeros(DRAWS)
+    for row, n in zip(drawn, numbers, strict=True):
+        known = [increasing_log10_p(k, n) for k in range(int(row.max()) + 1)]
+        total += np.array(known)[row]
+    found: Floats = -2.0 * LN10 * total
     return found

@@ -10,6 +10,7 @@ import math
 import platform
 import shlex
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -311,6 +312,7 @@ def _command(verb: str, names: Sequence[str], settings: Settings, controls: Sequ
     return shlex.join([*words, *guard, *names])
 
 
+@cache
 def _version(package: str) -> str:
     try:
         return version(package)

@@ -1,7 +1,7 @@
-"""Processes that share the cores: fresh ones, each with one thread of arithmetic.
+"""Processes and threads that share the cores, each with one thread of arithmetic.
 
-A numerical library starts a thread for every core in every process; several processes of
-that kind spend their time waiting for each other.
+A numerical library starts a thread for every core in every process; several of that kind
+spend their time waiting for each other.
 """
 
 from __future__ import annotations
@@ -32,3 +32,16 @@ def workers(
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def calm_algebra() -> Iterator[None]:
+    """Keep each product of matrices on one core for a while.
+
+    Products are small here: more threads gain little on a quiet machine, and wait for each
+    other on a busy one until a second has become twenty.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield

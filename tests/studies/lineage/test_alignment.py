@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
+from kinprint.nulls.fixed_points import nearest_rows
 from kinprint.studies.lineage.alignment import Stack, judge, unit_scores
 from kinprint.studies.lineage.battery import examine
 from kinprint.studies.lineage.pair import Pair, common_blocks
 from kinprint.studies.lineage.portrait import Floats, Portrait
-from kinprint.studies.lineage.residual import IDENTITY, Residual, assigned
+from kinprint.studies.lineage.residual import IDENTITY, Residual, best_partners
 from tests.studies.lineage.made import LLAMA, keyed, made, noisy
 from tests.studies.lineage.relabelling import relabelled
 
@@ -194,8 +195,8 @@ def test_maps_for_a_test_of_signs_never_saw_the_signs() -> None:
 
 def test_a_signed_assignment_carries_rows_as_its_matrix_would() -> None:
     rng = np.random.default_rng(8)
-    table = rng.normal(size=(6, 9))
-    found = assigned("columns", table, signed=True)
+    near = nearest_rows(rng.normal(size=(6, 3)), rng.normal(size=(9, 3)), flips=True)
+    found = best_partners("columns", near, signed=True)
     assert found.pairs is not None
     left, right, signs = found.pairs
     matrix = np.zeros((6, 9), np.float32)

@@ -199,6 +199,18 @@ def test_tokens_that_both_models_have(
         assert np.array_equal(found.rows, table.astype(np.float32)[found.ids])
 
 
+def test_equal_tokenizers_are_parsed_once(copy_of: Callable[[str], Path], fetcher: Fetcher) -> None:
+    first, second = (copy_of(f"zoo/{name}") / "zoo" / name for name in ("base-a", "a-cpt"))
+    same = gathered([str(first), str(second)], fetcher)
+    final(same)
+    assert same.vocabularies[0] is not None and same.vocabularies[0] is same.vocabularies[1]
+    text = (second / "tokenizer.json").read_text()
+    (second / "tokenizer.json").write_text(text + "\n")
+    apart = gathered([str(first), str(second)], fetcher)
+    final(apart)
+    assert apart.vocabularies[0] is not apart.vocabularies[1]
+
+
 def test_interleaved_rows_are_put_in_halves(tmp_path: Path, fetcher: Fetcher) -> None:
     raw = llama()
     config = LLAMA | {"rope_interleave": True}

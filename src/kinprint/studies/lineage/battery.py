@@ -7,6 +7,7 @@ that had to stay silent, with the reason; one look that is no test tells kinds o
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from kinprint.records import Evidence
 from kinprint.studies.lineage import attention_tests, channel_tests, expert_tests, unit_tests
@@ -44,6 +45,10 @@ _TESTS: dict[str, Callable[[Pair, MenuEntry], Evidence]] = {
     "S4": attention_tests.value_signs,
 }
 
+# Tests that wait for the alignment of units and heads, which is found beside the others.
+_LATE = ("U1.aligned", "U1.order", "E4.blocks", "E5.blocks", "S1", "S2", "S4")
+_BY_NUMBER = ("U1.blocks", "U1.fixed")  # unless shapes differ, so that there is no number
+
 
 def examine(portrait: Portrait, earlier: Standing | None = None) -> Standing:
     """Prepare a model once for many comparisons: its self-tests and prepared rows are kept.
@@ -64,7 +69,16 @@ def face(
 
 def run_tests(pair: Pair) -> tuple[Evidence, ...]:
     """Run every test of the level's menu on a pair; what was aligned stays with the pair."""
-    found = tuple(_TESTS[entry.name](pair, entry) for entry in menu(pair.level))
+    entries = menu(pair.level)
+    late = _LATE if pair.numbered(*pair.sides) is not None else (*_LATE, *_BY_NUMBER)
+    with ThreadPoolExecutor(1) as beside:
+        alignment = beside.submit(pair.align)
+        told = {
+            entry.name: _TESTS[entry.name](pair, entry)
+            for entry in sorted(entries, key=lambda one: one.name in late)
+        }
+        alignment.result()
+    found = tuple(told[entry.name] for entry in entries)
     return (*found, leading(pair, found))
 
 

@@ -8,7 +8,7 @@ compared by number for the same reason.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +22,14 @@ from kinprint.nulls.increasing import increasing_subsequence
 from kinprint.nulls.preparation import (
     degenerate,
     normal_scores,
-    normalise_rows,
-    one_valued,
     standardise_columns,
 )
 from kinprint.nulls.signs import sign_chernoff
 from kinprint.records import Evidence
-from kinprint.studies.lineage.alignment import spread
+from kinprint.studies.lineage.equal_places import equal_places
 from kinprint.studies.lineage.menu import MenuEntry
 from kinprint.studies.lineage.outcome import silent, spoken
 from kinprint.studies.lineage.pair import Pair, common_blocks
-from kinprint.studies.lineage.portrait import Portrait, Units
 from kinprint.studies.lineage.preparation import TOKENS, Subject
 from kinprint.studies.lineage.residual import FEW_GAINS
 from kinprint.studies.lineage.standing import CLONED, Supply, alone
@@ -40,7 +37,6 @@ from kinprint.studies.lineage.standing import CLONED, Supply, alone
 Doubles = NDArray[np.float64]
 Rows = NDArray[np.float32]
 Test = Callable[[Pair, MenuEntry], Evidence]
-_ROWS = 1024
 _BALANCED = 128
 # Strangers do not come near the cosine of clones over so many rows, but with chance 1e-24.
 _CLONED_ROWS = 64
@@ -193,7 +189,7 @@ def matrix_columns(pair: Pair, entry: MenuEntry) -> Evidence:
     mine, theirs = _subjects(supply)
     if mine.width != theirs.width:
         return silent(entry, "needs", "models of one width")
-    x, y, places = _equal_places(mine, theirs)
+    x, y, places = equal_places(mine, theirs)
     if places < TOKENS:
         return silent(entry, "needs", "matrix rows of equal place in both models")
     if len(x) < TOKENS:
@@ -289,47 +285,3 @@ def _column_evidence(
         result = signed_blocks(np.zeros_like(table), table, blocks.sizes, pair.seed)
     effect = float(np.einsum("cn,cn->c", x, y).mean())
     return spoken(entry, result, roles=roles, effect=effect)
-
-
-def _equal_places(mine: Subject, theirs: Subject) -> tuple[Doubles, Doubles, int]:
-    """Rows of length one that lie at equal places in both models, and how many there were.
-
-    At most so many, evenly spaced. Rows keep their mean here, since a flip of channels would
-    change it; rows that hold one size of number say nothing and are left out.
-    """
-    left = list(_same_rows(mine, theirs))
-    if not left:
-        return np.empty((0, mine.width)), np.empty((0, mine.width)), 0
-    x, y = (np.concatenate(parts) for parts in zip(*left, strict=True))
-    some = spread(len(x), _ROWS)
-    x, y = x[some], y[some]
-    good = ~one_valued(np.abs(x)) & ~one_valued(np.abs(y))
-    return normalise_rows(x[good]), normalise_rows(y[good]), len(good)
-
-
-def _same_rows(mine: Subject, theirs: Subject) -> Iterator[tuple[Rows, Rows]]:
-    """Rows of every matrix that both models have, inputs scaled by the norm before."""
-    for one, other, layer in _same_units(mine.portrait, theirs.portrait):
-        _, at, to = np.intersect1d(one.index, other.index, return_indices=True)
-        gains = [side.gain("norm_mlp", layer) for side in (mine, theirs)]
-        for role in ("gate", "up", "down"):
-            x, y = getattr(one, role), getattr(other, role)
-            if x is not None and y is not None:
-                own, their = (1, 1) if role == "down" else gains
-                yield x[at] * own, y[to] * their
-    for layer, heads in sorted(mine.portrait.attention.items()):
-        others = theirs.portrait.attention.get(layer)
-        gains = [side.gain("norm_in", layer) for side in (mine, theirs)]
-        for role in ("q", "k", "v", "o"):
-            x, y = getattr(heads, role), getattr(others, role, None)
-            if x is not None and y is not None and x.shape == y.shape:
-                own, their = (1, 1) if role == "o" else gains
-                shape = -1, mine.width
-                yield (x * own).reshape(shape), (y * their).reshape(shape)
-
-
-def _same_units(one: Portrait, other: Portrait) -> Iterator[tuple[Units, Units, int]]:
-    for layer in sorted(one.units.keys() & other.units.keys()):
-        yield one.units[layer], other.units[layer], layer
-    for at in sorted(one.experts.keys() & other.experts.keys()):
-        yield one.experts[at], other.experts[at], at[0]

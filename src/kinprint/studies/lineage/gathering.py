@@ -34,6 +34,7 @@ class Gathering:
         self._taken: tuple[dict[Key, Taken], ...] = tuple({} for _ in models)
         self._embeddings: list[Embedding | None] = [None for _ in models]
         self._vocabularies: dict[int, Vocabulary | None] = {}
+        self._same: dict[bytes, Vocabulary] = {}
         self._done = 0
 
     @property
@@ -120,7 +121,7 @@ class Gathering:
         if at not in self._vocabularies:
             one = self.sitters[at]
             try:
-                self._vocabularies[at] = one.model.vocabulary()
+                self._vocabularies[at] = one.model.vocabulary(self._same)
             except FormatError as error:  # a comparison of embeddings is lost, no more
                 one.notes.append(str(error))
                 self._vocabularies[at] = None

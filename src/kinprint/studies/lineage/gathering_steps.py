@@ -166,8 +166,8 @@ def _unit_parts(
     ]
     down = Part(one.address(f"{prefix}down", layer, expert), rows, True)
     if one.has(f"{prefix}down", layer, expert):
-        limit = _DOWN * one.cost(found[:1])
-        if rows is None or one.turned(down.address) or one.stored_bytes(down.address) <= limit:
+        cheap = rows is None or one.turned(down.address)
+        if cheap or one.stored_bytes(down.address) <= _DOWN * one.cost(found[:1]):
             found.append(down)
     return found
 

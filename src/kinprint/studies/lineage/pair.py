@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from threading import RLock
 
 import numpy as np
 
@@ -53,6 +54,7 @@ class Pair:
         self.sides = one, other
         self.seed = seed
         self.level = level
+        self._aligning, self._matching = RLock(), RLock()
         self._maps: dict[int, tuple[Judged, ...]] = {}
         self._channels: dict[int, Channels] = {}
         self._stacks: dict[int, Stack] = {}
@@ -73,13 +75,22 @@ class Pair:
         what is the first model now, so that its quality would be flattered, and by signed scores
         where the other model is not odd, so that they would know the coins of a test of signs.
         """
-        if id(first) not in self._maps:
-            mine, theirs = first.subject, second.subject
-            known = list(candidates(self.channels(first, second)))
-            self._maps[id(first)] = judged_maps(
-                mine, theirs, known, self.level, first.odd, self._stack(second)
-            )
-        return self._maps[id(first)]
+        with self._aligning:
+            if id(first) not in self._maps:
+                mine, theirs = first.subject, second.subject
+                known = list(candidates(self.channels(first, second)))
+                self._maps[id(first)] = judged_maps(
+                    mine, theirs, known, self.level, first.odd, self._stack(second)
+                )
+            return self._maps[id(first)]
+
+    def align(self) -> None:
+        """Find the basis, and match units in it: the longest work, for a thread of its own."""
+        supply = self.supply("unit_sign")
+        aligned = None if supply.refusal else self.units(supply.first, supply.second)
+        if aligned is not None:
+            for one in representatives(supply, aligned):
+                self.matched(supply.first, one, aligned.residual)
 
     def channels(self, first: Standing, second: Standing) -> Channels:
         """Channels of both models, and which are nearest to each other."""
@@ -89,12 +100,13 @@ class Pair:
 
     def units(self, first: Standing, second: Standing) -> Aligned | None:
         """The feed-forwards of the second model that those of the first correspond to."""
-        if id(first) not in self._units:
-            mine, theirs = first.subject.forwards, second.subject.forwards
-            maps = self.maps(first, second)
-            found = align_units(mine, theirs, maps, first.odd, self._stack(second))
-            self._units[id(first)] = found
-        return self._units[id(first)]
+        with self._aligning:
+            if id(first) not in self._units:
+                mine, theirs = first.subject.forwards, second.subject.forwards
+                maps = self.maps(first, second)
+                found = align_units(mine, theirs, maps, first.odd, self._stack(second))
+                self._units[id(first)] = found
+            return self._units[id(first)]
 
     def _stack(self, side: Standing) -> Stack | None:
         parts = side.subject.forwards
@@ -125,17 +137,18 @@ class Pair:
         Units of the first model that are copies of one another take no part.
         """
         at = id(first), one.at, one.to, id(residual)
-        if at not in self._matched:
-            usable = np.flatnonzero(first.usable_units[one.at])
-            scores = self.scores(first, one, residual)
-            index = one.one.index[usable]
-            found = mutual_pairs(scores.match[usable], index, one.other.index)
-            mine = dict(zip(index.tolist(), usable.tolist(), strict=True))
-            theirs = {index: at for at, index in enumerate(one.other.index.tolist())}
-            rows = [mine[index] for index in found.first.tolist()]
-            columns = [theirs[index] for index in found.second.tolist()]
-            self._matched[at] = found, scores.both[rows, columns]
-        return self._matched[at]
+        with self._matching:
+            if at not in self._matched:
+                usable = np.flatnonzero(first.usable_units[one.at])
+                scores = self.scores(first, one, residual)
+                index = one.one.index[usable]
+                found = mutual_pairs(scores.match[usable], index, one.other.index)
+                mine = dict(zip(index.tolist(), usable.tolist(), strict=True))
+                theirs = {index: at for at, index in enumerate(one.other.index.tolist())}
+                rows = [mine[index] for index in found.first.tolist()]
+                columns = [theirs[index] for index in found.second.tolist()]
+                self._matched[at] = found, scores.both[rows, columns]
+            return self._matched[at]
 
     def scores(self, first: Standing, one: ForwardPair, residual: Residual) -> UnitScores:
         """Scores of all units of a feed-forward with all of its partner."""
@@ -191,6 +204,12 @@ def classed_forwards(first: Standing, second: Standing, aligned: Aligned) -> Ite
             for at in np.flatnonzero(classes == label)
             if aligned.partners[at] >= 0
         )
+
+
+def representatives(supply: Supply, aligned: Aligned) -> list[ForwardPair]:
+    """One feed-forward of each class of copies, with its partner."""
+    classes = classed_forwards(supply.first, supply.second, aligned)
+    return [members[0] for members in classes if members]
 
 
 def common_blocks(first: Ints, second: Ints, usable: np.ndarray | None = None) -> Blocks:

@@ -32,7 +32,8 @@ _ROUNDING = np.float32(1e-6)
 class Forward:
     """Units of one feed-forward with rows of length one, inputs scaled by the norm before.
 
-    `size` orders units without regard to index, sign or residual basis.
+    `size` orders units without regard to index, sign or residual basis; `read` names the
+    matrices that say something: those not read, or constant, are all zero.
     """
 
     layer: int
@@ -43,17 +44,12 @@ class Forward:
     down: Floats
     gate: Floats | None
     size: Floats
+    read: frozenset[str]
 
     @property
     def width(self) -> int:
         """Numbers in a row: the residual width."""
         return int(self.up.shape[1])
-
-    @property
-    def read(self) -> frozenset[str]:
-        """The matrices that say something: those not read, or constant, are all zero."""
-        parts = (("gate", self.gate), ("up", self.up), ("down", self.down))
-        return frozenset(role for role, part in parts if part is not None and part.any())
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +159,15 @@ class Subject:
             gate = _unit_rows(_centred(units.gate) * gain)[0]
             rest = gate - gate.mean(axis=0, dtype=np.float64).astype(np.float32)
             # Of equal rows nothing but rounding is left.
-            gate = _unit_rows(np.where(np.abs(rest) > _ROUNDING, rest, np.float32(0)))[0]
+            rest[np.abs(rest) <= _ROUNDING] = 0
+            gate = _unit_rows(rest)[0]
         up, up_size = _unit_rows(_centred(units.up) * gain)
         down, down_size = _unit_rows(_centred(units.down))
         # Without down rows the order of size must not fall back on the order of index.
         size = up_size * down_size if down_size.any() else up_size
-        return Forward(layer, expert, units.index, units.total, up, down, gate, size)
+        parts = {"gate": gate, "up": up, "down": down}
+        read = frozenset(role for role, part in parts.items() if part is not None and part.any())
+        return Forward(layer, expert, units.index, units.total, up, down, gate, size, read)
 
     def _station(self, role: str, layer: int) -> str:
         return "norm_mlp" if role == self._before_mlp(layer) and role != "norm_in" else role
@@ -241,9 +240,11 @@ def _centred(rows: Floats) -> Floats:
 
 def _unit_rows(rows: Floats) -> tuple[Floats, Floats]:
     """Rows of length one along the last axis, and their lengths; bad rows become zero."""
-    x = np.where(np.isfinite(rows), rows, np.float32(0))
-    length = np.sqrt(np.einsum("...d,...d->...", x, x, dtype=np.float64)).astype(np.float32)
-    good = np.isfinite(rows).all(axis=-1) & (length > _TINY)
+    finite = np.isfinite(rows)
+    x = rows if finite.all() else np.where(finite, rows, np.float32(0))
+    wide = x.astype(np.float64)
+    length = np.sqrt(np.einsum("...d,...d->...", wide, wide)).astype(np.float32)
+    good = finite.all(axis=-1) & (length > _TINY)
     scale = np.where(good, 1 / np.where(good, length, 1), 0).astype(np.float32)
     found: Floats = x * scale[..., None]
     return found, np.where(good, length, 0).astype(np.float32)

@@ -23,8 +23,7 @@ from kinprint.studies.lineage.preparation import SharedTokens, Subject, shared_t
 Doubles = NDArray[np.float64]
 FEW_GAINS = 5
 """Fewer norm vectors than this do not tell channels apart."""
-ASSIGNED = 2048
-"""Up to this width channels are assigned one to one; above, each takes its best."""
+_UNREACHED = 1e-13  # squared singular values below this part of the largest are rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,45 +105,41 @@ def candidates(channels: Channels) -> Iterator[Residual]:
     if len(shared.first) >= max(first.width, second.width):
         table = _rows(shared.first).T @ _rows(shared.second)
         yield Residual("polar factor of embeddings", polar_factor(table))
-    narrow = max(first.width, second.width) <= ASSIGNED
     if shared.columns is not None:
-        name, (one, other) = "embedding columns", shared.columns
-        if narrow:
-            yield assigned(name, one @ other.T, signed=True)
-        else:
-            yield best_partners(name, channels.near_columns, signed=True)
+        yield best_partners("embedding columns", channels.near_columns, signed=True)
     if channels.gain_rows is not None:
-        name, (one, other) = "norm gains", channels.gain_rows
-        if narrow:
-            yield assigned(name, one @ other.T, signed=False)
-        else:
-            yield best_partners(name, channels.near_gains, signed=False)
-
-
-def assigned(name: str, table: Doubles, signed: bool) -> Residual:
-    """Channels paired one to one so that the (absolute) scores are largest."""
-    from scipy.optimize import linear_sum_assignment
-
-    left, right = linear_sum_assignment(np.abs(table) if signed else table, maximize=True)
-    signs = np.sign(table[left, right]) if signed else np.ones(len(left))
-    return Residual(name, None, (left, right, signs.astype(np.float32)), table.shape[1])
+        yield best_partners("norm gains", channels.near_gains, signed=False)
 
 
 def best_partners(name: str, near: Neighbours, signed: bool) -> Residual:
-    """Channels of the narrower model, each with its best partner."""
-    there, back = near.there, near.back
-    if len(there.at) <= len(back.at):
-        left, right, scores = np.arange(len(there.at)), there.at, there.score
-    else:
-        left, right, scores = back.at, np.arange(len(back.at)), back.score
-    signs = np.sign(scores) if signed else np.ones(len(left))
-    return Residual(name, None, (left, right, signs.astype(np.float32)), len(back.at))
+    """Channels of the narrower model, each with its best partner; of rivals the better stays.
+
+    An assignment of all channels at once would differ where relations are weak, and in none of
+    some five hundred pairs of small models was a verdict the better for it.
+    """
+    forward = len(near.there.at) <= len(near.back.at)
+    best = near.there if forward else near.back
+    order = np.argsort(-(np.abs(best.score) if signed else best.score), kind="stable")
+    kept = order[np.unique(best.at[order], return_index=True)[1]]
+    left, right = (kept, best.at[kept]) if forward else (best.at[kept], kept)
+    signs = np.sign(best.score[kept]) if signed else np.ones(len(kept))
+    return Residual(name, None, (left, right, signs.astype(np.float32)), len(near.back.at))
 
 
 def polar_factor(table: NDArray[np.floating]) -> Floats:
-    """The nearest matrix with orthonormal rows or columns."""
-    u, _, vt = np.linalg.svd(np.asarray(table, np.float32), full_matrices=False)
-    return np.asarray(u @ vt, np.float32)
+    """The nearest matrix with orthonormal rows or columns, (MMᵀ)^(−½)·M.
+
+    By the eigenvectors of the smaller Gram matrix, in double precision, which takes little more
+    than half of the time of singular values. Directions that M does not reach stay zero.
+    """
+    given = np.asarray(table, np.float64)
+    tall = given.shape[0] > given.shape[1]
+    rows = given.T if tall else given
+    squares, basis = np.linalg.eigh(rows @ rows.T)
+    reached = squares > _UNREACHED * squares[-1]
+    kept = basis[:, reached]
+    found = (kept / np.sqrt(squares[reached])) @ (kept.T @ rows)
+    return np.ascontiguousarray(found.T if tall else found, np.float32)
 
 
 def _rows(table: Floats) -> Floats:

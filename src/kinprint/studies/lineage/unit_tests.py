@@ -24,7 +24,13 @@ from kinprint.studies.lineage.alignment import Aligned
 from kinprint.studies.lineage.gram_likeness import GRAM_WIDTH, gram_likeness
 from kinprint.studies.lineage.menu import MenuEntry
 from kinprint.studies.lineage.outcome import silent, spoken
-from kinprint.studies.lineage.pair import ForwardPair, Pair, classed_forwards, common_blocks
+from kinprint.studies.lineage.pair import (
+    ForwardPair,
+    Pair,
+    classed_forwards,
+    common_blocks,
+    representatives,
+)
 from kinprint.studies.lineage.preparation import Forward
 from kinprint.studies.lineage.standing import Standing, Supply
 
@@ -101,7 +107,7 @@ def unit_order(pair: Pair, entry: MenuEntry) -> Evidence:
     if isinstance(found, Evidence):
         return found
     supply, aligned = found
-    kept = [one for one in _representatives(supply, aligned) if one.one.total != one.other.total]
+    kept = [one for one in representatives(supply, aligned) if one.one.total != one.other.total]
     if not kept:
         return silent(entry, "needs", "feed-forwards of different width")
     matched = [pair.matched(supply.first, one, aligned.residual)[0] for one in kept]
@@ -199,7 +205,7 @@ def _supplied(pair: Pair, entry: MenuEntry) -> Evidence | Supply:
 
 
 def _fixed(pair: Pair, entry: MenuEntry, supply: Supply, aligned: Aligned) -> Evidence:
-    parts = _representatives(supply, aligned)
+    parts = representatives(supply, aligned)
     found = [pair.matched(supply.first, one, aligned.residual) for one in parts]
     coins = [signs for _, signs in found] if supply.first.odd else None
     result = fixed_points([matched for matched, _ in found], coins, pair.seed)
@@ -238,12 +244,6 @@ def _signs(pair: Pair, entry: MenuEntry, supply: Supply, aligned: Aligned) -> Ev
 
 def _narrow(supply: Supply) -> bool:
     return max(side.subject.width for side in (supply.first, supply.second)) <= GRAM_WIDTH
-
-
-def _representatives(supply: Supply, aligned: Aligned) -> list[ForwardPair]:
-    """One feed-forward of each class of copies, with its partner."""
-    classes = classed_forwards(supply.first, supply.second, aligned)
-    return [members[0] for members in classes if members]
 
 
 def _block_tables(

@@ -1,0 +1,21 @@
+"""Arithmetic keeps to one core for a while, and has all of them back afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from kinprint.studies.workers import calm_algebra
+
+
+def threads() -> list[int]:
+    return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+
+def test_linear_algebra_is_calm_for_a_while() -> None:
+    assert np.ones((2, 2)).sum() == 4  # the library that multiplies is loaded
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = threads()
+        with calm_algebra():
+            assert set(threads()) <= {1}
+        assert threads() == before
