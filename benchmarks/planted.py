@@ -4,9 +4,9 @@ The child keeps each row of the parent with a given cosine, as continued trainin
 gets norms that were kept or rewritten; neither has a tokenizer, as if the vocabulary had been
 replaced. Only the bytes that a comparison reads are written. `kinprint compare` then runs
 over a slowed mirror, and its verdict, bytes and seconds are printed; `quick` reads norms alone
-and is not expected to see through rewritten ones. With real weights, a
-fine-tune and its parent from public packages are compared, and the parent with the same shapes
-drawn at random.
+and is not expected to see through rewritten ones, and `deep` is asked about rotations besides.
+With real weights, a fine-tune and its parent from public packages are compared, and the parent
+with the same shapes drawn at random.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
 from benchmarks.real_weights import fetch
+from benchmarks.rotated import ROTATIONS, plant_rotation
 from benchmarks.scene import environment, mirror_of
 from kinprint.reader.extents import union
 from kinprint.reader.fetch import Fetcher
@@ -154,21 +156,30 @@ def planted(levels: Sequence[str]) -> bool:
     good = True
     for level in levels:
         print(f"\n{LAYOUT} layout, {level}: at most {BUDGETS[level] / 1e6:.0f} MB for both")
-        for at, relation in enumerate(PLANTS):
-            with tempfile.TemporaryDirectory() as scratch:
-                root = Path(scratch)
-                places = [build_replicas(root / f"{side}{at}", [LAYOUT])[0] for side in "ab"]
-                plant(places[0], places[1], relation, level)
-                served = root / "served" / "planted"
-                served.mkdir(parents=True)
-                for side, place in zip(("parent", "child"), places, strict=True):
-                    place.rename(served / side)
-                with mirror_of(served.parent) as endpoint:
-                    found = compare(endpoint, "planted/parent", "planted/child", level)
+        for relation in PLANTS:
+            found = _compared(partial(plant, relation=relation, level=level), level)
             related = found["verdict"]["relation"] in RELATED
             seen = relation.related and not (level == "quick" and relation.gains is None)
             good &= row(relation.name, found, related == seen, BUDGETS[level])
+        for rotation in ROTATIONS if level == "deep" else ():
+            found = _compared(partial(plant_rotation, rotation=rotation, level=level), level)
+            right = found["verdict"]["relation"] in rotation.expected
+            good &= row(rotation.name, found, right, BUDGETS[level])
     return good
+
+
+def _compared(planting: Callable[[Path, Path], None], level: str) -> dict[str, Any]:
+    """Two replicas of the layout with something planted, compared over a slow network."""
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        places = [build_replicas(root / side, [LAYOUT])[0] for side in "ab"]
+        planting(*places)
+        served = root / "served" / "planted"
+        served.mkdir(parents=True)
+        for side, place in zip(("parent", "child"), places, strict=True):
+            place.rename(served / side)
+        with mirror_of(served.parent) as endpoint:
+            return compare(endpoint, "planted/parent", "planted/child", level)
 
 
 def real() -> bool:

@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kinprint.nulls.copies import chance_cosine, clone_classes, copied_sets, sum_over
+from kinprint.nulls.copies import (
+    chance_cosine,
+    clone_classes,
+    copied_sets,
+    joined,
+    repeated_classes,
+    sum_over,
+)
 from kinprint.nulls.exchangeability import balance, canonical_axes, lags, trend
+from kinprint.nulls.result import Ints
 from tests.nulls import worlds
 
 
@@ -138,3 +146,29 @@ def test_copied_layers_are_tied_and_others_left() -> None:
         len(set(copied_sets(rng.normal(size=(4, 16, 32))).tolist())) < 4 for _ in range(300)
     )
     assert false <= 4
+
+
+def test_joined_classes_hold_together_what_either_does() -> None:
+    one, other = np.array([0, 0, 1, 2, 3, 3]), np.array([0, 1, 1, 2, 3, 4])
+    assert joined(one, other).tolist() == [0, 0, 0, 1, 2, 2]
+    assert joined(np.arange(4), np.arange(4)).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("places", "classes"),
+    [
+        pytest.param(np.tile(np.arange(40), 2), 40, id="all again"),
+        pytest.param(np.tile(np.arange(20), 4), 20, id="four times"),
+        pytest.param(np.repeat(np.arange(40), 2), 40, id="side by side"),
+        pytest.param(np.arange(80), 80, id="not at all"),
+    ],
+)
+def test_repeated_units_are_tied_when_training_has_moved_them(places: Ints, classes: int) -> None:
+    rng = np.random.default_rng(11)
+    rows = rng.normal(size=(places.max() + 1, 256))[places]
+    rows = rows + 0.7 * rng.normal(size=rows.shape)  # cosines of 0.67
+    rows *= rng.choice([-1.0, 1.0], size=(len(rows), 1))
+    assert len(np.unique(repeated_classes(rows))) == classes
+    assert len(np.unique(clone_classes(rows))) > classes or classes == 80
+    order = rng.permutation(len(rows))
+    assert len(np.unique(repeated_classes(rows[order]))) == len(rows)

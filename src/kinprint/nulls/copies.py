@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kinprint.nulls.blocks import block_log10_p, block_sizes, blocked
 from kinprint.nulls.preparation import normalise_rows
@@ -18,6 +18,9 @@ from kinprint.nulls.result import Floats, Ints
 
 CLONES = 0.7
 """Units with at least this cosine are copies; in small trained models strangers reach 0.6."""
+REPEATED, REPEATED_SHARE = 0.3, 0.15
+"""Units at one distance are repetitions if this cosine, or four deviations of chance where that is
+more, is reached by this share of them beyond what is usual at other distances."""
 COPIES = 0.5
 """Layers are copies if equal places exceed unequal ones by this cosine, on average."""
 
@@ -57,6 +60,35 @@ def clone_classes(rows: ArrayLike, threshold: float | None = None, step: int = 5
     return _components(n, np.concatenate(left or [np.empty(0, np.int64)]), right)
 
 
+def repeated_classes(rows: ArrayLike) -> Ints:
+    """Number the classes of units that resemble those a fixed number of places on.
+
+    A network that was widened by repeating its units (side by side, or all of them again) and
+    then trained for long has copies that no longer look like such, one by one; but their places
+    are a pattern, and two networks widened alike share it. Where many units at one distance are
+    alike and few at others, they are tied: all of them where everything was repeated, since
+    some copies are not alike any more, and side by side those that are.
+    """
+    x = normalise_rows(rows).astype(np.float32)
+    n = len(x)
+    again = {n // times for times in range(2, 9) if n % times == 0 and n // times > 1}
+    likes = {lag: _alike_at(x, lag) for lag in sorted({1, 2, 3, *again}) if 2 * lag <= n}
+    usual = float(np.median([like.mean() for like in likes.values()])) if likes else 0.0
+    classes = np.arange(n)
+    for lag, like in likes.items():
+        if like.mean() >= 2 * usual + REPEATED_SHARE:
+            at = np.arange(len(like)) if lag in again else np.flatnonzero(like)
+            classes = joined(classes, _components(n, at, [at + lag]))
+    return classes
+
+
+def _alike_at(x: NDArray[np.float32], lag: int) -> NDArray[np.bool_]:
+    """Whether each row and the one so many places on have a cosine beyond chance, up to sign."""
+    size = np.abs(np.einsum("id,id->i", x[:-lag], x[lag:]))
+    least = max(REPEATED, 4.0 / math.sqrt(x.shape[1]))
+    return np.asarray(size >= least)
+
+
 def copied_sets(sets: ArrayLike, alpha: float = 1e-3) -> Ints:
     """Number the classes of layers (L, n, d) whose units are copies at equal places.
 
@@ -80,6 +112,17 @@ def copied_sets(sets: ArrayLike, alpha: float = 1e-3) -> Ints:
     near = equal - np.einsum("pd,pd->p", mean[i], mean[j]) >= COPIES
     tied = near | (logs <= math.log10(alpha / len(i)))
     return _components(layers, i[tied], [j[tied]])
+
+
+def joined(one: Ints, other: Ints) -> Ints:
+    """The finest classes that hold together what either of two gives one class."""
+    n = len(one)
+    left, right = [], []
+    for classes in (one, other):
+        _, first, which = np.unique(classes, return_index=True, return_inverse=True)
+        left.append(first[which])
+        right.append(np.arange(n))
+    return _components(n, np.concatenate(left), right)
 
 
 def sum_over(values: ArrayLike, classes: ArrayLike) -> Floats:

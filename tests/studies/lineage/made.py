@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -68,39 +69,47 @@ def keyed(portrait: Portrait) -> Portrait:
     """The portrait with a key of its own contents."""
     embedding = portrait.embedding
     told = b"" if embedding is None else embedding.rows.tobytes()
-    told += b"".join(one.up.tobytes() for one in portrait.units.values())
+    feed_forwards = (*portrait.units.values(), *portrait.experts.values())
+    told += b"".join(one.up.tobytes() for one in feed_forwards)
     return replace(portrait, key=hashlib.sha256(told).hexdigest())
+
+
+def each_matrix(portrait: Portrait, change: Callable[[Floats], Floats]) -> Portrait:
+    """The model with a change made to every matrix; norms stay, as they are no matrices."""
+
+    def units(one: Units) -> Units:
+        gate = None if one.gate is None else change(one.gate)
+        return replace(one, up=change(one.up), down=change(one.down), gate=gate)
+
+    def heads(one: Attention) -> Attention:
+        q, k, v, o = (
+            None if part is None else change(part) for part in (one.q, one.k, one.v, one.o)
+        )
+        return replace(one, q=q, k=k, v=v, o=o)
+
+    embedding = portrait.embedding
+    return keyed(
+        replace(
+            portrait,
+            units={layer: units(one) for layer, one in portrait.units.items()},
+            experts={at: units(one) for at, one in portrait.experts.items()},
+            routers={layer: change(rows) for layer, rows in portrait.routers.items()},
+            attention={layer: heads(one) for layer, one in portrait.attention.items()},
+            embedding=None
+            if embedding is None
+            else replace(embedding, rows=change(embedding.rows)),
+        )
+    )
 
 
 def noisy(portrait: Portrait, share: float, seed: int) -> Portrait:
     """The model trained on: every number keeps its value but for some noise."""
     rng = np.random.default_rng(seed)
 
-    def stir(rows: Floats | None) -> Floats | None:
-        if rows is None:
-            return None
+    def stir(rows: Floats) -> Floats:
         scale = share * float(rows.std())
         return (rows + scale * rng.normal(size=rows.shape)).astype(np.float32)
 
-    def kept(rows: Floats | None) -> Floats:
-        found = stir(rows)
-        assert found is not None
-        return found
-
-    embedding = portrait.embedding
-    return keyed(
-        replace(
-            portrait,
-            name=f"{portrait.name} trained on",
-            norms={key: kept(gain) for key, gain in portrait.norms.items()},
-            units={
-                layer: replace(one, up=kept(one.up), down=kept(one.down), gate=stir(one.gate))
-                for layer, one in portrait.units.items()
-            },
-            attention={
-                layer: replace(one, q=stir(one.q), k=stir(one.k), v=stir(one.v), o=stir(one.o))
-                for layer, one in portrait.attention.items()
-            },
-            embedding=None if embedding is None else replace(embedding, rows=kept(embedding.rows)),
-        )
-    )
+    norms = {key: stir(gain) for key, gain in portrait.norms.items()}
+    named = replace(portrait, name=f"{portrait.name} trained on", norms=norms)
+    return each_matrix(named, stir)

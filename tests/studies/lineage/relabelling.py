@@ -18,9 +18,10 @@ Move = Callable[[np.ndarray], np.ndarray]
 
 
 def relabelled(portrait: Portrait, rng: np.random.Generator, signs: bool = True) -> Portrait:
-    """The same model with channels, units, heads and experts renamed, and signs flipped.
+    """The same model with channels, units, heads and experts renamed, signs flipped, planes turned.
 
-    Without `signs` only names change.
+    Rotary planes turn by quarters, or by halves where norms of q and k forbid more. Without
+    `signs` only names change.
     """
     width = portrait.width
     order = rng.permutation(width)
@@ -30,6 +31,7 @@ def relabelled(portrait: Portrait, rng: np.random.Generator, signs: bool = True)
     def move(rows: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(rows[..., order] * flips)
 
+    quarters = portrait.facts.qk_norm == "none"
     odd = bool(portrait.facts.gated and portrait.facts.odd_up) and signs
     residual = {role for role, _ in portrait.norms} - {"norm_q", "norm_k"}
     experts: dict[tuple[int, int], Units] = {}
@@ -50,7 +52,8 @@ def relabelled(portrait: Portrait, rng: np.random.Generator, signs: bool = True)
         norm_biases={key: bias[order] * flips for key, bias in portrait.norm_biases.items()},
         units={layer: _units(one, move, odd, rng) for layer, one in portrait.units.items()},
         attention={
-            layer: _attention(one, move, signs, rng) for layer, one in portrait.attention.items()
+            layer: _attention(one, move, signs, quarters, rng)
+            for layer, one in portrait.attention.items()
         },
         experts=experts,
         routers=routers,
@@ -75,21 +78,35 @@ def _units(units: Units, move: Move, odd: bool, rng: np.random.Generator) -> Uni
     )
 
 
-def _attention(part: Attention, move: Move, signs: bool, rng: np.random.Generator) -> Attention:
+def _attention(
+    part: Attention, move: Move, signs: bool, quarters: bool, rng: np.random.Generator
+) -> Attention:
     assert part.q is not None and part.k is not None and part.v is not None and part.o is not None
     groups, dims = part.v.shape[:2]
     inside = len(part.q) // groups
-    half = part.rotated // 2
     q, k, v, o = (np.empty_like(rows) for rows in (part.q, part.k, part.v, part.o))
     for new, old in enumerate(rng.permutation(groups).tolist()):
-        planes = _coins(half, rng)
-        coins = np.concatenate([planes, planes, _coins(part.k.shape[1] - 2 * half, rng)])[:, None]
-        coins = coins if signs else np.ones_like(coins)
-        k[new] = move(part.k[old]) * coins
+        turn = _turning(part, signs, quarters, rng)
+        k[new] = turn(move(part.k[old]))
         order, flips = rng.permutation(dims), _coins(dims, rng)[:, None]
         flips = flips if signs else np.ones_like(flips)
         v[new] = move(part.v[old][order]) * flips
         for to, source in enumerate(rng.permutation(inside).tolist()):
-            q[new * inside + to] = move(part.q[old * inside + source]) * coins
+            q[new * inside + to] = turn(move(part.q[old * inside + source]))
             o[new * inside + to] = move(part.o[old * inside + source][order]) * flips
     return replace(part, q=q, k=k, v=v, o=o)
+
+
+def _turning(part: Attention, signs: bool, quarters: bool, rng: np.random.Generator) -> Move:
+    """A turn for each rotary plane of a group and a coin for each other row, as a function."""
+    assert part.k is not None
+    half, rows = part.rotated // 2, part.k.shape[1]
+    steps = rng.integers(4, size=half) if quarters else 2 * rng.integers(2, size=half)
+    turns = np.array([1, 1j, -1, -1j], np.complex64)[steps if signs else 0 * steps][:, None]
+    coins = _coins(rows - 2 * half, rng)[:, None] if signs else np.ones((1, 1), np.float32)
+
+    def turn(rows: np.ndarray) -> np.ndarray:
+        planes = (rows[:half] + 1j * rows[half : 2 * half]) * turns
+        return np.concatenate([planes.real, planes.imag, rows[2 * half :] * coins])
+
+    return turn

@@ -10,7 +10,7 @@ import pytest
 from kinprint.records import Evidence
 from kinprint.studies.lineage.battery import examine, menu, run_battery
 from kinprint.studies.lineage.portrait import Portrait
-from tests.studies.lineage.made import LLAMA, keyed, made, noisy
+from tests.studies.lineage.made import LLAMA, each_matrix, keyed, made, noisy
 from tests.studies.lineage.relabelling import relabelled
 
 BASE = made(1)
@@ -177,6 +177,28 @@ def test_copies_share_a_coin() -> None:
     found = by_test(cloned, noisy(cloned, 0.1, 7))
     assert found["S1"].n == plain["S1"].n - 24
     assert found["U1.blocks"].n == plain["U1.blocks"].n - 48
+
+
+def test_heads_with_the_same_keys_or_the_same_channels_share_a_coin() -> None:
+    first, *_ = (one.k for one in BASE.attention.values())
+    assert first is not None
+    same_keys = {
+        layer: replace(one, k=first if layer < 2 else one.k)
+        for layer, one in BASE.attention.items()
+    }
+    plain = by_test(BASE, BASE)
+    found = by_test(keyed(replace(BASE, attention=same_keys)), noisy(BASE, 0.1, 6))
+    assert found["S2"].n == plain["S2"].n * 2 // 3
+    widened = _widened(BASE)
+    found = by_test(widened, noisy(widened, 0.1, 6))
+    assert found["E1.fixed"].n == 0 and found["E3.fixed"].n == 0
+
+
+def _widened(portrait: Portrait) -> Portrait:
+    """Every channel twice, side by side, with gains that have moved a little since."""
+    double = each_matrix(portrait, lambda rows: np.repeat(rows, 2, axis=-1))
+    norms = {key: np.repeat(gain, 2) for key, gain in portrait.norms.items()}
+    return noisy(replace(double, width=2 * portrait.width, norms=norms), 0.02, 5)
 
 
 def test_what_was_not_read_or_does_not_vary_is_said() -> None:

@@ -1,7 +1,6 @@
-"""P-values of the whole battery where nothing is shared but contents: labels and signs are drawn.
+"""P-values of the whole battery on null pairs of every kind: a few draws of the sweep.
 
-The two models hold the very same units, heads and channels, so that every alignment succeeds
-and all features are shared. What is left to find is chance.
+`python -m tests.studies.lineage.sweep` takes ten thousand.
 """
 
 from __future__ import annotations
@@ -15,7 +14,9 @@ from kinprint.studies.lineage.battery import examine, run_battery
 from kinprint.studies.lineage.portrait import Portrait
 from tests.nulls.worlds import assert_valid
 from tests.studies.lineage.made import made, noisy
+from tests.studies.lineage.null_pairs import PAIRS
 from tests.studies.lineage.relabelling import relabelled
+from tests.studies.lineage.sweep import TOGETHER, draw
 
 DRAWS = 60
 SAME = made(40, width=24, depth=2, units=32, tokens=64)
@@ -42,3 +43,11 @@ def test_relabelled_models_give_valid_p_values(one: Portrait, other: Portrait) -
     # Alignment must have worked, or the test above would be about nothing.
     aligned = {one.test: dict(one.details) for one in run_battery(relabelled(one, rng), still)}
     assert aligned["S1"]["quality"] > 1.5
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_every_kind_of_null_pair_gives_valid_p_values(kind: str) -> None:
+    found = draw(kind, 12, seed=1)
+    assert len(found[kind, TOGETHER]) == 12
+    for values in found.values():
+        assert_valid(values, (0.1, 0.01, 1e-3))

@@ -98,8 +98,7 @@ def judge(first: Sequence[Forward], whole: Stack | None, residual: Residual, odd
     """Say how well a map makes units of the first model find their like in the second."""
     if whole is None or not first:
         return Judged(residual, 0.0)
-    some = [first[at] for at in spread(len(first), PROBED)]
-    table = _qualities(some, whole, residual, odd)
+    table = _qualities(some_parts(first, PROBED), whole, residual, odd)
     return Judged(residual, float(table.max(axis=1).mean()))
 
 
@@ -113,6 +112,15 @@ def partners(
 def fitted_units(one: Forward) -> NDArray[np.int64]:
     """The units that residual maps may be fitted to: every second one in the order of size."""
     return np.argsort(one.size, kind="stable")[::2]
+
+
+def some_parts(parts: Sequence[Forward], most: int) -> list[Forward]:
+    """Feed-forwards over the depth, experts of a layer by their sizes: no number of theirs counts.
+
+    Maps are chosen and fitted by these, and numbers of experts are labels that are tested.
+    """
+    order = sorted(parts, key=lambda one: (one.layer, float(one.size.sum())))
+    return [order[at] for at in spread(len(order), most)]
 
 
 def spread(n: int, most: int) -> list[int]:

@@ -92,8 +92,7 @@ def gain_fixed_points(pair: Pair, entry: MenuEntry) -> Evidence:
     supply, keys = found
     if len(keys) < FEW_GAINS:
         return silent(entry, "needs", f"{FEW_GAINS} norm vectors that both models have")
-    near = pair.channels(supply.first, supply.second).near_gains
-    result = fixed_points([near.pairs()], seed=pair.seed)
+    result = fixed_points([_matched_gains(pair, supply)], seed=pair.seed)
     return spoken(entry, result, roles=_NORMS, learnt=True)
 
 
@@ -106,8 +105,7 @@ def gain_order(pair: Pair, entry: MenuEntry) -> Evidence:
     supply, keys = found
     if len(keys) < FEW_GAINS:
         return silent(entry, "needs", f"{FEW_GAINS} norm vectors that both models have")
-    near = pair.channels(supply.first, supply.second).near_gains
-    result = increasing_subsequence([near.pairs()], pair.seed)
+    result = increasing_subsequence([_matched_gains(pair, supply)], pair.seed)
     return spoken(entry, result, roles=_NORMS, learnt=True)
 
 
@@ -235,6 +233,17 @@ def _gain_evidence(
         entry, result, roles=_NORMS, layers=layers, effect=effect, learnt=True,
         details=[("vectors", float(x.shape[1]))],
     )  # fmt: skip
+
+
+def _matched_gains(pair: Pair, supply: Supply) -> Pairs:
+    """Channels whose gains are each other's nearest; copies in the first take no part."""
+    usable = np.flatnonzero(alone(supply.first.channel_clones))
+    channels = pair.channels(supply.first, supply.second)
+    assert channels.gain_rows is not None
+    x, y = channels.gain_rows
+    if len(usable) == len(x):
+        return channels.near_gains.pairs()
+    return nearest_rows(x[usable], y).pairs(usable)
 
 
 def _profile(side: Subject) -> Doubles:

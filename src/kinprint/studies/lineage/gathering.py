@@ -185,7 +185,12 @@ class Gathering:
                 for at, all_of in numbers.items()
                 if partner.get(at, height) < height
             }
-        chosen = sorted(numbers.values(), key=lambda all_of: (max(all_of), all_of))[:count]
+
+        def low(all_of: list[int]) -> tuple[int, list[int], bytes]:
+            """Low numbers first, whichever model was named first."""
+            return max(all_of), sorted(all_of), first.tokens[all_of[0]] or b""
+
+        chosen = sorted(numbers.values(), key=low)[:count]
         names = tuple(first.tokens[all_of[0]] or b"" for all_of in chosen)
         return names, {at: [all_of[at] for all_of in chosen] for at in range(len(self.sitters))}
 

@@ -19,6 +19,7 @@ from kinprint.studies.lineage.alignment import (
     fitted_units,
     judge,
     partners,
+    some_parts,
     spread,
 )
 from kinprint.studies.lineage.portrait import Floats
@@ -183,7 +184,7 @@ def _refined(
 ) -> Iterator[Judged]:
     """Maps fitted to the units that the last one matched, for as long as that makes them better."""
     current = start
-    some = [first[at] for at in spread(len(first), _PARTS)]
+    some = some_parts(first, _PARTS)
     for _ in range(rounds):
         total = np.zeros((first[0].width, second[0].width))
         for one, to in zip(some, partners(some, whole, current.residual, odd), strict=True):

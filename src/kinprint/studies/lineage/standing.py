@@ -94,7 +94,10 @@ class Standing:
     @cached_property
     def unit_clones(self) -> tuple[Ints, ...]:
         """Classes of units that are copies of one another, for each feed-forward."""
-        return tuple(copies.clone_classes(_thinned(one)) for one in self.subject.forwards)
+        return tuple(
+            copies.joined(copies.clone_classes(rows), copies.repeated_classes(rows))
+            for rows in map(_thinned, self.subject.forwards)
+        )
 
     @cached_property
     def usable_units(self) -> tuple[NDArray[np.bool_], ...]:
@@ -119,18 +122,20 @@ class Standing:
 
     @cached_property
     def head_copies(self) -> dict[tuple[int, int], int]:
-        """Classes of key-value groups, by layer and group, whose keys and values are copies."""
-        places: list[tuple[int, int]] = []
-        rows: list[NDArray[np.float32]] = []
-        for layer, one in self.subject.heads.items():
-            for group in range(one.groups):
-                parts = [part[group] for part in (one.k, one.v) if part is not None]
-                flat = np.concatenate([_real(part).reshape(-1) for part in parts])
-                places.append((layer, group))
-                rows.append(flat[:: max(1, len(flat) // _NUMBERS)])
-        if not rows or len({len(row) for row in rows}) > 1:
-            return {place: at for at, place in enumerate(places)}
-        classes = copies.clone_classes(np.stack(rows), _REPLICATED)
+        """Classes of key-value groups, by layer and group, whose keys or values are copies."""
+        heads = self.subject.heads
+        places = [(layer, at) for layer, one in heads.items() for at in range(one.groups)]
+        classes = np.arange(len(places))
+        for role in ("k", "v"):
+            parts = [getattr(heads[layer], role) for layer, _ in places]
+            rows = [
+                _real(part[group]).reshape(-1)
+                for part, (_, group) in zip(parts, places, strict=True)
+                if part is not None
+            ]
+            if rows and len(rows) == len(places) and len({len(row) for row in rows}) == 1:
+                thin = np.stack(rows)[:, :: max(1, len(rows[0]) // _NUMBERS)]
+                classes = copies.joined(classes, copies.clone_classes(thin, _REPLICATED))
         return dict(zip(places, classes.tolist(), strict=True))
 
     @cached_property
