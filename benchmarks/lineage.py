@@ -2,8 +2,8 @@
 
 Prints, by what was done to a model, how often each method finds a related pair and accuses an
 unrelated one: kinprint's verdict beside raw norm cosine, norm Pearson correlation and the
-182-sigma method; and for unrelated roots how often p-values fall below a level, which for
-valid ones is at most the level.
+182-sigma method; for unrelated roots how often p-values fall below a level, which for valid
+ones is at most the level; and how long a pair takes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors.numpy import load_file
 
+import kinprint
 from kinprint.comparison import Settings, compare_all
 from kinprint.measure.direct import cosine, pearson
 from kinprint.measure.sigma import effect_size
+from kinprint.nulls.monte_carlo import deviations
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Evidence, Verdict
 from kinprint.studies.lineage.gathering import Gathering
@@ -165,30 +168,68 @@ def totals(pairs: Sequence[Pair]) -> None:
                   f"10^{pair.verdict.log10_p:.1f}")  # fmt: skip
 
 
-def calibration(pairs: Sequence[Pair]) -> None:
-    """Shares of p-values at or below levels among unrelated pairs, and how unusual that is.
+def calibration(pairs: Sequence[Pair], tree: Mapping[str, Any]) -> None:
+    """Shares of p-values at or below levels among strangers, and z-scores under exact nulls.
 
-    Pairs of one pair of roots are not independent of each other, so they count once, by their
-    smallest p-value, beside the count of all.
+    Pairs within families are not independent draws. So the second half of the table is about
+    models without parents alone, one pair for each two of them, and leaves out those that share
+    an initialisation; there z-scores should have mean zero and spread one, or less.
     """
     unrelated = [pair for pair in pairs if pair.truth in ("independent", "taught")]
-    print(f"\np-values of {len(unrelated)} unrelated pairs")
-    rows: dict[str, list[float]] = {"combined": [pair.verdict.log10_p for pair in unrelated]}
-    for pair in unrelated:
-        for one in pair.evidence:
-            if one.status == "ok" and one.tier == "exact":
-                rows.setdefault(one.test, []).append(one.log10_p)
-    head = "".join(f"{'≤ ' + str(level):>9}{'z':>6}" for level in LEVELS)
-    print(f"{'test':<14}{'n':>5}{'least':>8}{head}")
-    for test, values in rows.items():
-        cells = "".join(_cell(values, level) for level in LEVELS)
-        print(f"{test:<14}{len(values):>5}{min(values):>8.2f}{cells}")
+    first = {name for name in tree if start_of(name, tree) == {name}}
+    roots = [pair for pair in unrelated if {pair.a, pair.b} <= first]
+    print(f"\np-values of {len(unrelated)} unrelated pairs, and of {len(roots)} pairs of roots")
+    head = "".join(f"{'≤ ' + str(level):>9}" for level in LEVELS)
+    print(f"{'test':<14}{'n':>5}{'least':>8}{head}{'roots':>8}{head}{'mean z':>8}{'spread':>8}")
+    told = {test: 0 for pair in unrelated for test in _logs(pair)}
+    for test in told:
+        cells = []
+        for some in (unrelated, roots):
+            values = [_logs(pair)[test] for pair in some if test in _logs(pair)]
+            least = f"{min(values):>8.2f}" if some is unrelated else ""
+            cells.append(f"{len(values):>{5 if some is unrelated else 8}}{least}{_shares(values)}")
+        z = [value for pair in roots if (value := _score(pair, test)) is not None]
+        spread = f"{np.mean(z):>8.2f}{np.std(z, ddof=1):>8.2f}" if len(z) > 1 else ""
+        print(f"{test:<14}{''.join(cells)}{spread}")
 
 
-def _cell(values: Sequence[float], level: float) -> str:
-    count, n = sum(value <= math.log10(level) for value in values), len(values)
-    z = (count - n * level) / math.sqrt(n * level * (1 - level))
-    return f"{count / n:>9.3f}{z:>6.1f}"
+def _logs(pair: Pair) -> dict[str, float]:
+    exact = (one for one in pair.evidence if one.status == "ok" and one.tier == "exact")
+    return {"combined": pair.verdict.log10_p} | {one.test: one.log10_p for one in exact}
+
+
+def _score(pair: Pair, test: str) -> float | None:
+    for one in pair.evidence:
+        if one.test == test and one.status == "ok":
+            return deviations(one.statistic, one.null)
+    return None
+
+
+def _shares(values: Sequence[float]) -> str:
+    counts = [sum(value <= math.log10(level) for value in values) for level in LEVELS]
+    return "".join(f"{count / max(len(values), 1):>9.3f}" for count in counts)
+
+
+def alone(folder: Path, tree: Mapping[str, Any]) -> None:
+    """Seconds of single comparisons, from names to a result, beside loading all numbers."""
+    names = list(tree)
+    some = [(names[at], names[-1 - 2 * at]) for at in range(len(names) // 3)]
+    kinprint.compare(*(str(folder / name) for name in some[0]), cache=False)  # loads libraries
+    times, floors = [], []
+    for pair in some:
+        paths = [folder / name for name in pair]
+        started = time.perf_counter()
+        kinprint.compare(*map(str, paths), cache=False)
+        times.append(time.perf_counter() - started)
+        started = time.perf_counter()
+        for path in paths:
+            for file in path.glob("*.safetensors"):
+                for table in load_file(file).values():
+                    table.astype(np.float32)
+        floors.append(time.perf_counter() - started)
+    ratio = np.median(np.divide(times, floors))
+    print(f"one pair alone, of {len(some)}: median {np.median(times):.2f} s, at most "
+          f"{max(times):.2f} s, {ratio:.0f} x loading both as floats")  # fmt: skip
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -200,8 +241,10 @@ def main(arguments: Sequence[str]) -> int:
     pairs, seconds = run(folder, jobs=2)
     by_model(pairs, folder)
     totals(pairs)
-    calibration(pairs)
+    tree = json.loads((folder / "zoo.json").read_text("utf-8"))
+    calibration(pairs, tree)
     print(f"\n{len(pairs)} pairs in {seconds:.0f} s, {1000 * seconds / len(pairs):.0f} ms a pair")
+    alone(folder, tree)
     return int(any(pair.accused[METHODS[0]] for pair in pairs if pair.truth != "related"))
 
 
