@@ -69,13 +69,10 @@ def plant_rotation(parent: Path, child: Path, rotation: Rotation, level: str) ->
             _write(child / spec.file, spec, [0], np.ones((1, width), np.float32))
             continue
         own = _MATRIX * _numbers(f"parent {name}", len(rows), spec.shape[-1])
-        other = own
-        if spec.shape[-1] == width:
-            before = _norm_before(name)
-            folded = own * gains[before] if before in gains else own
-            noise = _numbers(f"{rotation.name} {name}", *own.shape) * float(folded.std())
-            rest = math.sqrt(1 - rotation.rows**2)
-            other = np.asarray((rotation.rows * folded + rest * noise) @ turn, np.float32)
+        folded = own * gains.get(_norm_before(name), 1.0) if spec.shape[-1] == width else own
+        noise = _numbers(f"{rotation.name} {name}", *own.shape) * float(folded.std())
+        kept = rotation.rows * folded + math.sqrt(1 - rotation.rows**2) * noise
+        other = np.asarray(kept @ turn if spec.shape[-1] == width else kept, np.float32)
         _write(parent / spec.file, spec, rows, own)
         _write(child / spec.file, spec, rows, other)
 

@@ -124,6 +124,9 @@ def _values() -> dict[str, str]:
     return {
         "learnt": f"{origin.LEARNT_LAYERS:.2f}",
         "profile": f"{origin.LEARNT_PROFILE:.2f}",
+        "learnt_alone": f"{origin.LEARNT_ALONE:.2f}",
+        "learnt_flat": f"{origin.LEARNT_FLAT:.2f}",
+        "values": f"{origin.VALUES:.2f}",
         "twins": f"{origin.TWINS_LEARNT:.2f}",
         "moved": f"{100 * origin.MOVED:.0f} %",
         "moved_matrices": f"{origin.MOVED_MATRICES:.2f}",

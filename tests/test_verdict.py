@@ -72,6 +72,7 @@ def test_norms_alone_are_partial_only_where_matrices_were_read() -> None:
     assert (unread.relation, "layers-not-read" in unread.reasons) == ("derived", True)
     assert relation(gains(0.95), *SILENT) == "partial"
     assert relation(gains(0.3)) != "derived"
+    assert relation(gains(0.85)) == "dependent"  # twins on the same data come as close
 
 
 def test_each_relation_has_its_case() -> None:
@@ -105,11 +106,16 @@ def test_measured_same_init_pairs_are_never_derived() -> None:
 
 
 def test_descendants_and_siblings_are_derived() -> None:
-    measured = [(0.99, 0.99, 0.99), (0.78, 0.84, 0.74), (0.67, 0.74, 0.64), (0.69, 0.71, 0.64),
-                (0.66, 0.76, 0.52), (0.64, 0.86, 0.75), (0.75, 0.81, 0.82)]  # fmt: skip
-    for layers, averaged, matrix in measured:
-        found = relation(gains(layers), profile(averaged), columns(0.7), units(matrix))
-        assert found == "derived", (layers, averaged, matrix)
+    measured = [(0.99, 0.99, 0.99), (0.78, 0.84, 0.74), (0.69, 0.71, 0.64), (0.75, 0.81, 0.82),
+                (0.49, 0.98, 0.96)]  # fmt: skip
+    far = [(0.67, 0.74, 0.64), (0.66, 0.76, 0.52), (0.64, 0.86, 0.75)]
+    for layers, averaged, matrix in measured + far:
+        told = gains(layers), profile(averaged), columns(0.7), units(matrix)
+        assert relation(*told, lead(0.95)) == "derived", (layers, averaged, matrix)
+        expected = "dependent" if (layers, averaged, matrix) in far else "derived"
+        assert relation(*told) == expected, (layers, averaged, matrix)
+    assert "learnt-likely" in decide([gains(0.8), units(0.7)], SHARES).reasons
+    assert "learnt-together" in decide([gains(0.95), units(0.9)], SHARES).reasons
     # long continued training leaves little in the matrices, and gains that tell all the same
     assert relation(gains(0.75), units(0.05)) == "derived"
 
@@ -146,6 +152,44 @@ def test_leading_directions_tell_descendants_from_twins() -> None:
     assert relation(*hardly) == "same-init"
     # and a stranger's matrices are no relation, however alike
     assert relation(gains(0.0, -0.1), *SILENT, lead(0.99)) == "no-evidence"
+
+
+def test_where_no_direction_stands_out_gains_must_be_nearly_equal() -> None:
+    """Optimisers that even out their updates, as Muon does, keep twins alike for long."""
+    flat = Evidence("L.leading", "rule", "rule", "undefined", bound="none")
+    assert relation(gains(0.84), units(0.9), flat) == "dependent"
+    assert relation(gains(0.88), units(0.9), flat) == "derived"
+
+
+def layered(*likenesses: float) -> Evidence:
+    details = tuple((f"layer {at}", value) for at, value in enumerate(likenesses))
+    return replace(units(sum(likenesses) / len(likenesses)), details=details)
+
+
+def test_layers_taken_over_one_by_one_are_no_twins() -> None:
+    found = decide([gains(0.4), layered(1.0, 0.0, 0.98, 0.01), lead(0.4)], SHARES)
+    assert (found.relation, found.reasons[0]) == ("derived", "layers-mixed")
+    # twins lose more in some layers than in others, and nowhere all of it
+    assert relation(gains(0.2), layered(0.6, 0.2, 0.5, 0.3), lead(0.4)) == "same-init"
+    assert relation(gains(0.2), layered(0.4, 0.0, 0.5, 0.0), lead(0.4)) == "same-init"
+
+
+def values(effect: float) -> Evidence:
+    return ok("S4", -50.0, effect, ("v", "o"))
+
+
+def test_values_stay_alike_for_longest_and_prove_least() -> None:
+    folded = replace(gains(0.0), status="undefined", reason="no norm varies")
+    assert relation(folded, values(0.7), units(0.0, -0.2)) == "dependent"
+    assert relation(folded, values(0.95), units(0.0, -0.2)) == "derived"
+    # attention from another model beside feed-forwards of one's own is no shared start
+    assert relation(gains(0.1, -3.0), columns(0.5), values(0.9), units(0.0, -0.2)) == "dependent"
+    assert relation(gains(0.1, -3.0), columns(0.5), values(0.9), units(0.3)) == "same-init"
+
+
+def test_gains_learnt_on_one_embedding_are_no_shared_norms() -> None:
+    found = decide([gains(0.53), profile(0.77), columns(0.6), *SILENT], SHARES)
+    assert found.relation == "partial" and found.reasons[0] == "embedding-shared"
 
 
 def test_hardly_trained_models_are_undecided() -> None:

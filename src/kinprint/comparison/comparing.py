@@ -50,6 +50,7 @@ from kinprint.studies.workers import calm_algebra
 from kinprint.verdict import decide
 
 _CLEAR = ("identical", "derived")
+_DOUBTS = {"layers-not-read", "learnt-likely"}  # reasons that more reading may settle
 
 
 def compare_models(
@@ -187,7 +188,7 @@ def _in_stages(gathering: Gathering, settings: Settings, controlled: bool) -> _J
         equal = all(gathering.plan.whole[:2]) and same_numbers(*portraits[:2])
         verdict = _judge(evidence, settings, share, equal)
         judged = _Judged((sides[0], sides[1]), pair, verdict, evidence, done, share, controls)
-        if verdict.relation in _CLEAR and "layers-not-read" not in verdict.reasons:
+        if verdict.relation in _CLEAR and not _DOUBTS & set(verdict.reasons):
             break
     assert judged is not None
     return judged

@@ -8,15 +8,18 @@ At width 4096 a correlation of 0.05 is already significant beyond doubt, so that
   apart from one initialisation, gains correlate up to 0.33 on other data; on the same data in
   another order up to 0.52 layer by layer and 0.73 averaged over the depth. Descendants keep
   0.66 and more layer by layer, 0.71 and more averaged, through continued training twice as
-  long as pre-training, and siblings by such training as well. Only where training was so
-  gentle that matrices had hardly moved (correlation 0.88 and more) twins reach 0.75 and 0.78,
-  and then stay 0.10 and more behind their matrices. The limits were set after seeing this; on
-  121 other models of nine architectures they held, but for one same-init pair of GPT-NeoX kind
-  that saw the same data (0.78, 0.88) and its child.
+  long as pre-training. A further 300 models of thirteen architectures and three optimisers drew
+  the two together: twins on the same data reached 0.73 layer by layer and 0.87 averaged (phi,
+  GPT-NeoX), so that between about 0.6 and 0.75 gains alone cannot tell. The limits favour what
+  is common: descendants are, twins on the same data are not.
 - *Leading directions* of feed-forward matrices are learnt, while initial noise is spread evenly:
   those of one model live on in its descendants at 0.87 and more of their strength, in twins at
-  0.73 and less (0.81 once), measured on the same models, averages with a stranger apart. They are
-  asked where whole feed-forwards were read, and not where hardly trained models agree anyway.
+  0.73 and less (0.81 once), averages with a stranger apart. They are asked where all units of a
+  layer were read, which overrules the gains, and not where hardly trained models agree anyway,
+  nor where no direction stands out of the noise: Muon evens out its updates, and its twins on the
+  same data stay as alike as descendants (gains 0.84, matrices 0.92).
+- *Layers*: those of twins are all alike, more or less (least over largest 0.29 and more), while
+  models put together of several parents have layers that share nothing (0.01 and less).
 - *Matrices of the layers* of twins correlate up to 0.37 to 0.70 once their gains have moved by
   3 %, by architecture and first weights. They decide alone only where learnt-only parameters
   cannot speak: folded away, constant, rewritten, trained anew, or renamed with the channels.
@@ -33,9 +36,14 @@ from collections.abc import Mapping, Sequence
 
 from kinprint.records import Evidence
 
-LEARNT_LAYERS, LEARNT_PROFILE = 0.60, 0.76
-"""Correlations of learnt-only parameters, layer by layer or averaged over the depth, that trained
-same-init pairs do not reach."""
+LEARNT_LAYERS, LEARNT_PROFILE = 0.68, 0.90
+"""Correlations of learnt-only parameters, layer by layer or averaged over the depth, beyond which
+models were learnt together; same-init pairs that saw the same data reach them now and then."""
+LEARNT_ALONE = 0.90
+"""The same where nothing but norms was read, so that nothing else can tell; below, more is read."""
+LEARNT_FLAT = 0.85
+"""The same where leading directions do not stand out: an optimiser that evens out its updates lets
+same-init pairs agree nearly as long as descendants do."""
 TWINS_LEARNT = 0.45
 """Up to this correlation of learnt-only parameters, matrices that agree mean one initialisation;
 between this and the limits above nobody can tell."""
@@ -52,6 +60,12 @@ BEHIND = 0.10
 LEADING_KEPT = 0.85
 """Strength of one model's leading directions in the other: descendants are above, models that
 share an initialisation below."""
+VALUES = 0.90
+"""Correlation of values and outputs of attention, if nothing else of the layers speaks: those of
+same-init pairs stay alike for longest."""
+SILENT_LAYER, SHARED_LAYER = 0.05, 0.3
+"""Likeness of a layer, as a share of the largest, below which it shares nothing and above which
+it is shared. In same-init pairs all layers are shared, more or less."""
 SAME_INIT_EMBEDDING = 0.85
 """Correlation of embedding columns that same-init pairs do not reach: rare tokens hardly move."""
 LOOKS_LEARNT = 0.05
@@ -72,6 +86,7 @@ _VALUE_TESTS = ("E4.blocks", "S4")
 _LEARNT_LAYERS, _LEARNT_PROFILE = "E1.blocks", "E1.profile"
 _COLUMN_TESTS = ("E3.blocks", "S3")
 _LEADING = "L.leading"
+_PLACED = "U1.blocks"
 
 
 class Case:
@@ -90,6 +105,8 @@ class Case:
         matrices = _effect_of(self.found, _MATRIX_TESTS)
         values = _effect_of(self.found, _VALUE_TESTS)
         self.matrices = matrices if matrices is not None else values
+        self.by_values = matrices is None and values is not None
+        self.mixed = _mixed(self.found)
         self.columns = _effect_of(self.found, _COLUMN_TESTS)
         self.learnt = _learnt_effect(exact, _LEARNT_LAYERS)
         self.profile = _learnt_effect(exact, _LEARNT_PROFILE)
@@ -98,6 +115,7 @@ class Case:
         self.alike = None if neighbours is None else neighbours >= LOOKS_LEARNT
         self.moved = _told(evidence, "spread") or 0.0
         self.leading = _leading(evidence) if "feed-forward" in self.parts else None
+        self.flat = any(one.test == _LEADING and one.status == "undefined" for one in evidence)
 
     @property
     def best_learnt(self) -> float:
@@ -108,6 +126,8 @@ class Case:
     def learnt_together(self) -> bool:
         """Whether learnt-only parameters are more alike than one initialisation makes them."""
         layers, profile = _or_least(self.learnt), _or_least(self.profile)
+        if self.flat:
+            return max(layers, profile) >= LEARNT_FLAT
         return layers >= LEARNT_LAYERS or profile >= LEARNT_PROFILE
 
 
@@ -122,21 +142,27 @@ def relation_of(case: Case) -> tuple[str, list[str]]:
     behind = learnt < matrices - BEHIND
     hardly = 0.0 < case.moved < MOVED and matrices >= MOVED_MATRICES
     kept = None if hardly else case.leading
+    if case.mixed is not None and case.mixed >= SAME_INIT_MATRICES:
+        return "derived", ["layers-mixed", *notes]
     if kept is not None and kept >= LEADING_KEPT:
         return "derived", ["leading-kept", *notes]
     if case.learnt_together and not behind:
         if kept is not None:
             return "dependent", ["learnt-together", "leading-apart", *notes]
-        return "derived", ["learnt-together", *notes]
+        return "derived", ["learnt-together" if learnt >= LEARNT_ALONE else "learnt-likely", *notes]
     silent = _why_silent(case, learnt, behind and matrices >= MOVED_MATRICES)
     if silent:
         limit = FAR_MATRICES if case.moved >= MOVED_FAR else SAME_INIT_MATRICES
+        limit = VALUES if case.by_values else limit
         apart = kept is not None or 0.0 < case.moved < BARELY
         if matrices >= limit and not apart:
             return "derived", [silent, "matrices-alike", *notes]
         return "dependent", [silent, "matrices-weak", *notes]
     if learnt >= TWINS_LEARNT:
         return "dependent", ["learnt-behind" if behind else "learnt-between", *notes]
+    if "feed-forward" in case.unshared:
+        # One initialisation is shared by all parts; attention from elsewhere is not.
+        return "dependent", ["learnt-apart", *notes]
     return "same-init", ["learnt-apart"]
 
 
@@ -150,7 +176,7 @@ def _why_silent(case: Case, learnt: float, overtaken: bool) -> str:
         return "learnt-rewritten"
     if not math.isfinite(learnt) or not case.aligned:
         return "learnt-silent"
-    return "learnt-anew" if overtaken and case.moved >= MOVED else ""
+    return "learnt-anew" if overtaken and case.moved >= MOVED and not case.flat else ""
 
 
 def _outside_layers(case: Case) -> tuple[str, list[str]]:
@@ -158,14 +184,16 @@ def _outside_layers(case: Case) -> tuple[str, list[str]]:
     norms, embedding = "norms" in case.parts, "embedding" in case.parts
     scope = "layers-unshared" if case.layers_heard else "layers-not-read"
     if not case.layers_heard:
-        if norms and case.learnt_together:
+        if norms and case.best_learnt >= LEARNT_ALONE:
             # learnt together, and nothing was read that could say that it stops there
             return "derived", ["learnt-together", scope]
         return "dependent", ["weak-outside-layers", scope]
-    if norms and case.best_learnt >= TWINS_LEARNT:
-        return "partial", ["norms-shared", scope]
-    if embedding and (case.columns or 0.0) >= SAME_INIT_EMBEDDING:
+    learnt = norms and case.best_learnt >= TWINS_LEARNT
+    if embedding and (learnt or (case.columns or 0.0) >= SAME_INIT_EMBEDDING):
+        # Gains that are learnt on one embedding agree, whoever learns them.
         return "partial", ["embedding-shared", scope]
+    if learnt:
+        return "partial", ["norms-shared", scope]
     if norms and not embedding and not math.isfinite(case.best_learnt):
         return "partial", ["norms-shared", scope]
     return "dependent", ["weak-outside-layers", scope]
@@ -191,6 +219,17 @@ def _effect_of(found: Mapping[str, Evidence], tests: Sequence[str]) -> float | N
     """The largest effect of those among some tests that were significant and have one."""
     effects = [found[test].effect for test in tests if test in found]
     return max((effect for effect in effects if effect is not None), default=None)
+
+
+def _mixed(found: Mapping[str, Evidence]) -> float | None:
+    """Mean likeness of the shared layers where others share nothing; None where none is silent."""
+    details = found[_PLACED].details if _PLACED in found else ()
+    layers = [value for name, value in details if name.startswith("layer ")]
+    top = max(layers, default=0.0)
+    if not any(value <= SILENT_LAYER * top for value in layers):
+        return None
+    shared = [value for value in layers if value >= SHARED_LAYER * top]
+    return math.fsum(shared) / len(shared)
 
 
 def _learnt_effect(exact: Sequence[Evidence], test: str) -> float | None:

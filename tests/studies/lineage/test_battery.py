@@ -9,7 +9,7 @@ import pytest
 
 from kinprint.records import Evidence
 from kinprint.studies.lineage.battery import examine, menu, run_battery
-from kinprint.studies.lineage.portrait import Portrait
+from kinprint.studies.lineage.portrait import Portrait, Units
 from tests.studies.lineage.made import LLAMA, each_matrix, keyed, made, noisy
 from tests.studies.lineage.relabelling import relabelled
 
@@ -158,6 +158,21 @@ def test_canonical_axes_are_no_channels() -> None:
     for test in ("E1.blocks", "E3.blocks", "Cm.blocks", "S3"):
         assert found[test].status == "guarded", test
         assert "canonical" in found[test].reason
+
+
+def test_signs_that_follow_gates_are_no_coins() -> None:
+    """Strangers whose units were flipped by one rule agree without being related."""
+
+    def ruled(one: Units) -> Units:
+        assert one.gate is not None
+        flips = np.sign(np.einsum("ud,ud->u", one.gate, one.up))[:, None]
+        return replace(one, up=one.up * flips, down=one.down * flips)
+
+    canonical = replace(BASE, units={layer: ruled(one) for layer, one in BASE.units.items()})
+    found = by_test(canonical, canonical)
+    assert found["S1"].status == "guarded" and "follow their gates" in found["S1"].reason
+    assert by_test(BASE, BASE)["S1"].status == "ok"
+    assert by_test(canonical, noisy(BASE, 0.1, 4))["S1"].status == "ok"  # the other has coins
 
 
 def test_copies_share_a_coin() -> None:

@@ -85,6 +85,20 @@ def test_renamed_and_rescaled_units_are_found_again() -> None:
     assert found.status == "ok" and found.effect is not None and found.effect > 0.9
 
 
+def test_a_model_that_only_grew_larger_keeps_nothing() -> None:
+    """Strength is a regression, which large weights inflate; growth is no likeness."""
+    twin = {layer: 4.0 * part for layer, part in total(START, learnt(4)).items()}
+    found = look(BASE, portrait("grown", twin))
+    assert dict(found.details)["leading"] > 0.85
+    assert found.effect is not None and found.effect < 0.6
+
+
+def test_where_nothing_stands_out_nothing_is_said() -> None:
+    child = portrait("child", total(START, noise(3, 1.0)))
+    found = look(portrait("noise", START), child)
+    assert (found.status, found.effect) == ("undefined", None)
+
+
 def test_strangers_are_not_asked() -> None:
     found = look(BASE, portrait("stranger", total(noise(7, 3.0), learnt(8))))
     assert found.status == "needs" and found.effect is None

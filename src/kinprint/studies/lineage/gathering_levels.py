@@ -18,9 +18,9 @@ RUN = 8
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One thing to read of every model, if the budget still allows it.
 
-    `layers` is in how many, `rows` how many units of each, `count` how many experts or groups
-    of heads, `tokens` how many rows of the embedding, `tokenizers` the longest tokenizer that
-    may be read to find them.
+    `layers` is in how many, `rows` how many units of each (0 for all), `count` how many experts
+    or groups of heads, `tokens` how many rows of the embedding, `tokenizers` the longest
+    tokenizer that may be read to find them. An `extra` is not missed where it does not fit.
     """
 
     stage: int
@@ -30,6 +30,7 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     count: int = 0
     tokens: int | str = 0
     tokenizers: int = 0
+    extra: bool = False
 
 
 class Level(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -123,6 +123,8 @@ def _affordable(
         if price <= purse.left or layers < 2:
             break
         layers //= 2
+    if step.extra and price > purse.left:
+        return [[] for _ in sitters]
     if any(fresh) and purse.pay(price, step.what):
         return fresh
     return [[] for _ in sitters]
@@ -139,9 +141,10 @@ def _fresh(mine: Mapping[object, Part], wanted: Sequence[Part]) -> list[Part]:
     found = []
     for part in wanted:
         before = mine.get((part.address, part.inputs))
-        if before is None or (
-            before.rows is not None and not set(part.rows or ()) <= set(before.rows)
-        ):
+        known = before is not None and (
+            before.rows is None or (part.rows is not None and set(part.rows) <= set(before.rows))
+        )
+        if not known:
             found.append(part)
     return found
 

@@ -41,7 +41,7 @@ def _norms(sitters: Sequence[Sitter], some: Sequence[int], step: Step, level: Le
 
 
 def _units(sitters: Sequence[Sitter], some: Sequence[int], step: Step, level: Level) -> _Wanted:
-    rows = sample_units(_fewest_units(sitters, some), step.rows)
+    rows = _rows(sitters, some, step)
 
     def has(one: Sitter, layer: int) -> bool:
         return one.feed_forward(layer) is not None
@@ -55,7 +55,7 @@ def _units(sitters: Sequence[Sitter], some: Sequence[int], step: Step, level: Le
 
 def _experts(sitters: Sequence[Sitter], some: Sequence[int], step: Step, level: Level) -> _Wanted:
     """The same experts of the same layers, as far as they lie in the shards that are known."""
-    rows = sample_units(_fewest_units(sitters, some), step.rows)
+    rows = _rows(sitters, some, step)
     able = [sitters[at] for at in some if sitters[at].experts]
 
     def shared(layer: int) -> list[int]:
@@ -170,6 +170,11 @@ def _unit_parts(
         if cheap or one.stored_bytes(down.address) <= _DOWN * one.cost(found[:1]):
             found.append(down)
     return found
+
+
+def _rows(sitters: Sequence[Sitter], some: Sequence[int], step: Step) -> tuple[int, ...] | None:
+    """Which units a step asks for; None for all."""
+    return sample_units(_fewest_units(sitters, some), step.rows) if step.rows else None
 
 
 def _fewest_units(sitters: Sequence[Sitter], some: Sequence[int]) -> int:

@@ -10,6 +10,8 @@ This is a size, not a p-value: it tells two kinds of relation apart once there i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,11 @@ _MOST = 1.2  # beyond this a weak bulk says nothing more
 _FEWEST = 64  # matched units below which a spectrum has no bulk
 _FOUND = -7.0  # log10 p of a test, below which there may be something to tell apart
 _CLEAR = 0.85
+# Between matrices of one size, the strength below which a large one only grew over a small one.
+_OF_ONE_SIZE = 0.6
+# Mean of the leading eigenvalues over the largest of noise: optimisers that even out their updates
+# stay below, and so do models that were trained a little.
+_STANDS_OUT = 1.0
 
 
 def leading(pair: Pair, evidence: Sequence[Evidence]) -> Evidence:
@@ -40,21 +47,49 @@ def leading(pair: Pair, evidence: Sequence[Evidence]) -> Evidence:
     if not any(one.log10_p <= _FOUND for one in spoken):
         return _silent("units whose labels or signs depend on each other")
     supply = pair.supply("unit_sign")
-    best: tuple[float, float, float] | None = None
+    ways: list[_Way] = []
     for aligned in _alignments(pair, supply):
         found = [_strengths(*both) for both in _matrices(pair, supply, aligned)]
-        for way in np.mean(found, axis=0) if found else ():
-            top, bulk = float(way[0]), float(way[1])
-            best = max(best or (0.0, 0.0, 0.0), (_score(top, bulk), top, bulk))
-        if best is not None and best[0] >= _CLEAR:
+        ways += [_Way(*way.tolist()) for way in np.mean(found, axis=0)] if found else []
+        if ways and _kept(ways) >= _CLEAR:
             break
-    if best is None:
+    if not ways:
         return _silent("all units of layers that correspond")
-    told = ("leading", best[1]), ("bulk", best[2]), ("one to one", float(_one_to_one(supply)))
+    if all(one.outstanding < _STANDS_OUT for one in ways):
+        return _silent("no direction stands out of the noise", "undefined")
+    best = max(ways, key=lambda one: one.score)
+    told = ("leading", best.top), ("bulk", best.bulk), ("one to one", float(_one_to_one(supply)))
     return Evidence(
-        NAME, "rule", "rule", "ok", effect=best[0], bound="none",
+        NAME, "rule", "rule", "ok", effect=_kept(ways), bound="none",
         roles=("gate", "up", "down"), details=told,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One model's directions in the other: leading ones, weak ones, how much larger the other is.
+
+    `outstanding` compares its leading eigenvalues with the largest one of noise.
+    """
+
+    top: float
+    bulk: float
+    scale: float
+    outstanding: float
+
+    @property
+    def score(self) -> float:
+        return _score(self.top, self.bulk)
+
+    @property
+    def of_one_size(self) -> float:
+        return _score(self.top / self.scale, self.bulk / self.scale)
+
+
+def _kept(ways: Sequence[_Way]) -> float:
+    """The larger strength of the two ways, unless it is there only because one model is larger."""
+    score, even = max(one.score for one in ways), max(one.of_one_size for one in ways)
+    return score if even >= _OF_ONE_SIZE else min(score, even)
 
 
 def _one_to_one(supply: Supply) -> bool:
@@ -127,13 +162,15 @@ def _balanced(
     return {role: rows for role, rows in found.items() if np.isfinite(rows).all() and rows.any()}
 
 
-def _strengths(one: Floats, other: Floats) -> tuple[tuple[float, float], tuple[float, float]]:
-    """How strongly leading and weak directions of each are present in the other."""
+def _strengths(one: Floats, other: Floats) -> NDArray[np.float64]:
+    """What `_Way` holds, for the directions of the first in the second and the other way."""
     cross = one.T @ other
-    return _strength(one, cross), _strength(other, cross.T)
+    scale = float(np.linalg.norm(other)) / max(float(np.linalg.norm(one)), 1e-30)
+    ways = (one, cross, scale), (other, cross.T, 1 / max(scale, 1e-30))
+    return np.array([_strength(*way) for way in ways])
 
 
-def _strength(one: Floats, cross: Floats) -> tuple[float, float]:
+def _strength(one: Floats, cross: Floats, scale: float) -> tuple[float, float, float, float]:
     """Σ sᵢ uᵢᵀ B vᵢ over Σ sᵢ² for the leading singular directions of A, and for the weak half.
 
     With v from AᵀA, sᵢ uᵢ = A vᵢ, so that each term is vᵢᵀ (AᵀB) vᵢ.
@@ -143,8 +180,20 @@ def _strength(one: Floats, cross: Floats) -> tuple[float, float]:
     rank = min(one.shape)
     weak = slice(len(squares) - rank, len(squares) - rank // 2)
     top = there[-LEADING:].sum() / max(squares[-LEADING:].sum(), 1e-30)
-    return float(top), float(there[weak].sum() / max(squares[weak].sum(), 1e-30))
+    bulk = there[weak].sum() / max(squares[weak].sum(), 1e-30)
+    noise = float(np.median(squares[-rank:])) * _largest_of_noise(*one.shape)
+    outstanding = float(squares[-LEADING:].mean()) / max(noise, 1e-30)
+    return float(top), float(bulk), max(scale, 1e-30), outstanding
 
 
-def _silent(reason: str) -> Evidence:
-    return Evidence(NAME, "rule", "rule", "needs", reason=reason, bound="none")
+@lru_cache(maxsize=32)
+def _largest_of_noise(rows: int, columns: int) -> float:
+    """The largest eigenvalue of noise of some shape, over the median of those that are not zero."""
+    drawn = np.random.default_rng(0).normal(size=(rows, columns))
+    small = drawn @ drawn.T if rows < columns else drawn.T @ drawn
+    squares = np.linalg.eigvalsh(small)
+    return float(squares[-1] / np.median(squares))
+
+
+def _silent(reason: str, status: str = "needs") -> Evidence:
+    return Evidence(NAME, "rule", "rule", status, reason=reason, bound="none")

@@ -20,6 +20,7 @@ from kinprint.nulls import copies
 from kinprint.nulls.exchangeability import LEVEL, balance, canonical_axes, lags, trend
 from kinprint.nulls.preparation import degenerate, normal_scores, one_valued
 from kinprint.nulls.result import Ints
+from kinprint.nulls.signs import sign_log10_p
 from kinprint.records import Evidence
 from kinprint.studies.lineage.alignment import spread
 from kinprint.studies.lineage.portrait import Portrait
@@ -198,6 +199,8 @@ class Standing:
             found = balance(rows, most=_BALANCED, level=LEVEL / len(some))
             if found.reason == "signs are not fair":
                 return f"signs of units in layer {parts[at].layer} are not fair"
+        if self._signed_by_gates():
+            return "signs of units follow their gates"
         # Layers whose units are all alike have a coin each, and coins of all layers must be fair.
         widths = {one.width for one in parts}
         if len(parts) > len(some) and len(widths) == 1:
@@ -208,6 +211,21 @@ class Standing:
             if balance(rows, most=_BALANCED).reason == "signs are not fair":
                 return "signs of units are not fair over all layers"
         return ""
+
+    def _signed_by_gates(self) -> bool:
+        """Whether up rows lean to, or away from, their own gates more than coins would let them.
+
+        Flipping every unit so that what it puts out is mostly positive changes no output, and
+        makes strangers agree who do so alike.
+        """
+        parts, clones = self.subject.forwards, self.unit_clones
+        coins = [
+            copies.sum_over(np.einsum("ud,ud->u", gate, parts[at].up), clones[at])
+            for at in np.unique(self.forward_copies, return_index=True)[1]
+            if (gate := parts[at].gate) is not None
+        ]
+        both = np.concatenate(coins) if coins else np.zeros(0)
+        return bool(sign_log10_p(np.stack([both, -both])).min() <= math.log10(LEVEL / 2))
 
     def _unfair_planes(self) -> str:
         rows = self._rows_of_groups("k")
