@@ -144,6 +144,7 @@ def test_leading_directions_tell_descendants_from_twins() -> None:
     twins = gains(0.78), profile(0.88), columns(0.8), units(0.78), look(0.2, 0.02)
     assert relation(*twins) == "derived"
     assert relation(*twins, lead(0.7)) == "dependent"
+    assert relation(gains(0.93), units(0.4), lead(0.5)) == "derived"  # no twins are so close
     assert relation(*twins, lead(0.3, 0.0)) == "derived"  # merged experts have other directions
     folded = replace(gains(0.0), status="undefined", reason="no norm varies")
     assert relation(folded, units(0.7), lead(0.5)) == "dependent"

@@ -147,9 +147,11 @@ def relation_of(case: Case) -> tuple[str, list[str]]:
     if kept is not None and kept >= LEADING_KEPT:
         return "derived", ["leading-kept", *notes]
     if case.learnt_together and not behind:
+        if learnt >= LEARNT_ALONE:
+            return "derived", ["learnt-together", *notes]
         if kept is not None:
-            return "dependent", ["learnt-together", "leading-apart", *notes]
-        return "derived", ["learnt-together" if learnt >= LEARNT_ALONE else "learnt-likely", *notes]
+            return "dependent", ["learnt-likely", "leading-apart", *notes]
+        return "derived", ["learnt-likely", *notes]
     silent = _why_silent(case, learnt, behind and matrices >= MOVED_MATRICES)
     if silent:
         limit = FAR_MATRICES if case.moved >= MOVED_FAR else SAME_INIT_MATRICES
