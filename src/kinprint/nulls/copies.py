@@ -46,7 +46,20 @@ def clone_classes(rows: ArrayLike, threshold: float | None = None, step: int = 5
     `CLONES` and what chance reaches, and copies of copies are copies. A class depends on sizes
     of cosines alone, so it moves with labels and ignores flips. Zero rows stand alone.
     """
-    x = normalise_rows(rows).astype(np.float32)
+    return _clones(_unit(rows), threshold, step)
+
+
+def copied_units(rows: ArrayLike) -> Ints:
+    """Number the classes of units that are clones or repetitions of one another."""
+    x = _unit(rows)
+    return joined(_clones(x), _repetitions(x))
+
+
+def _unit(rows: ArrayLike) -> NDArray[np.float32]:
+    return normalise_rows(rows).astype(np.float32)
+
+
+def _clones(x: NDArray[np.float32], threshold: float | None = None, step: int = 512) -> Ints:
     n, d = x.shape
     least = max(CLONES, chance_cosine(n, d)) if threshold is None else threshold
     left: list[Ints] = []
@@ -69,7 +82,10 @@ def repeated_classes(rows: ArrayLike) -> Ints:
     alike and few at others, they are tied: all of them where everything was repeated, since
     some copies are not alike any more, and side by side those that are.
     """
-    x = normalise_rows(rows).astype(np.float32)
+    return _repetitions(_unit(rows))
+
+
+def _repetitions(x: NDArray[np.float32]) -> Ints:
     n = len(x)
     again = {n // times for times in range(2, 9) if n % times == 0 and n // times > 1}
     likes = {lag: _alike_at(x, lag) for lag in sorted({1, 2, 3, *again}) if 2 * lag <= n}
@@ -117,6 +133,8 @@ def copied_sets(sets: ArrayLike, alpha: float = 1e-3) -> Ints:
 def joined(one: Ints, other: Ints) -> Ints:
     """The finest classes that hold together what either of two gives one class."""
     n = len(one)
+    if all(int(classes.max(initial=-1)) + 1 == n for classes in (one, other)):
+        return np.arange(n)  # nothing is a copy
     left, right = [], []
     for classes in (one, other):
         _, first, which = np.unique(classes, return_index=True, return_inverse=True)

@@ -91,7 +91,7 @@ def map_shared(pair: Pair, a: Standing, evidence: Sequence[Evidence], alpha: flo
     cells = [
         *_norm_cells(pair, route),
         *_attention_cells(pair, route, found),
-        *_unit_cells(pair, route, by_index),
+        *_unit_cells(pair, route, by_index, kin=bool(found)),
         *_router_cells(pair, route),
         *_embedding_cells(pair, route),
     ]
@@ -164,7 +164,8 @@ def _channels(residual: Residual) -> tuple[slice | np.ndarray, slice | np.ndarra
     return residual.pairs[0], residual.pairs[1]
 
 
-def _unit_cells(pair: Pair, route: Route, by_index: bool) -> Iterator[Cell]:
+def _unit_cells(pair: Pair, route: Route, by_index: bool, kin: bool) -> Iterator[Cell]:
+    """Units of equal index, or matched ones; of strangers' experts one a layer is matched."""
     first, second = pair.sides
     tallies: dict[tuple[str, int, int], Tally] = {}
     granted = {group: not pair.supply(group).refusal for group in ("unit", "unit_sign")}
@@ -179,6 +180,8 @@ def _unit_cells(pair: Pair, route: Route, by_index: bool) -> Iterator[Cell]:
             role: tallies.setdefault((prefix + role, one.layer, other.layer), Tally())
             for role in sorted(one.read & other.read)
         }
+        if not together and not kin and any(tally.count for tally in known.values()):
+            continue
         if together:
             indexed |= {(prefix + role, one.layer, other.layer) for role in known}
             _by_index(one, other, route.residual, known)

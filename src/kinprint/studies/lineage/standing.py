@@ -95,10 +95,7 @@ class Standing:
     @cached_property
     def unit_clones(self) -> tuple[Ints, ...]:
         """Classes of units that are copies of one another, for each feed-forward."""
-        return tuple(
-            copies.joined(copies.clone_classes(rows), copies.repeated_classes(rows))
-            for rows in map(_thinned, self.subject.forwards)
-        )
+        return tuple(copies.copied_units(_thinned(one)) for one in self.subject.forwards)
 
     @cached_property
     def usable_units(self) -> tuple[NDArray[np.bool_], ...]:
