@@ -9,7 +9,7 @@ COMPILE := --universal --generate-hashes --no-header --no-annotate --python-vers
 	--extra gguf --extra mirror --group build
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-torch lint bench docs lock clean browser
+.PHONY: help demo test test-torch sweep lint bench docs lock clean browser
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make test-torch  compare every number format with PyTorch, bit by bit (large download)"
 	@echo "make bench       speed against the floor, printed as a table"
 	@echo "make docs        the site, in out/site"
+	@echo "make sweep       ten thousand draws of every null and of the whole battery"
 	@echo "make lint        only the linters, types and the direction of imports"
 	@echo "make lock        renew requirements/*.lock (needs uv)"
 	@echo "make clean       remove .venv and everything that was made"
@@ -50,6 +51,10 @@ $(VENV)/.test: requirements/test.lock $(VENV)/.run
 
 demo: $(VENV)/.run
 	@$(BIN)/kinprint demo
+
+sweep: $(VENV)/.test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.nulls.sweep
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.studies.lineage.sweep
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

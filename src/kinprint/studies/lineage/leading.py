@@ -9,7 +9,8 @@ This is a size, not a p-value: it tells two kinds of relation apart once there i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -49,7 +50,8 @@ def leading(pair: Pair, evidence: Sequence[Evidence]) -> Evidence:
     supply = pair.supply("unit_sign")
     ways: list[_Way] = []
     for aligned in _alignments(pair, supply):
-        found = [_strengths(*both) for both in _matrices(pair, supply, aligned)]
+        with ThreadPoolExecutor(2) as beside:
+            found = list(beside.map(_strengths, *_sides(_matrices(pair, supply, aligned))))
         ways += [_Way(*way.tolist()) for way in np.mean(found, axis=0)] if found else []
         if ways and _kept(ways) >= _CLEAR:
             break
@@ -143,6 +145,11 @@ def _matrices(pair: Pair, supply: Supply, aligned: Aligned) -> Iterator[tuple[Fl
             yield carried, right[role] * (np.float32(1) if role == "gate" else turned)
 
 
+def _sides(pairs: Iterable[tuple[Floats, Floats]]) -> tuple[list[Floats], list[Floats]]:
+    known = list(pairs)
+    return [one for one, _ in known], [other for _, other in known]
+
+
 def _balanced(
     side: Standing, layer: int, expert: int, units: NDArray[np.int64]
 ) -> dict[str, Floats]:
@@ -176,7 +183,7 @@ def _strength(one: Floats, cross: Floats, scale: float) -> tuple[float, float, f
     With v from AᵀA, sᵢ uᵢ = A vᵢ, so that each term is vᵢᵀ (AᵀB) vᵢ.
     """
     squares, right = np.linalg.eigh(one.T @ one)
-    there = np.einsum("ci,cd,di->i", right, cross, right, optimize=True)
+    there = ((cross @ right) * right).sum(axis=0)
     rank = min(one.shape)
     weak = slice(len(squares) - rank, len(squares) - rank // 2)
     top = there[-LEADING:].sum() / max(squares[-LEADING:].sum(), 1e-30)
