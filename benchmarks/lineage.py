@@ -181,8 +181,7 @@ def calibration(pairs: Sequence[Pair], tree: Mapping[str, Any]) -> None:
     print(f"\np-values of {len(unrelated)} unrelated pairs, and of {len(roots)} pairs of roots")
     head = "".join(f"{'≤ ' + str(level):>9}" for level in LEVELS)
     print(f"{'test':<14}{'n':>5}{'least':>8}{head}{'roots':>8}{head}{'mean z':>8}{'spread':>8}")
-    told = {test: 0 for pair in unrelated for test in _logs(pair)}
-    for test in told:
+    for test in dict.fromkeys(test for pair in unrelated for test in _logs(pair)):
         cells = []
         for some in (unrelated, roots):
             values = [_logs(pair)[test] for pair in some if test in _logs(pair)]
@@ -210,7 +209,7 @@ def _shares(values: Sequence[float]) -> str:
     return "".join(f"{count / max(len(values), 1):>9.3f}" for count in counts)
 
 
-def alone(folder: Path, tree: Mapping[str, Any]) -> None:
+def time_single_pairs(folder: Path, tree: Mapping[str, Any]) -> None:
     """Seconds of single comparisons, from names to a result, beside loading all numbers."""
     names = list(tree)
     some = [(names[at], names[-1 - 2 * at]) for at in range(len(names) // 3)]
@@ -244,7 +243,7 @@ def main(arguments: Sequence[str]) -> int:
     tree = json.loads((folder / "zoo.json").read_text("utf-8"))
     calibration(pairs, tree)
     print(f"\n{len(pairs)} pairs in {seconds:.0f} s, {1000 * seconds / len(pairs):.0f} ms a pair")
-    alone(folder, tree)
+    time_single_pairs(folder, tree)
     return int(any(pair.accused[METHODS[0]] for pair in pairs if pair.truth != "related"))
 
 

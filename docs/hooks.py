@@ -124,9 +124,12 @@ def _values() -> dict[str, str]:
     return {
         "learnt": f"{origin.LEARNT_LAYERS:.2f}",
         "profile": f"{origin.LEARNT_PROFILE:.2f}",
-        "learnt_alone": f"{origin.LEARNT_ALONE:.2f}",
+        "learnt_surely": f"{origin.LEARNT_SURELY:.2f}",
         "learnt_flat": f"{origin.LEARNT_FLAT:.2f}",
         "values": f"{origin.VALUES:.2f}",
+        "columns": f"{origin.SAME_INIT_EMBEDDING:.2f}",
+        "silent_layer": f"{origin.SILENT_LAYER:.2f}",
+        "shared_layer": f"{origin.SHARED_LAYER:.1f}",
         "twins": f"{origin.TWINS_LEARNT:.2f}",
         "moved": f"{100 * origin.MOVED:.0f} %",
         "moved_matrices": f"{origin.MOVED_MATRICES:.2f}",

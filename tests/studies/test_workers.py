@@ -16,6 +16,18 @@ def test_linear_algebra_is_calm_for_a_while() -> None:
     assert np.ones((2, 2)).sum() == 4  # the library that multiplies is loaded
     with threadpool_limits(limits=2, user_api="blas"):
         before = threads()
+        assert before and set(before) == {2}
         with calm_algebra():
-            assert set(threads()) <= {1}
+            assert set(threads()) == {1}
         assert threads() == before
+
+
+def test_whoever_leaves_last_gives_the_threads_back() -> None:
+    with threadpool_limits(limits=2, user_api="blas"):
+        first, second = calm_algebra(), calm_algebra()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert set(threads()) == {1}
+        second.__exit__(None, None, None)
+        assert set(threads()) == {2}

@@ -73,8 +73,8 @@ def _clones(x: NDArray[np.float32], threshold: float | None = None, step: int = 
     return _components(n, np.concatenate(left or [np.empty(0, np.int64)]), right)
 
 
-def repeated_classes(rows: ArrayLike) -> Ints:
-    """Number the classes of units that resemble those a fixed number of places on.
+def _repetitions(x: NDArray[np.float32]) -> Ints:
+    """Classes of units that resemble those a fixed number of places on.
 
     A network that was widened by repeating its units (side by side, or all of them again) and
     then trained for long has copies that no longer look like such, one by one; but their places
@@ -82,10 +82,6 @@ def repeated_classes(rows: ArrayLike) -> Ints:
     alike and few at others, they are tied: all of them where everything was repeated, since
     some copies are not alike any more, and side by side those that are.
     """
-    return _repetitions(_unit(rows))
-
-
-def _repetitions(x: NDArray[np.float32]) -> Ints:
     n = len(x)
     again = {n // times for times in range(2, 9) if n % times == 0 and n // times > 1}
     likes = {lag: _alike_at(x, lag) for lag in sorted({1, 2, 3, *again}) if 2 * lag <= n}

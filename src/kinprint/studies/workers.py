@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
+from threading import Lock
 from typing import Any
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -36,12 +37,33 @@ def workers(
 
 @contextmanager
 def calm_algebra() -> Iterator[None]:
-    """Keep each product of matrices on one core for a while.
+    """Keep each product of matrices on one core for a while, in the whole process.
 
     Products are small here: more threads gain little on a quiet machine, and wait for each
-    other on a busy one until a second has become twenty.
+    other on a busy one until a second has become twenty. Whoever leaves last gives back the
+    threads that there were, so that comparisons side by side do not take them away for good.
     """
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(limits=1, user_api="blas"):
+    with _CALM.lock:
+        if not _CALM.guests:
+            _CALM.limits = threadpool_limits(limits=1, user_api="blas")
+        _CALM.guests += 1
+    try:
         yield
+    finally:
+        with _CALM.lock:
+            _CALM.guests -= 1
+            if not _CALM.guests:
+                _CALM.limits.restore_original_limits()
+
+
+class _Calm:
+    """Who is inside `calm_algebra`, and what to give back."""
+
+    def __init__(self) -> None:
+        self.lock, self.guests = Lock(), 0
+        self.limits: Any = None
+
+
+_CALM = _Calm()

@@ -8,14 +8,14 @@ At width 4096 a correlation of 0.05 is already significant beyond doubt, so that
   apart from one initialisation, gains correlate up to 0.33 on other data; on the same data in
   another order up to 0.52 layer by layer and 0.73 averaged over the depth. Descendants keep
   0.66 and more layer by layer, 0.71 and more averaged, through continued training twice as
-  long as pre-training. A further 300 models of thirteen architectures and three optimisers drew
+  long as pre-training. A further 332 models of thirteen architectures and three optimisers drew
   the two together: twins on the same data reached 0.73 layer by layer and 0.87 averaged (phi,
   GPT-NeoX), so that between about 0.6 and 0.75 gains alone cannot tell. The limits favour what
   is common: descendants are, twins on the same data are not.
 - *Leading directions* of feed-forward matrices are learnt, while initial noise is spread evenly:
   those of one model live on in its descendants at 0.87 and more of their strength, in twins at
   0.73 and less (0.81 once), averages with a stranger apart. They are asked where all units of a
-  layer were read, which overrules the gains, and not where hardly trained models agree anyway,
+  layer were read, and overrule gains below 0.90; not where hardly trained models agree anyway,
   nor where no direction stands out of the noise: Muon evens out its updates, and its twins on the
   same data stay as alike as descendants (gains 0.84, matrices 0.92).
 - *Layers*: those of twins are all alike, more or less (least over largest 0.29 and more), while
@@ -24,8 +24,8 @@ At width 4096 a correlation of 0.05 is already significant beyond doubt, so that
   3 %, by architecture and first weights. They decide alone only where learnt-only parameters
   cannot speak: folded away, constant, rewritten, trained anew, or renamed with the channels.
 - Where matrices of the layers were read, `derived` needs one of them; if only norms or embeddings
-  are shared the relation is `partial`. Where none was read, norms that were learnt together are
-  enough, with a reason that says so. A part that was made anew beside shared layers (attention,
+  are shared the relation is `partial`. Where none was read, norms that surely were learnt together
+  are enough, with a reason that says so. A part that was made anew beside shared layers (attention,
   vocabulary) leaves the relation `derived`, with a reason that names it.
 """
 
@@ -39,8 +39,9 @@ from kinprint.records import Evidence
 LEARNT_LAYERS, LEARNT_PROFILE = 0.68, 0.90
 """Correlations of learnt-only parameters, layer by layer or averaged over the depth, beyond which
 models were learnt together; same-init pairs that saw the same data reach them now and then."""
-LEARNT_ALONE = 0.90
-"""The same where nothing but norms was read, so that nothing else can tell; below, more is read."""
+LEARNT_SURELY = 0.90
+"""The same that no twins but those of one order of data reach: enough where nothing but norms was
+read, and whatever leading directions say; below it, more is read."""
 LEARNT_FLAT = 0.85
 """The same where leading directions do not stand out: an optimiser that evens out its updates lets
 same-init pairs agree nearly as long as descendants do."""
@@ -147,7 +148,7 @@ def relation_of(case: Case) -> tuple[str, list[str]]:
     if kept is not None and kept >= LEADING_KEPT:
         return "derived", ["leading-kept", *notes]
     if case.learnt_together and not behind:
-        if learnt >= LEARNT_ALONE:
+        if learnt >= LEARNT_SURELY:
             return "derived", ["learnt-together", *notes]
         if kept is not None:
             return "dependent", ["learnt-likely", "leading-apart", *notes]
@@ -186,7 +187,7 @@ def _outside_layers(case: Case) -> tuple[str, list[str]]:
     norms, embedding = "norms" in case.parts, "embedding" in case.parts
     scope = "layers-unshared" if case.layers_heard else "layers-not-read"
     if not case.layers_heard:
-        if norms and case.best_learnt >= LEARNT_ALONE:
+        if norms and case.best_learnt >= LEARNT_SURELY:
             # learnt together, and nothing was read that could say that it stops there
             return "derived", ["learnt-together", scope]
         return "dependent", ["weak-outside-layers", scope]
@@ -228,7 +229,7 @@ def _mixed(found: Mapping[str, Evidence]) -> float | None:
     details = found[_PLACED].details if _PLACED in found else ()
     layers = [value for name, value in details if name.startswith("layer ")]
     top = max(layers, default=0.0)
-    if not any(value <= SILENT_LAYER * top for value in layers):
+    if top <= 0 or not any(value <= SILENT_LAYER * top for value in layers):
         return None
     shared = [value for value in layers if value >= SHARED_LAYER * top]
     return math.fsum(shared) / len(shared)

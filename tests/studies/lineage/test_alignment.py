@@ -193,7 +193,7 @@ def test_maps_for_a_test_of_signs_never_saw_the_signs() -> None:
     assert [value for _, value in found] == pytest.approx([q for _, q in expected], rel=1e-3)
 
 
-def test_a_signed_assignment_carries_rows_as_its_matrix_would() -> None:
+def test_signed_partners_carry_rows_as_their_matrix_would() -> None:
     rng = np.random.default_rng(8)
     near = nearest_rows(rng.normal(size=(6, 3)), rng.normal(size=(9, 3)), flips=True)
     found = best_partners("columns", near, signed=True)

@@ -75,19 +75,20 @@ class _Maker:
     def units(self, layer: int, expert: int | None) -> Units | None:
         prefix = self.sitter.feed_forward(layer, expert)
         up = self._get(f"{prefix}up", layer, expert) if prefix is not None else None
-        if up is None:
+        if up is None or not self._wide(up.values):
             return None
         total = self.sitter.length(self.sitter.address(f"{prefix}up", layer, expert))
         index: Indices = np.array(up.rows if up.rows is not None else range(total), np.int64)
         down = self._beside(up, f"{prefix}down", layer, expert, inputs=True)
+        gate = self._beside(up, f"{prefix}gate", layer, expert)
         bias = self._beside(up, f"{prefix}up.bias", layer, expert)
         return Units(
             index=index,
             total=total,
             up=up.values,
             # Zeros where it was not read: rows of zeros are no evidence in any test.
-            down=np.zeros_like(up.values) if down is None else down,
-            gate=self._beside(up, f"{prefix}gate", layer, expert),
+            down=down if down is not None and self._wide(down) else np.zeros_like(up.values),
+            gate=gate if gate is not None and self._wide(gate) else None,
             bias=None if bias is None else bias.reshape(-1),
         )
 
@@ -95,6 +96,8 @@ class _Maker:
         shape = self.sitter.heads(layer)
         q, k = self._get("q", layer), self._get("k", layer)
         if shape is None or q is None or k is None:
+            return None
+        if not (self._wide(q.values) and self._wide(k.values)):
             return None
         facts = self.sitter.facts
         turned = facts.rotary or 0 if facts.rope in ("half", "interleaved") else 0
@@ -104,13 +107,17 @@ class _Maker:
         return Attention(
             q=_heads(q.values, shape.size, order),
             k=_heads(k.values, shape.size, order),
-            v=_heads(v.values, shape.values) if v is not None and fits else None,
-            o=_heads(o.values, shape.values) if o is not None and fits else None,
+            v=_heads(v.values, shape.values) if fits and v and self._wide(v.values) else None,
+            o=_heads(o.values, shape.values) if fits and o and self._wide(o.values) else None,
             q_bias=self._bias("q.bias", layer, shape.size, order),
             k_bias=self._bias("k.bias", layer, shape.size, order),
             v_bias=self._bias("v.bias", layer, shape.values, None) if fits else None,
             rotated=turned,
         )
+
+    def _wide(self, rows: Floats) -> bool:
+        """Whether rows lie in the residual stream: some models work in a narrower one inside."""
+        return bool(rows.shape[-1] == self.sitter.width)
 
     def _bias(self, role: str, layer: int, size: int, order: Indices | None) -> Floats | None:
         found = self._get(role, layer)

@@ -69,9 +69,10 @@ def leading(pair: Pair, evidence: Sequence[Evidence]) -> Evidence:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One model's directions in the other: leading ones, weak ones, how much larger the other is.
+    """How strongly leading (`top`) and weak (`bulk`) directions of one model are in the other.
 
-    `outstanding` compares its leading eigenvalues with the largest one of noise.
+    `scale` is the other's size over its own; `outstanding` compares its leading eigenvalues with
+    the largest one of noise.
     """
 
     top: float
@@ -178,7 +179,7 @@ def _strengths(one: Floats, other: Floats) -> NDArray[np.float64]:
 
 
 def _strength(one: Floats, cross: Floats, scale: float) -> tuple[float, float, float, float]:
-    """Σ sᵢ uᵢᵀ B vᵢ over Σ sᵢ² for the leading singular directions of A, and for the weak half.
+    """The numbers of a `_Way`: Σ sᵢ uᵢᵀ B vᵢ over Σ sᵢ² for leading and for weak directions of A.
 
     With v from AᵀA, sᵢ uᵢ = A vᵢ, so that each term is vᵢᵀ (AᵀB) vᵢ.
     """

@@ -257,7 +257,8 @@ def _heads(layer: int, part: Attention, gain: Floats, rotary: int | None) -> Hea
     v = None if part.v is None else _unit_rows(_centred(part.v) * gain)[0]
     o = None
     groups = len(part.v) if part.v is not None else 0
-    if part.o is not None and groups and len(part.o) % groups == 0:
+    queries = len(part.q) if part.q is not None else groups
+    if part.o is not None and groups and len(part.o) == queries and queries % groups == 0:
         rows = _unit_rows(_centred(part.o))[0]
         o = rows.reshape(groups, len(rows) // groups, *rows.shape[1:])
     return Heads(

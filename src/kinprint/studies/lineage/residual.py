@@ -112,11 +112,7 @@ def candidates(channels: Channels) -> Iterator[Residual]:
 
 
 def best_partners(name: str, near: Neighbours, signed: bool) -> Residual:
-    """Channels of the narrower model, each with its best partner; of rivals the better stays.
-
-    An assignment of all channels at once would differ where relations are weak, and in none of
-    some five hundred pairs of small models was a verdict the better for it.
-    """
+    """Channels of the narrower model, each with its best partner; of rivals the better stays."""
     forward = len(near.there.at) <= len(near.back.at)
     best = near.there if forward else near.back
     order = np.argsort(-(np.abs(best.score) if signed else best.score), kind="stable")
