@@ -170,6 +170,7 @@ def layered(*likenesses: float) -> Evidence:
 def test_layers_taken_over_one_by_one_are_no_twins() -> None:
     found = decide([gains(0.4), layered(1.0, 0.0, 0.98, 0.01), lead(0.4)], SHARES)
     assert (found.relation, found.reasons[0]) == ("derived", "layers-mixed")
+    assert relation(gains(0.1, -3.0), layered(-0.1, -0.2), lead(0.4)) == "dependent"
     # twins lose more in some layers than in others, and nowhere all of it
     assert relation(gains(0.2), layered(0.6, 0.2, 0.5, 0.3), lead(0.4)) == "same-init"
     assert relation(gains(0.2), layered(0.4, 0.0, 0.5, 0.0), lead(0.4)) == "same-init"

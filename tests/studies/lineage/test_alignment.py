@@ -9,12 +9,13 @@ import pytest
 from scipy.stats import ortho_group
 
 from kinprint.nulls.fixed_points import nearest_rows
-from kinprint.studies.lineage.alignment import Stack, judge, unit_scores
+from kinprint.studies.lineage.alignment import Stack, judge, some_parts, unit_scores
 from kinprint.studies.lineage.battery import examine
 from kinprint.studies.lineage.pair import Pair, common_blocks
 from kinprint.studies.lineage.portrait import Floats, Portrait
-from kinprint.studies.lineage.residual import IDENTITY, Residual, best_partners
+from kinprint.studies.lineage.residual import IDENTITY, Residual, best_partners, polar_factor
 from tests.studies.lineage.made import LLAMA, keyed, made, noisy
+from tests.studies.lineage.null_pairs import with_experts
 from tests.studies.lineage.relabelling import relabelled
 
 BASE = made(1, units=96)
@@ -237,3 +238,30 @@ def _units_renamed(portrait: Portrait, seed: int) -> Portrait:
             one, up=one.up[order] * coins, down=one.down[order] * coins, gate=one.gate[order]
         )
     return keyed(replace(portrait, units=units))
+
+
+def test_of_rivals_for_a_channel_the_better_stays() -> None:
+    near = nearest_rows(np.array([[1.0, 0.0], [0.6, 0.8], [0.9, 0.1]]), np.eye(2))
+    found = best_partners("columns", near, signed=False)
+    assert found.pairs is not None
+    left, right, _ = found.pairs
+    assert dict(zip(left.tolist(), right.tolist(), strict=True)) == {0: 0, 1: 1}
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (7, 4), (4, 7)])
+def test_the_polar_factor_is_the_nearest_orthonormal_matrix(shape: tuple[int, int]) -> None:
+    table = np.random.default_rng(9).normal(size=shape)
+    u, _, vt = np.linalg.svd(table, full_matrices=False)
+    assert np.allclose(polar_factor(table), u @ vt, atol=1e-5)
+    flat = np.outer(np.arange(1.0, shape[0] + 1), np.arange(1.0, shape[1] + 1))
+    found = polar_factor(flat)
+    assert np.linalg.norm(found, 2) == pytest.approx(1.0) and np.isfinite(found).all()
+
+
+def test_numbers_of_experts_choose_no_map() -> None:
+    rng = np.random.default_rng(10)
+    one = with_experts(made(3), rng)
+    order = {(layer, expert): (layer, (expert + 1) % 4) for layer, expert in one.experts}
+    other = replace(one, experts={order[at]: units for at, units in one.experts.items()})
+    chosen = [some_parts(examine(each).subject.forwards, 3) for each in (one, other)]
+    assert all(np.array_equal(x.up, y.up) for x, y in zip(*chosen, strict=True))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kinprint.records import Evidence
+from kinprint.studies.lineage import battery
 from kinprint.studies.lineage.battery import examine, menu, run_battery
 from kinprint.studies.lineage.portrait import Portrait, Units
 from tests.studies.lineage.made import LLAMA, each_matrix, keyed, made, noisy
@@ -23,6 +24,11 @@ def by_test(a: Portrait, b: Portrait, **settings: object) -> dict[str, Evidence]
 
 def changed(portrait: Portrait, **facts: object) -> Portrait:
     return replace(portrait, facts=replace(portrait.facts, **facts))  # type: ignore[arg-type]
+
+
+def test_what_waits_for_the_alignment_stands_on_the_menu() -> None:
+    names = {entry.name for entry in menu("standard")}
+    assert {*battery._LATE, *battery._BY_NUMBER} <= names
 
 
 @pytest.mark.parametrize("level", ["quick", "standard", "deep"])

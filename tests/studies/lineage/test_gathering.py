@@ -211,6 +211,57 @@ def test_equal_tokenizers_are_parsed_once(copy_of: Callable[[str], Path], fetche
     assert apart.vocabularies[0] is not apart.vocabularies[1]
 
 
+def test_whole_layers_are_read_where_they_fit_and_are_not_missed_elsewhere(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    """All units of two layers, after some of them, and only of models of middle size."""
+    wide = {"width": 512, "units": 512}
+    config = LLAMA | {"hidden_size": 512, "intermediate_size": 512}
+    names = [stored(tmp_path / str(at), llama(at, **wide), config) for at in (1, 2)]
+    ample = gathered(names, fetcher, budget=22_000_000)
+    assert not any(ample.plan.whole) and ample.plan.bytes <= 22_000_000
+    for one in final(ample):
+        whole = [layer for layer, units in one.units.items() if len(units.index) == units.total]
+        assert len(whole) == 2
+        assert all(one.units[layer].down.any() for layer in whole)
+    scant = gathered(names, fetcher, budget=4_000_000)
+    assert all(len(units.index) < units.total for units in final(scant)[0].units.values())
+    assert "units" not in scant.plan.left_out and "experts" not in scant.plan.left_out
+
+
+def test_the_same_tokens_are_chosen_whichever_model_is_named_first(
+    copy_of: Callable[[str], Path], fetcher: Fetcher
+) -> None:
+    first, second = (copy_of(f"zoo/{name}") / "zoo" / name for name in ("base-a", "a-cpt"))
+    text = json.loads((second / "tokenizer.json").read_text())
+    vocabulary = text["model"]["vocab"]
+    words = sorted(vocabulary, key=vocabulary.__getitem__)
+    for at in range(250, 270, 2):  # numbers swapped around the last that is taken
+        vocabulary[words[at]], vocabulary[words[at + 1]] = at + 1, at
+    (second / "tokenizer.json").write_text(json.dumps(text))
+    chosen = []
+    for pair in ((first, second), (second, first)):
+        found = final(gathered([str(one) for one in pair], fetcher, budget=5_000_000))
+        assert found[0].embedding is not None
+        chosen.append(found[0].embedding.tokens)
+    assert chosen[0] == chosen[1]
+
+
+def test_what_lies_outside_the_residual_stream_is_left_out(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    """Some models work in a narrower stream inside a layer."""
+    raw = llama()
+    for layer in range(LAYERS):
+        for name in ("gate_proj", "up_proj"):
+            key = f"model.layers.{layer}.mlp.{name}.weight"
+            raw[key] = np.ascontiguousarray(raw[key][:, : WIDTH // 2])
+    one, other = final(
+        gathered([stored(tmp_path / "a", raw), stored(tmp_path / "b", llama(1))], fetcher)
+    )
+    assert not one.units and other.units and one.attention
+
+
 def test_interleaved_rows_are_put_in_halves(tmp_path: Path, fetcher: Fetcher) -> None:
     raw = llama()
     config = LLAMA | {"rope_interleave": True}

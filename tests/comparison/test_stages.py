@@ -1,0 +1,29 @@
+"""Reading stops when the answer is clear, and goes on where more would settle it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kinprint.comparison import Settings, compare_models
+from kinprint.reader.fetch import Fetcher
+from kinprint.verdict import origin
+
+
+@pytest.mark.parametrize(
+    ("surely", "stages", "reason"),
+    [
+        pytest.param(0.85, 1, "learnt-together", id="no twins have such norms"),
+        pytest.param(0.99, 2, "leading-kept", id="twins might have such norms"),
+    ],
+)
+def test_doubts_about_norms_are_settled_by_reading_more(
+    demo: Path, monkeypatch: pytest.MonkeyPatch, surely: float, stages: int, reason: str
+) -> None:
+    monkeypatch.setattr(origin, "LEARNT_SURELY", surely)
+    pair = [str(demo / "zoo" / name) for name in ("base-a", "a-cpt")]
+    with Fetcher() as fetcher:
+        found = compare_models(*pair, fetcher, Settings(budget=5_000_000))
+    assert found.stages == (stages, 2)
+    assert found.verdict.relation == "derived" and reason in found.verdict.reasons
