@@ -160,6 +160,9 @@ def test_where_no_direction_stands_out_gains_must_be_nearly_equal() -> None:
     flat = Evidence("L.leading", "rule", "rule", "undefined", bound="none")
     assert relation(gains(0.84), units(0.9), flat) == "dependent"
     assert relation(gains(0.88), units(0.9), flat) == "derived"
+    assert relation(gains(0.5), profile(0.86), units(0.9), flat) == "dependent"
+    folded = replace(gains(0.0), status="undefined", reason="no norm varies")
+    assert relation(folded, units(0.73), flat) == "dependent"
 
 
 def layered(*likenesses: float) -> Evidence:
@@ -168,9 +171,11 @@ def layered(*likenesses: float) -> Evidence:
 
 
 def test_layers_taken_over_one_by_one_are_no_twins() -> None:
-    found = decide([gains(0.4), layered(1.0, 0.0, 0.98, 0.01), lead(0.4)], SHARES)
+    found = decide([gains(0.5), layered(1.0, 0.0, 0.98, 0.01), lead(0.4)], SHARES)
     assert (found.relation, found.reasons[0]) == ("derived", "layers-mixed")
     assert relation(gains(0.1, -3.0), layered(-0.1, -0.2), lead(0.4)) == "dependent"
+    # units of one layer renamed leave it silent, but its gains are what they were
+    assert relation(gains(0.2), layered(0.8, 0.8, 0.0, 0.8), lead(0.6)) == "same-init"
     # twins lose more in some layers than in others, and nowhere all of it
     assert relation(gains(0.2), layered(0.6, 0.2, 0.5, 0.3), lead(0.4)) == "same-init"
     assert relation(gains(0.2), layered(0.4, 0.0, 0.5, 0.0), lead(0.4)) == "same-init"

@@ -22,8 +22,8 @@ def test_doubts_about_norms_are_settled_by_reading_more(
     demo: Path, monkeypatch: pytest.MonkeyPatch, surely: float, stages: int, reason: str
 ) -> None:
     monkeypatch.setattr(origin, "LEARNT_SURELY", surely)
-    pair = [str(demo / "zoo" / name) for name in ("base-a", "a-cpt")]
+    one, other = (str(demo / "zoo" / name) for name in ("base-a", "a-cpt"))
     with Fetcher() as fetcher:
-        found = compare_models(*pair, fetcher, Settings(budget=5_000_000))
+        found = compare_models(one, other, fetcher, Settings(budget=5_000_000))
     assert found.stages == (stages, 2)
     assert found.verdict.relation == "derived" and reason in found.verdict.reasons

@@ -172,3 +172,11 @@ def test_repeated_units_are_tied_when_training_has_moved_them(places: Ints, clas
     assert len(np.unique(clone_classes(rows))) == 80  # one by one they look like strangers
     order = rng.permutation(len(rows))
     assert len(np.unique(copied_units(rows[order]))) == len(rows)
+
+
+@pytest.mark.parametrize("n", [4, 6, 8])
+def test_few_fair_units_are_not_refused_for_rounding(n: int) -> None:
+    """Among few coins the very signs at hand are drawn again, and must count as reached."""
+    rng = np.random.default_rng(12)
+    refused = [not balance(rng.normal(size=(n, 40))).exchangeable for _ in range(200)]
+    assert sum(refused) <= 3

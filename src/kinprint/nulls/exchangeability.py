@@ -25,6 +25,7 @@ from kinprint.nulls.preparation import (
 from kinprint.nulls.result import Floats, portions
 
 LEVEL = 1e-3
+_FEW = 32  # units whose signs may be drawn again by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,8 @@ def balance(
     observed = float(np.square(x.sum(axis=0)).sum())
     coins = _coins(draws, n, seed)
     # Squared lengths of sums are quadratic forms of the coins: rows are long, units are few.
-    products = (x @ x.T).astype(np.float32)
+    # Of few units some draw is likely to be the very signs at hand: rounding must not part them.
+    products = x @ x.T if n <= _FEW else (x @ x.T).astype(np.float32)
     null = np.einsum("dn,dn->d", coins @ products, coins, dtype=np.float64)
     effect = (observed - n) / (n * (n - 1))
     return _judge("balance", drawn_log10_p(observed, null), effect, level, "signs are not fair")

@@ -43,8 +43,8 @@ LEARNT_SURELY = 0.90
 """The same that no twins but those of one order of data reach: enough where nothing but norms was
 read, and whatever leading directions say; below it, more is read."""
 LEARNT_FLAT = 0.85
-"""The same where leading directions do not stand out: an optimiser that evens out its updates lets
-same-init pairs agree nearly as long as descendants do."""
+"""The same, layer by layer, where leading directions do not stand out: an optimiser that evens out
+its updates lets same-init pairs agree nearly as long as descendants do."""
 TWINS_LEARNT = 0.45
 """Up to this correlation of learnt-only parameters, matrices that agree mean one initialisation;
 between this and the limits above nobody can tell."""
@@ -127,9 +127,8 @@ class Case:
     def learnt_together(self) -> bool:
         """Whether learnt-only parameters are more alike than one initialisation makes them."""
         layers, profile = _or_least(self.learnt), _or_least(self.profile)
-        if self.flat:
-            return max(layers, profile) >= LEARNT_FLAT
-        return layers >= LEARNT_LAYERS or profile >= LEARNT_PROFILE
+        limit = LEARNT_FLAT if self.flat else LEARNT_LAYERS
+        return layers >= limit or profile >= LEARNT_PROFILE
 
 
 def relation_of(case: Case) -> tuple[str, list[str]]:
@@ -143,7 +142,10 @@ def relation_of(case: Case) -> tuple[str, list[str]]:
     behind = learnt < matrices - BEHIND
     hardly = 0.0 < case.moved < MOVED and matrices >= MOVED_MATRICES
     kept = None if hardly else case.leading
-    if case.mixed is not None and case.mixed >= SAME_INIT_MATRICES:
+    barely = 0.0 < case.moved < BARELY
+    # Where units of a layer were renamed, its gains agree no less than those of others.
+    mixed = case.mixed is not None and case.mixed >= SAME_INIT_MATRICES
+    if mixed and learnt >= TWINS_LEARNT and not hardly and not barely:
         return "derived", ["layers-mixed", *notes]
     if kept is not None and kept >= LEADING_KEPT:
         return "derived", ["leading-kept", *notes]
@@ -157,8 +159,7 @@ def relation_of(case: Case) -> tuple[str, list[str]]:
     if silent:
         limit = FAR_MATRICES if case.moved >= MOVED_FAR else SAME_INIT_MATRICES
         limit = VALUES if case.by_values else limit
-        apart = kept is not None or 0.0 < case.moved < BARELY
-        if matrices >= limit and not apart:
+        if matrices >= limit and kept is None and not case.flat and not barely:
             return "derived", [silent, "matrices-alike", *notes]
         return "dependent", [silent, "matrices-weak", *notes]
     if learnt >= TWINS_LEARNT:

@@ -120,10 +120,10 @@ def _affordable(
         wanted = STEPS[step.what](sitters, some, few, level)
         fresh = [_fresh(mine, wanted.get(at, [])) for at, mine in enumerate(taken)]
         price = sum(map(_price, sitters, fresh, taken))
-        if price <= purse.left or layers < 2:
+        if price <= (purse.left // 2 if step.extra else purse.left) or layers < 2:
             break
         layers //= 2
-    if step.extra and price > purse.left:
+    if step.extra and price > purse.left // 2:  # tokens may cost more than they were priced at
         return [[] for _ in sitters]
     if any(fresh) and purse.pay(price, step.what):
         return fresh

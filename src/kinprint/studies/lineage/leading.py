@@ -33,7 +33,7 @@ _FEWEST = 64  # matched units below which a spectrum has no bulk
 _FOUND = -7.0  # log10 p of a test, below which there may be something to tell apart
 _CLEAR = 0.85
 # Between matrices of one size, the strength below which a large one only grew over a small one.
-_OF_ONE_SIZE = 0.6
+_OF_ONE_SIZE = 0.7
 # Mean of the leading eigenvalues over the largest of noise: optimisers that even out their updates
 # stay below, and so do models that were trained a little.
 _STANDS_OUT = 1.0
