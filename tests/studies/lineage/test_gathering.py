@@ -427,6 +427,39 @@ def test_a_budget_too_small_for_headers_is_refused(mirror: MirrorServer) -> None
         gathered(["zoo/base-a", "zoo/a-sft"], fetcher, budget=1000)
 
 
+def test_tokens_that_lie_too_far_apart_are_left_unread(
+    make_mirror: Callable[..., MirrorServer], copy_of: Callable[[str], Path]
+) -> None:
+    """Which tokens are shared is known only after the plan; a comparison does not fail by it."""
+    root = copy_of("zoo/base-a")
+    copy_of("zoo/a-cpt")
+    tokenizer = root / "zoo" / "a-cpt" / "tokenizer.json"
+    text = json.loads(tokenizer.read_text())
+    vocabulary = text["model"]["vocab"]
+    numbers = list(vocabulary.values())
+    mixed = np.random.default_rng(0).permutation(numbers).tolist()
+    text["model"]["vocab"] = dict(zip(vocabulary, mixed, strict=True))
+    tokenizer.write_text(json.dumps(text))
+    make_mirror(root)
+    budget = 2_700_000
+    with Fetcher(budget=budget) as fetcher:
+        gathering = gathered(["zoo/base-a", "zoo/a-cpt"], fetcher, budget=budget)
+        assert any(stage.tokens is not None for stage in gathering.plan.stages)
+        found = final(gathering)
+        assert all(one.embedding is None and one.units for one in found)
+        assert any("budget" in note for one in gathering.sitters for note in one.notes)
+
+
+@pytest.mark.parametrize("budget", range(1_500_000, 5_000_000, 500_000))
+def test_what_was_planned_within_a_budget_can_be_read(mirror: MirrorServer, budget: int) -> None:
+    """Gaps between the parts of different steps are read through, and were priced as well."""
+    with Fetcher(budget=budget) as fetcher:
+        gathering = gathered(["zoo/base-a", "zoo/a-cpt"], fetcher, budget=budget)
+        final(gathering)
+        assert fetcher.spent.bytes <= budget
+        assert not any("budget" in note for one in gathering.sitters for note in one.notes)
+
+
 def test_the_same_portrait_from_a_folder_and_from_a_server(
     demo: Path, mirror: MirrorServer, fetcher: Fetcher
 ) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kinprint.errors import FormatError
+from kinprint.errors import BudgetExceeded, FormatError
 from kinprint.model.opened import Model, Reading, wants_of
 from kinprint.model.places import Address
 from kinprint.model.tokens import Vocabulary, align
@@ -152,7 +152,11 @@ class Gathering:
             return
         parts = {at: Part(self._table(at), tuple(sorted(ids[at]))) for at in some}
         readings = [each for at in some for each in self.sitters[at].readings(parts[at])]
-        self._fetcher.ensure(_joined(wants_of(readings)))
+        try:
+            self._fetcher.ensure(_joined(wants_of(readings)))
+        except BudgetExceeded as error:  # tokens lie further apart than was foreseen
+            self.sitters[some[0]].notes.append(str(error))
+            return
         for at in some:
             rows = _take(self.sitters[at], parts[at])
             place = {number: row for row, number in enumerate(sorted(ids[at]))}

@@ -131,9 +131,12 @@ def _affordable(
 
 
 def _price(one: Sitter, fresh: Sequence[Part], mine: Mapping[object, Part]) -> int:
-    """What parts cost beyond what was taken of the same tensors before."""
-    before = [mine[key] for part in fresh if (key := (part.address, part.inputs)) in mine]
-    return max(one.cost(fresh) - one.cost(before), 0)
+    """What parts cost beyond all that was taken before; gaps between them are read through."""
+    if not fresh:
+        return 0
+    both = dict(mine)
+    both.update({(part.address, part.inputs): part for part in fresh})
+    return max(one.cost(list(both.values())) - one.cost(list(mine.values())), 0)
 
 
 def _fresh(mine: Mapping[object, Part], wanted: Sequence[Part]) -> list[Part]:
