@@ -30,10 +30,12 @@ QUALITY = "quality"
 GRAM = "gram"
 """The detail under which it tells how alike Gram matrices are after alignment."""
 WIDEST = GRAM_WIDTH
-"""Width up to which the shipped pairs speak for a model; none of them is wider than 128."""
+"""Width up to which the shipped pairs speak for a model; none of them is wider."""
 _NEAR = 6
 _PERFECT = 3.0  # gate, up and down of every unit have a partner of cosine one
 _PLAIN = 2.0
+_ROLES = ("gate", "up", "down")
+_UNKNOWN = "known independent pairs of this kind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,60 +124,42 @@ def gain_spread(side: Portrait) -> float:
 
 
 def _match(a: Portrait, b: Portrait, evidence: Sequence[Evidence]) -> Evidence:
-    empty = Evidence("Q.known", "calibrated", "none", "needs", roles=("gate", "up", "down"))
-    told = [value for one in evidence for name, value in one.details if name == QUALITY]
-    kind = stratum(a, b)
-    if not told or not kind:
-        reason = "matched units" if not told else "known independent pairs of this kind"
-        return _with(empty, reason=reason)
-    units = max(_units(a), _units(b))
-    own = excess(max(told), min(a.width, b.width), units)
-    pairs = known_pairs()
-    result = conformal(own, [one.excess for one in pairs], [one.stratum for one in pairs], kind)
-    if not result.n or not math.isfinite(own):
-        return _with(empty, reason="known independent pairs of this kind")
-    return Evidence(
-        test="Q.known",
-        tier="calibrated",
-        group="none",
-        status="ok",
-        log10_p=result.log10_p,
-        statistic=own,
-        effect=own,
-        n=result.n,
-        bound=result.bound,
-        floor=result.floor,
-        null=result.null,
-        roles=("gate", "up", "down"),
-    )
+    """The quality of the best match among strangers."""
+    told, kind = _told(evidence, QUALITY), stratum(a, b)
+    if told is None or not kind:
+        return _silent("Q.known", "matched units" if told is None else _UNKNOWN)
+    own = excess(told, min(a.width, b.width), max(_units(a), _units(b)))
+    return _ranked("Q.known", own, kind, [(one.excess, one.stratum) for one in known_pairs()])
 
 
 def _likeness(a: Portrait, b: Portrait, evidence: Sequence[Evidence]) -> Evidence:
     """Aligned Gram similarity among strangers."""
-    empty = Evidence("G.known", "calibrated", "none", "needs", roles=("gate", "up", "down"))
-    told = [value for one in evidence for name, value in one.details if name == GRAM]
-    kind = stratum(a, b)
-    known = [one for one in known_pairs() if one.gram is not None]
-    if not told or not kind:
-        return _with(empty, reason="aligned units of strangers, none of them wide")
-    values = [one.gram or 0.0 for one in known]
-    result = conformal(max(told), values, [one.stratum for one in known], kind)
-    if not result.n or not math.isfinite(max(told)):
-        return _with(empty, reason="known independent pairs of this kind")
-    return Evidence(
-        test="G.known",
-        tier="calibrated",
-        group="none",
-        status="ok",
-        log10_p=result.log10_p,
-        statistic=max(told),
-        effect=max(told),
-        n=result.n,
-        bound=result.bound,
-        floor=result.floor,
-        null=result.null,
-        roles=("gate", "up", "down"),
+    told, kind = _told(evidence, GRAM), stratum(a, b)
+    if told is None or not kind:
+        return _silent("G.known", "aligned units of strangers, none of them wide")
+    known = [(one.gram, one.stratum) for one in known_pairs() if one.gram is not None]
+    return _ranked("G.known", told, kind, known)
+
+
+def _told(evidence: Sequence[Evidence], name: str) -> float | None:
+    return max(
+        (value for one in evidence for told, value in one.details if told == name), default=None
     )
+
+
+def _ranked(test: str, own: float, kind: str, known: Sequence[tuple[float, str]]) -> Evidence:
+    """The rank of a value among known pairs of the same kind."""
+    result = conformal(own, [value for value, _ in known], [each for _, each in known], kind)
+    if not result.n or not math.isfinite(own):
+        return _silent(test, _UNKNOWN)
+    return Evidence(
+        test, "calibrated", "none", "ok", result.log10_p, own, own, result.n, result.bound,
+        result.floor, result.null, roles=_ROLES,
+    )  # fmt: skip
+
+
+def _silent(test: str, reason: str) -> Evidence:
+    return Evidence(test, "calibrated", "none", "needs", roles=_ROLES, reason=reason)
 
 
 def _gains(a: Portrait, b: Portrait) -> Evidence:
@@ -206,7 +190,3 @@ def _whole(side: Portrait) -> bool:
     """Whether all units of its feed-forwards were read: the best of a sample is a weaker best."""
     parts = [*side.units.values(), *side.experts.values()]
     return all(len(np.unique(one.index)) == one.total for one in parts)
-
-
-def _with(one: Evidence, reason: str) -> Evidence:
-    return Evidence(one.test, one.tier, one.group, one.status, roles=one.roles, reason=reason)
