@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from kinprint.errors import BadAdapter, BudgetExceeded
+from kinprint.errors import BadAdapter
 from kinprint.mirror import MirrorServer
-from kinprint.model.opened import Model
 from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Cost
 from kinprint.studies.lineage.gathering import Gathering
 from kinprint.studies.lineage.gathering_levels import (
-    LEVELS,
     RUN,
     Grid,
     level_named,
@@ -32,65 +27,22 @@ from kinprint.studies.lineage.gathering_levels import (
 from kinprint.studies.lineage.gathering_opening import open_subjects
 from kinprint.studies.lineage.gathering_sitter import main_stack, runs_of
 from kinprint.studies.lineage.identity import same_files, same_numbers
-from kinprint.studies.lineage.portrait import Portrait
+from tests.studies.lineage.stored_models import (
+    GROUPS,
+    HEADS,
+    LAYERS,
+    LLAMA,
+    SIZE,
+    WIDTH,
+    Array,
+    final,
+    gathered,
+    llama,
+    mixture,
+    stored,
+)
 
-Array = NDArray[Any]
-LAYERS, WIDTH, UNITS, HEADS, GROUPS, SIZE, VOCABULARY = 6, 64, 48, 4, 2, 16, 96
-LLAMA = {
-    "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": WIDTH,
-    "num_attention_heads": HEADS, "num_key_value_heads": GROUPS, "head_dim": SIZE,
-    "num_hidden_layers": LAYERS, "intermediate_size": UNITS, "vocab_size": VOCABULARY,
-    "rms_norm_eps": 1e-5, "hidden_act": "silu",
-}  # fmt: skip
 PAIR = ("zai-org/GLM-4.5-Air", "upstage/Solar-Open-100B")
-
-
-@pytest.fixture
-def fetcher() -> Iterator[Fetcher]:
-    with Fetcher() as one:
-        yield one
-
-
-def llama(seed: int = 0, **sizes: int) -> dict[str, Array]:
-    """Tensors of a small Llama with numbers that are all different."""
-    chance = np.random.default_rng(seed)
-    width, units = sizes.get("width", WIDTH), sizes.get("units", UNITS)
-
-    def some(*shape: int) -> Array:
-        return chance.normal(size=shape).astype(np.float32)
-
-    found = {"model.embed_tokens.weight": some(VOCABULARY, width), "model.norm.weight": some(width)}
-    for layer in range(sizes.get("layers", LAYERS)):
-        root = f"model.layers.{layer}"
-        found |= {
-            f"{root}.input_layernorm.weight": some(width),
-            f"{root}.post_attention_layernorm.weight": some(width),
-            f"{root}.self_attn.q_proj.weight": some(HEADS * SIZE, width),
-            f"{root}.self_attn.k_proj.weight": some(GROUPS * SIZE, width),
-            f"{root}.self_attn.v_proj.weight": some(GROUPS * SIZE, width),
-            f"{root}.self_attn.o_proj.weight": some(width, HEADS * SIZE),
-            f"{root}.mlp.gate_proj.weight": some(units, width),
-            f"{root}.mlp.up_proj.weight": some(units, width),
-            f"{root}.mlp.down_proj.weight": some(width, units),
-        }
-    return found
-
-
-def stored(folder: Path, tensors: dict[str, Array], config: dict[str, Any] | None = None) -> str:
-    folder.mkdir(parents=True, exist_ok=True)
-    save_file(tensors, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(LLAMA if config is None else config))
-    return str(folder)
-
-
-def gathered(
-    names: list[str], fetcher: Fetcher, level: str = "standard", budget: int | None = None
-) -> Gathering:
-    return Gathering(open_subjects(names, fetcher, level_named(level)), level, budget)
-
-
-def final(gathering: Gathering) -> list[Portrait]:
-    return gathering.portraits(gathering.stages - 1)
 
 
 def test_a_small_model_is_read_whole(demo: Path, fetcher: Fetcher) -> None:
@@ -149,28 +101,6 @@ def test_a_sample_holds_the_rows_it_names(tmp_path: Path, fetcher: Fetcher) -> N
         assert set(early[0].units[layer].index) <= set(units.index)
 
 
-def test_a_low_budget_leaves_steps_out_and_says_so(tmp_path: Path, fetcher: Fetcher) -> None:
-    names = [stored(tmp_path / str(seed), llama(seed)) for seed in (1, 2)]
-    whole = gathered(names, fetcher)
-    assert whole.whole and not whole.plan.left_out
-    poor = gathered(names, fetcher, budget=450_000)
-    assert not any(poor.plan.whole)
-    assert poor.plan.left_out
-    assert poor.plan.bytes <= 450_000
-    assert final(poor)[0].norms
-
-
-@settings(max_examples=20, deadline=None)
-@given(budget=st.integers(1, 40_000_000), level=st.sampled_from(LEVELS))
-def test_no_plan_goes_beyond_its_budget(
-    replica_models: dict[str, Model], budget: int, level: str
-) -> None:
-    models = [replica_models["mistral"], replica_models["mixtral"]]
-    known = sum(one.checkpoint.known_bytes for one in models)
-    gathering = Gathering(models, level, known + budget)
-    assert gathering.plan.bytes <= known + budget
-
-
 @pytest.mark.parametrize("same", [True, False])
 def test_tokens_that_both_models_have(
     copy_of: Callable[[str], Path], fetcher: Fetcher, same: bool
@@ -209,24 +139,6 @@ def test_equal_tokenizers_are_parsed_once(copy_of: Callable[[str], Path], fetche
     apart = gathered([str(first), str(second)], fetcher)
     final(apart)
     assert apart.vocabularies[0] is not apart.vocabularies[1]
-
-
-def test_whole_layers_are_read_where_they_fit_and_are_not_missed_elsewhere(
-    tmp_path: Path, fetcher: Fetcher
-) -> None:
-    """All units of two layers, after some of them, and only of models of middle size."""
-    wide = {"width": 512, "units": 384}
-    config = LLAMA | {"hidden_size": 512, "intermediate_size": 384}
-    names = [stored(tmp_path / str(at), llama(at, **wide), config) for at in (1, 2)]
-    ample = gathered(names, fetcher)
-    assert not any(ample.plan.whole) and ample.plan.bytes <= 24_000_000
-    for one in final(ample):
-        whole = [layer for layer, units in one.units.items() if len(units.index) == units.total]
-        assert len(whole) == 2
-        assert all(one.units[layer].down.any() for layer in whole)
-    scant = gathered(names, fetcher, budget=4_000_000)
-    assert all(len(units.index) < units.total for units in final(scant)[0].units.values())
-    assert "units" not in scant.plan.left_out and "experts" not in scant.plan.left_out
 
 
 def test_the_same_tokens_are_chosen_whichever_model_is_named_first(
@@ -287,24 +199,6 @@ def test_partial_rotary_and_biases(tmp_path: Path, fetcher: Fetcher) -> None:
     assert heads.rotated == SIZE // 2
     assert heads.k_bias is not None
     assert np.array_equal(heads.k_bias, bias.reshape(GROUPS, SIZE))
-
-
-def mixture(experts: int = 4) -> tuple[dict[str, Array], dict[str, Any]]:
-    raw = {name: one for name, one in llama().items() if ".mlp." not in name}
-    chance = np.random.default_rng(5)
-    for layer in range(LAYERS):
-        root = f"model.layers.{layer}.block_sparse_moe"
-        raw[f"{root}.gate.weight"] = chance.normal(size=(experts, WIDTH)).astype(np.float32)
-        for expert in range(experts):
-            for name, shape in (
-                ("w1", (UNITS, WIDTH)),
-                ("w2", (WIDTH, UNITS)),
-                ("w3", (UNITS, WIDTH)),
-            ):
-                values = chance.normal(size=shape).astype(np.float32)
-                raw[f"{root}.experts.{expert}.{name}.weight"] = values
-    config = LLAMA | {"model_type": "mixtral", "num_local_experts": experts}
-    return raw, config | {"architectures": ["MixtralForCausalLM"], "num_experts_per_tok": 2}
 
 
 def test_experts_and_routers(tmp_path: Path, fetcher: Fetcher) -> None:
@@ -386,78 +280,6 @@ def test_layers_of_models_of_different_depth_meet(depth: int, other: int, most: 
     assert 0 < len(one) <= most and max(one) < depth
     shared = set(one) & set(spread_layers(other, most))
     assert 0 in shared
-
-
-@pytest.mark.parametrize("level", ["quick", "standard"])
-def test_large_models_are_opened_without_their_index(
-    replicas: Path, fetcher: Fetcher, level: str
-) -> None:
-    """Norms of the same layers are found in both, in a few shards of each."""
-    models = open_subjects([str(replicas / name) for name in PAIR], fetcher, level_named(level))
-    layers = spread_layers(46, level_named(level).layers)
-    for model in models:
-        assert model.checkpoint.index is None and not model.checkpoint.complete
-        for role in ("norm_in", "norm_post_attn"):
-            found = {one.layer for one in model.places if one.role == role}
-            assert set(layers) <= found
-    assert sum(model.checkpoint.known_bytes for model in models) < 5_000_000
-
-
-@pytest.mark.parametrize(("level", "most"), [("quick", 4_000_000), ("standard", 24_000_000)])
-def test_what_large_models_cost(
-    replicas: Path, make_mirror: Callable[..., MirrorServer], level: str, most: int
-) -> None:
-    """All bytes are counted, and what was foreseen is what is spent."""
-    server = make_mirror(replicas, hash_limit=0)
-    with Fetcher() as fetcher:
-        gathering = gathered(list(PAIR), fetcher, level)
-        before = fetcher.spent
-        foreseen = sum(gathering.costs(), Cost())
-        assert fetcher.spent.bytes == before.bytes
-        final(gathering)
-        spent = fetcher.spent
-    assert spent.bytes < most
-    assert spent.bytes - before.bytes <= foreseen.bytes
-    assert spent.bytes <= gathering.plan.bytes * 1.02
-    assert server.stats.requests
-
-
-def test_a_budget_too_small_for_headers_is_refused(mirror: MirrorServer) -> None:
-    with Fetcher(budget=1000) as fetcher, pytest.raises(BudgetExceeded):
-        gathered(["zoo/base-a", "zoo/a-sft"], fetcher, budget=1000)
-
-
-def test_tokens_that_lie_too_far_apart_are_left_unread(
-    make_mirror: Callable[..., MirrorServer], copy_of: Callable[[str], Path]
-) -> None:
-    """Which tokens are shared is known only after the plan; a comparison does not fail by it."""
-    root = copy_of("zoo/base-a")
-    copy_of("zoo/a-cpt")
-    tokenizer = root / "zoo" / "a-cpt" / "tokenizer.json"
-    text = json.loads(tokenizer.read_text())
-    vocabulary = text["model"]["vocab"]
-    numbers = list(vocabulary.values())
-    mixed = np.random.default_rng(0).permutation(numbers).tolist()
-    text["model"]["vocab"] = dict(zip(vocabulary, mixed, strict=True))
-    tokenizer.write_text(json.dumps(text))
-    make_mirror(root)
-    budget = 2_700_000
-    with Fetcher(budget=budget) as fetcher:
-        gathering = gathered(["zoo/base-a", "zoo/a-cpt"], fetcher, budget=budget)
-        assert any(stage.tokens is not None for stage in gathering.plan.stages)
-        found = final(gathering)
-        assert all(one.embedding is None and one.units for one in found)
-        assert any("budget" in note for one in gathering.sitters for note in one.notes)
-
-
-@pytest.mark.parametrize("budget", range(1_500_000, 5_000_000, 500_000))
-def test_what_was_planned_within_a_budget_can_be_read(mirror: MirrorServer, budget: int) -> None:
-    """Gaps between the parts of different steps are read through, and were priced as well."""
-    with Fetcher(budget=budget) as fetcher:
-        gathering = gathered(["zoo/base-a", "zoo/a-cpt"], fetcher, budget=budget)
-        final(gathering)
-        assert fetcher.spent.bytes <= budget
-        assert not any("budget" in note for one in gathering.sitters for note in one.notes)
 
 
 def test_the_same_portrait_from_a_folder_and_from_a_server(
