@@ -87,7 +87,7 @@ def test_renamed_and_rescaled_units_are_found_again() -> None:
 
 def test_a_model_that_only_grew_larger_keeps_nothing() -> None:
     """Strength is a regression, which large weights inflate; growth is no likeness."""
-    twin = {layer: 10.0 * part for layer, part in total(START, learnt(4)).items()}
+    twin = {layer: 30.0 * part for layer, part in total(START, learnt(4)).items()}
     found = look(BASE, portrait("grown", twin))
     told = dict(found.details)
     assert told["leading"] ** 2 / told["bulk"] > 0.85  # as strong as in a descendant
