@@ -275,17 +275,22 @@ def vocabulary_of(
     if not paths:
         return None
     raw = checkpoint.read_files(paths)
-    content = hashlib.sha256()
-    for path in paths:
-        content.update(f"{path} {len(raw[path])} ".encode())
-        content.update(raw[path])
-    key = content.digest()
+    key = b"" if known is None else _content(raw)
     if known is not None and key in known:
         return known[key]
     found = load_vocabulary(paths[0], raw.pop(paths[0]), raw)
     if known is not None:
         known[key] = found
     return found
+
+
+def _content(files: Mapping[str, bytes]) -> bytes:
+    """One digest of some files, names included: their ending tells the format."""
+    found = hashlib.sha256()
+    for path, raw in files.items():
+        found.update(f"{path} {len(raw)} ".encode())
+        found.update(raw)
+    return found.digest()
 
 
 def vocabulary_files(checkpoint: Checkpoint) -> tuple[str, ...]:
