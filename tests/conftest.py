@@ -12,6 +12,7 @@ import pytest
 from huggingface_hub import constants
 from huggingface_hub.utils import close_session
 
+import kinprint.demo
 import kinprint.source.http
 from kinprint.mirror import MirrorServer
 from kinprint.model.opened import Model, open_models
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-DEMO = REPOSITORY / "demo"
+DEMO = kinprint.demo.FOLDER
 ZOO = REPOSITORY.parent / "shared" / "zoo"
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _QUIET = (
@@ -39,7 +40,7 @@ _QUIET = (
 
 @pytest.fixture(scope="session")
 def demo() -> Path:
-    """The folder with the repository's demo models."""
+    """The folder with the demo models, which come with the package."""
     return DEMO
 
 
@@ -134,7 +135,8 @@ def hub_environment(tmp_path: Path) -> Callable[..., dict[str, str]]:
     """The environment of a `kinprint` process of its own, pointed at an endpoint."""
 
     def environment(endpoint: str = "", **more: str) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        names = ("PATH", "HOME", "PYTHONPATH")
+        kept = {name: os.environ[name] for name in names if name in os.environ}
         home = str(tmp_path / "hf-home")
         return kept | {"HF_ENDPOINT": endpoint, "HF_HOME": home, "NO_COLOR": "1"} | more
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -9,28 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from kinprint.demo import FOLDER
+
 ROOT = Path(__file__).resolve().parents[1]
 READMES = ("README.md", "README.ko.md")
 
 
-@pytest.fixture(scope="module")
-def demo_output(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("demo")
-    done = subprocess.run(
-        [sys.executable, "-m", "kinprint", "demo", "-o", str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
-
-
-@pytest.mark.parametrize("name", READMES)
-def test_the_demo_prints_what_the_readme_shows(name: str, demo_output: str) -> None:
+@pytest.mark.parametrize(("name", "language"), [("README.md", "en"), ("README.ko.md", "ko")])
+def test_the_demo_prints_what_the_readme_shows(name: str, language: str, tmp_path: Path) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
-    (shown,) = re.findall(r"```console\n\$ make demo\n(.*?)```", text, re.DOTALL)
-    assert demo_output.startswith(shown)
+    ((_, shown),) = re.findall(
+        r"```console\n\$ (KINPRINT_LANG=ko )?make demo\n(.*?)```", text, re.DOTALL
+    )
+    done = run_kinprint("demo", folder=tmp_path, KINPRINT_LANG=language)
+    assert done.startswith(shown)
 
 
 def test_comparing_prints_what_the_readme_shows() -> None:
@@ -39,14 +32,20 @@ def test_comparing_prints_what_the_readme_shows() -> None:
     told = [part.partition("\n") for part in block.split("$ kinprint ")[1:]]
     assert len(told) == 2
     for command, _, shown in told:
-        done = subprocess.run(
-            [sys.executable, "-m", "kinprint", *command.split(), "--no-cache"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stdout.startswith(shown)
+        done = run_kinprint(*command.split(), "--no-cache", folder=FOLDER / "zoo")
+        assert done.startswith(shown)
+
+
+def run_kinprint(*arguments: str, folder: Path, **variables: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "kinprint", *arguments],
+        cwd=folder,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
 
 
 def test_both_readmes_have_the_same_parts() -> None:
@@ -61,7 +60,8 @@ def test_both_readmes_have_the_same_parts() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*READMES, "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "demo/README.md"]
+    "name",
+    [*READMES, "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "src/kinprint/demo/README.md"],
 )
 def test_links_and_paths_lead_somewhere(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")

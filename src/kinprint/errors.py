@@ -4,8 +4,7 @@
     ├── UsageError                the command cannot be understood
     │   ├── BadReference          a model name that names nothing
     │   ├── BadOption             an option with a value that makes no sense
-    │   ├── MissingExtra          an optional part is not installed
-    │   └── DemoMissing           the demo needs the repository's models
+    │   └── MissingExtra          an optional part is not installed
     ├── SourceError               the bytes cannot be had
     │   ├── RepositoryMissing  RevisionMissing  FileMissing  NoWeights
     │   ├── RepositoryGated  RepositoryPrivate  AccessRefused
@@ -89,10 +88,6 @@ class BadOption(UsageError):
 
 class MissingExtra(UsageError):
     """A part that is installed on demand is not installed."""
-
-
-class DemoMissing(UsageError):
-    """The demo was asked for away from the repository that holds its models."""
 
 
 class SourceError(KinprintError):

@@ -25,12 +25,6 @@ SENTENCES: dict[str, dict[str, str]] = {
         "ko": "{feature}에 필요한 구성 요소가 설치되어 있지 않습니다. "
         "저장소에서 설치하십시오: pip install '.[{extra}]'.",
     },
-    "DemoMissing": {
-        "en": "The demo needs the models that come with kinprint's repository, and there are none in "
-        "{folder}. Clone the repository and run `make demo` there.",
-        "ko": "데모에는 kinprint 저장소에 들어 있는 모델이 필요한데 {folder}에 없습니다. "
-        "저장소를 복제한 뒤 그 안에서 `make demo`를 실행하십시오.",
-    },
     "SourceError": {"en": "{cause}", "ko": "{cause}"},
     "RepositoryMissing": {
         "en": "There is no model '{name}' on {host}, or it is private and your token does not open it. "

@@ -19,8 +19,6 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from kinprint.cli.demo import demo_folder
-from kinprint.errors import DemoMissing
 from kinprint.mirror import Fault, MirrorServer
 from kinprint.replica import build_replicas
 
@@ -201,16 +199,6 @@ def test_no_cache_leaves_no_trace_of_weights(kinprint: Run) -> None:
     assert "0 B" in kinprint("cache").stdout
 
 
-def test_demo_from_anywhere_that_can_find_the_models(kinprint: Run, tmp_path: Path) -> None:
-    done = kinprint("demo", "-o", "made")
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"base-a and a-cpt\s+0\.999\d\s+0\.8\d\d", done.stdout)
-    assert re.search(r"base-a and base-b\s+0\.99\d\d\s+-0\.0\d\d", done.stdout)
-    document = json.loads((tmp_path / "made" / "norms.json").read_text())
-    assert [len(pair["norms"]) for pair in document["pairs"]] == [13, 13]
-    assert (tmp_path / "made" / "norms.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_nothing_is_printed_onto_the_progress_line(
     hub_environment: Environment, server: MirrorServer
 ) -> None:
@@ -261,7 +249,7 @@ def screen_after(text: str) -> list[str]:
 def test_the_reader_of_our_output_may_leave(
     hub_environment: Environment, server: MirrorServer
 ) -> None:
-    shell = f"{sys.executable} -m kinprint inspect zoo/base-a zoo/base-b zoo/a-sft | head -n 1"
+    shell = f"{sys.executable} -m kinprint inspect zoo/base-a zoo/base-b zoo/a-cpt | head -n 1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", shell],
         env=hub_environment(server.endpoint),
@@ -374,15 +362,6 @@ def test_a_replica_says_that_it_is_one(kinprint: Run, tmp_path: Path) -> None:
     assert "NOT the real model" in shown.stdout
     found = json.loads(kinprint("inspect", "--format", "json", str(folder)).stdout)
     assert any("NOT the real model" in label for label in found["labels"])
-
-
-def test_the_demo_says_where_its_models_are_missing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("kinprint.cli.demo.__file__", str(tmp_path / "a/b/c/d/demo.py"))
-    with pytest.raises(DemoMissing, match="make demo"):
-        demo_folder()
 
 
 def test_python_minus_m_and_unknown_commands(kinprint: Run) -> None:

@@ -104,16 +104,16 @@ def test_errors_name_the_model(run: Run) -> None:
 
 
 def test_all_pairs_of_a_matrix(run: Run) -> None:
-    names = ("zoo/base-a", "zoo/a-sft", "zoo/base-b")
+    names = ("zoo/base-a", "zoo/a-cpt", "zoo/base-b")
     done = run("matrix", *names, "--format", "json", "--exit-code")
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)
     assert found["schema"] == "kinprint.matrix/1"
     relations = {(one["a"], one["b"]): one["relation"] for one in found["pairs"]}
     assert relations == {
-        ("zoo/base-a", "zoo/a-sft"): "derived",
+        ("zoo/base-a", "zoo/a-cpt"): "derived",
         ("zoo/base-a", "zoo/base-b"): "no-evidence",
-        ("zoo/a-sft", "zoo/base-b"): "no-evidence",
+        ("zoo/a-cpt", "zoo/base-b"): "no-evidence",
     }
     shown = run("matrix", *names, KINPRINT_LANG="ko")
     assert max(map(columns_of, shown.stdout.splitlines())) <= 80
@@ -139,7 +139,7 @@ def test_reading_stops_when_the_answer_is_clear(demo: Path) -> None:
     folder = demo / "zoo"
     budget = 4_000_000
     base = str(folder / "base-a")
-    child = kinprint.compare(base, str(folder / "a-sft"), budget=budget)
+    child = kinprint.compare(base, str(folder / "a-cpt"), budget=budget)
     stranger = kinprint.compare(base, str(folder / "base-b"), budget=budget)
     assert child.stages == (1, 2) and child.verdict.relation == "derived"
     assert stranger.stages == (2, 2) and stranger.verdict.relation == "no-evidence"
@@ -148,7 +148,7 @@ def test_reading_stops_when_the_answer_is_clear(demo: Path) -> None:
 
 def test_controls_rank_and_never_decide(demo: Path) -> None:
     folder = demo / "zoo"
-    names = [str(folder / name) for name in ("base-a", "a-sft")]
+    names = [str(folder / name) for name in ("base-a", "a-cpt")]
     plain = kinprint.compare(*names)
     found = kinprint.compare(*names, controls=[str(folder / "base-b"), str(folder / "a-cpt")])
     assert relation(found) == relation(plain)
@@ -197,7 +197,7 @@ def test_the_command_in_a_document_makes_it_again(run: Run, tmp_path: Path) -> N
 
 
 def test_a_matrix_names_what_it_could_not_read(run: Run) -> None:
-    names = ("zoo/base-a", "zoo/gone", "zoo/a-sft")
+    names = ("zoo/base-a", "zoo/gone", "zoo/a-cpt")
     done = run("matrix", *names, "--level", "quick", "--format", "json")
     assert done.returncode == 2  # what could be read is shown all the same
     found = json.loads(done.stdout)

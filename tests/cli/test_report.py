@@ -13,7 +13,7 @@ import pytest
 from kinprint.mirror import MirrorServer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-PAIR = ("zoo/base-a", "zoo/a-sft")
+PAIR = ("zoo/base-a", "zoo/a-cpt")
 ENDINGS = ("json", "html", "md", "csv", "png", "svg")
 
 

@@ -19,7 +19,7 @@ from kinprint.report.terminal import columns_of
 
 Environment = Callable[..., dict[str, str]]
 CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-PAIR = ("compare", "zoo/base-a", "zoo/a-sft", "--level", "quick")
+PAIR = ("compare", "zoo/base-a", "zoo/a-cpt", "--level", "quick")
 STRANGERS = ("compare", "zoo/base-a", "zoo/base-b", "--level", "quick")
 
 
@@ -68,7 +68,7 @@ def test_the_sentence_has_the_colour_of_its_relation(shown: Callable[..., tuple[
     first = out.splitlines()[0]
     assert SIGNS["derived"].terminal == "blue" and first.startswith("\x1b[1;34m")
     plain = [CODE.sub("", line) for line in out.splitlines()]
-    assert plain[0].startswith("zoo/base-a and zoo/a-sft share norm weights")
+    assert plain[0].startswith("zoo/base-a and zoo/a-cpt share norm weights")
     assert max(map(columns_of, plain)) <= 80
     strangers, _ = shown(*STRANGERS, NO_COLOR="")
     # No evidence is no good news: nothing green.

@@ -26,9 +26,9 @@ Mirror = Callable[..., MirrorServer]
 @pytest.fixture
 def models(demo: Path, tmp_path: Path) -> Path:
     """Two demo models, the second with a card that names the first."""
-    for name in ("base-a", "a-sft"):
+    for name in ("base-a", "a-cpt"):
         shutil.copytree(demo / "zoo" / name, tmp_path / "models/zoo" / name)
-    (tmp_path / "models/zoo/a-sft/README.md").write_text(CARD + "words\n" * 100_000)
+    (tmp_path / "models/zoo/a-cpt/README.md").write_text(CARD + "words\n" * 100_000)
     return tmp_path / "models"
 
 
@@ -39,7 +39,7 @@ def compared(a: str, b: str, **how: object) -> Comparison:
 
 def test_a_model_on_a_hub_tells_its_state(make_mirror: Mirror, models: Path) -> None:
     make_mirror(models)
-    found = compared("zoo/base-a", "zoo/a-sft")
+    found = compared("zoo/base-a", "zoo/a-cpt")
     base, child = found.subjects
     assert base.claims == ()
     assert [(one.where, one.model, one.relation) for one in child.claims] == [
@@ -57,29 +57,29 @@ def test_a_model_on_a_hub_tells_its_state(make_mirror: Mirror, models: Path) -> 
 
 def test_a_card_costs_its_head_and_nothing_more(make_mirror: Mirror, models: Path) -> None:
     make_mirror(models)
-    with_card = compared("zoo/base-a", "zoo/a-sft")
-    (models / "zoo/a-sft/README.md").unlink()
+    with_card = compared("zoo/base-a", "zoo/a-cpt")
+    (models / "zoo/a-cpt/README.md").unlink()
     make_mirror(models)
-    without = compared("zoo/base-a", "zoo/a-sft")
+    without = compared("zoo/base-a", "zoo/a-cpt")
     assert without.cost.bytes < with_card.cost.bytes < without.cost.bytes + 10_000
     assert with_card.cost.requests == without.cost.requests + 1
 
 
 def test_reading_stays_within_its_limits(make_mirror: Mirror, models: Path) -> None:
     make_mirror(models)
-    assert compared("zoo/base-a", "zoo/a-sft", level="quick").cost.bytes < 4_000_000
+    assert compared("zoo/base-a", "zoo/a-cpt", level="quick").cost.bytes < 4_000_000
     with Fetcher(budget=2_000_000) as fetcher:
         settings = Settings(budget=2_000_000)
-        found = compare_models("zoo/base-a", "zoo/a-sft", fetcher, settings)
+        found = compare_models("zoo/base-a", "zoo/a-cpt", fetcher, settings)
     assert found.limit <= 2_000_000 and found.subjects[1].claims
     with Fetcher(budget=300_000) as fetcher:  # a card must not eat what headers need
-        told = foresee(["zoo/base-a", "zoo/a-sft"], fetcher, Settings(budget=300_000))
+        told = foresee(["zoo/base-a", "zoo/a-cpt"], fetcher, Settings(budget=300_000))
     assert told.limit <= 300_000
 
 
 def test_a_plan_foretells_what_a_run_reads(make_mirror: Mirror, models: Path) -> None:
     make_mirror(models)
-    names = ["zoo/base-a", "zoo/a-sft"]
+    names = ["zoo/base-a", "zoo/a-cpt"]
     with Fetcher() as fetcher:
         planned = foresee(names, fetcher, Settings())
         knowing = fetcher.spent
@@ -88,7 +88,7 @@ def test_a_plan_foretells_what_a_run_reads(make_mirror: Mirror, models: Path) ->
 
 
 def test_a_folder_has_claims_but_no_dates(models: Path) -> None:
-    found = compared(str(models / "zoo/base-a"), str(models / "zoo/a-sft"), level="quick")
+    found = compared(str(models / "zoo/base-a"), str(models / "zoo/a-cpt"), level="quick")
     assert found.subjects[1].claims[0].model == "zoo/base-a"
     assert found.subjects[1].changed is None and found.cost.requests == 0
     assert found.tokens is not None or found.subjects[0].tokenizer is not None
@@ -128,7 +128,7 @@ def test_a_matrix_goes_on_without_a_model_that_cannot_be_read(models: Path, demo
     broken = models / "zoo/broken"
     shutil.copytree(demo / "zoo/base-a", broken)
     (broken / "model.safetensors").write_bytes(b"\xff" * 64)
-    names = [str(models / "zoo" / name) for name in ("base-a", "broken", "a-sft", "gone")]
+    names = [str(models / "zoo" / name) for name in ("base-a", "broken", "a-cpt", "gone")]
     with Fetcher() as fetcher:
         found = compare_all(names, fetcher, Settings(level="quick"))
     assert [one.given for one in found.unread] == [names[1], names[3]]
@@ -152,7 +152,7 @@ def test_what_is_read_beside_the_weights_may_fail(make_mirror: Mirror, models: P
     server.faults.replace(
         [Fault("status", code=404, where="*/README.md"), Fault("status", where="*/commits/*")]
     )
-    found = compared("zoo/base-a", "zoo/a-sft", level="quick")
+    found = compared("zoo/base-a", "zoo/a-cpt", level="quick")
     assert found.verdict.relation == "derived"
     assert found.subjects[1].claims == () and found.subjects[1].changed is None
 
@@ -163,10 +163,10 @@ def test_a_matrix_goes_on_when_weights_stop_coming(
     """The header of one model comes, its weights do not."""
     shutil.copytree(demo / "zoo/base-b", models / "zoo/base-b")
     server = make_mirror(models)
-    where = "*a-sft/model.safetensors"
+    where = "*a-cpt/model.safetensors"
     server.faults.replace([Fault("status", code=403, where=where, port="storage", after=1)])
-    names = ["zoo/base-a", "zoo/a-sft", "zoo/base-b"]
+    names = ["zoo/base-a", "zoo/a-cpt", "zoo/base-b"]
     with Fetcher() as fetcher:
         found = compare_all(names, fetcher, Settings())
-    assert [one.given for one in found.unread] == ["zoo/a-sft"]
+    assert [one.given for one in found.unread] == ["zoo/a-cpt"]
     assert [one.verdict.relation for one in found.pairs] == ["no-evidence"]

@@ -46,7 +46,7 @@ def test_the_notebook_is_current(tmp_path: Path) -> None:
     # A copy beside links to the models: running it writes its files there.
     place = tmp_path / "docs" / "notebooks"
     place.mkdir(parents=True)
-    (tmp_path / "demo").symlink_to(REPOSITORY / "demo", target_is_directory=True)
+    (tmp_path / "src").symlink_to(REPOSITORY / "src", target_is_directory=True)
     done = subprocess.run(
         [sys.executable, "-c", _RUN, str(NOTEBOOK.with_name("execute.py")), str(NOTEBOOK), place],
         env=os.environ | {"HF_HOME": str(tmp_path / "hf"), "OMP_NUM_THREADS": "1"},

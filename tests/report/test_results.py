@@ -105,7 +105,7 @@ def test_a_warning_travels_with_the_view() -> None:
 
 
 def test_verbs_give_records_and_documents(demo: Path, tmp_path: Path) -> None:
-    a, b = (str(demo / "zoo" / name) for name in ("base-a", "a-sft"))
+    a, b = (str(demo / "zoo" / name) for name in ("base-a", "a-cpt"))
     found = kinprint.compare(a, b, level="quick", cache=False)
     assert found.verdict.relation == found.document.verdict.relation == "derived"
     assert found.found.settings.level == found.settings.level == "quick"

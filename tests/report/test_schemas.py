@@ -90,7 +90,7 @@ def test_a_schema_refuses_what_it_should(validators: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("other", "how", "relation"),
     [
-        ("a-sft", {}, "derived"),
+        ("a-cpt", {}, "derived"),
         ("a-cpt", {"level": "quick"}, "derived"),
         ("a-cpt", {"level": "deep", "seed": 3}, "derived"),
         ("base-b", {"budget": 4_000_000}, "no-evidence"),
@@ -113,7 +113,7 @@ def test_controls_keep_to_the_schema(
     demo: Path, fetcher: Fetcher, validators: dict[str, Any]
 ) -> None:
     control = str(demo / "zoo/base-b")
-    names = demo / "zoo/base-a", demo / "zoo/a-sft"
+    names = demo / "zoo/base-a", demo / "zoo/a-cpt"
     found = check(compared(fetcher, *names, controls=(control,)), validators)
     assert found["asked"]["controls"] == [control] and found["controls"]
     assert f"--control {control}" in found["made"]["command"]
@@ -122,7 +122,7 @@ def test_controls_keep_to_the_schema(
 def test_a_matrix_keeps_to_its_schema(
     demo: Path, fetcher: Fetcher, validators: dict[str, Any]
 ) -> None:
-    names = [str(demo / "zoo" / name) for name in ("base-a", "base-b", "a-sft", "nothing-here")]
+    names = [str(demo / "zoo" / name) for name in ("base-a", "base-b", "a-cpt", "nothing-here")]
     matrix = compare_all(names, fetcher, Settings())
     document = matrix_document(matrix, matrix.cost)
     assert isinstance(document, MatrixDocument)
@@ -136,7 +136,7 @@ def test_a_matrix_keeps_to_its_schema(
 def test_a_plan_keeps_to_its_schema(
     demo: Path, fetcher: Fetcher, validators: dict[str, Any]
 ) -> None:
-    names = [str(demo / "zoo" / name) for name in ("base-a", "a-sft")]
+    names = [str(demo / "zoo" / name) for name in ("base-a", "a-cpt")]
     found = foresee(names, fetcher, Settings())
     assert isinstance(found, Prospect)
     document = plan_document(found, Cost(3, 1))

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from huggingface_hub import snapshot_download
 
+from kinprint.demo import FOLDER
 from kinprint.errors import FileMissing, KinprintError
 from kinprint.mirror import MirrorServer
 from kinprint.records import ByteRange
@@ -84,7 +85,7 @@ def bucket() -> Iterator[str]:
         patch.setenv("AWS_ENDPOINT_URL", endpoint)
         client = boto3.client("s3")
         client.create_bucket(Bucket="models")
-        root = Path(__file__).resolve().parents[2] / "demo" / MODEL
+        root = FOLDER / MODEL
         for file in sorted(root.iterdir()):
             client.upload_file(str(file), "models", f"{MODEL}/{file.name}")
         yield "s3://models"

@@ -127,7 +127,7 @@ def test_a_repository_that_moves_changes_nothing(
     demo: Path, tmp_path: Path, make_mirror: MakeMirror
 ) -> None:
     shutil.copytree(demo / "zoo/base-a", tmp_path / "zoo/model")
-    shutil.copytree(demo / "zoo/a-sft", tmp_path / "zoo/model@next")
+    shutil.copytree(demo / "zoo/a-cpt", tmp_path / "zoo/model@next")
     server = make_mirror(tmp_path)
     source = open_source("zoo/model")
     before = source.read(FILE, SPAN)

@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
+from kinprint.demo import FOLDER
 from kinprint.mirror import MirrorServer
 from kinprint.model.opened import open_models
 from kinprint.reader.checkpoint import open_checkpoints
@@ -23,7 +24,7 @@ from kinprint.studies.results import Result
 from kinprint.studies.running import run_studies
 from kinprint.studies.scene import Request
 
-DEMO = Path(__file__).resolve().parents[2] / "demo" / "zoo"
+DEMO = FOLDER / "zoo"
 ALL = (
     "baseline-claim", "tensor-types", "embeddings", "layers", "configuration", "tokenizers",
     "decay", "raw-bytes", "hypotheses", "repository",
@@ -57,7 +58,7 @@ def norm(layer: int, which: str = "input") -> str:
 
 @pytest.fixture(scope="module")
 def related() -> dict[str, Result]:
-    return {one.study: one for one in run(ALL, [DEMO / "a-sft", DEMO / "base-a"])}
+    return {one.study: one for one in run(ALL, [DEMO / "a-cpt", DEMO / "base-a"])}
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +108,10 @@ def test_the_claim_is_the_published_arithmetic(strangers: dict[str, Result]) -> 
 
 
 def test_models_beyond_the_second_are_controls() -> None:
-    (found,) = run(["baseline-claim"], [DEMO / "a-sft", DEMO / "base-a", DEMO / "base-b"])
+    (found,) = run(["baseline-claim"], [DEMO / "a-cpt", DEMO / "base-a", DEMO / "base-b"])
     table = found.table("baseline_claim")
     pairs = [(row[1], row[2]) for row in table.rows if row[0] == "norm_in"]
-    assert pairs == [("a-sft", "base-a"), ("a-sft", "base-b"), ("base-a", "base-b")]
+    assert pairs == [("a-cpt", "base-a"), ("a-cpt", "base-b"), ("base-a", "base-b")]
     controls = found.facts["controls"]
     assert isinstance(controls, dict) and set(controls) == {"norm_in", "norm_post_attn"}
 
@@ -135,12 +136,12 @@ def test_types_have_the_published_columns_and_numbers(strangers: dict[str, Resul
 
 
 def test_sampled_matrices_say_so_and_whole_ones_agree_with_numpy() -> None:
-    a, b = weights("a-sft"), weights("base-a")
+    a, b = weights("a-cpt"), weights("base-a")
     key = "model.layers.1.self_attn.q_proj.weight"
     request = Request(roles=("q",), layers=(1,))
-    (sampled,) = run(["tensor-types"], [DEMO / "a-sft", DEMO / "base-a"], request)
+    (sampled,) = run(["tensor-types"], [DEMO / "a-cpt", DEMO / "base-a"], request)
     whole_request = Request(roles=("q",), layers=(1,), rows=None, measures=("max_abs_diff",))
-    (whole,) = run(["tensor-types"], [DEMO / "a-sft", DEMO / "base-a"], whole_request)
+    (whole,) = run(["tensor-types"], [DEMO / "a-cpt", DEMO / "base-a"], whole_request)
     part, full = sampled.tables[0], whole.tables[0]
     assert part.column("sample") == ("16/128",)
     low, high = part.column("cosine_low")[0], part.column("cosine_high")[0]
@@ -152,7 +153,7 @@ def test_sampled_matrices_say_so_and_whole_ones_agree_with_numpy() -> None:
 
 
 def test_embeddings_of_shared_tokens(related: dict[str, Result]) -> None:
-    a, b = weights("a-sft"), weights("base-a")
+    a, b = weights("a-cpt"), weights("base-a")
     key = "model.embed_tokens.weight"
     found = related["embeddings"]
     assert found.facts["num_tokens"] == 200
@@ -252,7 +253,7 @@ def test_hypotheses_weigh_what_was_measured(
     apart = strangers["hypotheses"].table("hypotheses")
     against, keys = kin.columns.index("against_en"), kin.column("key")
     at = keys.index("chance")
-    assert "0.99" in str(kin.rows[at][against]) and not apart.rows[at][against]
+    assert "Norms correlate 0.8" in str(kin.rows[at][against]) and not apart.rows[at][against]
     at = keys.index("derived")
     assert not kin.rows[at][against] and "no proof" in str(apart.rows[at][against])
     for found in (related["hypotheses"], strangers["hypotheses"]):

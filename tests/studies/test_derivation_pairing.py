@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from kinprint.demo import FOLDER
 from kinprint.model.opened import Model, open_models
 from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
@@ -27,7 +27,7 @@ NAMES = ("cosine", "pearson")
 
 @pytest.fixture(scope="module")
 def models() -> Iterator[list[Model]]:
-    zoo = Path(__file__).resolve().parents[2] / "demo" / "zoo"
+    zoo = FOLDER / "zoo"
     with Fetcher() as fetcher:
         paths = [str(zoo / "base-a"), str(zoo / "base-b")]
         yield open_models(open_checkpoints(paths, fetcher))

@@ -33,7 +33,7 @@ _COMMANDS = {
         "kinprint.cli.reproduce:command",
         "A public dispute's analyses, done again.",
     ),
-    "demo": ("kinprint.cli.demo:command", "Compare small models over HTTP Range, here and now."),
+    "demo": ("kinprint.cli.demo:command", "Compare small models that come with kinprint."),
     "mirror": ("kinprint.mirror.command:mirror_command", "Serve a folder of models like the Hub."),
     "cache": ("kinprint.cli.cache:command", "Show or clear what was read before."),
 }

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from kinprint.demo import FOLDER
 from kinprint.errors import BadTokenizer
 from kinprint.model.tokens import (
     compare_tokenizers,
@@ -29,7 +30,7 @@ from tests.model.tokens.builders import (
 )
 
 ROOT = Path(__file__).parents[3]
-ZOO = sorted((ROOT / "demo" / "zoo").glob("*/tokenizer.json"))
+ZOO = sorted((FOLDER / "zoo").glob("*/tokenizer.json"))
 SHARED = sorted((ROOT.parent / "shared" / "zoo").glob("*/tokenizer.json"))
 TOKENS = [b"<unk-free>", b"a", b" a", b" hello", b"\n", "é".encode(), b"\xc3", b" \xed\x95\x9c"]
 

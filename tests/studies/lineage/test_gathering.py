@@ -46,7 +46,7 @@ PAIR = ("zai-org/GLM-4.5-Air", "upstage/Solar-Open-100B")
 
 
 def test_a_small_model_is_read_whole(demo: Path, fetcher: Fetcher) -> None:
-    gathering = gathered([str(demo / "zoo" / name) for name in ("base-a", "a-sft")], fetcher)
+    gathering = gathered([str(demo / "zoo" / name) for name in ("base-a", "a-cpt")], fetcher)
     assert gathering.whole and gathering.stages == 1
     one = final(gathering)[0]
     raw = {
@@ -301,7 +301,7 @@ def test_the_same_files_are_known_without_reading(
         open_checkpoint(name, fetcher)
         for name in ("zoo/base-a", str(demo / "zoo" / "base-a"), str(folder / "zoo" / "base-a"))
     ]
-    other = open_checkpoint("zoo/a-sft", fetcher)
+    other = open_checkpoint("zoo/a-cpt", fetcher)
     before = fetcher.spent.bytes
     assert all(same_files(again[0], one) for one in again)
     assert not any(same_files(one, other) for one in again)

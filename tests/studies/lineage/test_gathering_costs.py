@@ -110,7 +110,7 @@ def test_what_large_models_cost(
 
 def test_a_budget_too_small_for_headers_is_refused(mirror: MirrorServer) -> None:
     with Fetcher(budget=1000) as fetcher, pytest.raises(BudgetExceeded):
-        gathered(["zoo/base-a", "zoo/a-sft"], fetcher, budget=1000)
+        gathered(["zoo/base-a", "zoo/a-cpt"], fetcher, budget=1000)
 
 
 def test_tokens_that_lie_too_far_apart_are_left_unread(

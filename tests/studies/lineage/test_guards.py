@@ -247,7 +247,7 @@ def test_equal_tokenizer_and_configuration_are_no_evidence(tmp_path: Path) -> No
 @pytest.mark.parametrize("change", [sort_units, orient_units, constant_norms])
 def test_a_guard_does_not_blind(change: Change, tmp_path: Path) -> None:
     """The same surgery on a child still leaves it related to its parent."""
-    child = write(tmp_path, "child", "a-sft", change)
+    child = write(tmp_path, "child", "a-cpt", change)
     found = compare(DEMO / "zoo" / "base-a", child)
     assert found.verdict.relation == "derived"
 

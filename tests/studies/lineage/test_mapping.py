@@ -21,8 +21,8 @@ ZOO = Path(__file__).resolve().parents[3].parent / "shared" / "zoo"
 
 @pytest.fixture(scope="module")
 def standings(demo: Path) -> dict[str, Standing]:
-    found = portraits_of(demo / "zoo", ["base-a", "a-sft", "base-b"])
-    found["hidden"] = relabelled(found["a-sft"], np.random.default_rng(1), signs=False)
+    found = portraits_of(demo / "zoo", ["base-a", "a-cpt", "base-b"])
+    found["hidden"] = relabelled(found["a-cpt"], np.random.default_rng(1), signs=False)
     return {name: examine(one) for name, one in found.items()}
 
 
@@ -80,14 +80,14 @@ def test_planes_are_compared_by_their_real_part() -> None:
 
 
 def test_kin_are_alike_everywhere(standings: dict[str, Standing]) -> None:
-    found = mapped(standings["base-a"], standings["a-sft"])
+    found = mapped(standings["base-a"], standings["a-cpt"])
     assert found.alignment == "by number" and found.depths == (6, 6)
     assert [(one.a, one.b, one.quality) for one in found.layers] == [
         (at, at, None) for at in range(6)
     ]
     assert {one.role for one in found.cells} == ROLES | {"embed"}
     assert len(found.cells) == 9 * 6 + 2
-    assert min(one.likeness for one in found.cells) > 0.9
+    assert min(one.likeness for one in found.cells) > 0.4
 
 
 def test_strangers_are_noise(standings: dict[str, Standing]) -> None:
@@ -124,11 +124,11 @@ def test_renamed_kin_are_found_by_matching(standings: dict[str, Standing]) -> No
     found = mapped(standings["base-a"], standings["hidden"])
     assert "units matched" in found.alignment
     assert {one.role for one in found.cells} >= {"q", "k", "v", "o", "gate", "up", "down"}
-    assert min(one.likeness for one in found.cells) > 0.9
+    assert min(one.likeness for one in found.cells) > 0.4
     assert "embed" not in {one.role for one in found.cells}  # the basis was fitted to it
 
 
-@pytest.mark.parametrize("other", ["a-sft", "base-b", "hidden"])
+@pytest.mark.parametrize("other", ["a-cpt", "base-b", "hidden"])
 def test_the_order_of_the_models_turns_the_map(standings: dict[str, Standing], other: str) -> None:
     one, two = standings["base-a"], standings[other]
     found, turned = mapped(one, two), mapped(two, one)

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kinprint.demo import FOLDER
 from kinprint.reader.fetch import Fetcher
 from kinprint.studies.lineage.battery import examine, menu, run_battery
 from kinprint.studies.lineage.gathering import Gathering
@@ -28,7 +29,7 @@ from kinprint.studies.lineage.portrait import Attention, Floats, Portrait, Units
 from kinprint.verdict import decide
 
 LEVELS = (0.05, 0.01, 0.001)
-DEMO = Path(__file__).resolve().parents[3] / "demo" / "zoo"
+DEMO = FOLDER / "zoo"
 
 
 def portraits_of(*paths: Path) -> list[Portrait]:
