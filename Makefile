@@ -54,7 +54,7 @@ demo: $(VENV)/.run
 
 sweep: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.nulls.sweep
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.studies.lineage.sweep
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.lineage.sweep
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -22,16 +22,17 @@ import numpy as np
 from safetensors.numpy import load_file
 
 import kinprint
-from kinprint.comparison import Settings, compare_all
+from kinprint.lineage.compare import compare_all
+from kinprint.lineage.reading.headers import open_models_of
+from kinprint.lineage.reading.levels import level_named
+from kinprint.lineage.reading.sample import Sample
+from kinprint.lineage.reading.sampler import Sampler
+from kinprint.lineage.results import Settings
 from kinprint.measure.direct import cosine, pearson
 from kinprint.measure.sigma import effect_size
 from kinprint.nulls.monte_carlo import deviations
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Evidence, Verdict
-from kinprint.studies.lineage.gathering import Gathering
-from kinprint.studies.lineage.gathering_levels import level_named
-from kinprint.studies.lineage.gathering_opening import open_subjects
-from kinprint.studies.lineage.portrait import Portrait
 
 ZOO = Path(__file__).resolve().parents[2] / "shared" / "zoo"
 LEVELS = (0.05, 0.01, 0.001)
@@ -82,7 +83,7 @@ def truth_of(a: str, b: str, tree: Mapping[str, Any]) -> str:
     return "taught" if taught & (roots_of(a, tree) | roots_of(b, tree)) else "independent"
 
 
-def rivals(a: Portrait, b: Portrait) -> dict[str, bool]:
+def rivals(a: Sample, b: Sample) -> dict[str, bool]:
     """What methods that look at norms alone say, each by its own rule."""
     keys = [key for key in a.norms if key in b.norms and key[0] in NORMS]
     both = [(a.norms[key], b.norms[key]) for key in keys if a.width == b.width]
@@ -94,7 +95,7 @@ def rivals(a: Portrait, b: Portrait) -> dict[str, bool]:
     }
 
 
-def _sigma(a: Portrait, b: Portrait) -> float:
+def _sigma(a: Sample, b: Sample) -> float:
     """The report's sigma: input norms of equal layers against layer 0 and later ones."""
     depth = min(a.depth, b.depth)
     have = a.width == b.width and all(("norm_in", at) in one.norms
@@ -122,13 +123,13 @@ def run(folder: Path, jobs: int) -> tuple[list[Pair], float]:
         started = time.monotonic()
         matrix = compare_all(paths, fetcher, Settings(), jobs)
         seconds = time.monotonic() - started
-        gathering = Gathering(open_subjects(paths, fetcher, level_named(LEVEL)), LEVEL)
-        portraits = gathering.portraits(gathering.stages - 1)
+        sampler = Sampler(open_models_of(paths, fetcher, level_named(LEVEL)), LEVEL)
+        samples = sampler.samples(sampler.stages - 1)
     found: list[Pair] = []
     for one in matrix.pairs:
         a, b = names[one.a], names[one.b]
         accused = {METHODS[0]: one.verdict.relation in ACCUSED}
-        accused |= rivals(portraits[one.a], portraits[one.b])
+        accused |= rivals(samples[one.a], samples[one.b])
         surgery = " / ".join(sorted({tree[a]["how"], tree[b]["how"]} - {"pretrain"})) or "none"
         truth = truth_of(a, b, tree)
         found.append(Pair(a, b, truth, surgery, one.verdict, one.evidence, accused))

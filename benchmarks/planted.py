@@ -31,15 +31,15 @@ from safetensors.numpy import load_file, save_file
 from benchmarks.real_weights import fetch
 from benchmarks.rotated import ROTATIONS, plant_rotation
 from benchmarks.scene import environment, mirror_of
+from kinprint.lineage.reading.headers import open_models_of
+from kinprint.lineage.reading.levels import level_named
+from kinprint.lineage.reading.sampler import Sampler
 from kinprint.reader.extents import union
 from kinprint.reader.fetch import Fetcher
 from kinprint.reader.plan import slice_bytes
 from kinprint.records import ByteRange
 from kinprint.replica import build_replicas
 from kinprint.replica.vectors import generator
-from kinprint.studies.lineage.gathering import Gathering
-from kinprint.studies.lineage.gathering_levels import level_named
-from kinprint.studies.lineage.gathering_opening import open_subjects
 
 LAYOUT = "zai-org/GLM-4.5-Air"
 BUDGETS = {"quick": 4e6, "standard": 24e6, "deep": 150e6}
@@ -77,8 +77,8 @@ PLANTS = (
 def plant(parent: Path, child: Path, relation: Plant, level: str) -> None:
     """Write what a comparison at this level will read of both models."""
     with Fetcher() as fetcher:
-        models = open_subjects([str(parent), str(child)], fetcher, level_named(level))
-        wanted = _wanted(Gathering(models, level))
+        models = open_models_of([str(parent), str(child)], fetcher, level_named(level))
+        wanted = _wanted(Sampler(models, level))
     for (file, name, norm), spans in wanted.items():
         count = sum(span.size for span in spans) // 2
         one = generator(f"parent {name}").standard_normal(count)
@@ -101,13 +101,13 @@ def _mixed(one: Doubles, other: Doubles, share: float) -> Doubles:
     return np.asarray(share * one + math.sqrt(1 - share**2) * other)
 
 
-def _wanted(gathering: Gathering) -> dict[tuple[str, str, bool], tuple[ByteRange, ...]]:
+def _wanted(sampler: Sampler) -> dict[tuple[str, str, bool], tuple[ByteRange, ...]]:
     """What will be read of either model, by file and tensor, and whether that is a norm."""
     found: dict[tuple[str, str, bool], list[ByteRange]] = {}
-    for at, sitter in enumerate(gathering.sitters):
-        for stage in gathering.plan.stages:
+    for at, tower in enumerate(sampler.towers):
+        for stage in sampler.plan.stages:
             for part in stage.parts[at]:
-                for reading in sitter.readings(part):
+                for reading in tower.readings(part):
                     for one in (each for _, slices in reading.parts() for each in slices):
                         key = one.tensor.file, one.tensor.name, "norm" in one.tensor.name
                         found.setdefault(key, []).extend(slice_bytes(one))

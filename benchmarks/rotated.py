@@ -16,13 +16,13 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint.lineage.reading.headers import open_models_of
+from kinprint.lineage.reading.levels import level_named
+from kinprint.lineage.reading.sampler import Sampler
 from kinprint.reader.fetch import Fetcher
 from kinprint.reader.plan import slice_bytes
 from kinprint.records import Slice, TensorSpec
 from kinprint.replica.vectors import generator
-from kinprint.studies.lineage.gathering import Gathering
-from kinprint.studies.lineage.gathering_levels import level_named
-from kinprint.studies.lineage.gathering_opening import open_subjects
 
 Matrix = NDArray[np.float32]
 TOKENS = 8192
@@ -53,9 +53,9 @@ def plant_rotation(parent: Path, child: Path, rotation: Rotation, level: str) ->
     for place in (parent, child):
         (place / "tokenizer.json").write_text(json.dumps(told))
     with Fetcher() as fetcher:
-        models = open_subjects([str(parent), str(child)], fetcher, level_named(level))
-        gathering = Gathering(models, level)
-    lines = _lines(gathering)
+        models = open_models_of([str(parent), str(child)], fetcher, level_named(level))
+        sampler = Sampler(models, level)
+    lines = _lines(sampler)
     width = models[0].geometry.hidden or 0
     turn = _orthogonal(width, f"turn {rotation.name}")
     gains = {
@@ -77,14 +77,14 @@ def plant_rotation(parent: Path, child: Path, rotation: Rotation, level: str) ->
         _write(child / spec.file, spec, rows, other)
 
 
-def _lines(gathering: Gathering) -> dict[str, tuple[TensorSpec, list[int]]]:
+def _lines(sampler: Sampler) -> dict[str, tuple[TensorSpec, list[int]]]:
     """Every tensor that will be read of the first model, and which of its rows; tokens as well."""
-    sitter = gathering.sitters[0]
+    tower = sampler.towers[0]
     slices: list[Slice] = [
         one
-        for stage in gathering.plan.stages
+        for stage in sampler.plan.stages
         for part in stage.parts[0]
-        for reading in sitter.readings(part)
+        for reading in tower.readings(part)
         for one in reading.slices
     ]
     found: dict[str, tuple[TensorSpec, set[int]]] = {}
@@ -95,7 +95,7 @@ def _lines(gathering: Gathering) -> dict[str, tuple[TensorSpec, list[int]]]:
         for span in slice_bytes(one):
             first = (span.start - spec.offset) // length
             known.update(range(first, first + -(-span.size // length)))
-    embedding = sitter.model.weights[EMBEDDING].spec
+    embedding = tower.model.weights[EMBEDDING].spec
     found[EMBEDDING] = embedding, set(range(TOKENS))
     return {name: (spec, sorted(rows)) for name, (spec, rows) in found.items()}
 

@@ -100,7 +100,7 @@ def _reports(docs: Path, language: str) -> str:
 
 
 def _menu(language: str) -> str:
-    from kinprint.studies.lineage.menu import menu
+    from kinprint.lineage.tests.menu import menu
 
     quick = {entry.name for entry in menu("quick")}
     heads = {
@@ -117,8 +117,9 @@ def _menu(language: str) -> str:
 
 @cache
 def _values() -> dict[str, str]:
-    from kinprint.studies.lineage.calibrated import WIDEST, known_pairs
-    from kinprint.verdict import FLAG, FLAG_EFFECT, origin
+    from kinprint.lineage import origin
+    from kinprint.lineage.tests.calibrated import WIDEST, known_pairs
+    from kinprint.lineage.verdict import FLAG, FLAG_EFFECT
 
     pairs = known_pairs()
     return {

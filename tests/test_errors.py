@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pickle
-import string
 
 import pytest
 
 import kinprint.errors
+from kinprint import text
 from kinprint.errors import BadHeader, KinprintError
-from kinprint.sentences import SENTENCES
 
 KINDS = sorted(
     (
@@ -19,17 +18,6 @@ KINDS = sorted(
     ),
     key=lambda kind: kind.__name__,
 )
-
-
-def fields(template: str) -> set[str]:
-    return {name for _, name, _, _ in string.Formatter().parse(template) if name}
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_both_languages_speak_of_the_same_fields(kind: type[KinprintError]) -> None:
-    sentences = SENTENCES[kind.__name__]
-    assert set(sentences) == {"en", "ko"}
-    assert fields(sentences["en"]) == fields(sentences["ko"])
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -46,7 +34,15 @@ def test_errors_can_be_said_and_carried_between_processes(kind: type[KinprintErr
 
 
 def test_no_sentence_without_an_error() -> None:
-    assert set(SENTENCES) == {kind.__name__ for kind in KINDS}
+    said = {key.removeprefix("error.") for key in text.known_keys() if key.startswith("error.")}
+    assert said == {kind.__name__ for kind in KINDS}
+
+
+def test_an_error_says_its_cause_in_the_language_that_is_asked_for() -> None:
+    inner = text.message("error.BadConfig", file="config.json", cause="c")
+    error = BadHeader(file="x", cause=inner)
+    assert inner.say("ko") in error.sentence("ko")
+    assert inner.say("en") in error.sentence("en")
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -25,12 +25,12 @@ import numpy as np
 
 from benchmarks.calibration.families import MIXES, Known, families, gentle_families
 from benchmarks.calibration.training import Shape
-from kinprint.studies.lineage.battery import examine, menu, run_battery
-from kinprint.studies.lineage.calibrated import QUALITY, neighbour_correlation
-from kinprint.studies.lineage.gram_likeness import gram_likeness
-from kinprint.studies.lineage.pair import Pair
-from kinprint.studies.lineage.portrait import Portrait
-from kinprint.verdict import decide
+from kinprint.lineage.alignment.gram_likeness import gram_likeness
+from kinprint.lineage.battery import examine, menu, run_battery
+from kinprint.lineage.pair import Pair
+from kinprint.lineage.reading.sample import Sample
+from kinprint.lineage.tests.calibrated import QUALITY, neighbour_correlation
+from kinprint.lineage.verdict import decide
 
 TOKENS = 2048
 _TEXT = 12_000_000  # characters of each kind of text
@@ -137,7 +137,7 @@ def _judge(one: Known) -> dict[str, Any]:
     quality = [value for each in evidence for name, value in each.details if name == QUALITY]
     pair = Pair(sides[0], sides[1], seed=0, level="standard")
     aligned = pair.units(*sides)
-    gram = gram_likeness(sides[0].subject, sides[1].subject, aligned) if aligned else math.nan
+    gram = gram_likeness(sides[0].prepared, sides[1].prepared, aligned) if aligned else math.nan
     gains = min(neighbour_correlation(side) for side in (one.one, one.other))
     return {
         "truth": one.truth,
@@ -158,12 +158,12 @@ def _judge(one: Known) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _spread(side: Portrait) -> float:
+def _spread(side: Sample) -> float:
     """How far gains are from a constant: the mean over norms of deviation over mean."""
     return float(np.mean([one.std() / abs(one.mean()) for one in side.norms.values()]))
 
 
-def _top(side: Portrait) -> float:
+def _top(side: Sample) -> float:
     """The largest squared singular value of feed-forward inputs over that of random rows."""
     found = []
     for one in side.units.values():

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 from benchmarks.calibration.training import Course, Parameters, Shape, initial, pick, train
+from kinprint.lineage.reading.sample import Attention, Embedding, Sample, Units
 from kinprint.model.symmetries import Facts
-from kinprint.studies.lineage.portrait import Attention, Embedding, Portrait, Units
 
 MIXES = ("python", "headers", "prose")
 _KIN, _TEACHERS = 8, 8
@@ -42,8 +42,8 @@ class Known:
 
     truth: str
     how: str
-    one: Portrait
-    other: Portrait
+    one: Sample
+    other: Sample
     roots: tuple[str, str]
 
 
@@ -70,9 +70,9 @@ def families(
         initial(shape, [seed + 100_000 for seed in seeds[_KIN : _KIN + _TEACHERS]], device),
         lessons, texts, pick(grown, teachers),
     )  # fmt: skip
-    old, young, taught = (portraits(shape, one) for one in (grown, raised, pupils))
+    old, young, taught = (samples(shape, one) for one in (grown, raised, pupils))
 
-    def known(truth: str, how: str, one: Portrait, other: Portrait, *names: str) -> Known:
+    def known(truth: str, how: str, one: Sample, other: Sample, *names: str) -> Known:
         return Known(truth, how, one, other, (names[0], names[-1]))
 
     roots = [f"{shape.name} {seed}" for seed in seeds]
@@ -120,7 +120,7 @@ def gentle_families(shape: Shape, texts: Mapping[str, Any], device: str, first: 
         grown = train(shape, start, courses, texts)
         again = [replace(course, order=course.order + 7) for course in courses[len(plan) :]]
         young = train(shape, pick(grown, range(len(plan))), again, texts)
-        old, children = portraits(shape, grown), portraits(shape, young)
+        old, children = samples(shape, grown), samples(shape, young)
         for at, (rate, steps, _) in enumerate(plan):
             how = f"{'other order' if order == 0 else 'other data'}, rate {rate:g}, {steps} steps"
             root = f"{shape.name} {seeds[at]}"
@@ -130,7 +130,7 @@ def gentle_families(shape: Shape, texts: Mapping[str, Any], device: str, first: 
     return found
 
 
-def portraits(shape: Shape, weights: Parameters) -> list[Portrait]:
+def samples(shape: Shape, weights: Parameters) -> list[Sample]:
     """What the tests see of each model: everything, rounded to 16 bits as models are published."""
     plain = {
         name: value.to(torch.bfloat16).float().cpu().numpy() for name, value in weights.items()
@@ -141,7 +141,7 @@ def portraits(shape: Shape, weights: Parameters) -> list[Portrait]:
     ]
 
 
-def _portrait(shape: Shape, one: Mapping[str, Any], at: int) -> Portrait:
+def _portrait(shape: Shape, one: Mapping[str, Any], at: int) -> Sample:
     size = shape.width // shape.heads
     layers = range(shape.depth)
     norms = {(role, layer): one[role][layer] for role in ("norm_in", "norm_post_attn")
@@ -174,7 +174,7 @@ def _portrait(shape: Shape, one: Mapping[str, Any], at: int) -> Portrait:
         free_experts=True, one_width=True,
     )  # fmt: skip
     key = f"{shape.name} {at} {float(np.abs(one['embed']).sum())!r}"
-    return Portrait(
+    return Sample(
         key, key, shape.width, shape.depth, facts, norms=norms, units=units, attention=attention,
         embedding=Embedding(tokens, ids, one["embed"]),
     )  # fmt: skip

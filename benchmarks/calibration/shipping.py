@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from kinprint.studies.lineage.calibrated import excess
+from kinprint.lineage.tests.calibrated import excess
 
 HEAD = """\
 # Pairs of small models that were trained apart, for the calibrated tier: no two share a root.

@@ -81,7 +81,8 @@ def compare(
     are models known to be unrelated; `base` is what an adapter stands on. `language`, "en" or
     "ko", is what the result speaks where it shows itself.
     """
-    from kinprint.comparison import Settings, compare_models
+    from kinprint.lineage.compare import compare_models
+    from kinprint.lineage.results import Settings
     from kinprint.reader.cache import Cache
     from kinprint.reader.fetch import Fetcher
     from kinprint.report.results import of_comparison
@@ -109,7 +110,8 @@ def matrix(
     With more than one of `jobs` pairs are compared in processes of their own, so a script
     that asks for them needs the usual guard around its main part.
     """
-    from kinprint.comparison import Settings, compare_all
+    from kinprint.lineage.compare import compare_all
+    from kinprint.lineage.results import Settings
     from kinprint.reader.cache import Cache
     from kinprint.reader.fetch import Fetcher
     from kinprint.report.results import of_matrix

@@ -21,19 +21,16 @@
     │   └── DiskFull  CacheBroken
     └── SystemFailed              the operating system refused something else
 
-Errors carry fields; `sentences.py` holds the one table that turns them into
-English and Korean. Code raises `BadHeader(file=…, cause=…)` and never writes
-prose of its own beyond a short cause.
+Errors carry fields; the catalogues in `text/` have a sentence for each class, under the key
+`error.` and its name. Code raises `BadHeader(file=…, cause=message("cause.…"))` and writes no
+prose of its own.
 """
 
 from __future__ import annotations
 
-import string
 from typing import ClassVar
 
-from kinprint.sentences import SENTENCES
-
-_FORMATTER = string.Formatter()
+from kinprint import text
 
 
 class KinprintError(Exception):
@@ -52,21 +49,25 @@ class KinprintError(Exception):
         return (_rebuild, (type(self), self.fields))
 
     @classmethod
-    def field_names(cls) -> set[str]:
+    def field_names(cls) -> frozenset[str]:
         """Names of the fields this error's sentence speaks of."""
-        template = SENTENCES[cls.__name__]["en"]
-        return {name for _, name, _, _ in _FORMATTER.parse(template) if name}
+        return text.field_names(f"error.{cls.__name__}")
 
     def sentence(self, language: str) -> str:
         """Say in `language` what happened, what it means and what to do."""
-        table = SENTENCES[type(self).__name__]
-        shown = {name: printable(str(value)) for name, value in self.fields.items()}
-        return table.get(language, table["en"]).format(**shown)
+        shown = {name: printable(_said(value, language)) for name, value in self.fields.items()}
+        return text.say(f"error.{type(self).__name__}", language, **shown)
 
 
-def printable(text: str, longest: int = 300) -> str:
+def _said(value: object, language: str) -> str:
+    if isinstance(value, KinprintError):
+        return value.sentence(language)
+    return value.say(language) if isinstance(value, text.Message) else str(value)
+
+
+def printable(given: str, longest: int = 300) -> str:
     """Text from strangers as it may be shown: no control codes, no tricks, not endless."""
-    cut = text if len(text) <= longest else text[: longest - 1] + "…"
+    cut = given if len(given) <= longest else given[: longest - 1] + "…"
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in cut)
 
 

@@ -4,8 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import msgspec
+
+ALPHA = 1e-6
+"""The chance of calling strangers related, unless somebody asks for another."""
+
+
+class Relation(StrEnum):
+    """How two models are related, as far as the evidence goes; never who copied from whom."""
+
+    IDENTICAL = "identical"
+    DERIVED = "derived"
+    PARTIAL = "partial"
+    SAME_INIT = "same-init"
+    DEPENDENT = "dependent"
+    NO_EVIDENCE = "no-evidence"
+    UNTESTABLE = "untestable"
+
+
+class Level(StrEnum):
+    """How much of each model a comparison reads; a later level reads more."""
+
+    QUICK = "quick"
+    STANDARD = "standard"
+    DEEP = "deep"
+
+
+class Tier(StrEnum):
+    """What a piece of evidence rests on.
+
+    Exact: a p-value from symmetry, the only kind that decides. Calibrated: a rank among known
+    strangers. Rule: a size without a p-value that tells kinds of relation apart.
+    """
+
+    EXACT = "exact"
+    CALIBRATED = "calibrated"
+    RULE = "rule"
+
+
+class Status(StrEnum):
+    """Whether a test gave a result, or why it has none."""
+
+    OK = "ok"
+    NEEDS = "needs"
+    GUARDED = "guarded"
+    UNDEFINED = "undefined"
 
 
 @dataclass(frozen=True, slots=True)

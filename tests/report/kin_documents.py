@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kinprint.lineage.tests.menu import menu
 from kinprint.records import Verdict
 from kinprint.report.documents import (
     Asked,
@@ -29,7 +30,6 @@ from kinprint.report.documents import (
     VerdictPart,
 )
 from kinprint.report.verdict_words import sentence, sureness
-from kinprint.studies.lineage.menu import menu
 
 HOSTILE = "<script>alert(1)<b>|`[x](javascript:1)\u202e"
 ASKED = Asked(level="standard", alpha=1e-6)

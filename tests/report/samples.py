@@ -20,7 +20,7 @@ from kinprint.studies.charts import (
     Step,
 )
 from kinprint.studies.results import Result, Table
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 HOSTILE = "evil|name`<script>alert(1)</script>*_[x](http://a.b)$x$\x1b[31m\u202e中文\ud800"
 LONG = "an-organisation/An-Extremely-Long-Model-Name-Which-Never-Ends-Instruct-2507-FP8-dynamic"

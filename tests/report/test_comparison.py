@@ -10,23 +10,16 @@ from typing import Any
 
 import pytest
 
-from kinprint.comparison import (
-    Comparison,
-    Control,
-    Matrix,
-    PairVerdict,
-    Prospect,
-    Settings,
-    Unread,
-)
 from kinprint.errors import BadOption, RepositoryMissing
+from kinprint.lineage.controls import Control
+from kinprint.lineage.results import Comparison, Matrix, PairVerdict, Prospect, Settings, Unread
+from kinprint.lineage.tests.menu import menu
 from kinprint.records import Cost, Evidence, ModelRef, Verdict
 from kinprint.report.comparison_lines import comparison_lines, matrix_lines, plan_lines
 from kinprint.report.documenting import comparison_document, matrix_document, plan_document
 from kinprint.report.documents import Document
 from kinprint.report.encoding import decode, encode
 from kinprint.report.terminal import columns_of
-from kinprint.studies.lineage.menu import menu
 
 RELATIONS = {
     "identical": ("same-files",),

@@ -92,7 +92,7 @@ def test_a_report_from_its_file_its_bytes_or_its_document(tmp_path: Path) -> Non
     many = kinprint.report(matrix(), "ko")
     assert "모델 7개" in repr(many) and many.figure().get_figwidth() == 8
     with pytest.raises(ValueError, match="evidence, layers, norms"):
-        kinprint.report(document).figure("portrait")
+        kinprint.report(document).figure("sample")
     with pytest.raises(TypeError):
         kinprint.report(7)  # type: ignore[arg-type]
 

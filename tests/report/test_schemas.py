@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from kinprint.comparison import Prospect, Settings, compare_all, compare_models, foresee
+from kinprint.lineage.compare import compare_all, compare_models, foresee
+from kinprint.lineage.results import Prospect, Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Cost
 from kinprint.report import schemas

@@ -19,7 +19,7 @@ from kinprint.errors import KinprintError
 from kinprint.records import Cost
 
 if TYPE_CHECKING:
-    from kinprint.comparison import Settings
+    from kinprint.lineage.results import Settings
     from kinprint.report.outputs import Output
 
 _CODES = {"identical": 1, "derived": 1, "partial": 1, "no-evidence": 0}
@@ -68,7 +68,7 @@ def comparing_options(function: Callable[..., Any]) -> Callable[..., Any]:
         reading: ReadingOptions,
         **options: Any,
     ) -> Any:
-        from kinprint.comparison import Settings
+        from kinprint.lineage.results import Settings
         from kinprint.reader.sizes import parse_size
 
         wanted: tuple[Output, ...] = ()
@@ -106,7 +106,7 @@ def run_pair(
     if dry_run:
         print_prospect((a, b, *controls), settings, reading, form)
         return 0
-    from kinprint.comparison import compare_models
+    from kinprint.lineage.compare import compare_models
     from kinprint.report.results import of_comparison
 
     with fetcher_for(reading) as fetcher:
@@ -132,7 +132,7 @@ def run_all(
     if dry_run:
         print_prospect(models, settings, reading, form)
         return 0
-    from kinprint.comparison import compare_all
+    from kinprint.lineage.compare import compare_all
     from kinprint.report.results import of_matrix
 
     with fetcher_for(reading) as fetcher:
@@ -157,7 +157,7 @@ def print_prospect(
     given: Iterable[str], settings: Settings, reading: ReadingOptions, form: str
 ) -> None:
     """Show what comparing would cost."""
-    from kinprint.comparison import foresee
+    from kinprint.lineage.compare import foresee
     from kinprint.report.comparison_lines import plan_lines
     from kinprint.report.documenting import plan_document
 

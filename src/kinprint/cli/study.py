@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kinprint.records import Cost
     from kinprint.studies.catalogue import Study
     from kinprint.studies.scene import Request
-    from kinprint.studies.words import Words
+    from kinprint.text import Words
 
 LIST_SCHEMA, PLAN_SCHEMA = "kinprint.studies/1", "kinprint.study-plan/1"
 

@@ -7,6 +7,7 @@ from itertools import combinations
 
 from markupsafe import Markup
 
+from kinprint.lineage.tests.menu import menu
 from kinprint.report.documents import (
     ComparisonDocument,
     EvidencePart,
@@ -21,9 +22,8 @@ from kinprint.report.figures.nulls import Null, Nulls
 from kinprint.report.relations import SIGNS, p_value
 from kinprint.report.web.words import catalogue
 from kinprint.studies.charts import Heatmap, Lines, Panels, Series
-from kinprint.studies.lineage.menu import menu
 from kinprint.studies.titles import role_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 
 def charts_of(document: ComparisonDocument | MatrixDocument) -> list[Picture]:

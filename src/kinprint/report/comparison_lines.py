@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from kinprint.errors import printable
+from kinprint.lineage.tests.menu import menu
 from kinprint.records import Verdict
 from kinprint.report.documents import (
     ComparisonDocument,
@@ -18,7 +19,6 @@ from kinprint.report.documents import (
 from kinprint.report.relations import SIGNS, own_p, p_value
 from kinprint.report.terminal import WIDTH, columns_of, wrapped
 from kinprint.report.verdict_words import power, reasons
-from kinprint.studies.lineage.menu import menu
 
 _SHOWN = 10  # tests in the table of a terminal
 _NAME = 26
@@ -112,7 +112,7 @@ def _grid(found: MatrixDocument, names: dict[str, str]) -> Iterator[str]:
 
 
 def _table(rows: Sequence[EvidencePart], level: str, korean: bool) -> Iterator[str]:
-    words = {entry.name: entry.words.ko if korean else entry.words.en for entry in menu(level)}
+    words = {entry.name: entry.words["ko" if korean else "en"] for entry in menu(level)}
     head = ("검정", "p", "효과") if korean else ("test", "p", "effect")
     grid = [(*head, "")]
     for one in rows:

@@ -20,7 +20,7 @@ from kinprint.report.documents import (
 from kinprint.report.markdown import escaped, table
 from kinprint.report.relations import CLOSE, RELATED, SIGNS, own_p, p_value
 from kinprint.studies.results import Cell
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 _COMMIT = 12  # letters of a commit that are shown
 _MOST = 200  # pairs in a list; the file beside has all
@@ -72,7 +72,7 @@ def page(
         _comparison(out, document, beside)
     _costs(out, document)
     if beside is not None:
-        out.put(phrases.DATA.ko if out.korean else phrases.DATA.en)
+        out.put(phrases.DATA[out.language])
         out.lines[-2] = out.lines[-2].format(file=beside.data, link=beside.data)
         told = out.say("The same as a page:", "같은 내용을 웹 페이지로:")
         out.put(f"{told} [{beside.report}]({beside.report}).")
@@ -218,12 +218,12 @@ def _top(out: _Writer, labels: Sequence[str], beside: Beside | None) -> None:
     for label in labels:
         out.put(f"**{escaped(label)}**")
     if beside is not None:
-        out.put(phrases.OTHER_LANGUAGE.ko if out.korean else phrases.OTHER_LANGUAGE.en)
+        out.put(phrases.OTHER_LANGUAGE[out.language])
 
 
 def _pictures(out: _Writer, beside: Beside | None) -> None:
     for name, title in () if beside is None else beside.pictures:
-        out.put(f"![{escaped(title.ko if out.korean else title.en)}]({name})")
+        out.put(f"![{escaped(title[out.language])}]({name})")
 
 
 def _subjects(out: _Writer, models: Sequence[Subject]) -> None:

@@ -6,7 +6,7 @@ from kinprint.report.comparison_charts import asks
 from kinprint.report.documents import ComparisonDocument, MatrixDocument
 from kinprint.report.relations import own_p
 from kinprint.studies.results import Table
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 _EVIDENCE = (
     "test", "what_en", "what_ko", "tier", "group", "status", "log10_p", "adjusted", "share",

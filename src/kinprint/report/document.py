@@ -18,7 +18,7 @@ from kinprint.studies.catalogue import Study
 from kinprint.studies.charts import Bars, Chart, Flow, Heatmap, Lines, Panels
 from kinprint.studies.results import Result, Table
 from kinprint.studies.scene import Request
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 SCHEMA = "kinprint.study/1"
 
@@ -111,22 +111,22 @@ def decode(raw: bytes, name: str = "result.json") -> Report:
         if found["schema"] != SCHEMA:
             raise _unreadable(name, f"its schema is '{found['schema']}'")
         return Report(
-            study=msgspec.convert(found["study"], StudyWords),
+            study=_convert(found["study"], StudyWords),
             result=Result(
-                study=msgspec.convert(found["study"]["name"], str),
-                models=msgspec.convert(found["models"], tuple[str, ...]),
-                tables=msgspec.convert(found["tables"], tuple[Table, ...]),
-                facts=msgspec.convert(found["facts"], dict[str, Any]),
+                study=_convert(found["study"]["name"], str),
+                models=_convert(found["models"], tuple[str, ...]),
+                tables=_convert(found["tables"], tuple[Table, ...]),
+                facts=_convert(found["facts"], dict[str, Any]),
                 charts=tuple(_read_chart(chart) for chart in found["charts"]),
-                findings=msgspec.convert(found["findings"], tuple[Words, ...]),
-                labels=msgspec.convert(found["labels"], tuple[str, ...]),
+                findings=_convert(found["findings"], tuple[Words, ...]),
+                labels=_convert(found["labels"], tuple[str, ...]),
             ),
-            asked=msgspec.convert(found["asked"], Request | None),
+            asked=_convert(found["asked"], Request | None),
             sources=tuple(
                 ModelRef(one["given"], one["kind"], one["name"], one["commit"] or "")
                 for one in found["sources"]
             ),
-            cost=msgspec.convert(found["read"], Cost | None),
+            cost=_convert(found["read"], Cost | None),
         )
     except (msgspec.MsgspecError, KeyError, TypeError, AttributeError) as error:
         raise _unreadable(name, f"{type(error).__name__} {error}".strip()) from None
@@ -142,6 +142,21 @@ def read_result(file: Path) -> Result:
     return read_report(file).result
 
 
+def _convert(given: Any, kind: Any) -> Any:
+    """Plain data as a record; words are no type that the library knows."""
+    import msgspec
+
+    return msgspec.convert(given, kind, dec_hook=_words)
+
+
+def _words(kind: type, given: Any) -> Any:
+    import msgspec
+
+    if kind is not Words:
+        raise NotImplementedError(kind)
+    return Words(msgspec.convert(given, dict[str, str]))
+
+
 def _unreadable(name: str, cause: str) -> FormatError:
     return FormatError(cause=f"'{name}' is no result of a study in the form {SCHEMA}: {cause}")
 
@@ -154,17 +169,16 @@ def _chart(chart: Chart) -> dict[str, Any]:
 
 
 def _read_chart(found: Mapping[str, Any]) -> Chart:
-    import msgspec
-
     if found["kind"] != "panels":
-        return msgspec.convert(found, _KINDS[found["kind"]])
+        chart: Chart = _convert(found, _KINDS[found["kind"]])
+        return chart
     inner = [_read_chart(one) for one in found["charts"]]
     return Panels(
-        name=msgspec.convert(found["name"], str),
-        title=msgspec.convert(found["title"], Words),
+        name=_convert(found["name"], str),
+        title=_convert(found["title"], Words),
         charts=tuple(one for one in inner if isinstance(one, Lines | Bars | Heatmap)),
-        across=msgspec.convert(found["across"], int),
-        note=msgspec.convert(found["note"], Words | None),
+        across=_convert(found["across"], int),
+        note=_convert(found["note"], Words | None),
     )
 
 

@@ -16,21 +16,14 @@ from typing import Any
 
 import msgspec
 
-from kinprint.comparison import (
-    ALPHA,
-    Comparison,
-    Description,
-    Matrix,
-    PairVerdict,
-    Prospect,
-    Settings,
-)
+from kinprint.lineage.about.description import Description
+from kinprint.lineage.results import ALPHA, Comparison, Matrix, PairVerdict, Prospect, Settings
+from kinprint.lineage.sharing.map import LayerMap, NormLikeness
+from kinprint.lineage.tests.menu import menu
 from kinprint.nulls.monte_carlo import deviations
 from kinprint.records import Cost, Evidence, ModelRef, Verdict
 from kinprint.report import documents as form
 from kinprint.report.verdict_words import sentence, sureness
-from kinprint.studies.lineage.mapping import LayerMap, NormLikeness
-from kinprint.studies.lineage.menu import menu
 from kinprint.version import __version__
 
 _LEVEL = "standard"  # what the commands take when nothing is said

@@ -9,7 +9,7 @@ from pathlib import Path
 from kinprint.report.folder import LANGUAGES, warning_of, write_file
 from kinprint.studies.charts import Chart
 from kinprint.studies.results import Result
-from kinprint.studies.workers import workers
+from kinprint.workers import workers
 
 _FEW = 8  # pictures that are drawn sooner than a second process starts
 

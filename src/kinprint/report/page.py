@@ -10,7 +10,7 @@ from kinprint.report.document import Report
 from kinprint.report.markdown import escaped, table
 from kinprint.studies.charts import Chart
 from kinprint.studies.results import Cell, Fact, Table
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 ROWS = 12  # of a table are shown; the file has all of them
 _FACTS, _DEPTH = 16, 2
@@ -29,11 +29,11 @@ def page(report: Report, language: str, names: Names) -> str:
     """The README in one language."""
 
     def say(words: Words, **values: object) -> str:
-        text = words.ko if language == "ko" else words.en
+        text = words[language]
         return text.format(**values) if values else text
 
     def quote(words: Words) -> str:
-        return escaped(words.ko if language == "ko" else words.en)
+        return escaped(words[language])
 
     study, result = report.study, report.result
     lines = [f"# {quote(study.title)}", ""]
@@ -96,7 +96,7 @@ def _models(report: Report, title: str) -> list[str]:
 
 
 def _picture(chart: Chart, language: str, names: Names) -> list[str]:
-    title = escaped(chart.title.ko if language == "ko" else chart.title.en)
+    title = escaped(chart.title[language])
     return [f"![{title}]({names.pictures[chart.name]})", ""]
 
 
@@ -114,10 +114,10 @@ def _table(one: Table, language: str, names: Names) -> list[str]:
     link = names.sheets[one.name]
     one = in_language(one, language)
     if not one.rows:
-        return [phrases.EMPTY.ko if language == "ko" else phrases.EMPTY.en]
+        return [phrases.EMPTY[language]]
     shown = one.rows[:ROWS]
     words = phrases.SHORTENED if len(one.rows) > ROWS else phrases.WHOLE
-    told = words.ko if language == "ko" else words.en
+    told = words[language]
     told = told.format(shown=len(shown), total=len(one.rows), file=escaped(link), link=link)
     return [*table(one.columns, shown, language), "", told]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 NO_VALUE = Words("no value", "값 없음")
 MORE_SERIES = Words("{count} more, named in the table", "그 밖의 {count}개, 이름은 표에 있음")

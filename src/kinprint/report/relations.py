@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from kinprint.report.documents import EvidencePart
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from kinprint.studies.reproduction.published import Beside
 from kinprint.studies.results import Result, Table
 from kinprint.studies.running import Task
 from kinprint.studies.titles import role_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 SEEDS = {
     "derivation": "derivation/RESULTS.md",
@@ -257,4 +257,4 @@ def _spoken_path(path: str, language: str) -> str:
 
 
 def _say(words: Words, language: str) -> str:
-    return words.ko if language == "ko" else words.en
+    return words[language]

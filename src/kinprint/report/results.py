@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from kinprint.comparison import Comparison, Matrix
 from kinprint.errors import printable
+from kinprint.lineage.results import Comparison, Matrix
 from kinprint.records import Cost, Evidence, Verdict
 from kinprint.report.document import Report
 from kinprint.report.documents import ComparisonDocument, MatrixDocument

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 WIDTH = 8.0  # inches; shown at 800 pixels, a point of type is then 1.4 pixels
 MARGIN = 0.16

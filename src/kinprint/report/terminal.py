@@ -11,7 +11,7 @@ from kinprint.report.document import Report
 from kinprint.report.numbers import telling
 from kinprint.report.page import in_language, sample_note
 from kinprint.studies.results import Cell, Table
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 WIDTH = 80
 _WIDEST = 26  # columns of a cell
@@ -26,7 +26,7 @@ def lines(report: Report, language: str) -> Iterator[str]:
     """The whole report, line by line."""
 
     def say(words: Words) -> str:
-        return printable(words.ko if language == "ko" else words.en, 5000)
+        return printable(words[language], 5000)
 
     study, result = report.study, report.result
     yield from wrapped(f"{say(study.title)} ({study.code})")
@@ -55,7 +55,7 @@ def lines(report: Report, language: str) -> Iterator[str]:
 def table_lines(table: Table, most: int, language: str) -> Iterator[str]:
     """As many columns and rows of a table as fit, and a line about what is left out."""
     if not table.rows:
-        yield "  " + (phrases.EMPTY.ko if language == "ko" else phrases.EMPTY.en)
+        yield "  " + (phrases.EMPTY[language])
         return
     table = in_language(table, language)
     shown = table.rows[:most]
@@ -72,7 +72,7 @@ def table_lines(table: Table, most: int, language: str) -> Iterator[str]:
         yield "  " + "  ".join(parts).rstrip()
     rows, columns = len(table.rows) - len(shown), len(table.columns) - len(kept)
     if rows or columns:
-        template = phrases.LEFT_OUT.ko if language == "ko" else phrases.LEFT_OUT.en
+        template = phrases.LEFT_OUT[language]
         told = template.format(rows=rows, columns=columns)
         yield from ("  " + line for line in wrapped(told, width=WIDTH - 2))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 Values = tuple[float | None, ...]
 

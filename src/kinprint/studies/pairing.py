@@ -18,7 +18,7 @@ from kinprint.measure.measures import describe, measure, measures
 from kinprint.studies.results import Cell
 from kinprint.studies.sampling import RUN
 from kinprint.studies.scene import MISMATCH, MISSING, OK, Floats, Item, Scene, Taken
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 UNDEFINED = "undefined"
 REFERENCE_DEPTH = 46

@@ -17,7 +17,7 @@ from kinprint.studies.charts import Band, Bar
 from kinprint.studies.pairing import Compared, Spread, compare, default_layers, spread
 from kinprint.studies.results import Cell, Fact, Table
 from kinprint.studies.scene import Item, Scene
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 SHUFFLED = "shuffled_cosine"
 # Roles that a model has once, not once a layer.

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kinprint.studies.charts import Chart
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 Cell = str | int | float | bool | None
 Fact = Cell | list["Fact"] | dict[str, "Fact"]

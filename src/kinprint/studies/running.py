@@ -17,8 +17,8 @@ from kinprint.records import ByteRange, Commit, Cost
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.results import Result
 from kinprint.studies.scene import Document, Item, Request, Scene, Taken, plan, take
-from kinprint.studies.words import Words
-from kinprint.studies.workers import workers
+from kinprint.text import Words
+from kinprint.workers import workers
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kinprint.measure.measures import measures
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 _ROLES = {
     "norm_in": Words("input norm", "입력 norm"),

@@ -7,6 +7,7 @@ import random
 
 import msgspec
 
+from kinprint.lineage.tests.menu import menu
 from kinprint.records import Verdict
 from kinprint.report.documents import (
     Asked,
@@ -31,7 +32,6 @@ from kinprint.report.documents import (
     VerdictPart,
 )
 from kinprint.report.verdict_words import sentence, sureness
-from kinprint.studies.lineage.menu import menu
 
 RELATIONS: tuple[Relation, ...] = (
     "identical", "derived", "partial", "same-init", "dependent", "no-evidence", "untestable"

@@ -5,9 +5,9 @@ from string import Formatter
 import pytest
 from markupsafe import Markup
 
+from kinprint.lineage.tests.menu import LEVELS, menu
 from kinprint.report.web import frame
 from kinprint.report.web.words import catalogue, knows, speaker
-from kinprint.studies.lineage.menu import LEVELS, menu
 
 WEB = Path(frame.__file__).parent
 SOURCES = [*WEB.glob("*.py"), *(WEB / "assets").glob("*.j2")]
@@ -65,9 +65,9 @@ def test_what_is_filled_in_is_escaped_and_harmless(language: str) -> None:
 
 
 def test_reasons_with_numbers_and_of_symmetries_have_words() -> None:
+    from kinprint.lineage.alignment.residual import FEW_GAINS
+    from kinprint.lineage.preparation import TOKENS
     from kinprint.model.symmetries import _NEEDS, Facts
-    from kinprint.studies.lineage.preparation import TOKENS
-    from kinprint.studies.lineage.residual import FEW_GAINS
 
     told = [
         f"{FEW_GAINS} norm vectors that both models have",

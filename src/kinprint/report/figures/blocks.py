@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kinprint.report.lettering import drawable, line_height, width_of, wrap
 from kinprint.report.style import INK, LABEL, NOTE, PAPER, SOFT, STRONG
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -57,7 +57,7 @@ class Key:
 
 def spoken(words: Words | None, language: str) -> str:
     """Words in one language, ready to be drawn."""
-    return "" if words is None else drawable(words.ko if language == "ko" else words.en)
+    return "" if words is None else drawable(words[language])
 
 
 def stack(blocks: Sequence[Block]) -> Block:

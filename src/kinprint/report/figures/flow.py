@@ -9,7 +9,7 @@ from kinprint.report.figures.blocks import Block, Box, space, spoken, stack, tit
 from kinprint.report.lettering import drawable, line_height, width_of, wrap
 from kinprint.report.style import FAINT, INK, LABEL, PAPER, SOFT, STRONG
 from kinprint.studies.charts import Flow, Step
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -65,7 +65,7 @@ def lay_out_heatmap(chart: Heatmap, width: float, language: str, size: float) ->
     """The chart as a block of the picture."""
     plan = _plan(chart, width, language)
     low, high = ends((chart.low, chart.high))
-    template = phrases.COLOURS.ko if language == "ko" else phrases.COLOURS.en
+    template = phrases.COLOURS[language]
     said = template.format(label=spoken(chart.measure, language), low=low, high=high)
 
     def paint(figure: Figure, box: Box) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kinprint.report.figures.blocks import Block, Box, Key, axes_in, spoken, titled, write
 from kinprint.report.lettering import drawable, line_height, shorten, width_of
 from kinprint.report.style import FAINT, GAP, INK, NOTE, PAPER, SEQUENTIAL, SOFT, STRONG, TICK
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -15,7 +15,7 @@ from kinprint.report.figures.blocks import Block, Box, Key, axes_in, spoken, tit
 from kinprint.report.lettering import drawable, line_height, width_of, wrap
 from kinprint.report.numbers import shown
 from kinprint.report.style import FAINT, INK, NOTE, PAPER, SOFT, STRONG, TICK, kind_named
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kinprint.report.figures.blocks import Block, Box, space, stack, titled
 from kinprint.report.style import PANEL_TITLE
 from kinprint.studies.charts import Bars, Heatmap, Lines, Panels
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ from kinprint.report.lettering import drawable
 from kinprint.report.numbers import digits_for, ends, shown
 from kinprint.report.style import FAINT, INK, PAPER, SOFT
 from kinprint.studies.charts import Band, Values
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -52,7 +52,7 @@ def caption(label: Words, low: float, high: float, language: str) -> str:
     if low <= 0 <= high:
         return name
     start, end = ends((low, high))
-    template = phrases.AXIS.ko if language == "ko" else phrases.AXIS.en
+    template = phrases.AXIS[language]
     return template.format(label=name, low=start, high=end)
 
 
@@ -129,8 +129,8 @@ def _band_words(band: Band, language: str) -> str:
     numbers = {
         name: shown(getattr(band, name), min(digits, 4)) for name in ("middle", "low", "high")
     }
-    label = band.label.ko if language == "ko" else band.label.en
-    template = words.ko if language == "ko" else words.en
+    label = band.label[language]
+    template = words[language]
     return drawable(template.format(label=label, **numbers))
 
 

@@ -9,11 +9,11 @@ from itertools import groupby
 
 from markupsafe import Markup
 
+from kinprint.lineage.tests.menu import LEVELS, menu
 from kinprint.report.documents import ComparisonDocument, EvidencePart
 from kinprint.report.numbers import shown
 from kinprint.report.web import drawings, shapes
 from kinprint.report.web.words import Say, knows, told
-from kinprint.studies.lineage.menu import LEVELS, menu
 from kinprint.studies.titles import role_title
 
 ASIDE = ("context", "rule")
@@ -89,7 +89,7 @@ def title(test: str, say: Say) -> Markup | str:
 def roles_in_words(roles: Iterable[str], language: str) -> str:
     """Kinds of tensors by their names for people."""
     words = (role_title(role) for role in roles)
-    return ", ".join(one.ko if language == "ko" else one.en for one in words)
+    return ", ".join(one[language] for one in words)
 
 
 def layers_in_words(layers: Iterable[int], say: Say) -> Markup | str:
@@ -202,9 +202,7 @@ def _facts(one: EvidencePart, language: str, say: Say) -> Iterable[tuple[Markup 
 
 def _menu_words(test: str, language: str) -> str:
     found: Sequence[str] = [
-        entry.words.ko if language == "ko" else entry.words.en
-        for entry in menu(LEVELS[-1])
-        if entry.name == test
+        entry.words[language] for entry in menu(LEVELS[-1]) if entry.name == test
     ]
     return found[0] if found else ""
 

@@ -139,7 +139,7 @@ def _place(role: str) -> tuple[int, str]:
 
 def _role(role: str, language: str) -> str:
     words = role_title(role)
-    return printable(words.ko if language == "ko" else words.en, _NAME)
+    return printable(words[language], _NAME)
 
 
 def _layers(a: int, b: int, say: Say) -> Markup | str:

@@ -286,7 +286,7 @@ def _label(label: str, language: str) -> str:
 
 def _word(relation: str, language: str) -> str:
     words = SIGNS[relation].words
-    return words.ko if language == "ko" else words.en
+    return words[language]
 
 
 def _short(name: str) -> str:

@@ -151,7 +151,7 @@ def _answer(
     a, b = names(document)
     return Chosen(
         relation=verdict.relation,
-        word=words.ko if language == "ko" else words.en,
+        word=words[language],
         glyph=shapes.glyph(verdict.relation),
         question=say("pair.question", a=_kept(a), b=_kept(b)),
         says=shapes.powers(_in(verdict, "summary", language)),
@@ -164,7 +164,7 @@ def _answer(
 def _answers(language: str) -> Iterator[tuple[str, Markup, str]]:
     """Every relation with its glyph and its words, so that one answer is seen among all."""
     for relation, sign in SIGNS.items():
-        words = sign.words.ko if language == "ko" else sign.words.en
+        words = sign.words[language]
         yield relation, shapes.glyph(relation, "glyph-small"), words
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from kinprint.errors import BadOption
 from kinprint.studies.results import Result
 from kinprint.studies.scene import Document, Item, Scene
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ def _study(entry: Mapping[str, Any]) -> Study:
     return Study(
         name=entry["name"],
         code=entry["code"],
-        title=Words(**entry["title"]),
-        shows=Words(**entry["shows"]),
-        cannot=Words(**entry["cannot"]),
+        title=Words(entry["title"]),
+        shows=Words(entry["shows"]),
+        cannot=Words(entry["cannot"]),
         least=entry.get("least", 2),
         most=entry.get("most"),
         roles=tuple(entry.get("roles", ())),

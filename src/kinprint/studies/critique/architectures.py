@@ -26,7 +26,7 @@ from kinprint.studies.pairs import (
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import Scene
 from kinprint.studies.titles import measure_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 MOE, DENSE = "MoE", "dense"
 GROUPS = {

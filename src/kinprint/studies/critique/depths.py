@@ -33,7 +33,7 @@ from kinprint.studies.pairs import (
 from kinprint.studies.results import Fact, Result
 from kinprint.studies.scene import Item, Scene
 from kinprint.studies.titles import measure_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 PairsOf = Callable[[Study, Scene], list[Pair]]
 

@@ -32,7 +32,7 @@ from kinprint.studies.pairs import (
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import OK, Scene
 from kinprint.studies.titles import measure_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 MEAN, STD, DRAWS = 1.0, 0.1, 400
 """The critique's random vectors, and how many pairs of them are drawn."""

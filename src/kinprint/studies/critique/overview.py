@@ -25,7 +25,7 @@ from kinprint.studies.pairs import (
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import Item, Scene
 from kinprint.studies.titles import measure_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 _BARS = {
     "layer_zero": (Words("layer 0 baseline", "레이어 0 기준"), "within"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,6 @@ def questions() -> tuple[Question, ...]:
     """All of them, in the order in which a reader meets them."""
     text = (files("kinprint.studies.critique") / "questions.toml").read_text("utf-8")
     return tuple(
-        Question(one["name"], Words(**one["question"]), Words(**one["answer"]))
+        Question(one["name"], Words(one["question"]), Words(one["answer"]))
         for one in tomllib.loads(text)["question"]
     )

@@ -41,7 +41,7 @@ from kinprint.studies.pairs import (
 from kinprint.studies.results import Fact, Result
 from kinprint.studies.scene import Item, Scene
 from kinprint.studies.titles import measure_title, role_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 Draw = Callable[[Scene, Sequence[str], Sequence[Met], str], list[Chart]]
 _LAYER = Words("layer", "레이어")

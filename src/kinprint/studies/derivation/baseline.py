@@ -26,7 +26,7 @@ from kinprint.studies.pairing import (
 from kinprint.studies.results import Cell, Fact, Table
 from kinprint.studies.scene import OK, Item, Scene
 from kinprint.studies.titles import role_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 BASE = 0  # the layer that the report held against the others
 SHUFFLED = "shuffled_cosine"

@@ -33,7 +33,7 @@ from kinprint.studies.pairing import Compared, spread, tell_gaps
 from kinprint.studies.results import Fact, Result, Table
 from kinprint.studies.scene import OK, Item, Scene
 from kinprint.studies.titles import role_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 
 def _pairs(scene: Scene) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.derivation.pairwise import A, B
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import Item, Scene
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 EQUAL, CHANGED, ADDED, REMOVED = "equal", "changed", "added", "removed"
 # What the report's summary holds, where a configuration has it.

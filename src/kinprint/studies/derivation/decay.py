@@ -25,7 +25,7 @@ from kinprint.studies.pairing import (
 )
 from kinprint.studies.results import Fact, Result, Table
 from kinprint.studies.scene import MISMATCH, OK, Item, Scene
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 MEASURES = ("cosine", "pearson", "shuffled_cosine")
 

@@ -20,7 +20,7 @@ from kinprint.studies.derivation.shared_tokens import SharedTokens, shared_token
 from kinprint.studies.pairing import UNDEFINED, Spread, compare, spread, tell_gaps
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import MISSING, OK, Floats, Item, Scene
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 HIGH, LOW = 0.9, 0.1
 SHOWN = 50  # tokens that the facts list one by one; the table has all

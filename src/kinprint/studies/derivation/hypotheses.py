@@ -30,7 +30,7 @@ from kinprint.studies.pairing import spread, tell_gaps
 from kinprint.studies.results import Fact, Result, Table
 from kinprint.studies.scene import MISMATCH, Item, Scene
 from kinprint.studies.titles import role_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 ATTENTION = ("q", "k", "v", "o")
 # A centred correlation above this is far from what unrelated models give, and kept weights
@@ -186,7 +186,7 @@ def _hypothesis_table(numbers: Numbers) -> Table:
     rows = []
     for one in arguments()["hypothesis"]:
         sides = _sides(one, numbers)
-        texts = (Words(**one["title"]), sides["for"], sides["against"], Words(**one["report"]))
+        texts = (Words(one["title"]), sides["for"], sides["against"], Words(one["report"]))
         rows.append((one["key"], *(cell for text in texts for cell in (text.en, text.ko))))
     columns = ("hypothesis", "for", "against", "report_of_2026")
     spelled = tuple(f"{name}_{language}" for name in columns for language in ("en", "ko"))
@@ -197,7 +197,7 @@ def _hypothesis_table(numbers: Numbers) -> Table:
 def _evidence_table(numbers: Numbers) -> Table:
     rows = []
     for one in arguments()["evidence"]:
-        title, remark = Words(**one["title"]), Words(**one["remark"]).format(**numbers.shown)
+        title, remark = Words(one["title"]), Words(one["remark"]).format(**numbers.shown)
         value = numbers.value(one["fact"])
         stars = "★" * one["strength"]
         rows.append((one["key"], title.en, title.ko, value, stars, remark.en, remark.ko))
@@ -285,7 +285,7 @@ def _tensor_step(role: str, group: Sequence[Row]) -> Step | None:
 def _findings(numbers: Numbers) -> tuple[Words, ...]:
     told: list[Words] = []
     for one in arguments()["hypothesis"]:
-        title, sides = Words(**one["title"]), _sides(one, numbers)
+        title, sides = Words(one["title"]), _sides(one, numbers)
         nothing = Words("nothing that was measured.", "측정값 없음.")
         pro, con = (
             Words(text.en or nothing.en, text.ko or nothing.ko)

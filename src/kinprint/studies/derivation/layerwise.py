@@ -31,7 +31,7 @@ from kinprint.studies.pairing import all_layers, shape_text, tell_gaps, wanted_r
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import Item, Scene, Taken
 from kinprint.studies.titles import role_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 MEASURES = ("cosine", "pearson", "shuffled_cosine")
 ROUTER = "router"

@@ -28,7 +28,7 @@ from kinprint.studies.pairing import all_layers, spread, tell_gaps, wanted_roles
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import Floats, Item, Scene
 from kinprint.studies.titles import role_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 DTYPE_MISMATCH = "dtype_mismatch"
 

@@ -16,7 +16,7 @@ from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.derivation.pairwise import A, B
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import MISSING, OK, Document, Item, Scene
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 LARGEST = 256 * 1024
 MOST_FILES = 40

@@ -35,7 +35,7 @@ from kinprint.studies.pairing import (
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import Item, Scene
 from kinprint.studies.titles import role_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 EMBED_TOKENS = 64
 _MEASURES = ("cosine", "relative_rmse", "pearson", "shuffled_cosine")

@@ -20,7 +20,7 @@ from kinprint.studies.charts import Bar, Bars
 from kinprint.studies.derivation.pairwise import A, B
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import MISSING, OK, Item, Scene
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 SAMPLED_TOKENS = 8
 

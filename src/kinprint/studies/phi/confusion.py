@@ -38,7 +38,7 @@ from kinprint.studies.pairs import (
 from kinprint.studies.results import Fact, Result
 from kinprint.studies.scene import Item, Scene
 from kinprint.studies.titles import measure_title, role_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 # What published matrices call the roles.
 _PUBLISHED = {

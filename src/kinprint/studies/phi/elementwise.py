@@ -26,7 +26,7 @@ from kinprint.studies.pairs import (
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import OK, Scene, Taken
 from kinprint.studies.titles import role_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 SHOWN = 1024
 """Most values of one vector that a picture shows: more dots than pixels tell nothing."""

@@ -36,7 +36,7 @@ from kinprint.studies.phi.tiny_network import ONES, RANDOM, Shape, Trained, trai
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import Scene
 from kinprint.studies.titles import measure_title
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 NETWORKS = 4
 INDEPENDENT, CHILD = "independent", "child"

@@ -21,7 +21,7 @@ from kinprint.model.opened import Model
 from kinprint.studies.catalogue import study_named
 from kinprint.studies.running import Task
 from kinprint.studies.scene import Request
-from kinprint.studies.words import Words
+from kinprint.text import Words
 
 NAMES = ("solar-vs-glm",)
 _FIELD = re.compile(r"\{(\w+)\}")
@@ -132,8 +132,8 @@ def _step(entry: Mapping[str, Any]) -> Step:
 
 def _section(entry: Mapping[str, Any], each: Mapping[str, Sequence[str]]) -> Section:
     keys = (text.format(**values) for text in entry["keys"] for values in _choices(text, each))
-    text = Words(**entry["text"]) if "text" in entry else None
-    return Section(entry["seed"], Words(**entry["title"]), tuple(keys), entry.get("picture"), text)
+    text = Words(entry["text"]) if "text" in entry else None
+    return Section(entry["seed"], Words(entry["title"]), tuple(keys), entry.get("picture"), text)
 
 
 def _files(entry: Mapping[str, Any], each: Mapping[str, Sequence[str]]) -> Iterator[Expected]:

@@ -1,0 +1,1 @@
+"""What models say about themselves, read beside the weights and never counted as evidence."""

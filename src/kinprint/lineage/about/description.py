@@ -1,0 +1,206 @@
+"""What models say about themselves: state, files, formats, tokenizer, claims of origin.
+
+Facts come from the listing and from headers that are read anyway. A card's first kilobytes and
+the list of commits are read in the background while headers come in, and may fail.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from kinprint.errors import KinprintError
+from kinprint.lineage.about.claims import (
+    CARD,
+    Claim,
+    adapter_claims,
+    card_claims,
+    config_claims,
+    gguf_claims,
+)
+from kinprint.model.geometry import geometry_of
+from kinprint.model.meaning import Model
+from kinprint.model.opened import CONFIG
+from kinprint.model.tokens import Vocabulary, align, choose_vocabulary
+from kinprint.reader.checkpoint import Checkpoint
+from kinprint.reader.fetch import Want
+from kinprint.reader.jsonfile import parse_object
+from kinprint.reader.weights import GGUF
+from kinprint.records import ByteRange, FileEntry
+
+CARD_HEAD = 8 * 1024
+"""Bytes of a card that are read: lineage stands in its first lines."""
+_CARD_SHARE = 50  # a card may cost this part of a budget, not more
+_ADAPTER_CONFIG = 64 * 1024
+_DIGESTS = 8  # weight files that are listed by name
+_PAGE = 50  # commits that the Hub lists at once; a full page may not reach the first one
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerFile:
+    """A tokenizer as the listing tells it; `kind` and `tokens` where more is known."""
+
+    file: str
+    kind: str = ""
+    tokens: int | None = None
+    bytes: int | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommonTokens:
+    """Tokens of two vocabularies, those that both have, and those with one number in both."""
+
+    a: int
+    b: int
+    common: int
+    same_ids: int
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What is read beside the weights: claims of small files, and dates of commits."""
+
+    claims: tuple[Claim, ...] = ()
+    published: str | None = None
+    changed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A model as it presents itself; `digests` are the first weight files of `files`."""
+
+    published: str | None = None
+    changed: str | None = None
+    architecture: str | None = None
+    formats: tuple[str, ...] = ()
+    files: int = 0
+    bytes: int = 0
+    digests: tuple[FileEntry, ...] = ()
+    tokenizer: TokenizerFile | None = None
+    claims: tuple[Claim, ...] = ()
+
+
+def card_bytes(checkpoints: Sequence[Checkpoint]) -> int:
+    """What reading cards will cost, the same wherever the models lie."""
+    entries = [one.files[CARD] for one in checkpoints if CARD in one.files]
+    return sum(min(entry.size, CARD_HEAD) for entry in entries)
+
+
+@contextmanager
+def backgrounds(
+    checkpoints: Sequence[Checkpoint], budget: int | None
+) -> Iterator[list[Future[Background]]]:
+    """Read what models say about themselves while the caller reads their weights."""
+    cards = budget is None or card_bytes(checkpoints) * _CARD_SHARE <= budget
+    pool = ThreadPoolExecutor(min(16, max(len(checkpoints), 1)), "kinprint-background")
+    try:
+        yield [pool.submit(_background, one, cards) for one in checkpoints]
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def describe(
+    checkpoint: Checkpoint,
+    model: Model | None,
+    vocabulary: Vocabulary | None,
+    background: Future[Background],
+) -> Description:
+    """All that is known of a model; `model` is None where no header was read."""
+    shards = [checkpoint.files[shard] for shard in checkpoint.shards]
+    metadata = None if model is None else model.metadata
+    sizes = geometry_of(checkpoint.config, metadata)
+    beside = background.result()
+    return Description(
+        published=beside.published,
+        changed=beside.changed,
+        architecture=sizes.architecture or sizes.family,
+        formats=() if model is None else _formats(model),
+        files=len(shards),
+        bytes=sum(entry.size for entry in shards),
+        digests=tuple(shards[:_DIGESTS]),
+        tokenizer=_tokenizer(checkpoint, vocabulary, sizes.vocabulary),
+        claims=(*beside.claims, *_own_claims(checkpoint, metadata)),
+    )
+
+
+def common_tokens(a: Vocabulary | None, b: Vocabulary | None) -> CommonTokens | None:
+    """How many tokens two vocabularies share; None unless both were read."""
+    if a is None or b is None:
+        return None
+    pairs = align(a, b)
+    return CommonTokens(a.used, b.used, pairs.shared, int((pairs.a == pairs.b).sum()))
+
+
+def _background(checkpoint: Checkpoint, cards: bool) -> Background:
+    found: list[Claim] = []
+    if cards:
+        found += card_claims(_head(checkpoint, CARD, CARD_HEAD))
+    path = posixpath.join(checkpoint.choice.weights.folder, CONFIG)
+    if path in checkpoint.files and checkpoint.files[path].size <= _ADAPTER_CONFIG:
+        with suppress(KinprintError):
+            raw = _head(checkpoint, path, _ADAPTER_CONFIG)
+            found += adapter_claims(parse_object(path, raw), path)
+    published, changed = _dates(checkpoint)
+    return Background(tuple(found), published, changed)
+
+
+def _head(checkpoint: Checkpoint, path: str, most: int) -> bytes:
+    """The first bytes of a small file; empty where it is not there or cannot be read."""
+    entry = checkpoint.files.get(path)
+    if entry is None or not entry.size:
+        return b""
+    span = ByteRange(0, min(entry.size, most))
+    with suppress(KinprintError):
+        checkpoint.fetcher.ensure([Want(checkpoint.source, entry, (span,))])
+        return checkpoint.fetcher.take(checkpoint.source, entry, span)
+    return b""
+
+
+def _dates(checkpoint: Checkpoint) -> tuple[str | None, str | None]:
+    """When the first commit was made and when the one that was read; as the host tells it."""
+    with suppress(KinprintError):
+        history = checkpoint.source.history()
+        if history:
+            first = history[-1].date if len(history) < _PAGE else ""
+            return first or None, history[0].date or None
+    return None, None
+
+
+def _own_claims(checkpoint: Checkpoint, metadata: Mapping[str, object] | None) -> list[Claim]:
+    """Claims in what was read anyway: the configuration, a GGUF header."""
+    ref = checkpoint.ref
+    own = (ref.name, ref.given, ref.name.rpartition("/")[2])
+    found = config_claims(checkpoint.config, own, "config.json")
+    if metadata is not None and checkpoint.format == GGUF:
+        found += gguf_claims(metadata, checkpoint.shards[0])
+    return found
+
+
+def _formats(model: Model) -> tuple[str, ...]:
+    """Formats of stored numbers, those of most numbers first; quantised ones in words."""
+    counts: Counter[str] = Counter()
+    for weight in model.weights.values():
+        quantised = weight.quantised
+        counts[weight.spec.dtype if quantised is None else quantised.words] += weight.spec.count
+    return tuple(sorted(counts, key=lambda one: (-counts[one], one)))
+
+
+def _tokenizer(
+    checkpoint: Checkpoint, vocabulary: Vocabulary | None, told: int | None
+) -> TokenizerFile | None:
+    choice = choose_vocabulary(checkpoint.files.values(), checkpoint.choice.weights.label)
+    if choice is None:
+        return None
+    known: dict[str, Any] = {"tokens": told}
+    if vocabulary is not None:
+        known = {"tokens": vocabulary.used, "kind": vocabulary.algorithm or vocabulary.kind}
+    entry = None if choice.in_header else checkpoint.files[choice.path]
+    if entry is not None:
+        known |= {"bytes": entry.size, "sha256": entry.sha256}
+    return TokenizerFile(choice.path, **known)

@@ -1,0 +1,1 @@
+"""How the parts of two models correspond: residual channels, layers, units, heads."""

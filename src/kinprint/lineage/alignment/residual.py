@@ -1,0 +1,144 @@
+"""Candidates for the map between the residual streams of two models.
+
+A model may be written in another basis: channels renamed, flipped, removed or rotated. Each
+candidate is a matrix R with x·R in the other model's coordinates for a row x of the first.
+None of them looks at units, heads or their signs; which is right, the quality decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.lineage.preparation import Prepared, SharedTokens, shared_tokens
+from kinprint.lineage.reading.sample import Floats, Indices
+from kinprint.nulls.fixed_points import Neighbours, nearest_rows
+from kinprint.nulls.preparation import normalise_rows
+
+Doubles = NDArray[np.float64]
+FEW_GAINS = 5
+"""Fewer norm vectors than this do not tell channels apart."""
+_UNREACHED = 1e-13  # squared singular values below this part of the largest are rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """One candidate: its name and its matrix, or a signed assignment, or neither: the identity.
+
+    `pairs` are channels of the first model, their partners in the other and the signs of the
+    pairs; `width` is the other model's.
+    """
+
+    name: str
+    matrix: Floats | None = None
+    pairs: tuple[Indices, Indices, Floats] | None = None
+    width: int = 0
+
+    def carry(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Rows of the first model (along the last axis) in the other's coordinates."""
+        if self.pairs is not None:
+            left, right, signs = self.pairs
+            found = np.zeros((*rows.shape[:-1], self.width), rows.dtype)
+            found[..., right] = rows[..., left] * signs
+            return found
+        if self.matrix is None:
+            return rows
+        if np.iscomplexobj(rows):
+            turned: NDArray[Any] = (rows.real @ self.matrix) + 1j * (rows.imag @ self.matrix)
+            return turned
+        carried: NDArray[Any] = rows @ self.matrix
+        return carried
+
+
+IDENTITY = Residual("identity")
+
+
+class Channels:
+    """Channels of two models side by side, and which of them are nearest to each other.
+
+    Several tests and the residual maps ask for the same; it is found when first asked for.
+    """
+
+    def __init__(self, first: Prepared, second: Prepared) -> None:
+        self.first, self.second = first, second
+
+    @cached_property
+    def shared(self) -> SharedTokens:
+        """Embeddings over the tokens that both models have."""
+        return shared_tokens(self.first, self.second)
+
+    @cached_property
+    def gain_rows(self) -> tuple[Doubles, Doubles] | None:
+        """Each channel as the vector of its gains, of length one; None with too few norms."""
+        keys = sorted(self.first.scores.keys() & self.second.scores.keys())
+        if len(keys) < FEW_GAINS:
+            return None
+        one, other = (
+            normalise_rows(np.stack([side.scores[key] for key in keys], axis=1))
+            for side in (self.first, self.second)
+        )
+        return one, other
+
+    @cached_property
+    def near_gains(self) -> Neighbours:
+        """Channels whose gains over all norms are nearest."""
+        assert self.gain_rows is not None
+        return nearest_rows(*self.gain_rows)
+
+    @cached_property
+    def near_columns(self) -> Neighbours:
+        """Channels whose embedding columns are nearest, whatever their signs."""
+        assert self.shared.columns is not None
+        return nearest_rows(*self.shared.columns, flips=True)
+
+
+def candidates(channels: Channels) -> Iterator[Residual]:
+    """Maps from the first model's channels to the second's, cheap ones only."""
+    first, second, shared = channels.first, channels.second, channels.shared
+    if first.width == second.width:
+        yield IDENTITY
+    if len(shared.first) >= max(first.width, second.width):
+        table = _rows(shared.first).T @ _rows(shared.second)
+        yield Residual("polar factor of embeddings", polar_factor(table))
+    if shared.columns is not None:
+        yield best_partners("embedding columns", channels.near_columns, signed=True)
+    if channels.gain_rows is not None:
+        yield best_partners("norm gains", channels.near_gains, signed=False)
+
+
+def best_partners(name: str, near: Neighbours, signed: bool) -> Residual:
+    """Channels of the narrower model, each with its best partner; of rivals the better stays."""
+    forward = len(near.there.at) <= len(near.back.at)
+    best = near.there if forward else near.back
+    order = np.argsort(-(np.abs(best.score) if signed else best.score), kind="stable")
+    kept = order[np.unique(best.at[order], return_index=True)[1]]
+    left, right = (kept, best.at[kept]) if forward else (best.at[kept], kept)
+    signs = np.sign(best.score[kept]) if signed else np.ones(len(kept))
+    return Residual(name, None, (left, right, signs.astype(np.float32)), len(near.back.at))
+
+
+def polar_factor(table: NDArray[np.floating]) -> Floats:
+    """The nearest matrix with orthonormal rows or columns, (MMᵀ)^(−½)·M.
+
+    By the eigenvectors of the smaller Gram matrix, in double precision, which takes little more
+    than half of the time of singular values. Directions that M does not reach stay zero.
+    """
+    given = np.asarray(table, np.float64)
+    tall = given.shape[0] > given.shape[1]
+    rows = given.T if tall else given
+    squares, basis = np.linalg.eigh(rows @ rows.T)
+    reached = squares > _UNREACHED * squares[-1]
+    kept = basis[:, reached]
+    found = (kept / np.sqrt(squares[reached])) @ (kept.T @ rows)
+    return np.ascontiguousarray(found.T if tall else found, np.float32)
+
+
+def _rows(table: Floats) -> Floats:
+    """Token rows of length one, so that frequent tokens do not rule."""
+    length = np.sqrt(np.square(table).sum(axis=1, keepdims=True))
+    return np.asarray(table / np.where(length > 0, length, 1), np.float32)

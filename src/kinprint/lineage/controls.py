@@ -1,0 +1,76 @@
+"""Control models: pairs known to be unrelated, for what symmetry gives no exact null.
+
+A conformal p-value ranks a pair among pairs of strangers. It counts only pairs that share no
+model with one another nor with the pair at hand, and it never replaces an exact test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from kinprint.lineage.battery import Side, run_battery
+from kinprint.nulls.conformal import conformal, disjoint_pairs
+from kinprint.records import Evidence
+
+_QUALITY = "quality"
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What the battery finds between one of the two models and a control, for comparison."""
+
+    model: str
+    control: str
+    evidence: tuple[Evidence, ...]
+
+
+def calibrated(
+    sides: Sequence[Side], seed: int, level: str, evidence: Sequence[Evidence]
+) -> tuple[tuple[Control, ...], tuple[Evidence, ...]]:
+    """The battery on controls, and the quality of the pair's alignment ranked among theirs.
+
+    The first two sides are the pair, the others controls.
+    """
+
+    def run(one: int, other: int) -> tuple[Evidence, ...]:
+        return run_battery(sides[one], sides[other], seed=seed, level=level)
+
+    names = [side.prepared.sample.name for side in sides]
+    controls = tuple(
+        Control(names[one], names[other], run(one, other))
+        for one in (0, 1)
+        for other in range(2, len(sides))
+    )
+    pairs = list(combinations(range(2, len(sides)), 2))
+    chosen = [pairs[at] for at in disjoint_pairs(pairs, (0, 1), seed)]
+    null = [value for pair in chosen if (value := quality(run(*pair))) is not None]
+    own = quality(evidence)
+    if own is None or not null:
+        return controls, ()
+    result = conformal(own, null)
+    return controls, (
+        Evidence(
+            test="Q.controls",
+            tier="calibrated",
+            group="none",
+            status="ok",
+            log10_p=result.log10_p,
+            statistic=own,
+            n=result.n,
+            bound=result.bound,
+            floor=result.floor,
+            null=result.null,
+            roles=("gate", "up", "down"),
+        ),
+    )
+
+
+def quality(evidence: Sequence[Evidence]) -> float | None:
+    """How well the units of two models can be matched, blind to labels and signs."""
+    for one in evidence:
+        for name, value in one.details:
+            if name == _QUALITY:
+                return value
+    return None

@@ -1,0 +1,70 @@
+"""Are two models the very same? Told by digests of their files, before any weight is read."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import posixpath
+from pathlib import Path
+
+from kinprint.lineage.reading.sample import Sample
+from kinprint.model.opened import CONFIG
+from kinprint.reader.checkpoint import Checkpoint
+from kinprint.records import Evidence, FileEntry
+
+_BITS = 256
+_LONGEST = 256 * 1024 * 1024  # local files up to this length are hashed; others are compared
+
+SAME_FILES = Evidence(
+    test="files",
+    tier="exact",
+    group="none",
+    status="ok",
+    log10_p=-_BITS * math.log10(2),
+    bound="collision of sha256",
+    floor=-_BITS * math.log10(2),
+    effect=1.0,
+    reason="all weights are equal, bit for bit",
+)
+
+
+def same_files(a: Checkpoint, b: Checkpoint) -> bool:
+    """Whether both models' weight files are equal, as far as that costs nothing to know.
+
+    Sources tell the sha256 of large files; short local files are hashed here. Adapters are
+    only equal if what they stand on is, so they are not judged by their own files.
+    """
+    if _is_adapter(a) or _is_adapter(b):
+        return False
+    ours, theirs = ([one.files[shard] for shard in one.shards] for one in (a, b))
+    if sorted(one.size for one in ours) != sorted(one.size for one in theirs):
+        return False
+    if all(_one_file(*pair) for pair in zip(ours, theirs, strict=True)):
+        return True
+    digests = [sorted(map(digest_of, side)) for side in (ours, theirs)]
+    return "" not in digests[0] and digests[0] == digests[1]
+
+
+def same_numbers(a: Sample, b: Sample) -> bool:
+    """Whether two models that were read whole hold the same numbers at the same places."""
+    return a.key == b.key and bool(a.norms or a.units)
+
+
+def _is_adapter(one: Checkpoint) -> bool:
+    return posixpath.join(one.choice.weights.folder, CONFIG) in one.files
+
+
+def _one_file(one: FileEntry, other: FileEntry) -> bool:
+    if one.local is None or other.local is None:
+        return False
+    return Path(one.local).samefile(other.local)
+
+
+def digest_of(entry: FileEntry) -> str:
+    """The sha256 of a file, empty where it is not known and not cheap."""
+    if entry.sha256 is not None:
+        return entry.sha256
+    if entry.local is None or entry.size > _LONGEST:
+        return ""
+    with Path(entry.local).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

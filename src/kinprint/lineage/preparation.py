@@ -1,0 +1,290 @@
+"""A sample made ready for comparison: inputs scaled by their norm, rows of length one.
+
+Everything here treats all units, heads and channels alike, so that relabelling a model
+relabels what comes out and changes nothing else. Up, down, values and outputs are never
+centred over units, because a mean does not survive flips; but each row loses its own mean,
+since two tensors with a common offset are alike without being related.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.lineage.reading.sample import Attention, Floats, Indices, Sample, Units
+from kinprint.model.symmetries import axes_of
+from kinprint.nulls.preparation import normal_scores, one_valued, standardise_columns
+
+Complex = NDArray[np.complex64]
+NormKey = tuple[str, int]
+DENSE = -1
+"""The expert number of a feed-forward that is not one of several."""
+TOKENS = 16
+"""Fewer shared tokens than this do not make a column."""
+_TINY = np.float32(1e-30)
+_ROUNDING = np.float32(1e-6)
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """Units of one feed-forward with rows of length one, inputs scaled by the norm before.
+
+    `size` orders units without regard to index, sign or residual basis; `read` names the
+    matrices that say something: those not read, or constant, are all zero.
+    """
+
+    layer: int
+    expert: int
+    index: Indices
+    total: int
+    up: Floats
+    down: Floats
+    gate: Floats | None
+    size: Floats
+    read: frozenset[str]
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row: the residual width."""
+        return int(self.up.shape[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """Attention of one layer: rotary planes of length one, values and outputs by row.
+
+    `q` and `k` are heads × planes × width, complex (the two rows of a plane); `q_rest` and
+    `k_rest` rows that do not rotate; `v` groups × dimensions × width; `o` the same with the
+    query heads of a group between.
+    """
+
+    layer: int
+    q: Complex | None
+    k: Complex | None
+    q_rest: Floats | None
+    k_rest: Floats | None
+    v: Floats | None
+    o: Floats | None
+    q_bias: Complex | None = None
+    k_bias: Complex | None = None
+
+    @property
+    def groups(self) -> int:
+        """Number of key-value heads."""
+        part = self.k if self.k is not None else self.v
+        return 0 if part is None else len(part)
+
+    def says(self, role: str) -> bool:
+        """Whether a matrix was read and is more than a constant."""
+        part = getattr(self, role)
+        return part is not None and bool(part.any())
+
+
+class Prepared:
+    """One model as the tests see it, with what is prepared for several of them kept."""
+
+    def __init__(self, sample: Sample) -> None:
+        self.sample = sample
+        self.key = sample.key
+        self.facts = sample.facts
+        self.width = sample.width
+
+    @cached_property
+    def forwards(self) -> tuple[Forward, ...]:
+        """All feed-forwards read, dense ones and experts, by layer."""
+        known = {(layer, DENSE): one for layer, one in self.sample.units.items()}
+        known.update(self.sample.experts)
+        found = (self._forward(*key, known[key]) for key in sorted(known))
+        return tuple(one for one in found if one.up.size)
+
+    @cached_property
+    def heads(self) -> dict[int, Heads]:
+        """Attention by layer."""
+        return {
+            layer: _heads(layer, one, self.gain("norm_in", layer), self.facts.rotary)
+            for layer, one in sorted(self.sample.attention.items())
+        }
+
+    @cached_property
+    def gains(self) -> dict[NormKey, Floats]:
+        """Gains (and biases) of the residual stream's norms, as they were read.
+
+        The norm before the feed-forward has one name, whatever the model calls it.
+        """
+        found: dict[NormKey, Floats] = {}
+        for (role, layer), gain in sorted(self.sample.norms.items()):
+            if axes_of(role, 1) == ("residual",) and gain.shape == (self.width,):
+                found[self._station(role, layer), layer] = gain
+        for (role, layer), bias in sorted(self.sample.norm_biases.items()):
+            if axes_of(role, 1) == ("residual",) and bias.shape == (self.width,):
+                found[f"{self._station(role, layer)}.bias", layer] = bias
+        return found
+
+    @cached_property
+    def scores(self) -> dict[NormKey, NDArray[np.float64]]:
+        """Normal scores of the gains; those of constant vectors are left out."""
+        keys = list(self.gains)
+        if not keys:
+            return {}
+        table = normal_scores(np.stack([self.gains[key] for key in keys]))
+        return {key: row for key, row in zip(keys, table, strict=True) if row.any()}
+
+    @cached_property
+    def routers(self) -> dict[int, Floats]:
+        """Router rows of length one by layer, inputs scaled by the norm before.
+
+        Routers that read something else than the residual stream say nothing about it.
+        """
+        return {
+            layer: _unit_rows(_centred(rows) * self.gain("norm_mlp", layer))[0]
+            for layer, rows in sorted(self.sample.routers.items())
+            if rows.shape[-1] == self.width
+        }
+
+    @cached_property
+    def token_rows(self) -> dict[bytes, int]:
+        """The row of each token that was read; of equal spellings the first."""
+        embedding = self.sample.embedding
+        if embedding is None:
+            return {}
+        return {token: at for at, token in reversed(list(enumerate(embedding.tokens)))}
+
+    def _forward(self, layer: int, expert: int, units: Units) -> Forward:
+        gain = self.gain("norm_mlp", layer)
+        gate = None
+        if units.gate is not None:
+            gate = _unit_rows(_centred(units.gate) * gain)[0]
+            rest = gate - gate.mean(axis=0, dtype=np.float64).astype(np.float32)
+            # Of equal rows nothing but rounding is left.
+            rest[np.abs(rest) <= _ROUNDING] = 0
+            gate = _unit_rows(rest)[0]
+        up, up_size = _unit_rows(_centred(units.up) * gain)
+        down, down_size = _unit_rows(_centred(units.down))
+        # Without down rows the order of size must not fall back on the order of index.
+        size = up_size * down_size if down_size.any() else up_size
+        parts = {"gate": gate, "up": up, "down": down}
+        read = frozenset(role for role, part in parts.items() if part is not None and part.any())
+        return Forward(layer, expert, units.index, units.total, up, down, gate, size, read)
+
+    def _station(self, role: str, layer: int) -> str:
+        return "norm_mlp" if role == self._before_mlp(layer) and role != "norm_in" else role
+
+    def _before_mlp(self, layer: int) -> str:
+        """Which norm feeds the feed-forward; empty where none does."""
+        norms = self.sample.norms
+        if ("norm_pre_ffn", layer) in norms:
+            return "norm_pre_ffn"
+        if ("norm_post_ffn", layer) in norms:
+            return ""
+        known = (role for role in ("norm_post_attn", "norm_in") if (role, layer) in norms)
+        return next(known, "")
+
+    def gain(self, station: str, layer: int) -> Floats:
+        """Gains of the norm that feeds a part of a layer; ones where there is none."""
+        role = self._before_mlp(layer) if station == "norm_mlp" else station
+        gain = self.sample.norms.get((role, layer))
+        good = gain is not None and gain.shape == (self.width,) and np.isfinite(gain).all()
+        return gain if gain is not None and good else np.ones(self.width, np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTokens:
+    """Embedding rows of the tokens that two models have, and their columns made comparable.
+
+    `columns` are standardised over the tokens, one row a channel; None with too few tokens.
+    """
+
+    first: Floats
+    second: Floats
+    columns: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+
+
+def shared_tokens(one: Prepared, other: Prepared) -> SharedTokens:
+    """Rows of the tokens that both models have, in an order that favours neither."""
+    tokens = sorted(one.token_rows.keys() & other.token_rows.keys())
+    first, second = one.sample.embedding, other.sample.embedding
+    if first is None or second is None or not tokens:
+        none = np.empty((0, 0), np.float32)
+        return SharedTokens(none, none)
+    x = first.rows[[one.token_rows[token] for token in tokens]]
+    y = second.rows[[other.token_rows[token] for token in tokens]]
+    good = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
+    x, y = x[good], y[good]
+    if len(x) < TOKENS:
+        return SharedTokens(x, y)
+    return SharedTokens(x, y, (_columns(x), _columns(y)))
+
+
+def _columns(table: Floats) -> NDArray[np.float64]:
+    """Columns over tokens, one row a channel; those that hold one value become zero."""
+    found = standardise_columns(table).T
+    found[one_valued(table.T)] = 0.0
+    return found
+
+
+def _centred(rows: Floats) -> Floats:
+    """Rows less their own mean along the last axis; those that hold one value become zero.
+
+    Each row is treated by itself, so this commutes with permutations and flips of rows.
+    """
+    flat = rows.reshape(-1, rows.shape[-1])
+    with np.errstate(invalid="ignore", over="ignore"):
+        mean = flat.mean(axis=1, dtype=np.float64, keepdims=True).astype(np.float32)
+        found: Floats = flat - mean
+    found[one_valued(flat)] = 0
+    return found.reshape(rows.shape)
+
+
+def _unit_rows(rows: Floats) -> tuple[Floats, Floats]:
+    """Rows of length one along the last axis, and their lengths; bad rows become zero."""
+    finite = np.isfinite(rows)
+    x = rows if finite.all() else np.where(finite, rows, np.float32(0))
+    wide = x.astype(np.float64)
+    length = np.sqrt(np.einsum("...d,...d->...", wide, wide)).astype(np.float32)
+    good = finite.all(axis=-1) & (length > _TINY)
+    scale = np.where(good, 1 / np.where(good, length, 1), 0).astype(np.float32)
+    found: Floats = x * scale[..., None]
+    return found, np.where(good, length, 0).astype(np.float32)
+
+
+def _heads(layer: int, part: Attention, gain: Floats, rotary: int | None) -> Heads:
+    turned = part.rotated if rotary is None else min(part.rotated, rotary)
+    q, q_rest = _planes(part.q, gain, turned)
+    k, k_rest = _planes(part.k, gain, turned)
+    v = None if part.v is None else _unit_rows(_centred(part.v) * gain)[0]
+    o = None
+    groups = len(part.v) if part.v is not None else 0
+    queries = len(part.q) if part.q is not None else groups
+    if part.o is not None and groups and len(part.o) == queries and queries % groups == 0:
+        rows = _unit_rows(_centred(part.o))[0]
+        o = rows.reshape(groups, len(rows) // groups, *rows.shape[1:])
+    return Heads(
+        layer, q, k, q_rest, k_rest, v, o,
+        _plane_bias(part.q_bias, turned), _plane_bias(part.k_bias, turned),
+    )  # fmt: skip
+
+
+def _planes(rows: Floats | None, gain: Floats, turned: int) -> tuple[Complex | None, Floats | None]:
+    if rows is None:
+        return None, None
+    scaled = _centred(rows) * gain
+    rest = _unit_rows(scaled[:, turned:])[0] if turned < rows.shape[1] else None
+    if not turned:
+        return None, rest
+    half = turned // 2
+    both = np.concatenate([scaled[:, :half], scaled[:, half:turned]], axis=2)
+    unit = _unit_rows(both)[0]
+    width = rows.shape[2]
+    planes = (unit[..., :width] + 1j * unit[..., width:]).astype(np.complex64)
+    return planes, rest
+
+
+def _plane_bias(bias: Floats | None, turned: int) -> Complex | None:
+    if bias is None or not turned:
+        return None
+    half = turned // 2
+    found: Complex = (bias[:, :half] + 1j * bias[:, half:turned]).astype(np.complex64)
+    return found

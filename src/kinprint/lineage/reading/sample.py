@@ -1,0 +1,89 @@
+"""What was read of one model for the lineage tests: arrays with their meaning, and no file.
+
+A sample is what the tests see. Rows are logical (outputs first, heads in halves where they
+rotate in halves), norms have their offset, quantised weights are floats. What was not read,
+or what the model does not have, is absent; a test says what it needs and is silent without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.model.symmetries import Facts
+
+Floats = NDArray[np.float32]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Some or all units of one gated or plain feed-forward.
+
+    Row i of each matrix belongs to unit `index[i]` of `total`. `gate` is None where the MLP
+    has none; `down` has the unit's output weights as a row, so that all are units × width.
+    """
+
+    index: Indices
+    total: int
+    up: Floats
+    down: Floats
+    gate: Floats | None = None
+    bias: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Some or all heads of one layer, heads first: heads × rows of a head × width.
+
+    `o` has the output weights of each head's value dimensions as rows. Biases are heads ×
+    rows. Rows of q and k are in halves: row j turns with row j + rotated / 2.
+    """
+
+    q: Floats | None = None
+    k: Floats | None = None
+    v: Floats | None = None
+    o: Floats | None = None
+    q_bias: Floats | None = None
+    k_bias: Floats | None = None
+    v_bias: Floats | None = None
+    rotated: int = 0  # rows of a head that rotate; 0 where positions are not rotary
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """Rows of the token embedding for some tokens, and which tokens they are."""
+
+    tokens: tuple[bytes, ...]
+    ids: Indices
+    rows: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One model as the lineage tests see it.
+
+    `key` is a hash of what was read, to break ties without regard to the order of arguments.
+    `facts` are the model's conditions for symmetries, as `model.symmetries.facts_of` gives
+    them. `norms` are gains by role and layer (layer -1 outside the layers); `units` the dense
+    feed-forward of a layer; `experts` those of experts, by layer and expert; `routers` rows by
+    expert. `dtypes` are the stored number formats by role.
+    """
+
+    name: str
+    key: str
+    width: int
+    depth: int
+    facts: Facts = field(default_factory=Facts)
+    norms: Mapping[tuple[str, int], Floats] = field(default_factory=dict)
+    norm_biases: Mapping[tuple[str, int], Floats] = field(default_factory=dict)
+    units: Mapping[int, Units] = field(default_factory=dict)
+    attention: Mapping[int, Attention] = field(default_factory=dict)
+    experts: Mapping[tuple[int, int], Units] = field(default_factory=dict)
+    routers: Mapping[int, Floats] = field(default_factory=dict)
+    embedding: Embedding | None = None
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

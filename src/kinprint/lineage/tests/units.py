@@ -1,0 +1,286 @@
+"""Tests on the units of feed-forwards: labels (U1), signs (S1) and stored bits (E6).
+
+Units are permuted by training's own chance, one permutation for each feed-forward, and a
+gated unit that is odd in up has a coin besides. The basis and the partner layer were chosen
+by a quality that knows neither.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+import numpy as np
+
+from kinprint.lineage.alignment.gram_likeness import GRAM_WIDTH, gram_likeness
+from kinprint.lineage.alignment.units import Aligned
+from kinprint.lineage.pair import (
+    ForwardPair,
+    Pair,
+    classed_forwards,
+    common_blocks,
+    representatives,
+)
+from kinprint.lineage.preparation import Forward
+from kinprint.lineage.side import Side, Supply
+from kinprint.lineage.tests.menu import MenuEntry
+from kinprint.lineage.tests.outcome import silent, spoken
+from kinprint.nulls.bits import equal_counts
+from kinprint.nulls.blocks import block_permutation, signed_blocks
+from kinprint.nulls.copies import sum_over
+from kinprint.nulls.fixed_points import fixed_points
+from kinprint.nulls.increasing import increasing_subsequence
+from kinprint.nulls.signs import sign_chernoff
+from kinprint.records import Evidence
+
+_FOUND = -7.0  # log10 p below which nothing is left for the calibrated tier to say
+_CONSTANT = "units are constant or copies of one another"
+
+
+def unit_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
+    """U1: do units of equal index resemble each other more than their neighbours do?"""
+    found = _placed(pair, entry)
+    if isinstance(found, Evidence):
+        return found
+    supply, aligned = found
+    labelled, signed, sizes, layers, copies, compared = [], [], [], [], 0, 0
+    roles: set[str] = set()
+    per_layer: dict[int, list[float]] = {}
+    for members in classed_forwards(supply.first, supply.second, aligned):
+        tables = [_block_tables(supply.first, one, aligned) for one in members]
+        if not tables:
+            continue
+        gate, both, length = tables[0]
+        for other_gate, other_both, other_length in tables[1:]:
+            if np.array_equal(length, other_length):
+                gate, both = gate + other_gate, both + other_both
+        if not len(length):
+            continue
+        labelled.append(gate)
+        signed.append(both)
+        sizes.append(length)
+        copies += len(members) * int(length.sum())
+        known = _compared(members)
+        roles |= known
+        compared += len(known) * int(length.sum())
+        own = (gate + both).trace(axis1=1, axis2=2).sum() / length.sum() / len(members)
+        own /= max(1, len(known))
+        per_layer.setdefault(members[0].one.layer, []).append(float(own))
+        layers += [one.one.layer for one in members]
+    if not labelled:
+        return _without_units(entry, supply, aligned)
+    gates, others, lengths = (np.concatenate(part) for part in (labelled, signed, sizes))
+    if supply.first.odd:
+        result = signed_blocks(gates, others, lengths, pair.seed)
+    else:
+        result = block_permutation(gates + others, lengths, pair.seed)
+    mean_class = copies / max(1, int(lengths.sum()))
+    matrices = max(1.0, compared / max(1, int(lengths.sum())))
+    return spoken(
+        entry,
+        result,
+        roles=_ordered(roles),
+        layers=layers,
+        effect=result.effect / matrices / mean_class,
+        details=[
+            *((f"layer {layer}", float(np.mean(v))) for layer, v in per_layer.items()),
+        ],
+    )
+
+
+def unit_fixed_points(pair: Pair, entry: MenuEntry) -> Evidence:
+    """U1: how many units and their mutual nearest neighbours carry the same index?"""
+    found = _placed(pair, entry)
+    return found if isinstance(found, Evidence) else _fixed(pair, entry, *found)
+
+
+def unit_fixed_points_aligned(pair: Pair, entry: MenuEntry) -> Evidence:
+    """U1: the same in the basis and the layers that the quality chose."""
+    found = _aligned(pair, entry)
+    return found if isinstance(found, Evidence) else _fixed(pair, entry, *found)
+
+
+def unit_order(pair: Pair, entry: MenuEntry) -> Evidence:
+    """U1: where units were removed or added, are those that match still in order?"""
+    found = _aligned(pair, entry)
+    if isinstance(found, Evidence):
+        return found
+    supply, aligned = found
+    kept = [one for one in representatives(supply, aligned) if one.one.total != one.other.total]
+    if not kept:
+        return silent(entry, "needs", "feed-forwards of different width")
+    matched = [pair.matched(supply.first, one, aligned.residual)[0] for one in kept]
+    result = increasing_subsequence(matched, pair.seed)
+    layers = [one.one.layer for one in kept]
+    return spoken(entry, result, roles=_ordered(_compared(kept)), layers=layers)
+
+
+def unit_signs(pair: Pair, entry: MenuEntry) -> Evidence:
+    """S1: do up and down of matched units point the same way more often than coins would?"""
+    found = _aligned(pair, entry)
+    return found if isinstance(found, Evidence) else _signs(pair, entry, *found)
+
+
+def unit_signs_numbered(pair: Pair, entry: MenuEntry) -> Evidence:
+    """S1: the same in the basis as it is and layers of equal number, units matched anew.
+
+    Where only units were renamed, a weak trace is not lost on a basis that fits features.
+    """
+    found = _supplied(pair, entry)
+    if isinstance(found, Evidence):
+        return found
+    aligned = pair.numbered(found.first, found.second)
+    if aligned is None:
+        return silent(entry, "needs", "feed-forwards of equal shape")
+    return _signs(pair, entry, found, aligned)
+
+
+def unit_bits(pair: Pair, entry: MenuEntry) -> Evidence:
+    """E6: are stored weights of equal units equal more often than those of their neighbours?
+
+    Places are compared as they are: same basis, same layer.
+    """
+    supply = pair.supply("unit")
+    if supply.refusal:
+        return silent(entry, "guarded", supply.refusal)
+    theirs = {(one.layer, one.expert): one for one in supply.second.prepared.forwards}
+    counts, sizes, layers, near = [], [], [], False
+    roles: set[str] = set()
+    taken: set[int] = set()
+    for at, one in enumerate(supply.first.prepared.forwards):
+        other = theirs.get((one.layer, one.expert))
+        label = int(supply.first.forward_copies[at])
+        if other is None or other.width != one.width or label in taken:
+            continue
+        taken.add(label)
+        near = near or bool(np.isin(one.index, other.index).any())
+        blocks = common_blocks(one.index, other.index, supply.first.usable_units[at])
+        known = one.read & other.read
+        if not len(blocks.sizes) or not known:
+            continue
+        roles |= known
+        mine = _stored(supply.first, one, known)
+        yours = _stored(supply.second, other, known)
+        x = mine[blocks.first.reshape(-1)]
+        y = yours[blocks.second.reshape(-1)]
+        counts.append(equal_counts(x, y) / x.shape[1])
+        sizes.append(blocks.sizes)
+        layers.append(one.layer)
+    if not counts and near:
+        return silent(entry, "undefined", _CONSTANT)
+    if not counts:
+        return silent(entry, "needs", "units of equal index in both models")
+    result = block_permutation(np.concatenate(counts), np.concatenate(sizes), pair.seed)
+    return spoken(entry, result, roles=_ordered(roles), layers=layers)
+
+
+def _placed(pair: Pair, entry: MenuEntry) -> Evidence | tuple[Supply, Aligned]:
+    """Parts paired as they are numbered; by quality only where shapes do not allow that.
+
+    Weak traces of a common origin are lost on a basis that fits shared features better.
+    """
+    found = _supplied(pair, entry)
+    if isinstance(found, Evidence):
+        return found
+    by_number = pair.numbered(found.first, found.second)
+    return (found, by_number) if by_number is not None else _aligned(pair, entry)
+
+
+def _aligned(pair: Pair, entry: MenuEntry) -> Evidence | tuple[Supply, Aligned]:
+    found = _supplied(pair, entry)
+    if isinstance(found, Evidence):
+        return found
+    aligned = pair.units(found.first, found.second)
+    if aligned is None:
+        return silent(entry, "needs", "a residual map between the two models")
+    return found, aligned
+
+
+def _supplied(pair: Pair, entry: MenuEntry) -> Evidence | Supply:
+    if not all(side.prepared.forwards for side in pair.sides):
+        return silent(entry, "needs", "units of feed-forwards of both models")
+    supply = pair.supply(entry.group)
+    return silent(entry, "guarded", supply.refusal) if supply.refusal else supply
+
+
+def _fixed(pair: Pair, entry: MenuEntry, supply: Supply, aligned: Aligned) -> Evidence:
+    parts = representatives(supply, aligned)
+    found = [pair.matched(supply.first, one, aligned.residual) for one in parts]
+    coins = [signs for _, signs in found] if supply.first.odd else None
+    result = fixed_points([matched for matched, _ in found], coins, pair.seed)
+    layers = [one.one.layer for one in parts]
+    return spoken(entry, result, roles=_ordered(_compared(parts)), layers=layers)
+
+
+def _signs(pair: Pair, entry: MenuEntry, supply: Supply, aligned: Aligned) -> Evidence:
+    coins, values, layers = [], [], []
+    roles: set[str] = set()
+    for members in classed_forwards(supply.first, supply.second, aligned):
+        same = [one for one in members if len(one.one.index) == len(members[0].one.index)]
+        if not same:
+            continue
+        best = [pair.scores(supply.first, one, aligned.residual).best() for one in same]
+        mean = np.mean(best, axis=0, dtype=np.float64)
+        known = _compared(same) - {"gate"}
+        roles |= known
+        coins.append(sum_over(mean, supply.first.unit_clones[same[0].at]))
+        values.append(mean / max(1, len(known)))
+        layers += [one.one.layer for one in same]
+    result = sign_chernoff(np.concatenate(coins), pair.seed)
+    details = [] if math.isnan(aligned.quality) else [("quality", aligned.quality)]
+    if details and result.log10_p > _FOUND and _narrow(supply):
+        gram = gram_likeness(supply.first.prepared, supply.second.prepared, aligned)
+        details.append(("gram", gram))
+    return spoken(
+        entry,
+        result,
+        roles=_ordered(roles),
+        layers=layers,
+        effect=float(np.concatenate(values).mean()),
+        details=details,
+    )
+
+
+def _narrow(supply: Supply) -> bool:
+    return max(side.prepared.width for side in (supply.first, supply.second)) <= GRAM_WIDTH
+
+
+def _block_tables(
+    first: Side, one: ForwardPair, aligned: Aligned
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    blocks = common_blocks(one.one.index, one.other.index, first.usable_units[one.at])
+    carry = aligned.residual.carry
+    both = blocks.products(carry(one.one.up), one.other.up)
+    both = both + blocks.products(carry(one.one.down), one.other.down)
+    gate = np.zeros_like(both)
+    if one.one.gate is not None and one.other.gate is not None:
+        gate = blocks.products(carry(one.one.gate), one.other.gate)
+    return gate, both, blocks.sizes
+
+
+def _compared(pairs: Sequence[ForwardPair]) -> frozenset[str]:
+    """The matrices that say something in both models, in any of these feed-forwards.
+
+    A sampled model may lack its down rows, and what was not read is no disagreement.
+    """
+    return frozenset[str]().union(*(one.one.read & one.other.read for one in pairs))
+
+
+def _without_units(entry: MenuEntry, supply: Supply, aligned: Aligned) -> Evidence:
+    """Why no unit could be compared: none has a common index, or none has content of its own."""
+    for members in classed_forwards(supply.first, supply.second, aligned):
+        if any(np.isin(one.one.index, one.other.index).any() for one in members):
+            return silent(entry, "undefined", _CONSTANT)
+    return silent(entry, "needs", "units of equal index in both models")
+
+
+def _stored(side: Side, one: Forward, roles: frozenset[str]) -> np.ndarray:
+    sample = side.prepared.sample
+    units = sample.units.get(one.layer) if one.expert < 0 else None
+    units = sample.experts[one.layer, one.expert] if units is None else units
+    return np.concatenate([getattr(units, role) for role in _ordered(roles)], axis=1)
+
+
+def _ordered(roles: AbstractSet[str]) -> tuple[str, ...]:
+    return tuple(role for role in ("gate", "up", "down") if role in roles)

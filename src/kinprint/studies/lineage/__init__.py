@@ -1,1 +1,0 @@
-"""The lineage tests: were two models initialised and trained independently?"""

@@ -1,0 +1,147 @@
+"""A thing to say: its key and its fields, said in one language, in pieces, or in all of them."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kinprint.text.catalogue import FIRST, languages, template
+
+_FORMATTER = string.Formatter()
+
+
+class Words(Mapping[str, str]):
+    """The same text in every language, as data: `words["ko"]`.
+
+    It travels with numbers into files, so that a page can be drawn again in any language.
+    """
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, texts: Mapping[str, str] | str, ko: str | None = None) -> None:
+        given = {"en": texts, "ko": ko or ""} if isinstance(texts, str) else texts
+        self._texts = dict(given)
+
+    def __getitem__(self, language: str) -> str:
+        return self._texts[language if language in self._texts else FIRST]
+
+    def __contains__(self, language: object) -> bool:
+        return language in self._texts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._texts.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Words) and self._texts == other._texts
+
+    def __repr__(self) -> str:
+        return f"Words({self._texts!r})"
+
+    def __str__(self) -> str:
+        return self[FIRST]
+
+    @property
+    def en(self) -> str:
+        """The English text."""
+        return self["en"]
+
+    @property
+    def ko(self) -> str:
+        """The Korean text."""
+        return self["ko"]
+
+    def format(self, **fields: object) -> Words:
+        """The same with fields filled in, in every language."""
+        return Words(
+            {
+                language: text.format(
+                    **{name: _said(value, language) for name, value in fields.items()}
+                )
+                for language, text in self._texts.items()
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of a sentence: text of the catalogue, or what was filled in for `field`."""
+
+    text: str
+    field: str = ""
+
+
+class Message:
+    """A sentence that is not said yet: whoever shows it chooses the language."""
+
+    __slots__ = ("fields", "key")
+
+    def __init__(self, key: str, fields: Mapping[str, object]) -> None:
+        self.key = key
+        self.fields = dict(fields)
+
+    def say(self, language: str = FIRST) -> str:
+        """The sentence in a language."""
+        return "".join(span.text for span in self.spans(language))
+
+    def spans(self, language: str = FIRST) -> tuple[Span, ...]:
+        """The sentence in pieces, so that a view can set off what was filled in."""
+        count = self.fields.get("count")
+        found: list[Span] = []
+        text = template(self.key, language, count if isinstance(count, int) else None)
+        for literal, field, form, conversion in _FORMATTER.parse(text):
+            if literal:
+                found.append(Span(literal))
+            if field is not None:
+                value = _said(_FORMATTER.get_field(field, (), self.fields)[0], language)
+                shown = format(_FORMATTER.convert_field(value, conversion), form or "")
+                found.append(Span(shown, field))
+        return tuple(found)
+
+    def words(self) -> Words:
+        """The sentence in all languages."""
+        return Words({language: self.say(language) for language in languages()})
+
+    def __str__(self) -> str:
+        return self.say()
+
+    def __repr__(self) -> str:
+        return f"Message({self.key!r}, {self.fields!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and (self.key, self.fields) == (other.key, other.fields)
+
+    def __hash__(self) -> int:
+        return hash((self.key, tuple(sorted(self.fields))))
+
+
+def message(key: str, /, **fields: object) -> Message:
+    """A sentence to be said later."""
+    return Message(key, fields)
+
+
+def say(key: str, language: str, /, **fields: object) -> str:
+    """A sentence in a language."""
+    return Message(key, fields).say(language)
+
+
+def spans(key: str, language: str, /, **fields: object) -> tuple[Span, ...]:
+    """A sentence in a language, in pieces."""
+    return Message(key, fields).spans(language)
+
+
+def words(key: str, /, **fields: object) -> Words:
+    """A sentence in all languages."""
+    return Message(key, fields).words()
+
+
+def _said(value: object, language: str) -> object:
+    if isinstance(value, Message):
+        return value.say(language)
+    return value[language] if isinstance(value, Words) else value

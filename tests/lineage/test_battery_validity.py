@@ -1,0 +1,53 @@
+"""P-values of the whole battery on null pairs of every kind: a few draws of the sweep.
+
+`python -m tests.lineage.sweep` takes ten thousand.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from kinprint.lineage.battery import examine, run_battery
+from kinprint.lineage.reading.sample import Sample
+from tests.lineage.made import made, noisy
+from tests.lineage.null_pairs import PAIRS
+from tests.lineage.relabelling import relabelled
+from tests.lineage.sweep import TOGETHER, draw
+from tests.nulls.worlds import assert_valid
+
+DRAWS = 60
+SAME = made(40, width=24, depth=2, units=32, tokens=64)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param(SAME, SAME, id="the same model"),
+        pytest.param(SAME, noisy(SAME, 1.0, 41), id="a trained copy"),
+    ],
+)
+def test_relabelled_models_give_valid_p_values(one: Sample, other: Sample) -> None:
+    rng = np.random.default_rng(42)
+    still = examine(other)
+    logs: dict[str, list[float]] = defaultdict(list)
+    for _ in range(DRAWS):
+        for found in run_battery(relabelled(one, rng), still):
+            if found.status == "ok":
+                logs[found.test].append(found.log10_p)
+    assert {"E1.blocks", "E3.fixed", "U1.aligned", "S1", "S2", "S4", "E4.blocks"} <= logs.keys()
+    for values in logs.values():
+        assert_valid(values, (0.1, 0.01))
+    # Alignment must have worked, or the test above would be about nothing.
+    aligned = {one.test: dict(one.details) for one in run_battery(relabelled(one, rng), still)}
+    assert aligned["S1"]["quality"] > 1.5
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_every_kind_of_null_pair_gives_valid_p_values(kind: str) -> None:
+    found = draw(kind, 12, seed=1)
+    assert len(found[kind, TOGETHER]) == 12
+    for values in found.values():
+        assert_valid(values, (0.1, 0.01, 1e-3))

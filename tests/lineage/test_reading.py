@@ -1,0 +1,350 @@
+"""From models to samples: what is read is what lies there, within what was planned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
+
+from kinprint.errors import BadAdapter
+from kinprint.lineage.identity import same_files, same_numbers
+from kinprint.lineage.reading.headers import open_models_of
+from kinprint.lineage.reading.levels import (
+    RUN,
+    Grid,
+    level_named,
+    sample_units,
+    spread_layers,
+)
+from kinprint.lineage.reading.sampler import Sampler
+from kinprint.lineage.reading.tower import main_stack, runs_of
+from kinprint.mirror import MirrorServer
+from kinprint.reader.checkpoint import open_checkpoint
+from kinprint.reader.fetch import Fetcher
+from tests.lineage.stored_models import (
+    GROUPS,
+    HEADS,
+    LAYERS,
+    LLAMA,
+    SIZE,
+    WIDTH,
+    Array,
+    final,
+    gathered,
+    llama,
+    mixture,
+    stored,
+)
+
+PAIR = ("zai-org/GLM-4.5-Air", "upstage/Solar-Open-100B")
+
+
+def test_a_small_model_is_read_whole(demo: Path, fetcher: Fetcher) -> None:
+    sampler = gathered([str(demo / "zoo" / name) for name in ("base-a", "a-cpt")], fetcher)
+    assert sampler.whole and sampler.stages == 1
+    one = final(sampler)[0]
+    raw = {
+        name: values.astype(np.float32)
+        for name, values in load_file(demo / "zoo" / "base-a" / "model.safetensors").items()
+    }
+    root = "model.layers.2"
+    assert one.depth == 6 and one.width == 128 and len(one.norms) == 13
+    assert np.array_equal(one.norms["norm_final", -1], raw["model.norm.weight"])
+    assert np.array_equal(one.norms["norm_in", 2], raw[f"{root}.input_layernorm.weight"])
+    units = one.units[2]
+    assert units.total == len(units.index) == 352
+    assert units.gate is not None
+    assert np.array_equal(units.gate, raw[f"{root}.mlp.gate_proj.weight"])
+    assert np.array_equal(units.up, raw[f"{root}.mlp.up_proj.weight"])
+    assert np.array_equal(units.down, raw[f"{root}.mlp.down_proj.weight"].T)
+    heads = one.attention[2]
+    assert heads.q is not None and heads.v is not None and heads.o is not None
+    assert heads.q.shape == (4, 32, 128) and heads.v.shape == (2, 32, 128)
+    assert np.array_equal(heads.q.reshape(128, 128), raw[f"{root}.self_attn.q_proj.weight"])
+    assert np.array_equal(heads.o.reshape(128, 128), raw[f"{root}.self_attn.o_proj.weight"].T)
+    assert heads.rotated == 32
+    assert one.embedding is not None and len(set(one.embedding.tokens)) > 4000
+    table = raw["model.embed_tokens.weight"]
+    assert np.array_equal(one.embedding.rows, table[one.embedding.ids])
+    assert one.dtypes["up"] == "BF16"
+
+
+def test_a_sample_holds_the_rows_it_names(tmp_path: Path, fetcher: Fetcher) -> None:
+    wide = {"width": 1024, "units": 512}
+    config = LLAMA | {"hidden_size": 1024, "intermediate_size": 512}
+    raw = [llama(seed, **wide) for seed in (1, 2)]
+    names = [stored(tmp_path / str(at), one, config) for at, one in enumerate(raw)]
+    sampler = gathered(names, fetcher, budget=9_000_000)
+    assert sampler.plan.whole == (False, False) and sampler.stages == 2
+    assert sampler.plan.bytes <= 9_000_000
+    early, late = sampler.samples(0), sampler.samples(1)
+    for sample, tensors in zip(late, raw, strict=True):
+        assert sample.units and sample.attention
+        for layer, units in sample.units.items():
+            assert 0 < len(units.index) < units.total == 512
+            up = tensors[f"model.layers.{layer}.mlp.up_proj.weight"]
+            assert np.array_equal(units.up, up[units.index])
+            assert not units.down.any()  # a column costs a matrix here, so it is not read
+        for layer, heads in sample.attention.items():
+            k = tensors[f"model.layers.{layer}.self_attn.k_proj.weight"]
+            assert heads.k is not None and heads.k.shape == (1, SIZE, 1024)
+            assert np.array_equal(heads.k[0], k[:SIZE])
+    assert set(early[0].norms) == set(late[0].norms) and not early[0].attention
+    for layer, units in late[0].units.items():
+        assert np.array_equal(units.index, late[1].units[layer].index)
+        assert set(early[0].units[layer].index) <= set(units.index)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_tokens_that_both_models_have(
+    copy_of: Callable[[str], Path], fetcher: Fetcher, same: bool
+) -> None:
+    """Of one tokenizer any tokens will do; of two, those that stand for the same bytes."""
+    first, second = (copy_of(f"zoo/{name}") / "zoo" / name for name in ("base-a", "a-cpt"))
+    text = json.loads((second / "tokenizer.json").read_text())
+    if same:  # and so long that it is better left unread
+        for folder in (first, second):
+            (folder / "tokenizer.json").write_text(json.dumps(text) + " " * 1_000_000)
+    else:
+        vocabulary = text["model"]["vocab"]
+        words = sorted(vocabulary, key=vocabulary.__getitem__)
+        vocabulary[words[100]], vocabulary[words[101]] = 101, 100
+        (second / "tokenizer.json").write_text(json.dumps(text))
+    sampler = gathered([str(first), str(second)], fetcher, budget=5_000_000)
+    assert not any(sampler.plan.whole)
+    tokens = [stage.tokens for stage in sampler.plan.stages if stage.tokens is not None]
+    assert [one.by_id for one in tokens] == [same]
+    a, b = (one.embedding for one in final(sampler))
+    assert a is not None and b is not None
+    assert a.tokens == b.tokens and len(a.tokens) == len(set(a.tokens)) == 256
+    assert np.array_equal(a.ids, b.ids) == same
+    for folder, found in ((first, a), (second, b)):
+        table = load_file(folder / "model.safetensors")["model.embed_tokens.weight"]
+        assert np.array_equal(found.rows, table.astype(np.float32)[found.ids])
+
+
+def test_equal_tokenizers_are_parsed_once(copy_of: Callable[[str], Path], fetcher: Fetcher) -> None:
+    first, second = (copy_of(f"zoo/{name}") / "zoo" / name for name in ("base-a", "a-cpt"))
+    same = gathered([str(first), str(second)], fetcher)
+    final(same)
+    assert same.vocabularies[0] is not None and same.vocabularies[0] is same.vocabularies[1]
+    text = (second / "tokenizer.json").read_text()
+    (second / "tokenizer.json").write_text(text + "\n")
+    apart = gathered([str(first), str(second)], fetcher)
+    final(apart)
+    assert apart.vocabularies[0] is not apart.vocabularies[1]
+
+
+def test_the_same_tokens_are_chosen_whichever_model_is_named_first(
+    copy_of: Callable[[str], Path], fetcher: Fetcher
+) -> None:
+    first, second = (copy_of(f"zoo/{name}") / "zoo" / name for name in ("base-a", "a-cpt"))
+    text = json.loads((second / "tokenizer.json").read_text())
+    vocabulary = text["model"]["vocab"]
+    words = sorted(vocabulary, key=vocabulary.__getitem__)
+    for at in range(250, 270, 2):  # numbers swapped around the last that is taken
+        vocabulary[words[at]], vocabulary[words[at + 1]] = at + 1, at
+    (second / "tokenizer.json").write_text(json.dumps(text))
+    chosen = []
+    for pair in ((first, second), (second, first)):
+        found = final(gathered([str(one) for one in pair], fetcher, budget=5_000_000))
+        assert found[0].embedding is not None
+        chosen.append(found[0].embedding.tokens)
+    assert chosen[0] == chosen[1]
+
+
+def test_what_lies_outside_the_residual_stream_is_left_out(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    """Some models work in a narrower stream inside a layer."""
+    raw = llama()
+    for layer in range(LAYERS):
+        for name in ("gate_proj", "up_proj"):
+            key = f"model.layers.{layer}.mlp.{name}.weight"
+            raw[key] = np.ascontiguousarray(raw[key][:, : WIDTH // 2])
+    one, other = final(
+        gathered([stored(tmp_path / "a", raw), stored(tmp_path / "b", llama(1))], fetcher)
+    )
+    assert not one.units and other.units and one.attention
+
+
+def test_interleaved_rows_are_put_in_halves(tmp_path: Path, fetcher: Fetcher) -> None:
+    raw = llama()
+    config = LLAMA | {"rope_interleave": True}
+    one, other = final(
+        gathered([stored(tmp_path / "a", raw, config), stored(tmp_path / "b", raw)], fetcher)
+    )
+    k, plain = one.attention[1].k, other.attention[1].k
+    assert k is not None and plain is not None
+    for j in range(SIZE // 2):
+        assert np.array_equal(k[:, j], plain[:, 2 * j])
+        assert np.array_equal(k[:, j + SIZE // 2], plain[:, 2 * j + 1])
+    assert one.facts.rope == "half"
+
+
+def test_partial_rotary_and_biases(tmp_path: Path, fetcher: Fetcher) -> None:
+    raw = llama()
+    bias = np.arange(GROUPS * SIZE, dtype=np.float32)
+    for layer in range(LAYERS):
+        raw[f"model.layers.{layer}.self_attn.k_proj.bias"] = bias
+    config = LLAMA | {"partial_rotary_factor": 0.5}
+    sample = final(gathered([stored(tmp_path / "a", raw, config)], fetcher))[0]
+    heads = sample.attention[0]
+    assert heads.rotated == SIZE // 2
+    assert heads.k_bias is not None
+    assert np.array_equal(heads.k_bias, bias.reshape(GROUPS, SIZE))
+
+
+def test_experts_and_routers(tmp_path: Path, fetcher: Fetcher) -> None:
+    raw, config = mixture()
+    sample = final(gathered([stored(tmp_path / "a", raw, config)], fetcher))[0]
+    assert not sample.units
+    assert set(sample.experts) == {(layer, e) for layer in range(LAYERS) for e in range(4)}
+    root = "model.layers.3.block_sparse_moe"
+    one = sample.experts[3, 2]
+    assert one.gate is not None
+    assert np.array_equal(one.gate, raw[f"{root}.experts.2.w1.weight"])
+    assert np.array_equal(one.up, raw[f"{root}.experts.2.w3.weight"])
+    assert np.array_equal(one.down, raw[f"{root}.experts.2.w2.weight"].T)
+    assert np.array_equal(sample.routers[3], raw[f"{root}.gate.weight"])
+
+
+def test_units_that_are_stored_as_rows_come_with_what_they_send_out(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    """GPT-2 stores inputs first: units of the second matrix are rows, and cost no more."""
+    width, units = 512, 2048
+    chance = np.random.default_rng(0)
+    raw: dict[str, Array] = {"wte.weight": chance.normal(size=(64, width)).astype(np.float32)}
+    for layer in range(8):
+        for name, shape in (
+            ("ln_1.weight", (width,)), ("ln_1.bias", (width,)), ("ln_2.weight", (width,)),
+            ("ln_2.bias", (width,)), ("mlp.c_fc.weight", (width, units)),
+            ("mlp.c_fc.bias", (units,)), ("mlp.c_proj.weight", (units, width)),
+            ("attn.c_attn.weight", (width, 3 * width)), ("attn.c_proj.weight", (width, width)),
+        ):  # fmt: skip
+            raw[f"h.{layer}.{name}"] = chance.normal(size=shape).astype(np.float32)
+    config = {
+        "model_type": "gpt2", "n_embd": width, "n_layer": 8, "n_head": 8, "vocab_size": 64,
+        "n_inner": units,
+    }  # fmt: skip
+    name = stored(tmp_path / "a", raw, config)
+    (sample,) = final(gathered([name], fetcher))
+    assert not sample.units or sample.depth == 8
+    for layer, one in sample.units.items():
+        assert one.gate is None
+        assert np.array_equal(one.up, raw[f"h.{layer}.mlp.c_fc.weight"].T[one.index])
+        assert np.array_equal(one.down, raw[f"h.{layer}.mlp.c_proj.weight"][one.index])
+
+
+def test_layers_beyond_the_stack_are_left_alone(tmp_path: Path, fetcher: Fetcher) -> None:
+    raw = llama(layers=LAYERS + 1)
+    sample = final(gathered([stored(tmp_path / "a", raw)], fetcher))[0]
+    assert sample.depth == LAYERS
+    assert set(sample.units) == set(range(LAYERS))
+
+
+def test_the_stack_that_is_compared() -> None:
+    assert main_stack(("",)) == ""
+    assert main_stack(("decoder", "encoder")) == "decoder"
+    assert main_stack(("", "vision")) == ""
+    assert main_stack(("encoder",)) == "encoder"
+    assert main_stack(()) == ""
+
+
+@given(size=st.integers(1, 5000), few=st.integers(1, 64), more=st.integers(0, 64))
+def test_fewer_places_are_among_more(size: int, few: int, more: int) -> None:
+    first, second = Grid(size).first(few), Grid(size).first(few + more)
+    assert set(first) <= set(second)
+    assert len(first) == min(few, size) and all(0 <= at < size for at in second)
+
+
+@given(total=st.integers(1, 20_000), rows=st.integers(1, 128))
+def test_units_come_in_runs(total: int, rows: int) -> None:
+    found = sample_units(total, rows)
+    assert len(set(found)) == len(found) and max(found) < total
+    if rows < total and total > RUN:
+        assert len(found) <= max(rows, RUN)
+        assert all(len(run) % RUN == 0 for run in runs_of(found))
+
+
+@given(depth=st.integers(1, 300), other=st.integers(1, 300), most=st.integers(2, 64))
+def test_layers_of_models_of_different_depth_meet(depth: int, other: int, most: int) -> None:
+    one = spread_layers(depth, most)
+    assert 0 < len(one) <= most and max(one) < depth
+    shared = set(one) & set(spread_layers(other, most))
+    assert 0 in shared
+
+
+def test_the_same_portrait_from_a_folder_and_from_a_server(
+    demo: Path, mirror: MirrorServer, fetcher: Fetcher
+) -> None:
+    names = ("base-a", "a-cpt")
+    near = final(gathered([str(demo / "zoo" / name) for name in names], fetcher, budget=4_000_000))
+    with Fetcher() as other:
+        far = final(gathered([f"zoo/{name}" for name in names], other, budget=4_000_000))
+    assert [one.key for one in near] == [one.key for one in far]
+    assert near[0].key != near[1].key
+
+
+def test_the_same_files_are_known_without_reading(
+    demo: Path, mirror: MirrorServer, copy_of: Callable[[str], Path], fetcher: Fetcher
+) -> None:
+    folder = copy_of("zoo/base-a")
+    again = [
+        open_checkpoint(name, fetcher)
+        for name in ("zoo/base-a", str(demo / "zoo" / "base-a"), str(folder / "zoo" / "base-a"))
+    ]
+    other = open_checkpoint("zoo/a-cpt", fetcher)
+    before = fetcher.spent.bytes
+    assert all(same_files(again[0], one) for one in again)
+    assert not any(same_files(one, other) for one in again)
+    assert fetcher.spent.bytes == before
+
+
+def test_the_same_numbers_in_other_shards(tmp_path: Path, fetcher: Fetcher) -> None:
+    raw = llama()
+    whole = stored(tmp_path / "whole", raw)
+    split = tmp_path / "split"
+    split.mkdir()
+    (split / "config.json").write_text(json.dumps(LLAMA))
+    for number in (0, 1):
+        part = {name: one for at, (name, one) in enumerate(sorted(raw.items())) if at % 2 == number}
+        save_file(part, split / f"model-{number + 1:05}-of-00002.safetensors")
+    a, b = final(gathered([whole, str(split)], fetcher))
+    assert same_numbers(a, b)
+    assert not same_files(*(open_checkpoint(name, fetcher) for name in (whole, str(split))))
+    raw["model.layers.4.mlp.up_proj.weight"][3, 3] += 1
+    changed = stored(tmp_path / "changed", raw)
+    assert not same_numbers(a, final(gathered([changed], fetcher))[0])
+
+
+def test_an_adapter_without_a_base_is_refused(tmp_path: Path, fetcher: Fetcher) -> None:
+    save_file(
+        {
+            "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight": np.ones(
+                (2, WIDTH), np.float32
+            ),
+            "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight": np.ones(
+                (HEADS * SIZE, 2), np.float32
+            ),
+        },
+        tmp_path / "adapter_model.safetensors",
+    )
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(config))
+    with pytest.raises(BadAdapter):
+        open_models_of([str(tmp_path)], fetcher, level_named("standard"))
+    base = stored(tmp_path / "base", llama())
+    (model,) = open_models_of([str(tmp_path)], fetcher, level_named("standard"), base)
+    (sample,) = final(Sampler([model], "standard"))
+    plain = final(gathered([base], fetcher))[0]
+    q, untouched = sample.attention[0].q, plain.attention[0].q
+    assert q is not None and untouched is not None
+    assert np.allclose(q, untouched + 4.0)  # two ranks of ones, scaled by alpha / r

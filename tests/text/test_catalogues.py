@@ -1,0 +1,74 @@
+"""Every language says everything, with the same fields, and code asks for nothing else."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kinprint import text
+
+SOURCE = Path(text.__file__).parents[1]
+SAYING = {"message", "say", "spans", "words"}
+
+
+def literal_keys() -> Iterator[tuple[str, str]]:
+    """Keys that stand in the code as they are, with where."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        if path.is_relative_to(SOURCE / "report" / "web"):
+            continue  # pages have a catalogue of their own
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Call(
+                    func=ast.Name(id=name) | ast.Attribute(attr=name),
+                    args=[ast.Constant(value=str(key)), *_],
+                ) if name in SAYING and "." in key and " " not in key:
+                    yield key, f"{path.relative_to(SOURCE)}:{node.lineno}"
+
+
+@pytest.mark.parametrize("language", text.languages())
+def test_a_language_is_complete(language: str) -> None:
+    assert set(text.known_keys(language)) == set(text.known_keys("en"))
+
+
+@pytest.mark.parametrize("language", text.languages())
+def test_languages_speak_of_the_same_fields(language: str) -> None:
+    differing = [
+        key
+        for key in text.known_keys()
+        if text.field_names(key, language) != text.field_names(key, "en")
+    ]
+    assert differing == []
+
+
+def test_code_asks_for_keys_that_there_are() -> None:
+    known = set(text.known_keys())
+    assert [place for key, place in literal_keys() if key not in known] == []
+
+
+def test_an_unknown_key_is_a_mistake_of_ours() -> None:
+    with pytest.raises(KeyError, match=r"no\.such"):
+        text.say("no.such", "en")
+
+
+def test_an_unknown_language_gets_english() -> None:
+    assert text.say("error.BadConfig", "xx", file="config.json", cause="c") == text.say(
+        "error.BadConfig", "en", file="config.json", cause="c"
+    )
+
+
+def test_pieces_make_the_sentence_and_name_their_fields() -> None:
+    pieces = text.spans("error.BadConfig", "ko", file="here", cause="c")
+    assert "".join(piece.text for piece in pieces) == text.say(
+        "error.BadConfig", "ko", file="here", cause="c"
+    )
+    assert [piece.text for piece in pieces if piece.field == "file"] == ["here"]
+
+
+def test_a_message_inside_a_message_is_said_in_its_language() -> None:
+    inner = text.message("error.BadConfig", file="config.json", cause="c")
+    outer = text.words("error.FormatError", cause=inner)
+    assert outer["ko"] == inner.say("ko")
+    assert outer["en"] == inner.say("en")
