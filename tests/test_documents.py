@@ -83,13 +83,3 @@ def test_every_room_in_the_reader_is_on_the_map() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     for name in re.findall(r"`([a-z_]+\.py)`", text):
         assert list((ROOT / "src").rglob(name)), f"{name} is on the map and not in the house"
-
-
-def test_one_version() -> None:
-    import tomllib
-
-    from kinprint.version import __version__
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["version"] == __version__
-    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

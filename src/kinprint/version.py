@@ -1,3 +1,3 @@
-"""The version of kinprint, for its own headers and for people; kept equal to pyproject.toml."""
+"""The version of kinprint, for its own headers, for people and for the package that is built."""
 
 __version__ = "0.1.0"

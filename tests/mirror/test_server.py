@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from click.testing import CliRunner
 
-from kinprint.errors import BadOption, MissingExtra
+from kinprint.errors import BadOption
 from kinprint.mirror import Fault, MirrorServer
 from kinprint.mirror.command import mirror_command
 from kinprint.mirror.delivery import CHUNK
@@ -147,12 +147,6 @@ def test_folders_without_models(tmp_path: Path) -> None:
     assert "holds model files" in str(failed.exception)
     failed = CliRunner().invoke(mirror_command, [str(tmp_path), "--fault", "explode"])
     assert isinstance(failed.exception, BadOption)
-
-
-def test_without_the_extra(zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(MissingExtra, match=r"\.\[mirror\]"), MirrorServer(zoo):
-        pass
 
 
 def test_without_httptools(zoo: Path, get: Get, monkeypatch: pytest.MonkeyPatch) -> None:

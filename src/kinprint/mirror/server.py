@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
-from kinprint.errors import BadOption, MissingExtra
+from kinprint.errors import BadOption
 from kinprint.mirror.access import Refused, Rules
 from kinprint.mirror.connection import Register, connection_of, registering_protocol
 from kinprint.mirror.delivery import Delivery
@@ -202,10 +202,7 @@ class MirrorServer:
             started.set()
 
     def _prepare(self) -> Server:
-        try:
-            import uvicorn
-        except ImportError as error:
-            raise MissingExtra(feature="The mirror", extra="mirror") from error
+        import uvicorn
 
         register = self._register
         digests = self._digests

@@ -1,4 +1,4 @@
-"""Makes the fonts beside this file: `python -m kinprint.report.fonts.build FOLDER`.
+"""Makes the fonts in src/kinprint/report/fonts: `python tools/fonts.py FOLDER`.
 
 FOLDER holds Pretendard-Regular.otf, Pretendard-SemiBold.otf and their LICENSE, as the package
 `pretendard` of npm has them under dist/public/static (version 1.3.9). Only what Korean and
@@ -74,10 +74,11 @@ def _rename(font: TTFont, weight: str) -> None:
 
 def main() -> None:
     """Build both weights and copy the licence."""
-    source, here = Path(sys.argv[1]), Path(__file__).parent
+    source = Path(sys.argv[1])
+    target = Path(__file__).resolve().parents[1] / "src/kinprint/report/fonts"
     for weight in WEIGHTS:
-        build(source, here, weight)
-    shutil.copyfile(source / "LICENSE", here / "OFL.txt")
+        build(source, target, weight)
+    shutil.copyfile(source / "LICENSE", target / "OFL.txt")
 
 
 if __name__ == "__main__":
