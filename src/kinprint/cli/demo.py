@@ -14,49 +14,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kinprint import text
 from kinprint.cli.language import language, say
 from kinprint.cli.loopback import loopback_hub
 from kinprint.cli.showing import cost_line, print_lines
-from kinprint.demo import FOLDER, PAIRS, History, KnownPair
+from kinprint.demo import FOLDER, PAIRS, KnownPair
 from kinprint.errors import printable
 from kinprint.records import Cost
 
 if TYPE_CHECKING:
     from kinprint.report.results import ComparisonResult
 
-_OPENING = (
-    "Four small language models whose history is known, served on this machine as the "
-    "Hub serves models, and read over HTTP Range.",
-    "내력이 알려진 작은 언어 모델 네 개를 이 컴퓨터에서 Hub와 같은 방식으로 제공하고 HTTP Range로 "
-    "읽습니다.",
-)
-_HISTORIES = {
-    History.DESCENDANT: (
-        "A descendant: {a} after as much training again, on other languages.",
-        "파생 모델: {a} 모델을 다른 언어로 처음만큼 더 학습시켰습니다.",
-    ),
-    History.LAUNDERED: (
-        "A laundered copy: {a}, tuned, then rotated, renumbered and rescaled until no number "
-        "is left in its place.",
-        "위장한 사본: {a} 모델을 조금 더 학습시킨 뒤, 회전하고 순서와 크기를 바꾸어 제자리에 남은 "
-        "숫자가 하나도 없게 했습니다.",
-    ),
-    History.STRANGER: (
-        "A stranger: the data of {a} in the same order, from another random seed.",
-        "무관한 모델: {a} 모델과 같은 데이터를 같은 순서로 학습했지만 난수 시드가 다릅니다.",
-    ),
-}
-_COSINE = ("cosine of their norms: {cosine:.4f}", "norm 코사인: {cosine:.4f}")
-_REPORT = ("report: {file}", "보고서: {file}")
-_CLOSING = (
-    "The cosine is above {least:.3f} for all three: it cannot tell a copy from a stranger. "
-    "The p-value can: it bounds how often models trained apart would agree as closely.",
-    "코사인은 셋 다 {least:.3f}보다 커서 사본과 무관한 모델을 가려내지 못합니다. p-값은 "
-    "가려냅니다. 따로 학습한 모델이 이만큼 일치할 확률의 상한이기 때문입니다.",
-)
 _INDENT = "  "
-_COMPARING = ("comparing {a} and {b}", "{a}, {b} 비교 중")
-_AGAIN = ("by hand: kinprint compare {a} {b}", "직접 해 보기: kinprint compare {a} {b}")
 
 
 @click.command("demo")
@@ -86,7 +55,7 @@ def _run(files: dict[KnownPair, Path]) -> None:
     import kinprint
 
     started = time.monotonic()
-    _print(*_OPENING)
+    _print("demo.opening")
     cosines: list[float] = []
     spent = Cost()
     for pair, file in files.items():
@@ -98,11 +67,11 @@ def _run(files: dict[KnownPair, Path]) -> None:
         spent = Cost(spent.bytes + found.cost.bytes, spent.requests + found.cost.requests)
         _print_pair(pair, found, cosines[-1], file)
     click.echo()
-    _print(*_CLOSING, least=_rounded_down(min(cosines)))
+    _print("demo.closing", least=_rounded_down(min(cosines)))
     click.echo()
     click.echo(cost_line(Cost(spent.bytes, spent.requests, time.monotonic() - started)))
     a, b = (shlex.quote(str(FOLDER / name)) for name in (PAIRS[0].a, PAIRS[0].b))
-    click.echo(printable(say(*_AGAIN).format(a=a, b=b), 2000))
+    click.echo(printable(text.say("demo.by_hand", language(), a=a, b=b), 2000))
 
 
 def _print_pair(pair: KnownPair, found: ComparisonResult, cosine: float, file: Path) -> None:
@@ -111,19 +80,20 @@ def _print_pair(pair: KnownPair, found: ComparisonResult, cosine: float, file: P
 
     verdict = found.document.verdict
     click.echo()
-    _print(*_HISTORIES[pair.history], a=_title(pair.a))
+    _print(f"demo.history.{pair.history}", a=_title(pair.a))
     colour = f"bold {SIGNS[verdict.relation].terminal}"
     summary = say(verdict.summary, verdict.summary_ko)
     lines = wrapped(summary, width=WIDTH - len(_INDENT))
     print_lines((_INDENT + line, colour) for line in lines)
-    click.echo(_INDENT + say(*_COSINE).format(cosine=cosine))
-    click.echo(_INDENT + say(*_REPORT).format(file=printable(str(file), 1000)))
+    click.echo(_INDENT + text.say("demo.cosine", language(), cosine=cosine))
+    click.echo(_INDENT + text.say("demo.report", language(), file=printable(str(file), 1000)))
 
 
-def _print(english: str, korean: str, **fields: object) -> None:
+def _print(key: str, **fields: object) -> None:
+    """A sentence of the catalogue, in lines of the terminal's width."""
     from kinprint.report.terminal import wrapped
 
-    for line in wrapped(say(english, korean).format(**fields)):
+    for line in wrapped(text.say(key, language(), **fields)):
         click.echo(line)
 
 
@@ -135,7 +105,7 @@ def _working(pair: KnownPair) -> Iterator[None]:
         return
     from rich.console import Console
 
-    doing = say(*_COMPARING).format(a=_title(pair.a), b=_title(pair.b))
+    doing = text.say("demo.comparing", language(), a=_title(pair.a), b=_title(pair.b))
     with Console(stderr=True).status(doing):
         yield
 
