@@ -195,6 +195,20 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """How the statistic of a test scatters by chance, and how it grows with an effect.
+
+    `deviation` is its standard deviation under the null; an effect of one adds `slope` to it and
+    `widening`² to the null's variance. `nulls.power` makes the smallest effect of it that the
+    test would have seen.
+    """
+
+    deviation: float
+    slope: float
+    widening: float
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What one test of dependence found.
 
@@ -205,6 +219,7 @@ class Evidence:
     `reason` in words; log10_p is then 0. `tier` is "exact", "calibrated" (a rank among strangers)
     or "rule" (no p-value: it tells kinds of relation apart). `learnt` marks
     parameters that start at a constant, so that what they share was learnt together.
+    `sensitivity` is there where the test can say how small an effect it would have seen.
     """
 
     test: str
@@ -223,6 +238,7 @@ class Evidence:
     reason: str = ""
     learnt: bool = False
     details: tuple[tuple[str, float], ...] = ()
+    sensitivity: Sensitivity | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from kinprint.nulls.chernoff import least_exponent, log_cosh, log_mean_exp
 from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, no_evidence, portions
+from kinprint.records import Sensitivity
 
 BLOCK = 4
 # Differences of scores below this part of a block's largest score are rounding, not findings: a
@@ -53,7 +54,10 @@ def block_products(a: ArrayLike, b: ArrayLike, m: int = BLOCK) -> Floats:
 
 
 def block_permutation(
-    scores: ArrayLike, sizes: ArrayLike | None = None, seed: int = 0
+    scores: ArrayLike,
+    sizes: ArrayLike | None = None,
+    seed: int = 0,
+    unit: ArrayLike | None = None,
 ) -> NullResult:
     """Test the diagonals of score matrices (B, m, m) against permutations within blocks.
 
@@ -63,6 +67,10 @@ def block_permutation(
     are real; any m will do whose m! permutations can be listed, eight experts say. The effect
     is the mean excess of a diagonal score over the rest of its block. Where no permutation
     changes anything there is no evidence, and the floor is that of an empty test.
+
+    `unit` is what an effect of one adds to a diagonal score, for all blocks or for each. A block of
+    r then adds (r − 1)·unit to T, because its mean is taken off, and unit² to the variance: that of
+    the number of fixed points of a permutation, which is one.
     """
     table, lengths = _tables(scores, sizes)
     n = int(lengths[lengths > 1].sum())
@@ -85,11 +93,18 @@ def block_permutation(
         n=n,
         null=tuple(null.tolist()),
         details={"blocks": float(len(lengths)), "spread": float(np.sqrt(_variance(parts)[0]))},
+        sensitivity=None
+        if unit is None
+        else _sensitivity(float(_variance(parts)[0]), lengths, unit, 0.0),
     )
 
 
 def signed_blocks(
-    labelled: ArrayLike, signed: ArrayLike, sizes: ArrayLike | None = None, seed: int = 0
+    labelled: ArrayLike,
+    signed: ArrayLike,
+    sizes: ArrayLike | None = None,
+    seed: int = 0,
+    units: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> NullResult:
     """Test labels and signs at once: permutations within blocks times a flip for each unit.
 
@@ -98,6 +113,10 @@ def signed_blocks(
     everything flips). The mean of e^{sS} over the flips turns entry (i, j) into
     e^{s·labelled}·cosh(s·signed), and over permutations the product becomes a permanent
     divided by m!. Signed scores must not be centred over units: a mean is not flip-invariant.
+
+    `units` is what an effect of one adds to a diagonal score of each kind. Labelled scores add to T
+    as in `block_permutation`; signed ones add r·unit, because nothing is taken off, and unit² to
+    the variance: r scores, each at its place in one of r permutations.
     """
     plain, lengths = _tables(labelled, sizes)
     flips, _ = _tables(signed, sizes)
@@ -123,6 +142,9 @@ def signed_blocks(
         n=n,
         null=tuple(null.tolist()),
         details={"blocks": float(len(lengths))},
+        sensitivity=None
+        if units is None
+        else _sensitivity(float(_signed_variance(parts)[0]), lengths, *units),
     )
 
 
@@ -233,6 +255,28 @@ def _signed_parts(plain: Floats, flips: Floats, lengths: Ints) -> list[tuple[Flo
     return [(_centre(labelled), signed) for labelled, signed in pairs]
 
 
+def _signed_variance(parts: list[tuple[Floats, Floats]]) -> Floats:
+    return _total(
+        np.square(_sums(labelled)).mean(axis=0)
+        + np.square(signed).sum(axis=(-2, -1)) / signed.shape[-1]
+        for labelled, signed in parts
+    )
+
+
+def _sensitivity(
+    variance: float, lengths: Ints, unit: ArrayLike, signed_unit: ArrayLike
+) -> Sensitivity:
+    """How T grows and its null widens with an effect that adds units to diagonal scores."""
+    free = np.where(lengths > 1, lengths - 1, 0)
+    labelled = np.where(lengths > 1, np.asarray(unit, np.float64), 0.0)
+    signed = np.broadcast_to(np.asarray(signed_unit, np.float64), lengths.shape)
+    return Sensitivity(
+        deviation=math.sqrt(variance),
+        slope=float(free @ labelled + lengths @ signed),
+        widening=math.sqrt(float(np.square(labelled).sum() + np.square(signed).sum())),
+    )
+
+
 def _signed_log_p(parts: list[tuple[Floats, Floats]]) -> Floats:
     def log_mgf(s: Floats) -> Floats:
         scale = s[:, None, None, None]
@@ -242,15 +286,10 @@ def _signed_log_p(parts: list[tuple[Floats, Floats]]) -> Floats:
         )
 
     both = [np.abs(labelled) + np.abs(signed) for labelled, signed in parts]
-    variances = [
-        np.square(_sums(labelled)).mean(axis=0)
-        + np.square(signed).sum(axis=(-2, -1)) / signed.shape[-1]
-        for labelled, signed in parts
-    ]
     return least_exponent(
         log_mgf,
         _total(np.trace(g + u, axis1=-2, axis2=-1) for g, u in parts),
-        _total(variances),
+        _signed_variance(parts),
         np.max([part.max(axis=(-3, -2, -1)) for part in both], axis=0),
         _total(part.max(axis=-1).sum(axis=-1) for part in both),
     )

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint.records import Sensitivity
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -35,7 +37,8 @@ class NullResult:
     inequality; `floor` is log10 of the smallest p that the group of relabellings allows, so
     that a weak p can be told from a weak test. `effect` is a size that does not grow with `n`,
     the number of things that could be relabelled. `null` is a small sample of the statistic
-    under random relabelling. `details` holds further numbers by name.
+    under random relabelling. `details` holds further numbers by name. `sensitivity` is set where
+    the test was told what an effect adds to its scores.
     """
 
     statistic: float
@@ -46,6 +49,7 @@ class NullResult:
     n: int
     null: tuple[float, ...] = ()
     details: Mapping[str, float] = field(default_factory=dict)
+    sensitivity: Sensitivity | None = None
 
 
 def no_evidence(bound: str, n: int = 0) -> NullResult:

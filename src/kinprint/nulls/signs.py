@@ -15,15 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinprint.nulls.chernoff import least_exponent, log_cosh
 from kinprint.nulls.result import LN10, Floats, NullResult, no_evidence, portions
+from kinprint.records import Sensitivity
 
 
-def sign_chernoff(values: ArrayLike, seed: int = 0) -> NullResult:
+def sign_chernoff(values: ArrayLike, seed: int = 0, unit: float | None = None) -> NullResult:
     """Test whether matched values lean to the positive side more than fair coins would.
 
     Given the sizes |t_i|, T = Σ ε_i |t_i| with independent signs, the mean of e^{sT} is
     Π cosh(s·t_i), and p ≤ min over s of exp(Σ log cosh(s·t_i) − s·Σ t_i). Zeros and what is
     no number have no sign: they are dropped, which depends on sizes alone. Equal sizes need
-    no care, for nothing is ranked. The effect is the mean value; `agreement` is Σt / Σ|t|.
+    no care, for nothing is ranked. The effect is the mean value; `agreement` is Σt / Σ|t|. `unit`
+    is what an effect of one adds to a value, where nothing was matched to find it.
     """
     t = np.asarray(values, np.float64).reshape(-1)
     t = t[np.isfinite(t) & (t != 0)]
@@ -43,6 +45,7 @@ def sign_chernoff(values: ArrayLike, seed: int = 0) -> NullResult:
         n=t.size,
         null=tuple(null.tolist()),
         details={"agreement": float(t.sum() / size.sum()), "positive": float((t > 0).mean())},
+        sensitivity=_sensitivity(float(np.square(t).sum()), t.size, unit),
     )
 
 
@@ -63,12 +66,15 @@ def sign_log10_p(values: ArrayLike) -> Floats:
     return exponent / LN10
 
 
-def quarter_turns(values: NDArray[np.complexfloating] | ArrayLike, seed: int = 0) -> NullResult:
+def quarter_turns(
+    values: NDArray[np.complexfloating] | ArrayLike, seed: int = 0, unit: float | None = None
+) -> NullResult:
     """Test complex matched values c against turns of each plane by 0, 90, 180 or 270 degrees.
 
     The statistic is Σ Re c. Its four equally likely values are ±Re c and ±Im c, so the mean of
     e^{sT} is ½(cosh(s·Re c) + cosh(s·Im c)): four elements a plane instead of two. Not for
-    planes whose two halves are scaled by different gains, which a quarter turn would swap.
+    planes whose two halves are scaled by different gains, which a quarter turn would swap. `unit`
+    is what an effect of one adds to a value's real part, as in `sign_chernoff`.
     """
     c = np.asarray(values, np.complex128).reshape(-1)
     c = c[np.isfinite(c) & (c != 0)]
@@ -91,7 +97,15 @@ def quarter_turns(values: NDArray[np.complexfloating] | ArrayLike, seed: int = 0
         n=c.size,
         null=tuple(turned.tolist()),
         details={"agreement": float(c.real.sum() / np.abs(c).sum())},
+        sensitivity=_sensitivity(float(np.square(np.abs(c)).sum()) / 2.0, c.size, unit),
     )
+
+
+def _sensitivity(variance: float, n: int, unit: float | None) -> Sensitivity | None:
+    """An effect adds a unit to each of n values, and its square to the variance of each coin."""
+    if unit is None:
+        return None
+    return Sensitivity(math.sqrt(variance), n * unit, math.sqrt(n) * unit)
 
 
 def quarter_log10_p(values: NDArray[np.complexfloating] | ArrayLike) -> Floats:
