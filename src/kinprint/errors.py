@@ -19,16 +19,19 @@
     ├── BudgetExceeded            reading would cost more than allowed
     ├── CacheError
     │   └── DiskFull  CacheBroken
-    └── SystemFailed              the operating system refused something else
+    ├── SystemFailed              the operating system refused something else
+    └── InternalError             kinprint itself failed, in a way that nobody foresaw
 
 Errors carry fields; the catalogues in `text/` have a sentence for each class, under the key
 `error.` and its name. Code raises `BadHeader(file=…, cause=message("cause.…"))` and writes no
-prose of its own.
+prose of its own. A field called `option` is the name of a parameter, as Python spells it; the
+command line shows it as its own option (see `spelled`).
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import ClassVar, Self
 
 from kinprint import text
 
@@ -37,9 +40,13 @@ class KinprintError(Exception):
     """Base of the tree: a failure that a user can understand and act on."""
 
     exit_code: ClassVar[int] = 2
+    option: ClassVar[str] = ""
+    """The parameter that the sentence of every error of a class names, if it names one."""
 
     def __init__(self, **fields: object) -> None:
         expected = self.field_names()
+        if self.option:
+            fields = {"option": self.option, **fields}
         if set(fields) != expected:
             raise TypeError(f"{type(self).__name__} takes {sorted(expected)}, got {sorted(fields)}")
         self.fields = fields
@@ -57,6 +64,22 @@ class KinprintError(Exception):
         """Say in `language` what happened, what it means and what to do."""
         shown = {name: printable(_said(value, language)) for name, value in self.fields.items()}
         return text.say(f"error.{type(self).__name__}", language, **shown)
+
+    def spelled(self, spell: Callable[[str], str]) -> Self:
+        """The same error with names of parameters as another surface spells them."""
+        again = type(self)(**{key: _spelled(key, one, spell) for key, one in self.fields.items()})
+        again.__dict__.update({**self.__dict__, "fields": again.fields})
+        again.__cause__ = self.__cause__
+        return again.with_traceback(self.__traceback__)
+
+
+def _spelled(key: str, value: object, spell: Callable[[str], str]) -> object:
+    if isinstance(value, text.Message):
+        inner = {name: _spelled(name, one, spell) for name, one in value.fields.items()}
+        return text.message(value.key, **inner)
+    if isinstance(value, KinprintError):
+        return value.spelled(spell)
+    return spell(value) if key == "option" and isinstance(value, str) else value
 
 
 def _said(value: object, language: str) -> str:
@@ -234,6 +257,8 @@ class SliceOutside(FormatError):
 class BudgetExceeded(KinprintError):
     """Reading would cost more than the budget allows."""
 
+    option = "budget"
+
 
 class CacheError(KinprintError):
     """The cache folder cannot be used."""
@@ -242,10 +267,37 @@ class CacheError(KinprintError):
 class DiskFull(CacheError):
     """There is no room left to store what was read."""
 
+    option = "cache=False"
+
 
 class CacheBroken(CacheError):
     """The cache folder cannot be read or written."""
 
+    option = "cache=False"
+
 
 class SystemFailed(KinprintError):
     """The operating system refused something that has no error of its own here."""
+
+
+class InternalError(KinprintError):
+    """kinprint itself failed, in a way that nobody foresaw: a fault of ours, to be reported.
+
+    `trace` is the traceback as text, which survives a way from one process to another.
+    """
+
+    trace: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException) -> InternalError:
+        """An error of any kind as one of ours, with its traceback."""
+        import traceback
+
+        told = f"{type(error).__name__}: {error}".removesuffix(": ")
+        found = cls(cause=told)
+        found.trace = "".join(traceback.format_exception(error))
+        found.__cause__ = error
+        return found
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.fields), {"trace": self.trace})

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kinprint.cli.language import language, say
+from kinprint.cli.language import say
+from kinprint.cli.sentences import sentence
 from kinprint.errors import FormatError, KinprintError, printable
 from kinprint.records import Progress
 
@@ -131,5 +132,5 @@ def report_failure(error: KinprintError, model: str) -> int:
     """Say what is wrong with one of several models; the exit code that it deserves."""
     _LINE.clear()
     about = f"{printable(model)}: " if isinstance(error, FormatError) else ""
-    click.echo(f"kinprint: {about}{error.sentence(language())}", err=True)
+    click.echo(f"kinprint: {about}{sentence(error)}", err=True)
     return error.exit_code

@@ -1,7 +1,8 @@
 """The `kinprint` command: finds the subcommand, and turns errors into sentences.
 
-Results go to stdout, everything else to stderr. Exit codes: 0 it ran, 2 usage or I/O,
-130 interrupted. Start-up stays quick because nothing is imported before it is needed.
+Results go to stdout, everything else to stderr. Exit codes: 0 it ran, 2 usage, I/O or a fault
+of kinprint itself, 130 interrupted. Start-up stays quick because nothing is imported before it
+is needed.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
+from kinprint import text
 from kinprint.cli.environment import check_environment
-from kinprint.cli.language import language, say
-from kinprint.errors import KinprintError, SystemFailed
+from kinprint.cli.language import language
+from kinprint.cli.sentences import sentence
+from kinprint.errors import InternalError, KinprintError, SystemFailed, printable
 from kinprint.version import __version__
 
 # Name, where its command object lives, and the line that `kinprint --help` shows.
@@ -37,6 +40,8 @@ _COMMANDS = {
     "mirror": ("kinprint.mirror.command:mirror_command", "Serve a folder of models like the Hub."),
     "cache": ("kinprint.cli.cache:command", "Show or clear what was read before."),
 }
+DEBUG = "KINPRINT_DEBUG"
+FAILED, STOPPED = 2, 130
 
 
 class _Commands(click.Group):
@@ -60,36 +65,67 @@ class _Commands(click.Group):
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kinprint")
-def _kinprint() -> None:
+@click.option("--debug", is_flag=True, help="Show the traceback of whatever goes wrong.")
+def _kinprint(debug: bool) -> None:
     """Was this model derived from that one?
 
     kinprint reads a few megabytes of weights where they lie, on the Hub, in a folder, in an
     object store, and says what they show. MODEL is org/name, org/name@revision, hf://…,
     the address of a model page, a folder, a file, or an https:// address.
     """
+    if debug:
+        os.environ[DEBUG] = "1"  # worker processes hear of it too
 
 
-def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line and exit."""
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line; the exit code."""
     _prepare_streams()
     try:
-        check_environment()
-        code: Any = _kinprint(arguments, standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        _leave(2)
-    except (click.Abort, KeyboardInterrupt):
-        _say(say("Stopped. What was read so far is kept.", "멈췄습니다. 읽은 것은 보관됩니다."))
-        _leave(130)
-    except KinprintError as error:
-        _say(f"kinprint: {error.sentence(language())}")
-        _leave(error.exit_code)
-    except (BrokenPipeError, SystemExit):  # the reader of our output has gone, as `head` does
-        _leave(0)
-    except OSError as error:
-        _say(f"kinprint: {SystemFailed(cause=error).sentence(language())}")
-        _leave(2)
-    _leave(code if isinstance(code, int) else 0)
+        code = _run(arguments)
+    except BaseException as error:
+        code = 0 if _reader_gone(error) else _tell(error)
+    _flush()
+    return code
+
+
+def _run(arguments: list[str] | None) -> int:
+    check_environment()
+    code: Any = _kinprint(arguments, standalone_mode=False)
+    return code if isinstance(code, int) else 0
+
+
+def _reader_gone(error: BaseException) -> bool:
+    """Whether nobody reads our output any more, as after `head`; rich exits because of it."""
+    told = error.__context__ if isinstance(error, SystemExit) else error
+    return isinstance(told, BrokenPipeError)
+
+
+def _tell(error: BaseException) -> int:
+    """Say what ended the command, in one sentence; the exit code that it deserves."""
+    if os.environ.get(DEBUG):
+        import traceback
+
+        _say("".join(traceback.format_exception(error)).rstrip())
+    match error:
+        case click.Abort() | KeyboardInterrupt():
+            _say(text.say("cli.stopped", language()))
+            return STOPPED
+        case click.ClickException():
+            error.show()
+        case InternalError():
+            _say_fault(error)
+        case KinprintError():
+            _say(f"kinprint: {sentence(error)}")
+        case OSError():
+            _say(f"kinprint: {sentence(SystemFailed(cause=error))}")
+        case _:
+            _say_fault(InternalError.of(error))
+    return FAILED
+
+
+def _say_fault(error: InternalError) -> None:
+    cause = printable(str(error.fields["cause"]))
+    _say(f"kinprint: {text.say('cli.internal-error', language(), cause=cause)}")
 
 
 def _say(line: str) -> None:
@@ -107,9 +143,7 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _leave(code: int) -> NoReturn:
-    """End at once: threads may still wait for a slow server, and nobody waits for them."""
+def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
-    os._exit(code)
