@@ -57,7 +57,7 @@ def shown(
                     text += chunk
             os.close(main)
             texts.append(text.decode())
-        process.wait(timeout=60)
+        process.wait(timeout=300)
         return texts[0], texts[1]
 
     return run

@@ -240,7 +240,7 @@ def test_end_to_end_in_two_processes(zoo: Path, tmp_path: Path) -> None:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
         )
         assert done.returncode == 0, done.stderr
         folder, count = json.loads(done.stdout)
@@ -250,5 +250,5 @@ def test_end_to_end_in_two_processes(zoo: Path, tmp_path: Path) -> None:
         ).read_bytes()
     finally:
         mirror.terminate()
-        rest = mirror.communicate(timeout=10)[1]
+        rest = mirror.communicate(timeout=120)[1]
     assert rest == ""

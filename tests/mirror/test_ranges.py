@@ -71,7 +71,7 @@ def wire(running: MirrorServer, get: Get) -> Iterator[tuple[http.client.HTTPConn
     ).headers["location"]
     parts = urlsplit(location)
     assert parts.hostname is not None
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=120)
     yield connection, f"{parts.path}?{parts.query}"
     connection.close()
 

@@ -1,9 +1,8 @@
-"""Roles: what configuration and shapes decide, companions, towers, warnings, speed."""
+"""Roles: what configuration and shapes decide, companions, towers, warnings, work."""
 
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from safetensors import safe_open
 
 from kinprint.model.roles import RoleMap, TensorRole, assign_roles
 from kinprint.records import TensorSpec
+from tests.work import at_most
 
 _ZOO = Path(__file__).resolve().parents[2].parent / "shared" / "zoo"
 BLOCK = "model.layers.3."
@@ -163,16 +163,15 @@ def test_the_prediction_layer_of_its_own_tower_is_kept_apart() -> None:
     assert found.roles[name] == TensorRole("q", layer=0, tower="mtp")
 
 
-def test_twenty_thousand_tensors_take_less_than_half_a_second() -> None:
+def test_the_work_grows_with_the_number_of_tensors_and_no_faster() -> None:
     parts = ("gate_proj", "up_proj", "down_proj")
     specs = [
         spec(f"model.layers.{layer}.mlp.experts.{expert}.{part}.weight", 48, 64)
         for layer in range(52) for expert in range(128) for part in parts
     ]  # fmt: skip
     assign_roles(specs[:10], {})
-    start = time.process_time()
-    found = assign_roles(specs, {"model_type": "qwen3_moe", "num_experts": 128})
-    assert time.process_time() - start < 0.5
+    with at_most(40 * len(specs)):
+        found = assign_roles(specs, {"model_type": "qwen3_moe", "num_experts": 128})
     assert found.roles["model.layers.51.mlp.experts.127.up_proj.weight"] == TensorRole(
         "expert_up", layer=51, expert=127
     )

@@ -52,7 +52,7 @@ def test_the_notebook_is_current(tmp_path: Path) -> None:
         env=os.environ | {"HF_HOME": str(tmp_path / "hf"), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

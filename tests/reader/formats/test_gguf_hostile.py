@@ -29,6 +29,7 @@ from tests.reader.formats.gguf_builder import (
     tensor,
     text,
 )
+from tests.work import at_most
 
 HUGE = 2**63
 
@@ -153,7 +154,7 @@ def test_every_truncation_is_noticed() -> None:
     ),
     st.integers(0, len(VALID)),
 )
-@settings(max_examples=400, deadline=2000)
+@settings(max_examples=400, deadline=None)
 def test_damage_never_surprises(changes: list[tuple[int, bytes]], cut: int) -> None:
     data = bytearray(VALID)
     for place, replacement in changes:
@@ -161,7 +162,8 @@ def test_damage_never_surprises(changes: list[tuple[int, bytes]], cut: int) -> N
     recorder = Recorder(bytes(data[: len(data) - cut]))
     tracemalloc.start()
     try:
-        header = parse_gguf(recorder.view)
+        with at_most(100_000):
+            header = parse_gguf(recorder.view)
     except KinprintError:
         pass
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import struct
 import tarfile
-import time
 import zipfile
 
 import pytest
@@ -17,6 +16,7 @@ from kinprint.reader.formats.torch_archive import parse_torch
 from kinprint.records import Header
 from tests.reader.formats import torch_builder as build
 from tests.reader.formats.gguf_builder import Recorder
+from tests.work import at_most
 
 RAW = b"\0" * 40
 W = build.vector("0", 10)
@@ -186,8 +186,7 @@ def test_a_dictionary_of_dictionaries_without_end() -> None:
         body += (
             b"0}(" + build.text("a") + b"h" + below + build.text("b") + b"h" + below + b"uq" + here
         )
-    start = time.monotonic()
-    with pytest.raises(BadArchive, match="no named tensors"):
+    with pytest.raises(BadArchive, match="no named tensors"), at_most(100_000):
         parsed(zipped(body))  # too deep, and so passed over
     shallow = build.dict_of({"w": W}) + b"q\0"
     for level in range(20):
@@ -195,8 +194,9 @@ def test_a_dictionary_of_dictionaries_without_end() -> None:
         shallow += (
             b"0}(" + build.text("a") + b"h" + below + build.text("b") + b"h" + below + b"uq" + here
         )
-    assert len(parsed(zipped(shallow)).tensors) == 1
-    assert time.monotonic() - start < 5
+    with at_most(100_000):
+        found = parsed(zipped(shallow))
+    assert len(found.tensors) == 1
 
 
 def test_a_dictionary_that_holds_itself() -> None:
@@ -248,7 +248,7 @@ def test_every_truncation_is_noticed(data: bytes) -> None:
     st.lists(st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=8)), max_size=6),
     st.integers(0, 40),
 )
-@settings(max_examples=600, deadline=2000)
+@settings(max_examples=600, deadline=None)
 def test_damage_never_surprises(whole: bytes, changes: list[tuple[float, bytes]], cut: int) -> None:
     data = bytearray(whole)
     for where, replacement in changes:
@@ -256,7 +256,8 @@ def test_damage_never_surprises(whole: bytes, changes: list[tuple[float, bytes]]
         data[place : place + len(replacement)] = replacement
     damaged = bytes(data[: len(data) - cut] if cut > 20 else data)
     try:
-        header = parsed(damaged)
+        with at_most(100_000):
+            header = parsed(damaged)
     except KinprintError:
         return
     for spec in header.tensors:

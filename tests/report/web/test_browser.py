@@ -50,7 +50,7 @@ def visit(browser: Browser, tmp_path: Path) -> Iterator[Visitor]:
         file.write_text(pair_page(document, language), encoding="utf-8")
         context = browser.new_context(**{"viewport": DESK, **settings})
         contexts.append(context)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(120_000)
         page = context.new_page()
         found = Visit(page)
         page.on("request", lambda request: found.requests.append(request.url))
