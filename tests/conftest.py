@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DEMO = kinprint.demo.FOLDER
-ZOO = REPOSITORY.parent / "shared" / "zoo"
+SHARED = REPOSITORY.parent / "shared"
+"""Trained models and publications, beside the checkout; only tests marked `zoo` need them."""
+ZOO = SHARED / "zoo"
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _QUIET = (
     "--disable-gpu",
@@ -64,6 +66,12 @@ def pytest_runtest_protocol() -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Whoever asks for the zoo and has none is told so; nothing is passed over in silence."""
+    if item.get_closest_marker("zoo") and not ZOO.is_dir():
+        pytest.fail(f"the zoo is not at {ZOO}", pytrace=False)
 
 
 @pytest.fixture(scope="session")

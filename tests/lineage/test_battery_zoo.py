@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 
 from kinprint.lineage.battery import Side, examine, menu, run_battery
 from kinprint.records import Evidence
+from tests.conftest import ZOO
 from tests.lineage.samples import samples_of
 
-ZOO = Path(__file__).resolve().parents[2].parent / "shared" / "zoo"
-pytestmark = [
-    pytest.mark.zoo,
-    pytest.mark.skipif(not ZOO.is_dir(), reason="the whole zoo is not beside this checkout"),
-]
+pytestmark = pytest.mark.zoo
 # What finds the pair beyond doubt, by surgery; the least log10 p that it must reach.
 RELATED = {
     ("base-a", "a-cpt"): ("U1.fixed", -4000),

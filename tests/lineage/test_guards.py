@@ -254,7 +254,6 @@ def test_a_guard_does_not_blind(change: Change, tmp_path: Path) -> None:
 
 
 @pytest.mark.zoo
-@pytest.mark.skipif(not ZOO.is_dir(), reason="the zoo does not lie beside the checkout")
 def test_shared_initialisation_is_not_descent() -> None:
     for name in ("base-a", "a-sft", "a-cpt", "a-reattn", "a-newvocab", "a-permuted"):
         found = compare(ZOO / "tie-a", ZOO / name).verdict
@@ -262,7 +261,6 @@ def test_shared_initialisation_is_not_descent() -> None:
 
 
 @pytest.mark.zoo
-@pytest.mark.skipif(not ZOO.is_dir(), reason="the zoo does not lie beside the checkout")
 def test_only_norms_is_partial_and_a_student_is_a_stranger() -> None:
     found = compare(ZOO / "base-a", ZOO / "a-normsonly").verdict
     assert found.relation == "partial" and found.roles == ("norms",)

@@ -11,12 +11,12 @@ import pytest
 from kinprint.lineage.battery import Side, examine, face, run_tests
 from kinprint.lineage.sharing.map import LayerMap, map_shared, norm_likenesses
 from kinprint.lineage.sharing.tally import Tally, row_cosines
+from tests.conftest import ZOO
 from tests.lineage.relabelling import relabelled
 from tests.lineage.samples import samples_of
 
 ALPHA = 1e-6
 ROLES = {"norm_in", "norm_post_attn", "norm_final", "q", "k", "v", "o", "gate", "up", "down"}
-ZOO = Path(__file__).resolve().parents[2].parent / "shared" / "zoo"
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,6 @@ def test_norms_as_the_disputes_measured_them(standings: dict[str, Side]) -> None
 
 
 @pytest.mark.zoo
-@pytest.mark.skipif(not ZOO.is_dir(), reason="the whole zoo is not beside this checkout")
 def test_maps_of_the_zoo() -> None:
     names = ["base-a", "a-depthprune", "a-hidprune", "a-upcycled", "qwen-i", "moe-k"]
     zoo = {name: examine(one) for name, one in samples_of(ZOO, names).items()}

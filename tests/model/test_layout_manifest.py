@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
-
 from kinprint.model.layout import Layout, layout_of, pattern_of
-
-_NAMES = Path(__file__).resolve().parents[2].parent / "shared" / "names" / "manifest.json"
-pytestmark = pytest.mark.skipif(
-    not _NAMES.is_file(), reason="the manifest of names does not lie beside this checkout"
-)
+from tests.model.architectures import ARCHITECTURES
 
 # Zamba multiplies these from the left of its activations (out by in, once for each head);
 # the trace took them for the second factor of a product.
@@ -22,7 +14,7 @@ _TRACED_WRONG = ("mamba.dt_proj_weight", "mamba.x_proj_weight")
 
 
 def _tensors() -> Iterator[tuple[str, dict[str, Any], Layout]]:
-    for entry, model in json.loads(_NAMES.read_text(encoding="utf-8")).items():
+    for entry, model in ARCHITECTURES.items():
         for tensor in model["tensors"]:
             layout = layout_of(
                 tensor["role_truth"],
@@ -74,7 +66,7 @@ def test_every_offset_norm_is_known() -> None:
 def test_nothing_else_is_split_or_doubted() -> None:
     wrong = []
     for entry, tensor, layout in _tensors():
-        # the manifest says nothing about the parts of state spaces and linear attention
+        # the trace says nothing about the parts of state spaces and linear attention
         extra = layout.fused and "layout" not in tensor and tensor["role_truth"] != "bias"
         if layout.warnings or (extra and tensor["role_truth"] != "ssm"):
             wrong.append((entry, tensor["name"], pattern_of(layout), layout.warnings))

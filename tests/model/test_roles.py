@@ -12,9 +12,9 @@ from safetensors import safe_open
 
 from kinprint.model.roles import RoleMap, TensorRole, assign_roles
 from kinprint.records import TensorSpec
+from tests.conftest import DEMO, ZOO
 from tests.work import at_most
 
-_ZOO = Path(__file__).resolve().parents[2].parent / "shared" / "zoo"
 BLOCK = "model.layers.3."
 
 
@@ -240,9 +240,9 @@ def test_a_norm_where_no_stack_ends_is_not_the_last_one() -> None:
     assert [found.roles[name].role for name in (last, other)] == ["norm_final", "norm_other"]
 
 
-@pytest.mark.skipif(not _ZOO.exists(), reason="the zoo does not lie beside the checkout")
-def test_the_zoo_is_fully_assigned() -> None:
-    for folder in sorted(path for path in _ZOO.iterdir() if path.is_dir()):
+@pytest.mark.parametrize("zoo", [DEMO / "zoo", pytest.param(ZOO, marks=pytest.mark.zoo)])
+def test_trained_models_are_fully_assigned(zoo: Path) -> None:
+    for folder in sorted(path for path in zoo.iterdir() if path.is_dir()):
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         specs = []
         for file in sorted(folder.glob("*.safetensors")):

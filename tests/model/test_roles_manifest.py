@@ -1,23 +1,16 @@
-"""Roles measured on architectures whose data flow was traced, where that list is at hand."""
+"""Roles measured on architectures whose data flow was traced."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kinprint.model.roles import RoleMap, assign_roles
 from kinprint.records import TensorSpec
+from tests.model.architectures import ARCHITECTURES
 
-_MANIFEST = Path(__file__).resolve().parents[2].parent / "shared" / "names" / "manifest.json"
 _NOT_CORE = {"norm_other", "pos_embed", "bias", "ssm", "other"}
-
-if not _MANIFEST.exists():
-    pytest.skip("names/manifest.json does not lie beside the checkout", allow_module_level=True)
-
-ENTRIES: dict[str, dict[str, Any]] = json.loads(_MANIFEST.read_text(encoding="utf-8"))
 
 
 def assigned(entry: dict[str, Any]) -> RoleMap:
@@ -31,9 +24,9 @@ def right(tensor: dict[str, Any], role: str) -> bool:
     return role == tensor["role_truth"] or role in (tensor.get("role_alt") or ())
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", ARCHITECTURES)
 def test_no_core_role_is_wrong(name: str) -> None:
-    entry = ENTRIES[name]
+    entry = ARCHITECTURES[name]
     found = assigned(entry)
     wrong = {
         t["name"]: (found.roles[t["name"]].role, t["role_truth"])
@@ -51,9 +44,9 @@ def test_no_core_role_is_wrong(name: str) -> None:
     assert found.warnings == ()
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", ARCHITECTURES)
 def test_layer_and_expert_numbers_are_right(name: str) -> None:
-    entry = ENTRIES[name]
+    entry = ARCHITECTURES[name]
     found = assigned(entry)
     for tensor in entry["tensors"]:
         role = found.roles[tensor["name"]]
@@ -67,7 +60,7 @@ def test_layer_and_expert_numbers_are_right(name: str) -> None:
 
 def test_nearly_every_role_is_right() -> None:
     total = good = 0
-    for entry in ENTRIES.values():
+    for entry in ARCHITECTURES.values():
         found = assigned(entry)
         for tensor in entry["tensors"]:
             total += 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +17,8 @@ from kinprint.model.symmetries import (
     planes_of,
     why_fixed,
 )  # fmt: skip
+from tests.model.architectures import ARCHITECTURES
 
-_NAMES = Path(__file__).resolve().parents[2].parent / "shared" / "names" / "manifest.json"
 DENSE = {"embed", "norm_in", "norm_post_attn", "q", "k", "v", "o", "gate", "up", "down"}
 LLAMA: dict[str, Any] = {
     "model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "rms_norm_eps": 1e-6,
@@ -165,12 +163,9 @@ def test_habits_of_rotary_embedding(family: str, rope: str) -> None:
     assert facts_of(LLAMA | {"model_type": family}, DENSE).rope == rope
 
 
-@pytest.mark.skipif(
-    not _NAMES.is_file(), reason="the manifest of names does not lie beside this checkout"
-)
 def test_norms_of_many_architectures_are_told_apart() -> None:
     wrong = []
-    for entry, model in json.loads(_NAMES.read_text(encoding="utf-8")).items():
+    for entry, model in ARCHITECTURES.items():
         text = [t for t in model["tensors"] if "norm_kind" in t and "tower" not in t]
         facts = facts_of(
             model["config"] | {"model_type": model["model_type"]},

@@ -1,8 +1,7 @@
-"""The packaged numbers are the published ones, where a copy of those lies beside the checkout."""
+"""The packaged numbers are the published ones, which lie in tables beside these tests."""
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,107 +12,88 @@ import pytest
 from kinprint.replica.figures import correlations, moments
 from kinprint.replica.layout import layout_of
 
-SHARED = Path(__file__).parents[2].parent / "shared"
-REFERENCE = SHARED / "reference"
-ROLES = {"norm_pre": "input", "norm_post": "post"}
+Rows = Callable[[str], list[dict[str, str]]]
+Place = tuple[str, int]
+
+CONFIGURATIONS = Path(__file__).with_name("configurations.json")
 PARAMS = {"input": "input_layernorm", "post": "post_attention_layernorm"}
 
-pytestmark = pytest.mark.skipif(
-    not REFERENCE.is_dir(), reason=f"the published tables are not at {REFERENCE}"
-)
+
+@pytest.fixture(scope="module")
+def figures(rows: Rows) -> dict[tuple[str, str, Place, Place, str], float]:
+    """Published figures by metric, role, both places and file."""
+    return {
+        (
+            row["metric"],
+            row["role"],
+            (row["model_a"], int(row["layer_a"])),
+            (row["model_b"], int(row["layer_b"])) if row["model_b"] else ("", 0),
+            row["source"].removeprefix("reference/"),
+        ): float(row["value"])
+        for row in rows("figures.csv")
+    }
 
 
-def table(path: str) -> list[dict[str, str]]:
-    with (REFERENCE / path).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+Figures = dict[tuple[str, str, Place, Place, str], float]
 
 
-def test_moments_and_correlations_of_solar_and_glm() -> None:
+def test_moments_and_correlations_of_solar_and_glm(figures: Figures) -> None:
+    source, nothing = "sanity-check/layernorm_sanity.csv", ("", 0)
     known = {(pair.role, pair.a, pair.b): pair.value for pair in correlations()}
-    for row in table("sanity-check/layernorm_sanity.csv"):
-        role, layer = ROLES[row["category"]], int(row["layer"])
-        for letter, model in (("A", "solar"), ("B", "glm")):
-            ours = moments(model, role, 46)[layer]
-            assert ours.status == "reconstructed"
-            assert (ours.mean, ours.std) == (
-                float(row[f"{letter}_mean"]),
-                float(row[f"{letter}_std"]),
-            )
-        assert known[role, ("solar", layer), ("glm", layer)] == float(row["cosine_centered"])
+    for role in PARAMS:
+        for layer in range(46):
+            places = ("solar", layer), ("glm", layer)
+            for place in places:
+                ours = moments(place[0], role, 46)[layer]
+                assert ours.status == "reconstructed"
+                assert ours.mean == figures["mean", role, place, nothing, source]
+                assert ours.std == figures["std", role, place, nothing, source]
+            assert known[role, *places] == figures["pearson", role, *places, source]
 
 
 @pytest.mark.parametrize("layer", [10, 20, 30])
 @pytest.mark.parametrize("role", ["input", "post"])
-def test_moments_of_phi_follow_from_the_confusion_matrices(role: str, layer: int) -> None:
+def test_moments_of_phi_follow_from_the_confusion_matrices(
+    figures: Figures, role: str, layer: int
+) -> None:
     phi = moments("phi", role, 32)[layer]
-    found = {
-        metric: json.loads(
-            (REFERENCE / f"vs-phi/confusion_{metric}_layer{layer}.json").read_text("utf-8")
-        )["mats"][PARAMS[role]]
-        for metric in ("cosine", "pearson", "rel_l2", "cv_diff")
-    }
-    for row, model in enumerate(("solar", "glm")):
+    for model in ("solar", "glm"):
+        found = {
+            metric: figures[
+                metric,
+                role,
+                (model, layer),
+                ("phi", layer),
+                f"vs-phi/confusion_{metric}_layer{layer}.json",
+            ]
+            for metric in ("cosine", "pearson", "rel_l2", "cv_diff")
+        }
         other = moments(model, role, 46)[layer]
         sizes = np.hypot(other.mean, other.std), np.hypot(phi.mean, phi.std)
-        dot = other.mean * phi.mean + found["pearson"][row][2] * other.std * phi.std
-        assert dot / np.prod(sizes) == pytest.approx(found["cosine"][row][2], abs=1e-6)
+        dot = other.mean * phi.mean + found["pearson"] * other.std * phi.std
+        assert dot / np.prod(sizes) == pytest.approx(found["cosine"], abs=1e-6)
         distance = np.sqrt(sizes[0] ** 2 + sizes[1] ** 2 - 2 * dot) / sizes[0]
-        assert distance == pytest.approx(found["rel_l2"][row][2], abs=1e-5)
+        assert distance == pytest.approx(found["rel_l2"], abs=1e-5)
         spread = abs(other.variation - phi.variation)
-        assert spread == pytest.approx(found["cv_diff"][row][2], abs=1e-6)
+        assert spread == pytest.approx(found["cv_diff"], abs=1e-6)
 
 
-def test_correlations_name_their_field() -> None:
+def test_correlations_name_their_file_and_field(figures: Figures) -> None:
     checked = 0
     for pair in correlations():
-        path, _, field = pair.source.partition(": ")
-        if not path.startswith("reference/vs-phi/"):
+        path, _, field = pair.source.removeprefix("reference/").partition(": ")
+        if not path.startswith("vs-phi/"):
             continue
-        content = json.loads((SHARED / path).read_text("utf-8"))
-        param, pick = field.split()
-        axis = [str(name) for name in content.get("models", content.get("layers"))]
-        row, column = (axis.index(name) for name in pick.split("/"))
-        assert content["mats"][param][row][column] == pair.value, pair
-        assert param == PARAMS[pair.role]
+        assert figures["pearson", pair.role, pair.a, pair.b, path] == pair.value, pair
+        same_model = pair.a[0] == pair.b[0]
+        axes = [str(place[1]) if same_model else place[0] for place in (pair.a, pair.b)]
+        assert field == f"{PARAMS[pair.role]} {'/'.join(axes)}"
         checked += 1
     assert checked == 36
 
 
-def test_expected_figures_are_copied_faithfully(
-    rows: Callable[[str], list[dict[str, str]]],
-) -> None:
-    published = {
-        str(value)
-        for path in (REFERENCE / "vs-phi").glob("*.json")
-        for matrices in [json.loads(path.read_text("utf-8"))["mats"]]
-        for matrix in matrices.values()
-        for line in matrix
-        for value in line
-    }
-    texts = {
-        name: (SHARED / "seeds" / name).read_text("utf-8")
-        for name in ("critique-results.ko.md", "derivation-report.ko.md")
-    }
-    for row in rows("figures.csv"):
-        source = row["source"].split()[0]
-        if source.startswith("reference/vs-phi/"):
-            assert row["value"] in published, row
-        elif source.startswith("reference/"):
-            assert row["value"] in (SHARED / source).read_text("utf-8"), row
-        else:
-            assert row["value"] in texts[source.removeprefix("seeds/")], row
-
-
-def test_shards_are_copied_faithfully(rows: Callable[[str], list[dict[str, str]]]) -> None:
-    published = [
-        (row["key_A"], row["shard_A"], row["key_B"], row["shard_B"])
-        for row in table("derivation/out_solar_vs_glm45_layerwise_similarity.csv")
-    ]
-    assert [tuple(row.values()) for row in rows("shards.csv")] == published
-
-
 def test_configurations_agree_where_they_were_published() -> None:
-    text = (REFERENCE / "derivation/out_solar_vs_glm45_00_config_compare.json").read_text("utf-8")
-    for side in json.loads(text).values():
-        config = layout_of(side["repo"]).config
-        assert {key: config[key] for key in side["config_summary"]} == side["config_summary"]
+    """From derivation/out_solar_vs_glm45_00_config_compare.json of the derivation report."""
+    for repository, published in json.loads(CONFIGURATIONS.read_text("utf-8")).items():
+        config = layout_of(repository).config
+        assert {key: config[key] for key in published} == published

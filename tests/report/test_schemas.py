@@ -26,9 +26,9 @@ from kinprint.report.documents import (
     PlanDocument,
 )
 from kinprint.report.encoding import decode, encode
+from tests.conftest import ZOO
 
 FOLDER = Path(__file__).resolve().parents[2] / "schema"
-ZOO = FOLDER.parents[1] / "shared" / "zoo"
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,6 @@ def test_a_plan_keeps_to_its_schema(
 
 
 @pytest.mark.zoo
-@pytest.mark.skipif(not ZOO.exists(), reason="the zoo does not lie beside the checkout")
 @pytest.mark.parametrize(
     ("other", "relation"),
     [("a-normsonly", "partial"), ("tie-a", "same-init"), ("a-rotated", "derived")],

@@ -22,9 +22,9 @@ from kinprint.studies.critique.questions import questions
 from kinprint.studies.results import Result
 from kinprint.studies.running import run_studies
 from kinprint.studies.scene import Request
+from tests.conftest import ZOO
 
 Vector = NDArray[np.float32]
-ZOO = Path(__file__).resolve().parents[2].parent / "shared" / "zoo"
 CODES = {
     "confusion": "P1", "confusion-mixed": "P2", "within-model": "P3", "elementwise": "P4",
     "initialisation": "P5", "layer-zero": "C1", "fair-baseline": "C2", "same-layer": "C3",
@@ -251,7 +251,6 @@ def test_no_study_breaks_on_bad_models(study: Study, write: Write, name: str) ->
 
 
 @pytest.mark.zoo
-@pytest.mark.skipif(not ZOO.is_dir(), reason="the whole zoo is not beside this checkout")
 def test_the_zoo_by_kind(study: Study) -> None:
     names = ("base-a", "base-b", "moe-k", "a-upcycled", "neox-j", "qwen-i", "a-hidprune")
     found = study("architectures", [ZOO / name for name in names])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +15,9 @@ from kinprint.studies.catalogue import study_named
 from kinprint.studies.results import Result
 from kinprint.studies.running import run_studies
 from kinprint.studies.scene import Request
+from tests.conftest import ZOO
 
-ZOO = Path(__file__).resolve().parents[2].parent / "shared" / "zoo"
-pytestmark = [
-    pytest.mark.zoo,
-    pytest.mark.skipif(not ZOO.is_dir(), reason="the whole zoo is not beside this checkout"),
-]
+pytestmark = pytest.mark.zoo
 
 
 @pytest.fixture(scope="module")

@@ -1,19 +1,11 @@
-"""The quantised layouts of the manifest of names: every companion finds its weight."""
+"""The quantised layouts among the traced architectures: every companion finds its weight."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-import pytest
-
 from kinprint.model.quantised import logical_weights, needed
 from kinprint.records import TensorSpec
+from tests.model.architectures import ARCHITECTURES
 
-_NAMES = Path(__file__).resolve().parents[3].parent / "shared" / "names" / "manifest.json"
-pytestmark = pytest.mark.skipif(
-    not _NAMES.is_file(), reason="the manifest of names does not lie beside this checkout"
-)
 _TYPES = {
     "int32": "I32", "uint8": "U8", "float16": "F16", "bfloat16": "BF16", "float32": "F32",
     "float8_e4m3fn": "F8_E4M3", "int64": "I64", "bool": "BOOL",
@@ -27,7 +19,7 @@ _QUANTISED = {
 
 
 def test_every_companion_belongs_to_a_weight() -> None:
-    for family, entry in json.loads(_NAMES.read_text()).items():
+    for family, entry in ARCHITECTURES.items():
         specs = {
             t["name"]: TensorSpec(t["name"], _TYPES[t["dtype"]], tuple(t["shape"]), "f", 0, 0)
             for t in entry["tensors"]

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from kinprint.demo import FOLDER
 from kinprint.errors import BadTokenizer
 from kinprint.model.tokens import (
     compare_tokenizers,
@@ -19,6 +18,7 @@ from kinprint.model.tokens import (
     vocabulary_of_gguf,
 )
 from kinprint.model.tokens.vocabulary import LARGEST_SIZE
+from tests.conftest import DEMO, ZOO
 from tests.model.tokens.builders import (
     byte_level,
     byte_level_json,
@@ -29,19 +29,19 @@ from tests.model.tokens.builders import (
     tokenizer_json,
 )
 
-ROOT = Path(__file__).parents[3]
-ZOO = sorted((FOLDER / "zoo").glob("*/tokenizer.json"))
-SHARED = sorted((ROOT.parent / "shared" / "zoo").glob("*/tokenizer.json"))
 TOKENS = [b"<unk-free>", b"a", b" a", b" hello", b"\n", "é".encode(), b"\xc3", b" \xed\x95\x9c"]
 
 
-def _different(paths: list[Path]) -> list[Path]:
-    return list({path.read_bytes(): path for path in reversed(paths)}.values())
+@pytest.mark.parametrize("zoo", [DEMO / "zoo", pytest.param(ZOO, marks=pytest.mark.zoo)])
+def test_token_bytes_are_what_the_tokenizers_library_decodes(zoo: Path) -> None:
+    different = {path.read_bytes(): path for path in zoo.glob("*/tokenizer.json")}
+    assert different
+    for content, path in different.items():
+        _decodes(path, content)
 
 
-@pytest.mark.parametrize("path", _different(ZOO + SHARED), ids=lambda path: path.parent.name)
-def test_token_bytes_are_what_the_tokenizers_library_decodes(path: Path) -> None:
-    found = load_vocabulary(str(path), path.read_bytes())
+def _decodes(path: Path, content: bytes) -> None:
+    found = load_vocabulary(str(path), content)
     judge = Tokenizer.from_file(str(path))
     assert found.used == judge.get_vocab_size(with_added_tokens=True)
     for at, token in enumerate(found.tokens):
