@@ -9,13 +9,15 @@ COMPILE := --universal --generate-hashes --no-header --no-annotate --python-vers
 	--extra gguf --extra mirror --group build
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-torch sweep lint bench docs lock clean browser
+.PHONY: help demo test test-torch test-zoo test-cpus sweep lint bench docs lock clean browser
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo        compare small models over HTTP Range, from an empty machine"
 	@echo "make test        linters, types, the direction of imports, and all tests"
 	@echo "make test-torch  compare every number format with PyTorch, bit by bit (large download)"
+	@echo "make test-zoo    tests on the zoo of trained models in ../shared, which must be there"
+	@echo "make test-cpus   numeric tests with the kernels of other processors, and on two threads"
 	@echo "make bench       speed against the floor, printed as a table"
 	@echo "make docs        the site, in out/site"
 	@echo "make sweep       ten thousand draws of every null and of the whole battery"
@@ -84,6 +86,12 @@ browser:
 test-torch: $(VENV)/.test
 	$(BIN)/python -c 'import torch' 2>/dev/null || $(PIP) install 'torch==2.13.0'
 	$(BIN)/pytest -m torch
+
+test-zoo: $(VENV)/.test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -m zoo
+
+test-cpus: $(VENV)/.test
+	$(BIN)/python -m tests.cpus
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
