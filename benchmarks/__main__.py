@@ -1,87 +1,165 @@
-"""`make bench`: the norms of two 100B models, read from sparse replicas over a slow network.
+"""`make bench`: the commands people type, start-up included, against a slow network.
 
-The replicas have the length of Solar-Open-100B and GLM-4.5-Air and their layout as far as it
-is known; their numbers are reconstructions and no finding about those models. What is
-measured is reading.
+Models of 100B parameters are sparse replicas with the length of Solar-Open-100B and GLM-4.5-Air
+and their layout as far as it is known; their numbers are reconstructions and no finding about
+those models. What is measured is time, bytes, requests and memory. Each command is a process of
+its own; its time is compared with the floor that `bare` measures in the same run, and with the
+plain way to read the same bytes, `peer`.
 """
 
 from __future__ import annotations
 
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from benchmarks.peer import seconds_a_vector
-from benchmarks.scene import (
-    floor_seconds,
-    mirror_of_replicas,
-    replica_bytes,
-    requests_seen,
-    run_child,
+from benchmarks.bare import floor_seconds
+from benchmarks.commands import Run, run
+from benchmarks.network import BANDWIDTH, LATENCY, mirror_of_replicas, weight_bytes
+from benchmarks.peer import peer_seconds
+from kinprint.demo import FOLDER
+
+RUNS = 3
+MODELS = ("upstage/Solar-Open-100B", "zai-org/GLM-4.5-Air")
+SMALL = (str(FOLDER / "zoo/base-a"), str(FOLDER / "zoo/a-cpt"))
+NORMS = ("--roles", "norm_in,norm_post_attn")  # of 46 layers that both models have: 184 vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A command, and the most that it may take: times the floor, or seconds from the cache."""
+
+    title: str
+    arguments: tuple[str, ...]
+    most_floors: float | None = None
+    most_cached: float | None = None
+    most_seconds: float | None = None
+
+
+REMOTE = (
+    Case("study run layers, 184 norms of two 100B models",
+         ("study", "run", "layers", *MODELS, *NORMS), most_floors=4, most_cached=4),
+    Case("compare, two 100B models",
+         ("compare", *MODELS), most_floors=6, most_cached=5),
+    Case("inspect, 47 shards of a 100B model",
+         ("inspect", MODELS[1]), most_floors=5, most_cached=3),
+)  # fmt: skip
+LOCAL = (
+    Case("compare, two small models in folders", ("compare", *SMALL), most_seconds=3),
+    Case("--help", ("--help",), most_seconds=0.3),
 )
 
-RUNS = 5
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table; what a command has not is left out."""
+
+    title: str
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    limit: float
+    value: float
+    unit: str
+    requests: int = 0
+    bytes: int = 0
+    floor: float | None = None
+    peer: float | None = None
+
+    @property
+    def good(self) -> bool:
+        """Whether the command keeps its limit."""
+        return self.value <= self.limit
 
 
 def main() -> int:
-    rows: list[tuple[str, str, str, bool]] = []
-
-    def row(what: str, value: float, unit: str, limit: float) -> None:
-        good = value <= limit
-        rows.append((what, f"{value:,.3g} {unit}".strip(), f"≤ {limit:,g} {unit}".strip(), good))
-
-    with mirror_of_replicas() as endpoint:
-        length = replica_bytes(endpoint)
-        requests_seen(endpoint)
-        cold, warm, seen = [], [], []
-        for _ in range(RUNS):
-            with tempfile.TemporaryDirectory() as home:
-                cold.append(run_child(endpoint, home))
-                seen.append(requests_seen(endpoint))
-                warm.append(run_child(endpoint, home))
-                requests_seen(endpoint)
-        peer = seconds_a_vector(endpoint)
-    first = cold[0]
-    assert first["vectors"] == 184, first
-    floor = floor_seconds(max(seen), first["bytes"])
-    seconds = statistics.median(run["seconds"] for run in cold)
-    row("requests (counted by the server)", max(seen), "", 350)
-    row("megabytes", first["bytes"] / 1e6, "MB", 10)
-    row("time over the floor", seconds / floor, "×", 1.5)
-    row("peak memory", max(run["peak_mb"] for run in cold), "MB", 250)
-    row("warm repeat, the whole process", statistics.median(r["wall"] for r in warm), "s", 1)
-    row("warm repeat, bytes of weights", warm[0]["bytes"] - _listing(warm[0]), "B", 0)
-    row("kinprint --help", 1000 * _help_seconds(), "ms", 300)
-    width = max(len(what) for what, *_ in rows)
-    print("184 norm vectors of two 100B models, 50 ms a request, 200 Mbit/s a connection\n")
-    for what, value, limit, good in rows:
-        print(f"  {what:<{width}}  {value:>10}  {limit:>10}  {'ok' if good else 'MISSED'}")
-    whole = statistics.median(run["wall"] for run in cold)
-    print(f"\n  from replicas of {length / 1e9:.0f} GB in length")
-    print(f"  reading {seconds:.2f} s, floor {floor:.2f} s, with interpreter start {whole:.2f} s")
-    print(
-        f"  one request at a time through HfFileSystem: {peer:.2f} s a vector (measured on 8), "
-        f"{peer * 184 / seconds:.0f} times as long for 184"
-    )
-    return 0 if all(good for *_, good in rows) else 1
+    with mirror_of_replicas(MODELS) as endpoint:
+        length = weight_bytes(endpoint, MODELS)
+        rows = [row for case in REMOTE for row in measure_remote(endpoint, case)]
+    rows += [measure_local(case) for case in LOCAL]
+    show(rows, length)
+    return 0 if all(row.good for row in rows) else 1
 
 
-def _listing(run: dict[str, float]) -> float:
-    """A warm run asks each repository for its present commit and reads nothing else."""
-    return run["bytes"] if run["requests"] == 2 else 0
+def measure_remote(endpoint: str, case: Case) -> Iterator[Row]:
+    """A command that reads over the network, then the same from its cache."""
+    cold: list[Run] = []
+    cached: list[Run] = []
+    floors: list[float] = []
+    for _ in range(RUNS):
+        with tempfile.TemporaryDirectory() as home:
+            cold.append(run(endpoint, home, *case.arguments, "--format", "json"))
+            floors.append(floor_seconds(endpoint, cold[-1].traffic))
+            cached.append(run(endpoint, home, *case.arguments, "--format", "json"))
+    assert not any(one.traffic.ranges for one in cached), "weights were read twice"
+    assert case.most_floors is not None and case.most_cached is not None
+    seconds, floor = middle(cold), statistics.median(floors)
+    traffic = cold[0].traffic
+    yield Row(
+        case.title, seconds, cpu(cold), peak(cold), case.most_floors, seconds / floor, "×",
+        len(traffic.requests), traffic.bytes, floor, peer_seconds(endpoint, traffic),
+    )  # fmt: skip
+    again = cached[0].traffic
+    yield Row(
+        "  again, from the cache", middle(cached), cpu(cached), peak(cached), case.most_cached,
+        middle(cached), "s", len(again.requests), again.bytes,
+    )  # fmt: skip
 
 
-def _help_seconds() -> float:
-    def once() -> float:
-        started = time.monotonic()
-        subprocess.run(
-            [sys.executable, "-m", "kinprint", "--help"], check=True, capture_output=True
+def measure_local(case: Case) -> Row:
+    """A command that reads nothing over the network."""
+    with tempfile.TemporaryDirectory() as home:
+        runs = [run("", home, *case.arguments) for _ in range(RUNS)]
+    assert case.most_seconds is not None
+    seconds = middle(runs)
+    return Row(case.title, seconds, cpu(runs), peak(runs), case.most_seconds, seconds, "s")
+
+
+def middle(runs: Sequence[Run]) -> float:
+    """The median time."""
+    return statistics.median(one.seconds for one in runs)
+
+
+def cpu(runs: Sequence[Run]) -> float:
+    """The median of processor time, which other programs on the machine hardly change."""
+    return statistics.median(one.cpu_seconds for one in runs)
+
+
+def peak(runs: Sequence[Run]) -> int:
+    """The most memory that any of the runs held."""
+    return max(one.peak_bytes for one in runs)
+
+
+def show(rows: Sequence[Row], length: int) -> None:
+    """Print the table and what its columns mean."""
+    width = max(len(row.title) for row in rows)
+    heads = ("requests", "MB", "memory", "cpu", "seconds", "floor", "× floor", "× plain", "limit")
+    print(f"{'':<{width}}" + "".join(f"{head:>9}" for head in heads))
+    for row in rows:
+        plain = "" if row.peer is None else f"{row.peer / row.seconds:.0f}"
+        floors = "" if row.floor is None else f"{row.seconds / row.floor:.1f}"
+        cells = (
+            f"{row.requests}" if row.requests else "",
+            f"{row.bytes / 1e6:.2f}" if row.requests else "",
+            f"{row.peak_bytes / 1e6:.0f} MB",
+            f"{row.cpu_seconds:.2f}",
+            f"{row.seconds:.2f}",
+            "" if row.floor is None else f"{row.floor:.2f}",
+            floors,
+            plain,
+            f"{row.limit:g} {row.unit}",
         )
-        return time.monotonic() - started
-
-    return statistics.median(once() for _ in range(5))
+        verdict = "ok" if row.good else "MISSED"
+        print(f"{row.title:<{width}}" + "".join(f"{cell:>9}" for cell in cells) + f"  {verdict}")
+    print(
+        f"""
+Whole processes, interpreter start included; the median of {RUNS}. Replicas of {length / 1e9:.0f} GB in length,
+{LATENCY * 1000:.0f} ms a request, {BANDWIDTH * 8 / 1e6:.0f} Mbit/s a connection; requests and bytes as the server counted them.
+floor: the same requests by a bare client with sixteen connections that knows them beforehand.
+plain: how many times as long the same ranges take one by one through HfFileSystem (from 8 of them)."""  # noqa: E501
+    )
 
 
 if __name__ == "__main__":

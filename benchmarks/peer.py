@@ -1,47 +1,49 @@
-"""The same work the plain way: the hub's file system, one request after the other."""
+"""The same bytes the plain way: the hub's own file system, one range after the other.
+
+A few of the ranges that a command read are read through `HfFileSystem`, which finds the file anew
+for each of them, as a script that reads weights in place would do it.
+"""
 
 from __future__ import annotations
 
 import json
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
-from benchmarks.scene import environment
+from benchmarks.network import Traffic, environment
 
-VECTORS = 8
+SAMPLE = 8
 
 
-def seconds_a_vector(endpoint: str) -> float:
-    """Seconds that one norm vector takes when each is found and read on its own."""
+def peer_seconds(endpoint: str, traffic: Traffic) -> float:
+    """Seconds that all ranges of a run would take, from those of a few spread over it."""
+    ranges = traffic.ranges
+    sample = ranges[:: max(1, len(ranges) // SAMPLE)][:SAMPLE]
     with tempfile.TemporaryDirectory() as home:
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.peer"],
             env=environment(endpoint, home),
+            input=json.dumps(sample),
             capture_output=True,
             text=True,
             check=True,
         )
-    return float(done.stdout)
+    return float(done.stdout) / len(sample) * len(ranges)
 
 
 def main() -> None:
     from huggingface_hub import HfFileSystem
 
     files = HfFileSystem()
+    sample = json.load(sys.stdin)
     started = time.monotonic()
-    for layer in range(VECTORS):
-        path = f"zai-org/GLM-4.5-Air/model-{layer + 1:05}-of-00047.safetensors"
+    for path, start, stop in sample:
         with files.open(path, "rb", cache_type="none") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            header = json.loads(file.read(length))
-            name = f"model.layers.{layer}.post_attention_layernorm.weight"
-            begin, end = header[name]["data_offsets"]
-            file.seek(8 + length + begin)
-            assert len(file.read(end - begin)) == 8192
-    print((time.monotonic() - started) / VECTORS)
+            file.seek(start)
+            assert len(file.read(stop - start)) == stop - start
+    print(time.monotonic() - started)
 
 
 if __name__ == "__main__":

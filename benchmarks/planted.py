@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
+from benchmarks.network import environment, mirror_of
 from benchmarks.real_weights import fetch
 from benchmarks.rotated import ROTATIONS, plant_rotation
-from benchmarks.scene import environment, mirror_of
 from kinprint.lineage.reading.headers import open_models_of
 from kinprint.lineage.reading.levels import level_named
 from kinprint.lineage.reading.sampler import Sampler

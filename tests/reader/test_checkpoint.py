@@ -22,7 +22,7 @@ from kinprint.errors import (
 )
 from kinprint.mirror import MirrorServer
 from kinprint.reader.cache import Cache
-from kinprint.reader.checkpoint import Checkpoint, open_checkpoint, open_checkpoints, read_together
+from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Slice
 
@@ -107,15 +107,6 @@ def test_only_the_shards_that_are_needed_are_touched(
     touched = {seen.path for seen in mirror.stats.last if seen.port == "hub"}
     assert len(touched) == 1
     assert mirror.stats.storage_body_bytes < 40_000
-
-
-def test_two_models_are_read_in_one_sweep(mirror: MirrorServer, fetcher: Fetcher) -> None:
-    a, b = open_checkpoints(["zoo/base-a", "zoo/base-b"], fetcher)
-    name = "model.layers.0.input_layernorm.weight"
-    parts = [(model, [Slice(model.tensors([name])[name])]) for model in (a, b)]
-    (one,), (other,) = read_together(parts)
-    assert one.shape == other.shape
-    assert not np.array_equal(bits(one), bits(other))
 
 
 def make_sharded(folder: Path, *, weight_map: dict[str, str] | None = None) -> Path:

@@ -187,9 +187,12 @@ class _About(msgspec.Struct, array_like=True):
     birth: str = ""
 
 
+_read_about = msgspec.json.Decoder(_About).decode  # made once: see `source/repository.py`
+
+
 def _about(place: Path) -> _About:
     try:
-        return msgspec.json.decode((place / "about").read_bytes(), type=_About)
+        return _read_about((place / "about").read_bytes())
     except (OSError, msgspec.MsgspecError):
         return _About()
 

@@ -320,18 +320,3 @@ def open_checkpoint(given: str, fetcher: Fetcher, *, indexed: bool = True) -> Ch
 def open_checkpoints(given: Sequence[str], fetcher: Fetcher) -> list[Checkpoint]:
     """Open several models at once, over the same connections."""
     return side_by_side(lambda name: open_checkpoint(name, fetcher), given)
-
-
-def locate_together(
-    requests: Sequence[tuple[Checkpoint, Sequence[str]]],
-) -> list[dict[str, TensorSpec]]:
-    """Find tensors of several models, their headers read in one sweep."""
-    return side_by_side(lambda request: request[0].tensors(request[1]), requests)
-
-
-def read_together(requests: Sequence[tuple[Checkpoint, Sequence[Slice]]]) -> list[list[Array]]:
-    """Read slices of several models in one sweep."""
-    if requests:
-        fetcher = requests[0][0].fetcher
-        fetcher.ensure(want for checkpoint, parts in requests for want in checkpoint.wants(parts))
-    return [checkpoint.read(parts) for checkpoint, parts in requests]

@@ -38,6 +38,9 @@ class Listing(msgspec.Struct, frozen=True):
         return "hub-" + sha256("\n".join((self.endpoint, *pinned)).encode()).hexdigest()
 
 
+_read_listing = msgspec.json.Decoder(Listing).decode  # made once: see `repository.py`
+
+
 def _place(endpoint: str, repository: str, revision: str) -> Path:
     name = sha256("\n".join((endpoint, repository, revision)).encode()).hexdigest()
     return assets_folder("listings", "v1") / f"{name}.json"
@@ -66,9 +69,7 @@ def remember(listing: Listing, asked_for: str) -> None:
 def recall(endpoint: str, repository: str, revision: str) -> Listing | None:
     """The listing stored last for a revision, or None."""
     try:
-        return msgspec.json.decode(
-            _place(endpoint, repository, revision).read_bytes(), type=Listing
-        )
+        return _read_listing(_place(endpoint, repository, revision).read_bytes())
     except (OSError, msgspec.MsgspecError):
         return None
 

@@ -86,6 +86,13 @@ class _Info(msgspec.Struct):
     siblings: list[_Sibling] = []
 
 
+# Made here, once: msgspec describes a struct when it first decodes one, and two threads that do
+# that at the same moment crash the interpreter. Repositories are listed in threads.
+_read_info = msgspec.json.Decoder(_Info).decode
+_read_tree = msgspec.json.Decoder(list[_TreeItem]).decode
+_read_commits = msgspec.json.Decoder(list[_Commit]).decode
+
+
 def list_repository(reference: Reference, revision: str, meter: Meter) -> Listing:
     """Commit, files, sizes and hashes of a repository, in one request where that is enough."""
     endpoint, name = constants.ENDPOINT, reference.place
@@ -94,7 +101,7 @@ def list_repository(reference: Reference, revision: str, meter: Meter) -> Listin
     policy = RetryPolicy()
     try:
         raw, _ = read_document(target, _LARGEST_LISTING, meter, policy)
-        info = msgspec.json.decode(raw, type=_Info)
+        info = _read_info(raw)
         if not _COMMIT.fullmatch(info.sha) or not _NAME.fullmatch(info.id or name):
             raise NotAHub(host=host_of(endpoint))
         name = info.id or name  # a renamed repository answers under its new name
@@ -126,7 +133,7 @@ def _list_tree(
     for _ in range(_MOST_PAGES):
         target = Target(address, name, 0, hub_headers())
         raw, headers = read_document(target, _LARGEST_LISTING, meter, policy)
-        for item in msgspec.json.decode(raw, type=list[_TreeItem]):
+        for item in _read_tree(raw):
             if item.type == "file":
                 size = item.size if item.lfs is None or item.lfs.size is None else item.lfs.size
                 files.append((item.path, size, _digest(item.lfs.oid if item.lfs else None)))
@@ -145,7 +152,7 @@ def list_commits(reference: Reference, name: str, commit: str, meter: Meter) -> 
     target = Target(address, name, 0, hub_headers())
     try:
         raw, _ = read_document(target, _LARGEST_LISTING, meter, RetryPolicy())
-        found = msgspec.json.decode(raw, type=list[_Commit])
+        found = _read_commits(raw)
     except Refused as refused:
         raise refused_by(refused.status, name, host_of(constants.ENDPOINT), "") from None
     except HfHubHTTPError as error:

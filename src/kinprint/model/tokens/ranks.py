@@ -45,6 +45,9 @@ class _Tekken(msgspec.Struct):
     special_tokens: list[_Special] | None = None
 
 
+_read_tekken = msgspec.json.Decoder(_Tekken).decode  # made once: see `source/repository.py`
+
+
 def is_tiktoken(raw: bytes) -> bool:
     """Whether a file looks like tiktoken's whatever its name: base64, a blank, a number."""
     words = raw[:4096].partition(b"\n")[0].split()
@@ -71,7 +74,7 @@ def parse_tiktoken(file: str, raw: bytes, declared: Sequence[AddedToken] = ()) -
 def parse_tekken(file: str, raw: bytes) -> Vocabulary:
     """The vocabulary of a tekken.json: special tokens first, then as many as the size says."""
     try:
-        found = msgspec.json.decode(raw, type=_Tekken)
+        found = _read_tekken(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadTokenizer(file=file, cause=str(error)) from None
     draft = Draft(file)

@@ -1,4 +1,4 @@
-"""The scene that benchmarks share: sparse replicas, and a mirror in a process of its own."""
+"""The network that benchmarks share: a mirror in a process of its own, far away and narrow."""
 
 from __future__ import annotations
 
@@ -7,26 +7,58 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from benchmarks.child import MODELS
-from kinprint.replica import build_replicas
 
 LATENCY = 0.050  # seconds a request
 BANDWIDTH = 25_000_000  # bytes a second and connection: 200 Mbit/s
 CONNECTIONS = 16
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request as the mirror saw it; `port` is "hub" or "storage"."""
+
+    method: str
+    path: str
+    range: str | None
+    port: str
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What the mirror was asked for and sent: the witness."""
+
+    requests: tuple[Request, ...] = ()
+    bytes: int = 0
+
+    @property
+    def ranges(self) -> list[tuple[str, int, int]]:
+        """Parts of files that were read: path on the hub, start and stop."""
+        found = []
+        for one in self.requests:
+            if one.port == "storage" and one.range is not None:
+                first, _, last = one.range.removeprefix("bytes=").partition("-")
+                found.append((one.path.removeprefix("/"), int(first), int(last) + 1))
+        return found
+
+
 @contextmanager
-def mirror_of_replicas() -> Iterator[str]:
-    """The address of a mirror with the replicas of both 100B models, slowed as above."""
+def mirror_of_replicas(models: Sequence[str]) -> Iterator[str]:
+    """The address of a mirror with sparse replicas of models.
+
+    They are built in a process of their own: what this one holds in memory when it starts a
+    command would count as the command's.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        build_replicas(Path(folder), MODELS)
+        subprocess.run(
+            [sys.executable, "-m", "kinprint.replica", folder, *models],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         with mirror_of(Path(folder)) as endpoint:
             yield endpoint
 
@@ -55,45 +87,22 @@ def environment(endpoint: str, home: str) -> dict[str, str]:
     return dict(os.environ) | {"HF_ENDPOINT": endpoint, "HF_HOME": home} | quiet
 
 
-def run_child(endpoint: str, home: str, *settings: str) -> dict[str, Any]:
-    """Run `child` once; its own figures, and `wall` for the whole process."""
-    started = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.child", *settings],
-        env=environment(endpoint, home),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found | {"wall": time.monotonic() - started}
-
-
-def requests_seen(endpoint: str) -> int:
-    """Requests that the mirror has counted since it was last asked; the witness."""
+def traffic_since(endpoint: str) -> Traffic:
+    """What the mirror has seen since it was last asked."""
     with urllib.request.urlopen(f"{endpoint}/-/stats") as answer:
-        counted = json.load(answer)["requests"]
+        seen = json.load(answer)
     with urllib.request.urlopen(
         urllib.request.Request(f"{endpoint}/-/reset", method="POST")
     ) as answer:
         answer.read()
-    return sum(sum(methods.values()) for methods in counted.values())
+    return Traffic(tuple(Request(**one) for one in seen["last"]), seen["body_bytes"])
 
 
-def replica_bytes(endpoint: str) -> int:
-    """Length of all weight files that the mirror serves, as it lists them."""
+def weight_bytes(endpoint: str, models: Sequence[str]) -> int:
+    """Length of all weight files of models, as the mirror lists them."""
     total = 0
-    for model in MODELS:
+    for model in models:
         with urllib.request.urlopen(f"{endpoint}/api/models/{model}?blobs=true") as answer:
             siblings = json.load(answer)["siblings"]
         total += sum(item["size"] for item in siblings if item["rfilename"].endswith("tensors"))
     return total
-
-
-def floor_seconds(requests: int, nbytes: int) -> float:
-    """No client with so many connections can do it faster: rounds of latency, then bytes.
-
-    Bytes are counted over the bandwidth of one connection, as if none were read side by side.
-    """
-    rounds = -(-requests // CONNECTIONS)
-    return rounds * LATENCY + nbytes / BANDWIDTH
