@@ -27,6 +27,7 @@ from benchmarks.calibration.families import MIXES, Known, families, gentle_famil
 from benchmarks.calibration.training import Shape
 from kinprint.lineage.alignment.gram_likeness import gram_likeness
 from kinprint.lineage.battery import examine, menu, run_battery
+from kinprint.lineage.charge import Charge
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.tests.calibrated import QUALITY, neighbour_correlation
@@ -133,7 +134,7 @@ def _judge(one: Known) -> dict[str, Any]:
     started = time.process_time()
     evidence = run_battery(*sides)
     seconds = time.process_time() - started
-    verdict = decide(evidence, menu("standard"))
+    verdict = decide(evidence, Charge.for_menu(menu("standard")))
     quality = [value for each in evidence for name, value in each.details if name == QUALITY]
     pair = Pair(sides[0], sides[1], seed=0, level="standard")
     aligned = pair.units(*sides)

@@ -15,6 +15,7 @@ from collections import defaultdict
 import numpy as np
 
 from kinprint.lineage.battery import menu, run_battery
+from kinprint.lineage.charge import Charge
 from kinprint.lineage.verdict import decide
 from kinprint.workers import workers
 from tests.lineage.null_pairs import PAIRS
@@ -35,7 +36,7 @@ def draw(kind: str, count: int, seed: int) -> Drawn:
         for one in evidence:
             if one.tier == "exact" and one.status == "ok":
                 found[kind, one.test].append(one.log10_p)
-        found[kind, TOGETHER].append(decide(evidence, menu()).log10_p)
+        found[kind, TOGETHER].append(decide(evidence, Charge.for_menu(menu())).log10_p)
     return dict(found)
 
 

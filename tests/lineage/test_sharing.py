@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from kinprint.lineage.battery import Side, examine, face, run_tests
+from kinprint.lineage.charge import Charge
 from kinprint.lineage.sharing.map import LayerMap, map_shared, norm_likenesses
 from kinprint.lineage.sharing.tally import Tally, row_cosines
+from kinprint.lineage.tests.menu import menu
 from tests.conftest import ZOO
 from tests.lineage.relabelling import relabelled
 from tests.lineage.samples import samples_of
 
-ALPHA = 1e-6
 ROLES = {"norm_in", "norm_post_attn", "norm_final", "q", "k", "v", "o", "gate", "up", "down"}
 
 
@@ -28,7 +29,7 @@ def standings(demo: Path) -> dict[str, Side]:
 
 def mapped(a: Side, b: Side) -> LayerMap:
     pair = face(a, b)
-    return map_shared(pair, a, run_tests(pair), ALPHA)
+    return map_shared(pair, a, run_tests(pair), Charge.for_menu(menu()))
 
 
 def deviations(found: LayerMap) -> np.ndarray:

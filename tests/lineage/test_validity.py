@@ -21,6 +21,7 @@ import pytest
 
 from kinprint.demo import FOLDER
 from kinprint.lineage.battery import examine, menu, run_battery
+from kinprint.lineage.charge import Charge
 from kinprint.lineage.reading.headers import open_models_of
 from kinprint.lineage.reading.levels import level_named
 from kinprint.lineage.reading.sample import Attention, Floats, Sample, Units
@@ -140,7 +141,7 @@ def draw(pairs: Sequence[tuple[Sample, Sample]], draws: int, seed: int) -> dict[
     for at in range(draws):
         one, other = fixed[at % len(fixed)]
         evidence = run_battery(relabelled(one, random), other)
-        found["combined"].append(decide(evidence, menu()).log10_p)
+        found["combined"].append(decide(evidence, Charge.for_menu(menu())).log10_p)
         for item in evidence:
             if item.status == "ok":
                 found.setdefault(item.test, []).append(item.log10_p)
@@ -186,7 +187,7 @@ def test_the_battery_holds_its_level(small: list[Sample]) -> None:
 def test_the_check_can_fail(small: list[Sample]) -> None:
     """Without relabelling, the same procedure rejects at once."""
     evidence = run_battery(small[0], examine(small[2]))
-    assert decide(evidence, menu()).log10_p < -6
+    assert decide(evidence, Charge.for_menu(menu())).log10_p < -6
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kinprint.errors import BadOption, RepositoryMissing
+from kinprint.lineage.charge import Charge
 from kinprint.lineage.controls import Control
 from kinprint.lineage.results import Comparison, Matrix, PairVerdict, Prospect, Settings, Unread
 from kinprint.lineage.tests.menu import menu
@@ -55,7 +56,8 @@ def comparison(relation: str) -> Comparison:
     power = (("U1.blocks", 0.02),)
     verdict = Verdict(relation, -12.5, 1e-6, ("norms",), power, RELATIONS[relation])
     return Comparison(
-        A, B, Settings(), verdict, evidence(), Cost(10, 2, 0.5), (1, 2), 99, ("routers",),
+        A, B, Settings(), verdict, evidence(), Cost(10, 2, 0.5),
+        Charge.for_menu(menu("standard")), (1, 2), 99, ("routers",),
         ("a note that is rather long and says how one of the models was read, and what is left",),
         ("org/a-model: NOT the real model",), (Control("org/a-model", "c", evidence()),),
     )  # fmt: skip

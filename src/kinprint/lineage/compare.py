@@ -7,7 +7,6 @@ the stages, every p/w is valid whichever stage is the last, and that of the last
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
@@ -24,6 +23,7 @@ from kinprint.lineage.about.description import (
     describe,
 )
 from kinprint.lineage.battery import Pair, Side, examine, face, menu, run_tests
+from kinprint.lineage.charge import Charge
 from kinprint.lineage.controls import Control, calibrated
 from kinprint.lineage.families import family_tree, likeness_of
 from kinprint.lineage.identity import SAME_FILES, same_files, same_numbers
@@ -66,17 +66,22 @@ def compare_models(
     with backgrounds(pair, settings.budget) as beside:
         if same_files(*pair):
             found = Comparison(
-                pair[0].ref, pair[1].ref, settings, _identical(settings.alpha), (SAME_FILES,),
-                fetcher.spent, strangers=tuple(controls), labels=_labels(checkpoints),
-            )  # fmt: skip
+                pair[0].ref,
+                pair[1].ref,
+                settings,
+                _identical(settings.alpha),
+                (SAME_FILES,),
+                fetcher.spent,
+                _charge(settings),
+                strangers=tuple(controls),
+                labels=_labels(checkpoints),
+            )
             return _described(found, pair, (None, None), (None, None), beside)
         models = understand(checkpoints, settings)
         sampler = sampler_of(models, settings)
         with _algebra(settings):
             judged = _in_stages(sampler, settings, bool(controls))
-            shared = map_shared(
-                judged.pair, judged.sides[0], judged.evidence, settings.alpha * judged.share
-            )
+            shared = map_shared(judged.pair, judged.sides[0], judged.evidence, judged.charge)
         found = Comparison(
             pair[0].ref,
             pair[1].ref,
@@ -84,6 +89,7 @@ def compare_models(
             judged.verdict,
             judged.evidence,
             fetcher.spent,
+            judged.charge,
             (judged.stages, sampler.stages),
             sampler.plan.bytes,
             sampler.plan.left_out,
@@ -164,7 +170,7 @@ class _Judged:
     verdict: Verdict
     evidence: tuple[Evidence, ...]
     stages: int
-    share: float
+    charge: Charge
     controls: tuple[Control, ...] = ()
 
 
@@ -186,8 +192,9 @@ def _in_stages(sampler: Sampler, settings: Settings, controlled: bool) -> _Judge
             controls, extra = calibrated(sides, settings.seed, settings.level, evidence)
             evidence += extra
         equal = all(sampler.plan.whole[:2]) and same_numbers(*samples[:2])
-        verdict = _judge(evidence, settings, share, equal)
-        judged = _Judged((sides[0], sides[1]), pair, verdict, evidence, done, share, controls)
+        charge = _charge(settings, share)
+        verdict = decide(evidence, charge, identical=equal)
+        judged = _Judged((sides[0], sides[1]), pair, verdict, evidence, done, charge, controls)
         if verdict.relation in _CLEAR and not _DOUBTS & set(verdict.reasons):
             break
     assert judged is not None
@@ -206,6 +213,7 @@ def _judge_pairs(read: ReadModels, settings: Settings, jobs: int) -> tuple[PairV
     told = [pair for pair in pairs if pair not in copies]
     found = run_pairs(samples, told, settings.seed, settings.level, jobs)
     evidence = dict(zip(told, found, strict=True))
+    charge = _charge(settings)
     verdicts: list[PairVerdict] = []
     for pair in pairs:
         if pair in copies:
@@ -213,8 +221,8 @@ def _judge_pairs(read: ReadModels, settings: Settings, jobs: int) -> tuple[PairV
             continue
         equal = all(read.sampler.plan.whole[at] for at in pair)
         equal = equal and same_numbers(*(samples[at] for at in pair))
-        verdict = _judge(evidence[pair], settings, 1.0, equal)
-        likeness = likeness_of(verdict, evidence[pair], settings.alpha, settings.level)
+        verdict = decide(evidence[pair], charge, identical=equal)
+        likeness = likeness_of(verdict, evidence[pair], charge)
         verdicts.append(PairVerdict(*pair, verdict, evidence[pair], likeness))
     return tuple(verdicts)
 
@@ -242,12 +250,8 @@ def _described(
     )
 
 
-def _judge(evidence: Sequence[Evidence], settings: Settings, share: float, equal: bool) -> Verdict:
-    """The verdict when only a share of the error may be spent, with its p-value adjusted."""
-    alpha = settings.alpha * share
-    found = decide(evidence, menu(settings.level), alpha, identical=equal)
-    adjusted = min(0.0, found.log10_p - math.log10(share))
-    return replace(found, log10_p=adjusted, alpha=settings.alpha)
+def _charge(settings: Settings, stage: float = 1.0) -> Charge:
+    return Charge.for_menu(menu(settings.level), settings.alpha, stage)
 
 
 def _identical(alpha: float) -> Verdict:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kinprint.lineage.sharing.route import significant
+from kinprint.lineage.charge import Charge
 from kinprint.records import Evidence, ModelRef, Verdict
 
 # Tests whose effect is a mean correlation of weights.
@@ -26,15 +26,14 @@ class Branch:
     height: float
 
 
-def likeness_of(verdict: Verdict, evidence: Sequence[Evidence], alpha: float, level: str) -> float:
+def likeness_of(verdict: Verdict, evidence: Sequence[Evidence], charge: Charge) -> float:
     """The largest correlation of weights that is beyond chance; 0 where there is none."""
     if verdict.relation == "identical":
         return 1.0
-    found = significant(evidence, alpha, level)
     effects = [
         one.effect
         for one in evidence
-        if one.test in found and one.test in _CORRELATIONS and one.effect is not None
+        if one.test in _CORRELATIONS and one.effect is not None and charge.significant(one)
     ]
     return float(min(max(effects, default=0.0), 1.0))
 

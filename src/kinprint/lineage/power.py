@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from kinprint.lineage.charge import Charge
 from kinprint.records import Evidence
 
 # Bounds whose statistic grows in proportion to the effect.
@@ -15,9 +16,7 @@ _LEFT = 0.75  # of a correlation, after centring in blocks of four
 _POWER_QUANTILE = 1.2816  # nine times in ten
 
 
-def detectable_effects(
-    exact: Sequence[Evidence], shares: Mapping[str, float], alpha: float
-) -> tuple[tuple[str, float], ...]:
+def detectable_effects(exact: Sequence[Evidence], charge: Charge) -> tuple[tuple[str, float], ...]:
     """The smallest effect that each test would have found nine times in ten.
 
     A bound close to exp(−T²/2V) needs √(2 ln 1/α) + z deviations of the statistic under the
@@ -25,7 +24,7 @@ def detectable_effects(
     """
     found: list[tuple[str, float]] = []
     for one in exact:
-        level = math.log10(alpha * shares[one.test])
+        level = charge.level(one.test)
         if one.floor > level or one.test.startswith(_OF_BITS):
             continue
         told = dict(one.details).get("detectable")

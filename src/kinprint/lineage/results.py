@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from kinprint.errors import BadOption, KinprintError
 from kinprint.lineage.about.configuration import Setting
 from kinprint.lineage.about.description import CommonTokens, Description
+from kinprint.lineage.charge import Charge
 from kinprint.lineage.controls import Control
 from kinprint.lineage.families import Branch
 from kinprint.lineage.reading.levels import LEVELS
 from kinprint.lineage.sharing.map import LayerMap, NormLikeness
-from kinprint.records import Cost, Evidence, ModelRef, Verdict
-
-ALPHA = 1e-6
+from kinprint.records import ALPHA, Cost, Evidence, ModelRef, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,12 @@ class Settings:
 class Comparison:
     """Two models and what was found about them.
 
-    `stages` says how many sweeps were read of how many; `limit` is what all of them could
-    have cost, in bytes. `notes` are remarks on how a model was read, `labels` what models say
-    they are not. `strangers` are the control models as given. `subjects` tell what the two
-    models say about themselves, `shared` where their weights are alike, `norms` the numbers of
-    the disputes, `configuration` and `tokens` what their small files share: none of it decides.
+    `charge` says what each test had to pay for menu and stages. `stages` says how many sweeps
+    were read of how many; `limit` is what all of them could have cost, in bytes. `notes` are
+    remarks on how a model was read, `labels` what models say they are not. `strangers` are the
+    control models as given. `subjects` tell what the two models say about themselves, `shared`
+    where their weights are alike, `norms` the numbers of the disputes, `configuration` and
+    `tokens` what their small files share: none of it decides.
     """
 
     a: ModelRef
@@ -52,6 +52,7 @@ class Comparison:
     verdict: Verdict
     evidence: tuple[Evidence, ...]
     cost: Cost
+    charge: Charge
     stages: tuple[int, int] = (0, 0)
     limit: int = 0
     left_out: tuple[str, ...] = ()

@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 
 from kinprint.lineage.about.description import Description
-from kinprint.lineage.results import ALPHA, Comparison, Matrix, PairVerdict, Prospect, Settings
+from kinprint.lineage.charge import Charge
+from kinprint.lineage.results import Comparison, Matrix, PairVerdict, Prospect, Settings
 from kinprint.lineage.sharing.map import LayerMap, NormLikeness
-from kinprint.lineage.tests.menu import menu
 from kinprint.nulls.monte_carlo import deviations
-from kinprint.records import Cost, Evidence, ModelRef, Verdict
+from kinprint.records import ALPHA, Cost, Evidence, ModelRef, Verdict
 from kinprint.report import documents as form
 from kinprint.report.verdict_words import sentence, sureness
 from kinprint.version import __version__
@@ -38,7 +38,7 @@ def comparison_document(found: Comparison, cost: Cost) -> form.ComparisonDocumen
         b=found.b.given,
         models=_subjects((found.a, found.b), found.subjects),
         verdict=_verdict(found.verdict, found.a, found.b),
-        evidence=_evidence_parts(found.evidence, settings.level),
+        evidence=[_evidence(one, found.charge) for one in found.evidence],
         controls=[
             form.ControlPart(model=one.model, control=one.control, evidence=_in_short(one.evidence))
             for one in found.controls
@@ -217,24 +217,16 @@ def _pair(found: Matrix, one: PairVerdict) -> form.PairPart:
     )
 
 
-def _evidence_parts(evidence: Iterable[Evidence], level: str) -> list[form.EvidencePart]:
-    shares = {entry.name: entry.share for entry in menu(level)}
-    return [_evidence(one, shares.get(one.test)) for one in evidence]
-
-
-def _evidence(one: Evidence, share: float | None) -> form.EvidencePart:
+def _evidence(one: Evidence, charge: Charge) -> form.EvidencePart:
     tier: Any = one.tier
-    adjusted = None
-    if share is not None and one.tier == "exact" and one.status == "ok":
-        adjusted = min(0.0, one.log10_p - math.log10(share))
     return form.EvidencePart(
         test=one.test,
         tier=tier,
         group=one.group,
         status=one.status,
         log10_p=_log_p(one.log10_p),
-        adjusted=_log_p(adjusted),
-        share=share,
+        adjusted=_log_p(charge.adjusted(one)),
+        share=charge.share(one.test),
         statistic=_number(one.statistic),
         deviations=_number(deviations(one.statistic, one.null)),
         effect=_number(one.effect),

@@ -103,7 +103,7 @@ class EvidencePart(Struct, frozen=True, kw_only=True):
     """What one test found; `null` is a sample of its statistic under the null.
 
     `share` is the part of the error that the menu gave it in advance, `adjusted` its log10 p
-    after paying for that.
+    after paying for that and for the stage of reading: it decides whether a link was found.
     """
 
     test: str

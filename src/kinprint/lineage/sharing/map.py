@@ -17,6 +17,7 @@ import numpy as np
 
 from kinprint.lineage.alignment.residual import IDENTITY, Residual
 from kinprint.lineage.alignment.units import spread
+from kinprint.lineage.charge import Charge
 from kinprint.lineage.pair import ForwardPair, Pair
 from kinprint.lineage.preparation import DENSE, TOKENS, Forward
 from kinprint.lineage.sharing.attention import attention_tallies
@@ -25,7 +26,6 @@ from kinprint.lineage.sharing.route import (
     Route,
     correspondences,
     find_route,
-    significant,
     speaks,
 )
 from kinprint.lineage.sharing.tally import Tally, row_cosines
@@ -75,14 +75,14 @@ class NormLikeness:
     n: int
 
 
-def map_shared(pair: Pair, a: Side, evidence: Sequence[Evidence], alpha: float) -> LayerMap:
+def map_shared(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charge) -> LayerMap:
     """The map of two models that the battery has compared, as seen from `a`.
 
     `evidence` is the battery's; it decides whether matched parts may be shown at all.
     """
     first, second = pair.sides
     b = second if first is a else first
-    found = significant(evidence, alpha, pair.level)
+    found = charge.significant_tests(evidence)
     route = find_route(pair, found)
     depths = a.prepared.sample.depth, b.prepared.sample.depth
     if route is None:

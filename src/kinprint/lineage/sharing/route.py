@@ -6,7 +6,6 @@ search of the battery is repeated, because what it found is beyond doubt.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -15,8 +14,6 @@ from kinprint.lineage.alignment.units import Judged, Stack, align_units, judge
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.preparation import Forward
 from kinprint.lineage.side import Side
-from kinprint.lineage.tests.menu import menu
-from kinprint.records import Evidence
 
 # Tests that take the basis as it is, and those that find one.
 _AS_IT_IS = ("E1.", "E3.", "Cm.", "E6.", "S1.numbered", "S2.numbered")
@@ -41,17 +38,6 @@ class Route:
     layers: dict[int, int] = field(default_factory=dict)
     forwards: tuple[tuple[int, int], ...] = ()
     by_number: bool = True
-
-
-def significant(evidence: Sequence[Evidence], alpha: float, level: str) -> frozenset[str]:
-    """Exact tests that reject after paying for the menu."""
-    shares = {entry.name: entry.share for entry in menu(level)}
-    return frozenset(
-        one.test
-        for one in evidence
-        if one.tier == "exact" and one.status == "ok" and one.test in shares
-        and one.log10_p - math.log10(shares[one.test]) <= math.log10(alpha)
-    )  # fmt: skip
 
 
 def speaks(found: Collection[str], tests: Sequence[str]) -> bool:
