@@ -302,7 +302,7 @@ def test_nothing_crashes_on_bad_models(altered: Callable[..., Path], order: int)
     assert found["baseline-claim"].table("baseline_claim").rows[0][3] != "ok"
     assert found["decay"].statuses["ok"] == 36
     for one in found.values():
-        assert all(words.en and words.ko for words in one.findings)
+        assert all(words["en"] and words["ko"] for words in one.findings)
 
 
 def test_layers_and_roles_that_nobody_has_are_answered() -> None:

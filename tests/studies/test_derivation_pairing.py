@@ -117,5 +117,5 @@ def test_spread_divides_by_n_and_leaves_gaps_out() -> None:
 def test_gaps_are_counted_in_both_languages() -> None:
     assert tell_gaps(["ok", "ok"]) == ()
     (told,) = tell_gaps(["ok", "missing", "missing", "undefined"])
-    assert "3 of 4" in told.en and "missing 2" in told.en and "4개" in told.ko
+    assert "3 of 4" in told["en"] and "missing 2" in told["en"] and "4개" in told["ko"]
     assert Compared("ok").bounds("cosine") == (None, None)

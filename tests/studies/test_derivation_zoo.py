@@ -143,4 +143,4 @@ def test_every_study_survives_every_kind_of_model(models: dict[str, Model]) -> N
         chosen = [models[first], models[second]]
         for found in run_studies([study_named(name) for name in names], chosen, request):
             assert found.models == (first, second)
-            assert all(words.en and words.ko for words in found.findings)
+            assert all(words["en"] and words["ko"] for words in found.findings)

@@ -94,7 +94,7 @@ def test_layers_that_cannot_be_given_out_are_replaced_aloud(
 ) -> None:
     found = study("confusion-mixed", paths, layers=(1, 3), roles=("norm_in",))
     assert "confusion_mixed_cosine_b2_b3_a4" in found.facts
-    assert any("2, 3, 4" in words.en and "2, 3, 4" in words.ko for words in found.findings)
+    assert any("2, 3, 4" in words["en"] and "2, 3, 4" in words["ko"] for words in found.findings)
 
 
 def test_one_model_across_layers(study: Study, paths: list[Path]) -> None:
@@ -150,7 +150,7 @@ def test_what_is_missing_is_a_row(study: Study, paths: list[Path], name: str) ->
         named = dict(zip(table.columns, row, strict=True))
         if named["status"] != "ok":
             assert named["cosine"] is None and named["note"]
-    assert any("missing" in words.en for words in found.findings)
+    assert any("missing" in words["en"] for words in found.findings)
 
 
 @pytest.fixture

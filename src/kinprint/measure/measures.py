@@ -1,7 +1,7 @@
 """All measures by name: what each computes, what leaves it unchanged, how it misleads.
 
-The words stand in `measures.toml` in English and Korean, so that commands and documents
-print one text; here names meet functions, and bad input becomes a status.
+What is true of each stands in `measures.toml`, what is said of it in the catalogues
+(`measure.NAME.title` and `.trap`); here names meet functions, and bad input becomes a status.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kinprint import text
 from kinprint.measure import (
     blocks,
     direct,
@@ -29,8 +30,7 @@ from kinprint.measure import (
     stored,
 )
 from kinprint.measure.measurement import Measurement, missing
-
-Words = Mapping[str, str]
+from kinprint.text import Words
 
 _FUNCTIONS: dict[str, Callable[..., float]] = {
     "cosine": direct.cosine,
@@ -88,21 +88,10 @@ class Measure:
 
 
 @functools.cache
-def tables() -> Mapping[str, Any]:
-    """The words as they are written down."""
-    return tomllib.loads(Path(__file__).with_name("measures.toml").read_text("utf-8"))
-
-
-@functools.cache
 def measures() -> Mapping[str, Measure]:
     """Every measure, in the order of the table."""
-    return {name: _entry(name, given) for name, given in tables()["measure"].items()}
-
-
-def describe(kind: str, key: str, language: str) -> str:
-    """The words for a status, a reason or an invariance ("status", "reason", "invariance")."""
-    words: Words = tables()[kind][key]
-    return words.get(language, words["en"])
+    table = tomllib.loads(Path(__file__).with_name("measures.toml").read_text("utf-8"))
+    return {name: _entry(name, given) for name, given in table["measure"].items()}
 
 
 def measure(name: str, a: ArrayLike, b: ArrayLike, **options: Any) -> Measurement:
@@ -142,8 +131,8 @@ def _entry(name: str, given: Mapping[str, Any]) -> Measure:
         given["formula"],
         tuple(given["invariances"]),
         tuple(given["published"]),
-        given["title"],
-        given["trap"],
+        text.words(f"measure.{name}.title"),
+        text.words(f"measure.{name}.trap"),
     )
 
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kinprint.measure.measures import describe, measure, measures
+from kinprint import text
+from kinprint.measure.measures import measure, measures
 from kinprint.studies.results import Cell
 from kinprint.studies.sampling import RUN
 from kinprint.studies.scene import MISMATCH, MISSING, OK, Floats, Item, Scene, Taken
@@ -185,14 +186,7 @@ def tell_gaps(statuses: Iterable[Cell] | Mapping[str, int]) -> tuple[Words, ...]
         return ()
     listed = ", ".join(f"{status} {count}" for status, count in sorted(rest.items()))
     count = sum(rest.values())
-    return (
-        Words(
-            f"{count} of {total} rows could not be compared ({listed}); "
-            "the table says why for each.",
-            f"전체 {total}개 행 가운데 {count}개는 비교할 수 없었습니다({listed}). "
-            "이유는 표의 각 행에 적혀 있습니다.",
-        ),
-    )
+    return (text.words("study.common.gaps", count=count, total=total, listed=listed),)
 
 
 def _measured(
@@ -217,7 +211,9 @@ def _measured(
 
 
 def _why(status: str, detail: str) -> str:
-    return describe("reason", detail, "en") if status == UNDEFINED else f"{status} {detail}".strip()
+    if status == UNDEFINED:
+        return text.say(f"measure.reason.{detail}", "en")
+    return f"{status} {detail}".strip()
 
 
 def _interval(

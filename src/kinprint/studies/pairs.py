@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from kinprint import text
 from kinprint.measure.measures import measures
 from kinprint.model.places import Address
 from kinprint.studies.catalogue import Study
@@ -146,7 +147,7 @@ def shuffled_band(met: Iterable[Met]) -> tuple[Band, ...]:
     found = spread_of(met, SHUFFLED)
     if found.mean is None or found.least is None or found.greatest is None:
         return ()
-    label = Words("same values, places shuffled", "값은 그대로, 위치만 섞었을 때")
+    label = text.words("study.common.places-shuffled")
     return (Band(label, found.mean, found.least, found.greatest),)
 
 
@@ -154,10 +155,7 @@ def shuffled_note(met: Iterable[Met]) -> Words | None:
     """The same in words, for charts that have no room for a band."""
     for band in shuffled_band(met):
         middle, low, high = map(number, (band.middle, band.low, band.high))
-        return Words(
-            f"Expected if places are shuffled: {middle} (from {low} to {high}).",
-            f"위치를 섞었을 때 기대되는 값: {middle} ({low}~{high}).",
-        )
+        return text.words("study.common.places-shuffled-note", middle=middle, low=low, high=high)
     return None
 
 
@@ -182,14 +180,9 @@ def chart_name(base: str, role: str, roles: Sequence[str]) -> str:
     return base if role == roles[0] else f"{base}_{stem(role)}"
 
 
-def same(text: str) -> Words:
-    """A name that is the same in both languages."""
-    return Words(text, text)
-
-
-def stem(text: str) -> str:
+def stem(name: str) -> str:
     """A name as part of a file's: small letters, digits and hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "model"
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "model"
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from kinprint import text
 from kinprint.errors import BadOption, FormatError, SourceError
 from kinprint.model.meaning import vocabulary_files
 from kinprint.model.opened import Model
@@ -140,14 +141,7 @@ class Prepared:
         if self.scene.request.layers is not None or not taken or set(wanted) <= set(taken):
             return ()
         before, after = (", ".join(map(str, some)) for some in (wanted, taken))
-        return (
-            Words(
-                f"The study's own layers ({before}) do not fit these models; it took {after}. "
-                "`--layers` chooses others.",
-                f"이 연구의 기본 레이어({before})가 모델의 깊이에 맞지 않아 대신 {after}번을 "
-                "보았습니다. `--layers`로 고를 수 있습니다.",
-            ),
-        )
+        return (text.words("study.common.layers-fitted", before=before, after=after),)
 
 
 def prepare(tasks: Sequence[Task], pool: Sequence[Model]) -> list[Prepared]:

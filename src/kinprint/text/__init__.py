@@ -14,17 +14,19 @@ to the special, such as `verdict.answer.derived`; a sentence with a `count` may 
 """
 
 from kinprint.text.catalogue import field_names, known_keys, knows, languages
-from kinprint.text.message import Message, Span, Words, message, say, spans, words
+from kinprint.text.message import Message, Span, Words, joined, message, plain, say, spans, words
 
 __all__ = [
     "Message",
     "Span",
     "Words",
     "field_names",
+    "joined",
     "known_keys",
     "knows",
     "languages",
     "message",
+    "plain",
     "say",
     "spans",
     "words",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kinprint.text.catalogue import FIRST, languages, template
@@ -139,6 +139,19 @@ def spans(key: str, language: str, /, **fields: object) -> tuple[Span, ...]:
 def words(key: str, /, **fields: object) -> Words:
     """A sentence in all languages."""
     return Message(key, fields).words()
+
+
+def plain(name: object) -> Words:
+    """A name or a number, which is the same in every language."""
+    return Words(dict.fromkeys(languages(), str(name)))
+
+
+def joined(parts: Iterable[Words], between: str = " ") -> Words:
+    """Texts one after another, in every language."""
+    given = list(parts)
+    return Words(
+        {language: between.join(part[language] for part in given) for language in languages()}
+    )
 
 
 def _said(value: object, language: str) -> object:

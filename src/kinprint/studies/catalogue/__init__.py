@@ -1,7 +1,8 @@
 """The studies by name: what each compares, what it can show and what it cannot.
 
-Studies are data: the files beside this one name the roles, layers and measures of each,
-its words in two languages, and the procedure that carries it out.
+Studies are data: the files beside this one name the roles, layers and measures of each, and
+the procedure that carries it out; the catalogues have its words (`study.NAME.title`, `.shows`
+and `.cannot`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from importlib import import_module
 from importlib.resources import files
 from typing import Any
 
+from kinprint import text
 from kinprint.errors import BadOption
 from kinprint.studies.results import Result
 from kinprint.studies.scene import Document, Item, Scene
@@ -70,8 +72,8 @@ def studies() -> Mapping[str, Study]:
     """All studies, in the order in which the analyses made them."""
     found: dict[str, Study] = {}
     for file in ("derivation.toml", "phi.toml", "critique.toml"):
-        text = (files("kinprint.studies.catalogue") / file).read_text("utf-8")
-        for entry in tomllib.loads(text)["study"]:
+        table = (files("kinprint.studies.catalogue") / file).read_text("utf-8")
+        for entry in tomllib.loads(table)["study"]:
             study = _study(entry)
             found[study.name] = study
     return found
@@ -90,12 +92,13 @@ def study_named(name: str) -> Study:
 
 
 def _study(entry: Mapping[str, Any]) -> Study:
+    name = entry["name"]
     return Study(
-        name=entry["name"],
+        name=name,
         code=entry["code"],
-        title=Words(entry["title"]),
-        shows=Words(entry["shows"]),
-        cannot=Words(entry["cannot"]),
+        title=text.words(f"study.{name}.title"),
+        shows=text.words(f"study.{name}.shows"),
+        cannot=text.words(f"study.{name}.cannot"),
         least=entry.get("least", 2),
         most=entry.get("most"),
         roles=tuple(entry.get("roles", ())),

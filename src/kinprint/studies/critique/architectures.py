@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kinprint import text
 from kinprint.model.opened import Model
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Bars, Chart, Heatmap, Values
@@ -30,9 +31,9 @@ from kinprint.text import Words
 
 MOE, DENSE = "MoE", "dense"
 GROUPS = {
-    "MoE-MoE": Words("MoE and MoE", "MoE끼리"),
-    "MoE-dense": Words("MoE and dense", "MoE와 dense"),
-    "dense-dense": Words("dense and dense", "dense끼리"),
+    "MoE-MoE": text.message("study.architectures.group.MoE-MoE"),
+    "MoE-dense": text.message("study.architectures.group.MoE-dense"),
+    "dense-dense": text.message("study.architectures.group.dense-dense"),
 }
 
 
@@ -55,7 +56,7 @@ def run(study: Study, scene: Scene) -> Result:
     """Moments by group; every model's kind; the whole matrix."""
     names, roles = wanted_measures(scene, study.measures), wanted_roles(scene, study.roles)
     met = compare_pairs(scene, pairs_of(study, scene), names)
-    title = Words("Every pair, by kinds of model", "모델 종류별 모든 쌍")
+    title = text.words("study.architectures.table.pairs")
     table = pair_table(scene, study.name, title, met, names)
     facts: dict[str, Fact] = {}
     charts: list[Chart] = []
@@ -72,9 +73,10 @@ def run(study: Study, scene: Scene) -> Result:
 def group_bars(name: str, met: Sequence[Met], measure: str) -> Bars:
     """Three bars: how similar models are by the kinds that meet."""
     bars = tuple(
-        bar_of(words, _of_group(met, group), measure, "pair") for group, words in GROUPS.items()
+        bar_of(label.words(), _of_group(met, group), measure, "pair")
+        for group, label in GROUPS.items()
     )
-    title = Words("MoE and dense models of the same width", "폭이 같은 MoE와 dense 모델")
+    title = text.words("study.architectures.chart.groups")
     bands = shuffled_band(met) if measure == "cosine" else ()
     return Bars(name, title, measure_title(measure), bars, bands, digits=4)
 
@@ -92,7 +94,7 @@ def _kinds(scene: Scene) -> Table:
     for name, model in zip(scene.names, scene.models, strict=True):
         known = model.geometry
         rows.append((name, kind_of(model), known.hidden, known.layers, known.experts))
-    title = Words("The models and their kinds", "모델과 그 종류")
+    title = text.words("study.architectures.table.models")
     return Table("models", title, ("model", "kind", "hidden", "layers", "experts"), tuple(rows))
 
 
@@ -104,7 +106,7 @@ def _moments(met: Sequence[Met], roles: Sequence[str], names: Sequence[str]) -> 
             for name in names:
                 found = spread_of(mine, name)
                 rows.append((role, group, name, found.mean, found.std, found.count, len(mine)))
-    title = Words("Mean and deviation by kinds of model", "모델 종류별 평균과 표준편차")
+    title = text.words("study.architectures.table.groups")
     columns = ("role", "group", "measure", "mean", "std", "count", "pairs")
     return Table("groups", title, columns, tuple(rows))
 
@@ -123,25 +125,22 @@ def _ordered(scene: Scene, name: str, met: Sequence[Met], measure: str) -> Heatm
 
 
 def _findings(met: Sequence[Met], roles: Sequence[str]) -> list[Words]:
-    text = Words(
-        "{role}, {group}: cosine {mean} ± {std} over {count} of {pairs} pairs.",
-        "{role}, {group}: {pairs}쌍 중 {count}쌍의 코사인은 {mean} ± {std}입니다.",
-    )
     found = []
     for role in roles:
-        for group, words in GROUPS.items():
+        for group, label in GROUPS.items():
             mine = _of_group(same_layer.of_role(met, role), group)
             cosine = spread_of(mine, "cosine")
             if cosine.mean is None:
                 continue
-            numbers = {
-                "role": role, "mean": number(cosine.mean), "std": number(cosine.std),
-                "count": cosine.count, "pairs": len(mine),
-            }  # fmt: skip
             found.append(
-                Words(
-                    text.en.format(group=words.en, **numbers),
-                    text.ko.format(group=words.ko, **numbers),
+                text.words(
+                    "study.architectures.finding",
+                    role=role,
+                    group=label,
+                    mean=number(cosine.mean),
+                    std=number(cosine.std),
+                    count=cosine.count,
+                    pairs=len(mine),
                 )
             )
     return found

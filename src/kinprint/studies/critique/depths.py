@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from kinprint import text
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Bar, Bars, Chart
 from kinprint.studies.pairing import depth_of, tell_gaps, wanted_measures, wanted_roles
@@ -25,7 +26,6 @@ from kinprint.studies.pairs import (
     leading,
     number,
     pair_table,
-    same,
     shuffled_band,
     spread_of,
     sum_up,
@@ -33,12 +33,12 @@ from kinprint.studies.pairs import (
 from kinprint.studies.results import Fact, Result
 from kinprint.studies.scene import Item, Scene
 from kinprint.studies.titles import measure_title
-from kinprint.text import Words
+from kinprint.text import Message, Words
 
 PairsOf = Callable[[Study, Scene], list[Pair]]
 
-FROM_FIRST = Words("Layer 0 against deeper layers", "레이어 0과 더 깊은 레이어")
-EQUAL_STEPS = Words("Layers at equal distance", "같은 거리의 레이어")
+FROM_FIRST = text.message("study.layer-zero.chart")
+EQUAL_STEPS = text.message("study.fair-baseline.chart")
 
 
 def from_first(study: Study, scene: Scene) -> list[Pair]:
@@ -75,13 +75,14 @@ def _steps(study: Study, scene: Scene, model: int) -> list[int]:
     return [step * (at + 1) for at in range(len(study.layers))]
 
 
-def _procedure(pairs_of: PairsOf, chart: str, title: Words) -> Procedure:
+def _procedure(pairs_of: PairsOf, chart: str, name: Message) -> Procedure:
     def needs(study: Study, scene: Scene) -> list[Item]:
         return items_of(pairs_of(study, scene))
 
     def run(study: Study, scene: Scene) -> Result:
         names, roles = wanted_measures(scene, study.measures), wanted_roles(scene, study.roles)
         met = compare_pairs(scene, pairs_of(study, scene), names)
+        title = name.words()
         table = pair_table(scene, study.name, title, met, names)
         facts: dict[str, Fact] = {}
         charts: list[Chart] = []
@@ -113,7 +114,7 @@ def _by_model(scene: Scene, met: Sequence[Met], names: Sequence[str]) -> Fact:
 def _bars(scene: Scene, name: str, title: Words, met: Sequence[Met], measure: str) -> Bars:
     bars = tuple(
         Bar(
-            same(f"{each.pair.a.layer} ↔ {each.pair.b.layer}"),
+            text.plain(f"{each.pair.a.layer} ↔ {each.pair.b.layer}"),
             each.value(measure),
             kind="within",
             group=scene.names[each.pair.a.model],
@@ -127,7 +128,7 @@ def _bars(scene: Scene, name: str, title: Words, met: Sequence[Met], measure: st
 def model_bars(scene: Scene, name: str, title: Words, met: Sequence[Met], measure: str) -> Bars:
     """One bar a model: the mean over its pairs of layers, with their deviation."""
     bars = tuple(
-        bar_of(same(model), [one for one in met if one.pair.a.model == at], measure, "within")
+        bar_of(text.plain(model), [one for one in met if one.pair.a.model == at], measure, "within")
         for at, model in enumerate(scene.names)
     )
     bands = shuffled_band(met) if measure == "cosine" else ()
@@ -135,10 +136,6 @@ def model_bars(scene: Scene, name: str, title: Words, met: Sequence[Met], measur
 
 
 def _findings(scene: Scene, met: Sequence[Met], roles: Sequence[str]) -> list[Words]:
-    text = Words(
-        "{model}, {role}: mean cosine {cosine} (shuffled {shuffled}), mean Pearson {pearson}.",
-        "{model}, {role}: 코사인 평균 {cosine}(위치를 섞으면 {shuffled}), Pearson 평균 {pearson}.",
-    )
     found = []
     for role in roles:
         for at, model in enumerate(scene.names):
@@ -150,7 +147,7 @@ def _findings(scene: Scene, met: Sequence[Met], roles: Sequence[str]) -> list[Wo
                 "shuffled": number(spread_of(mine, SHUFFLED).mean),
                 "pearson": number(spread_of(mine, "pearson").mean),
             }
-            found.append(text.format(model=model, role=role, **means))
+            found.append(text.words("study.layer-zero.finding", model=model, role=role, **means))
     return found
 
 

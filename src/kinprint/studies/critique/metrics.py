@@ -11,6 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
+from kinprint import text
 from kinprint.measure.baselines import Baseline, random_baseline
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Band, Bar, Bars, Chart, Panels
@@ -37,11 +38,10 @@ from kinprint.text import Words
 MEAN, STD, DRAWS = 1.0, 0.1, 400
 """The critique's random vectors, and how many pairs of them are drawn."""
 _GROUPS = {
-    "between": (Words("between models", "모델 사이"), "pair"),
-    "within": (Words("within a model", "모델 내부"), "within"),
-    "layer_zero": (Words("from layer 0", "레이어 0 기준"), "within"),
+    "between": (text.message("study.common.between-models"), "pair"),
+    "within": (text.message("study.metrics.group.within"), "within"),
+    "layer_zero": (text.message("study.metrics.group.layer-zero"), "within"),
 }
-_RANDOM = Words("random vectors", "무작위 벡터")
 
 
 def pairs_of(study: Study, scene: Scene) -> list[Pair]:
@@ -68,7 +68,7 @@ def run(study: Study, scene: Scene) -> Result:
     """All groups by all measures, beside the random baseline for each length met."""
     names, roles = wanted_measures(scene, study.measures), wanted_roles(scene, study.roles)
     met = compare_pairs(scene, pairs_of(study, scene), names)
-    title = Words("Every pair by every measure", "모든 쌍, 모든 지표")
+    title = text.words("study.metrics.table.pairs")
     table = pair_table(scene, study.name, title, met, names)
     facts: dict[str, Fact] = {}
     charts: list[Chart] = []
@@ -123,10 +123,7 @@ def _random_table(drawn: dict[int, list[Baseline]]) -> Table:
         for length, found in drawn.items()
         for one in found
     ]
-    title = Words(
-        f"Random vectors, mean {MEAN}, deviation {STD}",
-        f"무작위 벡터, 평균 {MEAN}, 표준편차 {STD}",
-    )
+    title = text.words("study.metrics.table.random", mean=MEAN, std=STD)
     return Table("random", title, ("length", "measure", "mean", "std", "pairs"), tuple(rows))
 
 
@@ -134,48 +131,44 @@ def _panels(
     name: str, met: Sequence[Met], names: Sequence[str], drawn: Sequence[Baseline]
 ) -> Panels:
     charts = []
+    chance = text.words("study.metrics.random")
     for measure in names:
         random = next((one for one in drawn if one.measure == measure), None)
         bars, bands = [], []
         if random is not None:
-            bars.append(Bar(_RANDOM, random.mean, random.std, "random"))
+            bars.append(Bar(chance, random.mean, random.std, "random"))
             low, high = random.mean - random.std, random.mean + random.std
-            bands.append(Band(_RANDOM, random.mean, low, high))
+            bands.append(Band(chance, random.mean, low, high))
         for group, (label, kind) in _GROUPS.items():
-            bars.append(bar_of(label, _of_group(met, group), measure, kind))
+            bars.append(bar_of(label.words(), _of_group(met, group), measure, kind))
         title = measure_title(measure)
         charts.append(Bars(f"{name}_{measure}", title, title, tuple(bars), tuple(bands), digits=4))
-    title = Words("Three measures against chance", "세 지표와 무작위 기준")
+    title = text.words("study.metrics.chart")
     return Panels(name, title, tuple(charts), across=3)
 
 
 def _findings(
     met: Sequence[Met], roles: Sequence[str], drawn: dict[int, list[Baseline]]
 ) -> list[Words]:
-    found = []
-    for length, baselines in drawn.items():
-        for one in baselines:
-            name = measure_title(one.measure)
-            numbers = f"{number(one.mean)} ± {number(one.std)}"
-            found.append(
-                Words(
-                    f"Random vectors of {length} values: {name.en} {numbers}.",
-                    f"길이 {length}의 무작위 벡터: {name.ko} {numbers}.",
-                )
-            )
+    found = [
+        text.words(
+            "study.metrics.finding.random",
+            length=length,
+            measure=measure_title(one.measure),
+            mean=number(one.mean),
+            std=number(one.std),
+        )
+        for length, baselines in drawn.items()
+        for one in baselines
+    ]
     for role in roles:
-        for group, (words, _) in _GROUPS.items():
+        for group, (label, _) in _GROUPS.items():
             mine = [each for each in _of_group(met, group) if each.pair.role == role]
             cosine, pearson = spread_of(mine, "cosine"), spread_of(mine, "pearson")
             if cosine.mean is None or pearson.mean is None:
                 continue
-            numbers = f"{number(cosine.mean)}, Pearson {number(pearson.mean)}"
-            found.append(
-                Words(
-                    f"{role}, {words.en}: mean cosine {numbers}.",
-                    f"{role}, {words.ko}: 평균 코사인 {numbers}.",
-                )
-            )
+            means = {"cosine": number(cosine.mean), "pearson": number(pearson.mean)}
+            found.append(text.words("study.metrics.finding.group", role=role, group=label, **means))
     return found
 
 

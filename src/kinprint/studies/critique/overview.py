@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kinprint import text
 from kinprint.studies.catalogue import Procedure, Study, study_named
 from kinprint.studies.charts import Bars, Chart, Heatmap, Lines, Panels
 from kinprint.studies.critique import depths, same_layer
@@ -28,9 +29,9 @@ from kinprint.studies.titles import measure_title
 from kinprint.text import Words
 
 _BARS = {
-    "layer_zero": (Words("layer 0 baseline", "레이어 0 기준"), "within"),
-    "fair": (Words("equal-distance baseline", "같은 거리 기준"), "within"),
-    "cross": (Words("between models", "모델 사이"), "pair"),
+    "layer_zero": (text.message("study.baselines.group.layer-zero"), "within"),
+    "fair": (text.message("study.baselines.group.fair"), "within"),
+    "cross": (text.message("study.common.between-models"), "pair"),
 }
 # The studies whose first pictures make up the summary, in its order.
 _PANELS = ("layer-zero", "fair-baseline", "same-layer", "architectures")
@@ -49,7 +50,7 @@ def run_baselines(study: Study, scene: Scene) -> Result:
     """Three bars, and how far the fair baseline and layer 0 are from other models."""
     names = wanted_measures(scene, study.measures)
     met = compare_pairs(scene, pairs_of(study, scene), names)
-    title = Words("Every pair behind the three bars", "세 막대를 이루는 모든 쌍")
+    title = text.words("study.baselines.table")
     table = pair_table(scene, study.name, title, met, names)
     roles = tuple(dict.fromkeys(each.pair.role for each in met))
     facts: dict[str, Fact] = {}
@@ -81,10 +82,11 @@ def _minus(one: Spread, other: Spread) -> float | None:
 
 def _bars(name: str, groups: dict[str, list[Met]], measure: str) -> Bars:
     bars = tuple(
-        bar_of(label, groups[group], measure, kind) for group, (label, kind) in _BARS.items()
+        bar_of(label.words(), groups[group], measure, kind)
+        for group, (label, kind) in _BARS.items()
     )
     bands = shuffled_band(groups["cross"]) if measure == "cosine" else ()
-    title = Words("Which baseline?", "어느 기준선인가?")
+    title = text.words("study.baselines.chart")
     return Bars(name, title, measure_title(measure), bars, bands, digits=4)
 
 
@@ -92,16 +94,9 @@ def _tell(role: str, found: dict[str, Spread]) -> list[Words]:
     fair, zero = _minus(found["fair"], found["cross"]), _minus(found["layer_zero"], found["cross"])
     if fair is None or zero is None:
         return []
-    text = Words(
-        "{role}: cosine from layer 0 {layer_zero}, at equal distance {fair}, between models "
-        "{cross}. "
-        "Against other models the fair baseline is {points} points off, layer 0 {far} points.",
-        "{role}: 코사인은 레이어 0 기준 {layer_zero}, 같은 거리 기준 {fair}, 모델 사이 "
-        "{cross}입니다. "
-        "모델 사이의 값과 견주면 공정한 기준은 {points}%p, 레이어 0은 {far}%p 차이입니다.",
-    )
     means = {group: number(of.mean) for group, of in found.items()}
-    return [text.format(role=role, points=f"{100 * fair:+.1f}", far=f"{100 * zero:+.1f}", **means)]
+    points, far = f"{100 * fair:+.1f}", f"{100 * zero:+.1f}"
+    return [text.words("study.baselines.finding", role=role, points=points, far=far, **means)]
 
 
 def _needs_summary(study: Study, scene: Scene) -> list[Item]:
@@ -120,12 +115,12 @@ def run_summary(study: Study, scene: Scene) -> Result:
         (depths.equal_steps(parts[1], scene), "summary_fair", depths.EQUAL_STEPS),
     ]
     charts: list[Lines | Bars | Heatmap] = []
-    for pairs, name, words in depth:  # a bar a model: one for each layer would fill a page
+    for pairs, name, heading in depth:  # a bar a model: one for each layer would fill a page
         met = compare_pairs(scene, [pair for pair in pairs if pair.role == role], names)
-        charts.append(depths.model_bars(scene, name, words, met, leading(names)))
+        charts.append(depths.model_bars(scene, name, heading.words(), met, leading(names)))
     first = (one.charts[0] for one in results[2:] if one.charts)
     charts += [chart for chart in first if isinstance(chart, Lines | Bars | Heatmap)]
-    title = Words("Four experiments at a glance", "한눈에 보는 네 가지 실험")
+    title = text.words("study.summary.chart")
     panels = Panels("summary_comparison", title, tuple(charts))
     facts: dict[str, Fact] = {one.study: dict(one.facts) for one in results}
     told = tuple(dict.fromkeys(words for one in results for words in one.findings))
@@ -149,7 +144,7 @@ def _gathered(results: Sequence[Result]) -> Table:
                 rows.append(
                     (result.study, group, role, name, found.mean, found.std, found.count, len(mine))
                 )
-    title = Words("What came out of each experiment", "실험별 결과")
+    title = text.words("study.summary.table")
     columns = ("study", "group", "role", "measure", "mean", "std", "count", "pairs")
     return Table("summary", title, columns, tuple(rows))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
+from kinprint import text
 from kinprint.measure.measures import measures
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Bar, Bars, Chart, Heatmap, Lines, Series, Values
@@ -32,7 +33,6 @@ from kinprint.studies.pairs import (
     leading,
     number,
     pair_table,
-    same,
     shuffled_band,
     shuffled_note,
     spread_of,
@@ -44,7 +44,6 @@ from kinprint.studies.titles import measure_title, role_title
 from kinprint.text import Words
 
 Draw = Callable[[Scene, Sequence[str], Sequence[Met], str], list[Chart]]
-_LAYER = Words("layer", "레이어")
 
 
 def pairs_of(study: Study, scene: Scene) -> list[Pair]:
@@ -66,7 +65,7 @@ def _procedure(draw: Draw) -> Procedure:
     def run(study: Study, scene: Scene) -> Result:
         names, roles = wanted_measures(scene, study.measures), wanted_roles(scene, study.roles)
         met = compare_pairs(scene, pairs_of(study, scene), names)
-        title = Words("Every pair, layer by layer", "모든 쌍, 레이어별")
+        title = text.words("study.same-layer.table")
         table = pair_table(scene, study.name, title, met, names)
         facts: dict[str, Fact] = {role: _by_layer(met, role, names) for role in roles}
         findings = (*_findings(met, roles), *tell_gaps(table.statuses))
@@ -122,7 +121,7 @@ def model_map(scene: Scene, name: str, met: Sequence[Met], measure: str) -> Heat
     if measure == "cosine":  # raw cosines crowd near one; the scale is printed beside them
         low = min((*known, 0.9))
     layer = met[0].pair.a.layer if met else 0
-    title = Words(f"Models against models, layer {layer}", f"모델 간 비교, 레이어 {layer}")
+    title = text.words("study.common.models-at-layer", layer=layer)
     return Heatmap(
         name, title, scene.names, scene.names, grid, measure_title(measure), low, high,
         bounded and measure != "cosine", note=shuffled_note(mine) if measure == "cosine" else None,
@@ -150,12 +149,12 @@ def _over_layers(
         mine = of_role(met, role)
         layers = layers_of(mine)
         x = tuple(float(layer) for layer in layers)
-        title = Words("mean of all pairs ± deviation", "모든 쌍의 평균 ± 표준편차")
+        title = text.words("study.many-layers.mean")
         spreads = [spread_of(_at(mine, layer), measure) for layer in layers]
         sides = [_around(one.mean, one.std) for one in spreads]
         summed = [Series(title, x, tuple(one.mean for one in spreads), "pair", *_turn(sides))]
         if measure == "cosine":
-            title = Words("same values, places shuffled", "값은 그대로, 위치만 섞었을 때")
+            title = text.words("study.common.places-shuffled")
             spreads = [spread_of(_at(mine, layer), SHUFFLED) for layer in layers]
             sides = [(one.least, one.greatest) for one in spreads]
             means = tuple(one.mean for one in spreads)
@@ -164,14 +163,22 @@ def _over_layers(
         names = dict.fromkeys(pair_name(scene, each.pair) for each in mine)
         lines = [
             Series(
-                same(name), x,
+                text.plain(name), x,
                 tuple(one.value(measure) for one in mine if pair_name(scene, one.pair) == name),
             )
             for name in names
         ]  # fmt: skip
-        title = Words("All pairs of models, layer by layer", "모든 모델 쌍의 레이어별 유사도")
+        title = text.words("study.many-layers.chart")
         name = chart_name("exp4_multi_layer", role, roles)
-        charts.append(Lines(name, title, _LAYER, measure_title(measure), (*summed, *lines)))
+        charts.append(
+            Lines(
+                name,
+                title,
+                text.words("study.common.layer"),
+                measure_title(measure),
+                (*summed, *lines),
+            )
+        )
     return charts
 
 
@@ -185,17 +192,14 @@ def _around(mean: float | None, std: float | None) -> tuple[float | None, float 
 
 def _pair_bars(scene: Scene, roles: Sequence[str], met: Sequence[Met], measure: str) -> list[Chart]:
     """A bar a pair, a gap where the two cannot be compared."""
-    title = Words("Many models at the same layer", "여러 모델, 같은 레이어")
-    note = Words(
-        "A gap is a pair that cannot be compared; the table says why.",
-        "빈자리는 비교할 수 없는 쌍이며, 이유는 표에 있습니다.",
-    )
+    title = text.words("study.multi-model.chart")
+    note = text.words("study.multi-model.gap")
     charts: list[Chart] = []
     for role in roles:
         mine = of_role(met, role)
         bars = tuple(
             Bar(
-                same(pair_name(scene, one.pair)),
+                text.plain(pair_name(scene, one.pair)),
                 one.value(measure),
                 group=f"layer {one.pair.a.layer}" if len(layers_of(mine)) > 1 else "",
             )
@@ -226,9 +230,10 @@ def _layer_maps(
         charts.append(
             Heatmap(
                 chart_name("all_layers_heatmap", role, roles),
-                Words("All pairs of models, all layers", "모든 모델 쌍, 모든 레이어"),
+                text.words("study.all-layers.chart"),
                 rows, tuple(map(str, layers)), grid, measure_title(measure), low,
-                high if high > low else low + 1.0, annotate=False, column_label=_LAYER,
+                high if high > low else low + 1.0, annotate=False,
+                column_label=text.words("study.common.layer"),
                 note=shuffled_note(mine) if measure == "cosine" else None,
             )
         )  # fmt: skip
@@ -237,19 +242,13 @@ def _layer_maps(
 
 def _role_bars(scene: Scene, roles: Sequence[str], met: Sequence[Met], measure: str) -> list[Chart]:
     """One bar a role: the mean over all pairs, with its deviation."""
-    title = Words("Attention and MLP weights", "어텐션과 MLP 가중치")
+    title = text.words("study.weights.chart")
     bars = tuple(bar_of(role_title(role), of_role(met, role), measure, "pair") for role in roles)
     bands = shuffled_band(met) if measure == "cosine" else ()
     return [Bars("weights_comparison", title, measure_title(measure), bars, bands, digits=4)]
 
 
 def _findings(met: Sequence[Met], roles: Sequence[str]) -> list[Words]:
-    text = Words(
-        "{role}: {count} pairs, cosine {mean} ± {std}; the same values with places shuffled give "
-        "{shuffled}, and Pearson is {pearson} on average.",
-        "{role}: 쌍 {count}개의 코사인은 {mean} ± {std}입니다. 같은 값을 위치만 섞어도 "
-        "{shuffled}이고, Pearson 상관은 평균 {pearson}입니다.",
-    )
     found = []
     for role in roles:
         mine = of_role(met, role)
@@ -260,7 +259,7 @@ def _findings(met: Sequence[Met], roles: Sequence[str]) -> list[Words]:
                 "shuffled": number(spread_of(mine, SHUFFLED).mean),
                 "pearson": number(spread_of(mine, "pearson").mean),
             }  # fmt: skip
-            found.append(text.format(role=role, **values))
+            found.append(text.words("study.same-layer.finding", role=role, **values))
     return found
 
 

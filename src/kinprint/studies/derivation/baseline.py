@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kinprint import text
 from kinprint.measure.sigma import Effect, effect_size
 from kinprint.model.places import Address
 from kinprint.studies.catalogue import Study
@@ -150,7 +151,7 @@ def claim_table(scene: Scene, claims: Iterable[Claim]) -> Table:
         )
         for one in claims
     )
-    title = Words("Sigma as the report computed it", "보고서가 계산한 방식의 시그마")
+    title = text.words("study.baseline-claim.table.claims")
     return Table("baseline_claim", title, columns, rows)
 
 
@@ -185,11 +186,8 @@ def share_words(claims: Sequence[Claim]) -> list[Words]:
         title = role_title(role)
         counts = {"three": facts["above_3_sigma"], "five": facts["above_5_sigma"]}
         told.append(
-            Words(
-                f"{title.en}: of {{pairs}} pairs the method puts {{three}} above 3 sigma and "
-                "{five} above 5.",
-                f"{title.ko}: 이 방법은 {{pairs}}쌍 가운데 {{three}}쌍을 3시그마 위에, "
-                "{five}쌍을 5시그마 위에 놓습니다.",
-            ).format(pairs=facts["pairs"], **counts)
+            text.words(
+                "study.baseline-claim.finding.share", role=title, pairs=facts["pairs"], **counts
+            )
         )
     return told

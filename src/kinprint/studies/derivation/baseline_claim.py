@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kinprint.measure.measures import measures
+from kinprint import text
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Band, Bar, Bars, Panels
 from kinprint.studies.derivation.baseline import (
@@ -32,7 +32,7 @@ from kinprint.studies.derivation.pairwise import (
 from kinprint.studies.pairing import Compared, spread, tell_gaps
 from kinprint.studies.results import Fact, Result, Table
 from kinprint.studies.scene import OK, Item, Scene
-from kinprint.studies.titles import role_title
+from kinprint.studies.titles import measure_title, role_title
 from kinprint.text import Words
 
 
@@ -78,7 +78,7 @@ def _line_table(study: Study, scene: Scene, lines: Sequence[Line]) -> Table:
         )
         for line in lines
     )
-    title = Words("Every comparison behind the claim", "주장에 쓰인 모든 비교")
+    title = text.words("study.baseline-claim.table.lines")
     columns = ("role", "kind", "model_a", "layer_a", "model_b", "layer_b", "status")
     return Table("baseline_lines", title, (*columns, *names, "reason"), rows)
 
@@ -105,7 +105,6 @@ def _facts(claims: Sequence[Claim]) -> dict[str, Fact]:
 def _chart(study: Study, scene: Scene, claims: Sequence[Claim], lines: Sequence[Line]) -> Panels:
     """One panel a role, for each role has a shuffled baseline of its own."""
     lead = measure_names(study, scene)[0]
-    title = measures()[lead].title
     panels = []
     for role in dict.fromkeys(claim.role for claim in claims):
         bars = [
@@ -113,21 +112,21 @@ def _chart(study: Study, scene: Scene, claims: Sequence[Claim], lines: Sequence[
         ]
         crossed = (line.found for line in lines if line.role == role and not line.within)
         bands = _shuffled_band(crossed) if lead == "cosine" else ()
-        label = Words(title["en"], title["ko"])
         panels.append(
-            Bars(f"definitive_evidence_{role}", role_title(role), label, tuple(bars), bands)
+            Bars(
+                f"definitive_evidence_{role}",
+                role_title(role),
+                measure_title(lead),
+                tuple(bars),
+                bands,
+            )
         )
     return Panels(
         "definitive_evidence",
-        Words("Layer 0 as a baseline, and two models", "레이어 0 기준선과 두 모델"),
+        text.words("study.baseline-claim.chart"),
         tuple(panels),
         across=1,
-        note=Words(
-            "The band is the cosine that is left when one vector of each pair is shuffled: it "
-            "needs no relation at all.",
-            "띠는 한쪽 벡터를 무작위로 섞은 뒤에도 남는 코사인입니다. 아무 관계가 없어도 이만큼 "
-            "나옵니다.",
-        ),
+        note=text.words("study.baseline-claim.chart.note"),
     )
 
 
@@ -138,10 +137,15 @@ def _bars_of_claim(scene: Scene, claim: Claim) -> list[Bar]:
     asked = (claim.a, claim.b) == (A, B)
     inside = ((a, claim.own, None), (b, e.within_mean, e.within_std)) if asked else ()
     bars = [
-        Bar(Words(f"inside {name}", f"{name} 내부"), _number(value), _number(std), "within")
+        Bar(
+            text.words("study.baseline-claim.bar.inside", name=name),
+            _number(value),
+            _number(std),
+            "within",
+        )
         for name, value, std in inside
     ]
-    label = Words(f"{a} vs {b}", f"{a} 대 {b}")
+    label = text.words("study.baseline-claim.bar.pair", a=a, b=b)
     kind = "pair" if asked else "other"
     return [*bars, Bar(label, _number(e.cross_mean), _number(e.cross_std), kind)]
 
@@ -150,7 +154,7 @@ def _shuffled_band(found: Iterable[Compared]) -> tuple[Band, ...]:
     middle = spread(one.value(SHUFFLED) for one in found)
     if middle.mean is None or middle.least is None or middle.greatest is None:
         return ()
-    label = Words("shuffled, same layers", "섞은 벡터, 같은 레이어")
+    label = text.words("study.baseline-claim.band")
     return (Band(label, middle.mean, middle.least, middle.greatest),)
 
 
@@ -169,37 +173,13 @@ def _findings(scene: Scene, claims: Sequence[Claim]) -> tuple[Words, ...]:
             "gap": rounded(e.difference), "sigma": f"{e.sigma:.1f}", "log": f"{e.log10_p:.1f}",
             "least": f"{e.least_p:.2g}", "b": scene.names[B],
         }  # fmt: skip
-        told.append(
-            Words(
-                f"{role.en}: {{within}} inside {{b}}, {{cross}} between the models; difference "
-                "{gap}, {sigma} sigma, log10 p {log} by the report's arithmetic.",
-                f"{role.ko}: {{b}} 내부 {{within}}, 두 모델 사이 {{cross}}. 차이 {{gap}}, 보고서의 "
-                "계산으로는 {sigma} 시그마, log10 p {log}.",
-            ).format(**numbers)
-        )
-    told.append(
-        Words(
-            "What is wrong with it: layer 0 differs from deeper layers by its place, in any model, "
-            "so it is no baseline; the sigma is an effect size over the scatter of a few layers, "
-            "not of models, and has no p-value; so few numbers cannot show less than the least p "
-            "in the table, and what unrelated models give was never asked.",
-            "무엇이 잘못되었나: 레이어 0은 어느 모델에서나 위치 때문에 깊은 레이어와 달라서 "
-            "기준선이 될 수 없습니다. 이 시그마는 모델이 아니라 몇 개 레이어의 흩어짐으로 나눈 "
-            "효과 크기이며 p값이 없습니다. 이렇게 적은 수의 값으로는 표의 최소 p보다 작은 것을 "
-            "보일 수 없고, 무관한 모델들이 얼마를 내는지는 묻지도 않았습니다.",
-        )
-    )
+        told.append(text.words("study.baseline-claim.finding.sigma", role=role, **numbers))
+    told.append(text.words("study.baseline-claim.finding.wrong"))
     controls = [one for one in claims if (one.a, one.b) != (A, B)]
     if controls:
         told += share_words(controls)
     else:
-        told.append(
-            Words(
-                "Give further models as controls to see what this method says of them.",
-                "다른 모델을 대조군으로 더 주면 이 방법이 그 모델들을 두고 뭐라고 하는지 볼 수 "
-                "있습니다.",
-            )
-        )
+        told.append(text.words("study.baseline-claim.finding.no-controls"))
     return tuple(told)
 
 

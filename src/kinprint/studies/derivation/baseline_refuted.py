@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import permutations
 
+from kinprint import text
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Band, Lines, Series
 from kinprint.studies.derivation.baseline import (
@@ -23,7 +24,6 @@ from kinprint.studies.pairing import tell_gaps, wanted_roles
 from kinprint.studies.results import Fact, Result
 from kinprint.studies.scene import OK, Item, Scene
 from kinprint.studies.titles import role_title
-from kinprint.text import Words
 
 
 def _pairs(scene: Scene) -> list[tuple[int, int]]:
@@ -43,12 +43,7 @@ def _run(study: Study, scene: Scene) -> Result:
         role: share_above([one for one in claims if one.role == role])
         for role in wanted_roles(scene, study.roles)
     }
-    warning = Words(
-        "Whoever knows which of these models are related can read the false alarms off the "
-        "table: every unrelated pair above 3 sigma is one.",
-        "어느 모델들이 서로 관계있는지 아는 사람은 표에서 오경보를 셀 수 있습니다. 무관한 쌍이 "
-        "3시그마를 넘으면 모두 오경보입니다.",
-    )
+    warning = text.words("study.baseline-claim-refuted.finding")
     return Result(
         study.name,
         scene.names,
@@ -68,11 +63,11 @@ def _sigma_chart(claims: Sequence[Claim]) -> Lines:
         series.append(Series(role_title(role), ranks, tuple(known), "pair"))
     return Lines(
         "baseline_claim_refuted",
-        Words("Sigma of every pair of models", "모든 모델 쌍의 시그마"),
-        Words("pair, by sigma", "쌍(시그마 순)"),
-        Words("sigma as published", "보고서 방식의 시그마"),
+        text.words("study.baseline-claim-refuted.chart"),
+        text.words("study.baseline-claim-refuted.axis.pair"),
+        text.words("study.baseline-claim-refuted.axis.sigma"),
         tuple(series),
-        (Band(Words("below 3 sigma", "3시그마 아래"), 0.0, -3.0, 3.0),),
+        (Band(text.words("study.baseline-claim-refuted.band"), 0.0, -3.0, 3.0),),
         points=True,
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from kinprint import text
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.derivation.pairwise import A, B
 from kinprint.studies.results import Cell, Fact, Result, Table
@@ -87,10 +88,8 @@ def _run(study: Study, scene: Scene) -> Result:
         facts[change] = {one.key: _told(one) for one in chosen}
     facts["sizes"] = {one.key: {"A": one.a, "B": one.b, "change": one.change} for one in meaning}
     tables = (
-        _table(
-            "configuration", Words("Configurations, entry by entry", "설정 항목별 비교"), entries
-        ),
-        _table("sizes", Words("Sizes by meaning", "의미별 크기"), meaning),
+        _table("configuration", text.words("study.configuration.table.entries"), entries),
+        _table("sizes", text.words("study.configuration.table.sizes"), meaning),
     )
     return Result(
         study.name, scene.names, tables, facts, (), _findings(scene, entries), scene.labels
@@ -126,24 +125,14 @@ def _findings(scene: Scene, entries: list[Difference]) -> tuple[Words, ...]:
     silent = [scene.names[at] for at in (A, B) if not scene.models[at].config]
     if silent:
         names = ", ".join(silent)
-        return (
-            Words(
-                f"No configuration could be read for {names}; sizes come from the weight file "
-                "where it tells them.",
-                f"{names}의 설정 파일을 읽을 수 없었습니다. 가중치 파일에 적힌 크기가 있으면 "
-                "그것을 씁니다.",
-            ),
-        )
+        return (text.words("study.configuration.finding.unreadable", names=names),)
     counts = dict.fromkeys((EQUAL, CHANGED, ADDED, REMOVED), 0)
     for one in entries:
         counts[one.change] += 1
     return (
-        Words(
-            "From {b} to {a}: {equal} entries equal, {changed} changed, {added} added, {removed} "
-            "removed. Equal sizes are no evidence about weights.",
-            "{b}에서 {a}로: 같음 {equal}개, 변경 {changed}개, 추가 {added}개, 제거 {removed}개. "
-            "크기가 같다는 것은 가중치에 대한 증거가 아닙니다.",
-        ).format(a=scene.names[A], b=scene.names[B], **counts),
+        text.words(
+            "study.configuration.finding.counts", a=scene.names[A], b=scene.names[B], **counts
+        ),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kinprint import text
 from kinprint.model.places import Address
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Heatmap, Values
@@ -100,7 +101,7 @@ def _status(found: Sequence[Compared]) -> str:
 
 def _table(crossed: Iterable[Cross]) -> Table:
     rows = tuple((one.a, one.b, one.status, *one.means, one.reason) for one in crossed)
-    title = Words("All pairs of layers", "모든 레이어 쌍")
+    title = text.words("study.decay.table")
     columns = ("layer_A", "layer_B", "status", *MEASURES, "reason")
     return Table("decay_pairs", title, columns, rows)
 
@@ -161,28 +162,25 @@ def _charts(scene: Scene, crossed: Sequence[Cross]) -> tuple[Heatmap, ...]:
             1.0,
             diverging=centred,
             annotate=len(rows) * len(columns) <= 100,
-            row_label=Words(f"layer of {a}", f"{a}의 레이어"),
-            column_label=Words(f"layer of {b}", f"{b}의 레이어"),
+            row_label=text.words("study.decay.axis", model=a),
+            column_label=text.words("study.decay.axis", model=b),
             note=None
             if centred
-            else Words(
-                f"Shuffled, the mean over all pairs is {rounded(shuffled.mean)}.",
-                f"섞으면 모든 쌍의 평균은 {rounded(shuffled.mean)}입니다.",
-            ),
+            else text.words("study.decay.chart.note", mean=rounded(shuffled.mean)),
         )
 
     return (
         heatmap(
             "decay_heatmap",
             "cosine",
-            Words("Cosine of all pairs of layers", "모든 레이어 쌍의 코사인"),
-            Words("cosine", "코사인"),
+            text.words("study.decay.chart.cosine"),
+            text.words("study.common.cosine"),
         ),
         heatmap(
             "decay_heatmap_pearson",
             "pearson",
-            Words("Pearson correlation of all pairs of layers", "모든 레이어 쌍의 Pearson 상관"),
-            Words("Pearson correlation", "Pearson 상관"),
+            text.words("study.decay.chart.pearson"),
+            text.words("study.common.pearson"),
         ),
     )
 
@@ -196,18 +194,8 @@ def _findings(facts: dict[str, Fact]) -> tuple[Words, ...]:
     if facts["diagonal_mean"] is None:
         return ()
     return (
-        Words(
-            "Same layer: cosine {diagonal_mean}, Pearson {pearson_mean}. Other layers: "
-            "{off_diagonal_mean} and {off_diagonal_pearson_mean}. Shuffled, the same layers give "
-            "{shuffled_diagonal_mean} and the others {shuffled_off_diagonal_mean}.",
-            "같은 레이어: 코사인 {diagonal_mean}, Pearson {pearson_mean}. 다른 레이어: "
-            "{off_diagonal_mean}, {off_diagonal_pearson_mean}. 섞으면 같은 레이어는 "
-            "{shuffled_diagonal_mean}, 다른 레이어는 {shuffled_off_diagonal_mean}입니다.",
-        ).format(**numbers),
-        Words(
-            "First half of the layers {early_layers_sim}, second half {late_layers_sim}.",
-            "앞쪽 절반 레이어 {early_layers_sim}, 뒤쪽 절반 {late_layers_sim}.",
-        ).format(**numbers),
+        text.words("study.decay.finding.diagonal", **numbers),
+        text.words("study.decay.finding.depth", **numbers),
     )
 
 

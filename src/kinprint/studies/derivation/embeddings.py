@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint import text
 from kinprint.measure.rows import row_cosines, row_pearsons
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Band, Bar, Bars, Lines, Series
@@ -55,7 +56,7 @@ def _run(study: Study, scene: Scene) -> Result:
     found = _measure(scene)
     table = Table(
         "embedding_comparison",
-        Words("Shared tokens one by one", "공통 토큰별 비교"),
+        text.words("study.embeddings.table"),
         _COLUMNS,
         found.rows,
     )
@@ -82,15 +83,15 @@ def _measure(scene: Scene) -> _Found:
     x, y = first.values, second.values
     if x is None or y is None or x.shape != y.shape:
         rows = tuple(
-            (text, a, b, a == b, whole_pair.status, None, None, whole_pair.reason)
-            for text, a, b in zip(tokens.texts, tokens.a, tokens.b, strict=True)
+            (token, a, b, a == b, whole_pair.status, None, None, whole_pair.reason)
+            for token, a, b in zip(tokens.texts, tokens.a, tokens.b, strict=True)
         )
         sides = tuple(_inside(scene, side) for side in (x, y))
         return _Found(tokens, rows, (sides[A], sides[B]), nothing)
     cosines, pearsons = row_cosines(x, y), row_pearsons(x, y)
     lines = [
-        (text, a, b, a == b, *_cells(float(c), float(p)))
-        for text, a, b, c, p in zip(
+        (token, a, b, a == b, *_cells(float(c), float(p)))
+        for token, a, b, c, p in zip(
             tokens.texts, tokens.a, tokens.b, cosines, pearsons, strict=True
         )
     ]
@@ -127,8 +128,8 @@ def _facts(found: _Found) -> dict[str, Fact]:
     s = spread(values)
     high, low = sum(one > HIGH for one in known), sum(one < LOW for one in known)
     samples: list[Fact] = [
-        {"token": text, "a_id": a, "b_id": b, "cosine": value}
-        for text, a, b, value in zip(
+        {"token": token, "a_id": a, "b_id": b, "cosine": value}
+        for token, a, b, value in zip(
             found.tokens.texts, found.tokens.a, found.tokens.b, values, strict=False
         )
     ]
@@ -155,9 +156,9 @@ def _facts(found: _Found) -> dict[str, Fact]:
 def _chart(scene: Scene, found: _Found) -> Lines:
     known = sorted(one for one in found.values(_COSINE) if one is not None)
     series = [
-        Series(Words("the same token", "같은 토큰"), _ranks(known), tuple(known), "pair"),
+        Series(text.words("study.embeddings.same-token"), _ranks(known), tuple(known), "pair"),
         Series(
-            Words("another token", "다른 토큰"),
+            text.words("study.embeddings.another-token"),
             _ranks(found.across_values),
             found.across_values,
             "random",
@@ -167,13 +168,13 @@ def _chart(scene: Scene, found: _Found) -> Lines:
     bands: tuple[Band, ...] = ()
     if base.mean is not None and base.std is not None:
         name = scene.names[B]
-        label = Words(f"random pairs inside {name}", f"{name} 내부의 무작위 쌍")
+        label = text.words("study.embeddings.band", name=name)
         bands = (Band(label, base.mean, base.mean - 2 * base.std, base.mean + 2 * base.std),)
     return Lines(
         "embedding_comparison",
-        Words("Embeddings of shared tokens", "공통 토큰의 임베딩"),
-        Words("token, by cosine", "토큰(코사인 순)"),
-        Words("cosine", "코사인"),
+        text.words("study.embeddings.chart"),
+        text.words("study.embeddings.axis"),
+        text.words("study.common.cosine"),
         tuple(series),
         bands,
         points=True,
@@ -185,11 +186,11 @@ def _empty(found: _Found) -> Bars:
     reason = str(found.rows[0][-1])
     return Bars(
         "embedding_comparison",
-        Words("Embeddings of shared tokens", "공통 토큰의 임베딩"),
-        Words("cosine", "코사인 유사도"),
-        (Bar(Words("shared tokens", "공통 토큰"), None),),
+        text.words("study.embeddings.chart"),
+        text.words("measure.cosine.title"),
+        (Bar(text.words("study.embeddings.shared-tokens"), None),),
         y_range=(-1.0, 1.0),
-        note=Words(f"Nothing to compare: {reason}.", f"비교할 것이 없습니다: {reason}."),
+        note=text.words("study.embeddings.chart.empty", reason=reason),
     )
 
 
@@ -200,21 +201,11 @@ def _ranks(values: Sequence[float]) -> tuple[float, ...]:
 def _findings(scene: Scene, found: _Found) -> tuple[Words, ...]:
     facts = _facts(found)
     if not facts["num_tokens"]:
-        return (
-            Words(
-                "No embedding rows could be compared; the table says why.",
-                "비교할 수 있는 임베딩 행이 없었습니다. 이유는 표에 있습니다.",
-            ),
-        )
+        return (text.words("study.embeddings.finding.nothing"),)
     s = spread(found.values(_COSINE))
     return (
-        Words(
-            "{count} shared English tokens: mean cosine {mean}, deviation {std}; {high} above 0.9, "
-            "{low} below 0.1. Random pairs inside {b}: {base}; different tokens across the two "
-            "models: {across}.",
-            "공통 영어 토큰 {count}개: 평균 코사인 {mean}, 표준편차 {std}. 0.9 초과 {high}개, 0.1 "
-            "미만 {low}개. {b} 내부의 무작위 쌍 {base}, 두 모델 사이의 서로 다른 토큰 {across}.",
-        ).format(
+        text.words(
+            "study.embeddings.finding.tokens",
             count=s.count,
             mean=rounded(s.mean),
             std=rounded(s.std),

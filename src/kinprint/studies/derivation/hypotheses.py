@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from kinprint import text
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Flow, Step
 from kinprint.studies.derivation import configuration, tensor_types
@@ -27,7 +28,7 @@ from kinprint.studies.derivation.pairwise import (
     spread_of,
 )
 from kinprint.studies.pairing import spread, tell_gaps
-from kinprint.studies.results import Fact, Result, Table
+from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.scene import MISMATCH, Item, Scene
 from kinprint.studies.titles import role_title
 from kinprint.text import Words
@@ -92,8 +93,8 @@ class Numbers:
 @cache
 def arguments() -> Mapping[str, Any]:
     """Hypotheses and the report's evidence, as they are written down."""
-    text = (files("kinprint.studies.derivation") / "hypotheses.toml").read_text("utf-8")
-    return tomllib.loads(text)
+    table = (files("kinprint.studies.derivation") / "hypotheses.toml").read_text("utf-8")
+    return tomllib.loads(table)
 
 
 def _needs(study: Study, scene: Scene) -> list[Item]:
@@ -173,39 +174,48 @@ def _sides(hypothesis: Mapping[str, Any], numbers: Numbers) -> dict[str, Words]:
     """Everything that applies for and against one hypothesis, each side as one text."""
     found: dict[str, Words] = {}
     for side in ("for", "against"):
-        told = [
-            Words(one["en"], one["ko"]).format(**numbers.shown)
+        found[side] = text.joined(
+            text.words(_argument_key(hypothesis["key"], one), **numbers.shown)
             for one in hypothesis["argument"]
             if one["side"] == side and numbers.states.issuperset(one["when"])
-        ]
-        found[side] = Words(" ".join(one.en for one in told), " ".join(one.ko for one in told))
+        )
     return found
+
+
+def _argument_key(hypothesis: str, argument: Mapping[str, Any]) -> str:
+    """Arguments are told apart by their side and by when they apply."""
+    when = "+".join(argument["when"]).replace(":", "-")
+    return f"study.hypotheses.{hypothesis}.{argument['side']}.{when}"
 
 
 def _hypothesis_table(numbers: Numbers) -> Table:
     rows = []
     for one in arguments()["hypothesis"]:
         sides = _sides(one, numbers)
-        texts = (Words(one["title"]), sides["for"], sides["against"], Words(one["report"]))
-        rows.append((one["key"], *(cell for text in texts for cell in (text.en, text.ko))))
+        title, report = (
+            text.words(f"study.hypotheses.{one['key']}.{part}") for part in ("title", "report")
+        )
+        cells = (title, sides["for"], sides["against"], report)
+        rows.append((one["key"], *(said for words in cells for said in words.values())))
     columns = ("hypothesis", "for", "against", "report_of_2026")
-    spelled = tuple(f"{name}_{language}" for name in columns for language in ("en", "ko"))
-    title = Words("Hypotheses and what speaks for and against", "가설별 찬반 근거")
+    spelled = tuple(f"{name}_{language}" for name in columns for language in text.languages())
+    title = text.words("study.hypotheses.table.hypotheses")
     return Table("hypotheses", title, ("key", *spelled), tuple(rows))
 
 
 def _evidence_table(numbers: Numbers) -> Table:
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for one in arguments()["evidence"]:
-        title, remark = Words(one["title"]), Words(one["remark"]).format(**numbers.shown)
+        key = f"study.hypotheses.evidence.{one['key']}"
+        title, remark = text.words(f"{key}.title"), text.words(f"{key}.remark", **numbers.shown)
         value = numbers.value(one["fact"])
         stars = "★" * one["strength"]
-        rows.append((one["key"], title.en, title.ko, value, stars, remark.en, remark.ko))
-    columns = ("key", "test_en", "test_ko", "value", "strength_in_2026", "remark_en", "remark_ko")
-    heading = Words(
-        "The 2026 report's evidence, with its own ratings, and these models' numbers",
-        "2026년 보고서의 증거와 등급, 그리고 이 모델들의 값",
+        rows.append((one["key"], *title.values(), value, stars, *remark.values()))
+    tests, remarks = (
+        tuple(f"{name}_{language}" for language in text.languages()) for name in ("test", "remark")
     )
+    columns = ("key", *tests, "value", "strength_in_2026", *remarks)
+    heading = text.words("study.hypotheses.table.evidence")
     return Table("evidence_strength", heading, columns, tuple(rows))
 
 
@@ -222,7 +232,7 @@ def _tensor_table(rows: Sequence[Row]) -> Table:
         )
         for row in rows
     )
-    title = Words("The tensors behind the numbers", "위 수치에 쓰인 텐서")
+    title = text.words("study.hypotheses.table.tensors")
     columns = ("role", "layer", "status", "cosine", "pearson", "sample", "reason")
     return Table("hypotheses_tensors", title, columns, lines)
 
@@ -231,18 +241,19 @@ def _flow(scene: Scene, rows: Sequence[Row], sizes: Sequence[configuration.Diffe
     found = {role: _tensor_step(role, group) for role, group in by_role(rows).items()}
     steps = [step for step in found.values() if step is not None]
     silent = [role_title(role) for role, step in found.items() if step is None]
-    for one in sizes:
-        if one.change == configuration.CHANGED:
-            text = f"{one.key}: {one.b} → {one.a}"
-            steps.append(Step("changed", Words(text, text)))
+    steps += [
+        Step("changed", text.plain(f"{one.key}: {one.b} → {one.a}"))
+        for one in sizes
+        if one.change == configuration.CHANGED
+    ]
     config = configuration.differences(dict(scene.models[A].config), dict(scene.models[B].config))
     for one in config:
         if one.change in (configuration.ADDED, configuration.REMOVED):
-            text = f"{one.key}: {one.a if one.change == configuration.ADDED else one.b}"
-            steps.append(Step(one.change, Words(text, text)))
+            value = one.a if one.change == configuration.ADDED else one.b
+            steps.append(Step(one.change, text.plain(f"{one.key}: {value}")))
     return Flow(
         "presumed_transformation",
-        Words("What would have been done, if it were so", "파생되었다면 거쳤을 변환"),
+        text.words("study.hypotheses.chart"),
         scene.names[B],
         scene.names[A],
         tuple(steps),
@@ -251,19 +262,11 @@ def _flow(scene: Scene, rows: Sequence[Row], sizes: Sequence[configuration.Diffe
 
 
 def _flow_note(silent: Sequence[Words]) -> Words:
-    note = Words(
-        "A list of differences, not a history: it can be drawn for any two models.",
-        "차이를 늘어놓은 것일 뿐 이력이 아닙니다. 어떤 두 모델로도 그릴 수 있습니다.",
-    )
+    note = text.words("study.hypotheses.chart.note")
     if not silent:
         return note
-    english, korean = (
-        ", ".join(names) for names in zip(*((one.en, one.ko) for one in silent), strict=True)
-    )
-    return Words(
-        f"{note.en} Nothing could be measured of: {english}.",
-        f"{note.ko} 측정할 수 없었던 것: {korean}.",
-    )
+    roles = text.joined(silent, ", ")
+    return text.words("study.hypotheses.chart.note-silent", note=note, roles=roles)
 
 
 def _tensor_step(role: str, group: Sequence[Row]) -> Step | None:
@@ -273,30 +276,21 @@ def _tensor_step(role: str, group: Sequence[Row]) -> Step | None:
     if pearson is None:
         if not any(row.found.status == MISMATCH for row in group):
             return None
-        return Step("changed", Words(f"{title.en}: shapes differ", f"{title.ko}: 모양이 다름"))
+        return Step("changed", text.words("study.hypotheses.step.shapes", role=title))
     kept = pearson > KEPT
-    end = f"(cosine {rounded(cosine)}, Pearson {rounded(pearson)})"
-    korean = f"(코사인 {rounded(cosine)}, Pearson {rounded(pearson)})"
-    word = Words("kept", "보존") if kept else Words("not kept", "보존되지 않음")
-    text = Words(f"{title.en} {word.en} {end}", f"{title.ko} {word.ko} {korean}")
-    return Step("kept" if kept else "retrained", text)
+    state = text.message(f"study.hypotheses.step.{'kept' if kept else 'not-kept'}")
+    means = {"cosine": rounded(cosine), "pearson": rounded(pearson)}
+    told = text.words("study.hypotheses.step", role=title, state=state, **means)
+    return Step("kept" if kept else "retrained", told)
 
 
 def _findings(numbers: Numbers) -> tuple[Words, ...]:
     told: list[Words] = []
+    nothing = text.words("study.hypotheses.finding.nothing")
     for one in arguments()["hypothesis"]:
-        title, sides = Words(one["title"]), _sides(one, numbers)
-        nothing = Words("nothing that was measured.", "측정값 없음.")
-        pro, con = (
-            Words(text.en or nothing.en, text.ko or nothing.ko)
-            for text in (sides["for"], sides["against"])
-        )
-        told.append(
-            Words(
-                f"{title.en}. For: {pro.en} Against: {con.en}",
-                f"{title.ko}. 찬성: {pro.ko} 반대: {con.ko}",
-            )
-        )
+        pro, con = (side if str(side) else nothing for side in _sides(one, numbers).values())
+        title = text.message(f"study.hypotheses.{one['key']}.title")
+        told.append(text.words("study.hypotheses.finding", hypothesis=title, pro=pro, con=con))
     return tuple(told)
 
 

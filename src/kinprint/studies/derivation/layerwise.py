@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from kinprint import text
 from kinprint.measure.matching import match_rows
 from kinprint.model.places import Address
 from kinprint.studies.catalogue import Procedure, Study
@@ -91,10 +92,10 @@ def _run(study: Study, scene: Scene) -> Result:
         ),
     )
     tables = (
-        _table("layerwise_similarity", Words("Layer by layer", "레이어별 유사도"), same),
+        _table("layerwise_similarity", text.words("study.layers.table.same"), same),
         _table(
             "aligned_layerwise_similarity",
-            Words("Layers paired anew by their norms", "norm으로 다시 짝지은 레이어"),
+            text.words("study.layers.table.aligned"),
             aligned,
         ),
         _map_table(mapped),
@@ -183,7 +184,7 @@ def _map_table(mapped: LayerMap) -> Table:
     ):
         own = float(mapped.scores[at, places[first]]) if first in places else None
         rows.append((first, second, score, own if own == own else None, mapped.chance.mean))
-    title = Words("Which layer goes with which", "레이어 대응")
+    title = text.words("study.layers.table.map")
     return Table("layer_alignment", title, columns, tuple(rows))
 
 
@@ -216,23 +217,23 @@ def _facts(rows: Sequence[Row], mapped: LayerMap) -> dict[str, Fact]:
 def _charts(rows: Sequence[Row]) -> tuple[Lines, ...]:
     groups = by_role(rows)
     norms = {role: group for role, group in groups.items() if role.startswith("norm")}
-    cosine, pearson = Words("cosine", "코사인"), Words("Pearson correlation", "Pearson 상관")
+    cosine, pearson = text.words("study.common.cosine"), text.words("study.common.pearson")
     width = next((row.a.values.size for row in rows if row.a.values is not None), 0)
     reach = 2 / (width - 1) ** 0.5 if width > 1 else 0.0
-    label = Words("two deviations of unrelated norms", "무관한 norm의 2표준편차")
-    by_layer = Words("Cosine by layer", "레이어별 코사인")
+    label = text.words("study.layers.band")
+    by_layer = text.words("study.layers.chart.cosine")
     return (
         _lines("plot_cosine_by_layer", by_layer, cosine, _curves(groups, "cosine", True)),
         _lines(
             "plot_pearson_by_layer",
-            Words("Pearson correlation by layer", "레이어별 Pearson 상관"),
+            text.words("study.layers.chart.pearson"),
             pearson,
             _curves(groups, "pearson", False),
             (Band(label, 0.0, -reach, reach),) if reach else (),
         ),
         _lines(
             "layernorm_by_layer",
-            Words("Norm cosine by layer", "레이어별 norm 코사인"),
+            text.words("study.layers.chart.norms"),
             cosine,
             _curves(norms, "cosine", True),
         ),
@@ -250,7 +251,7 @@ def _curves(groups: dict[str, list[Row]], name: str, shuffled: bool) -> tuple[Se
         y = tuple(row.found.value(name) for row in placed)
         found.append(Series(title, x, y, "pair", low if known else (), high if known else ()))
         if shuffled:
-            label = Words(f"{title.en}, shuffled", f"{title.ko}, 섞음")
+            label = text.words("study.common.shuffled", role=title)
             left = tuple(row.found.value("shuffled_cosine") for row in placed)
             found.append(Series(label, x, left, "random"))
     return tuple(found)
@@ -259,7 +260,7 @@ def _curves(groups: dict[str, list[Row]], name: str, shuffled: bool) -> tuple[Se
 def _lines(
     name: str, title: Words, y: Words, series: tuple[Series, ...], bands: tuple[Band, ...] = ()
 ) -> Lines:
-    return Lines(name, title, Words("layer", "레이어"), y, series, bands)
+    return Lines(name, title, text.words("study.common.layer"), y, series, bands)
 
 
 def _findings(rows: Sequence[Row], mapped: LayerMap) -> tuple[Words, ...]:
@@ -270,12 +271,9 @@ def _findings(rows: Sequence[Row], mapped: LayerMap) -> tuple[Words, ...]:
             continue
         title = role_title(role)
         told.append(
-            Words(
-                f"{title.en}: cosine {{low}} to {{high}} over {{count}} layers, mean {{mean}} "
-                "(shuffled {left}); Pearson {pearson} on average.",
-                f"{title.ko}: {{count}}개 레이어에서 코사인 {{low}}–{{high}}, 평균 {{mean}} "
-                "(섞으면 {left}). Pearson 평균 {pearson}.",
-            ).format(
+            text.words(
+                "study.layers.finding.role",
+                role=title,
                 low=rounded(s.least),
                 high=rounded(s.greatest),
                 count=s.count,
@@ -287,12 +285,8 @@ def _findings(rows: Sequence[Row], mapped: LayerMap) -> tuple[Words, ...]:
     if mapped.matching.scores:
         same = sum(first == second for first, second in mapped.pairs)
         told.append(
-            Words(
-                "Paired anew by their norms, {same} of {count} layers keep their number; the mean "
-                "correlation of the pairs is {mean}, and {chance} after shuffling channels.",
-                "norm으로 다시 짝지으면 {count}개 레이어 중 {same}개가 같은 번호를 유지합니다. "
-                "짝의 평균 상관은 {mean}, 채널을 섞은 뒤에는 {chance}입니다.",
-            ).format(
+            text.words(
+                "study.layers.finding.map",
                 same=same,
                 count=len(mapped.pairs),
                 mean=rounded(mapped.matching.mean),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kinprint import text
 from kinprint.measure.stored import bit_equal_share
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Bar, Bars
@@ -110,7 +111,7 @@ def _table(found: Iterable[_Bits]) -> Table:
         )
         for one in found
     )
-    title = Words("Stored bits, tensor by tensor", "텐서별 저장 비트")
+    title = text.words("study.raw-bytes.table.tensors")
     return Table("raw_bytes", title, columns, rows)
 
 
@@ -126,7 +127,7 @@ def _files(scene: Scene) -> Table:
         equal = twin is not None if entry.sha256 and theirs else None
         other = twin.path if twin is not None else ""
         rows.append((path, other, entry.size, entry.sha256 or "", equal))
-    title = Words("Files with the same content", "내용이 같은 파일")
+    title = text.words("study.raw-bytes.table.files")
     return Table("equal_files", title, ("file_A", "file_B", "size", "sha256", "equal"), tuple(rows))
 
 
@@ -154,12 +155,12 @@ def _chart(found: Sequence[_Bits]) -> Bars:
         seen, chance = spread(one.share for one in group), spread(one.by_chance for one in group)
         title = role_title(role)
         bars.append(Bar(title, seen.mean, seen.deviation, "pair"))
-        label = Words(f"{title.en}, by chance", f"{title.ko}, 우연")
+        label = text.words("study.raw-bytes.by-chance", role=title)
         bars.append(Bar(label, chance.mean, chance.deviation, "random"))
     return Bars(
         "raw_bytes",
-        Words("Share of elements with equal bits", "비트가 같은 원소의 비율"),
-        Words("share", "비율"),
+        text.words("study.raw-bytes.chart"),
+        text.words("study.raw-bytes.axis"),
         tuple(bars),
         y_range=(0.0, 1.0),
     )
@@ -170,14 +171,8 @@ def _findings(facts: dict[str, Fact], files: Table) -> tuple[Words, ...]:
         return ()
     share, chance = facts["equal_share_mean"], facts["equal_share_by_chance_mean"]
     told = [
-        Words(
-            "{identical} of {compared} tensors are stored alike bit by bit ({constant} of them "
-            "constant); of the elements of all others {share} are, and chance alone gives "
-            "{chance}.",
-            "텐서 {compared}개 가운데 {identical}개가 비트까지 똑같이 저장되어 있습니다(그중 "
-            "{constant}개는 상수). 나머지에서 같은 원소의 비율은 {share}, 우연만으로는 "
-            "{chance}입니다.",
-        ).format(
+        text.words(
+            "study.raw-bytes.finding.equal",
             identical=facts["identical"],
             compared=facts["compared"],
             constant=facts["identical_and_constant"],
@@ -186,23 +181,9 @@ def _findings(facts: dict[str, Fact], files: Table) -> tuple[Words, ...]:
         )
     ]
     if facts["sampled"]:
-        told.append(
-            Words(
-                "Matrices were read in samples of rows: one unequal row proves that a tensor "
-                "differs, equal ones do not prove that all of it is equal.",
-                "행렬은 일부 행만 읽었습니다. 한 행이라도 다르면 텐서가 다르다는 증명이지만, 읽은 "
-                "행이 모두 같다고 해서 전체가 같다는 증명은 아닙니다.",
-            )
-        )
+        told.append(text.words("study.raw-bytes.finding.sampled"))
     if facts["files_without_hash"]:
-        told.append(
-            Words(
-                "Where these files lie no hashes are kept, so equal files cannot be told without "
-                "reading them.",
-                "이 파일들이 있는 곳에는 해시가 없어, 파일을 읽지 않고는 같은 파일인지 알 수 "
-                "없습니다.",
-            )
-        )
+        told.append(text.words("study.raw-bytes.finding.no-hashes"))
     return tuple(told)
 
 

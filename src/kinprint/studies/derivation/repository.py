@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kinprint import text
 from kinprint.records import FileEntry
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.derivation.pairwise import A, B
@@ -139,7 +140,7 @@ def _claim_table(scene: Scene, claims: Iterable[Claim]) -> Table:
         (scene.names[one.model], one.kind, one.text, one.path, one.line, _source(scene, one.model))
         for one in claims
     )
-    title = Words("What the repositories claim", "저장소의 주장")
+    title = text.words("study.repository.table.claims")
     return Table("claims", title, ("model", "kind", "text", "file", "line", "source"), rows)
 
 
@@ -152,7 +153,7 @@ def _commit_table(scene: Scene) -> Table:
         if not commits:
             rows.append((name, None, None, None, MISSING, "its place keeps no history"))
     columns = ("model", "date", "title", "commit", "status", "reason")
-    title = Words("The repositories' last commits", "저장소의 최근 커밋")
+    title = text.words("study.repository.table.commits")
     return Table("commits", title, columns, tuple(rows))
 
 
@@ -176,7 +177,7 @@ def _overlap(texts: dict[Document, str]) -> Table:
         lacking = " and ".join(name for name, one in zip("AB", code, strict=True) if not one)
         reason = f"no modelling code in the repository of {lacking}"
         rows.append((None, None, MISSING, None, None, None, None, reason))
-    title = Words("Lines of modelling code that both have", "양쪽에 있는 모델 코드 줄")
+    title = text.words("study.repository.table.code")
     return Table("code_overlap", title, columns, tuple(rows))
 
 
@@ -203,35 +204,19 @@ def _facts(
 def _findings(scene: Scene, claims: list[Claim], overlap: Table) -> tuple[Words, ...]:
     counts = [sum(one.model == at for one in claims) for at in (A, B)]
     told = [
-        Words(
-            f"{scene.names[A]}: {counts[A]} lines that claim a licence, a copyright or an origin; "
-            f"{scene.names[B]}: {counts[B]}. They are shown with their source and count as no "
-            "evidence.",
-            f"라이선스, 저작권, 출처를 주장하는 줄이 {scene.names[A]}에 {counts[A]}개, "
-            f"{scene.names[B]}에 {counts[B]}개 있습니다. 출처와 함께 보여 줄 뿐 증거로 세지 "
-            "않습니다.",
+        text.words(
+            "study.repository.finding.claims",
+            a=scene.names[A],
+            count_a=counts[A],
+            b=scene.names[B],
+            count_b=counts[B],
         )
     ]
     shares = [one for one in overlap.column("shared_of_smaller") if isinstance(one, float)]
     if shares:
-        told.append(
-            Words(
-                f"Modelling code: at most {max(shares):.0%} of the lines of the shorter file are "
-                "in the other, the models' names aside. Code is reused under its licence without "
-                "any weights.",
-                f"모델 코드: 모델 이름을 빼면 짧은 쪽 파일의 줄 가운데 최대 {max(shares):.0%}가 "
-                "다른 쪽에도 있습니다. 코드는 가중치 없이도 라이선스에 따라 재사용됩니다.",
-            )
-        )
+        told.append(text.words("study.repository.finding.code", share=max(shares)))
     if not all(scene.models[at].checkpoint.ref.commit for at in (A, B)):
-        told.append(
-            Words(
-                "Not every source tells a commit, so when a line was written must be looked up in "
-                "the history of the repository.",
-                "모든 곳이 커밋을 알려 주지는 않습니다. 언제 쓰인 줄인지는 저장소 이력에서 "
-                "확인해야 합니다.",
-            )
-        )
+        told.append(text.words("study.repository.finding.no-commit"))
     return tuple(told)
 
 

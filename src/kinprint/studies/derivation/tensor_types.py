@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kinprint import text
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Bar, Bars
 from kinprint.studies.derivation.pairwise import (
@@ -73,7 +74,7 @@ def type_rows(study: Study, scene: Scene) -> tuple[list[Row], SharedTokens | Non
 def _run(study: Study, scene: Scene) -> Result:
     rows, tokens = type_rows(study, scene)
     extra = extra_columns(wanted_measures(scene, study.measures), _MEASURES)
-    title = Words("Every tensor of both models", "두 모델의 모든 텐서")
+    title = text.words("study.tensor-types.table.tensors")
     lines = tuple((*_line(row, tokens), *cells(row, extra)) for row in rows)
     details = Table("tensor_types_detailed", title, (*_COLUMNS, *extra), lines)
     means = _means(rows)
@@ -125,7 +126,7 @@ def _means(rows: Iterable[Row]) -> Table:
         rest = spread_of(group, "pearson").mean, spread_of(group, "shuffled_cosine").mean
         failed = len(group) - s.count
         lines.append((role, s.count, failed, s.mean, s.std, s.least, s.greatest, *rest))
-    title = Words("Mean similarity by type", "유형별 평균 유사도")
+    title = text.words("study.tensor-types.table.means")
     return Table("tensor_types", title, columns, tuple(lines))
 
 
@@ -151,19 +152,14 @@ def _chart(rows: Iterable[Row]) -> Bars:
         seen, left = spread_of(group, "cosine"), spread_of(group, "shuffled_cosine")
         title = role_title(role)
         bars.append(Bar(title, seen.mean, seen.deviation, "pair"))
-        shuffled = Words(f"{title.en}, shuffled", f"{title.ko}, 섞음")
+        shuffled = text.words("study.common.shuffled", role=title)
         bars.append(Bar(shuffled, left.mean, left.deviation, "random"))
     return Bars(
         "summary_comparison",
-        Words("Mean cosine by type of tensor", "텐서 유형별 평균 코사인"),
-        Words("mean cosine", "평균 코사인"),
+        text.words("study.tensor-types.chart"),
+        text.words("study.tensor-types.axis"),
         tuple(bars),
-        note=Words(
-            "Beside each type: the same vectors with one of the two shuffled. What stands at "
-            "that height owes it to the values, not to their places.",
-            "유형마다 옆에 한쪽을 무작위로 섞은 값을 두었습니다. 그 높이와 같다면 값의 분포 "
-            "때문이지 위치가 맞아서가 아닙니다.",
-        ),
+        note=text.words("study.tensor-types.chart.note"),
     )
 
 
@@ -175,12 +171,9 @@ def _findings(rows: Sequence[Row]) -> tuple[Words, ...]:
             continue
         title = role_title(role)
         told.append(
-            Words(
-                f"{title.en}: mean cosine {{cosine}}, shuffled {{left}}, Pearson {{pearson}} "
-                "(tensors: {count}).",
-                f"{title.ko}: 평균 코사인 {{cosine}}, 섞으면 {{left}}, Pearson {{pearson}} "
-                "(텐서 {count}개).",
-            ).format(
+            text.words(
+                "study.tensor-types.finding",
+                role=title,
                 cosine=rounded(seen.mean),
                 left=rounded(spread_of(group, "shuffled_cosine").mean),
                 pearson=rounded(spread_of(group, "pearson").mean),

@@ -5,6 +5,7 @@ The figures of the derivation report for any two tokenizers, whatever files they
 
 from __future__ import annotations
 
+from kinprint import text
 from kinprint.model.tokens import (
     Alignment,
     Fingerprint,
@@ -60,13 +61,10 @@ def _absent(study: Study, scene: Scene, facts: dict[str, Fact]) -> Result:
         (name, MISSING if known is None else OK, "no readable tokenizer" if known is None else "")
         for name, known in zip(scene.names, scene.vocabularies, strict=True)
     )
-    title = Words("Tokenizers that could be read", "읽을 수 있었던 토크나이저")
+    title = text.words("study.tokenizers.table.readable")
     table = Table("tokenizers", title, ("model", "status", "reason"), rows)
     names = ", ".join(str(row[0]) for row in rows if row[1] == MISSING)
-    told = Words(
-        f"Nothing to compare: {names} has no tokenizer that could be read.",
-        f"비교할 것이 없습니다. 읽을 수 있는 토크나이저가 없는 모델: {names}.",
-    )
+    told = text.words("study.tokenizers.finding.nothing", names=names)
     return Result(study.name, scene.names, (table,), facts, (), (told,), scene.labels)
 
 
@@ -151,24 +149,24 @@ def _figure_table(found: Likeness, a: Vocabulary, b: Vocabulary) -> Table:
         ("merges_jaccard", None if merges is None else merges.jaccard),
         ("first_1000_merges_equal", found.first_merges_equal),
     )
-    title = Words("What the tokenizers share", "두 토크나이저가 공유하는 것")
+    title = text.words("study.tokenizers.table.shared")
     return Table("tokenizers", title, ("figure", "value"), rows)
 
 
 def _offset_table(found: Likeness) -> Table:
-    title = Words("Shifts of the ids of shared ASCII tokens", "공통 ASCII 토큰의 id 차이")
+    title = text.words("study.tokenizers.table.shifts")
     return Table("ascii_offsets", title, ("offset", "count"), tuple(found.offsets))
 
 
 def _chart(found: Likeness) -> Bars:
     bars = tuple(
-        Bar(Words(f"{offset:+d}", f"{offset:+d}"), float(count), None, "pair")
+        Bar(text.plain(f"{offset:+d}"), float(count), None, "pair")
         for offset, count in found.offsets
     )
     return Bars(
         "tokenizer_offsets",
-        Words("Most frequent shifts of ids", "가장 흔한 id 차이"),
-        Words("shared ASCII tokens", "공통 ASCII 토큰 수"),
+        text.words("study.tokenizers.chart"),
+        text.words("study.tokenizers.axis"),
         bars,
         digits=0,
     )
@@ -177,14 +175,8 @@ def _chart(found: Likeness) -> Bars:
 def _findings(found: Likeness, a: Vocabulary, b: Vocabulary) -> tuple[Words, ...]:
     run = found.longest_run
     return (
-        Words(
-            "{shared} tokens are shared, {share:.1%} of the smaller vocabulary; {same} have the "
-            "same id, and the longest run that both number alike has {run} tokens. A shared "
-            "tokenizer is no evidence about weights.",
-            "공통 토큰 {shared}개(작은 쪽 어휘의 {share:.1%}), 같은 id를 가진 토큰 {same}개, 두 "
-            "쪽이 똑같이 번호를 매긴 가장 긴 구간은 {run}개입니다. 토크나이저가 같다는 것은 "
-            "가중치에 대한 증거가 아닙니다.",
-        ).format(
+        text.words(
+            "study.tokenizers.finding.shared",
             shared=found.overlap.shared,
             share=found.overlap.of_smaller,
             same=found.same_id,

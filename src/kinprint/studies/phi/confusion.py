@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from kinprint import text
 from kinprint.measure.measures import measures
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Chart, Heatmap, Panels, Values
@@ -75,7 +76,7 @@ def same_layer(study: Study, scene: Scene) -> list[Square]:
     """All models at the same layer, one matrix a layer."""
     found = []
     for layer in layers_for(study, scene):
-        title = Words(f"Models against models, layer {layer}", f"모델 간 비교, 레이어 {layer}")
+        title = text.words("study.common.models-at-layer", layer=layer)
         spots = tuple(Spot(at, layer) for at in range(len(scene.models)))
         about: tuple[tuple[str, Fact], ...] = (("layer", layer), ("models", list(scene.names)))
         found.append(Square("confusion", f"layer{layer}", title, scene.names, spots, about))
@@ -88,7 +89,7 @@ def own_layers(study: Study, scene: Scene) -> list[Square]:
     spots = tuple(Spot(at, layer) for at, layer in enumerate(layers))
     labels = tuple(f"{name} [{at}]" for name, at in zip(scene.names, layers, strict=True))
     marks = (f"{stem(name)[0]}{at}" for name, at in zip(scene.names, layers, strict=True))
-    title = Words("Models against models, different layers", "서로 다른 레이어에서의 모델 간 비교")
+    title = text.words("study.confusion-mixed.chart")
     named = zip(scene.names, layers, strict=True)
     about: tuple[tuple[str, Fact], ...] = (
         *((f"{stem(name)}_layer", layer) for name, layer in named),
@@ -125,8 +126,8 @@ def one_model(study: Study, scene: Scene) -> list[Square]:
         suffix = f"{stem(name)}_layers{'_'.join(map(str, layers))}"
         spots = tuple(Spot(at, layer) for layer in layers)
         labels = tuple(map(str, layers))
-        title = Words(f"{name}, layer against layer", f"{name}, 레이어 간 비교")
-        axis = Words("layer", "레이어")
+        title = text.words("study.within-model.chart", name=name)
+        axis = text.words("study.common.layer")
         about: tuple[tuple[str, Fact], ...] = (("model", name), ("layers", list(layers)))
         found.append(Square("within", suffix, title, labels, spots, about, axis))
     return found
@@ -154,7 +155,7 @@ def _fill(study: Study, scene: Scene, squares: Sequence[Square]) -> Result:
         for name in names:
             facts[square.name(name)] = _matrices(square, roles, met, name)
             charts.append(_panels(square, roles, met, name))
-    title = Words("Every pair, number by number", "모든 쌍의 수치")
+    title = text.words("study.common.pairs-table")
     table = pair_table(scene, study.name, title, every, names)
     findings = (*_findings(every, roles), *_layers_ignored(study, scene))
     return Result(
@@ -217,27 +218,23 @@ def _findings(met: Sequence[Met], roles: Sequence[str]) -> tuple[Words, ...]:
         cosine = spread_of(apart, "cosine")
         if cosine.mean is None:
             continue
-        values = {
-            "role": role, "cosine": number(cosine.mean),
-            "shuffled": number(spread_of(apart, SHUFFLED).mean),
-        }  # fmt: skip
-        text = Words(
-            "{role}: mean cosine {cosine}; the same values with places shuffled give {shuffled}.",
-            "{role}: 코사인 평균 {cosine}. 같은 값을 위치만 섞어도 {shuffled}입니다.",
+        means = number(cosine.mean), number(spread_of(apart, SHUFFLED).mean)
+        found.append(
+            text.words(
+                "study.confusion.finding.cosine", role=role, cosine=means[0], shuffled=means[1]
+            )
         )
-        found.append(text.format(**values))
         pearson = spread_of(apart, "pearson")
         if pearson.mean is not None:
-            text = Words(
-                "{role}: Pearson correlation {mean} on average, from {least} to {greatest}.",
-                "{role}: Pearson 상관은 평균 {mean}, 범위는 {least}에서 {greatest}까지입니다.",
-            )
             found.append(
-                text.format(
-                    role=role, mean=number(pearson.mean), least=number(pearson.least),
+                text.words(
+                    "study.confusion.finding.pearson",
+                    role=role,
+                    mean=number(pearson.mean),
+                    least=number(pearson.least),
                     greatest=number(pearson.greatest),
                 )
-            )  # fmt: skip
+            )
     return tuple(found)
 
 
@@ -247,13 +244,14 @@ def _layers_ignored(study: Study, scene: Scene) -> tuple[Words, ...]:
     if study.name != "confusion-mixed" or asked is None or len(asked) == len(scene.models):
         return ()
     given = ", ".join(map(str, layer_each(study, scene)))
-    text = Words(
-        "{asked} layers were asked for and {models} models given; this study wants one layer a "
-        "model and took {given}.",
-        "레이어 {asked}개와 모델 {models}개가 주어졌습니다. 이 연구는 모델마다 레이어 하나가 "
-        "필요하므로 {given}을(를) 썼습니다.",
+    return (
+        text.words(
+            "study.confusion-mixed.finding.layers",
+            asked=len(asked),
+            models=len(scene.models),
+            given=given,
+        ),
     )
-    return (text.format(asked=len(asked), models=len(scene.models), given=given),)
 
 
 SAME_LAYER = _procedure(same_layer)

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from kinprint import text
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Lines, Panels, Series, Values
 from kinprint.studies.pairing import tell_gaps, wanted_measures, wanted_roles
@@ -19,7 +20,6 @@ from kinprint.studies.pairs import (
     layers_for,
     number,
     pair_table,
-    same,
     spread_of,
     stem,
 )
@@ -47,7 +47,7 @@ def run(study: Study, scene: Scene) -> Result:
     names = wanted_measures(scene, study.measures)
     pairs = pairs_of(study, scene)
     met = compare_pairs(scene, pairs, names)
-    title = Words("Every pair, number by number", "모든 쌍의 수치")
+    title = text.words("study.common.pairs-table")
     table = pair_table(scene, study.name, title, met, names)
     charts = []
     for a, b in combinations(range(len(scene.models)), 2):
@@ -68,12 +68,6 @@ def run(study: Study, scene: Scene) -> Result:
 
 def _findings(met: Sequence[Met]) -> list[Words]:
     """For each role and layer, over all pairs, how far apart values are."""
-    text = Words(
-        "{role}, layer {layer}: values differ by {apart} on average, Pearson {pearson} "
-        "(mean over {count} pairs).",
-        "{role}, 레이어 {layer}: 값의 차이는 평균 {apart}, Pearson 상관은 {pearson}입니다"
-        "(쌍 {count}개의 평균).",
-    )
     found = []
     for role, layer in dict.fromkeys((each.pair.role, each.pair.a.layer) for each in met):
         mine = [each for each in met if (each.pair.role, each.pair.a.layer) == (role, layer)]
@@ -82,7 +76,11 @@ def _findings(met: Sequence[Met]) -> list[Words]:
             continue
         numbers = number(apart.mean), number(spread_of(mine, "pearson").mean)
         values = dict(zip(("apart", "pearson"), numbers, strict=True))
-        found.append(text.format(role=role, layer=layer, count=apart.count, **values))
+        found.append(
+            text.words(
+                "study.elementwise.finding", role=role, layer=layer, count=apart.count, **values
+            )
+        )
     return found
 
 
@@ -95,7 +93,7 @@ def _values(scene: Scene, layer: int, role: str) -> Table:
         (at, *(column[at] if at < len(column) else None for column in columns))
         for at in range(length)
     ]
-    title = Words(f"Values of {role}, layer {layer}", f"{role}의 값, 레이어 {layer}")
+    title = text.words("study.elementwise.table.values", role=role, layer=layer)
     return Table(f"values_{stem(role)}_layer{layer}", title, ("index", *scene.names), tuple(rows))
 
 
@@ -103,7 +101,7 @@ def _panels(scene: Scene, a: int, b: int, pairs: list[Pair]) -> Panels:
     one, other = scene.names[a], scene.names[b]
     name = f"elementwise/{stem(one)}_vs_{stem(other)}"
     charts = tuple(_lines(scene, name, pair) for pair in pairs)
-    return Panels(name, Words(f"{one} and {other}", f"{one}, {other}"), charts)
+    return Panels(name, text.words("study.elementwise.chart", a=one, b=other), charts)
 
 
 def _lines(scene: Scene, name: str, pair: Pair) -> Lines:
@@ -115,17 +113,17 @@ def _lines(scene: Scene, name: str, pair: Pair) -> Lines:
         total, shown = max(total, len(values)), max(shown, len(picked))
         chosen: Values = tuple(values[at] for at in picked)
         x = tuple(float(at) for at in picked)
-        series.append(Series(same(scene.names[spot.model]), x, chosen))
-    note = Words(
-        f"{shown} of {total} values, evenly chosen; the table has all.",
-        f"전체 {total}개 값 중 고르게 고른 {shown}개. 표에는 모두 있습니다.",
-    )
+        series.append(Series(text.plain(scene.names[spot.model]), x, chosen))
+    note = text.words("study.elementwise.chart.note", shown=shown, total=total)
     return Lines(
         f"{name}_{stem(pair.role)}_layer{pair.a.layer}",
-        Words(f"{role.en}, layer {pair.a.layer}", f"{role.ko}, 레이어 {pair.a.layer}"),
-        Words("index", "인덱스"), Words("value", "값"), tuple(series), points=True,
+        text.words("study.elementwise.chart.role", role=role, layer=pair.a.layer),
+        text.words("study.elementwise.axis.index"),
+        text.words("study.elementwise.axis.value"),
+        tuple(series),
+        points=True,
         note=note if shown < total else None,
-    )  # fmt: skip
+    )
 
 
 def thin(length: int, most: int = SHOWN) -> list[int]:

@@ -12,6 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
+from kinprint import text
 from kinprint.measure.measures import measure
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Band, Bar, Bars, Chart, Lines, Panels, Series
@@ -41,12 +42,12 @@ from kinprint.text import Words
 NETWORKS = 4
 INDEPENDENT, CHILD = "independent", "child"
 _STARTS = {
-    ONES: Words("norms started at one", "norm을 1로 초기화"),
-    RANDOM: Words("norms started at random", "norm을 무작위로 초기화"),
+    ONES: text.message("study.initialisation.start.ones"),
+    RANDOM: text.message("study.initialisation.start.random"),
 }
 _RELATIONS = {
-    INDEPENDENT: Words("different seeds", "서로 다른 시드"),
-    CHILD: Words("parent and child", "부모와 자식"),
+    INDEPENDENT: text.message("study.initialisation.relation.independent"),
+    CHILD: text.message("study.initialisation.relation.child"),
 }
 
 
@@ -83,7 +84,7 @@ def run(study: Study, scene: Scene, shape: Shape | None = None) -> Result:
     families = [raise_family(start, shape, scene.request.seed) for start in (ONES, RANDOM)]
     table = _compared(families, shape, names)
     met = compare_pairs(scene, pairs_of(study, scene), names)
-    given = Words("Norm vectors of the given models", "주어진 모델들의 norm 벡터")
+    given = text.words("study.initialisation.table.given")
     beside = (pair_table(scene, "given", given, met, names),) if met else ()
     facts: dict[str, Fact] = {"networks": NETWORKS, "width": shape.width, "steps": shape.steps}
     for family in families:
@@ -105,7 +106,7 @@ def _compared(families: Sequence[Family], shape: Shape, names: Sequence[str]) ->
                 found = [measure(name, x.weights[norm], y.weights[norm]) for name in names]
                 values = (one.value if one.ok else None for one in found)
                 rows.append((family.start, relation, a, b, norm, *values))
-    title = Words("Norm vectors of the trained networks", "학습한 신경망들의 norm 벡터")
+    title = text.words("study.initialisation.table.networks")
     columns = ("start", "relation", "network_a", "network_b", "norm", *names)
     return Table("networks", title, columns, tuple(rows))
 
@@ -117,7 +118,7 @@ def _loss_table(families: Sequence[Family]) -> Table:
         for name, one in zip(told, (*family.networks, family.child), strict=True):
             first, last = ends(one)
             rows.append((family.start, name, first, last))
-    title = Words("Loss before and after training", "학습 전후의 손실")
+    title = text.words("study.initialisation.table.losses")
     return Table("losses", title, ("start", "network", "loss_first", "loss_last"), tuple(rows))
 
 
@@ -152,14 +153,14 @@ def _bars(table: Table, met: Sequence[Met], shape: Shape, names: Sequence[str]) 
         for start, start_words in _STARTS.items():
             for relation, words in _RELATIONS.items():
                 found = spread(_values(table, start, relation, name))
-                label = Words(f"{start_words.en}, {words.en}", f"{start_words.ko}, {words.ko}")
+                label = text.words("study.initialisation.bar", start=start_words, relation=words)
                 kind = "control" if relation == INDEPENDENT else "related"
                 bars.append(Bar(label, found.mean, found.std, kind))
         if met:
-            bars.append(bar_of(Words("given models", "주어진 모델들"), met, name, "pair"))
+            bars.append(bar_of(text.words("study.initialisation.given"), met, name, "pair"))
         # Vectors drawn apart about zero have both measures within 1/√d of zero.
         reach = 1 / float(np.sqrt(shape.width))
-        random = Words("vectors drawn at random about zero", "0을 중심으로 무작위로 뽑은 벡터")
+        random = text.words("study.initialisation.band")
         bands = (Band(random, 0.0, -reach, reach),) if name in ("cosine", "pearson") else ()
         charts.append(
             Bars(
@@ -171,7 +172,7 @@ def _bars(table: Table, met: Sequence[Met], shape: Shape, names: Sequence[str]) 
                 digits=4,
             )
         )
-    title = Words("What the start does to the similarity", "초깃값이 유사도에 미치는 영향")
+    title = text.words("study.initialisation.chart.similarity")
     return Panels("initialisation", title, tuple(charts))
 
 
@@ -180,20 +181,22 @@ def _losses(families: Sequence[Family]) -> Lines:
     for family in families:
         for at, one in enumerate(family.networks):
             words = _STARTS[family.start]
-            label = Words(f"{words.en}, network {at}", f"{words.ko}, 신경망 {at}")
+            label = text.words("study.initialisation.network", start=words, number=at)
             tens = range(0, len(one.losses) // 10 * 10, 10)
             y = tuple(float(np.mean(one.losses[step : step + 10])) for step in tens)
             series.append(Series(label, tuple(float(step) for step in tens), y, "control"))
     return Lines(
-        "initialisation_loss", Words("The networks learn", "신경망은 실제로 학습합니다"),
-        Words("step", "스텝"), Words("loss, mean of ten steps", "손실(10스텝 평균)"), tuple(series),
-    )  # fmt: skip
+        "initialisation_loss",
+        text.words("study.initialisation.chart.losses"),
+        text.words("study.initialisation.axis.step"),
+        text.words("study.initialisation.axis.loss"),
+        tuple(series),
+    )
 
 
 def _findings(table: Table, families: Sequence[Family]) -> list[Words]:
     found = []
     for family in families:
-        words = _STARTS[family.start]
         numbers = {
             f"{relation}_{name}": number(spread(_values(table, family.start, relation, name)).mean)
             for relation in (INDEPENDENT, CHILD)
@@ -202,15 +205,7 @@ def _findings(table: Table, families: Sequence[Family]) -> list[Words]:
         }
         if len(numbers) < 4:
             continue
-        text = Words(
-            words.en.capitalize() + ": different seeds give a cosine of {independent_cosine} and a "
-            "Pearson correlation of {independent_pearson}; a network and its child give "
-            "{child_cosine} and {child_pearson}.",
-            words.ko + ": 서로 다른 시드끼리는 코사인 {independent_cosine}, Pearson 상관 "
-            "{independent_pearson}이고, 한 신경망과 그 자식은 각각 {child_cosine}, "
-            "{child_pearson}입니다.",
-        )
-        found.append(text.format(**numbers))
+        found.append(text.words(f"study.initialisation.finding.{family.start}", **numbers))
     return found
 
 

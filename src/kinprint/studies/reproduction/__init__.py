@@ -16,6 +16,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from kinprint import text
 from kinprint.errors import BadOption
 from kinprint.model.opened import Model
 from kinprint.studies.catalogue import study_named
@@ -131,9 +132,11 @@ def _step(entry: Mapping[str, Any]) -> Step:
 
 
 def _section(entry: Mapping[str, Any], each: Mapping[str, Sequence[str]]) -> Section:
-    keys = (text.format(**values) for text in entry["keys"] for values in _choices(text, each))
-    text = Words(entry["text"]) if "text" in entry else None
-    return Section(entry["seed"], Words(entry["title"]), tuple(keys), entry.get("picture"), text)
+    keys = (key.format(**values) for key in entry["keys"] for values in _choices(key, each))
+    name = f"study.reproduction.{entry['name']}"
+    remark = text.words(f"{name}.text") if text.knows(f"{name}.text") else None
+    title = text.words(f"{name}.title")
+    return Section(entry["seed"], title, tuple(keys), entry.get("picture"), remark)
 
 
 def _files(entry: Mapping[str, Any], each: Mapping[str, Sequence[str]]) -> Iterator[Expected]:
@@ -149,8 +152,8 @@ def _files(entry: Mapping[str, Any], each: Mapping[str, Sequence[str]]) -> Itera
         )
 
 
-def _choices(text: str, each: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
-    """Every way to fill in the fields of a text."""
-    fields = list(dict.fromkeys(_FIELD.findall(text)))
+def _choices(template: str, each: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
+    """Every way to fill in the fields of a template."""
+    fields = list(dict.fromkeys(_FIELD.findall(template)))
     for chosen in itertools.product(*(each[field] for field in fields)):
         yield dict(zip(fields, chosen, strict=True))
