@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,8 +20,7 @@ from importlib import import_module
 from typing import Any
 
 from benchmarks.__main__ import MODELS
-from benchmarks.commands import run
-from benchmarks.network import mirror_of_replicas
+from benchmarks.network import environment, mirror_of_replicas
 from kinprint.records import Slice, TensorSpec
 
 SETTINGS: tuple[tuple[str, tuple[int, ...], int], ...] = (
@@ -52,9 +52,14 @@ def measured(endpoint: str, name: str, value: int, step: int) -> str:
     runs: list[dict[str, Any]] = []
     for _ in range(3):
         with tempfile.TemporaryDirectory() as home:
-            arguments = (name, str(value), str(step))
-            done = run(endpoint, home, *arguments, module="benchmarks.tuning")
-            runs.append(json.loads(done.output))
+            done = subprocess.run(
+                [sys.executable, "-m", "benchmarks.tuning", name, str(value), str(step)],
+                env=environment(endpoint, home),
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            runs.append(json.loads(done.stdout))
     seconds = statistics.median(one["seconds"] for one in runs)
     return f"{runs[0]['requests']:>8}  {runs[0]['bytes'] / 1e6:>6.2f}  {seconds:.2f}"
 
