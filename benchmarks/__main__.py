@@ -40,14 +40,14 @@ class Case:
 
 REMOTE = (
     Case("study run layers, 184 norms of two 100B models",
-         ("study", "run", "layers", *MODELS, *NORMS), most_floors=4, most_cached=4),
+         ("study", "run", "layers", *MODELS, *NORMS), most_floors=7, most_cached=5),
     Case("compare, two 100B models",
-         ("compare", *MODELS), most_floors=6, most_cached=5),
+         ("compare", *MODELS), most_floors=6, most_cached=4),
     Case("inspect, 47 shards of a 100B model",
-         ("inspect", MODELS[1]), most_floors=5, most_cached=3),
+         ("inspect", MODELS[1]), most_floors=8, most_cached=3),
 )  # fmt: skip
 LOCAL = (
-    Case("compare, two small models in folders", ("compare", *SMALL), most_seconds=3),
+    Case("compare, two small models in folders", ("compare", *SMALL), most_seconds=2.5),
     Case("--help", ("--help",), most_seconds=0.3),
 )
 

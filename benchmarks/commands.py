@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 
 from benchmarks.network import Traffic, environment, traffic_since
+
+# Linux counts the memory of the process that starts another as the other's: a small one does it.
+_LAUNCHER = """
+import os, sys, time
+silent = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+started = time.monotonic()
+child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=silent)
+_, status, usage = os.wait4(child, 0)
+print(time.monotonic() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,28 +31,18 @@ class Run:
 
 
 def run(endpoint: str, home: str, *arguments: str) -> Run:
-    """Run `kinprint` with arguments against a mirror; `home` holds its cache.
-
-    What it prints is thrown away: Linux counts the memory of the process that starts another as
-    the other's, so this one keeps little.
-    """
+    """Run `kinprint` with arguments against a mirror; `home` holds its cache."""
     if endpoint:
         traffic_since(endpoint)
-    started = time.monotonic()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kinprint", *arguments],
+    launcher = [sys.executable, "-ISc", _LAUNCHER]
+    done = subprocess.run(
+        [*launcher, sys.executable, "-m", "kinprint", *arguments],
         env=environment(endpoint, home),
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.monotonic() - started
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise subprocess.CalledProcessError(process.returncode, process.args)
+    seconds, cpu, peak = done.stdout.split()
     unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
-    return Run(
-        seconds,
-        usage.ru_utime + usage.ru_stime,
-        usage.ru_maxrss * unit,
-        traffic_since(endpoint) if endpoint else Traffic(),
-    )
+    seen = traffic_since(endpoint) if endpoint else Traffic()
+    return Run(float(seconds), float(cpu), int(peak) * unit, seen)
