@@ -30,7 +30,7 @@ from kinprint.lineage.battery import examine, menu, run_battery
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Sample
-from kinprint.lineage.tests.calibrated import QUALITY, neighbour_correlation
+from kinprint.lineage.tests.calibrated import neighbour_correlation
 from kinprint.lineage.verdict import decide
 
 TOKENS = 2048
@@ -135,7 +135,7 @@ def _judge(one: Known) -> dict[str, Any]:
     evidence = run_battery(*sides)
     seconds = time.process_time() - started
     verdict = decide(evidence, Charge.for_menu(menu("standard")))
-    quality = [value for each in evidence for name, value in each.details if name == QUALITY]
+    quality = [each.alignment_quality for each in evidence if each.alignment_quality is not None]
     pair = Pair(sides[0], sides[1], seed=0, level="standard")
     aligned = pair.units(*sides)
     gram = gram_likeness(sides[0].prepared, sides[1].prepared, aligned) if aligned else math.nan

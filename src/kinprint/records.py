@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import StrEnum, auto
 
 import msgspec
+
+from kinprint.text import Message, message
 
 ALPHA = 1e-6
 """The chance of calling strangers related, unless somebody asks for another."""
@@ -36,12 +38,14 @@ class Tier(StrEnum):
     """What a piece of evidence rests on.
 
     Exact: a p-value from symmetry, the only kind that decides. Calibrated: a rank among known
-    strangers. Rule: a size without a p-value that tells kinds of relation apart.
+    strangers. Rule: a size without a p-value that tells kinds of relation apart. Extension: a
+    test that another package brings, shown beside the others and never counted.
     """
 
     EXACT = "exact"
     CALIBRATED = "calibrated"
     RULE = "rule"
+    EXTENSION = "extension"
 
 
 class Status(StrEnum):
@@ -51,6 +55,128 @@ class Status(StrEnum):
     NEEDS = "needs"
     GUARDED = "guarded"
     UNDEFINED = "undefined"
+
+
+class Group(StrEnum):
+    """What a test relabels or flips in one model while the other stays as it is.
+
+    The names are those of the symmetry tables. `NONE` and `RULE` belong to what is no test of a
+    symmetry: a rank among strangers, and a size without a p-value.
+    """
+
+    RESIDUAL = "residual"
+    RESIDUAL_SIGN = "residual_sign"
+    UNIT = "unit"
+    UNIT_SIGN = "unit_sign"
+    VALUE_DIM = "value_dim"
+    VALUE_SIGN = "value_sign"
+    PLANE_SIGN = "plane_sign"
+    PLANE_QUARTER = "plane_quarter"
+    UNROTATED_SIGN = "unrotated_sign"
+    EXPERT = "expert"
+    NONE = "none"
+    RULE = "rule"
+
+
+class Part(StrEnum):
+    """A part of a model that may be shared by itself."""
+
+    NORMS = "norms"
+    EMBEDDING = "embedding"
+    ATTENTION = "attention"
+    FEED_FORWARD = "feed-forward"
+
+
+class Reason(StrEnum):
+    """Why a test has no result; each is the key of its sentence in the catalogues.
+
+    With `Status.NEEDS` it names what the test needs, with `Status.UNDEFINED` what is degenerate,
+    and with `Status.GUARDED` why labels or signs of neither model can be called random.
+    """
+
+    @staticmethod
+    def _generate_next_value_(name: str, *_: object) -> str:
+        return "reason." + name.lower().replace("_", "-")
+
+    # What a test needs.
+    MODELS_OF_ONE_WIDTH = auto()
+    MODELS_OF_DIFFERENT_WIDTH = auto()
+    NORM_GAINS = auto()
+    NORM_VECTORS = auto()
+    SHARED_TOKENS = auto()
+    MATRIX_ROWS = auto()
+    FEED_FORWARD_UNITS = auto()
+    UNITS_OF_EQUAL_INDEX = auto()
+    FEED_FORWARDS_OF_EQUAL_SHAPE = auto()
+    FEED_FORWARDS_OF_DIFFERENT_WIDTH = auto()
+    RESIDUAL_MAP = auto()
+    ATTENTION_HEADS = auto()
+    HEADS_OF_EQUAL_SHAPE = auto()
+    COMPARABLE_HEADS = auto()
+    EQUAL_ROTARY_PLANES = auto()
+    BIASES = auto()
+    VALUES = auto()
+    ROUTERS = auto()
+    MATCHED_UNITS = auto()
+    ALIGNED_UNITS = auto()
+    KNOWN_PAIRS = auto()
+    DEPENDENT_UNITS = auto()
+    WHOLE_LAYERS = auto()
+    # What is degenerate.
+    CONSTANT_GAINS = auto()
+    NO_VARYING_NORM = auto()
+    NO_NEIGHBOURING_GAINS = auto()
+    COPIED_CHANNELS = auto()
+    CONSTANT_COLUMNS = auto()
+    CONSTANT_MATRICES = auto()
+    CONSTANT_UNITS = auto()
+    NO_LEADING_DIRECTION = auto()
+    NOTHING_TO_RELABEL = auto()
+    RELABELLING_CHANGES_NOTHING = auto()
+    # What self-tests of one model found.
+    CHANNELS_SORTED = auto()
+    CHANNELS_UNCORRELATED = auto()
+    CHANNEL_SIGNS_UNFAIR = auto()
+    CHANNEL_SIGNS_TOO_FEW = auto()
+    GAINS_PERIODIC = auto()
+    COLUMNS_LEAN = auto()
+    UNITS_SORTED = auto()
+    UNIT_SIGNS_UNFAIR = auto()
+    UNIT_SIGNS_UNFAIR_OVER_LAYERS = auto()
+    UNIT_SIGNS_FOLLOW_GATES = auto()
+    PLANE_SIGNS_UNFAIR = auto()
+    BIAS_SIGNS_UNFAIR = auto()
+    VALUE_SIGNS_UNFAIR = auto()
+    VALUES_ORTHOGONAL = auto()
+    VALUES_SORTED = auto()
+    # What a model's architecture does not grant.
+    FIXED_POSITIONS = auto()
+    LAYER_NORM = auto()
+    NO_GATE = auto()
+    NOT_ODD_IN_UP = auto()
+    VALUES_MIXED = auto()
+    HEAD_BIAS = auto()
+    NO_ROTARY_EMBEDDING = auto()
+    TWO_WIDTHS = auto()
+    SHARED_ROTARY_KEY = auto()
+    QK_LAYER_NORM = auto()
+    QK_NORM = auto()
+    GROUPED_UNITS = auto()
+    ROUTED_IN_GROUPS = auto()
+    NO_LATENT_ATTENTION = auto()
+    ALL_POSITIONS_ROTATED = auto()
+    NOT_KNOWN = auto()
+    # What is no silence of a test of ours.
+    SAME_FILES = auto()
+    EXTENSION_FAILED = auto()
+    EXTENSION_SLOW = auto()
+    EXTENSION_NO_TEST = auto()
+    EXTENSION_NAME_TAKEN = auto()
+    STATED = auto()
+
+    def message(self, **fields: object) -> Message:
+        """The sentence, with its fields, to be said in any language."""
+        return message(self.value, **fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,20 +338,36 @@ class Sensitivity:
 class Evidence:
     """What one test of dependence found.
 
-    `test` is its name, `group` the relabellings or flips that it compares with, `bound` what
-    bounds its p-value and `floor` the least log10 p that the group allows. `effect` is on the
-    scale of a correlation. `null` is a sample of the statistic under the null, for a picture.
-    `status` is "ok", or why there is no p-value ("needs", "guarded", "undefined"), with the
-    `reason` in words; log10_p is then 0. `tier` is "exact", "calibrated" (a rank among strangers)
-    or "rule" (no p-value: it tells kinds of relation apart). `learnt` marks
-    parameters that start at a constant, so that what they share was learnt together.
-    `sensitivity` is there where the test can say how small an effect it would have seen.
+    Attributes
+    ----------
+    test : name of the test.
+    tier : what the evidence rests on.
+    group : the relabellings or flips that the test compares with.
+    status : whether there is a result.
+    log10_p : log10 of the p-value; 0 without a result, and for a rule.
+    statistic, effect : what the null bounds, and its size on a scale that does not grow with `n`,
+        mostly that of a correlation.
+    n : how many things could be relabelled.
+    bound : what bounds the p-value.
+    floor : the least log10 p that the group allows.
+    null : a sample of the statistic under the null, for a picture.
+    roles, layers : which tensors were compared.
+    reason : why there is no result.
+    learnt : whether the parameters start at a constant, so that what they share was learnt.
+    by_layer : the likeness in each layer of the first model, where a test tells it.
+    vectors : how many norm vectors a test of gains has compared.
+    alignment_quality : how well the units of the two models could be matched.
+    gram_likeness : how alike Gram matrices are in the basis that matches units best.
+    gain_spread : how far the gains of the two models have moved from a constant.
+    one_to_one : whether feed-forwards of the two models correspond one to one.
+    details : further numbers by name, to be shown; nothing is decided by them.
+    sensitivity : how small an effect the test would have seen, where it can tell.
     """
 
     test: str
-    tier: str
-    group: str
-    status: str
+    tier: Tier
+    group: Group
+    status: Status
     log10_p: float = 0.0
     statistic: float | None = None
     effect: float | None = None
@@ -235,8 +377,14 @@ class Evidence:
     null: tuple[float, ...] = ()
     roles: tuple[str, ...] = ()
     layers: tuple[int, ...] = ()
-    reason: str = ""
+    reason: Message | None = None
     learnt: bool = False
+    by_layer: tuple[tuple[int, float], ...] = ()
+    vectors: int | None = None
+    alignment_quality: float | None = None
+    gram_likeness: float | None = None
+    gain_spread: float | None = None
+    one_to_one: bool | None = None
     details: tuple[tuple[str, float], ...] = ()
     sensitivity: Sensitivity | None = None
 

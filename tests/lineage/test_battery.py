@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kinprint.lineage import battery
 from kinprint.lineage.battery import examine, menu, run_battery
 from kinprint.lineage.reading.sample import Sample, Units
-from kinprint.records import Evidence
+from kinprint.records import Evidence, Group
 from tests.lineage.made import LLAMA, each_matrix, keyed, made, noisy
 from tests.lineage.relabelling import relabelled
 
@@ -26,11 +25,6 @@ def changed(sample: Sample, **facts: object) -> Sample:
     return replace(sample, facts=replace(sample.facts, **facts))  # type: ignore[arg-type]
 
 
-def test_what_waits_for_the_alignment_stands_on_the_menu() -> None:
-    names = {entry.name for entry in menu("standard")}
-    assert {*battery._LATE, *battery._BY_NUMBER} <= names
-
-
 @pytest.mark.parametrize("level", ["quick", "standard", "deep"])
 def test_every_entry_of_the_menu_answers(level: str) -> None:
     entries = menu(level)
@@ -39,7 +33,7 @@ def test_every_entry_of_the_menu_answers(level: str) -> None:
     assert [one.test for one in found] == [*(entry.name for entry in entries), "L.leading"]
     for one in found:
         assert one.status in ("ok", "needs", "guarded", "undefined")
-        assert (one.status == "ok") == (one.reason == "")
+        assert (one.status == "ok") == (one.reason is None)
         assert one.log10_p <= 0 and one.log10_p >= one.floor - 1e-9
         assert len(one.null) == (200 if one.status == "ok" else 0)
         assert one.effect is None or abs(one.effect) <= 1.0 + 1e-6
@@ -148,7 +142,7 @@ def test_sorted_units_lose_their_labels_and_keep_their_signs() -> None:
     )
     found = by_test(sort(loud), sort(noisy(loud, 0.3, 5)))
     assert found["U1.blocks"].status == found["U1.fixed"].status == "guarded"
-    assert "sorted" in found["U1.blocks"].reason
+    assert "sorted" in str(found["U1.blocks"].reason)
     assert found["S1"].log10_p < -6
 
 
@@ -163,7 +157,7 @@ def test_canonical_axes_are_no_channels() -> None:
     found = by_test(principal(made(6)), principal(made(7)))
     for test in ("E1.blocks", "E3.blocks", "Cm.blocks", "S3"):
         assert found[test].status == "guarded", test
-        assert "canonical" in found[test].reason
+        assert "canonical" in str(found[test].reason)
 
 
 def test_signs_that_follow_gates_are_no_coins() -> None:
@@ -176,7 +170,7 @@ def test_signs_that_follow_gates_are_no_coins() -> None:
 
     canonical = replace(BASE, units={layer: ruled(one) for layer, one in BASE.units.items()})
     found = by_test(canonical, canonical)
-    assert found["S1"].status == "guarded" and "follow their gates" in found["S1"].reason
+    assert found["S1"].status == "guarded" and "follow their gates" in str(found["S1"].reason)
     assert by_test(BASE, BASE)["S1"].status == "ok"
     assert by_test(canonical, noisy(BASE, 0.1, 4))["S1"].status == "ok"  # the other has coins
 
@@ -326,9 +320,12 @@ def test_biases_of_q_and_k_speak_for_themselves() -> None:
 
 def test_facts_of_a_llama_grant_all_groups() -> None:
     """The other tests would prove little if the made-up model had no symmetries."""
-    standing = examine(BASE)
-    names = ("residual", "residual_sign", "unit", "unit_sign", "value_dim", "plane_quarter")
-    assert {name: standing.refusal(name) for name in names} == dict.fromkeys(names, "")
+    side = examine(BASE)
+    groups = [
+        Group.RESIDUAL, Group.RESIDUAL_SIGN, Group.UNIT, Group.UNIT_SIGN, Group.VALUE_DIM,
+        Group.PLANE_QUARTER,
+    ]  # fmt: skip
+    assert [side.refusal(group) for group in groups] == [None] * len(groups)
     assert LLAMA.norm == "rms"
 
 

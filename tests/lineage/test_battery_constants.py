@@ -148,7 +148,7 @@ def test_effects_count_the_matrices_that_were_read(unread: tuple[str, ...]) -> N
         for test in ("U1.blocks", "U1.fixed", "U1.aligned"):
             assert found[test].roles == kept, test
         assert found["S1"].roles == tuple(role for role in kept if role != "gate")
-        layers = [value for name, value in found["U1.blocks"].details if name.startswith("layer ")]
+        layers = [value for _, value in found["U1.blocks"].by_layer]
         assert layers == pytest.approx([0.5**0.5] * 3, abs=0.1)
 
 

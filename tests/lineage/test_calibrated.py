@@ -8,16 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kinprint.lineage.battery import face
 from kinprint.lineage.reading.sample import Sample, Units
 from kinprint.lineage.tests.calibrated import (
-    calibrate,
+    LOOKS,
     excess,
     known_pairs,
     neighbour_correlation,
     stratum,
 )
 from kinprint.model.symmetries import Facts
-from kinprint.records import Evidence
+from kinprint.records import Evidence, Group, Reason, Status, Tier
 
 RANDOM = np.random.default_rng(7)
 
@@ -36,11 +37,12 @@ def sample(name: str, width: int = 64, units: int = 32, smooth: float = 0.6) -> 
 
 
 def matched(quality: float) -> list[Evidence]:
-    return [Evidence("S1", "exact", "unit_sign", "ok", details=(("quality", quality),))]
+    return [Evidence("S1", Tier.EXACT, Group.UNIT_SIGN, Status.OK, alignment_quality=quality)]
 
 
-def by_test(evidence: tuple[Evidence, ...]) -> dict[str, Evidence]:
-    return {one.test: one for one in evidence}
+def calibrate(a: Sample, b: Sample, evidence: list[Evidence]) -> dict[str, Evidence]:
+    pair = face(a, b)
+    return {look.name: look.run(pair, evidence) for look in LOOKS}
 
 
 def test_shipped_pairs_share_no_root() -> None:
@@ -53,10 +55,10 @@ def test_shipped_pairs_share_no_root() -> None:
 
 def test_a_laundered_match_is_extreme_and_strangers_are_not() -> None:
     a, b = sample("a"), sample("b")
-    high = by_test(calibrate(a, b, matched(2.5)))["Q.known"]
+    high = calibrate(a, b, matched(2.5))["Q.known"]
     assert high.tier == "calibrated" and high.status == "ok"
     assert high.log10_p == pytest.approx(high.floor) == pytest.approx(-math.log10(high.n + 1))
-    low = by_test(calibrate(a, b, matched(0.6)))["Q.known"]
+    low = calibrate(a, b, matched(0.6))["Q.known"]
     assert low.log10_p > math.log10(0.5)
 
 
@@ -65,14 +67,14 @@ def test_gram_matrices_are_ranked_among_strangers() -> None:
     most = max(pair.gram for pair in known_pairs() if pair.gram is not None)
 
     def found(gram: float) -> Evidence:
-        told = Evidence("S1", "exact", "unit_sign", "ok", details=(("gram", gram),))
-        return by_test(calibrate(a, b, [told]))["G.known"]
+        told = Evidence("S1", Tier.EXACT, Group.UNIT_SIGN, Status.OK, gram_likeness=gram)
+        return calibrate(a, b, [told])["G.known"]
 
     high, low = found(0.95), found(0.2)
     assert high.log10_p == pytest.approx(high.floor) == pytest.approx(-math.log10(high.n + 1))
     assert high.effect == high.statistic == 0.95 > most
     assert low.log10_p > math.log10(0.5)
-    assert by_test(calibrate(a, b, []))["G.known"].status == "needs"
+    assert calibrate(a, b, [])["G.known"].status == "needs"
 
 
 def test_gram_likeness_sees_through_labels_signs_and_turns() -> None:
@@ -101,23 +103,23 @@ def test_gram_likeness_sees_through_labels_signs_and_turns() -> None:
 
 def test_it_says_what_it_lacks() -> None:
     a, b = sample("a"), sample("b")
-    assert by_test(calibrate(a, b, []))["Q.known"].reason == "matched units"
+    assert calibrate(a, b, [])["Q.known"].reason == Reason.MATCHED_UNITS.message()
     wide = sample("wide", width=512)
     assert stratum(a, wide) == ""
-    assert by_test(calibrate(a, wide, matched(2.5)))["Q.known"].status == "needs"
+    assert calibrate(a, wide, matched(2.5))["Q.known"].status == "needs"
     part = replace(a, units={0: replace(a.units[0], total=99)})
-    assert by_test(calibrate(part, b, matched(2.5)))["Q.known"].status == "needs"
+    assert calibrate(part, b, matched(2.5))["Q.known"].status == "needs"
 
 
 def test_gains_drawn_anew_do_not_look_learnt() -> None:
     assert neighbour_correlation(sample("learnt")) > 0.2
     assert abs(neighbour_correlation(sample("drawn", smooth=0.0))) < 0.15
-    look = by_test(calibrate(sample("a"), sample("b", smooth=0.0), []))["gains.look"]
-    assert look.learnt and dict(look.details)["neighbours"] < 0.15
+    look = calibrate(sample("a"), sample("b", smooth=0.0), [])["gains.look"]
+    assert look.learnt and (look.effect or 0) < 0.15
     constant = replace(
         sample("c"), norms={("norm_in", layer): np.ones(64, np.float32) for layer in (0, 1)}
     )
-    silent = by_test(calibrate(sample("a"), constant, []))["gains.look"]
+    silent = calibrate(sample("a"), constant, [])["gains.look"]
     assert silent.status == "undefined"
 
 

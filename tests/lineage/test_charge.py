@@ -15,7 +15,7 @@ from kinprint.lineage.charge import Charge
 from kinprint.lineage.families import likeness_of
 from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import decide
-from kinprint.records import Evidence
+from kinprint.records import Evidence, Group, Status, Tier
 from kinprint.report.results import ComparisonResult
 
 SHARE = 0.25
@@ -24,7 +24,15 @@ HALF = Charge({"U1.blocks": SHARE, "E1.blocks": 1 - SHARE}, alpha=1e-6, stage=0.
 
 def found(log10_p: float, test: str = "U1.blocks", floor: float = -300.0) -> Evidence:
     return Evidence(
-        test, "exact", "unit", "ok", log10_p, effect=0.5, n=64, floor=floor, roles=("up", "down")
+        test,
+        Tier.EXACT,
+        Group.UNIT,
+        Status.OK,
+        log10_p,
+        effect=0.5,
+        n=64,
+        floor=floor,
+        roles=("up", "down"),
     )
 
 
@@ -53,8 +61,8 @@ def test_reaching_the_level_and_an_adjusted_p_below_alpha_are_one_thing(
 
 def test_what_cannot_reject_has_no_adjusted_p() -> None:
     charge = Charge.for_menu(menu())
-    calibrated = Evidence("Q.known", "calibrated", "none", "ok", -9.0)
-    silent = Evidence("U1.blocks", "exact", "unit", "needs", reason="no units")
+    calibrated = Evidence("Q.known", Tier.CALIBRATED, Group.NONE, Status.OK, -9.0)
+    silent = Evidence("U1.blocks", Tier.EXACT, Group.UNIT, Status.NEEDS)
     for one in (calibrated, silent, found(-99.0, "files"), found(math.nan)):
         assert charge.adjusted(one) is None
         assert not charge.significant(one) and not charge.could_reject(one)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import PARTS, decide
-from kinprint.records import ALPHA, Evidence, Verdict
+from kinprint.records import ALPHA, Evidence, Group, Reason, Status, Tier, Verdict
 from kinprint.report import verdict_words
 
 CHARGE = Charge.for_menu(menu("standard"))
-GROUPS = {one.name: one.group for one in menu("standard")}
+GROUPS = {one.name: one.test.group for one in menu("standard")}
 NORMS = ("norm_in", "norm_post_attn")
 MLP = ("gate", "up", "down")
 ACCUSING = ("identical", "derived", "partial")
@@ -28,10 +28,15 @@ def ok(
     test: str, log10_p: float, effect: float, roles: tuple[str, ...], **more: object
 ) -> Evidence:
     found = Evidence(
-        test, "exact", GROUPS[test], "ok", log10_p, effect * 100, effect, 128, "signed blocks",
-        -300.0, roles=roles, learnt=roles[0].startswith("norm"),
+        test, Tier.EXACT, GROUPS[test], Status.OK, log10_p, effect * 100, effect, 128,
+        "signed blocks", -300.0, roles=roles, learnt=roles[0].startswith("norm"),
     )  # fmt: skip
     return replace(found, **more)  # type: ignore[arg-type]
+
+
+def without(evidence: Evidence) -> Evidence:
+    """The test without a result."""
+    return replace(evidence, status=Status.UNDEFINED, reason=Reason.NO_VARYING_NORM.message())
 
 
 def gains(effect: float, log10_p: float = -50.0) -> Evidence:
@@ -56,8 +61,8 @@ def profile(effect: float, log10_p: float = -50.0) -> Evidence:
 
 def look(neighbours: float, spread: float = 0.02) -> Evidence:
     return Evidence(
-        "gains.look", "rule", "rule", "ok", learnt=True,
-        details=(("neighbours", neighbours), ("spread", spread)),
+        "gains.look", Tier.RULE, Group.RULE, Status.OK, effect=neighbours, learnt=True,
+        gain_spread=spread,
     )  # fmt: skip
 
 
@@ -82,7 +87,10 @@ def test_each_relation_has_its_case() -> None:
     assert relation(gains(0.1, -3.0), columns(0.5), units(0.3)) == "same-init"
     assert relation(gains(0.0, -0.1), units(0.2)) == "dependent"
     assert relation(gains(0.0, -0.1), columns(0.0, -0.2), *SILENT) == "no-evidence"
-    assert relation(replace(gains(0.0), status="needs", reason="norms")) == "untestable"
+    assert (
+        relation(replace(gains(0.0), status=Status.NEEDS, reason=Reason.NORM_GAINS.message()))
+        == "untestable"
+    )
 
 
 def test_measured_same_init_pairs_are_never_derived() -> None:
@@ -130,10 +138,10 @@ def test_gains_trained_anew_do_not_hide_the_matrices() -> None:
     assert relation(gains(0.1), columns(0.9), units(0.7), look(0.3, 0.05)) == "same-init"
 
 
-def lead(effect: float, one_to_one: float = 1.0) -> Evidence:
+def lead(effect: float, one_to_one: bool = True) -> Evidence:
     return Evidence(
-        "L.leading", "rule", "rule", "ok", effect=effect, bound="none", roles=MLP,
-        details=(("leading", effect), ("bulk", 0.5), ("one to one", one_to_one)),
+        "L.leading", Tier.RULE, Group.RULE, Status.OK, effect=effect, bound="none", roles=MLP,
+        one_to_one=one_to_one,
     )  # fmt: skip
 
 
@@ -146,8 +154,8 @@ def test_leading_directions_tell_descendants_from_twins() -> None:
     assert relation(*twins) == "derived"
     assert relation(*twins, lead(0.7)) == "dependent"
     assert relation(gains(0.93), units(0.4), lead(0.5)) == "derived"  # no twins are so close
-    assert relation(*twins, lead(0.3, 0.0)) == "derived"  # merged experts have other directions
-    folded = replace(gains(0.0), status="undefined", reason="no norm varies")
+    assert relation(*twins, lead(0.3, one_to_one=False)) == "derived"  # experts were merged
+    folded = without(gains(0.0))
     assert relation(folded, units(0.7), lead(0.5)) == "dependent"
     # what has hardly moved agrees everywhere
     hardly = gains(0.4), columns(0.99), units(0.96), look(0.1, 0.01), lead(0.95)
@@ -158,17 +166,17 @@ def test_leading_directions_tell_descendants_from_twins() -> None:
 
 def test_where_no_direction_stands_out_gains_must_be_nearly_equal() -> None:
     """Optimisers that even out their updates, as Muon does, keep twins alike for long."""
-    flat = Evidence("L.leading", "rule", "rule", "undefined", bound="none")
+    flat = Evidence("L.leading", Tier.RULE, Group.RULE, Status.UNDEFINED, bound="none")
     assert relation(gains(0.84), units(0.9), flat) == "dependent"
     assert relation(gains(0.88), units(0.9), flat) == "derived"
     assert relation(gains(0.5), profile(0.86), units(0.9), flat) == "dependent"
-    folded = replace(gains(0.0), status="undefined", reason="no norm varies")
+    folded = without(gains(0.0))
     assert relation(folded, units(0.73), flat) == "dependent"
 
 
 def layered(*likenesses: float) -> Evidence:
-    details = tuple((f"layer {at}", value) for at, value in enumerate(likenesses))
-    return replace(units(sum(likenesses) / len(likenesses)), details=details)
+    by_layer = tuple(enumerate(likenesses))
+    return replace(units(sum(likenesses) / len(likenesses)), by_layer=by_layer)
 
 
 def test_layers_taken_over_one_by_one_are_no_twins() -> None:
@@ -187,7 +195,7 @@ def values(effect: float) -> Evidence:
 
 
 def test_values_stay_alike_for_longest_and_prove_least() -> None:
-    folded = replace(gains(0.0), status="undefined", reason="no norm varies")
+    folded = without(gains(0.0))
     assert relation(folded, values(0.7), units(0.0, -0.2)) == "dependent"
     assert relation(folded, values(0.95), units(0.0, -0.2)) == "derived"
     # attention from another model beside feed-forwards of one's own is no shared start
@@ -201,7 +209,7 @@ def test_gains_learnt_on_one_embedding_are_no_shared_norms() -> None:
 
 
 def test_hardly_trained_models_are_undecided() -> None:
-    constant = replace(gains(0.0), status="undefined", reason="no norm varies")
+    constant = without(gains(0.0))
     assert relation(constant, units(0.95), look(0.0, 0.002)) == "dependent"
     assert relation(constant, units(0.95), look(0.0, 0.0)) == "derived"  # folded away
 
@@ -212,7 +220,7 @@ def test_without_matrices_weak_gains_are_undecided() -> None:
 
 
 def test_where_gains_cannot_speak_the_matrices_decide() -> None:
-    folded = replace(gains(0.0), status="undefined", reason="no norm varies")
+    folded = without(gains(0.0))
     assert relation(folded, ok("S1", -80.0, 0.9, ("up", "down"))) == "derived"
     assert relation(folded, ok("S1", -80.0, 0.3, ("up", "down"))) == "dependent"
     renamed = gains(0.0, -0.1), columns(0.0, -0.2)  # channels do not line up
@@ -241,7 +249,7 @@ def test_embedding_alone_is_no_descent() -> None:
 
 
 def test_calibrated_evidence_flags_and_never_accuses() -> None:
-    extreme = Evidence("Q", "calibrated", "none", "ok", -300.0, 1.0, floor=-300.0)
+    extreme = Evidence("Q.known", Tier.CALIBRATED, Group.NONE, Status.OK, -300.0, 1.0, floor=-300.0)
     found = decide([gains(0.0, -0.1), *SILENT, extreme], CHARGE)
     assert found.relation == "no-evidence" and found.log10_p == 0.0
     assert "laundering-flag" in found.reasons
@@ -250,7 +258,10 @@ def test_calibrated_evidence_flags_and_never_accuses() -> None:
 def test_equal_numbers_are_identical_only_with_a_rejection() -> None:
     same = [gains(1.0), units(1.0)]
     assert decide(same, CHARGE, identical=True).relation == "identical"
-    constant = [replace(one, status="undefined", reason="constant") for one in same]
+    constant = [
+        replace(one, status=Status.UNDEFINED, reason=Reason.CONSTANT_UNITS.message())
+        for one in same
+    ]
     assert decide(constant, CHARGE, identical=True).relation == "untestable"
 
 
@@ -266,8 +277,6 @@ def test_power_is_stated_on_the_scale_of_the_effect() -> None:
     found = dict(decide([one], CHARGE).power)
     # 0.01 per 4.0, deviation 5, about seven deviations for alpha and the share
     assert found["U1.blocks"] == pytest.approx(0.0025 * 5 * 7.0, rel=0.15)
-    told = replace(one, details=(("detectable", 0.03),))
-    assert dict(decide([told], CHARGE).power)["U1.blocks"] == 0.03
 
 
 def test_what_is_not_paid_for_is_refused() -> None:

@@ -120,7 +120,7 @@ def evidence(related: bool) -> list[EvidencePart]:
         if at % 5 == 4:
             found.append(
                 EvidencePart(
-                    test=entry.name, tier="exact", group=entry.group, status="needs",
+                    test=entry.name, tier="exact", group=entry.test.group, status="needs",
                     log10_p=0.0, reason="routers of both models",
                 )
             )  # fmt: skip
@@ -129,7 +129,7 @@ def evidence(related: bool) -> list[EvidencePart]:
         null = [] if at == 7 else null
         found.append(
             EvidencePart(
-                test=entry.name, tier="exact", group=entry.group, status="ok",
+                test=entry.name, tier="exact", group=entry.test.group, status="ok",
                 log10_p=-9.5 * at if related else -0.1 * at, adjusted=-8.0, share=entry.share,
                 statistic=30.0 * (at + 1) if related else 0.4, effect=0.8 if related else 0.01,
                 n=128, bound="signs", floor=-40.0, null=[*null, None] if null else [],

@@ -15,7 +15,7 @@ from kinprint.lineage.charge import Charge
 from kinprint.lineage.controls import Control
 from kinprint.lineage.results import Comparison, Matrix, PairVerdict, Prospect, Settings, Unread
 from kinprint.lineage.tests.menu import menu
-from kinprint.records import Cost, Evidence, ModelRef, Verdict
+from kinprint.records import Cost, Evidence, Group, ModelRef, Reason, Status, Tier, Verdict
 from kinprint.report.comparison_lines import comparison_lines, matrix_lines, plan_lines
 from kinprint.report.documenting import comparison_document, matrix_document, plan_document
 from kinprint.report.documents import Document
@@ -40,13 +40,13 @@ def evidence() -> tuple[Evidence, ...]:
     found = []
     for at, entry in enumerate(menu("standard")):
         if at % 3 == 2:
-            found.append(Evidence(entry.name, "exact", entry.group, "needs", reason="no heads"))
+            found.append(entry.test.no_result(Reason.ATTENTION_HEADS))
             continue
         odd = math.nan if at == 0 else 0.5
         found.append(
             Evidence(
-                entry.name, "exact", entry.group, "ok", -17.0 * at, odd, odd, 64, "signs", -40.0,
-                (0.1, math.inf), ("up",), (0, 3), details=(("quality", odd),),
+                entry.name, Tier.EXACT, entry.test.group, Status.OK, -17.0 * at, odd, odd, 64,
+                "signs", -40.0, (0.1, math.inf), ("up",), (0, 3), alignment_quality=odd,
             )
         )  # fmt: skip
     return tuple(found)
@@ -145,10 +145,10 @@ def test_lines_fit_a_terminal(relation: str, language: str) -> None:
 
 
 def test_the_strongest_evidence_comes_first_and_calibrated_last() -> None:
-    calibrated = Evidence("Q.controls", "calibrated", "none", "ok", -500.0)
+    calibrated = Evidence("Q.controls", Tier.CALIBRATED, Group.NONE, Status.OK, -500.0)
     found = comparison("derived")
-    few = (Evidence("S1", "exact", "unit_sign", "ok", -3.0), calibrated,
-           Evidence("S2", "exact", "plane_sign", "ok", -30.0))  # fmt: skip
+    few = (Evidence("S1", Tier.EXACT, Group.UNIT_SIGN, Status.OK, -3.0), calibrated,
+           Evidence("S2", Tier.EXACT, Group.PLANE_SIGN, Status.OK, -30.0))  # fmt: skip
     lines = lines_of(replace(found, evidence=few), "en")
     order = [line.split()[0] for line in lines if line.startswith(("  S", "  Q"))]
     assert order == ["S2", "S1", "Q.controls"]

@@ -6,48 +6,28 @@ that had to stay silent, with the reason; one look that is no test tells kinds o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.side import Side
-from kinprint.lineage.tests import attention, channels, experts, units
-from kinprint.lineage.tests.leading import leading
+from kinprint.lineage.tests.calibrated import LOOKS
+from kinprint.lineage.tests.leading import leading_directions
 from kinprint.lineage.tests.menu import MenuEntry, menu
+from kinprint.lineage.tests.registry import Needs, extension_tests, run_extension
 from kinprint.records import Evidence
 
-__all__ = ["MenuEntry", "Pair", "Side", "examine", "face", "menu", "run_battery", "run_tests"]
-
-_TESTS: dict[str, Callable[[Pair, MenuEntry], Evidence]] = {
-    "E1.blocks": channels.gain_blocks,
-    "E1.profile": channels.gain_profile,
-    "E1.fixed": channels.gain_fixed_points,
-    "E1.order": channels.gain_order,
-    "E6.norms": channels.gain_bits,
-    "E3.blocks": channels.column_blocks,
-    "E3.fixed": channels.column_fixed_points,
-    "E3.order": channels.column_order,
-    "Cm.blocks": channels.matrix_columns,
-    "U1.blocks": units.unit_blocks,
-    "U1.fixed": units.unit_fixed_points,
-    "U1.aligned": units.unit_fixed_points_aligned,
-    "U1.order": units.unit_order,
-    "E6.units": units.unit_bits,
-    "E4.blocks": attention.value_blocks,
-    "E5.blocks": experts.expert_blocks,
-    "S1": units.unit_signs,
-    "S1.numbered": units.unit_signs_numbered,
-    "S2": attention.plane_signs,
-    "S2.numbered": attention.plane_signs_numbered,
-    "S2.biases": attention.plane_biases,
-    "S3": channels.column_signs,
-    "S4": attention.value_signs,
-}
-
-# Tests that wait for the alignment of units and heads, which is found beside the others.
-_LATE = ("U1.aligned", "U1.order", "E4.blocks", "E5.blocks", "S1", "S2", "S4")
-_BY_NUMBER = ("U1.blocks", "U1.fixed")  # unless shapes differ, so that there is no number
+__all__ = [
+    "MenuEntry",
+    "Pair",
+    "Side",
+    "examine",
+    "face",
+    "gather_evidence",
+    "menu",
+    "run_battery",
+    "run_tests",
+]
 
 
 def examine(sample: Sample, earlier: Side | None = None) -> Side:
@@ -66,18 +46,30 @@ def face(a: Sample | Side, b: Sample | Side, *, seed: int = 0, level: str = "sta
 
 
 def run_tests(pair: Pair) -> tuple[Evidence, ...]:
-    """Run every test of the level's menu on a pair; what was aligned stays with the pair."""
-    entries = menu(pair.level)
-    late = _LATE if pair.numbered(*pair.sides) is not None else (*_LATE, *_BY_NUMBER)
+    """Run every test of the level's menu on a pair; what was aligned stays with the pair.
+
+    Tests that wait for the alignment of units and heads come last, since that is found in a
+    thread of its own meanwhile.
+    """
+    tests = [entry.test for entry in menu(pair.level)]
+    waiting = {Needs.ALIGNMENT}
+    if pair.numbered(*pair.sides) is None:
+        waiting.add(Needs.NUMBERS)
     with ThreadPoolExecutor(1) as beside:
         alignment = beside.submit(pair.align)
-        told = {
-            entry.name: _TESTS[entry.name](pair, entry)
-            for entry in sorted(entries, key=lambda one: one.name in late)
+        by_test = {
+            test: test.run(pair) for test in sorted(tests, key=lambda test: test.needs in waiting)
         }
         alignment.result()
-    found = tuple(told[entry.name] for entry in entries)
-    return (*found, leading(pair, found))
+    evidence = tuple(by_test[test] for test in tests)
+    return (*evidence, leading_directions.run(pair, evidence))
+
+
+def gather_evidence(pair: Pair) -> tuple[Evidence, ...]:
+    """All that is shown of a pair: the tests of the menu, looks, and tests of other packages."""
+    evidence = run_tests(pair)
+    evidence += tuple(look.run(pair, evidence) for look in LOOKS)
+    return evidence + tuple(run_extension(pair, test) for test in extension_tests())
 
 
 def run_battery(

@@ -57,7 +57,7 @@ class Charge:
     Examples
     --------
     >>> charge = Charge({"E1.blocks": 0.5, "U1.blocks": 0.5}, alpha=1e-6, stage=0.5)
-    >>> found = Evidence("U1.blocks", "exact", "unit", "ok", log10_p=-6.5)
+    >>> found = Evidence("U1.blocks", Tier.EXACT, Group.UNIT, Status.OK, log10_p=-6.5)
     >>> round(charge.adjusted(found), 3), charge.significant(found)
     (-5.898, False)
     """

@@ -22,7 +22,7 @@ from kinprint.lineage.about.description import (
     common_tokens,
     describe,
 )
-from kinprint.lineage.battery import Pair, Side, examine, face, menu, run_tests
+from kinprint.lineage.battery import Pair, Side, examine, face, gather_evidence, menu
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.controls import Control, calibrated
 from kinprint.lineage.families import family_tree, likeness_of
@@ -39,7 +39,6 @@ from kinprint.lineage.opening import (
 from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.results import Comparison, Matrix, PairVerdict, Prospect, Settings
 from kinprint.lineage.sharing.map import map_shared, norm_likenesses
-from kinprint.lineage.tests.calibrated import calibrate
 from kinprint.lineage.verdict import decide
 from kinprint.model.meaning import Model
 from kinprint.model.tokens import Vocabulary
@@ -185,8 +184,7 @@ def _in_stages(sampler: Sampler, settings: Settings, controlled: bool) -> _Judge
         before: Sequence[Side | None] = sides or [None] * len(samples)
         sides = [examine(one, early) for one, early in zip(samples, before, strict=True)]
         pair = face(*sides[:2], seed=settings.seed, level=settings.level)
-        evidence = run_tests(pair)
-        evidence += calibrate(samples[0], samples[1], evidence)
+        evidence = gather_evidence(pair)
         controls: tuple[Control, ...] = ()
         if controlled:
             controls, extra = calibrated(sides, settings.seed, settings.level, evidence)

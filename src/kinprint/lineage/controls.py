@@ -11,10 +11,15 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from kinprint.lineage.battery import Side, run_battery
+from kinprint.lineage.tests.registry import Likeness, LineageTest, register
 from kinprint.nulls.conformal import conformal, disjoint_pairs
-from kinprint.records import Evidence
+from kinprint.records import Evidence, Group, Part, Status, Tier
 
-_QUALITY = "quality"
+_AMONG_CONTROLS = register(
+    LineageTest(
+        "Q.controls", Tier.CALIBRATED, Group.NONE, Part.FEED_FORWARD, likeness=Likeness.MATCH
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +57,10 @@ def calibrated(
     result = conformal(own, null)
     return controls, (
         Evidence(
-            test="Q.controls",
-            tier="calibrated",
-            group="none",
-            status="ok",
+            test=_AMONG_CONTROLS.name,
+            tier=_AMONG_CONTROLS.tier,
+            group=_AMONG_CONTROLS.group,
+            status=Status.OK,
             log10_p=result.log10_p,
             statistic=own,
             n=result.n,
@@ -69,8 +74,5 @@ def calibrated(
 
 def quality(evidence: Sequence[Evidence]) -> float | None:
     """How well the units of two models can be matched, blind to labels and signs."""
-    for one in evidence:
-        for name, value in one.details:
-            if name == _QUALITY:
-                return value
-    return None
+    told = (one.alignment_quality for one in evidence)
+    return next((value for value in told if value is not None), None)

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from kinprint.lineage.charge import Charge
+from kinprint.lineage.tests.registry import registered_test
 from kinprint.records import Evidence, ModelRef, Verdict
 
-# Tests whose effect is a mean correlation of weights.
-_CORRELATIONS = (
-    "U1.blocks", "Cm.blocks", "S1", "E4.blocks", "S4", "E3.blocks", "S3", "E1.blocks", "E1.profile"
-)  # fmt: skip
 _ORDERED = 256  # more leaves than this are not put into the best order: it takes too long
 
 
@@ -33,7 +30,7 @@ def likeness_of(verdict: Verdict, evidence: Sequence[Evidence], charge: Charge) 
     effects = [
         one.effect
         for one in evidence
-        if one.test in _CORRELATIONS and one.effect is not None and charge.significant(one)
+        if registered_test(one).likeness and one.effect is not None and charge.significant(one)
     ]
     return float(min(max(effects, default=0.0), 1.0))
 

@@ -8,23 +8,25 @@ import posixpath
 from pathlib import Path
 
 from kinprint.lineage.reading.sample import Sample
+from kinprint.lineage.tests.registry import LineageTest, register
 from kinprint.model.opened import CONFIG
 from kinprint.reader.checkpoint import Checkpoint
-from kinprint.records import Evidence, FileEntry
+from kinprint.records import Evidence, FileEntry, Group, Reason, Status, Tier
 
 _BITS = 256
 _LONGEST = 256 * 1024 * 1024  # local files up to this length are hashed; others are compared
 
+_FILES = register(LineageTest("files", Tier.EXACT, Group.NONE))
 SAME_FILES = Evidence(
-    test="files",
-    tier="exact",
-    group="none",
-    status="ok",
+    test=_FILES.name,
+    tier=_FILES.tier,
+    group=_FILES.group,
+    status=Status.OK,
     log10_p=-_BITS * math.log10(2),
     bound="collision of sha256",
     floor=-_BITS * math.log10(2),
     effect=1.0,
-    reason="all weights are equal, bit for bit",
+    reason=Reason.SAME_FILES.message(),
 )
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kinprint.lineage.battery import Side, examine, run_battery
+from kinprint.lineage.battery import Side, examine, face, gather_evidence
 from kinprint.lineage.reading.sample import Sample
-from kinprint.lineage.tests.calibrated import calibrate
 from kinprint.records import Evidence
 from kinprint.workers import workers
 
@@ -41,6 +40,4 @@ def _prepare(samples: Sequence[Sample]) -> None:
 
 def _run(task: _Task) -> tuple[Evidence, ...]:
     one, other, seed, level = task
-    evidence = run_battery(_SIDES[one], _SIDES[other], seed=seed, level=level)
-    first, second = (_SIDES[at].prepared.sample for at in (one, other))
-    return evidence + calibrate(first, second, evidence)
+    return gather_evidence(face(_SIDES[one], _SIDES[other], seed=seed, level=level))

@@ -32,9 +32,10 @@ At width 4096 a correlation of 0.05 is already significant beyond doubt, so that
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from kinprint.records import Evidence
+from kinprint.lineage.tests.registry import Likeness, registered_test
+from kinprint.records import Evidence, Group, Part, Status
 
 LEARNT_LAYERS, LEARNT_PROFILE = 0.68, 0.90
 """Correlations of learnt-only parameters, layer by layer or averaged over the depth, beyond which
@@ -72,22 +73,8 @@ SAME_INIT_EMBEDDING = 0.85
 LOOKS_LEARNT = 0.05
 """Correlation of gains in neighbouring layers below which they do not look learnt."""
 
-PARTS = {
-    "norms": ("norm",),
-    "embedding": ("embed", "head"),
-    "attention": ("q", "k", "v", "o", "qkv"),
-    "feed-forward": ("gate", "up", "down", "router", "expert", "shared"),
-}
-"""Parts of a model by the first word of a role."""
-LAYERS = ("attention", "feed-forward")
-# Tests whose effect is a mean correlation of matrices of the layers: the largest counts, since
-# rows that were not read only lower it. Values stay alike for longest, so they come second.
-_MATRIX_TESTS = ("U1.blocks", "Cm.blocks", "S1")
-_VALUE_TESTS = ("E4.blocks", "S4")
-_LEARNT_LAYERS, _LEARNT_PROFILE = "E1.blocks", "E1.profile"
-_COLUMN_TESTS = ("E3.blocks", "S3")
-_LEADING = "L.leading"
-_PLACED = "U1.blocks"
+PARTS = tuple(Part)
+LAYERS = (Part.ATTENTION, Part.FEED_FORWARD)
 
 
 class Case:
@@ -96,27 +83,30 @@ class Case:
     def __init__(
         self, evidence: Sequence[Evidence], exact: Sequence[Evidence], found: Sequence[Evidence]
     ) -> None:
-        self.found = {one.test: one for one in found}
-        self.spoken = {one.test: one for one in exact}
-        touched = {part for one in found for part in _sole_part(one)}
+        touched = _parts_of(found)
         self.parts = tuple(part for part in PARTS if part in touched)
-        heard = {part for one in exact for part in _sole_part(one)}
+        heard = _parts_of(exact)
         self.unshared = tuple(part for part in PARTS if part in heard - touched)
         self.layers_heard = any(part in heard for part in LAYERS)
-        matrices = _effect_of(self.found, _MATRIX_TESTS)
-        values = _effect_of(self.found, _VALUE_TESTS)
+        # Values stay alike for longest, so they come second.
+        matrices = _effect_of(found, Likeness.MATRICES)
+        values = _effect_of(found, Likeness.VALUES)
         self.matrices = matrices if matrices is not None else values
         self.by_values = matrices is None and values is not None
-        self.mixed = _mixed(self.found)
-        self.columns = _effect_of(self.found, _COLUMN_TESTS)
-        self.learnt = _learnt_effect(exact, _LEARNT_LAYERS)
-        self.profile = _learnt_effect(exact, _LEARNT_PROFILE)
-        self.aligned = any(one.group == "residual" for one in found)
-        neighbours = _told(evidence, "neighbours")
+        self.mixed = _mixed(found)
+        self.columns = _effect_of(found, Likeness.EMBEDDING)
+        self.learnt = _effect_of(exact, Likeness.GAINS)
+        self.profile = _effect_of(exact, Likeness.MEAN_GAINS)
+        self.aligned = any(one.group == Group.RESIDUAL for one in found)
+        look = next((one for one in evidence if one.gain_spread is not None), None)
+        neighbours = None if look is None else look.effect
         self.alike = None if neighbours is None else neighbours >= LOOKS_LEARNT
-        self.moved = _told(evidence, "spread") or 0.0
-        self.leading = _leading(evidence) if "feed-forward" in self.parts else None
-        self.flat = any(one.test == _LEADING and one.status == "undefined" for one in evidence)
+        self.moved = 0.0 if look is None else look.gain_spread or 0.0
+        self.leading = _leading(evidence) if Part.FEED_FORWARD in self.parts else None
+        self.flat = any(
+            one.status == Status.UNDEFINED and _is(one, Likeness.LEADING_DIRECTIONS)
+            for one in evidence
+        )
 
     @property
     def best_learnt(self) -> float:
@@ -164,7 +154,7 @@ def relation_of(case: Case) -> tuple[str, list[str]]:
         return "dependent", [silent, "matrices-weak", *notes]
     if learnt >= TWINS_LEARNT:
         return "dependent", ["learnt-behind" if behind else "learnt-between", *notes]
-    if "feed-forward" in case.unshared:
+    if Part.FEED_FORWARD in case.unshared:
         # One initialisation is shared by all parts; attention from elsewhere is not.
         return "dependent", ["learnt-apart", *notes]
     return "same-init", ["learnt-apart"]
@@ -185,7 +175,7 @@ def _why_silent(case: Case, learnt: float, overtaken: bool) -> str:
 
 def _outside_layers(case: Case) -> tuple[str, list[str]]:
     """The relation where no matrix of the layers is known to be shared."""
-    norms, embedding = "norms" in case.parts, "embedding" in case.parts
+    norms, embedding = Part.NORMS in case.parts, Part.EMBEDDING in case.parts
     scope = "layers-unshared" if case.layers_heard else "layers-not-read"
     if not case.layers_heard:
         if norms and case.best_learnt >= LEARNT_SURELY:
@@ -203,43 +193,35 @@ def _outside_layers(case: Case) -> tuple[str, list[str]]:
     return "dependent", ["weak-outside-layers", scope]
 
 
-def _could_tell(case: Case, part: str) -> bool:
+def _could_tell(case: Case, part: Part) -> bool:
     """Whether silence about a part means something: renamed channels silence norms and columns."""
     return part in LAYERS or case.aligned
 
 
-def _sole_part(one: Evidence) -> tuple[str, ...]:
-    """The part that a test is about; empty for tests that mix several."""
-    found = {
-        part
-        for role in one.roles
-        for part, words in PARTS.items()
-        if role.replace(".", "_").split("_")[0] in words
-    }
-    return tuple(found) if len(found) == 1 else ()
+def _parts_of(evidence: Sequence[Evidence]) -> set[Part]:
+    """The parts that some tests are about, those that mix several apart."""
+    told = {registered_test(one).part for one in evidence if one.roles}
+    return {part for part in told if part is not None}
 
 
-def _effect_of(found: Mapping[str, Evidence], tests: Sequence[str]) -> float | None:
-    """The largest effect of those among some tests that were significant and have one."""
-    effects = [found[test].effect for test in tests if test in found]
+def _is(one: Evidence, likeness: Likeness) -> bool:
+    return registered_test(one).likeness is likeness
+
+
+def _effect_of(evidence: Sequence[Evidence], likeness: Likeness) -> float | None:
+    """The largest effect of the tests of some likeness: what was not read only lowers it."""
+    effects = [one.effect for one in evidence if _is(one, likeness)]
     return max((effect for effect in effects if effect is not None), default=None)
 
 
-def _mixed(found: Mapping[str, Evidence]) -> float | None:
+def _mixed(found: Sequence[Evidence]) -> float | None:
     """Mean likeness of the shared layers where others share nothing; None where none is silent."""
-    details = found[_PLACED].details if _PLACED in found else ()
-    layers = [value for name, value in details if name.startswith("layer ")]
+    layers = [value for one in found for _, value in one.by_layer]
     top = max(layers, default=0.0)
     if top <= 0 or not any(value <= SILENT_LAYER * top for value in layers):
         return None
     shared = [value for value in layers if value >= SHARED_LAYER * top]
     return math.fsum(shared) / len(shared)
-
-
-def _learnt_effect(exact: Sequence[Evidence], test: str) -> float | None:
-    """The correlation of learnt-only parameters that a test found; None where it is silent."""
-    effects = [one.effect for one in exact if one.learnt and one.test == test]
-    return effects[0] if effects else None
 
 
 def _or_least(value: float | None) -> float:
@@ -252,19 +234,6 @@ def _leading(evidence: Sequence[Evidence]) -> float | None:
     A low value means nothing where experts were split or merged.
     """
     for one in evidence:
-        if one.test == _LEADING and one.status == "ok" and one.effect is not None:
-            told = one.effect >= LEADING_KEPT or dict(one.details)["one to one"] > 0
-            return one.effect if told else None
+        if one.one_to_one is not None and one.effect is not None:
+            return one.effect if one.effect >= LEADING_KEPT or one.one_to_one else None
     return None
-
-
-def _told(evidence: Sequence[Evidence], name: str) -> float | None:
-    """What the look at both models' gains says; None where nobody looked."""
-    found = [
-        value
-        for one in evidence
-        if one.tier == "rule" and one.learnt
-        for told, value in one.details
-        if told == name
-    ]
-    return found[0] if found else None

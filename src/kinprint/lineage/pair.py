@@ -25,10 +25,12 @@ from kinprint.lineage.alignment.units import (
     unit_scores,
 )
 from kinprint.lineage.preparation import Forward
+from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.side import Side, Supply, supplier
 from kinprint.nulls.blocks import BLOCK
 from kinprint.nulls.fixed_points import Pairs, mutual_pairs
 from kinprint.nulls.result import Floats, Ints
+from kinprint.records import Group
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,13 @@ class Pair:
         self._heads: dict[int, Aligned | None] = {}
         self._groups: dict[int, tuple[GroupMatch, ...]] = {}
 
-    def supply(self, group: str) -> Supply:
+    @property
+    def samples(self) -> tuple[Sample, Sample]:
+        """What was read of the two models."""
+        first, second = self.sides
+        return first.prepared.sample, second.prepared.sample
+
+    def supply(self, group: Group) -> Supply:
         """Who supplies the labels of a group."""
         return supplier(*self.sides, group)
 
@@ -86,7 +94,7 @@ class Pair:
 
     def align(self) -> None:
         """Find the basis, and match units in it: the longest work, for a thread of its own."""
-        supply = self.supply("unit_sign")
+        supply = self.supply(Group.UNIT_SIGN)
         aligned = None if supply.refusal else self.units(supply.first, supply.second)
         if aligned is not None:
             for one in representatives(supply, aligned):

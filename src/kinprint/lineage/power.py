@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 
 from kinprint.lineage.charge import Charge
+from kinprint.lineage.tests.registry import Scale, registered_test
 from kinprint.records import Evidence
 
 # Bounds whose statistic grows in proportion to the effect.
 _LINEAR = ("block permutation", "signed blocks", "signs", "quarter turns")
-_OF_BITS = "E6"  # tests whose effect is a share of equal numbers, not a correlation
-_OTHER_SCALE = "S3"  # its effect is no multiple of its statistic
 _LEFT = 0.75  # of a correlation, after centring in blocks of four
 _POWER_QUANTILE = 1.2816  # nine times in ten
 
@@ -25,17 +24,17 @@ def detectable_effects(exact: Sequence[Evidence], charge: Charge) -> tuple[tuple
     found: list[tuple[str, float]] = []
     for one in exact:
         level = charge.level(one.test)
-        if one.floor > level or one.test.startswith(_OF_BITS):
+        if one.floor > level:
             continue
-        told = dict(one.details).get("detectable")
-        size = told if told is not None else _detectable(one, level)
+        size = _detectable(one, level)
         if size is not None and 0 < size < 1:
             found.append((one.test, size))
     return tuple(found)
 
 
 def _detectable(one: Evidence, level: float) -> float | None:
-    if one.bound not in _LINEAR or len(one.null) < 20 or one.test.startswith(_OTHER_SCALE):
+    proportional = one.bound in _LINEAR and registered_test(one).scale is Scale.CORRELATION
+    if not proportional or len(one.null) < 20:
         return None
     scale = _scale(one)
     if scale is None:
@@ -52,9 +51,8 @@ def _scale(one: Evidence) -> float | None:
     Gains are scored by rank and centred in blocks of four, which leaves three quarters of a
     correlation; elsewhere effect and statistic are the same up to a factor.
     """
-    vectors = dict(one.details).get("vectors")
-    if vectors is not None:
-        return 1.0 / (_LEFT * one.n * vectors) if one.n and vectors else None
+    if one.vectors is not None:
+        return 1.0 / (_LEFT * one.n * one.vectors) if one.n and one.vectors else None
     if not one.statistic or one.effect is None:
         return None
     return abs(one.effect / one.statistic)

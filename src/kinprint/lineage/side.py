@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from kinprint.lineage.alignment.units import spread
 from kinprint.lineage.preparation import Forward, Prepared
 from kinprint.lineage.reading.sample import Sample
-from kinprint.model.symmetries import group_named, holds
+from kinprint.model.symmetries import group_named, refusal
 from kinprint.nulls import copies
-from kinprint.nulls.exchangeability import LEVEL, balance, canonical_axes, lags, trend
+from kinprint.nulls.exchangeability import LEVEL, Doubt, balance, canonical_axes, lags, trend
 from kinprint.nulls.preparation import degenerate, normal_scores, one_valued
 from kinprint.nulls.result import Ints
 from kinprint.nulls.signs import sign_log10_p
-from kinprint.records import Evidence
+from kinprint.records import Evidence, Group, Reason
+from kinprint.text import Message
 
 # Self-tests look at this much of a model at most; what they look for is not local.
 _TOKENS, _CHANNELS, _UNITS, _COLUMNS, _NUMBERS = 1024, 512, 32, 256, 4096
@@ -32,7 +33,7 @@ _BALANCED = 128
 # Clones among the channels of a wide model are looked for over fewer tokens: the work grows with
 # the square of the width, and strangers do not come near the cosine of clones over either.
 _WIDE, _FEW_TOKENS = 1024, 128
-_OF_CHANNELS = ("residual", "residual_sign")
+_OF_CHANNELS = (Group.RESIDUAL, Group.RESIDUAL_SIGN)
 # Embedding columns with this correlation are one channel twice; outliers of one model reach 0.9.
 CLONED = 0.95
 # Heads whose keys have this cosine at equal places are copies; strangers of one model stay
@@ -59,7 +60,7 @@ class Side:
 
     def __init__(self, sample: Sample, earlier: Side | None = None) -> None:
         self.prepared = Prepared(sample)
-        self._refusals: dict[str, str] = {}
+        self._refusals: dict[Group, Message | None] = {}
         self.channels = ChannelFindings()
         if earlier is not None and _same_channels(sample, earlier.prepared.sample):
             known = earlier._refusals
@@ -68,11 +69,11 @@ class Side:
             self.channel_clones = earlier.channel_clones
             self.channels = earlier.channels
 
-    def refusal(self, group: str) -> str:
-        """Why the labels of a group cannot be called random, or an empty string."""
+    def refusal(self, group: Group) -> Message | None:
+        """Why the labels of a group cannot be called random; None where they can."""
         if group not in self._refusals:
-            known, why = holds(group_named(group), self.prepared.facts)
-            self._refusals[group] = self._self_test(group) if known else why
+            architecture = refusal(group_named(group), self.prepared.facts)
+            self._refusals[group] = architecture or self._self_test(group)
         return self._refusals[group]
 
     @property
@@ -90,7 +91,7 @@ class Side:
     @property
     def odd(self) -> bool:
         """Whether its units have coins: up and down may be flipped together."""
-        return not self.refusal("unit_sign")
+        return self.refusal(Group.UNIT_SIGN) is None
 
     @cached_property
     def unit_clones(self) -> tuple[Ints, ...]:
@@ -146,58 +147,65 @@ class Side:
         rows = embedding.rows[spread(len(embedding.rows), most)].T.astype(np.float64)
         return copies.clone_classes(rows - rows.mean(axis=1, keepdims=True), CLONED)
 
-    def _self_test(self, group: str) -> str:
-        if group in ("residual", "residual_sign"):
-            return self._channels(group)
-        if group == "unit":
-            return self._sorted_units()
-        if group == "unit_sign":
-            return self._unfair_units()
-        if group in ("value_dim", "value_sign"):
-            return self._values() or (self._unfair_values() if group == "value_sign" else "")
-        if group == "plane_sign":
-            return self._unfair_planes()
-        return ""
+    def _self_test(self, group: Group) -> Message | None:
+        match group:
+            case Group.RESIDUAL | Group.RESIDUAL_SIGN:
+                return self._channels(group)
+            case Group.UNIT:
+                return self._sorted_units()
+            case Group.UNIT_SIGN:
+                return self._unfair_units()
+            case Group.VALUE_DIM:
+                return self._values()
+            case Group.VALUE_SIGN:
+                return self._values() or self._unfair("v", Reason.VALUE_SIGNS_UNFAIR)
+            case Group.PLANE_SIGN:
+                return self._unfair("k", Reason.PLANE_SIGNS_UNFAIR)
+            case _:
+                return None
 
-    def _channels(self, group: str) -> str:
+    def _channels(self, group: Group) -> Message | None:
         embedding = self.prepared.sample.embedding
         if embedding is not None and len(embedding.rows) >= 16:
             some = embedding.rows[spread(len(embedding.rows), _TOKENS)]
             some = some[:, ~one_valued(some.T)]
             found = canonical_axes(some[:, spread(some.shape[1], _CHANNELS)])
-            if not found.exchangeable and found.reason != "too little to judge":
-                return f"channels are canonical axes: {found.reason}"
-            if group == "residual_sign":
+            if found.reason is Doubt.SORTED:
+                return Reason.CHANNELS_SORTED.message()
+            if found.reason is Doubt.UNCORRELATED:
+                return Reason.CHANNELS_UNCORRELATED.message()
+            if group is Group.RESIDUAL_SIGN:
                 columns = some[:, spread(some.shape[1], _BALANCED)].T
                 found = balance(columns[:, : _NUMBERS // 8], most=_BALANCED)
+                if found.reason is Doubt.UNFAIR:
+                    return Reason.CHANNEL_SIGNS_UNFAIR.message()
                 if not found.exchangeable:
-                    return f"signs of channels: {found.reason}"
+                    return Reason.CHANNEL_SIGNS_TOO_FEW.message()
         scores = list(self.prepared.scores.values())
         profile = np.mean(scores, axis=0) if scores else np.zeros(0)
-        if group == "residual" and scores and not degenerate(profile) and _uneven(profile):
-            found = lags(profile, shared=True)
-            if not found.exchangeable:
-                return f"gains are {found.reason} along the channels"
-        return ""
+        if group is Group.RESIDUAL and scores and not degenerate(profile) and _uneven(profile):
+            periodic = not lags(profile, shared=True).exchangeable
+            return Reason.GAINS_PERIODIC.message() if periodic else None
+        return None
 
-    def _sorted_units(self) -> str:
+    def _sorted_units(self) -> Message | None:
         parts = self.prepared.forwards
         for one in parts:
             found = trend(one.size, LEVEL / len(parts))
-            if not found.exchangeable and found.reason == "sorted":
-                return f"units of layer {one.layer} are sorted by size"
-        return ""
+            if found.reason is Doubt.SORTED:
+                return Reason.UNITS_SORTED.message(layer=one.layer)
+        return None
 
-    def _unfair_units(self) -> str:
+    def _unfair_units(self) -> Message | None:
         parts = self.prepared.forwards
         some = spread(len(parts), 3) if parts else []
         for at in some:
             rows = copies.sum_over(_thinned(parts[at]), self.unit_clones[at])
             found = balance(rows, most=_BALANCED, level=LEVEL / len(some))
-            if found.reason == "signs are not fair":
-                return f"signs of units in layer {parts[at].layer} are not fair"
+            if found.reason is Doubt.UNFAIR:
+                return Reason.UNIT_SIGNS_UNFAIR.message(layer=parts[at].layer)
         if self._signed_by_gates():
-            return "signs of units follow their gates"
+            return Reason.UNIT_SIGNS_FOLLOW_GATES.message()
         # Layers whose units are all alike have a coin each, and coins of all layers must be fair.
         widths = {one.width for one in parts}
         if len(parts) > len(some) and len(widths) == 1:
@@ -205,9 +213,9 @@ class Side:
                 copies.sum_over(_thinned(one, _UNITS), _numbered(classes[:_UNITS]))
                 for one, classes in zip(parts, self.unit_clones, strict=True)
             ])  # fmt: skip
-            if balance(rows, most=_BALANCED).reason == "signs are not fair":
-                return "signs of units are not fair over all layers"
-        return ""
+            if balance(rows, most=_BALANCED).reason is Doubt.UNFAIR:
+                return Reason.UNIT_SIGNS_UNFAIR_OVER_LAYERS.message()
+        return None
 
     def _signed_by_gates(self) -> bool:
         """Whether up rows lean to, or away from, their own gates more than coins would let them.
@@ -224,17 +232,10 @@ class Side:
         both = np.concatenate(coins) if coins else np.zeros(0)
         return bool(sign_log10_p(np.stack([both, -both])).min() <= math.log10(LEVEL / 2))
 
-    def _unfair_planes(self) -> str:
-        rows = self._rows_of_groups("k")
-        if rows is not None and balance(rows, most=_BALANCED).reason == "signs are not fair":
-            return "signs of rotary planes are not fair"
-        return ""
-
-    def _unfair_values(self) -> str:
-        rows = self._rows_of_groups("v")
-        if rows is not None and balance(rows, most=_BALANCED).reason == "signs are not fair":
-            return "signs of value dimensions are not fair"
-        return ""
+    def _unfair(self, role: str, reason: Reason) -> Message | None:
+        rows = self._rows_of_groups(role)
+        fair = rows is None or balance(rows, most=_BALANCED).reason is not Doubt.UNFAIR
+        return None if fair else reason.message()
 
     def _rows_of_groups(self, role: str) -> NDArray[np.float32] | None:
         """Rows of keys or values of all groups, one group of each class of copies."""
@@ -248,7 +249,7 @@ class Side:
         same = len({one.shape[1] for one in rows}) == 1
         return np.concatenate(rows) if same else None
 
-    def _values(self) -> str:
+    def _values(self) -> Message | None:
         sizes, squares, width = [], [], 1
         for layer, one in self.prepared.heads.items():
             raw = self.prepared.sample.attention[layer].v
@@ -262,15 +263,13 @@ class Side:
                 np.fill_diagonal(table, 0.0)
                 squares.append(np.square(table).sum() / max(1, table.size - len(table)))
         if not sizes or len({len(one) for one in sizes}) > 1:
-            return ""
+            return None
         if 0 < np.mean(squares) * width < _ORTHOGONAL:
-            return "value rows are an orthogonal basis"
+            return Reason.VALUES_ORTHOGONAL.message()
         if not any(one.v is not None and one.v.any() for one in self.prepared.heads.values()):
-            return ""
+            return None
         mean = np.mean([one / max(one.mean(), 1e-30) for one in sizes], axis=0)
-        if trend(mean).reason == "sorted":
-            return "value dimensions are sorted by size"
-        return ""
+        return Reason.VALUES_SORTED.message() if trend(mean).reason is Doubt.SORTED else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,10 +278,10 @@ class Supply:
 
     first: Side
     second: Side
-    refusal: str = ""
+    refusal: Message | None = None
 
 
-def supplier(one: Side, other: Side, group: str) -> Supply:
+def supplier(one: Side, other: Side, group: Group) -> Supply:
     """Choose the model whose labels are tested: one that may be, then the simpler one.
 
     The choice looks at each model alone and breaks ties by content, so the order of the

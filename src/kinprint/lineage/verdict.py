@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.origin import PARTS, Case, relation_of
 from kinprint.lineage.power import detectable_effects
+from kinprint.lineage.tests.registry import Likeness, registered_test
 from kinprint.records import Evidence, Verdict
 
 __all__ = ["FLAG", "FLAG_EFFECT", "PARTS", "decide"]
@@ -20,7 +21,6 @@ __all__ = ["FLAG", "FLAG_EFFECT", "PARTS", "decide"]
 FLAG, FLAG_EFFECT, FLAG_GRAM = 0.05, 0.25, 0.75
 """A calibrated p-value at most this large is worth a remark, if the likeness is twice what any
 known strangers have: models trained for longer match better, whoever trained them."""
-_GRAM = "G."
 
 
 def decide(evidence: Sequence[Evidence], charge: Charge, *, identical: bool = False) -> Verdict:
@@ -70,5 +70,5 @@ def _silent(evidence: Sequence[Evidence], exact: Sequence[Evidence], charge: Cha
 def _is_flag(one: Evidence) -> bool:
     """Whether calibrated evidence is extreme: rare among strangers, and large if a size is told."""
     rare = one.tier == "calibrated" and one.status == "ok" and one.log10_p <= math.log10(FLAG)
-    limit = FLAG_GRAM if one.test.startswith(_GRAM) else FLAG_EFFECT
+    limit = FLAG_GRAM if registered_test(one).likeness is Likeness.GRAM else FLAG_EFFECT
     return rare and (one.effect is None or one.effect >= limit)

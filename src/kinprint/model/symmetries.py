@@ -16,6 +16,8 @@ from typing import Any
 
 from kinprint.model.layout_parts import IN_OUT, OUT_IN
 from kinprint.model.layout_sizes import Sizes
+from kinprint.records import Reason
+from kinprint.text import Message, message
 
 _GATES = {"gate", "gate_up", "expert_gate", "expert_gate_up", "shared_gate", "shared_gate_up"}
 
@@ -77,41 +79,36 @@ class Facts:
     one_width: bool | None = None
 
 
-# need → (does it hold, why not); None where it is not known
-_NEEDS: dict[str, Callable[[Facts], tuple[bool | None, str]]] = {
-    "no_fixed_positions": lambda f: (
-        None if f.fixed_positions is None else not f.fixed_positions,
-        "a computed position table gives channels a meaning",
+# need → does it hold (None where it is not known), and why not if it does not
+_NEEDS: dict[str, tuple[Callable[[Facts], bool | None], Reason]] = {
+    "no_fixed_positions": (lambda f: _not(f.fixed_positions), Reason.FIXED_POSITIONS),
+    "rms_norm": (lambda f: None if f.norm is None else f.norm == "rms", Reason.LAYER_NORM),
+    "gated": (lambda f: f.gated, Reason.NO_GATE),
+    "odd_up": (lambda f: f.odd_up, Reason.NOT_ODD_IN_UP),
+    "plain_values": (lambda f: f.plain_values, Reason.VALUES_MIXED),
+    "no_head_bias": (lambda f: _not(f.head_bias), Reason.HEAD_BIAS),
+    "planes_known": (
+        lambda f: False if f.rope == "none" else True if planes_of(f) else None,
+        Reason.NO_ROTARY_EMBEDDING,
     ),
-    "rms_norm": lambda f: (
-        None if f.norm is None else f.norm == "rms",
-        "layer norm subtracts a mean, which a flip changes",
+    "one_width": (lambda f: f.one_width, Reason.TWO_WIDTHS),
+    "own_keys": (lambda f: not f.latent, Reason.SHARED_ROTARY_KEY),
+    "no_qk_layernorm": (
+        lambda f: None if f.qk_norm is None else f.qk_norm != "layer",
+        Reason.QK_LAYER_NORM,
     ),
-    "gated": lambda f: (f.gated, "without a gate the activation is not odd"),
-    "odd_up": lambda f: (f.odd_up, "the feed-forward is not odd in up"),
-    "plain_values": lambda f: (f.plain_values, "values are mixed or rotated before o"),
-    "no_head_bias": lambda f: (
-        None if f.head_bias is None else not f.head_bias,
-        "heads have fixed or shared biases by distance",
+    "no_qk_norm": (
+        lambda f: None if f.qk_norm is None else f.qk_norm == "none",
+        Reason.QK_NORM,
     ),
-    "planes_known": lambda f: (
-        False if f.rope == "none" else True if planes_of(f) else None,
-        "there is no rotary embedding",
-    ),
-    "one_width": lambda f: (f.one_width, "embeddings have another width than the layers"),
-    "own_keys": lambda f: (not f.latent, "latent attention shares its rotary key across heads"),
-    "no_qk_layernorm": lambda f: (
-        None if f.qk_norm is None else f.qk_norm != "layer",
-        "a layer norm on q and k subtracts a mean",
-    ),
-    "no_qk_norm": lambda f: (
-        None if f.qk_norm is None else f.qk_norm == "none",
-        "gains of the norm on q and k are tied to their rows",
-    ),
-    "free_units": lambda f: (f.free_units, "units are grouped"),
-    "free_experts": lambda f: (f.free_experts, "experts are routed in groups or by a hash"),
-    "latent_attention": lambda f: (f.latent, "there is no latent attention"),
+    "free_units": (lambda f: f.free_units, Reason.GROUPED_UNITS),
+    "free_experts": (lambda f: f.free_experts, Reason.ROUTED_IN_GROUPS),
+    "latent_attention": (lambda f: f.latent, Reason.NO_LATENT_ATTENTION),
 }
+
+
+def _not(fact: bool | None) -> bool | None:
+    return None if fact is None else not fact
 
 
 @functools.cache
@@ -151,20 +148,22 @@ def group_named(name: str) -> Group:
 def groups_for(role: str, facts: Facts | None = None) -> tuple[Group, ...]:
     """Groups that act on tensors of a role; with facts, only those known to hold."""
     acting = (group for group in groups() if group.moves(role))
-    return tuple(g for g in acting if facts is None or holds(g, facts)[0])
+    return tuple(g for g in acting if facts is None or refusal(g, facts) is None)
 
 
-def holds(group: Group, facts: Facts) -> tuple[bool, str]:
-    """Whether a group is known to leave the function unchanged, and if not, why."""
+def refusal(group: Group, facts: Facts) -> Message | None:
+    """Why a group is not known to leave the function unchanged; None where it is."""
     for need in group.needs:
-        answer, clause = _NEEDS[need](facts)
+        holds, otherwise = _NEEDS[need]
+        answer = holds(facts)
         if answer is None:
-            return False, f"it is not known whether this holds: {need.replace('_', ' ')}"
+            fact = message(f"reason.fact.{need.replace('_', '-')}")
+            return Reason.NOT_KNOWN.message(fact=fact)
         if not answer:
-            return False, clause
+            return otherwise.message()
     if group.unrotated and facts.rotary == facts.head_dim:
-        return False, "all positions of a head are rotated"
-    return True, ""
+        return Reason.ALL_POSITIONS_ROTATED.message()
+    return None
 
 
 def why_fixed(word: str) -> str | None:

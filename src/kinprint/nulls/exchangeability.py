@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 
 import numpy as np
@@ -28,6 +29,21 @@ LEVEL = 1e-3
 _FEW = 32  # units whose signs may be drawn again by chance
 
 
+class Doubt(StrEnum):
+    """Why labels or signs may not be called exchangeable."""
+
+    NONE = ""
+    SORTED = "sorted"
+    PERIODIC = "periodic"
+    UNFAIR = "signs are not fair"
+    UNCORRELATED = "uncorrelated axes"
+    TOO_SHORT = "too short"
+    TOO_LITTLE = "too little to judge"
+    NOT_FINITE = "not finite"
+    CONSTANT = "constant"
+    MOSTLY_ONE_VALUE = "mostly one value"
+
+
 @dataclass(frozen=True, slots=True)
 class SelfTest:
     """What one self-test found: whether labels may be called exchangeable, and why not.
@@ -39,7 +55,7 @@ class SelfTest:
     exchangeable: bool
     log10_p: float
     effect: float
-    reason: str = ""
+    reason: Doubt = Doubt.NONE
     where: int = 0
 
 
@@ -54,7 +70,7 @@ def trend(values: ArrayLike, level: float = LEVEL) -> SelfTest:
     x = np.asarray(values, np.float64).reshape(-1)
     reason = degenerate(x, 1.0)
     if reason:
-        return SelfTest("trend", False, 0.0, 0.0, reason)
+        return SelfTest("trend", False, 0.0, 0.0, Doubt(reason))
     ranks = average_ranks(x)
     index = np.arange(x.size) - (x.size - 1) / 2.0
     centred = ranks - ranks.mean()
@@ -66,7 +82,7 @@ def trend(values: ArrayLike, level: float = LEVEL) -> SelfTest:
     places = index[: 4 * quarter].reshape(4, quarter).T
     tables = rows[:, :, None] * places[:, None, :]
     both = block_log10_p(np.stack([tables, -tables]))
-    return _judge("trend", min(0.0, float(both.min()) + math.log10(2.0)), rho, level, "sorted")
+    return _judge("trend", min(0.0, float(both.min()) + math.log10(2.0)), rho, level, Doubt.SORTED)
 
 
 def lags(
@@ -82,7 +98,7 @@ def lags(
     x = np.atleast_2d(np.asarray(values, np.float64))
     reasons = [degenerate(row) for row in x]
     if any(reasons):
-        return SelfTest("lags", False, 0.0, 0.0, next(filter(None, reasons)))
+        return SelfTest("lags", False, 0.0, 0.0, Doubt(next(filter(None, reasons))))
     if x.shape[1] < 4:
         return SelfTest("lags", True, 0.0, 0.0)
     scores = normal_scores(x)
@@ -100,7 +116,7 @@ def lags(
         found_null.append(np.abs(_autocorrelation(drawn)).max(axis=1))
     null = np.concatenate(found_null)
     p = drawn_log10_p(float(np.abs(found[at])), null)
-    return _judge("lags", p, float(found[at]), level, "periodic", at + 1)
+    return _judge("lags", p, float(found[at]), level, Doubt.PERIODIC, at + 1)
 
 
 def balance(
@@ -120,7 +136,7 @@ def balance(
     x = x[x.any(axis=1)]
     n = len(x)
     if n < 4:
-        return SelfTest("balance", False, 0.0, 0.0, "too short")
+        return SelfTest("balance", False, 0.0, 0.0, Doubt.TOO_SHORT)
     observed = float(np.square(x.sum(axis=0)).sum())
     coins = _coins(draws, n, seed)
     # Squared lengths of sums are quadratic forms of the coins: rows are long, units are few.
@@ -128,7 +144,7 @@ def balance(
     products = x @ x.T if n <= _FEW else (x @ x.T).astype(np.float32)
     null = np.einsum("dn,dn->d", coins @ products, coins, dtype=np.float64)
     effect = (observed - n) / (n * (n - 1))
-    return _judge("balance", drawn_log10_p(observed, null), effect, level, "signs are not fair")
+    return _judge("balance", drawn_log10_p(observed, null), effect, level, Doubt.UNFAIR)
 
 
 def canonical_axes(table: ArrayLike, level: float = LEVEL) -> SelfTest:
@@ -142,18 +158,18 @@ def canonical_axes(table: ArrayLike, level: float = LEVEL) -> SelfTest:
     x = np.asarray(table, np.float64)
     tokens, channels = x.shape
     if tokens < 4 or channels < 4 or not np.isfinite(x).all():
-        return SelfTest("canonical axes", False, 0.0, 0.0, "too little to judge")
+        return SelfTest("canonical axes", False, 0.0, 0.0, Doubt.TOO_LITTLE)
     sorted_by_size = trend(np.square(x).mean(axis=0), level)
-    if sorted_by_size.reason == "sorted":
+    if sorted_by_size.reason is Doubt.SORTED:
         return SelfTest(
-            "canonical axes", False, sorted_by_size.log10_p, sorted_by_size.effect, "sorted"
+            "canonical axes", False, sorted_by_size.log10_p, sorted_by_size.effect, Doubt.SORTED
         )
     raw = x / np.maximum(np.sqrt(np.square(x).sum(axis=0)), 1e-300)
     centred = x - x.mean(axis=0)
     centred /= np.maximum(np.sqrt(np.square(centred).sum(axis=0)), 1e-300)
     ratio = min(_off_diagonal(raw), _off_diagonal(centred)) * tokens
     if ratio < 0.5:
-        return SelfTest("canonical axes", False, 0.0, ratio, "uncorrelated axes")
+        return SelfTest("canonical axes", False, 0.0, ratio, Doubt.UNCORRELATED)
     return SelfTest("canonical axes", True, sorted_by_size.log10_p, sorted_by_size.effect)
 
 
@@ -167,10 +183,10 @@ def _coins(draws: int, n: int, seed: int) -> NDArray[np.float32]:
 
 
 def _judge(
-    name: str, log10_p: float, effect: float, level: float, reason: str, where: int = 0
+    name: str, log10_p: float, effect: float, level: float, reason: Doubt, where: int = 0
 ) -> SelfTest:
     fails = log10_p <= math.log10(level) + 1e-12
-    return SelfTest(name, not fails, log10_p, effect, reason if fails else "", where)
+    return SelfTest(name, not fails, log10_p, effect, reason if fails else Doubt.NONE, where)
 
 
 def _autocorrelation(rows: Floats) -> Floats:

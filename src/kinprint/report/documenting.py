@@ -236,10 +236,24 @@ def _evidence(one: Evidence, charge: Charge) -> form.EvidencePart:
         null=[_number(value) for value in one.null],
         roles=list(one.roles),
         layers=list(one.layers),
-        reason=one.reason,
+        reason="" if one.reason is None else str(one.reason),
         learnt=one.learnt,
-        details={name: _number(value) for name, value in one.details},
+        details=_details(one),
     )
+
+
+def _details(one: Evidence) -> dict[str, float | None]:
+    """Further numbers of a test by name, those that rules read among them."""
+    fields = (
+        ("vectors", one.vectors),
+        *((f"layer {layer}", likeness) for layer, likeness in one.by_layer),
+        ("quality", one.alignment_quality),
+        ("gram", one.gram_likeness),
+        ("spread", one.gain_spread),
+        ("one to one", one.one_to_one),
+    )
+    known = (*one.details, *((name, float(value)) for name, value in fields if value is not None))
+    return {name: _number(value) for name, value in known}
 
 
 def _in_short(evidence: Iterable[Evidence]) -> list[form.EvidenceShort]:

@@ -235,7 +235,7 @@ def _evidence(related: bool, mute: bool, depth: int, chance: random.Random) -> l
         if mute or at % 5 == 4:
             found.append(
                 EvidencePart(
-                    test=entry.name, tier="exact", group=entry.group, status="needs",
+                    test=entry.name, tier="exact", group=entry.test.group, status="needs",
                     log10_p=0.0, reason="models of different width",
                 )
             )  # fmt: skip
@@ -248,12 +248,12 @@ def _evidence(related: bool, mute: bool, depth: int, chance: random.Random) -> l
         ]
         found.append(
             EvidencePart(
-                test=entry.name, tier="exact", group=entry.group, status="ok", log10_p=log10_p,
+                test=entry.name, tier="exact", group=entry.test.group, status="ok", log10_p=log10_p,
                 adjusted=min(0.0, log10_p - math.log10(entry.share)), share=entry.share,
                 statistic=(30.0 * spread if related else spread), effect=0.8 if related else 0.01,
                 n=2048, bound="fixed points" if counts else "signs", floor=-2000.0, null=[*null],
                 roles=["gate", "up", "down"], layers=[-1, *range(depth)],
-                learnt=entry.family == "E1", details={"pairs": 2048.0} if counts else {},
+                learnt=entry.test.family == "E1", details={"pairs": 2048.0} if counts else {},
             )
         )  # fmt: skip
     known = [0.01 * at for at in range(27)]

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from kinprint.lineage.tests.menu import LEVELS, menu
 from kinprint.report.web import frame
-from kinprint.report.web.words import catalogue, knows, speaker
+from kinprint.report.web.words import catalogue, speaker
 
 WEB = Path(frame.__file__).parent
 SOURCES = [*WEB.glob("*.py"), *(WEB / "assets").glob("*.j2")]
@@ -47,8 +47,8 @@ def test_whatever_is_said_is_in_the_catalogue() -> None:
 def test_every_test_of_the_menu_has_a_title_and_a_question() -> None:
     for entry in menu(LEVELS[-1]):
         assert f"test.{entry.name}" in catalogue()
-        assert f"asks.{entry.family}" in catalogue()
-        assert f"group.{entry.group}" in catalogue()
+        assert f"asks.{entry.test.family}" in catalogue()
+        assert f"group.{entry.test.group}" in catalogue()
 
 
 def test_korean_sentences_are_polite() -> None:
@@ -62,16 +62,3 @@ def test_what_is_filled_in_is_escaped_and_harmless(language: str) -> None:
     told = speaker(language)("pair.title", a="<b>\u202e", b=Markup("<sup>1</sup>"))
     assert "<b>" not in told and "\u202e" not in told
     assert "&lt;b&gt;" in told and "<sup>1</sup>" in told
-
-
-def test_reasons_with_numbers_and_of_symmetries_have_words() -> None:
-    from kinprint.lineage.alignment.residual import FEW_GAINS
-    from kinprint.lineage.preparation import TOKENS
-    from kinprint.model.symmetries import _NEEDS, Facts
-
-    told = [
-        f"{FEW_GAINS} norm vectors that both models have",
-        f"embeddings of at least {TOKENS} shared tokens",
-        *(need(Facts())[1] for need in _NEEDS.values()),
-    ]
-    assert [one for one in told if not knows(f"reason.{one}")] == []

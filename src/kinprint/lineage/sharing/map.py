@@ -26,17 +26,15 @@ from kinprint.lineage.sharing.route import (
     Route,
     correspondences,
     find_route,
-    speaks,
 )
 from kinprint.lineage.sharing.tally import Tally, row_cosines
 from kinprint.lineage.side import Side
+from kinprint.lineage.tests.registry import Basis, LineageTest, registered_test
 from kinprint.measure.direct import cosine, pearson, relative_l2
-from kinprint.records import Evidence
+from kinprint.records import Evidence, Group, Part
 
 OUTSIDE = -1
 """The layer of what belongs to none."""
-_BY_INDEX = ("U1.", "E6.units")
-_BY_SIGN = ("S1", "S1.numbered")
 _TOKENS = 1024  # rows of the embedding that are looked at
 
 
@@ -82,12 +80,13 @@ def map_shared(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charge
     """
     first, second = pair.sides
     b = second if first is a else first
-    found = charge.significant_tests(evidence)
+    found = {registered_test(one) for one in evidence if charge.significant(one)}
     route = find_route(pair, found)
     depths = a.prepared.sample.depth, b.prepared.sample.depth
     if route is None:
         return LayerMap(depths)
-    by_index = speaks(found, _BY_INDEX) or not speaks(found, _BY_SIGN)
+    groups = {test.group for test in found}
+    by_index = Group.UNIT in groups or Group.UNIT_SIGN not in groups
     cells = [
         *_norm_cells(pair, route),
         *_attention_cells(pair, route, found),
@@ -129,7 +128,7 @@ def _norm_cells(pair: Pair, route: Route) -> Iterator[Cell]:
     if route.residual.matrix is not None or fitted:
         return
     mine, theirs = (side.prepared.scores for side in pair.sides)
-    granted = not pair.supply("residual").refusal
+    granted = not pair.supply(Group.RESIDUAL).refusal
     for role, layer in mine:
         partner = route.layers.get(layer, layer if layer == OUTSIDE else None)
         if partner is None or (role, partner) not in theirs:
@@ -168,12 +167,12 @@ def _unit_cells(pair: Pair, route: Route, by_index: bool, kin: bool) -> Iterator
     """Units of equal index, or matched ones; of strangers' experts one a layer is matched."""
     first, second = pair.sides
     tallies: dict[tuple[str, int, int], Tally] = {}
-    granted = {group: not pair.supply(group).refusal for group in ("unit", "unit_sign")}
+    granted = {group: not pair.supply(group).refusal for group in (Group.UNIT, Group.UNIT_SIGN)}
     indexed: set[tuple[str, int, int]] = set()
     for at, to in route.forwards:
         one, other = first.prepared.forwards[at], second.prepared.forwards[to]
         together = by_index and one.total == other.total
-        if not together and not (granted["unit_sign"] and first.odd):
+        if not together and not (granted[Group.UNIT_SIGN] and first.odd):
             continue  # without coins nothing honest can be said of matched units
         prefix = "" if one.expert == other.expert == DENSE else "expert_"
         known = {
@@ -188,7 +187,7 @@ def _unit_cells(pair: Pair, route: Route, by_index: bool, kin: bool) -> Iterator
         else:
             _by_coin(pair, ForwardPair(at, to, one, other), route.residual, known)
     for key, tally in tallies.items():
-        yield from _cell(*key, tally, granted["unit"] if key in indexed else True)
+        yield from _cell(*key, tally, granted[Group.UNIT] if key in indexed else True)
 
 
 def _by_index(one: Forward, other: Forward, residual: Residual, known: dict[str, Tally]) -> None:
@@ -218,10 +217,11 @@ def _by_coin(pair: Pair, parts: ForwardPair, residual: Residual, known: dict[str
         tally.tossed(told[role] * coins if role == "gate" else told[role])
 
 
-def _attention_cells(pair: Pair, route: Route, found: Collection[str]) -> Iterator[Cell]:
-    matched = speaks(found, ("S2", "S4")) and not speaks(found, ("S2.numbered",))
+def _attention_cells(pair: Pair, route: Route, found: Collection[LineageTest]) -> Iterator[Cell]:
+    bases = {test.basis for test in found if test.part is Part.ATTENTION}
+    matched = Basis.FOUND in bases and Basis.AS_STORED not in bases
     tallies = attention_tallies(pair, route.residual, route.layers, matched)
-    granted = not pair.supply("plane_sign").refusal, not pair.supply("value_sign").refusal
+    granted = not pair.supply(Group.PLANE_SIGN).refusal, not pair.supply(Group.VALUE_SIGN).refusal
     for (role, one, other), tally in tallies.items():
         yield from _cell(role, one, other, tally, granted[role in ("v", "o")])
 
@@ -229,7 +229,7 @@ def _attention_cells(pair: Pair, route: Route, found: Collection[str]) -> Iterat
 def _router_cells(pair: Pair, route: Route) -> Iterator[Cell]:
     """Rows of equal experts."""
     mine, theirs = (side.prepared.routers for side in pair.sides)
-    granted = not pair.supply("expert").refusal
+    granted = not pair.supply(Group.EXPERT).refusal
     for layer, rows in mine.items():
         partner = route.layers.get(layer)
         if partner is not None and partner in theirs and len(theirs[partner]) == len(rows):
@@ -254,7 +254,7 @@ def _embedding_cells(pair: Pair, route: Route) -> Iterator[Cell]:
     left, right = _channels(route.residual)
     tally = Tally()
     tally.labelled(_columns(x[good])[left], _columns(y[good])[right])
-    yield from _cell("embed", OUTSIDE, OUTSIDE, tally, not pair.supply("residual").refusal)
+    yield from _cell("embed", OUTSIDE, OUTSIDE, tally, not pair.supply(Group.RESIDUAL).refusal)
 
 
 def _columns(table: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ search of the battery is repeated, because what it found is beyond doubt.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from kinprint.lineage.alignment.residual import IDENTITY, Residual
@@ -14,10 +14,8 @@ from kinprint.lineage.alignment.units import Judged, Stack, align_units, judge
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.preparation import Forward
 from kinprint.lineage.side import Side
+from kinprint.lineage.tests.registry import Basis, LineageTest
 
-# Tests that take the basis as it is, and those that find one.
-_AS_IT_IS = ("E1.", "E3.", "Cm.", "E6.", "S1.numbered", "S2.numbered")
-_IN_A_BASIS = ("S1", "S2", "S3", "S4", "U1.")
 _AS_IT_LIES = (Judged(IDENTITY, 0.0),)
 
 
@@ -40,16 +38,7 @@ class Route:
     by_number: bool = True
 
 
-def speaks(found: Collection[str], tests: Sequence[str]) -> bool:
-    """Whether some test was significant; a name that ends in a point stands for its family."""
-    return any(
-        test.startswith(one) if one.endswith(".") else test == one
-        for test in found
-        for one in tests
-    )
-
-
-def find_route(pair: Pair, found: Collection[str]) -> Route | None:
+def find_route(pair: Pair, found: Collection[LineageTest]) -> Route | None:
     """The basis and the layers: as they are, unless only matching has found a relation.
 
     Layers of strangers go by number; those of kin are looked for where depths differ. Nothing
@@ -58,8 +47,8 @@ def find_route(pair: Pair, found: Collection[str]) -> Route | None:
     first, second = pair.sides
     one, other = first.prepared, second.prepared
     same_depth = one.sample.depth == other.sample.depth
-    as_it_is = _AS_IT_IS + (("U1.blocks", "U1.fixed", "E4.") if same_depth else ())
-    plain = speaks(found, as_it_is) or not speaks(found, _IN_A_BASIS)
+    searched = any(test.basis in (Basis.FOUND, Basis.NUMBERED_OR_FOUND) for test in found)
+    plain = not searched or any(_as_stored(test, same_depth) for test in found)
     if one.width == other.width and plain:
         aligned = None
         if found and not same_depth:
@@ -67,7 +56,7 @@ def find_route(pair: Pair, found: Collection[str]) -> Route | None:
         if aligned is None:
             return _numbered(first, second)
     else:
-        aligned = pair.units(first, second) if speaks(found, _IN_A_BASIS) else None
+        aligned = pair.units(first, second) if searched else None
     if aligned is None:
         return None
     forwards = tuple((at, to) for at, to in enumerate(aligned.partners) if to >= 0)
@@ -76,6 +65,12 @@ def find_route(pair: Pair, found: Collection[str]) -> Route | None:
         votes.setdefault(one.forwards[at].layer, []).append(other.forwards[to].layer)
     layers = {layer: max(sorted(set(told)), key=told.count) for layer, told in votes.items()}
     return Route(aligned.residual, layers, forwards, by_number=False)
+
+
+def _as_stored(test: LineageTest, same_depth: bool) -> bool:
+    """Whether a finding of the test shows that parts of equal number are alike."""
+    numbered = test.basis in (Basis.NUMBERED, Basis.NUMBERED_OR_FOUND)
+    return test.basis is Basis.AS_STORED or (numbered and same_depth)
 
 
 def _numbered(first: Side, second: Side) -> Route:

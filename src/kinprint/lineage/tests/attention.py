@@ -14,55 +14,73 @@ from kinprint.lineage.alignment.heads import GroupMatch, value_scores
 from kinprint.lineage.alignment.residual import IDENTITY
 from kinprint.lineage.pair import Pair, common_blocks
 from kinprint.lineage.side import Supply
-from kinprint.lineage.tests.menu import MenuEntry
-from kinprint.lineage.tests.outcome import silent, spoken
+from kinprint.lineage.tests.registry import (
+    Basis,
+    Likeness,
+    LineageTest,
+    Needs,
+    Scale,
+    lineage_test,
+)
 from kinprint.nulls.blocks import block_permutation, signed_blocks
-from kinprint.nulls.exchangeability import balance
+from kinprint.nulls.exchangeability import Doubt, balance
 from kinprint.nulls.signs import quarter_turns, sign_chernoff
-from kinprint.records import Evidence
+from kinprint.records import Evidence, Group, Part, Reason, Status
 
 
-def plane_signs(pair: Pair, entry: MenuEntry) -> Evidence:
+@lineage_test(
+    "S2", group=Group.PLANE_SIGN, part=Part.ATTENTION, scale=Scale.CORRELATION,
+    basis=Basis.FOUND, needs=Needs.ALIGNMENT,
+)  # fmt: skip
+def plane_signs(pair: Pair, test: LineageTest) -> Evidence:
     """S2: do rotary planes of matched heads point the same way more often than chance?"""
-    found = _groups(pair, entry)
-    return found if isinstance(found, Evidence) else _plane_evidence(pair, entry, *found)
+    found = _groups(pair, test)
+    return found if isinstance(found, Evidence) else _plane_evidence(pair, test, *found)
 
 
-def plane_signs_numbered(pair: Pair, entry: MenuEntry) -> Evidence:
+@lineage_test(
+    "S2.numbered", group=Group.PLANE_SIGN, part=Part.ATTENTION, scale=Scale.CORRELATION,
+    basis=Basis.AS_STORED,
+)  # fmt: skip
+def plane_signs_numbered(pair: Pair, test: LineageTest) -> Evidence:
     """S2: the same for heads of equal number, where no basis or head had to be found.
 
     A trace too weak to match heads by shows all the same.
     """
-    found = _groups(pair, entry, numbered=True)
-    return found if isinstance(found, Evidence) else _plane_evidence(pair, entry, *found)
+    found = _groups(pair, test, numbered=True)
+    return found if isinstance(found, Evidence) else _plane_evidence(pair, test, *found)
 
 
 def _plane_evidence(
-    pair: Pair, entry: MenuEntry, supply: Supply, groups: tuple[GroupMatch, ...]
+    pair: Pair, test: LineageTest, supply: Supply, groups: tuple[GroupMatch, ...]
 ) -> Evidence:
     totals = _by_class(supply, groups, [one.planes for one in groups])
     rests = _by_class(supply, groups, [one.rest for one in groups])
     planes = np.concatenate(totals) if totals else np.empty(0, np.complex128)
     rest = np.concatenate(rests).real if rests else np.empty(0)
     if not planes.size:
-        return silent(entry, "needs", "heads with the same rotary planes in both models")
-    if supply.first.refusal("unrotated_sign"):
+        return test.no_result(Reason.EQUAL_ROTARY_PLANES)
+    if supply.first.refusal(Group.UNROTATED_SIGN):
         rest = np.empty(0)
     # Turns of planes and flips of single rows have different groups; where there are both,
     # half turns serve for all.
-    if supply.first.refusal("plane_quarter") or rest.size:
+    if supply.first.refusal(Group.PLANE_QUARTER) or rest.size:
         result = sign_chernoff(np.concatenate([planes.real, rest]), pair.seed)
     else:
         result = quarter_turns(planes, pair.seed)
-    return spoken(entry, result, roles=("q", "k"), layers=[one.layer for one in groups])
+    return test.evidence(result, roles=("q", "k"), layers=[one.layer for one in groups])
 
 
-def plane_biases(pair: Pair, entry: MenuEntry) -> Evidence:
+@lineage_test(
+    "S2.biases", group=Group.PLANE_SIGN, part=Part.ATTENTION, scale=Scale.CORRELATION,
+    basis=Basis.OPEN, needs=Needs.ALIGNMENT, learnt=True,
+)  # fmt: skip
+def plane_biases(pair: Pair, test: LineageTest) -> Evidence:
     """S2: do the biases of q and k agree in sign, plane by plane of matched heads?
 
     They start at zero, so whatever they share was learnt together.
     """
-    found = _groups(pair, entry)
+    found = _groups(pair, test)
     if isinstance(found, Evidence):
         return found
     supply, groups = found
@@ -81,28 +99,30 @@ def plane_biases(pair: Pair, entry: MenuEntry) -> Evidence:
         own.append(x.k_bias[one.group])
         kept.append(one)
     if not kept:
-        return silent(entry, "needs", "biases of q and k in both models")
+        return test.no_result(Reason.BIASES)
     planes = np.concatenate(_by_class(supply, kept, own))
     lean = balance(np.stack([planes.real, planes.imag], axis=1))
-    if lean.reason == "signs are not fair":
-        return silent(entry, "guarded", "signs of biases are not fair")
+    if lean.reason is Doubt.UNFAIR:
+        return test.no_result(Reason.BIAS_SIGNS_UNFAIR, Status.GUARDED)
     coins = np.concatenate(_by_class(supply, kept, values)).real
     result = sign_chernoff(coins, pair.seed)
     share = float(coins.sum() / max(np.abs(coins).sum(), 1e-30))
     layers = [one.layer for one in kept]
-    return spoken(
-        entry, result, roles=("q.bias", "k.bias"), layers=layers, effect=share, learnt=True
-    )
+    return test.evidence(result, roles=("q.bias", "k.bias"), layers=layers, effect=share)
 
 
-def value_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
+@lineage_test(
+    "E4.blocks", group=Group.VALUE_DIM, part=Part.ATTENTION, scale=Scale.CORRELATION,
+    basis=Basis.NUMBERED, needs=Needs.NUMBERS, likeness=Likeness.VALUES,
+)  # fmt: skip
+def value_blocks(pair: Pair, test: LineageTest) -> Evidence:
     """E4: do value dimensions of equal index agree more than their neighbours do?
 
     Heads are paired by number; matched only where shapes do not allow that.
     """
-    found = _value_tables(pair, entry, numbered=True)
-    if isinstance(found, Evidence) and found.status == "needs":
-        found = _value_tables(pair, entry)
+    found = _value_tables(pair, test, numbered=True)
+    if isinstance(found, Evidence) and found.status is Status.NEEDS:
+        found = _value_tables(pair, test)
     if isinstance(found, Evidence):
         return found
     supply, groups, tables = found
@@ -115,18 +135,22 @@ def value_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
         cut.append(rows[blocks.first[:, :, None], blocks.second[:, None, :]] / len(members))
         sizes.append(blocks.sizes)
     table, lengths = np.concatenate(cut).astype(np.float64), np.concatenate(sizes)
-    if supply.first.refusal("value_sign"):
+    if supply.first.refusal(Group.VALUE_SIGN):
         result = block_permutation(table, lengths, pair.seed)
     else:
         result = signed_blocks(np.zeros_like(table), table, lengths, pair.seed)
     roles, layers = _value_roles(supply, groups), [one.layer for one in groups]
     effect = result.effect / max(1, len(roles))
-    return spoken(entry, result, roles=roles, layers=layers, effect=effect)
+    return test.evidence(result, roles=roles, layers=layers, effect=effect)
 
 
-def value_signs(pair: Pair, entry: MenuEntry) -> Evidence:
+@lineage_test(
+    "S4", group=Group.VALUE_SIGN, part=Part.ATTENTION, scale=Scale.CORRELATION,
+    basis=Basis.FOUND, needs=Needs.ALIGNMENT, likeness=Likeness.VALUES,
+)  # fmt: skip
+def value_signs(pair: Pair, test: LineageTest) -> Evidence:
     """S4: do matched value dimensions have the same sign more often than coins would?"""
-    found = _value_tables(pair, entry)
+    found = _value_tables(pair, test)
     if isinstance(found, Evidence):
         return found
     supply, groups, tables = found
@@ -140,7 +164,7 @@ def value_signs(pair: Pair, entry: MenuEntry) -> Evidence:
     result = sign_chernoff(np.concatenate(values), pair.seed)
     roles, layers = _value_roles(supply, groups), [one.layer for one in groups]
     effect = result.effect / max(1, len(roles))
-    return spoken(entry, result, roles=roles, layers=layers, effect=effect)
+    return test.evidence(result, roles=roles, layers=layers, effect=effect)
 
 
 def _value_roles(supply: Supply, groups: tuple[GroupMatch, ...]) -> tuple[str, ...]:
@@ -155,25 +179,24 @@ def _value_roles(supply: Supply, groups: tuple[GroupMatch, ...]) -> tuple[str, .
 
 
 def _groups(
-    pair: Pair, entry: MenuEntry, numbered: bool = False
+    pair: Pair, test: LineageTest, numbered: bool = False
 ) -> Evidence | tuple[Supply, tuple[GroupMatch, ...]]:
     if not all(side.prepared.heads for side in pair.sides):
-        return silent(entry, "needs", "attention heads of both models")
-    supply = pair.supply(entry.group)
+        return test.no_result(Reason.ATTENTION_HEADS)
+    supply = pair.supply(test.group)
     if supply.refusal:
-        return silent(entry, "guarded", supply.refusal)
+        return test.no_result(supply.refusal, Status.GUARDED)
     find = pair.numbered_groups if numbered else pair.groups
     groups = find(supply.first, supply.second)
     if not groups:
-        clause = "heads of equal shape" if numbered else "a residual map and comparable heads"
-        return silent(entry, "needs", clause)
+        return test.no_result(Reason.HEADS_OF_EQUAL_SHAPE if numbered else Reason.COMPARABLE_HEADS)
     return supply, groups
 
 
 def _value_tables(
-    pair: Pair, entry: MenuEntry, numbered: bool = False
+    pair: Pair, test: LineageTest, numbered: bool = False
 ) -> Evidence | tuple[Supply, tuple[GroupMatch, ...], list[np.ndarray]]:
-    found = _groups(pair, entry, numbered)
+    found = _groups(pair, test, numbered)
     if isinstance(found, Evidence):
         return found
     supply, groups = found
@@ -188,7 +211,7 @@ def _value_tables(
     ]
     kept = [table for table in tables if table is not None]
     if len(kept) < len(groups):
-        return silent(entry, "needs", "values of both models")
+        return test.no_result(Reason.VALUES)
     return supply, groups, kept
 
 

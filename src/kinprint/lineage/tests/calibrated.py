@@ -13,29 +13,26 @@ import functools
 import math
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from kinprint.lineage.alignment.gram_likeness import GRAM_WIDTH
+from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Sample
+from kinprint.lineage.tests.registry import Likeness, LineageTest, look
 from kinprint.measure.direct import pearson
 from kinprint.nulls.conformal import conformal
-from kinprint.records import Evidence
+from kinprint.records import Evidence, Group, Part, Reason, Status, Tier
 
-QUALITY = "quality"
-"""The detail under which a test of matched units tells how well they match."""
-GRAM = "gram"
-"""The detail under which it tells how alike Gram matrices are after alignment."""
 WIDEST = GRAM_WIDTH
 """Width up to which the shipped pairs speak for a model; none of them is wider."""
 _NEAR = 6
 _PERFECT = 3.0  # gate, up and down of every unit have a partner of cosine one
 _PLAIN = 2.0
 _ROLES = ("gate", "up", "down")
-_UNKNOWN = "known independent pairs of this kind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +57,6 @@ def known_pairs() -> tuple[KnownPair, ...]:
         )
         for row in rows
     )
-
-
-def calibrate(a: Sample, b: Sample, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """What the battery's evidence means beside known strangers, and whether gains look learnt.
-
-    Swapping the models changes nothing.
-    """
-    return _match(a, b, evidence), _likeness(a, b, evidence), _gains(a, b)
 
 
 def excess(quality: float, width: int, units: int, gated: bool = True) -> float:
@@ -123,57 +112,67 @@ def gain_spread(side: Sample) -> float:
     return math.fsum(found) / len(found) if found else 0.0
 
 
-def _match(a: Sample, b: Sample, evidence: Sequence[Evidence]) -> Evidence:
-    """The quality of the best match among strangers."""
-    told, kind = _told(evidence, QUALITY), stratum(a, b)
-    if told is None or not kind:
-        return _silent("Q.known", "matched units" if told is None else _UNKNOWN)
-    own = excess(told, min(a.width, b.width), max(_units(a), _units(b)))
-    return _ranked("Q.known", own, kind, [(one.excess, one.stratum) for one in known_pairs()])
+@look("Q.known", tier=Tier.CALIBRATED, part=Part.FEED_FORWARD, likeness=Likeness.MATCH)
+def match_among_strangers(pair: Pair, test: LineageTest, evidence: Sequence[Evidence]) -> Evidence:
+    """How well units match, ranked among pairs of strangers."""
+    a, b = pair.samples
+    quality = max(
+        (one.alignment_quality for one in evidence if one.alignment_quality is not None),
+        default=None,
+    )
+    kind = stratum(a, b)
+    if quality is None or not kind:
+        return _no_rank(test, Reason.MATCHED_UNITS if quality is None else Reason.KNOWN_PAIRS)
+    own = excess(quality, min(a.width, b.width), max(_units(a), _units(b)))
+    return _ranked(test, own, kind, [(one.excess, one.stratum) for one in known_pairs()])
 
 
-def _likeness(a: Sample, b: Sample, evidence: Sequence[Evidence]) -> Evidence:
-    """Aligned Gram similarity among strangers."""
-    told, kind = _told(evidence, GRAM), stratum(a, b)
-    if told is None or not kind:
-        return _silent("G.known", "aligned units of strangers, none of them wide")
+@look("G.known", tier=Tier.CALIBRATED, part=Part.FEED_FORWARD, likeness=Likeness.GRAM)
+def gram_among_strangers(pair: Pair, test: LineageTest, evidence: Sequence[Evidence]) -> Evidence:
+    """How alike Gram matrices are after alignment, ranked among pairs of strangers."""
+    likeness = max(
+        (one.gram_likeness for one in evidence if one.gram_likeness is not None), default=None
+    )
+    kind = stratum(*pair.samples)
+    if likeness is None or not kind:
+        return _no_rank(test, Reason.ALIGNED_UNITS)
     known = [(one.gram, one.stratum) for one in known_pairs() if one.gram is not None]
-    return _ranked("G.known", told, kind, known)
+    return _ranked(test, likeness, kind, known)
 
 
-def _told(evidence: Sequence[Evidence], name: str) -> float | None:
-    return max(
-        (value for one in evidence for told, value in one.details if told == name), default=None
+@look("gains.look", tier=Tier.RULE, group=Group.RULE, part=Part.NORMS, learnt=True)
+def learnt_gains(pair: Pair, test: LineageTest, _: Sequence[Evidence]) -> Evidence:
+    """Whether gains look learnt: how neighbouring layers agree, and how far gains have moved."""
+    least = min((neighbour_correlation(sample) for sample in pair.samples), key=_nan_first)
+    spread = max(gain_spread(sample) for sample in pair.samples)
+    silent = test.no_result(Reason.NO_NEIGHBOURING_GAINS, Status.UNDEFINED)
+    silent = replace(silent, learnt=test.learnt, bound="none", gain_spread=spread)
+    if math.isnan(least):
+        return silent
+    return replace(
+        silent, status=Status.OK, reason=None, effect=least, details=(("neighbours", least),)
     )
 
 
-def _ranked(test: str, own: float, kind: str, known: Sequence[tuple[float, str]]) -> Evidence:
+LOOKS = (match_among_strangers, gram_among_strangers, learnt_gains)
+"""What the evidence of a pair means beside known strangers, and whether its gains look learnt."""
+
+
+def _ranked(
+    test: LineageTest, own: float, kind: str, known: Sequence[tuple[float, str]]
+) -> Evidence:
     """The rank of a value among known pairs of the same kind."""
     result = conformal(own, [value for value, _ in known], [each for _, each in known], kind)
     if not result.n or not math.isfinite(own):
-        return _silent(test, _UNKNOWN)
+        return _no_rank(test, Reason.KNOWN_PAIRS)
     return Evidence(
-        test, "calibrated", "none", "ok", result.log10_p, own, own, result.n, result.bound,
-        result.floor, result.null, roles=_ROLES,
+        test.name, test.tier, test.group, Status.OK, result.log10_p, own, own, result.n,
+        result.bound, result.floor, result.null, roles=_ROLES,
     )  # fmt: skip
 
 
-def _silent(test: str, reason: str) -> Evidence:
-    return Evidence(test, "calibrated", "none", "needs", roles=_ROLES, reason=reason)
-
-
-def _gains(a: Sample, b: Sample) -> Evidence:
-    least = min((neighbour_correlation(side) for side in (a, b)), key=_nan_first)
-    spread = max(gain_spread(side) for side in (a, b))
-    if math.isnan(least):
-        return Evidence(
-            "gains.look", "rule", "rule", "undefined", learnt=True, bound="none",
-            reason="no gains of neighbouring layers that vary", details=(("spread", spread),),
-        )  # fmt: skip
-    return Evidence(
-        "gains.look", "rule", "rule", "ok", learnt=True, effect=least,
-        bound="none", details=(("neighbours", least), ("spread", spread)),
-    )  # fmt: skip
+def _no_rank(test: LineageTest, reason: Reason) -> Evidence:
+    return replace(test.no_result(reason), roles=_ROLES)
 
 
 def _nan_first(value: float) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -21,13 +21,12 @@ from kinprint.lineage.alignment.units import Aligned, spread
 from kinprint.lineage.pair import ForwardPair, Pair
 from kinprint.lineage.reading.sample import Floats, Units
 from kinprint.lineage.side import Side, Supply
-from kinprint.records import Evidence
+from kinprint.lineage.tests.registry import Likeness, LineageTest, look, registered_test
+from kinprint.records import Evidence, Group, Part, Reason, Status, Tier
 
-NAME = "L.leading"
 LEADING = 8
 """Singular directions that count as leading."""
 _LAYERS = 2
-_UNITS = ("U1", "S1", "E6.units")
 _MOST = 1.2  # beyond this a weak bulk says nothing more
 _FEWEST = 64  # matched units below which a spectrum has no bulk
 _FOUND = -7.0  # log10 p of a test, below which there may be something to tell apart
@@ -39,15 +38,18 @@ _OF_ONE_SIZE = 0.7
 _STANDS_OUT = 1.0
 
 
-def leading(pair: Pair, evidence: Sequence[Evidence]) -> Evidence:
+@look(
+    "L.leading", tier=Tier.RULE, group=Group.RULE, part=Part.FEED_FORWARD,
+    likeness=Likeness.LEADING_DIRECTIONS,
+)  # fmt: skip
+def leading_directions(pair: Pair, test: LineageTest, evidence: Sequence[Evidence]) -> Evidence:
     """Strength of one model's leading directions in the other, the larger of the two ways.
 
     It needs all units of some layers, and is asked only where feed-forwards are no strangers.
     """
-    spoken = [one for one in evidence if one.status == "ok" and one.test.startswith(_UNITS)]
-    if not any(one.log10_p <= _FOUND for one in spoken):
-        return _silent("units whose labels or signs depend on each other")
-    supply = pair.supply("unit_sign")
+    if not any(_depend(one) for one in evidence):
+        return _no_result(test, Reason.DEPENDENT_UNITS)
+    supply = pair.supply(Group.UNIT_SIGN)
     ways: list[_Way] = []
     for aligned in _alignments(pair, supply):
         with ThreadPoolExecutor(2) as beside:
@@ -56,15 +58,25 @@ def leading(pair: Pair, evidence: Sequence[Evidence]) -> Evidence:
         if ways and _kept(ways) >= _CLEAR:
             break
     if not ways:
-        return _silent("all units of layers that correspond")
+        return _no_result(test, Reason.WHOLE_LAYERS)
     if all(one.outstanding < _STANDS_OUT for one in ways):
-        return _silent("no direction stands out of the noise", "undefined")
+        return _no_result(test, Reason.NO_LEADING_DIRECTION, Status.UNDEFINED)
     best = max(ways, key=lambda one: one.score)
-    told = ("leading", best.top), ("bulk", best.bulk), ("one to one", float(_one_to_one(supply)))
     return Evidence(
-        NAME, "rule", "rule", "ok", effect=_kept(ways), bound="none",
-        roles=("gate", "up", "down"), details=told,
+        test.name, test.tier, test.group, Status.OK, effect=_kept(ways), bound="none",
+        roles=("gate", "up", "down"), one_to_one=_one_to_one(supply),
+        details=(("leading", best.top), ("bulk", best.bulk)),
     )  # fmt: skip
+
+
+def _depend(one: Evidence) -> bool:
+    """Whether a test has found that units of two models depend on each other."""
+    of_units = registered_test(one).group in (Group.UNIT, Group.UNIT_SIGN)
+    return of_units and one.status is Status.OK and one.log10_p <= _FOUND
+
+
+def _no_result(test: LineageTest, reason: Reason, status: Status = Status.NEEDS) -> Evidence:
+    return replace(test.no_result(reason, status), bound="none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +211,3 @@ def _largest_of_noise(rows: int, columns: int) -> float:
     small = drawn @ drawn.T if rows < columns else drawn.T @ drawn
     squares = np.linalg.eigvalsh(small)
     return float(squares[-1] / np.median(squares))
-
-
-def _silent(reason: str, status: str = "needs") -> Evidence:
-    return Evidence(NAME, "rule", "rule", status, reason=reason, bound="none")

@@ -1,7 +1,7 @@
 """The menu of tests by level, fixed in advance with the share of error that each may spend.
 
 What counts against chance is everything that could have been run, not what happened to find
-something; so the shares are data, and an entry that stays silent has spent its own.
+something; so the shares are data, and a test without a result has spent its own.
 """
 
 from __future__ import annotations
@@ -11,27 +11,33 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from kinprint.text import Words
+from kinprint.lineage.tests.registry import LineageTest, own_tests
+from kinprint.records import Level
+from kinprint.text import Words, words
 
-LEVELS = ("quick", "standard", "deep")
+LEVELS = tuple(Level)
 
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """One test of the menu: its name, the symmetry it compares with, its share of the error.
+    """An exact test and its share of the error; the shares of one level add up to one."""
 
-    `family` is the test of which it is a variant. Shares of one level add up to one.
-    """
-
-    name: str
-    family: str
-    group: str
+    test: LineageTest
     share: float
-    words: Words
+
+    @property
+    def name(self) -> str:
+        """The name of the test."""
+        return self.test.name
+
+    @property
+    def words(self) -> Words:
+        """What the test compares."""
+        return words(f"test.{self.name}.compares")
 
 
 @functools.cache
-def menu(level: str = "standard") -> tuple[MenuEntry, ...]:
+def menu(level: str = Level.STANDARD) -> tuple[MenuEntry, ...]:
     """The entries of a level, in the order in which they are reported.
 
     A deep comparison has the entries of a standard one: it reads more and aligns harder, and
@@ -40,11 +46,8 @@ def menu(level: str = "standard") -> tuple[MenuEntry, ...]:
     if level not in LEVELS:
         raise ValueError(f"a level is one of {', '.join(LEVELS)}, not {level!r}")
     table = tomllib.loads(Path(__file__).with_name("menu.toml").read_text(encoding="utf-8"))
-    rows = [row for row in table["entry"] if LEVELS.index(row["from"]) <= LEVELS.index(level)]
-    total = sum(row["weight"] for row in rows)
-    return tuple(
-        MenuEntry(
-            row["name"], row["family"], row["group"], row["weight"] / total, Words(row["words"])
-        )
-        for row in rows
-    )
+    upto = LEVELS[: LEVELS.index(Level(level)) + 1]
+    weights = {name: weight for each in upto for name, weight in table.get(each, {}).items()}
+    total = sum(weights.values())
+    tests = own_tests()
+    return tuple(MenuEntry(tests[name], weight / total) for name, weight in weights.items())

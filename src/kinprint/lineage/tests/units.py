@@ -24,23 +24,32 @@ from kinprint.lineage.pair import (
 )
 from kinprint.lineage.preparation import Forward
 from kinprint.lineage.side import Side, Supply
-from kinprint.lineage.tests.menu import MenuEntry
-from kinprint.lineage.tests.outcome import silent, spoken
+from kinprint.lineage.tests.registry import (
+    Basis,
+    Likeness,
+    LineageTest,
+    Needs,
+    Scale,
+    lineage_test,
+)
 from kinprint.nulls.bits import equal_counts
 from kinprint.nulls.blocks import block_permutation, signed_blocks
 from kinprint.nulls.copies import sum_over
 from kinprint.nulls.fixed_points import fixed_points
 from kinprint.nulls.increasing import increasing_subsequence
 from kinprint.nulls.signs import sign_chernoff
-from kinprint.records import Evidence
+from kinprint.records import Evidence, Group, Part, Reason, Status
 
 _FOUND = -7.0  # log10 p below which nothing is left for the calibrated tier to say
-_CONSTANT = "units are constant or copies of one another"
 
 
-def unit_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
+@lineage_test(
+    "U1.blocks", group=Group.UNIT, part=Part.FEED_FORWARD, scale=Scale.CORRELATION,
+    basis=Basis.NUMBERED_OR_FOUND, needs=Needs.NUMBERS, likeness=Likeness.MATRICES,
+)  # fmt: skip
+def unit_blocks(pair: Pair, test: LineageTest) -> Evidence:
     """U1: do units of equal index resemble each other more than their neighbours do?"""
-    found = _placed(pair, entry)
+    found = _placed(pair, test)
     if isinstance(found, Evidence):
         return found
     supply, aligned = found
@@ -69,7 +78,7 @@ def unit_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
         per_layer.setdefault(members[0].one.layer, []).append(float(own))
         layers += [one.one.layer for one in members]
     if not labelled:
-        return _without_units(entry, supply, aligned)
+        return _without_units(test, supply, aligned)
     gates, others, lengths = (np.concatenate(part) for part in (labelled, signed, sizes))
     if supply.first.odd:
         result = signed_blocks(gates, others, lengths, pair.seed)
@@ -77,73 +86,94 @@ def unit_blocks(pair: Pair, entry: MenuEntry) -> Evidence:
         result = block_permutation(gates + others, lengths, pair.seed)
     mean_class = copies / max(1, int(lengths.sum()))
     matrices = max(1.0, compared / max(1, int(lengths.sum())))
-    return spoken(
-        entry,
+    return test.evidence(
         result,
         roles=_ordered(roles),
         layers=layers,
         effect=result.effect / matrices / mean_class,
-        details=[
-            *((f"layer {layer}", float(np.mean(v))) for layer, v in per_layer.items()),
-        ],
+        by_layer=tuple((layer, float(np.mean(own))) for layer, own in per_layer.items()),
     )
 
 
-def unit_fixed_points(pair: Pair, entry: MenuEntry) -> Evidence:
+@lineage_test(
+    "U1.fixed", group=Group.UNIT, part=Part.FEED_FORWARD, scale=Scale.COUNT,
+    basis=Basis.NUMBERED_OR_FOUND, needs=Needs.NUMBERS,
+)  # fmt: skip
+def unit_fixed_points(pair: Pair, test: LineageTest) -> Evidence:
     """U1: how many units and their mutual nearest neighbours carry the same index?"""
-    found = _placed(pair, entry)
-    return found if isinstance(found, Evidence) else _fixed(pair, entry, *found)
+    found = _placed(pair, test)
+    return found if isinstance(found, Evidence) else _fixed(pair, test, *found)
 
 
-def unit_fixed_points_aligned(pair: Pair, entry: MenuEntry) -> Evidence:
+@lineage_test(
+    "U1.aligned", group=Group.UNIT, part=Part.FEED_FORWARD, scale=Scale.COUNT,
+    basis=Basis.FOUND, needs=Needs.ALIGNMENT,
+)  # fmt: skip
+def unit_fixed_points_aligned(pair: Pair, test: LineageTest) -> Evidence:
     """U1: the same in the basis and the layers that the quality chose."""
-    found = _aligned(pair, entry)
-    return found if isinstance(found, Evidence) else _fixed(pair, entry, *found)
+    found = _aligned(pair, test)
+    return found if isinstance(found, Evidence) else _fixed(pair, test, *found)
 
 
-def unit_order(pair: Pair, entry: MenuEntry) -> Evidence:
+@lineage_test(
+    "U1.order", group=Group.UNIT, part=Part.FEED_FORWARD, scale=Scale.COUNT,
+    basis=Basis.FOUND, needs=Needs.ALIGNMENT,
+)  # fmt: skip
+def unit_order(pair: Pair, test: LineageTest) -> Evidence:
     """U1: where units were removed or added, are those that match still in order?"""
-    found = _aligned(pair, entry)
+    found = _aligned(pair, test)
     if isinstance(found, Evidence):
         return found
     supply, aligned = found
     kept = [one for one in representatives(supply, aligned) if one.one.total != one.other.total]
     if not kept:
-        return silent(entry, "needs", "feed-forwards of different width")
+        return test.no_result(Reason.FEED_FORWARDS_OF_DIFFERENT_WIDTH)
     matched = [pair.matched(supply.first, one, aligned.residual)[0] for one in kept]
     result = increasing_subsequence(matched, pair.seed)
     layers = [one.one.layer for one in kept]
-    return spoken(entry, result, roles=_ordered(_compared(kept)), layers=layers)
+    return test.evidence(result, roles=_ordered(_compared(kept)), layers=layers)
 
 
-def unit_signs(pair: Pair, entry: MenuEntry) -> Evidence:
+@lineage_test(
+    "S1", group=Group.UNIT_SIGN, part=Part.FEED_FORWARD, scale=Scale.CORRELATION,
+    basis=Basis.FOUND, needs=Needs.ALIGNMENT, likeness=Likeness.MATRICES,
+)  # fmt: skip
+def unit_signs(pair: Pair, test: LineageTest) -> Evidence:
     """S1: do up and down of matched units point the same way more often than coins would?"""
-    found = _aligned(pair, entry)
-    return found if isinstance(found, Evidence) else _signs(pair, entry, *found)
+    found = _aligned(pair, test)
+    return found if isinstance(found, Evidence) else _signs(pair, test, *found)
 
 
-def unit_signs_numbered(pair: Pair, entry: MenuEntry) -> Evidence:
+@lineage_test(
+    "S1.numbered", group=Group.UNIT_SIGN, part=Part.FEED_FORWARD, scale=Scale.CORRELATION,
+    basis=Basis.AS_STORED,
+)  # fmt: skip
+def unit_signs_numbered(pair: Pair, test: LineageTest) -> Evidence:
     """S1: the same in the basis as it is and layers of equal number, units matched anew.
 
     Where only units were renamed, a weak trace is not lost on a basis that fits features.
     """
-    found = _supplied(pair, entry)
+    found = _supplied(pair, test)
     if isinstance(found, Evidence):
         return found
     aligned = pair.numbered(found.first, found.second)
     if aligned is None:
-        return silent(entry, "needs", "feed-forwards of equal shape")
-    return _signs(pair, entry, found, aligned)
+        return test.no_result(Reason.FEED_FORWARDS_OF_EQUAL_SHAPE)
+    return _signs(pair, test, found, aligned)
 
 
-def unit_bits(pair: Pair, entry: MenuEntry) -> Evidence:
+@lineage_test(
+    "E6.units", group=Group.UNIT, part=Part.FEED_FORWARD, scale=Scale.EQUAL_NUMBERS,
+    basis=Basis.AS_STORED,
+)  # fmt: skip
+def unit_bits(pair: Pair, test: LineageTest) -> Evidence:
     """E6: are stored weights of equal units equal more often than those of their neighbours?
 
     Places are compared as they are: same basis, same layer.
     """
-    supply = pair.supply("unit")
+    supply = pair.supply(test.group)
     if supply.refusal:
-        return silent(entry, "guarded", supply.refusal)
+        return test.no_result(supply.refusal, Status.GUARDED)
     theirs = {(one.layer, one.expert): one for one in supply.second.prepared.forwards}
     counts, sizes, layers, near = [], [], [], False
     roles: set[str] = set()
@@ -168,52 +198,52 @@ def unit_bits(pair: Pair, entry: MenuEntry) -> Evidence:
         sizes.append(blocks.sizes)
         layers.append(one.layer)
     if not counts and near:
-        return silent(entry, "undefined", _CONSTANT)
+        return test.no_result(Reason.CONSTANT_UNITS, Status.UNDEFINED)
     if not counts:
-        return silent(entry, "needs", "units of equal index in both models")
+        return test.no_result(Reason.UNITS_OF_EQUAL_INDEX)
     result = block_permutation(np.concatenate(counts), np.concatenate(sizes), pair.seed)
-    return spoken(entry, result, roles=_ordered(roles), layers=layers)
+    return test.evidence(result, roles=_ordered(roles), layers=layers)
 
 
-def _placed(pair: Pair, entry: MenuEntry) -> Evidence | tuple[Supply, Aligned]:
+def _placed(pair: Pair, test: LineageTest) -> Evidence | tuple[Supply, Aligned]:
     """Parts paired as they are numbered; by quality only where shapes do not allow that.
 
     Weak traces of a common origin are lost on a basis that fits shared features better.
     """
-    found = _supplied(pair, entry)
+    found = _supplied(pair, test)
     if isinstance(found, Evidence):
         return found
     by_number = pair.numbered(found.first, found.second)
-    return (found, by_number) if by_number is not None else _aligned(pair, entry)
+    return (found, by_number) if by_number is not None else _aligned(pair, test)
 
 
-def _aligned(pair: Pair, entry: MenuEntry) -> Evidence | tuple[Supply, Aligned]:
-    found = _supplied(pair, entry)
+def _aligned(pair: Pair, test: LineageTest) -> Evidence | tuple[Supply, Aligned]:
+    found = _supplied(pair, test)
     if isinstance(found, Evidence):
         return found
     aligned = pair.units(found.first, found.second)
     if aligned is None:
-        return silent(entry, "needs", "a residual map between the two models")
+        return test.no_result(Reason.RESIDUAL_MAP)
     return found, aligned
 
 
-def _supplied(pair: Pair, entry: MenuEntry) -> Evidence | Supply:
+def _supplied(pair: Pair, test: LineageTest) -> Evidence | Supply:
     if not all(side.prepared.forwards for side in pair.sides):
-        return silent(entry, "needs", "units of feed-forwards of both models")
-    supply = pair.supply(entry.group)
-    return silent(entry, "guarded", supply.refusal) if supply.refusal else supply
+        return test.no_result(Reason.FEED_FORWARD_UNITS)
+    supply = pair.supply(test.group)
+    return test.no_result(supply.refusal, Status.GUARDED) if supply.refusal else supply
 
 
-def _fixed(pair: Pair, entry: MenuEntry, supply: Supply, aligned: Aligned) -> Evidence:
+def _fixed(pair: Pair, test: LineageTest, supply: Supply, aligned: Aligned) -> Evidence:
     parts = representatives(supply, aligned)
     found = [pair.matched(supply.first, one, aligned.residual) for one in parts]
     coins = [signs for _, signs in found] if supply.first.odd else None
     result = fixed_points([matched for matched, _ in found], coins, pair.seed)
     layers = [one.one.layer for one in parts]
-    return spoken(entry, result, roles=_ordered(_compared(parts)), layers=layers)
+    return test.evidence(result, roles=_ordered(_compared(parts)), layers=layers)
 
 
-def _signs(pair: Pair, entry: MenuEntry, supply: Supply, aligned: Aligned) -> Evidence:
+def _signs(pair: Pair, test: LineageTest, supply: Supply, aligned: Aligned) -> Evidence:
     coins, values, layers = [], [], []
     roles: set[str] = set()
     for members in classed_forwards(supply.first, supply.second, aligned):
@@ -228,17 +258,17 @@ def _signs(pair: Pair, entry: MenuEntry, supply: Supply, aligned: Aligned) -> Ev
         values.append(mean / max(1, len(known)))
         layers += [one.one.layer for one in same]
     result = sign_chernoff(np.concatenate(coins), pair.seed)
-    details = [] if math.isnan(aligned.quality) else [("quality", aligned.quality)]
-    if details and result.log10_p > _FOUND and _narrow(supply):
+    quality = None if math.isnan(aligned.quality) else aligned.quality
+    gram = None
+    if quality is not None and result.log10_p > _FOUND and _narrow(supply):
         gram = gram_likeness(supply.first.prepared, supply.second.prepared, aligned)
-        details.append(("gram", gram))
-    return spoken(
-        entry,
+    return test.evidence(
         result,
         roles=_ordered(roles),
         layers=layers,
         effect=float(np.concatenate(values).mean()),
-        details=details,
+        alignment_quality=quality,
+        gram_likeness=gram,
     )
 
 
@@ -267,12 +297,12 @@ def _compared(pairs: Sequence[ForwardPair]) -> frozenset[str]:
     return frozenset[str]().union(*(one.one.read & one.other.read for one in pairs))
 
 
-def _without_units(entry: MenuEntry, supply: Supply, aligned: Aligned) -> Evidence:
+def _without_units(test: LineageTest, supply: Supply, aligned: Aligned) -> Evidence:
     """Why no unit could be compared: none has a common index, or none has content of its own."""
     for members in classed_forwards(supply.first, supply.second, aligned):
         if any(np.isin(one.one.index, one.other.index).any() for one in members):
-            return silent(entry, "undefined", _CONSTANT)
-    return silent(entry, "needs", "units of equal index in both models")
+            return test.no_result(Reason.CONSTANT_UNITS, Status.UNDEFINED)
+    return test.no_result(Reason.UNITS_OF_EQUAL_INDEX)
 
 
 def _stored(side: Side, one: Forward, roles: frozenset[str]) -> np.ndarray:

@@ -1,0 +1,384 @@
+"""A test of lineage is one object: its name, what it compares, and the function that runs it.
+
+The battery asks a test what it `needs`, the sharing map which `basis` its finding speaks for, the
+verdict which `part` it is about and of what its effect is a `likeness`, power on which `scale`
+that effect is. Nobody else keeps lists of names. A new test of ours is a function with the
+decorator `lineage_test`, its share in `menu.toml`, and its words in the catalogues
+(`test.<name>.compares`).
+
+Tests from other packages
+-------------------------
+A package adds a test with an entry point of the group `kinprint.tests` that names an object made
+by `extension_test`::
+
+    [project.entry-points."kinprint.tests"]
+    "acme.rows" = "acme_kinprint:row_likeness"
+
+    @extension_test("acme.rows", part=Part.FEED_FORWARD)
+    def row_likeness(pair: Pair, test: LineageTest) -> Evidence:
+        first, second = pair.samples
+        if first.width != second.width:
+            return test.no_result(Reason.MODELS_OF_ONE_WIDTH)
+        return test.evidence(null_result, roles=("up",))
+
+Such a test is run and shown in the tier `Tier.EXTENSION`. It is on no menu, has no share of the
+error, and takes no part in the map and the verdict, whatever evidence it returns. If it cannot be
+loaded, takes longer than `LOADING_SECONDS` to load, raises an error or returns something else, the
+comparison goes on and shows the test without a result, with the reason.
+
+Stable for such a test: `pair.samples` (what was read of the two models, see
+`kinprint.lineage.reading.sample.Sample`, in an order that does not depend on the order of asking),
+`pair.seed`, `pair.level`; `test.evidence` with a `kinprint.nulls.result.NullResult` and
+`test.no_result` with a `Reason` (`Reason.STATED` takes a sentence as the field `text`). Samples are
+shared with other tests and must not be changed. Everything else may change between versions.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from importlib.metadata import EntryPoint, entry_points
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from kinprint.nulls.result import NullResult
+from kinprint.records import Evidence, Group, Part, Reason, Status, Tier
+from kinprint.text import Message
+
+if TYPE_CHECKING:
+    from kinprint.lineage.pair import Pair
+
+ENTRY_POINTS = "kinprint.tests"
+"""The group of entry points through which other packages add tests."""
+LOADING_SECONDS = 60.0
+"""How long the module of a test from another package may take to load."""
+_HOMES = (
+    "kinprint.lineage.tests.channels",
+    "kinprint.lineage.tests.units",
+    "kinprint.lineage.tests.attention",
+    "kinprint.lineage.tests.experts",
+    "kinprint.lineage.tests.leading",
+    "kinprint.lineage.tests.calibrated",
+    "kinprint.lineage.controls",
+    "kinprint.lineage.identity",
+)
+
+
+class Needs(Enum):
+    """What must be found before a test can run, which decides when the battery runs it."""
+
+    NOTHING = auto()
+    """Parts as they are numbered, or a matching of the test's own."""
+    NUMBERS = auto()
+    """Parts as they are numbered, and an alignment only where shapes do not allow that."""
+    ALIGNMENT = auto()
+    """The residual map and the partners that match units and heads best."""
+
+
+class Basis(Enum):
+    """In which basis and layers two models are alike if a test finds something."""
+
+    OPEN = auto()
+    """The finding does not tell."""
+    AS_STORED = auto()
+    """Channels, layers and heads as they are numbered."""
+    NUMBERED = auto()
+    """As they are numbered if both models have as many layers; else it does not tell."""
+    NUMBERED_OR_FOUND = auto()
+    """As they are numbered if both models have as many layers; else those that fit best."""
+    FOUND = auto()
+    """The basis and the layers that fit best."""
+
+
+class Scale(Enum):
+    """What one unit of a test's effect is."""
+
+    CORRELATION = auto()
+    """A mean correlation, proportional to the statistic."""
+    WEIGHTED = auto()
+    """A mean correlation, while the statistic weighs clear matches more."""
+    EQUAL_NUMBERS = auto()
+    """The share of stored numbers that are equal."""
+    COUNT = auto()
+    """The share of things that keep their index or their order."""
+    OTHER = auto()
+    """A size that only means something beside others of its kind."""
+
+
+class Likeness(Enum):
+    """What the effect of a test is the likeness of, where rules and trees ask for it."""
+
+    MATRICES = auto()
+    """Matrices of the layers; rows that were not read only lower it."""
+    VALUES = auto()
+    """Values and outputs of attention, which stay alike for longest."""
+    EMBEDDING = auto()
+    """Columns of the embedding."""
+    GAINS = auto()
+    """Norm gains, layer by layer."""
+    MEAN_GAINS = auto()
+    """Norm gains averaged over the depth."""
+    LEADING_DIRECTIONS = auto()
+    """Strength of one model's leading directions in the other."""
+    MATCH = auto()
+    """How well units can be matched, above what random rows would be."""
+    GRAM = auto()
+    """Gram matrices after alignment."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LineageTest:
+    """One test, look or rule of a comparison; two are equal only if they are the same object.
+
+    Attributes
+    ----------
+    name : what it is called in evidence and documents; the part before the point is its family.
+    tier : what its evidence rests on. Exact tests stand on the menu.
+    group : the relabellings or flips it compares with.
+    part : the part of a model it is about; None if it mixes several.
+    needs : what must be found before it can run.
+    basis : in which basis models are alike if it finds something.
+    scale, likeness : what its effect is.
+    learnt : whether it compares parameters that start at a constant.
+    function : runs it: the pair, the test itself, and the evidence gathered so far. None for what
+        is built elsewhere.
+    """
+
+    name: str
+    tier: Tier
+    group: Group
+    part: Part | None = None
+    needs: Needs = Needs.NOTHING
+    basis: Basis = Basis.OPEN
+    scale: Scale = Scale.OTHER
+    likeness: Likeness | None = None
+    learnt: bool = False
+    function: Callable[[Pair, LineageTest, Sequence[Evidence]], Evidence] | None = None
+
+    @property
+    def family(self) -> str:
+        """The test of which this is a variant."""
+        return self.name.partition(".")[0]
+
+    def run(self, pair: Pair, evidence: Sequence[Evidence] = ()) -> Evidence:
+        """Run the test on a pair; looks and rules read the evidence of the tests before them."""
+        if self.function is None:
+            raise TypeError(f"{self.name} is not run on a pair")
+        return self.function(pair, self, evidence)
+
+    def evidence(
+        self,
+        result: NullResult,
+        *,
+        roles: Sequence[str],
+        layers: Sequence[int] = (),
+        effect: float | None = None,
+        **fields: Any,
+    ) -> Evidence:
+        """The evidence of a null result; a test with nothing to relabel is undefined.
+
+        Parameters
+        ----------
+        result : statistic, p-value and null.
+        roles, layers : which tensors were compared.
+        effect : replaces the result's own where that is not on the scale of the test.
+        fields : further fields of `Evidence`.
+        """
+        if not result.n:
+            return self.no_result(Reason.NOTHING_TO_RELABEL, Status.UNDEFINED)
+        if not result.floor:
+            return self.no_result(Reason.RELABELLING_CHANGES_NOTHING, Status.UNDEFINED)
+        size = result.effect if effect is None else effect
+        details = sorted((name, float(value)) for name, value in result.details.items())
+        return Evidence(
+            test=self.name,
+            tier=self.tier,
+            group=self.group,
+            status=Status.OK,
+            log10_p=min(0.0, result.log10_p),
+            statistic=result.statistic,
+            effect=size if math.isfinite(size) else None,
+            n=result.n,
+            bound=result.bound,
+            floor=result.floor,
+            null=result.null,
+            roles=tuple(roles),
+            layers=tuple(sorted(set(layers))),
+            learnt=self.learnt,
+            details=tuple(details),
+            sensitivity=result.sensitivity,
+            **fields,
+        )
+
+    def no_result(
+        self, reason: Reason | Message, status: Status = Status.NEEDS, **fields: object
+    ) -> Evidence:
+        """The test without a p-value: what it needs, what is degenerate, or what guards it.
+
+        `fields` are those of the reason's sentence.
+        """
+        said = reason.message(**fields) if isinstance(reason, Reason) else reason
+        return Evidence(self.name, self.tier, self.group, status, reason=said)
+
+
+TestFunction = Callable[["Pair", LineageTest], Evidence]
+LookFunction = Callable[["Pair", LineageTest, Sequence[Evidence]], Evidence]
+_REGISTERED: dict[str, LineageTest] = {}
+
+
+def register(test: LineageTest) -> LineageTest:
+    """Add a test of ours under its name."""
+    if test.name in _REGISTERED:
+        raise ValueError(f"there are two tests called {test.name}")
+    _REGISTERED[test.name] = test
+    return test
+
+
+def lineage_test(
+    name: str,
+    *,
+    group: Group,
+    part: Part | None,
+    scale: Scale,
+    basis: Basis,
+    needs: Needs = Needs.NOTHING,
+    likeness: Likeness | None = None,
+    learnt: bool = False,
+) -> Callable[[TestFunction], LineageTest]:
+    """Make a function an exact test; the parameters are the attributes of `LineageTest`."""
+
+    def made(function: TestFunction) -> LineageTest:
+        return register(
+            LineageTest(
+                name, Tier.EXACT, group, part, needs, basis, scale, likeness, learnt,
+                lambda pair, test, _: function(pair, test),
+            )
+        )  # fmt: skip
+
+    return made
+
+
+def look(
+    name: str,
+    *,
+    tier: Tier,
+    group: Group = Group.NONE,
+    part: Part | None = None,
+    likeness: Likeness | None = None,
+    learnt: bool = False,
+) -> Callable[[LookFunction], LineageTest]:
+    """Make a function a calibrated look or a rule, which reads the evidence of the exact tests."""
+
+    def made(function: LookFunction) -> LineageTest:
+        return register(
+            LineageTest(
+                name, tier, group, part, likeness=likeness, learnt=learnt, function=function
+            )
+        )
+
+    return made
+
+
+def extension_test(
+    name: str, *, group: Group = Group.NONE, part: Part | None = None
+) -> Callable[[TestFunction], LineageTest]:
+    """Make a function a test of another package, for an entry point to name."""
+
+    def made(function: TestFunction) -> LineageTest:
+        return LineageTest(
+            name, Tier.EXTENSION, group, part, function=lambda pair, test, _: function(pair, test)
+        )
+
+    return made
+
+
+@functools.cache
+def own_tests() -> Mapping[str, LineageTest]:
+    """Every test, look and rule of this package by its name."""
+    for home in _HOMES:
+        importlib.import_module(home)
+    return dict(_REGISTERED)
+
+
+def registered_test(evidence: Evidence) -> LineageTest:
+    """The test that some evidence comes from; one without attributes if it is not ours."""
+    known = own_tests().get(evidence.test)
+    return known or LineageTest(evidence.test, evidence.tier, evidence.group)
+
+
+@functools.cache
+def extension_tests() -> tuple[LineageTest, ...]:
+    """The tests that other packages bring, loaded once, when a comparison first asks."""
+    found: dict[str, LineageTest] = {}
+    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+        test = _loaded(entry)
+        if test.name in own_tests() or test.name in found:
+            name = f"{entry.name} ({entry.value})"
+            test = _unusable(name, Reason.EXTENSION_NAME_TAKEN, name=test.name)
+        found[test.name] = test
+    return tuple(found.values())
+
+
+def registered_tests() -> tuple[LineageTest, ...]:
+    """All tests: ours, then those of other packages."""
+    return *own_tests().values(), *extension_tests()
+
+
+def run_extension(pair: Pair, test: LineageTest) -> Evidence:
+    """Run a test of another package; whatever it does, it gives evidence of its own tier.
+
+    Fields that rules read are left out, so that nothing is decided by them.
+    """
+    try:
+        found = test.run(pair)
+    except (Exception, SystemExit) as error:
+        return test.no_result(Reason.EXTENSION_FAILED, Status.UNDEFINED, error=_told(error))
+    if not isinstance(found, Evidence):
+        return test.no_result(
+            Reason.EXTENSION_FAILED, Status.UNDEFINED, error=f"it returned {type(found).__name__}"
+        )
+    return Evidence(
+        test.name, Tier.EXTENSION, found.group, found.status, found.log10_p, found.statistic,
+        found.effect, found.n, found.bound, found.floor, found.null, found.roles, found.layers,
+        found.reason, found.learnt, details=found.details,
+    )  # fmt: skip
+
+
+def _loaded(entry: EntryPoint) -> LineageTest:
+    """The test that an entry point names; one that gives the reason if there is none."""
+    outcome: list[object] = []
+
+    def load() -> None:
+        try:
+            outcome.append(entry.load())
+        except (Exception, SystemExit) as error:
+            outcome.append(error)
+
+    # A thread, since an import that hangs cannot be ended: it is left behind.
+    loading = Thread(target=load, name=f"loading {entry.name}", daemon=True)
+    loading.start()
+    loading.join(LOADING_SECONDS)
+    if not outcome:
+        return _unusable(entry.name, Reason.EXTENSION_SLOW, seconds=f"{LOADING_SECONDS:g}")
+    match outcome[0]:
+        case LineageTest() as test:
+            return replace(test, tier=Tier.EXTENSION)
+        case Exception() | SystemExit() as error:
+            return _unusable(entry.name, Reason.EXTENSION_FAILED, error=_told(error))
+        case _:
+            return _unusable(entry.name, Reason.EXTENSION_NO_TEST, value=entry.value)
+
+
+def _unusable(name: str, reason: Reason, /, **fields: object) -> LineageTest:
+    return LineageTest(
+        name, Tier.EXTENSION, Group.NONE,
+        function=lambda pair, test, _: test.no_result(reason, Status.UNDEFINED, **fields),
+    )  # fmt: skip
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
