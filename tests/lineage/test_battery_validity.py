@@ -41,8 +41,8 @@ def test_relabelled_models_give_valid_p_values(one: Sample, other: Sample) -> No
     for values in logs.values():
         assert_valid(values, (0.1, 0.01))
     # Alignment must have worked, or the test above would be about nothing.
-    aligned = {one.test: dict(one.details) for one in run_battery(relabelled(one, rng), still)}
-    assert aligned["S1"]["quality"] > 1.5
+    aligned = {each.test: each for each in run_battery(relabelled(one, rng), still)}
+    assert (aligned["S1"].alignment_quality or 0.0) > 1.5
 
 
 @pytest.mark.parametrize("kind", PAIRS)

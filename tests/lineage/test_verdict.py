@@ -372,10 +372,9 @@ def test_p_values_are_rounded_up() -> None:
 
 def test_the_power_of_gains_does_not_hang_on_what_was_found() -> None:
     null = tuple(np.random.default_rng(3).normal(0.0, 50.0, 400))
-    details = (("vectors", 13.0),)
     found = [
         dict(decide([replace(gains(effect, -0.1), statistic=effect * 900, bound="block permutation",
-                             null=null, details=details)], CHARGE).power)["E1.blocks"]
+                             null=null, vectors=13)], CHARGE).power)["E1.blocks"]
         for effect in (0.001, -0.02, 0.3)
     ]  # fmt: skip
     assert found[0] == pytest.approx(found[1]) == pytest.approx(found[2])

@@ -218,10 +218,9 @@ def _pair(found: Matrix, one: PairVerdict) -> form.PairPart:
 
 
 def _evidence(one: Evidence, charge: Charge) -> form.EvidencePart:
-    tier: Any = one.tier
     return form.EvidencePart(
         test=one.test,
-        tier=tier,
+        tier=one.tier.value,
         group=one.group,
         status=one.status,
         log10_p=_log_p(one.log10_p),

@@ -107,7 +107,7 @@ class EvidencePart(Struct, frozen=True, kw_only=True):
     """
 
     test: str
-    tier: Literal["exact", "calibrated", "rule"]
+    tier: Literal["exact", "calibrated", "rule", "extension"]
     group: str
     status: str
     log10_p: LogP | None
