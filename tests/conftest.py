@@ -200,6 +200,6 @@ def browser() -> Iterator[Browser]:
     root = hasattr(os, "geteuid") and os.geteuid() == 0
     arguments = [*_QUIET, *(["--no-sandbox"] if root else [])]  # Chromium refuses root a sandbox
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=arguments)
+        running = playwright.chromium.launch(executable_path=found, args=arguments, timeout=300_000)
         yield running
         running.close()

@@ -141,6 +141,7 @@ def page_of(browser: Browser, tmp_path: Path) -> Iterator[Any]:
         file = tmp_path / f"matrix-{len(contexts)}.html"
         file.write_text(matrix_page(document), encoding="utf-8")
         context = browser.new_context(**settings)
+        context.set_default_timeout(120_000)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: pytest.fail(message.text))

@@ -165,8 +165,8 @@ def test_folders_with_other_files_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(BadOption, match="name a file"):
         outputs([""])
     ours = tmp_path / "ours"
-    write_outputs(comparison(), outputs([f"{ours}/"]), "en")
-    assert write_outputs(comparison(), outputs([ours]), "en")  # again, over its own files
+    write_outputs(matrix(3), outputs([f"{ours}/"]), "en")
+    assert write_outputs(matrix(3), outputs([ours]), "en")  # again, over its own files
 
 
 def test_reasons_of_later_versions_are_passed_over() -> None:
