@@ -22,7 +22,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 import kinprint
-from kinprint.lineage.compare import compare_all
+from kinprint.lineage.matrix import compare_all
 from kinprint.lineage.reading.headers import open_models_of
 from kinprint.lineage.reading.levels import level_named
 from kinprint.lineage.reading.sample import Sample

@@ -110,7 +110,7 @@ def matrix(
     With more than one of `jobs` pairs are compared in processes of their own, so a script
     that asks for them needs the usual guard around its main part.
     """
-    from kinprint.lineage.compare import compare_all
+    from kinprint.lineage.matrix import compare_all
     from kinprint.lineage.results import Settings
     from kinprint.reader.cache import Cache
     from kinprint.reader.fetch import Fetcher

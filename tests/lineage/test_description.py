@@ -12,7 +12,9 @@ import pytest
 from safetensors.numpy import save_file
 
 from kinprint.errors import NoWeights, RepositoryMissing
-from kinprint.lineage.compare import compare_all, compare_models, foresee
+from kinprint.lineage.compare import compare_models
+from kinprint.lineage.matrix import compare_all
+from kinprint.lineage.planning import plan_comparison
 from kinprint.lineage.results import Comparison, Settings
 from kinprint.mirror import MirrorServer
 from kinprint.mirror.faults import Fault
@@ -74,7 +76,7 @@ def test_reading_stays_within_its_limits(make_mirror: Mirror, models: Path) -> N
         found = compare_models("zoo/base-a", "zoo/a-cpt", fetcher, settings)
     assert found.limit <= 2_000_000 and found.subjects[1].claims
     with Fetcher(budget=300_000) as fetcher:  # a card must not eat what headers need
-        told = foresee(["zoo/base-a", "zoo/a-cpt"], fetcher, Settings(budget=300_000))
+        told = plan_comparison(["zoo/base-a", "zoo/a-cpt"], fetcher, Settings(budget=300_000))
     assert told.limit <= 300_000
 
 
@@ -82,7 +84,7 @@ def test_a_plan_foretells_what_a_run_reads(make_mirror: Mirror, models: Path) ->
     make_mirror(models)
     names = ["zoo/base-a", "zoo/a-cpt"]
     with Fetcher() as fetcher:
-        planned = foresee(names, fetcher, Settings())
+        planned = plan_comparison(names, fetcher, Settings())
         knowing = fetcher.spent
     run = compared(*names)
     assert run.cost.bytes <= planned.cost.bytes + knowing.bytes

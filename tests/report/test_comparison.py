@@ -13,7 +13,14 @@ import pytest
 from kinprint.errors import BadOption, RepositoryMissing
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.controls import Control
-from kinprint.lineage.results import Comparison, Matrix, PairVerdict, Prospect, Settings, Unread
+from kinprint.lineage.results import (
+    Comparison,
+    ComparisonPlan,
+    Matrix,
+    PairVerdict,
+    Settings,
+    UnreadModel,
+)
 from kinprint.lineage.tests.menu import menu
 from kinprint.records import Cost, Evidence, Group, ModelRef, Reason, Status, Tier, Verdict
 from kinprint.report.comparison_lines import comparison_lines, matrix_lines, plan_lines
@@ -125,7 +132,7 @@ def test_models_of_one_title_are_told_apart() -> None:
 
 
 def test_models_that_were_not_read_are_named() -> None:
-    lost = Unread("org/gone", RepositoryMissing(name="org/gone", host="hub"))
+    lost = UnreadModel("org/gone", RepositoryMissing(name="org/gone", host="hub"))
     document = matrix_document(replace(matrix(3), unread=(lost,)), Cost())
     assert document.unread[0].error != document.unread[0].error_ko
     assert "org/gone" in document.made.command
@@ -184,7 +191,7 @@ def test_a_matrix_has_a_grid_where_it_fits(count: int, grid: bool) -> None:
 
 
 def test_a_plan_says_what_each_stage_costs() -> None:
-    found = Prospect((A, B), Settings(), (Cost(1000, 2), Cost(5000, 3)), 9000, ("routers",))
+    found = ComparisonPlan((A, B), Settings(), (Cost(1000, 2), Cost(5000, 3)), 9000, ("routers",))
     planned = plan_document(found, Cost(100, 4))
     document = through_json(planned)
     assert (document["bytes"], document["requests"]) == (6000, 5)

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from kinprint.lineage.compare import compare_all, compare_models, foresee
-from kinprint.lineage.results import Prospect, Settings
+from kinprint.lineage.compare import compare_models
+from kinprint.lineage.matrix import compare_all
+from kinprint.lineage.planning import plan_comparison
+from kinprint.lineage.results import ComparisonPlan, Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Cost
 from kinprint.report import schemas
@@ -138,8 +140,8 @@ def test_a_plan_keeps_to_its_schema(
     demo: Path, fetcher: Fetcher, validators: dict[str, Any]
 ) -> None:
     names = [str(demo / "zoo" / name) for name in ("base-a", "a-cpt")]
-    found = foresee(names, fetcher, Settings())
-    assert isinstance(found, Prospect)
+    found = plan_comparison(names, fetcher, Settings())
+    assert isinstance(found, ComparisonPlan)
     document = plan_document(found, Cost(3, 1))
     assert isinstance(document, PlanDocument)
     check(document, validators)

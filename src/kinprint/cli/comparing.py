@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _CODES = {"identical": 1, "derived": 1, "partial": 1, "no-evidence": 0}
 _UNSURE = 3
+FAILED = 2
 _LEVELS = ("quick", "standard", "deep")
 _OUTPUT = (
     "Write the result to this file too: .json, .html, .md, .csv, .png or .svg, or all of them "
@@ -104,7 +105,7 @@ def run_pair(
     """Compare two models, show and write what was found; the exit code."""
     started = time.monotonic()
     if dry_run:
-        print_prospect((a, b, *controls), settings, reading, form)
+        print_plan((a, b, *controls), settings, reading, form)
         return 0
     from kinprint.lineage.compare import compare_models
     from kinprint.report.results import of_comparison
@@ -130,9 +131,9 @@ def run_all(
     """Compare all pairs of models, show and write what was found; the exit code."""
     started = time.monotonic()
     if dry_run:
-        print_prospect(models, settings, reading, form)
+        print_plan(models, settings, reading, form)
         return 0
-    from kinprint.lineage.compare import compare_all
+    from kinprint.lineage.matrix import compare_all
     from kinprint.report.results import of_matrix
 
     with fetcher_for(reading) as fetcher:
@@ -142,8 +143,11 @@ def run_all(
     if form == "json" or not sys.stdout.isatty():  # else the same terminal has just said so
         for one in found.unread:
             report_failure(one.error, one.given)
-    if found.unread:
-        return found.unread[0].error.exit_code
+        for pair in found.failed:
+            names = (found.models[at].given for at in (pair.a, pair.b))
+            report_failure(pair.error, " × ".join(names))
+    if found.unread or found.failed:
+        return FAILED
     return code_for(one.verdict.relation for one in found.pairs) if exit_code else 0
 
 
@@ -153,16 +157,16 @@ def code_for(relations: Iterable[str]) -> int:
     return 1 if 1 in codes else max(codes, default=0)
 
 
-def print_prospect(
+def print_plan(
     given: Iterable[str], settings: Settings, reading: ReadingOptions, form: str
 ) -> None:
     """Show what comparing would cost."""
-    from kinprint.lineage.compare import foresee
+    from kinprint.lineage.planning import plan_comparison
     from kinprint.report.comparison_lines import plan_lines
     from kinprint.report.documenting import plan_document
 
     with fetcher_for(reading) as fetcher:
-        found = foresee(tuple(given), fetcher, settings)
+        found = plan_comparison(tuple(given), fetcher, settings)
         spent = fetcher.spent
     document = plan_document(found, spent)
     if form == "json":

@@ -16,7 +16,7 @@ import click
 
 from kinprint.cli.language import say
 from kinprint.cli.sentences import sentence
-from kinprint.errors import FormatError, KinprintError, printable
+from kinprint.errors import FormatError, InternalError, KinprintError, printable
 from kinprint.records import Progress
 
 if TYPE_CHECKING:
@@ -131,6 +131,8 @@ def _new_bar() -> Bar:
 def report_failure(error: KinprintError, model: str) -> int:
     """Say what is wrong with one of several models; the exit code that it deserves."""
     _LINE.clear()
-    about = f"{printable(model)}: " if isinstance(error, FormatError) else ""
+    about = f"{printable(model)}: " if isinstance(error, FormatError | InternalError) else ""
     click.echo(f"kinprint: {about}{sentence(error)}", err=True)
+    if isinstance(error, InternalError) and os.environ.get("KINPRINT_DEBUG"):
+        click.echo(error.trace.rstrip(), err=True)
     return error.exit_code

@@ -11,7 +11,16 @@ from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.tests.registry import LineageTest, register
 from kinprint.model.opened import CONFIG
 from kinprint.reader.checkpoint import Checkpoint
-from kinprint.records import Evidence, FileEntry, Group, Reason, Status, Tier
+from kinprint.records import (
+    Evidence,
+    FileEntry,
+    Group,
+    Reason,
+    Relation,
+    Status,
+    Tier,
+    Verdict,
+)
 
 _BITS = 256
 _LONGEST = 256 * 1024 * 1024  # local files up to this length are hashed; others are compared
@@ -45,6 +54,11 @@ def same_files(a: Checkpoint, b: Checkpoint) -> bool:
         return True
     digests = [sorted(map(digest_of, side)) for side in (ours, theirs)]
     return "" not in digests[0] and digests[0] == digests[1]
+
+
+def same_files_verdict(alpha: float) -> Verdict:
+    """The verdict on two models with equal weight files."""
+    return Verdict(Relation.IDENTICAL, SAME_FILES.log10_p, alpha, reasons=("same-files",))
 
 
 def same_numbers(a: Sample, b: Sample) -> bool:

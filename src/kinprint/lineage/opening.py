@@ -5,23 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
-from kinprint.errors import BadReference, FormatError, KinprintError, SourceError
+from kinprint.errors import (
+    BadOption,
+    BudgetExceeded,
+    CacheError,
+    InternalError,
+    KinprintError,
+    SystemFailed,
+)
 from kinprint.lineage.about.description import card_bytes
 from kinprint.lineage.reading.headers import open_layers_of
 from kinprint.lineage.reading.levels import level_named
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.reading.sampler import Sampler
-from kinprint.lineage.results import Settings, Unread
+from kinprint.lineage.results import Settings, UnreadModel
 from kinprint.model.opened import Model
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher, side_by_side
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 _Read = tuple[list[Model], Sampler, list[Sample]]
-# What one model may do to a matrix without ending it; budgets and full disks concern all.
-_ITS_OWN = (SourceError, FormatError, BadReference)
+# What no single model has brought about: trying the others would fail in the same way.
+_CONCERNS_ALL = (BadOption, BudgetExceeded, CacheError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +40,7 @@ class ReadModels:
     models: list[Model]
     sampler: Sampler
     samples: list[Sample]
-    unread: list[Unread]
+    unread: list[UnreadModel]
 
 
 def open_all(given: Sequence[str], fetcher: Fetcher, settings: Settings) -> list[Checkpoint]:
@@ -40,7 +48,7 @@ def open_all(given: Sequence[str], fetcher: Fetcher, settings: Settings) -> list
     indexed = level_named(settings.level).index
 
     def open_one(name: str) -> Checkpoint:
-        with about(name):
+        with naming(name):
             return open_checkpoint(name, fetcher, indexed=indexed)
 
     return side_by_side(open_one, given)
@@ -48,19 +56,20 @@ def open_all(given: Sequence[str], fetcher: Fetcher, settings: Settings) -> list
 
 def open_readable(
     given: Sequence[str], fetcher: Fetcher, settings: Settings
-) -> tuple[list[Checkpoint], list[Unread]]:
-    """Open those models that can be opened, side by side."""
+) -> tuple[list[Checkpoint], list[UnreadModel]]:
+    """Open those models that can be opened, side by side, and say why the others cannot."""
 
-    def open_one(name: str) -> Checkpoint | Unread:
-        found = attempt(lambda: open_all([name], fetcher, settings))
-        return Unread(name, found) if isinstance(found, KinprintError) else found[0]
+    def open_one(name: str) -> Checkpoint | UnreadModel:
+        opened = attempt(open_all, [name], fetcher, settings)
+        return UnreadModel(name, opened) if isinstance(opened, KinprintError) else opened[0]
 
-    found = side_by_side(open_one, given)
-    unread = [one for one in found if isinstance(one, Unread)]
-    return enough([one for one in found if isinstance(one, Checkpoint)], unread), unread
+    outcomes = side_by_side(open_one, given)
+    unread = [outcome for outcome in outcomes if isinstance(outcome, UnreadModel)]
+    opened = [outcome for outcome in outcomes if isinstance(outcome, Checkpoint)]
+    return _enough(opened, unread), unread
 
 
-def understand(checkpoints: Sequence[Checkpoint], settings: Settings) -> list[Model]:
+def read_headers(checkpoints: Sequence[Checkpoint], settings: Settings) -> list[Model]:
     """Read the headers that the level needs, of all models side by side."""
     return open_layers_of(checkpoints, level_named(settings.level), settings.base)
 
@@ -68,7 +77,7 @@ def understand(checkpoints: Sequence[Checkpoint], settings: Settings) -> list[Mo
 def sampler_of(models: Sequence[Model], settings: Settings) -> Sampler:
     """Plan the reading of models; what their cards cost is taken off beforehand."""
     budget = settings.budget
-    cards = card_bytes([one.checkpoint for one in models])
+    cards = card_bytes([model.checkpoint for model in models])
     if cards:
         level = level_named(settings.level).budget * len(models) // 2
         budget = max((level if budget is None else min(budget, level)) - cards, 0)
@@ -76,7 +85,7 @@ def sampler_of(models: Sequence[Model], settings: Settings) -> Sampler:
 
 
 def read_readable(
-    checkpoints: Sequence[Checkpoint], settings: Settings, unread: Sequence[Unread]
+    checkpoints: Sequence[Checkpoint], settings: Settings, unread: Sequence[UnreadModel]
 ) -> ReadModels:
     """Read all models to the last stage, without those whose headers or weights cannot be had.
 
@@ -84,47 +93,45 @@ def read_readable(
     """
     kept, lost = list(checkpoints), list(unread)
     while True:
-        found = _read_all(kept, settings)
-        if not isinstance(found, KinprintError):
-            models, sampler, samples = found
+        read = attempt(_read_all, kept, settings)
+        if not isinstance(read, KinprintError):
+            models, sampler, samples = read
             return ReadModels(kept, models, sampler, samples, lost)
-        alone = [(one, _read_all([one], settings)) for one in kept]
+        alone = [(checkpoint, attempt(_read_all, [checkpoint], settings)) for checkpoint in kept]
         failed = [
-            Unread(one.ref.given, error) for one, error in alone if isinstance(error, KinprintError)
+            UnreadModel(checkpoint.ref.given, error)
+            for checkpoint, error in alone
+            if isinstance(error, KinprintError)
         ]
         if not failed:  # each can be read, and all together cannot
-            raise found
+            raise read
         lost += failed
-        kept = enough([one for one, each in alone if not isinstance(each, KinprintError)], lost)
+        readable = [one for one, outcome in alone if not isinstance(outcome, KinprintError)]
+        kept = _enough(readable, lost)
 
 
-def _read_all(some: Sequence[Checkpoint], settings: Settings) -> _Read | KinprintError:
-    def read() -> _Read:
-        models = understand(some, settings)
-        sampler = sampler_of(models, settings)
-        return models, sampler, sampler.samples(sampler.stages - 1)
+def attempt(
+    action: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs
+) -> _T | KinprintError:
+    """What an action on one model or one pair gives, or the error that ended it.
 
-    return attempt(read)
-
-
-def enough(kept: list[Checkpoint], unread: Sequence[Unread]) -> list[Checkpoint]:
-    """Models that can be compared; the first failure is raised if they are fewer than two."""
-    if len(kept) < 2 and unread:
-        with about(unread[0].given):
-            raise unread[0].error
-    return kept
-
-
-def attempt(action: Callable[[], _T]) -> _T | KinprintError:
-    """What an action gives, or the error that one model has brought about."""
+    An error that nobody foresaw is one of those. Budgets, full disks and options that make no
+    sense concern all models, so they are raised.
+    """
     try:
-        return action()
-    except _ITS_OWN as error:
+        return action(*arguments, **named)
+    except _CONCERNS_ALL:
+        raise
+    except KinprintError as error:
         return error
+    except OSError as error:
+        return SystemFailed(cause=error)
+    except Exception as error:
+        return InternalError.of(error)
 
 
 @contextmanager
-def about(model: str) -> Iterator[None]:
+def naming(model: str) -> Iterator[None]:
     """Note on an error which of several models it is about."""
     try:
         yield
@@ -132,3 +139,30 @@ def about(model: str) -> Iterator[None]:
         if not getattr(error, "__notes__", ()):
             error.add_note(model)
         raise
+
+
+def reading_notes(sampler: Sampler, checkpoints: Sequence[Checkpoint]) -> tuple[str, ...]:
+    """Remarks on how models were read, each once."""
+    notes = [note for tower in sampler.towers for note in tower.notes]
+    notes += [f"{one.ref.name}: {note}" for one in checkpoints for note in one.notes]
+    return tuple(dict.fromkeys(notes))
+
+
+def labels_of(checkpoints: Sequence[Checkpoint]) -> tuple[str, ...]:
+    """What models say they are not, each once."""
+    labels = (f"{one.ref.name}: {label}" for one in checkpoints for label in one.labels)
+    return tuple(dict.fromkeys(labels))
+
+
+def _read_all(checkpoints: Sequence[Checkpoint], settings: Settings) -> _Read:
+    models = read_headers(checkpoints, settings)
+    sampler = sampler_of(models, settings)
+    return models, sampler, sampler.samples(sampler.stages - 1)
+
+
+def _enough(kept: list[Checkpoint], unread: Sequence[UnreadModel]) -> list[Checkpoint]:
+    """Models that can be compared; the first failure is raised if they are fewer than two."""
+    if len(kept) < 2 and unread:
+        with naming(unread[0].given):
+            raise unread[0].error
+    return kept

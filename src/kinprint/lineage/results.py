@@ -4,46 +4,107 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kinprint import text
 from kinprint.errors import BadOption, KinprintError
 from kinprint.lineage.about.configuration import Setting
 from kinprint.lineage.about.description import CommonTokens, Description
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.controls import Control
 from kinprint.lineage.families import Branch
-from kinprint.lineage.reading.levels import LEVELS
 from kinprint.lineage.sharing.map import LayerMap, NormLikeness
-from kinprint.records import ALPHA, Cost, Evidence, ModelRef, Verdict
+from kinprint.records import ALPHA, Cost, Evidence, Level, ModelRef, Verdict
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Settings:
-    """How to compare: how much to read, how sure to be, and what adapters stand on."""
+    """How to compare.
 
-    level: str = "standard"
-    alpha: float = ALPHA
-    budget: int | None = None
-    seed: int = 0
-    base: str | None = None
+    Attributes
+    ----------
+    level
+        How much to read of each model; also taken by its name.
+    alpha
+        The chance of calling strangers related.
+    budget
+        The most bytes that reading may cost, all models together; None for the level's own.
+    seed
+        Draws the samples of the null that are kept for pictures.
+    base
+        The model that an adapter was trained on, where it does not say.
 
-    def __post_init__(self) -> None:
-        if self.level not in LEVELS:
-            cause = f"choose from {', '.join(LEVELS)}"
-            raise BadOption(option="--level", value=self.level, cause=cause)
-        if not 0 < self.alpha < 1:
-            cause = "a level of error lies between 0 and 1"
-            raise BadOption(option="--alpha", value=self.alpha, cause=cause)
+    Raises
+    ------
+    BadOption
+        If there is no such level, or alpha is not between 0 and 1.
+    """
+
+    level: Level
+    alpha: float
+    budget: int | None
+    seed: int
+    base: str | None
+
+    def __init__(
+        self,
+        level: Level | str = Level.STANDARD,
+        alpha: float = ALPHA,
+        budget: int | None = None,
+        seed: int = 0,
+        base: str | None = None,
+    ) -> None:
+        if level not in tuple(Level):
+            cause = text.message("cause.option.choice", choices=", ".join(Level))
+            raise BadOption(option="level", value=level, cause=cause)
+        if not 0 < alpha < 1:
+            cause = text.message("cause.option.between", least=0, most=1)
+            raise BadOption(option="alpha", value=alpha, cause=cause)
+        fields = {"level": Level(level), "alpha": alpha, "budget": budget, "seed": seed}
+        for name, value in {**fields, "base": base}.items():
+            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Two models and what was found about them.
 
-    `charge` says what each test had to pay for menu and stages. `stages` says how many sweeps
-    were read of how many; `limit` is what all of them could have cost, in bytes. `notes` are
-    remarks on how a model was read, `labels` what models say they are not. `strangers` are the
-    control models as given. `subjects` tell what the two models say about themselves, `shared`
-    where their weights are alike, `norms` the numbers of the disputes, `configuration` and
-    `tokens` what their small files share: none of it decides.
+    Attributes
+    ----------
+    a, b
+        The two models, and which state of each was read.
+    settings
+        What was asked for.
+    verdict
+        The relation that the evidence supports, and how sure that is.
+    evidence
+        What each test gave, in the order of the menu; looks that are no test come last.
+    cost
+        What reading took.
+    charge
+        What each test had to pay for the menu and the stage of reading that was the last.
+    stages
+        How many stages were read, of how many.
+    limit
+        What all stages could have cost, in bytes.
+    left_out
+        What the budget did not allow to read.
+    notes
+        Remarks on how a model was read.
+    labels
+        What models say they are not.
+    controls
+        Both models against models known to be unrelated.
+    strangers
+        Those models, as given.
+    subjects
+        What the two models say about themselves. This and what follows decides nothing.
+    shared
+        Where their weights are alike; None where no weight was read.
+    norms
+        Their norm vectors, compared as published disputes compared them.
+    configuration
+        Fields of both configurations side by side.
+    tokens
+        How many tokens both vocabularies have; None unless both were read.
     """
 
     a: ModelRef
@@ -69,7 +130,19 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class PairVerdict:
-    """One pair of a matrix, by the places of its models; `likeness` is for trees."""
+    """One pair of a matrix.
+
+    Attributes
+    ----------
+    a, b
+        Places of the two models among those of the matrix.
+    verdict
+        Their relation.
+    evidence
+        What each test gave.
+    likeness
+        The largest correlation of weights that is beyond chance, for trees; 0 where none is.
+    """
 
     a: int
     b: int
@@ -79,8 +152,17 @@ class PairVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
-    """A model of a matrix that could not be opened or read, and why."""
+class FailedPair:
+    """A pair of a matrix that could not be compared, by the places of its models, and why."""
+
+    a: int
+    b: int
+    error: KinprintError
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadModel:
+    """A model of a matrix that could not be opened or read, as given, and why."""
 
     given: str
     error: KinprintError
@@ -90,9 +172,31 @@ class Unread:
 class Matrix:
     """All pairs of those models that could be read, each read once.
 
-    `unread` are the others; a command that has any ends with 2, as for every failure to read,
-    after it has shown what was found. `order` puts models that are alike side by side, `tree`
-    joins the most alike first.
+    Attributes
+    ----------
+    models
+        The models that were read.
+    settings
+        What was asked for.
+    pairs
+        Their pairs, in the order of `models`, without those of `failed`.
+    cost
+        What reading took.
+    notes
+        Remarks on how a model was read.
+    labels
+        What models say they are not.
+    subjects
+        What each model says about itself.
+    order
+        Places of the models such that those that are alike stand side by side.
+    tree
+        Which models and branches join, the most alike first.
+    unread
+        Models that were set aside. A command that has any, or any failed pair, ends with 2 after
+        it has shown what was found, as for every failure to read.
+    failed
+        Pairs that were set aside.
     """
 
     models: tuple[ModelRef, ...]
@@ -104,12 +208,27 @@ class Matrix:
     subjects: tuple[Description, ...] = ()
     order: tuple[int, ...] = ()
     tree: tuple[Branch, ...] = ()
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[UnreadModel, ...] = ()
+    failed: tuple[FailedPair, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Prospect:
-    """What a comparison would still cost, and at most; known before a weight is read."""
+class ComparisonPlan:
+    """What a comparison would still cost; known before a weight is read.
+
+    Attributes
+    ----------
+    models
+        The models, and which state of each would be read.
+    settings
+        What was asked for.
+    stages
+        What each stage of reading would cost.
+    limit
+        The most bytes that all of it may cost, headers that are known by now included.
+    left_out
+        What the budget does not allow to read.
+    """
 
     models: tuple[ModelRef, ...]
     settings: Settings

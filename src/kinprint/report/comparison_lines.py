@@ -70,6 +70,10 @@ def matrix_lines(found: MatrixDocument, language: str) -> Iterator[str]:
     for lost in found.unread:
         why = lost.error_ko if korean else lost.error
         yield from wrapped(f"! {printable(lost.given, 200)}: {printable(why, 1000)}", "  ")
+    for pair in found.failed:
+        both = " × ".join(printable(given, 200) for given in (pair.a, pair.b))
+        why = pair.error_ko if korean else pair.error
+        yield from wrapped(f"! {both}: {printable(why, 1000)}", "  ")
 
 
 def plan_lines(found: PlanDocument, language: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ import msgspec
 
 from kinprint.lineage.about.description import Description
 from kinprint.lineage.charge import Charge
-from kinprint.lineage.results import Comparison, Matrix, PairVerdict, Prospect, Settings
+from kinprint.lineage.results import Comparison, ComparisonPlan, Matrix, PairVerdict, Settings
 from kinprint.lineage.sharing.map import LayerMap, NormLikeness
 from kinprint.nulls.monte_carlo import deviations
 from kinprint.records import ALPHA, Cost, Evidence, ModelRef, Verdict
@@ -75,6 +75,15 @@ def matrix_document(found: Matrix, cost: Cost) -> form.MatrixDocument:
             )
             for one in found.unread
         ],
+        failed=[
+            form.FailedPair(
+                a=found.models[one.a].given,
+                b=found.models[one.b].given,
+                error=one.error.sentence("en"),
+                error_ko=one.error.sentence("ko"),
+            )
+            for one in found.failed
+        ],
         asked=_asked(found.settings),
         notes=list(found.notes),
         labels=list(found.labels),
@@ -83,7 +92,7 @@ def matrix_document(found: Matrix, cost: Cost) -> form.MatrixDocument:
     )
 
 
-def plan_document(found: Prospect, spent: Cost) -> form.PlanDocument:
+def plan_document(found: ComparisonPlan, spent: Cost) -> form.PlanDocument:
     """What a comparison would cost; `spent` is what knowing it took."""
     return form.PlanDocument(
         models=[ref.given for ref in found.models],

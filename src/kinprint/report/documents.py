@@ -296,6 +296,15 @@ class Unread(Struct, frozen=True, kw_only=True):
     error_ko: str
 
 
+class FailedPair(Struct, frozen=True, kw_only=True):
+    """A pair that could not be compared, and why."""
+
+    a: str
+    b: str
+    error: str
+    error_ko: str
+
+
 class MatrixDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=MATRIX_SCHEMA):
     """All pairs of some models; `tree` joins those that are most alike first."""
 
@@ -304,6 +313,7 @@ class MatrixDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=
     order: list[Count] = []
     tree: list[Merge] = []
     unread: list[Unread] = []
+    failed: list[FailedPair] = []
     asked: Asked
     notes: list[str] = []
     labels: list[str] = []

@@ -1,0 +1,197 @@
+"""All pairs of some models: each model is read once, and no failure takes the others with it.
+
+A model that cannot be opened or read, and a pair whose tests fail, are set aside with the error;
+the rest goes on. Pairs are compared side by side in processes where that is quicker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from itertools import combinations
+
+from kinprint import text
+from kinprint.errors import BadOption, KinprintError
+from kinprint.lineage.about.description import Background, Description, backgrounds, describe
+from kinprint.lineage.battery import Side, examine, face, gather_evidence
+from kinprint.lineage.compare import algebra_for, charge_of
+from kinprint.lineage.families import family_tree, likeness_of
+from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict, same_numbers
+from kinprint.lineage.opening import (
+    ReadModels,
+    attempt,
+    labels_of,
+    open_readable,
+    read_readable,
+    reading_notes,
+)
+from kinprint.lineage.reading.sample import Sample
+from kinprint.lineage.results import FailedPair, Matrix, PairVerdict, Settings
+from kinprint.lineage.verdict import decide
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import Evidence
+from kinprint.workers import workers
+
+_WORTH_PROCESSES = 12  # pairs from which on starting processes pays
+_CHUNKS = 8  # handed to each process, so that none is left without work for long
+
+Places = tuple[int, int]
+PairEvidence = tuple[Evidence, ...]
+
+
+def compare_all(
+    given: Sequence[str], fetcher: Fetcher, settings: Settings, jobs: int = 1
+) -> Matrix:
+    """Say how all pairs of models are related.
+
+    Parameters
+    ----------
+    given
+        The models. Those that cannot be opened or read are set aside, as long as two remain.
+    fetcher
+        Reads, within its budget.
+    settings
+        How much to read, how sure to be.
+    jobs
+        How many processes may compare pairs side by side.
+    """
+    if len(given) < 2:
+        cause = text.message("cause.option.two-models")
+        raise BadOption(option="models", value=" ".join(given), cause=cause)
+    opened, unread = open_readable(given, fetcher, settings)
+    with backgrounds(opened, settings.budget) as started:
+        read = read_readable(opened, settings, unread)
+        with algebra_for(settings.level):
+            pairs, failed = _judge_pairs(read, settings, jobs)
+        models = tuple(checkpoint.ref for checkpoint in read.checkpoints)
+        order, tree = family_tree(models, {(pair.a, pair.b): pair.likeness for pair in pairs})
+        background = {id(one): told for one, told in zip(opened, started, strict=True)}
+        subjects, notes = _descriptions(read, background)
+    return Matrix(
+        models,
+        settings,
+        pairs,
+        fetcher.spent,
+        (*reading_notes(read.sampler, read.checkpoints), *notes),
+        labels_of(read.checkpoints),
+        subjects,
+        order,
+        tree,
+        tuple(sorted(read.unread, key=lambda model: given.index(model.given))),
+        failed,
+    )
+
+
+def _judge_pairs(
+    read: ReadModels, settings: Settings, jobs: int
+) -> tuple[tuple[PairVerdict, ...], tuple[FailedPair, ...]]:
+    """The verdicts of all pairs, and the pairs that have none."""
+    places = list(combinations(range(len(read.checkpoints)), 2))
+    verdicts: dict[Places, PairVerdict | KinprintError] = {}
+    tested: list[Places] = []
+    for pair in places:
+        equal = attempt(same_files, *(read.checkpoints[at] for at in pair))
+        if isinstance(equal, KinprintError):
+            verdicts[pair] = equal
+        elif equal:
+            verdict = same_files_verdict(settings.alpha)
+            verdicts[pair] = PairVerdict(*pair, verdict, (SAME_FILES,), 1.0)
+        else:
+            tested.append(pair)
+    outcomes = run_pairs(read.samples, tested, settings, jobs)
+    for pair, evidence in zip(tested, outcomes, strict=True):
+        if isinstance(evidence, KinprintError):
+            verdicts[pair] = evidence
+        else:
+            verdicts[pair] = attempt(_judge, read, pair, evidence, settings)
+    ordered = [(pair, verdicts[pair]) for pair in places]
+    return (
+        tuple(verdict for _, verdict in ordered if isinstance(verdict, PairVerdict)),
+        tuple(
+            FailedPair(*pair, error) for pair, error in ordered if isinstance(error, KinprintError)
+        ),
+    )
+
+
+def _judge(
+    read: ReadModels, pair: Places, evidence: PairEvidence, settings: Settings
+) -> PairVerdict:
+    whole = all(read.sampler.plan.whole[at] for at in pair)
+    equal = whole and same_numbers(*(read.samples[at] for at in pair))
+    charge = charge_of(settings)
+    verdict = decide(evidence, charge, identical=equal)
+    return PairVerdict(*pair, verdict, evidence, likeness_of(verdict, evidence, charge))
+
+
+def run_pairs(
+    samples: Sequence[Sample], pairs: Sequence[Places], settings: Settings, jobs: int = 1
+) -> list[PairEvidence | KinprintError]:
+    """The evidence of each pair, or the error that ended its tests.
+
+    Every model is prepared once in each process. If a process dies, the pairs that it and the
+    others had not finished have failed.
+    """
+    if jobs < 2 or len(pairs) < _WORTH_PROCESSES:
+        battery = _Battery(samples, settings)
+        return [battery.evidence(pair) for pair in pairs]
+    size = max(len(pairs) // (_CHUNKS * jobs), 1)
+    chunks = [pairs[start : start + size] for start in range(0, len(pairs), size)]
+    with workers(jobs, _start_process, (list(samples), settings)) as pool:
+        futures = [pool.submit(_run_in_process, chunk) for chunk in chunks]
+        outcomes = [attempt(future.result) for future in futures]
+    return [
+        evidence
+        for chunk, outcome in zip(chunks, outcomes, strict=True)
+        for evidence in ([outcome] * len(chunk) if isinstance(outcome, KinprintError) else outcome)
+    ]
+
+
+class _Battery:
+    """Models that are prepared once, and the tests of pairs of them."""
+
+    def __init__(self, samples: Sequence[Sample], settings: Settings) -> None:
+        self._settings = settings
+        self._sides = [attempt(examine, sample) for sample in samples]
+
+    def evidence(self, pair: Places) -> PairEvidence | KinprintError:
+        """What the tests give for a pair, by the places of its models, or why they failed."""
+        one, other = (self._sides[at] for at in pair)
+        if isinstance(one, KinprintError):
+            return one
+        if isinstance(other, KinprintError):
+            return other
+        return attempt(self._run, one, other)
+
+    def _run(self, one: Side, other: Side) -> PairEvidence:
+        pair = face(one, other, seed=self._settings.seed, level=self._settings.level)
+        return gather_evidence(pair)
+
+
+_of_this_process: _Battery | None = None
+
+
+def _start_process(samples: Sequence[Sample], settings: Settings) -> None:
+    global _of_this_process
+    _of_this_process = _Battery(samples, settings)
+
+
+def _run_in_process(pairs: Sequence[Places]) -> list[PairEvidence | KinprintError]:
+    assert _of_this_process is not None
+    return [_of_this_process.evidence(pair) for pair in pairs]
+
+
+def _descriptions(
+    read: ReadModels, background: Mapping[int, Future[Background]]
+) -> tuple[tuple[Description, ...], tuple[str, ...]]:
+    """What each model says about itself, and notes on those of which that cannot be told."""
+    descriptions: list[Description] = []
+    notes: list[str] = []
+    for checkpoint, model, vocabulary in zip(
+        read.checkpoints, read.models, read.sampler.vocabularies, strict=True
+    ):
+        found = attempt(describe, checkpoint, model, vocabulary, background[id(checkpoint)])
+        if isinstance(found, KinprintError):
+            notes.append(f"{checkpoint.ref.name}: {found}")
+            found = Description()
+        descriptions.append(found)
+    return tuple(descriptions), tuple(notes)
