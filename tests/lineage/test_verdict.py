@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import PARTS, decide
-from kinprint.records import ALPHA, Evidence, Group, Reason, Status, Tier, Verdict
+from kinprint.records import ALPHA, Evidence, Group, Reason, Sensitivity, Status, Tier, Verdict
 from kinprint.report import verdict_words
 
 CHARGE = Charge.for_menu(menu("standard"))
@@ -270,13 +269,13 @@ def test_a_floor_above_the_level_is_no_test() -> None:
     assert relation(*weak) == "untestable"
 
 
-def test_power_is_stated_on_the_scale_of_the_effect() -> None:
-    draws = random.Random(0)
-    null = tuple(draws.gauss(0.0, 5.0) for _ in range(200))
-    one = replace(units(0.01, -0.3), statistic=4.0, effect=0.01, null=null)
-    found = dict(decide([one], CHARGE).power)
-    # 0.01 per 4.0, deviation 5, about seven deviations for alpha and the share
-    assert found["U1.blocks"] == pytest.approx(0.0025 * 5 * 7.0, rel=0.15)
+def test_power_is_stated_by_tests_that_know_their_sensitivity() -> None:
+    sensitivity = Sensitivity(deviation=5.0, slope=400.0, widening=1.0)
+    silent, spoken = replace(gains(0.01, -0.3)), replace(units(0.01, -0.3), sensitivity=sensitivity)
+    found = dict(decide([silent, spoken], CHARGE).power)
+    # about seven deviations for alpha and the share
+    assert set(found) == {"U1.blocks"}
+    assert found["U1.blocks"] == pytest.approx(5.0 * 7.0 / 400.0, rel=0.15)
 
 
 def test_what_is_not_paid_for_is_refused() -> None:
@@ -368,14 +367,3 @@ def test_both_languages_say_the_same_things() -> None:
 def test_p_values_are_rounded_up() -> None:
     assert "10^-12" in verdict_words.sentence(Verdict("derived", -12.9, ALPHA), "a", "b")
     assert "10^12 " in verdict_words.sureness(Verdict("derived", -12.9, ALPHA))
-
-
-def test_the_power_of_gains_does_not_hang_on_what_was_found() -> None:
-    null = tuple(np.random.default_rng(3).normal(0.0, 50.0, 400))
-    found = [
-        dict(decide([replace(gains(effect, -0.1), statistic=effect * 900, bound="block permutation",
-                             null=null, vectors=13)], CHARGE).power)["E1.blocks"]
-        for effect in (0.001, -0.02, 0.3)
-    ]  # fmt: skip
-    assert found[0] == pytest.approx(found[1]) == pytest.approx(found[2])
-    assert found[0] == pytest.approx(50.0 * 7.0 / (0.75 * 128 * 13), rel=0.15)

@@ -7,6 +7,7 @@ them changes nothing, so choosing by it costs tests on units nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,11 +38,19 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """The residual map that was chosen and, for each part of the first model, its partner."""
+    """The residual map that was chosen and, for each part of the first model, its partner.
+
+    `quality` is that of the search; NaN where parts are taken as they are numbered.
+    """
 
     residual: Residual
     partners: tuple[int, ...]
     quality: float
+
+    @property
+    def by_number(self) -> bool:
+        """Whether nothing was searched: the basis as it is, parts of equal number."""
+        return math.isnan(self.quality)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,11 +48,15 @@ def plane_signs_numbered(pair: Pair, test: LineageTest) -> Evidence:
     A trace too weak to match heads by shows all the same.
     """
     found = _groups(pair, test, numbered=True)
-    return found if isinstance(found, Evidence) else _plane_evidence(pair, test, *found)
+    return found if isinstance(found, Evidence) else _plane_evidence(pair, test, *found, unit=1.0)
 
 
 def _plane_evidence(
-    pair: Pair, test: LineageTest, supply: Supply, groups: tuple[GroupMatch, ...]
+    pair: Pair,
+    test: LineageTest,
+    supply: Supply,
+    groups: tuple[GroupMatch, ...],
+    unit: float | None = None,
 ) -> Evidence:
     totals = _by_class(supply, groups, [one.planes for one in groups])
     rests = _by_class(supply, groups, [one.rest for one in groups])
@@ -65,9 +69,9 @@ def _plane_evidence(
     # Turns of planes and flips of single rows have different groups; where there are both,
     # half turns serve for all.
     if supply.first.refusal(Group.PLANE_QUARTER) or rest.size:
-        result = sign_chernoff(np.concatenate([planes.real, rest]), pair.seed)
+        result = sign_chernoff(np.concatenate([planes.real, rest]), pair.seed, unit)
     else:
-        result = quarter_turns(planes, pair.seed)
+        result = quarter_turns(planes, pair.seed, unit)
     return test.evidence(result, roles=("q", "k"), layers=[one.layer for one in groups])
 
 
@@ -121,6 +125,7 @@ def value_blocks(pair: Pair, test: LineageTest) -> Evidence:
     Heads are paired by number; matched only where shapes do not allow that.
     """
     found = _value_tables(pair, test, numbered=True)
+    by_number = not isinstance(found, Evidence)
     if isinstance(found, Evidence) and found.status is Status.NEEDS:
         found = _value_tables(pair, test)
     if isinstance(found, Evidence):
@@ -135,11 +140,13 @@ def value_blocks(pair: Pair, test: LineageTest) -> Evidence:
         cut.append(rows[blocks.first[:, :, None], blocks.second[:, None, :]] / len(members))
         sizes.append(blocks.sizes)
     table, lengths = np.concatenate(cut).astype(np.float64), np.concatenate(sizes)
-    if supply.first.refusal(Group.VALUE_SIGN):
-        result = block_permutation(table, lengths, pair.seed)
-    else:
-        result = signed_blocks(np.zeros_like(table), table, lengths, pair.seed)
     roles, layers = _value_roles(supply, groups), [one.layer for one in groups]
+    unit = float(len(roles)) if by_number else None
+    if supply.first.refusal(Group.VALUE_SIGN):
+        result = block_permutation(table, lengths, pair.seed, unit)
+    else:
+        units = None if unit is None else (0.0, unit)
+        result = signed_blocks(np.zeros_like(table), table, lengths, pair.seed, units)
     effect = result.effect / max(1, len(roles))
     return test.evidence(result, roles=roles, layers=layers, effect=effect)
 

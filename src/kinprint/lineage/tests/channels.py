@@ -271,8 +271,9 @@ def _gain_evidence(
 ) -> Evidence:
     index = np.arange(len(x))
     blocks = common_blocks(index, index, alone(supply.first.channel_clones))
-    result = block_permutation(blocks.products(x, y), blocks.sizes, pair.seed)
     lengths = np.sqrt(np.square(x).sum(axis=0) * np.square(y).sum(axis=0))
+    unit = float(lengths.sum()) / len(x)  # what a correlation of one adds to a channel's score
+    result = block_permutation(blocks.products(x, y), blocks.sizes, pair.seed, unit)
     effect = float(((x * y).sum(axis=0) / lengths).mean())
     return test.evidence(result, roles=_NORMS, layers=layers, effect=effect, vectors=x.shape[1])
 
@@ -332,8 +333,8 @@ def _column_evidence(
         return test.no_result(Reason.CONSTANT_COLUMNS, Status.UNDEFINED)
     table = blocks.products(x, y)
     if supply.first.refusal(Group.RESIDUAL_SIGN):
-        result = block_permutation(table, blocks.sizes, pair.seed)
+        result = block_permutation(table, blocks.sizes, pair.seed, 1.0)
     else:
-        result = signed_blocks(np.zeros_like(table), table, blocks.sizes, pair.seed)
+        result = signed_blocks(np.zeros_like(table), table, blocks.sizes, pair.seed, (0.0, 1.0))
     effect = float(np.einsum("cn,cn->c", x, y).mean())
     return test.evidence(result, roles=roles, effect=effect)

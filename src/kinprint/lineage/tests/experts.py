@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kinprint.lineage.alignment.residual import IDENTITY
 from kinprint.lineage.pair import Pair, common_blocks
 from kinprint.lineage.tests.registry import (
     Basis,
@@ -44,5 +45,7 @@ def expert_blocks(pair: Pair, test: LineageTest) -> Evidence:
         tables.append(blocks.products(rows, y[layer]))
         sizes.append(blocks.sizes)
         diagonal.append(float(np.einsum("ed,ed->e", rows, y[layer]).mean()))
-    result = block_permutation(np.concatenate(tables), np.concatenate(sizes), pair.seed)
+    as_stored = aligned is None or aligned.residual is IDENTITY
+    unit = 1.0 if as_stored else None
+    result = block_permutation(np.concatenate(tables), np.concatenate(sizes), pair.seed, unit)
     return test.evidence(result, roles=("router",), layers=layers, effect=float(np.mean(diagonal)))

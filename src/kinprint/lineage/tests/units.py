@@ -7,7 +7,6 @@ by a quality that knows neither.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
@@ -55,6 +54,7 @@ def unit_blocks(pair: Pair, test: LineageTest) -> Evidence:
     supply, aligned = found
     labelled, signed, sizes, layers, copies, compared = [], [], [], [], 0, 0
     roles: set[str] = set()
+    matrices_of: list[tuple[int, int]] = []  # gates, and ups and downs, that a score adds up
     per_layer: dict[int, list[float]] = {}
     for members in classed_forwards(supply.first, supply.second, aligned):
         tables = [_block_tables(supply.first, one, aligned) for one in members]
@@ -73,6 +73,8 @@ def unit_blocks(pair: Pair, test: LineageTest) -> Evidence:
         known = _compared(members)
         roles |= known
         compared += len(known) * int(length.sum())
+        gated = "gate" in known
+        matrices_of += [(len(members) * gated, len(members) * (len(known) - gated))] * len(length)
         own = (gate + both).trace(axis1=1, axis2=2).sum() / length.sum() / len(members)
         own /= max(1, len(known))
         per_layer.setdefault(members[0].one.layer, []).append(float(own))
@@ -80,10 +82,14 @@ def unit_blocks(pair: Pair, test: LineageTest) -> Evidence:
     if not labelled:
         return _without_units(test, supply, aligned)
     gates, others, lengths = (np.concatenate(part) for part in (labelled, signed, sizes))
+    units = np.array(matrices_of).T if aligned.by_number else None
     if supply.first.odd:
-        result = signed_blocks(gates, others, lengths, pair.seed)
+        result = signed_blocks(
+            gates, others, lengths, pair.seed, None if units is None else (units[0], units[1])
+        )
     else:
-        result = block_permutation(gates + others, lengths, pair.seed)
+        unit = None if units is None else units.sum(axis=0)
+        result = block_permutation(gates + others, lengths, pair.seed, unit)
     mean_class = copies / max(1, int(lengths.sum()))
     matrices = max(1.0, compared / max(1, int(lengths.sum())))
     return test.evidence(
@@ -258,7 +264,7 @@ def _signs(pair: Pair, test: LineageTest, supply: Supply, aligned: Aligned) -> E
         values.append(mean / max(1, len(known)))
         layers += [one.one.layer for one in same]
     result = sign_chernoff(np.concatenate(coins), pair.seed)
-    quality = None if math.isnan(aligned.quality) else aligned.quality
+    quality = None if aligned.by_number else aligned.quality
     gram = None
     if quality is not None and result.log10_p > _FOUND and _narrow(supply):
         gram = gram_likeness(supply.first.prepared, supply.second.prepared, aligned)
