@@ -30,7 +30,8 @@ command line shows it as its own option (see `spelled`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import errno
+from collections.abc import Callable, Mapping
 from typing import ClassVar, Self
 
 from kinprint import text
@@ -60,6 +61,19 @@ class KinprintError(Exception):
         """Names of the fields this error's sentence speaks of."""
         return text.field_names(f"error.{cls.__name__}")
 
+    @property
+    def message(self) -> text.Message:
+        """The sentence, to be said later: for a failure that is noted and does not end the work."""
+        return text.Message(f"error.{type(self).__name__}", _clean(self.fields))
+
+    @property
+    def cause(self) -> text.Message:
+        """Why it happened, without the sentence around it."""
+        given = _clean(self.fields)["cause"]
+        return (
+            given if isinstance(given, text.Message) else text.message("cause.other", cause=given)
+        )
+
     def sentence(self, language: str) -> str:
         """Say in `language` what happened, what it means and what to do."""
         shown = {name: printable(_said(value, language)) for name, value in self.fields.items()}
@@ -88,10 +102,43 @@ def _said(value: object, language: str) -> str:
     return value.say(language) if isinstance(value, text.Message) else str(value)
 
 
+def _clean(fields: Mapping[str, object]) -> dict[str, object]:
+    """Fields with every text of strangers made printable, in the messages among them too."""
+    cleaned: dict[str, object] = {}
+    for name, value in fields.items():
+        if isinstance(value, KinprintError):
+            cleaned[name] = value.message
+        elif isinstance(value, text.Message):
+            cleaned[name] = text.Message(value.key, _clean(value.fields))
+        else:
+            cleaned[name] = printable(value) if isinstance(value, str) else value
+    return cleaned
+
+
 def printable(given: str, longest: int = 300) -> str:
     """Text from strangers as it may be shown: no control codes, no tricks, not endless."""
     cut = given if len(given) <= longest else given[: longest - 1] + "…"
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in cut)
+
+
+def system_cause(error: OSError) -> text.Message | str:
+    """What the operating system said, as a cause; in its own words where we have none."""
+    key = f"cause.system.{errno.errorcode.get(error.errno or 0, '')}"
+    return text.message(key) if text.knows(key) else error.strerror or str(error)
+
+
+class Malformed(ValueError):
+    """Something wrong with bytes that are being read, raised where no file is known yet.
+
+    Whoever knows the file raises an error of the tree with this `cause`.
+    """
+
+    def __init__(self, key: str, /, **fields: object) -> None:
+        super().__init__(key)
+        self.cause = text.message(key, **fields)
+
+    def __str__(self) -> str:
+        return str(self.cause)
 
 
 def _rebuild(cls: type[KinprintError], fields: dict[str, object]) -> KinprintError:

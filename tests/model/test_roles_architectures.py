@@ -54,7 +54,7 @@ def test_typical_names_of_an_architecture(name: str) -> None:
     result = found(name, {**config, "hidden_size": H} if config else {})
     got = {tensor: role.role for tensor, role in result.roles.items()}
     assert got == {tensor: role for tensor, role, _ in wanted(name)}
-    assert not [line for line in result.warnings if line.startswith("unknown")]
+    assert not [line for line in result.warnings if line.key.startswith("note.unknown")]
     for tensor, _, place in wanted(name):
         role = result.roles[tensor]
         assert place in (None, f"{role.layer}/{role.expert}"), tensor

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kinprint.cli.language import language
 from kinprint.cli.output import count_of, write_line
 from kinprint.cli.reading import (
     ReadingOptions,
@@ -18,6 +19,7 @@ from kinprint.cli.reading import (
 )
 from kinprint.errors import KinprintError, printable
 from kinprint.records import Cost
+from kinprint.text import Message
 
 if TYPE_CHECKING:
     from kinprint.model.inspection import Inspection
@@ -109,10 +111,10 @@ def document(found: Inspection, spent: Cost) -> dict[str, Any]:
         "tokenizer": found.tokenizer.path if found.tokenizer else None,
         "unknown": found.understanding.unknown,
         "tensors": [_tensor(one) for one in found.understanding.tensors],
-        "warnings": found.understanding.warnings,
-        "labels": found.model.checkpoint.labels,
+        "warnings": [str(one) for one in found.understanding.warnings],
+        "labels": [str(one) for one in found.model.checkpoint.labels],
         "others": [other.label for other in found.model.checkpoint.choice.others],
-        "notes": found.model.checkpoint.notes,
+        "notes": [str(one) for one in found.model.checkpoint.notes],
         "read": {
             "bytes": spent.bytes,
             "requests": spent.requests,
@@ -129,18 +131,18 @@ def _quantisation(found: Inspection) -> dict[str, Any] | None:
         "method": scheme.method,
         "bits": scheme.bits,
         "group": scheme.group,
-        "formats": found.quantised,
-        "refusal": scheme.refusal or None,
+        "formats": {str(one): count for one, count in found.quantised.items()},
+        "refusal": str(scheme.refusal) if scheme.refusal else None,
     }
 
 
 def _adapter_document(found: Inspection) -> dict[str, Any] | None:
     adapter = found.adapter
     if adapter is None:
-        return {"refusal": found.refusal} if found.refusal else None
+        return {"refusal": str(found.refusal)} if found.refusal else None
     return {
         "method": adapter.method,
-        "words": adapter.words,
+        "words": str(adapter.summary),
         "base": adapter.base,
         "revision": adapter.revision,
         "ranks": adapter.ranks,
@@ -175,8 +177,9 @@ def _print(found: Inspection, spent: Cost) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    def shown(text: str) -> str:
-        return escape(printable(text))
+    def shown(text: str | Message) -> str:
+        said = text.say(language()) if isinstance(text, Message) else text
+        return escape(printable(said))
 
     from kinprint.model.inspection import group_tensors
     from kinprint.reader.sizes import in_words
@@ -284,7 +287,7 @@ def _adapter(found: Inspection) -> str:
         return ""
     revision = f"@{adapter.revision}" if adapter.revision else ""
     base = f"{adapter.base}{revision}" if adapter.base else "a base that it does not name"
-    return f"{adapter.words}: {count_of(len(adapter.pieces), 'update')} to {base}"
+    return f"{adapter.summary.say(language())}: {count_of(len(adapter.pieces), 'update')} to {base}"
 
 
 def _tokenizer(found: Inspection) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from kinprint.errors import BadOption
+from kinprint.text import message
 
 KINDS: dict[str, str] = {
     "status": "answer with `code` and, if given, Retry-After",
@@ -53,15 +54,16 @@ class Fault:
     rate: float = 8.0
 
     def __post_init__(self) -> None:
+        negative = message("cause.option.not-negative")
         checks = (
-            (self.kind in KINDS, "kind", f"it is one of {', '.join(KINDS)}"),
-            (self.port in PORTS, "port", f"it is one of {', '.join(PORTS)}"),
-            (400 <= self.code <= 599, "code", "an error status lies between 400 and 599"),
-            (self.rate > 0, "rate", "it must be above zero"),
-            (self.after >= 0, "after", "it must not be negative"),
-            (self.times is None or self.times >= 0, "times", "it must not be negative"),
-            (self.at is None or self.at >= 0, "at", "it must not be negative"),
-            (self.retry_after is None or self.retry_after >= 0, "retry_after", "not negative"),
+            (self.kind in KINDS, "kind", message("cause.option.one-of", known=", ".join(KINDS))),
+            (self.port in PORTS, "port", message("cause.option.one-of", known=", ".join(PORTS))),
+            (400 <= self.code <= 599, "code", message("cause.mirror.status")),
+            (self.rate > 0, "rate", message("cause.option.above-zero")),
+            (self.after >= 0, "after", negative),
+            (self.times is None or self.times >= 0, "times", negative),
+            (self.at is None or self.at >= 0, "at", negative),
+            (self.retry_after is None or self.retry_after >= 0, "retry_after", negative),
         )
         for good, name, cause in checks:
             if not good:
@@ -95,14 +97,14 @@ def parse_fault(text: str) -> Fault:
     given: dict[str, str] = {}
     if code:
         if kind != "status":
-            raise _bad(text, f"only status takes a value, as in status=503, not {kind}")
+            raise _bad(text, "cause.mirror.fault.value", kind=kind)
         given["code"] = code
     for part in rest:
         name, sign, value = part.partition("=")
         if not sign or not value:
-            raise _bad(text, f"'{part}' should read name=value")
+            raise _bad(text, "cause.mirror.fault.part", part=part)
         if name in given:
-            raise _bad(text, f"'{name}' is given twice")
+            raise _bad(text, "cause.mirror.fault.twice", name=name)
         given[name] = value
     fields: dict[str, object] = {"kind": kind}
     for name, value in given.items():
@@ -117,17 +119,18 @@ def parse_fault(text: str) -> Fault:
                 fields[name] = int(value)
             else:
                 known = ", ".join(("where", "port", "method", "rate", *_WHOLE_NUMBERS))
-                raise _bad(text, f"'{name}' is none of {known}")
+                raise _bad(text, "cause.mirror.fault.unknown", name=name, known=known)
         except ValueError:
-            raise _bad(text, f"'{name}' takes a number, not '{value}'") from None
+            raise _bad(text, "cause.mirror.fault.number", name=name, value=value) from None
     try:
         return Fault(**fields)  # type: ignore[arg-type]
     except BadOption as error:
-        raise _bad(text, f"{error.fields['option']}: {error.fields['cause']}") from None
+        name = str(error.fields["option"])
+        raise _bad(text, "cause.mirror.fault.field", name=name, cause=error.cause) from None
 
 
-def _bad(text: str, cause: str) -> BadOption:
-    return BadOption(option="--fault", value=text, cause=cause)
+def _bad(text: str, key: str, /, **fields: object) -> BadOption:
+    return BadOption(option="--fault", value=text, cause=message(key, **fields))
 
 
 class FaultBook:

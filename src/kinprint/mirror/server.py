@@ -16,7 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
-from kinprint.errors import BadOption
+from kinprint import text
+from kinprint.errors import BadOption, system_cause
 from kinprint.mirror.access import Refused, Rules
 from kinprint.mirror.connection import Register, connection_of, registering_protocol
 from kinprint.mirror.delivery import Delivery
@@ -73,11 +74,15 @@ class MirrorServer:
     ) -> None:
         root = Path(folder)
         if not root.is_dir():
-            raise BadOption(option="FOLDER", value=folder, cause="there is no such folder")
+            raise BadOption(
+                option="FOLDER", value=folder, cause=text.message("cause.option.no-folder")
+            )
         if bandwidth is not None and bandwidth <= 0:
-            raise BadOption(option="bandwidth", value=bandwidth, cause="it must be above zero")
+            cause = text.message("cause.option.above-zero")
+            raise BadOption(option="bandwidth", value=bandwidth, cause=cause)
         if latency < 0:
-            raise BadOption(option="latency", value=latency, cause="it must not be negative")
+            cause = text.message("cause.option.not-negative")
+            raise BadOption(option="latency", value=latency, cause=cause)
         self.library = Library(root, refresh_seconds)
         self.stats = Stats()
         self.faults = FaultBook(faults)
@@ -303,7 +308,8 @@ def _bind(host: str, ports: tuple[int, int]) -> list[socket.socket]:
         except OSError as error:
             for opened in sockets:
                 opened.close()
-            cause = f"nothing can listen on {host} there ({error.strerror or error})"
+            said = system_cause(error)
+            cause = text.message("cause.mirror.no-listening", host=host, cause=said)
             raise BadOption(option=option, value=port, cause=cause) from error
     return sockets
 
@@ -316,7 +322,7 @@ def _reachable(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def serve(server: MirrorServer, *, out: TextIO | None = None) -> None:
+def serve(server: MirrorServer, *, out: TextIO | None = None, language: str = "en") -> None:
     """Serve until interrupted, after printing the line that points a client here.
 
     The line goes to standard error and can be copied into a shell as it is.
@@ -324,13 +330,15 @@ def serve(server: MirrorServer, *, out: TextIO | None = None) -> None:
     out = out or sys.stderr
     names = server.library.ids()
     if not names:
-        cause = "no folder in it holds model files (config.json, *.safetensors, *.gguf, …)"
+        cause = text.message("cause.mirror.no-models")
         raise BadOption(option="FOLDER", value=server.library.root, cause=cause)
     server.bind()
     shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-    print(f"Serving {len(names)} model(s) from {server.library.root}: {shown}", file=out)
+    root = server.library.root
+    said = text.say("cli.mirror.serving", language, models=len(names), folder=root, names=shown)
+    print(said, file=out)
     print(f"export HF_ENDPOINT={server.endpoint}", file=out, flush=True)
     try:
         server.run()
     except KeyboardInterrupt:
-        print("Stopped.", file=out, flush=True)
+        print(text.say("cli.mirror.stopped", language), file=out, flush=True)

@@ -24,6 +24,7 @@ from kinprint.model.places import Place, Weight
 from kinprint.model.tokens import Vocabulary
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.decode import Array
+from kinprint.text import message
 
 
 class AdaptedModel(Model):
@@ -47,10 +48,8 @@ class AdaptedModel(Model):
         self.updates: Mapping[str, Update] = found.updates
         checkpoint.notes.extend(found.warnings)
         if not self.updates:
-            raise BadAdapter(
-                file=checkpoint.shards[0],
-                cause=f"no weight of {base.name} has the names it changes",
-            )
+            cause = message("cause.adapter.no-names", base=base.name)
+            raise BadAdapter(file=checkpoint.shards[0], cause=cause)
 
     @property
     def name(self) -> str:

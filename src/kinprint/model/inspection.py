@@ -18,6 +18,7 @@ from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
 from kinprint.model.understanding import Understanding, Understood
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.records import FileEntry, ModelRef, TensorSpec
+from kinprint.text import Message
 
 _Key = tuple[str, str, tuple[int, ...], str]
 _NUMBER = re.compile(r"(?<=[./])\d+(?=[./])")
@@ -29,7 +30,7 @@ class Inspection:
 
     model: Model
     adapter: Adapter | None = None
-    refusal: str = ""  # why an adapter cannot be merged
+    refusal: Message | None = None  # why an adapter cannot be merged
 
     @property
     def ref(self) -> ModelRef:
@@ -86,10 +87,10 @@ class Inspection:
         return scheme_for(self.model.config, [spec.name for spec in self.tensors])
 
     @property
-    def quantised(self) -> dict[str, int]:
-        """Formats of quantised weights in words, with how many weights each holds."""
+    def quantised(self) -> dict[Message, int]:
+        """Formats of quantised weights, with how many weights each holds."""
         found = (one.quantised for one in self.model.weights.values())
-        return dict(Counter(one.words for one in found if one is not None).most_common())
+        return dict(Counter(one.summary for one in found if one is not None).most_common())
 
     @property
     def fused(self) -> dict[str, int]:
@@ -130,7 +131,7 @@ def inspect_checkpoint(checkpoint: Checkpoint) -> Inspection:
     try:
         return Inspection(model, parse_adapter(config, specs))
     except BadAdapter as error:
-        return Inspection(model, None, str(error.fields["cause"]))
+        return Inspection(model, None, error.cause)
 
 
 def group_tensors(understanding: Understanding) -> list[TensorGroup]:

@@ -16,6 +16,7 @@ from kinprint.model.layout_parts import IN_OUT, OUT_IN, Layout, Part, interleave
 from kinprint.model.layout_sizes import Sizes, table, tower_of
 from kinprint.model.layout_slices import Cut, cut, split_slices
 from kinprint.model.names.patterns import unwrapped
+from kinprint.text import Message, message
 
 __all__ = [
     "IN_OUT", "OUT_IN", "Cut", "Layout", "Part", "cut", "layout_of", "pattern_of", "split_slices",
@@ -91,7 +92,7 @@ def _whole_layout(
         experts = (sizes.get("experts") or 0) if flat else shape[0] if stacked else 0
         flat = flat and experts > 0 and shape[0] % experts == 0
         experts = experts if flat or stacked else 0
-    warnings: list[str] = []
+    warnings: list[Message] = []
     if bias or len(shape) < 2:
         orient, axis = OUT_IN, max(len(shape) - 1, 0)
     else:
@@ -112,7 +113,7 @@ def _stacked_heads(layout: Layout, orient: str) -> Layout:
 
 def _orientation(
     role: str, shape: tuple[int, ...], sizes: Sizes, name: str, experts: int, flat: bool,
-    is_gguf: bool, warnings: list[str],
+    is_gguf: bool, warnings: list[Message],
 ) -> str:  # fmt: skip
     """Which way round a matrix is stored: the family's habit, checked against the shape."""
     tables = table()
@@ -137,7 +138,7 @@ def _orientation(
     seen = _seen(role, shape, sizes.get("hidden")) or habit
     # where nobody said how experts are stacked, their shape is all there is to go by
     if seen != habit and (habit == IN_OUT or not experts):
-        warnings.append(f"the shape says {seen} where the family's habit is {habit}")
+        warnings.append(message("note.layout.orientation", seen=seen, habit=habit))
     return seen
 
 
@@ -202,7 +203,7 @@ def _apply(layout: Layout, rule: Mapping[str, Any], sizes: Sizes) -> Layout:
     if any(sizes.product(whole) == outputs for whole in rule.get("or_whole", ())):
         return layout  # the same role, stored alone
     choices = rule.get("kv")
-    tried: list[str] = []
+    tried: list[Message] = []
     for choice in choices if isinstance(choices, list) else [choices]:
         heads = choice if isinstance(choice, int) or choice is None else sizes.get(choice)
         known = sizes if heads is None else sizes.replaced("kv_heads", heads)
@@ -214,7 +215,7 @@ def _apply(layout: Layout, rule: Mapping[str, Any], sizes: Sizes) -> Layout:
             if rule.get("known", True):
                 return replace(layout, parts=parts)
             order = ", ".join(rule["parts"])
-            doubt = f"this family's order is not known; {order} one after another is assumed"
+            doubt = message("note.layout.order", order=order)
             return replace(layout, parts=parts, known=False, warnings=(*layout.warnings, doubt))
         tried.append(clause)
     return replace(layout, known=False, warnings=(*layout.warnings, tried[0]))
@@ -234,15 +235,15 @@ def _repeat(word: int | str, sizes: Sizes, outputs: int) -> int | None:
 
 def _contradiction(
     rows: list[tuple[str, int | None]], repeat: int | None, outputs: int
-) -> str | None:
+) -> Message | None:
     """Why these parts cannot make up a tensor, as a clause; None if they can."""
     shown = ", ".join(f"{part}:{'?' if count is None else count}" for part, count in rows)
     if repeat is None or any(count is None for _, count in rows):
-        return f"the configuration does not say how to split {outputs} rows ({shown})"
+        return message("note.layout.no-split", rows=outputs, parts=shown)
     if sum(count or 0 for _, count in rows) != outputs:
-        return f"the configuration gives {shown}, the tensor has {outputs} rows"
+        return message("note.layout.other-rows", rows=outputs, parts=shown)
     if any((count or 0) % repeat for _, count in rows):
-        return f"{shown} cannot be shared by {repeat}"
+        return message("note.layout.no-share", parts=shown, repeat=repeat)
     return None
 
 
@@ -256,9 +257,7 @@ def _pair(layout: Layout, sizes: Sizes, name: str, is_gguf: bool) -> Layout:
         return layout
     width = sizes.get("head_dim")
     if width is None or width % 2:
-        clause = (
-            "its rows are stored in pairs, and the configuration does not say how wide heads are"
-        )
+        clause = message("note.layout.pairs")
         return replace(layout, known=False, warnings=(*layout.warnings, clause))
     parts = tuple(
         replace(part, paired=width) if part.role in _PAIRED and part.rows % width == 0 else part

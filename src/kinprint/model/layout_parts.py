@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kinprint.text import Message
+
 OUT_IN = "out_in"
 IN_OUT = "in_out"
 
@@ -80,7 +82,7 @@ class Layout:
     norm_offset: float = 0.0
     tied: bool = False
     known: bool = True
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Message, ...] = ()
 
     @property
     def fused(self) -> bool:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kinprint.errors import SliceOutside
 from kinprint.model.layout_parts import IN_OUT, Layout
 from kinprint.records import Slice, TensorSpec
+from kinprint.text import message
 
 # Columns closer than this are read through: they share a sector of any disk or packet.
 _NEAR = 32
@@ -79,14 +80,18 @@ def cut(
         spec = msgspec.structs.replace(spec, shape=layout.shape)  # its heads are folded
     found = layout.part(part)
     if found is None:
-        raise SliceOutside(tensor=spec.name, shape=list(spec.shape), what=f"part '{part}'")
+        raise SliceOutside(
+            tensor=spec.name, shape=list(spec.shape), what=message("cause.slice.part", part=part)
+        )
     wanted = range(found.rows) if rows is None else rows
     if rows is not None and len(wanted) and (min(wanted) < 0 or max(wanted) >= found.rows):
-        raise SliceOutside(tensor=spec.name, shape=list(spec.shape), what=f"row {max(wanted)}")
+        what = message("cause.slice.row", number=max(wanted))
+        raise SliceOutside(tensor=spec.name, shape=list(spec.shape), what=what)
     if bool(layout.experts) != (expert is not None) or not 0 <= (expert or 0) < max(
         layout.experts, 1
     ):
-        raise SliceOutside(tensor=spec.name, shape=list(spec.shape), what=f"expert {expert}")
+        what = message("cause.slice.expert", number=expert)
+        raise SliceOutside(tensor=spec.name, shape=list(spec.shape), what=what)
     if rows is None and len(spec.shape) < 2 and found.rows == spec.count and not found.paired:
         return Cut((Slice(spec),), (spec.count,), offset=layout.norm_offset)
     stored = found.places(wanted)

@@ -46,6 +46,7 @@ from kinprint.reader.fetch import Want
 from kinprint.reader.jsonfile import parse_object
 from kinprint.reader.weights import GGUF
 from kinprint.records import Slice, TensorSpec
+from kinprint.text import Message, message
 
 Floats = NDArray[np.float32]
 Rows = range | tuple[int, ...]
@@ -177,9 +178,8 @@ class Model:
         if weight.refusal:
             raise BadQuantisation(file=weight.spec.file, cause=weight.refusal)
         if weight.layout is None:
-            raise BadQuantisation(
-                file=weight.spec.file, cause=f"the shape of '{weight.name}' has not been read"
-            )
+            cause = message("cause.quantised.shape-unread", weight=weight.name)
+            raise BadQuantisation(file=weight.spec.file, cause=cause)
         return weight
 
     def _quantised(
@@ -210,11 +210,11 @@ class Model:
         return Reading(place, self.checkpoint, needed(weight, stored), assembled, True)
 
     def _logical(self, specs: Mapping[str, TensorSpec]) -> dict[str, Weight]:
-        refusal = ""
+        refusal: Message | None = None
         try:
             quantised = logical_weights(specs, self.config)
         except BadQuantisation as error:  # norms and embeddings can be read all the same
-            quantised, refusal = {}, str(error.fields["cause"])
+            quantised, refusal = {}, error.cause
         packed = {
             spec.name: weight for weight in quantised.values() for spec in weight.parts.values()
         }
@@ -222,7 +222,7 @@ class Model:
         for one in self.understanding.tensors:
             name = one.spec.name
             if name not in packed:
-                why = refusal if refusal and _is_packed(one) else ""
+                why = refusal if refusal and _is_packed(one) else None
                 weights[name] = Weight(name, one.spec, one.role, one.layout, refusal=why)
             elif one.role.of is None and not one.role.role.startswith("bias"):
                 whole = packed[name]
@@ -329,7 +329,7 @@ def _with_sidecar(checkpoint: Checkpoint, specs: Mapping[str, TensorSpec]) -> di
         try:
             said = parse_object(path, checkpoint.read_file(path))
         except FormatError as error:
-            checkpoint.notes.append(str(error))
+            checkpoint.notes.append(error.message)
             continue
         inner = said.get("quantization")
         method = {} if "quant_method" in said else {"quant_method": _METHOD_OF.get(name, "")}

@@ -15,6 +15,7 @@ from kinprint.reader.fetch import side_by_side
 from kinprint.reader.jsonfile import parse_object
 from kinprint.reader.weights import GGUF
 from kinprint.records import TensorSpec
+from kinprint.text import message
 
 __all__ = [
     "AdaptedModel", "Model", "Reading", "adapter_config", "open_model", "open_models",
@@ -75,7 +76,7 @@ def adapter_config(checkpoint: Checkpoint) -> Mapping[str, Any] | None:
 def _open_base(checkpoint: Checkpoint, adapter: Adapter, given: str | None) -> Checkpoint:
     file = checkpoint.shards[0]
     if given is None and adapter.base is None:
-        raise BadAdapter(file=file, cause="it does not name its base; give it with --base MODEL")
+        raise BadAdapter(file=file, cause=message("cause.adapter.no-base", option="base"))
     revision = f"@{adapter.revision}" if adapter.revision else ""
     name = given if given is not None else f"{adapter.base}{revision}"
     try:
@@ -83,5 +84,5 @@ def _open_base(checkpoint: Checkpoint, adapter: Adapter, given: str | None) -> C
     except (SourceError, BadReference) as error:
         if given is not None:
             raise
-        cause = f"its base '{name}' cannot be opened; give it with --base MODEL"
+        cause = message("cause.adapter.base-closed", name=name, option="base")
         raise BadAdapter(file=file, cause=cause) from error

@@ -16,6 +16,7 @@ from kinprint.model.layout_parts import IN_OUT, Layout
 from kinprint.model.quantised import QuantisedWeight
 from kinprint.model.roles import TensorRole
 from kinprint.records import TensorSpec
+from kinprint.text import Message
 
 # What the parts of these are called by themselves: `gate` of `expert_gate_up` is `expert_gate`.
 _PREFIXES = ("expert_", "shared_")
@@ -56,7 +57,7 @@ class Weight:
     role: TensorRole
     layout: Layout | None
     quantised: QuantisedWeight | None = None
-    refusal: str = ""
+    refusal: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from kinprint.model.names.tables import GGUF, Family, Tables, Word, load_tables
 from kinprint.model.names.towers import split_by_width, split_stacks, tower_of
 from kinprint.model.names.words import FINAL_NORM, SIDE_NORM, WordFinder
 from kinprint.records import TensorSpec
+from kinprint.text import Message, message
 
 _WEIGHT_ENDINGS = (".weight", "", ".qweight", ".weight_packed", "_blocks", ".blocks", ".scale")
 
@@ -52,7 +53,7 @@ class RoleMap:
     """
 
     roles: Mapping[str, TensorRole]
-    warnings: tuple[str, ...]
+    warnings: tuple[Message, ...]
     family: str
     tied: bool | None = None
 
@@ -99,7 +100,7 @@ def assign_roles(
         and geometry.tied is False
         and (geometry.architecture or "").endswith("CausalLM")
     ):
-        warnings.append("no output head, although the configuration says it is not the embedding")
+        warnings.append(message("note.no-head"))
     return RoleMap(roles, tuple(warnings), family.name, tied)
 
 
@@ -268,15 +269,15 @@ def _own_router_biases(roles: dict[str, TensorRole]) -> None:
             roles[name] = replace(role, of=routers.get((role.tower, role.layer)))
 
 
-def _unknown(patterns: Sequence[Pattern], meanings: Mapping[int, _Meaning]) -> list[str]:
+def _unknown(patterns: Sequence[Pattern], meanings: Mapping[int, _Meaning]) -> list[Message]:
     """One line for each pattern of names that no table knows."""
     lines = []
     for pattern in patterns:
         meaning = meanings[id(pattern)]
         silent = meaning.ending is not None and meaning.ending.role != "weight"
         if meaning.word is None and not silent and meaning.tower is None and not pattern.adapter:
-            count = f" ({pattern.tensors} tensors)" if pattern.tensors > 1 else ""
-            lines.append(f"unknown name {pattern.text}{count}")
+            key = "note.unknown-names" if pattern.tensors > 1 else "note.unknown-name"
+            lines.append(message(key, name=pattern.text, tensors=pattern.tensors))
     return lines
 
 
@@ -286,8 +287,8 @@ def _contradictions(
     roles: Mapping[str, TensorRole],
     geometry: Geometry,
     config: Mapping[str, Any],
-) -> list[str]:
-    seen: dict[tuple[str, tuple[int, ...]], str | None] = {}
+) -> list[Message]:
+    seen: dict[tuple[str, tuple[int, ...]], Message | None] = {}
     for spec, (pattern, _, _) in zip(tensors, found.places, strict=True):
         key = (pattern.text, spec.shape)
         if key in seen:
@@ -297,8 +298,8 @@ def _contradictions(
         if role.tower is None and role.detail is None:
             seen[key] = contradiction(pattern, role.role, spec.shape, geometry, config)
     lines = [
-        f"shape {list(shape)} of {text} contradicts the configuration, which asks for {wanted}"
-        for (text, shape), wanted in seen.items()
+        message("note.shape", shape=list(shape), name=name, wanted=wanted)
+        for (name, shape), wanted in seen.items()
         if wanted is not None
     ]
     layers = layer_contradiction(_layer_counts(found, roles, tensors), geometry, config)

@@ -12,6 +12,7 @@ from kinprint.model.layout_parts import Layout, pattern_of
 from kinprint.model.roles import RoleMap, TensorRole, assign_roles
 from kinprint.model.symmetries import axes_of
 from kinprint.records import TensorSpec
+from kinprint.text import Message, message
 
 _NUMBER = re.compile(r"\d+")
 
@@ -38,7 +39,7 @@ class Understanding:
     tensors: tuple[Understood, ...]
     family: str
     tied: bool | None
-    warnings: tuple[str, ...]
+    warnings: tuple[Message, ...]
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -80,6 +81,9 @@ def understand(
             known = axes[: len(spec.shape)]
             alike[key] = layout, ("none",) * (len(spec.shape) - len(known)) + known
         layout, axes = alike[key]
-        warnings += [f"{spec.name}: {clause}" for clause in layout.warnings]
+        if layout.warnings:
+            warnings += [
+                message("note.tensor", name=spec.name, note=one) for one in layout.warnings
+            ]
         tensors.append(Understood(spec, role, layout, axes))
     return Understanding(tuple(tensors), found.family, found.tied, tuple(warnings))

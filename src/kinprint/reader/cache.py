@@ -32,7 +32,7 @@ from zlib import crc32
 
 import msgspec
 
-from kinprint.errors import CacheBroken, DiskFull
+from kinprint.errors import CacheBroken, DiskFull, system_cause
 from kinprint.reader.extents import ExtentSet, union
 from kinprint.records import ByteRange, FileEntry
 from kinprint.source.places import assets_folder
@@ -147,7 +147,7 @@ class Cache:
         return known
 
     def _broken(self, error: OSError) -> CacheBroken:
-        return CacheBroken(folder=str(self.folder), cause=error.strerror or str(error))
+        return CacheBroken(folder=str(self.folder), cause=system_cause(error))
 
     def items(self) -> Iterator[CacheItem]:
         """Everything stored, in no particular order."""

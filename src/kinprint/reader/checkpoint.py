@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from kinprint import text
 from kinprint.errors import (
     AccessRefused,
     BadConfig,
@@ -58,8 +59,8 @@ class Checkpoint:
         fetcher.register(source)
         self.files: dict[str, FileEntry] = {entry.path: entry for entry in source.files()}
         self.choice: Choice = choose_weights(self.ref.name, self.files.values(), self.ref.path)
-        self.notes: list[str] = []
-        self.labels: list[str] = []  # what the weights say they are not, as replicas do
+        self.notes: list[text.Message] = []
+        self.labels: list[text.Message] = []  # what the weights say they are not, as replicas do
         self._headers: dict[str, Header] = {}
         self.config: dict[str, Any] = {}
         self.index: ShardIndex | None = None
@@ -93,7 +94,8 @@ class Checkpoint:
                         continue
                     if spec.name in found:
                         also = found[spec.name].file
-                        raise BadHeader(file=shard, cause=f"'{spec.name}' is in '{also}' too")
+                        cause = text.message("cause.weights.twice", tensor=spec.name, file=also)
+                        raise BadHeader(file=shard, cause=cause)
                     found[spec.name] = spec
             return found
         if self.index is None:
@@ -191,7 +193,7 @@ class Checkpoint:
         needed = weights.index is not None and (indexed or not weights.shards)
         index = self.files[weights.index] if needed and weights.index is not None else None
         if index is not None and index.size > INDEX_LIMIT:
-            raise BadIndex(file=index.path, cause="it is larger than any index can be")
+            raise BadIndex(file=index.path, cause=text.message("cause.index.too-large"))
         self.fetcher.ensure(
             Want(self.source, entry, (ByteRange(0, entry.size),))
             for entry in (config, index)
@@ -201,7 +203,7 @@ class Checkpoint:
             try:
                 self.config = parse_object(config.path, self.read_file(config.path))
             except BadConfig as error:  # weights can be read without it
-                self.notes.append(str(error))
+                self.notes.append(error.message)
         if index is not None:
             self.index = parse_index(index.path, self.read_file(index.path))
 
@@ -215,7 +217,7 @@ class Checkpoint:
             with contextlib.suppress(NetworkError, AccessRefused):
                 entry = self.source.find(path)
                 if entry is not None and entry.size > _LARGEST_CONFIG:
-                    self.notes.append(f"{path} is larger than any configuration and was not read")
+                    self.notes.append(text.message("note.large-configuration", path=path))
                 elif entry is not None:
                     self.files[path] = entry
                     return entry
@@ -249,11 +251,13 @@ class Checkpoint:
                 self.files[shard] = entry
         absent = [shard for shard in named if shard not in self.files]
         if absent:
-            more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-            raise PartsMissing(name=self.ref.name, missing=f"'{absent[0]}'{more}")
+            first, more = absent[0], len(absent) - 1
+            key = "cause.weights.missing-several" if more else "cause.weights.missing-file"
+            missing = text.message(key, first=first, more=more)
+            raise PartsMissing(name=self.ref.name, missing=missing)
         beside = sorted(set(weights.shards) - set(named))
         if beside:
-            self.notes.append(f"{len(beside)} weight files beside the index are not named by it")
+            self.notes.append(text.message("note.files-outside-index", files=len(beside)))
         return tuple(sorted(named))
 
     def _complete(self, shards: tuple[str, ...]) -> tuple[str, ...]:
@@ -262,10 +266,11 @@ class Checkpoint:
         count = max(numbers.values(), default=0)
         missing = sorted(set(range(1, count + 1)) - set(numbers))
         if missing and self.ref.path == shards[0] and self.format != GGUF:
-            self.notes.append(f"this is one of {count} files; the others are not read")
+            self.notes.append(text.message("note.one-of-several", files=count))
         elif missing:
             shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
-            raise PartsMissing(name=self.ref.name, missing=f"number {shown} of {count}")
+            parts = text.message("cause.weights.missing-numbers", numbers=shown, files=count)
+            raise PartsMissing(name=self.ref.name, missing=parts)
         return shards
 
     def _first_want(self, shard: str) -> Want:
@@ -276,13 +281,15 @@ class Checkpoint:
 
     def _parse(self, shard: str) -> Header:
         header = parse_header(self.format, self.fetcher.view(self.source, self.files[shard]))
-        label = header.metadata.get("replica")
-        if isinstance(label, str) and label not in self.labels:
-            self.labels.append(label)
+        if isinstance(said := header.metadata.get("replica"), str):
+            label = label_of(said)
+            if label not in self.labels:
+                self.labels.append(label)
         if self.index is not None:
             extra = check_promises(self.index, shard, header)
             if extra:
-                self.notes.append(f"tensors in {shard} that its index does not name: {len(extra)}")
+                extras = text.message("note.tensors-outside-index", file=shard, tensors=len(extra))
+                self.notes.append(extras)
         return header
 
     def _elsewhere(self, spec: TensorSpec) -> bool:
@@ -307,9 +314,14 @@ class Checkpoint:
 
     def _unknown(self, name: str, known: Iterable[str]) -> TensorUnknown:
         near = difflib.get_close_matches(name, known, n=1)
-        return TensorUnknown(
-            name=self.ref.name, tensor=name, near=near[0] if near else "nothing like it"
-        )
+        nearest = near[0] if near else text.message("cause.tensor.nothing-near")
+        return TensorUnknown(name=self.ref.name, tensor=name, near=nearest)
+
+
+def label_of(said: str) -> text.Message:
+    """What a weight file says it is not; in all languages where kinprint itself wrote it."""
+    known = text.message("note.label.replica")
+    return known if said == str(known) else text.message("note.label.other", label=said)
 
 
 def open_checkpoint(given: str, fetcher: Fetcher, *, indexed: bool = True) -> Checkpoint:

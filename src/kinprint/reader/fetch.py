@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from threading import Event, Lock, Semaphore, local
 from typing import Any, TypeVar
 
+from kinprint import text
 from kinprint.errors import BudgetExceeded, CacheBroken
 from kinprint.reader.cache import Cache
 from kinprint.reader.extents import ExtentSet, subtract, union
@@ -194,7 +195,8 @@ class Fetcher:
             if data is not None:
                 return data
             self.ensure([Want(source, entry, (span,))])
-        raise CacheBroken(folder=_folder(self._cache), cause="what is written there does not stay")
+        cause = text.message("cause.cache.does-not-stay")
+        raise CacheBroken(folder=_folder(self._cache), cause=cause)
 
     def _announce(self, plans: Sequence[tuple[Want, FilePlan]]) -> None:
         """Hold what is going to be read against the budget, and say it."""
@@ -290,5 +292,5 @@ def _content(source: Source, entry: FileEntry) -> _Place:
     return (0, entry.key) if entry.key is not None else (id(source), entry.path)
 
 
-def _folder(cache: Cache | None) -> str:
-    return str(cache.folder) if cache is not None else "memory"
+def _folder(cache: Cache | None) -> str | text.Message:
+    return str(cache.folder) if cache is not None else text.message("cause.cache.memory")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from kinprint import text
 from kinprint.errors import BadConfig
 
 
@@ -16,7 +17,8 @@ def parse_object(path: str, raw: bytes) -> dict[str, Any]:
     try:
         found = json.loads(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise BadConfig(file=path, cause=str(error)) from None
+        cause = text.message("cause.json.broken", detail=str(error))
+        raise BadConfig(file=path, cause=cause) from None
     if not isinstance(found, dict):
-        raise BadConfig(file=path, cause="it is not a JSON object")
+        raise BadConfig(file=path, cause=text.message("cause.json.no-object"))
     return found

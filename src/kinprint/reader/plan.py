@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
+from kinprint import text
 from kinprint.errors import SliceOutside
 from kinprint.reader.dtypes import dtype_named
 from kinprint.reader.extents import bridge, split, subtract, total, union
@@ -62,23 +64,23 @@ def element_runs(part: Slice) -> Iterator[Run]:
     columns = tensor.shape[-1] if tensor.shape else 1
     if part.elements is not None:
         if part.rows is not None or part.columns is not None:
-            _refuse(tensor, "elements within rows or columns")
-        _check(tensor, part.elements, tensor.count, "element")
+            _refuse(tensor, "cause.slice.elements-within")
+        _check(tensor, part.elements, tensor.count, "cause.slice.element")
         yield from _consecutive(part.elements)
     elif part.rows is None and part.columns is None:
         yield Run(0, tensor.count)
     else:
         height = tensor.count // columns if columns else 0
         rows = range(height) if part.rows is None else part.rows
-        _check(tensor, rows, height, "row")
+        _check(tensor, rows, height, "cause.slice.row")
         if part.columns is None:
             for run in _consecutive(rows):
                 yield Run(run.start * columns, run.count * columns)
         else:
             wide = part.columns
             if wide.step != 1:
-                _refuse(tensor, f"columns in steps of {wide.step}")
-            _check(tensor, wide, columns, "column")
+                _refuse(tensor, "cause.slice.column-steps", number=wide.step)
+            _check(tensor, wide, columns, "cause.slice.column")
             for row in rows:
                 yield Run(row * columns + wide.start, len(wide))
 
@@ -160,8 +162,9 @@ def _check(tensor: TensorSpec, indices: range | tuple[int, ...], limit: int, wha
     ends = (indices[0], indices[-1]) if isinstance(indices, range) else indices
     lowest, highest = min(ends), max(ends)
     if lowest < 0 or highest >= limit:
-        _refuse(tensor, f"{what} {highest if highest >= limit else lowest}")
+        _refuse(tensor, what, number=highest if highest >= limit else lowest)
 
 
-def _refuse(tensor: TensorSpec, what: str) -> None:
+def _refuse(tensor: TensorSpec, key: str, /, **fields: object) -> NoReturn:
+    what = text.message(key, **fields)
     raise SliceOutside(tensor=tensor.name, shape=list(tensor.shape), what=what)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from kinprint import text
 from kinprint.errors import BadOption
 
 _UNITS = {
@@ -16,11 +17,11 @@ _UNITS = {
 _SIZE = re.compile(r"^\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([a-zA-Z]*)\s*$")
 
 
-def parse_size(text: str, option: str) -> int:
+def parse_size(given: str, option: str) -> int:
     """Bytes in a size such as 64MB, given for `option`."""
-    found = _SIZE.match(text)
+    found = _SIZE.match(given)
     if found is None or found.group(2).lower() not in _UNITS:
-        raise BadOption(option=option, value=text, cause="write a size such as 64MB or 1.5GiB")
+        raise BadOption(option=option, value=given, cause=text.message("cause.option.size"))
     return int(float(found.group(1)) * _UNITS[found.group(2).lower()])
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kinprint import text
 from kinprint.errors import FileMissing, NoWeights
 from kinprint.records import FileEntry
 
@@ -80,12 +81,14 @@ def choose_weights(name: str, files: Iterable[FileEntry], focus: str = "") -> Ch
     ranked = sorted(sets, key=_rank)
     slices = [item for item in sets if item.folder == ranked[0].folder and _SLICE.match(item.stem)]
     if _SLICE.match(ranked[0].stem) and len(slices) > 1:
-        cause = f"they are cut for {len(slices)} devices ({slices[0].shards[0]} and so on)"
-        raise NoWeights(name=name, cause=f"{cause}, which kinprint does not join")
+        first = slices[0].shards[0]
+        cause = text.message("cause.weights.cut", devices=len(slices), first=first)
+        raise NoWeights(name=name, cause=cause)
     folders = sorted({item.folder for item in sets})
     if ranked[0].folder != focus.rstrip("/") and len(folders) > 1 and ranked[0].format != GGUF:
         shown = ", ".join(folders[:4]) + (", …" if len(folders) > 4 else "")
-        raise NoWeights(name=name, cause=f"they lie in several folders ({shown}); name one of them")
+        cause = text.message("cause.weights.several-folders", folders=shown)
+        raise NoWeights(name=name, cause=cause)
     return Choice(ranked[0], tuple(ranked[1:]))
 
 
@@ -96,7 +99,8 @@ def _focused(name: str, entry: FileEntry, sets: Sequence[WeightSet]) -> WeightSe
             return item
     alone = _single(entry)
     if alone is None:
-        raise NoWeights(name=name, cause=f"'{entry.path}' is not a weight file")
+        cause = text.message("cause.weights.other-file", path=entry.path)
+        raise NoWeights(name=name, cause=cause)
     return alone
 
 
@@ -160,9 +164,9 @@ def _rank(item: WeightSet) -> tuple[int, int, int, int, str]:
     return depth, _FORMAT_ORDER.index(item.format), stem, -item.size, item.label
 
 
-def _why_none(files: Iterable[FileEntry]) -> str:
+def _why_none(files: Iterable[FileEntry]) -> text.Message:
     names: Sequence[str] = [entry.path for entry in files]
     if not names:
-        return "it has no files"
+        return text.message("cause.weights.no-files")
     shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
-    return f"its files are {shown}"
+    return text.message("cause.weights.only-files", files=shown)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kinprint import text
 from kinprint.errors import BadOption
 from kinprint.replica.figures import changed_share
 from kinprint.replica.layout import Copy, Layout, Slot, layout_of, layouts, replica_names
@@ -47,7 +48,7 @@ def _finished(place: Path) -> bool:
     if not place.exists() or not any(place.iterdir()):
         return False
     if not (place / MANIFEST).is_file():
-        cause = f"{place} holds files without {MANIFEST}, and they may be a real model"
+        cause = text.message("cause.replica.not-ours", folder=place, manifest=MANIFEST)
         raise BadOption(option="FOLDER", value=place, cause=cause)
     try:
         found = json.loads((place / MANIFEST).read_text("utf-8"))

@@ -15,6 +15,7 @@ from itertools import groupby
 from math import prod
 from typing import Any
 
+from kinprint import text
 from kinprint.errors import BadOption
 
 ITEM_BYTES = {"BF16": 2, "F32": 4}
@@ -107,7 +108,8 @@ def layout_of(name: str) -> Layout:
     models, patterns = _tables()
     if name not in models:
         known = ", ".join(models)
-        raise BadOption(option="NAME", value=name, cause=f"there are replicas of {known}")
+        cause = text.message("cause.replica.unknown", known=known)
+        raise BadOption(option="NAME", value=name, cause=cause)
     row = models[name]
     dims: dict[str, int] = row["dims"]
     return Layout(

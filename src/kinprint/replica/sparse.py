@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kinprint import text
 from kinprint.errors import BadOption
 from kinprint.replica.layout import ITEM_BYTES, Slot
 
@@ -82,5 +83,5 @@ def require_holes(folder: Path) -> None:
     finally:
         probe.unlink(missing_ok=True)
     if dense:
-        cause = "its file system has no sparse files, and the replicas are over a terabyte long"
+        cause = text.message("cause.replica.no-holes")
         raise BadOption(option="FOLDER", value=folder, cause=cause)

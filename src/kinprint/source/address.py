@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 
 from huggingface_hub import constants
 
+from kinprint import text
 from kinprint.errors import (
     AccessRefused,
     BadReference,
@@ -43,9 +44,9 @@ class AddressSource:
         parts = urlsplit(address)
         folder, name = posixpath.split(unquote(parts.path))
         if not parts.hostname or not name:
-            raise BadReference(given=given, cause="it is not the address of a file")
+            raise BadReference(given=given, cause=text.message("cause.reference.no-file-address"))
         if constants.is_offline_mode():
-            cause = "offline mode is on (HF_HUB_OFFLINE), and only models of the Hub open then"
+            cause = text.message("cause.source.offline-address")
             raise AccessRefused(path=_plain(address), cause=cause)
         self._given = address
         self._parts = parts
@@ -98,7 +99,8 @@ class AddressSource:
             return read_range(target, span, self._meter, self._policy)
         except Refused as refused:
             shown = _plain(target.address)
-            raise AccessRefused(path=shown, cause=f"status {refused.status}") from None
+            cause = text.message("cause.source.status", status=refused.status)
+            raise AccessRefused(path=shown, cause=cause) from None
 
     def _address(self, path: str) -> str:
         """The given address for its own file, as it was given; siblings without its query."""
@@ -123,12 +125,15 @@ class AddressSource:
         if status in (404, 410):
             return None
         if status in (401, 403):
-            raise AccessRefused(path=shown, cause=f"status {status}")
+            cause = text.message("cause.source.status", status=status)
+            raise AccessRefused(path=shown, cause=cause)
         if status == 200:
-            raise RangeIgnored(host=host, path=path, size=headers.get("Content-Length", "unknown"))
+            size = headers.get("Content-Length") or text.message("cause.source.unknown-size")
+            raise RangeIgnored(host=host, path=path, size=size)
         total = headers.get("Content-Range", "").rpartition("/")[2].strip()
         if status != 206 or not _DIGITS.fullmatch(total):
-            raise LengthWrong(host=host, path=path, cause=f"status {status} to a Range request")
+            cause = text.message("cause.source.status-to-range", status=status)
+            raise LengthWrong(host=host, path=path, cause=cause)
         tag = headers.get("ETag")
         if tag is not None and not tag.startswith("W/"):
             entry = FileEntry(path, int(total), key=_key(address, int(total), tag))

@@ -14,6 +14,7 @@ from typing import Any
 
 from huggingface_hub.utils import hf_raise_for_status
 
+from kinprint import text
 from kinprint.errors import (
     BodyBroken,
     FileChanged,
@@ -123,7 +124,7 @@ def _collect(
             meter.count(len(chunk), 0)
             got += len(chunk)
             if got > limit:
-                cause = f"more than {limit} bytes"
+                cause = text.message("cause.source.too-many-bytes", limit=limit)
                 raise LengthWrong(host=target.host, path=target.path, cause=cause)
             received += chunk
             elapsed = time.monotonic() - started
@@ -170,12 +171,13 @@ def _check_status(response: Any, target: Target, span: ByteRange, whole: bool) -
     """Raise unless the answer is the very range of the very file that was asked for."""
     status, headers = response.status_code, response.headers
 
-    def wrong(cause: str) -> _Broken:
+    def wrong(key: str, /, **fields: object) -> _Broken:
+        cause = text.message(key, **fields)
         error = LengthWrong(host=target.host, path=target.path, cause=cause)
         return _Broken(error, once=True)
 
     def changed(total: str) -> FileChanged:
-        cause = f"it has {total} bytes and was listed with {target.size}"
+        cause = text.message("cause.source.other-size", size=total, listed=target.size)
         return FileChanged(path=target.path, cause=cause)
 
     if status == 416:
@@ -188,25 +190,28 @@ def _check_status(response: Any, target: Target, span: ByteRange, whole: bool) -
         raise Refused(status)
     encoding = headers.get("Content-Encoding", "identity").lower()
     if encoding != "identity":
-        raise wrong(f"they are packed with {encoding}")
+        raise wrong("cause.source.packed", encoding=encoding)
     if target.pin is not None and headers.get(target.pin[0]) != target.pin[1]:
-        raise FileChanged(path=target.path, cause=f"its {target.pin[0]} is another one now")
+        cause = text.message("cause.source.other-pin", header=target.pin[0])
+        raise FileChanged(path=target.path, cause=cause)
     length = headers.get("Content-Length")
     if whole:
         if status != 200:
-            raise wrong(f"status {status} instead of 200")
+            raise wrong("cause.source.status-instead", status=status, expected=200)
         if length is not None and length.strip() != str(target.size):
             raise changed(length)
         return
     if status == 200:
-        raise RangeIgnored(host=target.host, path=target.path, size=length or "unknown")
+        size = length or text.message("cause.source.unknown-size")
+        raise RangeIgnored(host=target.host, path=target.path, size=size)
     if status != 206:
-        raise wrong(f"status {status} instead of 206")
+        raise wrong("cause.source.status-instead", status=status, expected=206)
     sent = _CONTENT_RANGE.match(headers.get("Content-Range", ""))
     if sent is None:
-        raise wrong("no valid Content-Range")
+        raise wrong("cause.source.no-content-range")
     start, last, total = sent.groups()
     if (int(start), int(last) + 1) != (span.start, span.stop):
-        raise wrong(f"bytes {start}-{last} for {span.start}-{span.stop - 1}")
+        asked = f"{span.start}-{span.stop - 1}"
+        raise wrong("cause.source.other-range", sent=f"{start}-{last}", asked=asked)
     if total != "*" and int(total) != target.size:
         raise changed(total)

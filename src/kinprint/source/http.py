@@ -19,6 +19,7 @@ from huggingface_hub import constants
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 from huggingface_hub.utils import http_stream_backoff, parse_ratelimit_headers
 
+from kinprint import text
 from kinprint.errors import (
     AccessRefused,
     KinprintError,
@@ -26,6 +27,7 @@ from kinprint.errors import (
     RateLimited,
     ServerFailed,
     Unreachable,
+    system_cause,
 )
 from kinprint.source.stopping import Stopped, pause
 
@@ -160,11 +162,12 @@ def ask(action: Callable[[], _T], address: str, path: str, policy: RetryPolicy) 
         except (KinprintError, HfHubHTTPError, Stopped):
             raise
         except OfflineModeIsEnabled:
-            raise OfflineMiss(what=f"all of '{path}'") from None
+            missing = text.message("cause.source.missing-file", path=path)
+            raise OfflineMiss(what=missing) from None
         except (TransportError, OSError, RuntimeError) as error:
             if isinstance(error, OSError) and error.filename is not None:
                 # A token or settings file, not the network.
-                cause = error.strerror or str(error)
+                cause = system_cause(error)
                 raise AccessRefused(path=str(error.filename), cause=cause) from None
             if attempt == policy.retries:
                 raise unreachable(error, address) from error
@@ -193,10 +196,12 @@ def refusal(error: HfHubHTTPError, address: str, path: str) -> KinprintError | R
     return ServerFailed(host=host_of(address), path=path, status=status)
 
 
-def waiting_time(headers: Mapping[str, str]) -> str:
+def waiting_time(headers: Mapping[str, str]) -> text.Message:
     """What a 429 says about when to come back, in words."""
     wait = _seconds_to_wait(headers, 0)
-    return f"retry after {wait:.0f} seconds" if wait else "no time given"
+    if not wait:
+        return text.message("cause.source.no-waiting-time")
+    return text.message("cause.source.waiting-time", seconds=wait)
 
 
 class _WithoutQueries(logging.Filter):

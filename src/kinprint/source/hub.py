@@ -16,6 +16,7 @@ from huggingface_hub import constants
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.utils import hf_raise_for_status
 
+from kinprint import text
 from kinprint.errors import (
     AccessRefused,
     FileChanged,
@@ -64,7 +65,8 @@ def _open_snapshot(reference: Reference, revision: str) -> Source:
     try:
         folder = snapshot_download(reference.place, revision=revision, local_files_only=True)
     except (OSError, ValueError):
-        raise OfflineMiss(what=f"the file list of '{reference.given}'") from None
+        missing = text.message("cause.source.missing-list", name=reference.given)
+        raise OfflineMiss(what=missing) from None
     return LocalSource(reference.given, folder, name=reference.place, path=reference.path)
 
 
@@ -121,7 +123,8 @@ class HubSource:
         if entry.local is not None:
             return read_local(entry.local, span)
         if constants.is_offline_mode():
-            raise OfflineMiss(what=f"all of '{path}' of '{self.ref.name}'")
+            missing = text.message("cause.source.missing-file-of", path=path, name=self.ref.name)
+            raise OfflineMiss(what=missing)
         target = self._target(entry, stale=None)
         try:
             return read_range(
@@ -145,7 +148,7 @@ class HubSource:
         host = host_of(address)
         if same_origin(address, constants.ENDPOINT):
             return refused_by(status, self.ref.name, host, entry.path)
-        cause = f"{host} refuses an address that the Hub has just given, status {status}"
+        cause = text.message("cause.source.fresh-address-refused", host=host, status=status)
         return AccessRefused(path=entry.path, cause=cause)
 
     def find(self, path: str) -> FileEntry | None:
@@ -181,16 +184,17 @@ class HubSource:
             address = urljoin(address, location)
             if not same_origin(address, constants.ENDPOINT):
                 return address  # a signed address on a storage host
-        raise Unreachable(host=host_of(address), cause="it redirects in circles")
+        raise Unreachable(host=host_of(address), cause=text.message("cause.source.redirects"))
 
     def _check_resolved(self, entry: FileEntry, headers: Mapping[str, str]) -> None:
         """Hold what the Hub says of a file against what was listed."""
         commit = headers.get(constants.HUGGINGFACE_HEADER_X_REPO_COMMIT)
         if commit not in (None, self.ref.commit):
-            raise FileChanged(path=entry.path, cause=f"it is served at commit {commit}")
+            cause = text.message("cause.source.other-commit", commit=commit)
+            raise FileChanged(path=entry.path, cause=cause)
         size = headers.get(constants.HUGGINGFACE_HEADER_X_LINKED_SIZE)
         if size not in (None, str(entry.size)):
-            cause = f"it has {size} bytes and was listed with {entry.size}"
+            cause = text.message("cause.source.other-size", size=size, listed=entry.size)
             raise FileChanged(path=entry.path, cause=cause)
 
     def _web_address(self, entry: FileEntry) -> str:

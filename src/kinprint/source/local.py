@@ -5,7 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kinprint.errors import AccessRefused, BadReference, FileChanged, FileMissing
+from kinprint import text
+from kinprint.errors import (
+    AccessRefused,
+    BadReference,
+    FileChanged,
+    FileMissing,
+    system_cause,
+)
 from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
 
 _DEEPEST = 4
@@ -19,11 +26,12 @@ def read_local(path: str, span: ByteRange) -> bytes:
             file.seek(span.start)
             data = file.read(span.size)
     except FileNotFoundError:
-        raise FileChanged(path=path, cause="it is gone") from None
+        raise FileChanged(path=path, cause=text.message("cause.source.gone")) from None
     except OSError as error:
-        raise AccessRefused(path=path, cause=error.strerror or str(error)) from None
+        raise AccessRefused(path=path, cause=system_cause(error)) from None
     if len(data) != span.size:
-        raise FileChanged(path=path, cause=f"it ends before byte {span.stop}")
+        cause = text.message("cause.source.ends-early", stop=span.stop)
+        raise FileChanged(path=path, cause=cause)
     return data
 
 
@@ -33,7 +41,7 @@ class LocalSource:
     def __init__(self, given: str, place: str, *, name: str = "", path: str = "") -> None:
         root = Path(place)
         if not root.exists():
-            raise BadReference(given=given, cause="there is no such file or folder")
+            raise BadReference(given=given, cause=text.message("cause.reference.no-such-path"))
         single = root if root.is_file() else None
         self._root = root.parent if single else root
         self._entries = {entry.path: entry for entry in _list(self._root, single)}
@@ -86,7 +94,7 @@ def _list(root: Path, single: Path | None) -> list[FileEntry]:
         if unreadable and not candidates:
             raise unreadable[0]
     except OSError as error:
-        raise AccessRefused(path=str(root), cause=error.strerror or str(error)) from None
+        raise AccessRefused(path=str(root), cause=system_cause(error)) from None
     for path in candidates:
         try:
             size = path.stat().st_size
@@ -107,7 +115,7 @@ def _walk(root: Path, unreadable: list[OSError]) -> list[Path]:
         )
         found += [Path(folder) / name for name in names]
         if len(found) > _MOST_FILES:
-            cause = f"it holds more than {_MOST_FILES:,} files; point at the model's own folder"
+            cause = text.message("cause.reference.too-many-files", most=_MOST_FILES)
             raise BadReference(given=str(root), cause=cause)
     return found
 

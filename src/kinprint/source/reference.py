@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from kinprint.errors import BadReference
+from kinprint.text import message
 
 _HUB_HOSTS = frozenset({"huggingface.co", "www.huggingface.co", "hf.co", "hub-ci.huggingface.co"})
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
@@ -38,15 +39,16 @@ def parse_reference(given: str) -> Reference:
     """Understand a model name; raise BadReference where it names nothing."""
     text = given.strip()
     if not text:
-        raise BadReference(given=given, cause="it is empty")
+        raise BadReference(given=given, cause=message("cause.reference.empty"))
     if "\x00" in text:
-        raise BadReference(given=given, cause="it contains a zero byte")
+        raise BadReference(given=given, cause=message("cause.reference.zero-byte"))
     try:
         return _parse(given, text)
     except (OSError, RuntimeError, ValueError) as error:
         # A path that is too long or unreadable, a user's folder without the user, an
         # address that is none.
-        raise BadReference(given=given, cause=str(error).rstrip(".")) from None
+        cause = message("cause.reference.unreadable", detail=str(error).rstrip("."))
+        raise BadReference(given=given, cause=cause) from None
 
 
 def _parse(given: str, text: str) -> Reference:
@@ -63,7 +65,7 @@ def _parse(given: str, text: str) -> Reference:
         case "file":
             place = unquote(urlsplit(text).path)
             if not place:
-                raise BadReference(given=given, cause="it names no file")
+                raise BadReference(given=given, cause=message("cause.reference.names-no-file"))
             return Reference(given, "local", place)
         case _:
             return Reference(given, "store", scheme.group(1).lower() + text[scheme.end(1) :])
@@ -74,23 +76,23 @@ def _parse_bare(given: str, text: str) -> Reference:
     looks_local = text.startswith((".", "/", "~", "\\")) or bool(path.drive)
     if looks_local or path.exists():
         if not path.exists():
-            raise BadReference(given=given, cause="there is no such file or folder")
+            raise BadReference(given=given, cause=message("cause.reference.no-such-path"))
         return Reference(given, "local", str(path))
     if text.split("/", 1)[0].lower() in _HUB_HOSTS:
         return _parse_hub(given, _as_hf_address("https://" + text))
     if text.count("/") >= 2 and Path(text.split("/", 1)[0]).is_dir():
-        raise BadReference(given=given, cause="there is no such file or folder")
+        raise BadReference(given=given, cause=message("cause.reference.no-such-path"))
     if text.count("/") >= 1:
         return _parse_hub(given, "hf://" + text)
     if text.lower().endswith(_WEIGHT_SUFFIXES):
-        raise BadReference(given=given, cause="there is no such file here")
+        raise BadReference(given=given, cause=message("cause.reference.no-such-file"))
     return _parse_single(given, text)
 
 
 def _parse_single(given: str, text: str) -> Reference:
     """A name without an organisation, such as gpt2 or gpt2@main."""
     if not _PLAIN_NAME.match(text):
-        raise BadReference(given=given, cause="it has characters that no model name has")
+        raise BadReference(given=given, cause=message("cause.reference.odd-characters"))
     name, _, revision = text.partition("@")
     return Reference(given, "hub", name, revision or None)
 
@@ -105,14 +107,16 @@ def _parse_hub(given: str, address: str) -> Reference:
     try:
         uri = parse_hf_uri(address)
     except HfUriError as error:
-        raise BadReference(given=given, cause=_first_clause(error.msg)) from None
+        cause = message("cause.reference.not-on-hub", detail=_first_clause(error.msg))
+        raise BadReference(given=given, cause=cause) from None
     if uri.type != "model":
-        raise BadReference(given=given, cause=f"it names a {uri.type}, not a model")
+        cause = message("cause.reference.other-repository", kind=uri.type)
+        raise BadReference(given=given, cause=cause)
     return Reference(given, "hub", uri.id, uri.revision, uri.path_in_repo.strip("/"))
 
 
-def _first_clause(message: str) -> str:
-    clause = message.strip().splitlines()[0].rstrip(".")
+def _first_clause(sentence: str) -> str:
+    clause = sentence.strip().splitlines()[0].rstrip(".")
     return clause[:1].lower() + clause[1:]
 
 

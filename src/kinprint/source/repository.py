@@ -23,6 +23,7 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import build_hf_headers
 
+from kinprint import text
 from kinprint.errors import (
     AccessRefused,
     FileMissing,
@@ -162,9 +163,9 @@ def list_commits(reference: Reference, name: str, commit: str, meter: Meter) -> 
     return tuple(Commit(one.id, one.date, one.title) for one in found)
 
 
-def _digest(text: str | None) -> str | None:
+def _digest(said: str | None) -> str | None:
     """A sha256 as it may be used: it becomes part of a path, and a server may say anything."""
-    return text if text is not None and _SHA256.fullmatch(text) else None
+    return said if said is not None and _SHA256.fullmatch(said) else None
 
 
 def _inside(path: str) -> bool:
@@ -182,9 +183,9 @@ def explain(
     if isinstance(error, RevisionNotFoundError):
         return RevisionMissing(name=name, revision=revision)
     if isinstance(error, EntryNotFoundError):
-        return FileMissing(name=name, path=path or "(unknown)")
+        return FileMissing(name=name, path=path or text.message("cause.source.unknown-path"))
     if isinstance(error, DisabledRepoError):
-        return AccessRefused(path=name, cause="its owner or the Hub has disabled it")
+        return AccessRefused(path=name, cause=text.message("cause.source.disabled"))
     status = error.response.status_code
     if isinstance(error, RepositoryNotFoundError) or status == 404:
         return RepositoryMissing(name=name, host=host)
@@ -197,5 +198,6 @@ def refused_by(status: int, name: str, host: str, path: str) -> KinprintError:
     if status in (401, 403):
         return RepositoryPrivate(name=name, host=host, status=status)
     if status in (404, 410):
-        return FileMissing(name=name, path=path or "(unknown)")
-    return AccessRefused(path=f"{name}/{path}".rstrip("/"), cause=f"{host} answers {status}")
+        return FileMissing(name=name, path=path or text.message("cause.source.unknown-path"))
+    cause = text.message("cause.source.host-status", host=host, status=status)
+    return AccessRefused(path=f"{name}/{path}".rstrip("/"), cause=cause)

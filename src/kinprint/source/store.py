@@ -11,6 +11,7 @@ import re
 from hashlib import sha256
 from typing import Any
 
+from kinprint import text
 from kinprint.errors import (
     AccessRefused,
     BadReference,
@@ -46,7 +47,7 @@ class StoreSource:
         found = [self._entry(info) for info in listed.values() if not _is_folder(info)]
         self._entries = {entry.path: entry for entry in sorted(found, key=lambda one: one.path)}
         if not self._entries:
-            raise BadReference(given=given, cause="nothing is stored there")
+            raise BadReference(given=given, cause=text.message("cause.source.empty-store"))
         self.ref = ModelRef(
             given=_without_password(given),
             kind="store",
@@ -97,22 +98,25 @@ class StoreSource:
         now = self._guard(place, lambda: _fresh_info(self._files, place))
         self._meter.count(0)
         if _tag(now) != listed:
-            raise FileChanged(path=path, cause="its entity tag is another one now")
+            raise FileChanged(path=path, cause=text.message("cause.source.other-tag"))
 
     def _connect(self, given: str, address: str) -> tuple[Any, str]:
         try:
             from fsspec.core import url_to_fs
         except ImportError:
-            raise MissingExtra(feature="Reading object stores", extra="storage") from None
+            feature = text.message("cause.extra.object-stores")
+            raise MissingExtra(feature=feature, extra="storage") from None
         try:
             files, place = url_to_fs(address)
         except ImportError:
             if self._scheme in _IN_THE_EXTRA:
-                raise MissingExtra(feature=f"Reading {self._scheme}://", extra="storage") from None
-            cause = f"no fsspec driver for {self._scheme}:// is installed"
+                feature = text.message("cause.extra.scheme", scheme=self._scheme)
+                raise MissingExtra(feature=feature, extra="storage") from None
+            cause = text.message("cause.source.no-driver", scheme=self._scheme)
             raise BadReference(given=_without_password(given), cause=cause) from None
         except Exception as error:  # drivers raise what they like about odd addresses
-            cause = str(error).strip().rstrip(".") or type(error).__name__
+            said = str(error).strip().rstrip(".") or type(error).__name__
+            cause = text.message("cause.reference.unreadable", detail=said)
             raise BadReference(given=_without_password(given), cause=cause) from None
         return files, str(place)
 
@@ -133,12 +137,13 @@ class StoreSource:
         except FileNotFoundError:
             raise FileMissing(name=self._address, path=place) from None
         except PermissionError as error:
-            raise AccessRefused(path=place, cause=str(error) or "permission denied") from None
+            cause = str(error) or text.message("cause.source.permission")
+            raise AccessRefused(path=place, cause=cause) from None
         except Exception as error:  # drivers raise what their client library raises
             if "credential" in f"{type(error).__name__} {error}".lower():
                 raise AccessRefused(path=place, cause=str(error)) from error
-            cause = f"{type(error).__name__}: {error}"
-            raise Unreachable(host=f"{self._scheme}://", cause=cause) from error
+            said = f"{type(error).__name__}: {error}"
+            raise Unreachable(host=f"{self._scheme}://", cause=said) from error
 
 
 def _without_password(address: str) -> str:

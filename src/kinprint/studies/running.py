@@ -204,7 +204,7 @@ def _vocabulary(model: Model) -> Vocabulary | None:
     try:
         return model.vocabulary()
     except FormatError as error:
-        model.checkpoint.notes.append(str(error))
+        model.checkpoint.notes.append(error.message)
         return None
 
 
@@ -213,7 +213,7 @@ def _history(model: Model) -> tuple[Commit, ...]:
     try:
         return model.checkpoint.source.history()
     except SourceError as error:
-        model.checkpoint.notes.append(str(error))
+        model.checkpoint.notes.append(error.message)
         return ()
 
 

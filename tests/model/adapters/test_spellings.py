@@ -93,7 +93,8 @@ def test_what_matches_nothing_is_a_warning() -> None:
     arrays = {f"{Q}.lora_A.weight": down, f"{Q}.lora_B.weight": up, "score.weight": up}
     matched = stored(PLAIN, arrays).matched({f"{Q}.weight": (4, 6)})
     assert list(matched.updates) == [f"{Q}.weight"]
-    assert matched.warnings == ("'score.weight' changes nothing that the base stores",)
+    (warning,) = matched.warnings
+    assert str(warning) == "'score.weight' changes nothing that the base stores"
 
 
 def test_gguf_with_experts_and_token_embeddings() -> None:
@@ -123,7 +124,7 @@ def test_gguf_with_experts_and_token_embeddings() -> None:
         got = adapter.merged(updates[name], rows, base.reshape(-1, 6)[list(rows)])
         np.testing.assert_allclose(got, expected[list(rows)], rtol=1e-5, atol=1e-6)
     found = parse_adapter(adapter.config, adapter.specs)
-    assert (found.ranks, found.words) == ((2,), "LoRA, rank 2")
+    assert (found.ranks, str(found.summary)) == ((2,), "LoRA, rank 2")
 
 
 def test_scales_that_are_tensors() -> None:
@@ -184,7 +185,7 @@ def test_what_an_adapter_declares() -> None:
     adapter = stored(config, arrays)
     found = parse_adapter(adapter.config, adapter.specs)
     assert (found.base, found.revision, found.method) == ("org/base", "abc", "LORA")
-    assert found.words == "LoRA, rank 2, rank-stabilised, 1 tensor replaced"
+    assert str(found.summary) == "LoRA, rank 2, rank-stabilised, 1 tensor replaced"
 
 
 def test_parameters_of_one_shape_cannot_be_told_apart() -> None:

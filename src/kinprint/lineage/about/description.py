@@ -32,6 +32,7 @@ from kinprint.reader.fetch import Want
 from kinprint.reader.jsonfile import parse_object
 from kinprint.reader.weights import GGUF
 from kinprint.records import ByteRange, FileEntry
+from kinprint.text import Message
 
 CARD_HEAD = 8 * 1024
 """Bytes of a card that are read: lineage stands in its first lines."""
@@ -184,11 +185,12 @@ def _own_claims(checkpoint: Checkpoint, metadata: Mapping[str, object] | None) -
 
 def _formats(model: Model) -> tuple[str, ...]:
     """Formats of stored numbers, those of most numbers first; quantised ones in words."""
-    counts: Counter[str] = Counter()
+    counts: Counter[str | Message] = Counter()
     for weight in model.weights.values():
         quantised = weight.quantised
-        counts[weight.spec.dtype if quantised is None else quantised.words] += weight.spec.count
-    return tuple(sorted(counts, key=lambda one: (-counts[one], one)))
+        counts[weight.spec.dtype if quantised is None else quantised.summary] += weight.spec.count
+    found = ((str(one), count) for one, count in counts.items())
+    return tuple(name for name, _ in sorted(found, key=lambda one: (-one[1], one[0])))
 
 
 def _tokenizer(

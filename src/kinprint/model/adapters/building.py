@@ -128,8 +128,7 @@ def low_rank(piece: Piece, name: str, shape: Shape, transposed: bool, adapter: A
     kind = "embedding" if flip and len(shape) == 2 else kind
     if "magnitude" in vectors:
         if embedding:  # PEFT's norms run over all tokens, MLX's over the numbers of one
-            cause = f"DoRA of the embedding '{name}' needs all of its rows at once"
-            raise refused(vectors["magnitude"].file, cause)
+            raise refused(vectors["magnitude"].file, "cause.adapter.dora-embedding", weight=name)
         kind = "dora"
     scale = piece.scaling.of(up.rank)
     return Update(name, kind, logical, scale, tuple(pairs), vectors, transposed=transposed)
@@ -155,7 +154,8 @@ def both_factors(piece: Piece, shape: Shape) -> tuple[Factor, Factor] | None:
     down = parts.get("a") or parts.get("embedding_a")
     up = parts.get("b") or parts.get("embedding_b")
     if down is None or up is None:
-        raise refused(first_spec(piece).file, f"'{first_spec(piece).name}' is half of an update")
+        spec = first_spec(piece)
+        raise refused(spec.file, "cause.adapter.half", tensor=spec.name)
     if min(len(down.shape), len(up.shape), len(shape)) < 2:
         return None
     own = piece.style in (GGUF, MLX)
@@ -210,4 +210,10 @@ def first_spec(piece: Piece) -> TensorSpec:
 
 def _misfit(piece: Piece, name: str, shape: Shape) -> KinprintError:
     shown = ", ".join(f"'{spec.name}' {list(spec.shape)}" for spec in piece.parts.values())
-    return refused(first_spec(piece).file, f"{shown} do not fit the base's '{name}' {list(shape)}")
+    return refused(
+        first_spec(piece).file,
+        "cause.adapter.misfit",
+        tensors=shown,
+        weight=name,
+        shape=list(shape),
+    )

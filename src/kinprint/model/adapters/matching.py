@@ -20,6 +20,7 @@ from kinprint.model.adapters.building import (
 from kinprint.model.adapters.naming import Names, table
 from kinprint.model.adapters.parsing import Adapter, Piece, refused
 from kinprint.model.adapters.update import Update
+from kinprint.text import Message, message
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Matched:
     """Updates by the name of the base's weight; what found no place, as sentences."""
 
     updates: Mapping[str, Update]
-    warnings: tuple[str, ...]
+    warnings: tuple[Message, ...]
 
 
 def match_updates(
@@ -42,7 +43,7 @@ def match_updates(
     """
     names = Names(base)
     updates: dict[str, Update] = {}
-    warnings: list[str] = []
+    warnings: list[Message] = []
     # A copy of the base's own weight comes first: it may have more rows than the base.
     for piece in sorted(adapter.pieces, key=lambda piece: "stored" not in piece.parts):
         if "diagonal" in piece.parts and not first_spec(piece).count:
@@ -52,7 +53,7 @@ def match_updates(
         for name, update in apart.items():
             updates[name] = _joined(updates[name], update, piece) if name in updates else update
         if not found and not apart:
-            warnings.append(f"'{first_spec(piece).name}' changes nothing that the base stores")
+            warnings.append(message("note.adapter.no-change", tensor=first_spec(piece).name))
         for name in found:
             turned = adapter.fan_in_fan_out if transposed is None else name in transposed
             held = updates.get(name)
@@ -78,8 +79,14 @@ def _targets(
 
 def _one(piece: Piece, found: tuple[str, ...]) -> tuple[str, ...]:
     if len(found) > 1:
-        cause = f"'{first_spec(piece).name}' may mean '{found[0]}' and '{found[1]}' of the base"
-        raise refused(first_spec(piece).file, cause)
+        spec = first_spec(piece)
+        raise refused(
+            spec.file,
+            "cause.adapter.two-targets",
+            tensor=spec.name,
+            first=found[0],
+            second=found[1],
+        )
     return found
 
 
@@ -112,8 +119,8 @@ def _apart(
             if found:
                 fitting.append(found)
     if len(fitting) > 1:
-        cause = f"'{first_spec(piece).name}' may mean several stacks of experts of the base"
-        raise refused(first_spec(piece).file, cause)
+        spec = first_spec(piece)
+        raise refused(spec.file, "cause.adapter.several-stacks", tensor=spec.name)
     return fitting[0] if fitting else {}
 
 
@@ -165,7 +172,7 @@ def _joined(first: Update, second: Update, piece: Piece) -> Update:
     vectors = {**first.vectors, **second.vectors}
     clash = len(vectors) < len(first.vectors) + len(second.vectors)
     if clash or (first.pairs and second.pairs) or second.stored is not None:
-        raise refused(first_spec(piece).file, f"two updates change '{first.name}' of the base")
+        raise refused(first_spec(piece).file, "cause.adapter.two-updates", weight=first.name)
     main = second if second.pairs else first
     return replace(
         main,

@@ -16,6 +16,7 @@ from kinprint.errors import BadAdapter, KinprintError
 from kinprint.model.adapters.naming import GGUF, MLX, Spelled, spelled, table
 from kinprint.model.quantised.codes import FLOATS
 from kinprint.records import TensorSpec
+from kinprint.text import Message, message
 
 CONFIG = "adapter_config.json"
 
@@ -70,7 +71,7 @@ class Adapter:
     """What an adapter's configuration and headers tell, before any base is known.
 
     `base` and `revision` are what it declares, shown and never trusted. `method` is the
-    library's word, `words` a description for people. `ranks` are the ranks that occur.
+    library's word, `summary` a description for people. `ranks` are the ranks that occur.
     `parameters` are the names that it targets below modules; `tokens` the rows of
     embeddings that it replaces, by module ("" for any); `version` that of PEFT.
     """
@@ -78,7 +79,7 @@ class Adapter:
     base: str | None
     revision: str | None
     method: str
-    words: str
+    summary: Message
     ranks: tuple[int, ...]
     pieces: tuple[Piece, ...]
     fan_in_fan_out: bool = False
@@ -87,9 +88,9 @@ class Adapter:
     version: tuple[int, ...] = ()
 
 
-def refused(file: str, cause: str) -> KinprintError:
+def refused(file: str, key: str, /, **fields: object) -> KinprintError:
     """The refusal of an adapter that contradicts itself or cannot be merged."""
-    return BadAdapter(file=file, cause=cause)
+    return BadAdapter(file=file, cause=message(key, **fields))
 
 
 def parse_adapter(config: Mapping[str, Any], specs: Mapping[str, TensorSpec]) -> Adapter:
@@ -109,8 +110,8 @@ def parse_adapter(config: Mapping[str, Any], specs: Mapping[str, TensorSpec]) ->
         key = (found.target, found.depth if not found.whole else 0)
         parts = groups.setdefault(key, {})
         if found.part in parts:
-            cause = f"'{name}' and '{parts[found.part].name}' are the same part of one update"
-            raise refused(spec.file, cause)
+            other = parts[found.part].name
+            raise refused(spec.file, "cause.adapter.same-part", first=name, second=other)
         parts[found.part] = spec
         firsts.setdefault(key, found)
     pieces = tuple(
@@ -126,7 +127,7 @@ def parse_adapter(config: Mapping[str, Any], specs: Mapping[str, TensorSpec]) ->
         base,
         revision,
         method,
-        _words(config, method, ranks, pieces),
+        _summary(config, method, ranks, pieces),
         ranks,
         pieces,
         config.get("fan_in_fan_out") is True,
@@ -147,32 +148,31 @@ def _method(config: Mapping[str, Any]) -> str:
     method = str(stated or "lora").upper()
     if method in ("DORA", "FULL"):  # MLX's words
         return method
-    if method in tables["refused"]:
-        raise refused(CONFIG, f"the adapter is {tables['refused'][method]}")
-    if method not in tables["merged"]:
-        cause = f"the adapter's method '{stated}' is not one that this version of kinprint merges"
-        raise refused(CONFIG, cause)
-    for key, words in tables["variants"].items():
+    if method in tables["refused"]["methods"]:
+        raise refused(CONFIG, f"cause.adapter.refused.{method}")
+    if method not in tables["merged"]["methods"]:
+        raise refused(CONFIG, "cause.adapter.unknown-method", method=stated)
+    for key, variant in tables["variants"].items():
         if config.get(key):
-            raise refused(CONFIG, f"the adapter is {words}, which is not merged")
+            raise refused(CONFIG, f"cause.adapter.variant.{variant}")
     start = config.get("init_lora_weights")
     for word, name in tables["moved"].items():
         if isinstance(start, str) and start.lower().startswith(word):
-            cause = f"the adapter was started by {name} and fits a base that {name} has changed"
-            raise refused(CONFIG, cause)
+            raise refused(CONFIG, "cause.adapter.moved", name=name)
     return method
 
 
 def _check_method(spec: TensorSpec, name: str) -> None:
     """Refuse tensors of methods that are not merged, and numbers that are no floats."""
     for place, segment in enumerate(name.split(".")):
-        for start, words in table()["foreign"].items():
+        for start, method in table()["foreign"].items():
             if segment.startswith(start):
-                raise refused(spec.file, f"tensor '{name}' is part of {words}, which is not merged")
+                foreign = message(f"note.adapter.foreign.{method}")
+                raise refused(spec.file, "cause.adapter.foreign", tensor=name, method=foreign)
         if place and segment.startswith("lora_") and segment not in table()["markers"]:
-            raise refused(spec.file, f"tensor '{name}' is part of a kind of LoRA that is not known")
+            raise refused(spec.file, "cause.adapter.unknown-part", tensor=name)
     if spec.dtype not in FLOATS and spec.dtype[:1] in "IUB" and not spec.dtype.startswith("IQ"):
-        raise refused(spec.file, f"tensor '{name}' holds {spec.dtype}, which is no weight's type")
+        raise refused(spec.file, "cause.adapter.no-weight", tensor=name, dtype=spec.dtype)
 
 
 def _scaling(config: Mapping[str, Any], method: str, found: Spelled) -> Scaling:
@@ -181,7 +181,7 @@ def _scaling(config: Mapping[str, Any], method: str, found: Spelled) -> Scaling:
         options: Mapping[str, Any] = inner if isinstance(inner, Mapping) else {}
         scale = _number(options.get("scale"), "scale")
         if scale is None and found.part != "stored":
-            raise refused(CONFIG, "the adapter is MLX's, and its 'lora_parameters' give no 'scale'")
+            raise refused(CONFIG, "cause.adapter.no-scale")
         return Scaling(fixed=scale)
     if found.style == GGUF:
         alpha = _number(config.get("adapter.lora.alpha"), "alpha")
@@ -207,11 +207,12 @@ def _by_pattern(patterns: object, module: str, default: Any) -> Any:
         repeats = len(_REPEATED.findall(text))
         harmless = _HARMLESS.fullmatch(text) and not _REPEATED_GROUP.search(text)
         if not harmless or repeats > _MOST_REPEATS or len(module) > _LONGEST_NAME:
-            raise refused(CONFIG, f"the pattern '{text}' is more than a name needs")
+            raise refused(CONFIG, "cause.adapter.wild-pattern", pattern=text)
         try:
             matched = re.match(rf"(.*\.)?({text})$", module)
         except re.error as error:
-            raise refused(CONFIG, f"the pattern '{text}' cannot be read ({error})") from error
+            fields = {"pattern": text, "detail": str(error)}
+            raise refused(CONFIG, "cause.adapter.bad-pattern", **fields) from error
         if matched:
             return value
     return default
@@ -221,9 +222,9 @@ def _number(value: object, key: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise refused(CONFIG, f"'{key}' is {value!r}, which is no number")
+        raise refused(CONFIG, "cause.adapter.no-number", name=key, value=repr(value))
     if not math.isfinite(value):
-        raise refused(CONFIG, f"'{key}' is {value!r}, which is no number to multiply with")
+        raise refused(CONFIG, "cause.adapter.no-factor", name=key, value=repr(value))
     return float(value)
 
 
@@ -250,9 +251,9 @@ def _tokens(config: Mapping[str, Any]) -> Mapping[str, tuple[int, ...]] | None:
     found: dict[str, tuple[int, ...]] = {}
     for module, indices in by_module.items():
         if not isinstance(indices, list) or not all(type(i) is int and i >= 0 for i in indices):
-            raise refused(CONFIG, "the trained tokens are not a list of token numbers")
+            raise refused(CONFIG, "cause.adapter.odd-tokens")
         if len(set(indices)) != len(indices):
-            raise refused(CONFIG, "a token is trained twice")
+            raise refused(CONFIG, "cause.adapter.token-twice")
         found[str(module)] = tuple(indices)
     return found
 
@@ -286,19 +287,21 @@ def _rank(piece: Piece) -> int:
     return spec.shape[-1] if last else spec.shape[0]
 
 
-def _words(
+def _summary(
     config: Mapping[str, Any], method: str, ranks: tuple[int, ...], pieces: tuple[Piece, ...]
-) -> str:
+) -> Message:
     """The method in a few words for people."""
-    name = {"DORA": "DoRA", "FULL": "whole tensors"}.get(method) or table()["merged"][method]
     if method == "LORA" and any("magnitude" in piece.parts for piece in pieces):
-        name = "DoRA"
-    words = [name]
-    if ranks:
-        words.append("rank " + (str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]} to {ranks[-1]}"))
+        method = "DORA"
+    said = message(f"note.adapter.method.{method}")
+    if len(ranks) == 1:
+        said = message("note.adapter.rank", before=said, rank=ranks[0])
+    elif ranks:
+        said = message("note.adapter.ranks", before=said, least=ranks[0], most=ranks[-1])
     if config.get("use_rslora") is True:
-        words.append("rank-stabilised")
+        said = message("note.adapter.stabilised", before=said)
     replaced = sum("stored" in piece.parts for piece in pieces)
     if replaced and method != "FULL":
-        words.append(f"{replaced} tensor{'s' if replaced > 1 else ''} replaced")
-    return ", ".join(words)
+        key = "note.adapter.replaced-one" if replaced == 1 else "note.adapter.replaced-several"
+        said = message(key, before=said, tensors=replaced)
+    return said

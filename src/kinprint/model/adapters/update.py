@@ -24,6 +24,7 @@ from kinprint.model.adapters.factors import Factor
 from kinprint.model.quantised.weight import Floats, Rows, row_slices
 from kinprint.reader.decode import Array, as_float32
 from kinprint.records import Slice, TensorSpec
+from kinprint.text import message
 
 # Vectors that are read in whole, whatever rows are wanted.
 _WHOLE = ("diagonal", "alpha", "by_input")
@@ -235,4 +236,5 @@ def _flat(array: Array) -> Floats:
 def _check_rows(update: Update, rows: Rows) -> None:
     if len(rows) and (min(rows) < 0 or max(rows) >= update.rows):
         worst = max(rows) if max(rows) >= update.rows else min(rows)
-        raise SliceOutside(tensor=update.name, shape=list(update.shape), what=f"row {worst}")
+        what = message("cause.slice.row", number=worst)
+        raise SliceOutside(tensor=update.name, shape=list(update.shape), what=what)

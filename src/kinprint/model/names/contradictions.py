@@ -14,6 +14,7 @@ from typing import Any
 from kinprint.model.geometry import Geometry
 from kinprint.model.names.patterns import Pattern
 from kinprint.model.names.tables import Word
+from kinprint.text import Message, message
 
 _NORMS = frozenset({"norm_in", "norm_post_attn", "norm_pre_ffn", "norm_post_ffn", "norm_final"})
 _MATRICES = frozenset(
@@ -44,7 +45,7 @@ def contradiction(
     shape: tuple[int, ...],
     geometry: Geometry,
     config: Mapping[str, Any],
-) -> str | None:
+) -> Message | None:
     """What a tensor's shape should have been, if the configuration is right.
 
     A norm is as long as the residual stream, a matrix has an axis of that width, heads
@@ -57,21 +58,21 @@ def contradiction(
     if pattern.dtype.startswith(("I", "U")) or _varies(config, hidden):
         return None
     if role in _NORMS and len(shape) == 1 and shape[0] % hidden:
-        return f"{hidden} numbers"
+        return message("note.wanted.numbers", size=hidden)
     if role in _MATRICES and len(shape) == 2 and all(size % hidden for size in shape):
-        return f"an axis of {hidden}"
+        return message("note.wanted.axis", size=hidden)
     if len(shape) != 2:
         return None
     other = shape[0] if shape[1] == hidden else shape[1]
     heads = geometry.heads if role == "q" else geometry.kv_heads if role in ("k", "v") else None
     if heads and other % heads:
-        return f"{heads} heads"
+        return message("note.wanted.heads", size=heads)
     if role == "router" and geometry.experts and other < geometry.experts:
-        return f"{geometry.experts} experts"
+        return message("note.wanted.experts", size=geometry.experts)
     if any(name in source for source in _parts(config) for name in _COMPUTED):
         return None
     if role in _TOKENS and geometry.vocabulary and other < geometry.vocabulary:
-        return f"{geometry.vocabulary} tokens"
+        return message("note.wanted.tokens", size=geometry.vocabulary)
     # Four times the stream is what models take that have no setting of their own.
     if role in _FEED_FORWARD and hidden in shape and other != 4 * hidden:
         return _feed_forward(other, config)
@@ -80,7 +81,7 @@ def contradiction(
 
 def layer_contradiction(
     counts: Iterable[int], geometry: Geometry, config: Mapping[str, Any]
-) -> str | None:
+) -> Message | None:
     """What is wrong with the number of layers; `counts` has one for each stack of the text.
 
     Layers that all share one set of weights are stored once, which contradicts nothing, and
@@ -94,15 +95,19 @@ def layer_contradiction(
     further = sum(value for name, value in _sizes(config) if _FURTHER_LAYERS.search(name))
     if wanted < found <= wanted + further:
         return None
-    return f"{found} layers contradict the configuration, which asks for {wanted}"
+    return message("note.layers", found=found, wanted=wanted)
 
 
-def _feed_forward(size: int, config: Mapping[str, Any]) -> str | None:
+def _feed_forward(size: int, config: Mapping[str, Any]) -> Message | None:
     """Hold a width against all that the configuration names, since models mix several."""
     wanted = {value for name, value in _sizes(config) if _FEED_FORWARD_SIZE.search(name)}
     if not wanted or any(size % one == 0 or one % size == 0 for one in wanted):
         return None
-    return f"a feed-forward width of {' or '.join(map(str, sorted(wanted)))}"
+    first, *others = sorted(wanted)
+    sizes: object = first
+    for other in others:
+        sizes = message("note.wanted.or", first=sizes, second=other)
+    return message("note.wanted.feed-forward", sizes=sizes)
 
 
 def _sizes(config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

@@ -35,6 +35,7 @@ from kinprint.model.quantised.weight import (
 )
 from kinprint.reader.decode import Array, as_float32
 from kinprint.records import Slice, TensorSpec
+from kinprint.text import Message, message
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +66,13 @@ class Bnb4:
         return None if self.state is None else self.state.shape
 
     @property
-    def words(self) -> str:
+    def summary(self) -> Message:
         """What the format is, in a few words for people."""
         kind = self.written.name.rpartition("__")[2]
-        twice = ", scales quantised too" if self.nested_absmax is not None else ""
-        block = "" if self.state is None else f", blocks of {self.state.block}"
-        return f"bitsandbytes {kind}{block}{twice}"
+        size = None if self.state is None else self.state.block
+        key = "note.quantised.bnb4" if size is None else "note.quantised.bnb4-blocks"
+        plain = message(key, kind=kind, size=size)
+        return message("note.quantised.twice", format=plain) if self.nested_absmax else plain
 
     def describing(self) -> tuple[Slice, ...]:
         """The JSON."""
@@ -88,19 +90,23 @@ class Bnb4:
                 float(told["nested_offset"]) if nested else 0.0,
             )
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-            raise conflict(self.written, "no shape and block size in JSON") from None
+            raise conflict(self.written, "cause.quantised.no-json") from None
         count = prod(state.shape)
         held = self.packed.count * item_size(self.packed) * 2
         if len(state.shape) < 2 or min(state.shape) < 1 or not count <= held <= count + 1:
-            raise conflict(self.written, f"shape {list(state.shape)}, but {held} codes are stored")
+            shape = list(state.shape)
+            raise conflict(self.written, "cause.quantised.codes", shape=shape, codes=held)
         if state.block < 1 or -(-count // state.block) != self.absmax.count:
-            raise conflict(self.absmax, f"{self.absmax.count} blocks of {state.block} in {count}")
+            blocks = self.absmax.count
+            raise conflict(
+                self.absmax, "cause.quantised.blocks", blocks=blocks, size=state.block, count=count
+            )
         if self.nested_absmax is not None and (
             state.nested_block < 1
             or -(-self.absmax.count // state.nested_block) != self.nested_absmax.count
             or not isfinite(state.nested_offset)
         ):
-            raise conflict(self.nested_absmax, "it does not fit the blocks that the JSON names")
+            raise conflict(self.nested_absmax, "cause.quantised.json-blocks")
         return replace(self, state=state)
 
     def wanted(self, rows: Rows) -> Wanted:
@@ -175,11 +181,11 @@ def bnb4(parts: dict[str, TensorSpec]) -> Bnb4:
     table, nested = parts.get("quant_map"), parts.get("nested_absmax")
     nested_table = parts.get("nested_quant_map")
     if written is None or table is None:
-        raise conflict(packed, "its quant_state or its quant_map is missing")
+        raise conflict(packed, "cause.quantised.no-state")
     if written.dtype != "U8" or written.count > 64 * 1024 or table.count != 16:
-        raise conflict(written, "it is no description that bitsandbytes writes")
+        raise conflict(written, "cause.quantised.odd-description")
     if (absmax.dtype == "U8") != (nested is not None and nested_table is not None):
-        raise conflict(absmax, "bytes as scales go with nested_absmax and nested_quant_map")
+        raise conflict(absmax, "cause.quantised.nested")
     if nested_table is not None and nested_table.count != 256:
-        raise conflict(nested_table, f"{nested_table.count} values for bytes")
+        raise conflict(nested_table, "cause.quantised.values", values=nested_table.count)
     return Bnb4(packed, absmax, table, written, nested, nested_table)

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint.errors import BadQuantisation
 from kinprint.model.quantised.codes import fields, words_for, words_spanning
 from kinprint.model.quantised.weight import (
     Floats,
@@ -36,6 +37,7 @@ from kinprint.model.quantised.weight import (
 )
 from kinprint.reader.decode import Array, as_float32
 from kinprint.records import Slice, TensorSpec
+from kinprint.text import Message, message
 
 GPTQ_BITS = (2, 3, 4, 8)
 # Where in a word output 0, 1, 2 … of eight lies: the inverse of 0, 2, 4, 6, 1, 3, 5, 7.
@@ -61,9 +63,9 @@ class Gptq:
         return (self.qweight.shape[1], self.inputs)
 
     @property
-    def words(self) -> str:
+    def summary(self) -> Message:
         """What the format is, in a few words for people."""
-        return f"GPTQ, {self.bits} bits, groups of {self.group}"
+        return message("note.quantised.gptq", bits=self.bits, size=self.group)
 
     def describing(self) -> tuple[Slice, ...]:
         """Nothing: headers tell all."""
@@ -104,7 +106,7 @@ class Gptq:
         count = self.scales.shape[0]
         group = np.where(group < 0, group + count, group)  # as PyTorch indexes
         if group.size and (group.min() < 0 or group.max() >= count):
-            raise conflict(self.g_idx, f"it names a group beyond the {count} there are")
+            raise conflict(self.g_idx, "cause.quantised.group-beyond", groups=count)
         return group
 
     def _zeros(self, rows: Rows, pieces: Pieces, shape: tuple[int, ...]) -> NDArray[np.int32]:
@@ -133,9 +135,9 @@ class Awq:
         return (self.scales.shape[1], self.qweight.shape[0])
 
     @property
-    def words(self) -> str:
+    def summary(self) -> Message:
         """What the format is, in a few words for people."""
-        return f"AWQ, 4 bits, groups of {self.group}"
+        return message("note.quantised.awq", size=self.group)
 
     def describing(self) -> tuple[Slice, ...]:
         """Nothing: headers tell all."""
@@ -179,17 +181,23 @@ def gptq(
     qzeros, g_idx = parts.get("qzeros"), parts.get("g_idx")
     outputs = qweight.shape[1]
     if scales.shape[1] != outputs:
-        raise conflict(scales, f"{scales.shape[1]} outputs, though '{qweight.name}' has {outputs}")
+        raise conflict(
+            scales,
+            "cause.quantised.outputs",
+            found=scales.shape[1],
+            other=qweight.name,
+            outputs=outputs,
+        )
     if qzeros is not None and outputs:
         found = next((b for b in GPTQ_BITS if words_for(outputs, b) == qzeros.shape[1]), None)
         if found is None or qzeros.shape[0] != scales.shape[0]:
-            raise conflict(qzeros, f"{list(qzeros.shape)} fits no scales of {list(scales.shape)}")
+            raise _misfit(qzeros, scales)
         # Very few outputs take the same number of words at several widths.
         bits = bits if bits and words_for(outputs, bits) == qzeros.shape[1] else found
     if g_idx is not None and not (bits and words_for(g_idx.count, bits) == qweight.shape[0]):
-        raise conflict(g_idx, f"{g_idx.count} inputs, which '{qweight.name}' cannot hold")
+        raise conflict(g_idx, "cause.quantised.inputs-held", inputs=g_idx.count, other=qweight.name)
     if bits not in GPTQ_BITS:
-        raise conflict(qweight, f"GPTQ with {bits} bits; kinprint reads 2, 3, 4 and 8")
+        raise conflict(qweight, "cause.quantised.gptq-bits", bits=bits)
     inputs = g_idx.count if g_idx is not None else qweight.shape[0] * 32 // bits
     size = group_size(scales, inputs, group)
     return Gptq(qweight, scales, qzeros, g_idx, bits, inputs, size, stored_less_one)
@@ -199,11 +207,12 @@ def awq(parts: dict[str, TensorSpec], group: int | None) -> Awq:
     """An AWQ weight from its tensors; `group` is what the configuration says."""
     qweight, scales, qzeros = parts["qweight"], parts["scales"], parts.get("qzeros")
     if qzeros is None:
-        raise conflict(qweight, "AWQ without zero points, which its own library cannot read")
+        raise conflict(qweight, "cause.quantised.awq-zeros")
     if qweight.shape[1] * 8 != scales.shape[1]:
-        raise conflict(scales, f"{scales.shape[1]} outputs, though words hold {qweight.shape[1]}×8")
+        held = qweight.shape[1]
+        raise conflict(scales, "cause.quantised.words", found=scales.shape[1], words=held)
     if qzeros.shape != (scales.shape[0], qweight.shape[1]):
-        raise conflict(qzeros, f"{list(qzeros.shape)} fits no scales of {list(scales.shape)}")
+        raise _misfit(qzeros, scales)
     return Awq(qweight, scales, qzeros, group_size(scales, qweight.shape[0], group))
 
 
@@ -214,5 +223,10 @@ def group_size(scales: TensorSpec, inputs: int, told: int | None) -> int:
         return told
     if count and inputs % count == 0 and (told is None or told <= 0 or inputs < told or count == 1):
         return max(inputs // count, 1)
-    cause = f"{count} groups for {inputs} inputs"
-    raise conflict(scales, cause + (f" in groups of {told}" if told else ""))
+    key = "cause.quantised.told-groups" if told else "cause.quantised.groups"
+    raise conflict(scales, key, groups=count, inputs=inputs, size=told)
+
+
+def _misfit(qzeros: TensorSpec, scales: TensorSpec) -> BadQuantisation:
+    zeros, shape = list(qzeros.shape), list(scales.shape)
+    return conflict(qzeros, "cause.quantised.zeros", zeros=zeros, scales=shape)

@@ -33,6 +33,7 @@ from kinprint.model.quantised.weight import (
 )
 from kinprint.reader.decode import Array, as_float32
 from kinprint.records import Slice, TensorSpec
+from kinprint.text import Message, message
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,11 @@ class Fp4:
     divides: bool = False
 
     @property
-    def words(self) -> str:
+    def summary(self) -> Message:
         """What the format is, in a few words for people."""
         kind = "MXFP4" if self.scale.dtype in EXPONENTS else "NVFP4"
-        return f"{kind}, groups of {self.shape[-1] // self.scale.shape[-1]}"
+        size = self.shape[-1] // self.scale.shape[-1]
+        return message("note.quantised.groups", format=kind, size=size)
 
     def describing(self) -> tuple[Slice, ...]:
         """Nothing: headers tell all."""
@@ -93,11 +95,13 @@ def fp4(
     shape = (*codes.shape[:-1], codes.shape[-1] * 2)
     groups = scale.shape[-1] if scale.shape else 0
     if scale.shape[:-1] != shape[:-1] or not groups or shape[-1] % groups:
-        raise conflict(scale, f"shape {list(scale.shape)}, though codes are {list(codes.shape)}")
+        raise conflict(
+            scale, "cause.quantised.scale-codes", shape=list(scale.shape), codes=list(codes.shape)
+        )
     if scale.dtype not in EXPONENTS and overall is None:
-        raise conflict(codes, "NVFP4 without the scale over the whole tensor")
+        raise conflict(codes, "cause.quantised.nvfp4")
     if overall is not None and overall.count not in (1, prod(shape[:-2])):
-        raise conflict(overall, f"{overall.count} numbers for a weight of {list(shape)}")
+        raise conflict(overall, "cause.quantised.overall", numbers=overall.count, shape=list(shape))
     return Fp4(codes, scale, shape, overall, divides)
 
 
@@ -105,5 +109,10 @@ def mxfp4_blocks(blocks: TensorSpec, scales: TensorSpec) -> Fp4:
     """A weight in gpt-oss's blocks of sixteen bytes."""
     fits = len(blocks.shape) > 2 and blocks.shape[:-1] == scales.shape and blocks.shape[-2] > 0
     if not fits or blocks.shape[-1] != 16:
-        raise conflict(scales, f"{list(scales.shape)}, though blocks are {list(blocks.shape)}")
+        raise conflict(
+            scales,
+            "cause.quantised.scale-blocks",
+            shape=list(scales.shape),
+            blocks=list(blocks.shape),
+        )
     return Fp4(blocks, scales, (*blocks.shape[:-2], blocks.shape[-2] * 32))

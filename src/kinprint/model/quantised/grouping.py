@@ -20,6 +20,7 @@ from kinprint.model.quantised.scaled import bitsandbytes_int8, scaled
 from kinprint.model.quantised.schemes import Scheme, scheme_for
 from kinprint.model.quantised.weight import Codec, QuantisedWeight, conflict
 from kinprint.records import TensorSpec
+from kinprint.text import message
 
 Specs = Mapping[str, TensorSpec]
 
@@ -42,20 +43,17 @@ def logical_weights(specs: Specs, config: Mapping[str, Any]) -> dict[str, Quanti
     """
     scheme = scheme_for(config, specs.keys())
     if scheme is not None and scheme.refusal:
-        raise BadQuantisation(file="config.json", cause=f"the model is {_sentence(scheme)}")
+        cause = message("cause.quantised.method", method=scheme.refusal)
+        raise BadQuantisation(file="config.json", cause=cause)
     found: dict[str, QuantisedWeight] = {}
     for name, spec in specs.items():
         weight = _weight(name, spec, specs, scheme or _NOWHERE)
         if weight is None:
             continue
         if weight.name in found or (weight.name in specs and weight.name not in _names(weight)):
-            raise conflict(spec, f"'{weight.name}' is stored twice, in different forms")
+            raise conflict(spec, "cause.quantised.twice", weight=weight.name)
         found[weight.name] = weight
     return found
-
-
-def _sentence(scheme: Scheme) -> str:
-    return f"{scheme.refusal}, which this version of kinprint does not read"
 
 
 def _names(weight: QuantisedWeight) -> set[str]:
@@ -83,12 +81,12 @@ def _from_words(
     }
     scales = parts.get("scales")
     if scales is None:
-        raise conflict(spec, "packed words without scales")
+        raise conflict(spec, "cause.quantised.words-alone")
     for part, tensor in parts.items():
         if len(tensor.shape) != (1 if part == "g_idx" else 2):
-            raise conflict(tensor, f"shape {list(tensor.shape)} in a packed linear layer")
+            raise conflict(tensor, "cause.quantised.packed-layer", shape=list(tensor.shape))
         if part in ("qweight", "qzeros", "g_idx") and tensor.dtype != "I32":
-            raise conflict(tensor, f"{tensor.dtype} where GPTQ and AWQ store I32")
+            raise conflict(tensor, "cause.quantised.no-words", dtype=tensor.dtype)
     across = spec.shape[1] == scales.shape[1]
     is_gptq = across if scheme.family not in ("gptq", "awq") else scheme.family == "gptq"
     codec: Codec
@@ -109,16 +107,16 @@ def _from_packed(
     if scale is None:
         if not stem.endswith(".weight"):
             return None
-        raise conflict(spec, "a packed weight without scales")
+        raise conflict(spec, "cause.quantised.packed-alone")
     if len(spec.shape) < 2 or not scale.shape:
-        raise conflict(spec, f"shape {list(spec.shape)} in a packed weight")
+        raise conflict(spec, "cause.quantised.packed-shape", shape=list(spec.shape))
     codec: Codec
     if spec.dtype == "U8":
         codec = fp4(spec, scale, parts.get("weight_global_scale"), divides=True)
     elif spec.dtype == "I32":
         codec = packed(parts, scheme.options)
     else:
-        raise conflict(spec, f"{spec.dtype} where compressed-tensors stores I32 or U8")
+        raise conflict(spec, "cause.quantised.no-packing", dtype=spec.dtype)
     return QuantisedWeight(stem, codec, parts)
 
 
@@ -141,7 +139,7 @@ def _from_quanto(
     if scale is None:
         return None
     if spec.dtype not in FP8 | {"I8"} or f"{stem}._shift" in specs:
-        raise conflict(spec, "quanto with less than eight bits, which kinprint does not read")
+        raise conflict(spec, "cause.quantised.quanto")
     return QuantisedWeight(stem, scaled(spec, scale), {"weight": spec, "scale": scale})
 
 
@@ -194,7 +192,7 @@ def _by_types(
         return scaled(spec, scale, zero, scheme.block)
     if len(spec.shape) > 1 and scale.dtype in EXPONENTS | {"F8_E4M3"}:
         return fp4(spec, scale, overall)
-    raise conflict(spec, f"{spec.dtype} with scales of {scale.dtype}, which kinprint does not read")
+    raise conflict(spec, "cause.quantised.types", dtype=spec.dtype, scales=scale.dtype)
 
 
 _ENDINGS: dict[str, Callable[[str, TensorSpec, Specs, Scheme], QuantisedWeight | None]] = {

@@ -32,6 +32,7 @@ from kinprint.model.quantised.weight import (
 )
 from kinprint.reader.decode import Array, as_float32
 from kinprint.records import Slice, TensorSpec
+from kinprint.text import Message, message
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +53,15 @@ class Packed:
         return None if self.inputs is None else (*self.weight.shape[:-1], self.inputs)
 
     @property
-    def words(self) -> str:
+    def summary(self) -> Message:
         """What the format is, in a few words for people."""
         kind = "compressed-tensors" if self.bits is None else f"int{self.bits}"
         groups = self.scale.shape[-1]
         if groups == 1:
-            return f"{kind}, packed, a scale per row"
+            return message("note.quantised.packed-row", format=kind)
         if self.inputs is None:
-            return f"{kind}, packed, {groups} scales per row"
-        return f"{kind}, packed, groups of {self.inputs // groups}"
+            return message("note.quantised.packed-scales", format=kind, scales=groups)
+        return message("note.quantised.packed-groups", format=kind, size=self.inputs // groups)
 
     def describing(self) -> tuple[Slice, ...]:
         """The shape, where the file writes it down and nothing else makes it certain."""
@@ -75,13 +76,14 @@ class Packed:
             return self
         told = [int(size) for size in arrays[0].reshape(-1)]
         if tuple(told[:-1]) not in (self.weight.shape[:-1], self.weight.shape[-2:-1]):
-            raise conflict(self.written, f"it says {told}, but rows are {self.weight.shape[:-1]}")
+            rows = self.weight.shape[:-1]
+            raise conflict(self.written, "cause.quantised.other-rows", said=told, rows=rows)
         inputs, words = told[-1], self.weight.shape[-1]
         bits = self.bits or next(
             (b for b in (4, 8, 2, 3, 5, 6, 7, 1) if _fits(inputs, b, words)), 0
         )
         if inputs < 1 or not _fits(inputs, bits, words):
-            raise conflict(self.written, f"it says {told}, but a row takes {words} words")
+            raise conflict(self.written, "cause.quantised.other-words", said=told, words=words)
         _check_groups(self.scale, inputs, self.g_idx)
         return replace(self, bits=bits, inputs=inputs)
 
@@ -106,7 +108,7 @@ class Packed:
         """(code - zero point) times scale, each input by its own group."""
         assert self.inputs is not None and self.bits is not None
         if self.written is not None and int(pieces["written"][0].reshape(-1)[-1]) != self.inputs:
-            raise conflict(self.written, "the weight's width is not the one its words suggest")
+            raise conflict(self.written, "cause.quantised.other-width")
         groups, half = self.scale.shape[-1], 1 << (self.bits - 1)
         starts = np.arange(self.inputs, dtype=np.int64) * self.bits
         codes = fields(join_rows(pieces["weight"], self.weight.shape[-1]), starts, self.bits)
@@ -125,7 +127,7 @@ class Packed:
             group = pieces["g_idx"][0].astype(np.int64)
             if not np.all(group == -1):  # compressed-tensors' own mark for "in order"
                 if np.any(group >= groups) or np.any(group < 0):
-                    raise conflict(self.g_idx, f"it names a group beyond the {groups} there are")
+                    raise conflict(self.g_idx, "cause.quantised.group-beyond", groups=groups)
                 return group
         return np.arange(self.inputs, dtype=np.int64) // max(-(-self.inputs // groups), 1)
 
@@ -166,11 +168,17 @@ def packed(parts: dict[str, TensorSpec], options: Sequence[tuple[int, int | None
     zero, g_idx = parts.get("weight_zero_point"), parts.get("weight_g_idx")
     written = parts.get("weight_shape")
     if scale.count == 1 and prod(weight.shape[:-1]) != 1:
-        raise conflict(scale, "one scale for a packed weight, which kinprint does not read")
+        raise conflict(scale, "cause.quantised.one-scale")
     if written is not None and (written.count < 2 or written.dtype not in ("I64", "I32")):
-        raise conflict(written, f"{written.count} numbers of {written.dtype} are no shape")
+        count, dtype = written.count, written.dtype
+        raise conflict(written, "cause.quantised.no-shape", numbers=count, dtype=dtype)
     if scale.shape[:-1] != weight.shape[:-1]:
-        raise conflict(scale, f"shape {list(scale.shape)}, though weight is {list(weight.shape)}")
+        raise conflict(
+            scale,
+            "cause.quantised.scale-weight",
+            shape=list(scale.shape),
+            weight=list(weight.shape),
+        )
     groups, words = scale.shape[-1], weight.shape[-1]
     found: set[tuple[int, int]] = set()
     for bits, group in options:
@@ -188,9 +196,11 @@ def packed(parts: dict[str, TensorSpec], options: Sequence[tuple[int, int | None
         and zero is not None
         and not any(_zeros_fit(zero, weight, groups, bits) for bits, _ in options)
     ):
-        raise conflict(zero, f"shape {list(zero.shape)} fits no weight of {list(weight.shape)}")
+        raise conflict(
+            zero, "cause.quantised.zero-weight", shape=list(zero.shape), weight=list(weight.shape)
+        )
     if written is None:
-        raise conflict(weight, "neither the configuration nor a weight_shape tells its width")
+        raise conflict(weight, "cause.quantised.no-width")
     return Packed(weight, scale, zero, g_idx, written, None, None)
 
 
@@ -208,6 +218,6 @@ def _zeros_fit(zero: TensorSpec | None, weight: TensorSpec, groups: int, bits: i
 def _check_groups(scale: TensorSpec, inputs: int, g_idx: TensorSpec | None) -> None:
     groups = scale.shape[-1]
     if g_idx is not None and g_idx.count != inputs:
-        raise conflict(g_idx, f"{g_idx.count} inputs, though the weight has {inputs}")
+        raise conflict(g_idx, "cause.quantised.inputs", found=g_idx.count, inputs=inputs)
     if not groups or (g_idx is None and inputs % groups and groups > 1):
-        raise conflict(scale, f"{groups} groups for {inputs} inputs")
+        raise conflict(scale, "cause.quantised.groups", groups=groups, inputs=inputs)

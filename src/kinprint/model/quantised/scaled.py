@@ -30,6 +30,7 @@ from kinprint.model.quantised.weight import (
 )
 from kinprint.reader.decode import Array, as_float32
 from kinprint.records import Slice, TensorSpec
+from kinprint.text import Message, message
 
 _USUAL = (128, 64, 32, 16, 256, 512)
 
@@ -57,7 +58,7 @@ def lay_grid(
 ) -> Grid:
     """How a scale tensor lies over a weight; `block` is what the configuration says."""
     if not shape:
-        raise conflict(scale, "a scale for a single number")
+        raise conflict(scale, "cause.quantised.single")
     sizes = _full_shape(scale, shape)
     told = (*(1 for _ in shape[:-2]), *block) if block is not None and len(shape) > 1 else None
     blocks: list[int] = []
@@ -91,7 +92,9 @@ def _full_shape(scale: TensorSpec, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (*shape[:-1], 1)
     if len(shape) == 3 and scale.shape == (shape[0],):
         return (shape[0], 1, 1)
-    raise conflict(scale, f"shape {list(scale.shape)} fits no weight of shape {list(shape)}")
+    raise conflict(
+        scale, "cause.quantised.scale-shape", shape=list(scale.shape), weight=list(shape)
+    )
 
 
 def _guess(scale: TensorSpec, axes: list[tuple[int, int]], shape: tuple[int, ...]) -> int:
@@ -100,7 +103,7 @@ def _guess(scale: TensorSpec, axes: list[tuple[int, int]], shape: tuple[int, ...
     for size in (*_USUAL, *exact):
         if all(-(-full // size) == have for have, full in axes):
             return size
-    raise conflict(scale, f"no block size explains {list(scale.shape)} for weight {list(shape)}")
+    raise conflict(scale, "cause.quantised.no-block", shape=list(scale.shape), weight=list(shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +123,19 @@ class Scaled:
         return self.weight.shape
 
     @property
-    def words(self) -> str:
+    def summary(self) -> Message:
         """What the format is, in a few words for people."""
         kind = "fp8" if self.weight.dtype in FP8 else "int8"
         shape, blocks = self.shape, self.grid.block
         if self.grid.shape[-1] == 1:
             whole = prod(self.grid.shape[:-1])
             if whole == 1:
-                return f"{kind}, one scale"
-            return f"{kind}, a scale per {'row' if whole == prod(shape[:-1]) else 'part'}"
-        return f"{kind}, a scale per {blocks[-2] if len(blocks) > 1 else 1}×{blocks[-1]} block"
+                return message("note.quantised.one-scale", format=kind)
+            rows = whole == prod(shape[:-1])
+            key = "note.quantised.scale-per-row" if rows else "note.quantised.scale-per-part"
+            return message(key, format=kind)
+        block = f"{blocks[-2] if len(blocks) > 1 else 1}×{blocks[-1]}"
+        return message("note.quantised.scale-per-block", format=kind, block=block)
 
     def describing(self) -> tuple[Slice, ...]:
         """Nothing: headers tell all."""
@@ -157,7 +163,7 @@ class Scaled:
         """Each number, less its zero point, times its scale."""
         if self.layout is not None and np.any(pieces["layout"][0]):
             # bitsandbytes 0.43 and before could save tiles of the GPU's kernels.
-            raise conflict(self.layout, "rows are stored in the order of a GPU's tiles")
+            raise conflict(self.layout, "cause.quantised.tiles")
         columns, width = self.shape[-1], self.grid.shape[-1]
         values = as_float32(join_rows(pieces["weight"], columns))
         places = self.grid.rows(rows, self.shape)
@@ -181,7 +187,9 @@ def scaled(
     """An fp8 or int8 weight with its scales."""
     grid = lay_grid(scale, weight.shape, block)
     if zero is not None and zero.count != scale.count:
-        raise conflict(zero, f"shape {list(zero.shape)}, though scales have {list(scale.shape)}")
+        raise conflict(
+            zero, "cause.quantised.zero-scales", shape=list(zero.shape), scales=list(scale.shape)
+        )
     return Scaled(weight, scale, grid, zero)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kinprint.errors import printable
+from kinprint.text import Message, message
 
 _SCALED = "scaled"
 # quant_method as it is written, and the family of layouts it belongs to.
@@ -56,7 +57,7 @@ class Scheme:
     `method` is its own word for it, `family` the layouts to expect. `group` and `bits` are
     None where nothing is said or modules differ. `stored_less_one` is GPTQ's first format.
     `options` are the bits and group sizes of compressed-tensors' groups. `refusal`, where
-    not empty, is why the weights cannot be read.
+    there is one, names what of it cannot be read.
     """
 
     method: str
@@ -66,7 +67,7 @@ class Scheme:
     block: tuple[int, int] | None = None
     stored_less_one: bool = True
     options: tuple[tuple[int, int | None], ...] = ()
-    refusal: str = ""
+    refusal: Message | None = None
 
 
 def scheme_for(config: Mapping[str, Any], names: Collection[str] = ()) -> Scheme | None:
@@ -78,12 +79,12 @@ def scheme_for(config: Mapping[str, Any], names: Collection[str] = ()) -> Scheme
     family = _METHODS.get(method, "")
     if method in ("auto-round", "intel/auto-round"):
         family = _auto_round(said)
-    refusal = "" if family else f"quantised with '{printable(method, 60)}'"
+    refusal = None if family else message("note.scheme.method", method=_short(method))
     bits, group = _whole(said, "bits", "w_bit"), _whole(said, "group_size", "q_group_size")
     if family == "gptq":
         form = _word(said, "checkpoint_format", "format")
         if form not in ("", "gptq", "gptq_v2"):
-            refusal = f"GPTQ in the format '{printable(form, 60)}'"
+            refusal = message("note.scheme.gptq", format=_short(form))
         loose = bool(said.get("dynamic")) or bool(said.get("extra_config"))
         return Scheme(
             method, family, None if loose else bits, None if loose else group,
@@ -92,12 +93,12 @@ def scheme_for(config: Mapping[str, Any], names: Collection[str] = ()) -> Scheme
     if family == "awq":
         version = _word(said, "version", "format", "checkpoint_format")
         if version not in _AWQ_VERSIONS or bits not in (None, 4):
-            refusal = f"AWQ in the layout '{printable(version, 60)}' with {bits or 4} bits"
+            refusal = message("note.scheme.awq", layout=_short(version), bits=bits or 4)
         return Scheme(method, family, 4, group, refusal=refusal)
     if family == "compressed-tensors":
         form = _word(said, "format")
         if form.startswith(_SPARSE):
-            refusal = f"compressed-tensors in the format '{printable(form, 60)}'"
+            refusal = message("note.scheme.compressed-tensors", format=_short(form))
         return _grouped(method, said, refusal)
     return Scheme(
         method, family, bits, group, _pair(said.get("weight_block_size")), refusal=refusal
@@ -134,7 +135,7 @@ def _auto_round(said: Mapping[str, Any]) -> str:
     return "awq" if packing in ("auto_round:awq", "auto_round:auto_awq") else ""
 
 
-def _grouped(method: str, said: Mapping[str, Any], refusal: str) -> Scheme:
+def _grouped(method: str, said: Mapping[str, Any], refusal: Message | None) -> Scheme:
     options: list[tuple[int, int | None]] = []
     blocks: set[tuple[int, int] | None] = set()
     groups = said.get("config_groups")
@@ -160,8 +161,14 @@ def _betrayed(names: Collection[str]) -> Scheme | None:
                 continue
             known = method in _METHODS or method in (_SCALED, "packed words")
             family = _METHODS.get(method, method) if known else ""
-            return Scheme(method, family, refusal="" if known else f"quantised with '{method}'")
+            unknown = message("note.scheme.method", method=method)
+            return Scheme(method, family, refusal=None if known else unknown)
     return None
+
+
+def _short(word: str) -> str:
+    """A stranger's word as a message may repeat it."""
+    return printable(word, 60)
 
 
 def _word(said: Mapping[str, Any], *keys: str) -> str:

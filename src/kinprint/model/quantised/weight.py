@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint import text
 from kinprint.errors import BadQuantisation, SliceOutside
 from kinprint.reader.decode import Array
 from kinprint.records import Slice, TensorSpec
@@ -37,7 +38,7 @@ class Codec(Protocol):
         """Logical shape, inputs last; None while only a stored tensor's values tell it."""
 
     @property
-    def words(self) -> str:
+    def summary(self) -> text.Message:
         """What the format is, in a few words for people."""
 
     def describing(self) -> tuple[Slice, ...]:
@@ -73,9 +74,9 @@ class QuantisedWeight:
         return self.codec.shape
 
     @property
-    def words(self) -> str:
+    def summary(self) -> text.Message:
         """What the format is, in a few words for people."""
-        return self.codec.words
+        return self.codec.summary
 
     @property
     def stored_bytes(self) -> int:
@@ -125,9 +126,11 @@ def float_rows(weight: QuantisedWeight, rows: Rows, arrays: Sequence[Array]) -> 
         return weight.codec.floats(rows, pieces)
 
 
-def conflict(spec: TensorSpec, cause: str) -> BadQuantisation:
+def conflict(spec: TensorSpec, key: str, /, **fields: object) -> BadQuantisation:
     """The refusal of a tensor whose companions, or whose configuration, say something else."""
-    return BadQuantisation(file=spec.file, cause=f"quantised tensor '{spec.name}': {cause}")
+    fault = text.message(key, **fields)
+    cause = text.message("cause.quantised.tensor", tensor=spec.name, fault=fault)
+    return BadQuantisation(file=spec.file, cause=cause)
 
 
 def runs(rows: Rows) -> Iterator[range]:
@@ -182,9 +185,10 @@ def _check_rows(weight: QuantisedWeight, rows: Rows) -> tuple[int, ...]:
     shape = weight.shape
     if shape is None:
         tensor = next(iter(describing(weight))).tensor
-        raise conflict(tensor, f"it tells the shape of '{weight.name}' and has not been read")
+        raise conflict(tensor, "cause.quantised.unread", weight=weight.name)
     height = prod(shape[:-1])
     if len(rows) and (min(rows) < 0 or max(rows) >= height):
         worst = max(rows) if max(rows) >= height else min(rows)
-        raise SliceOutside(tensor=weight.name, shape=list(shape), what=f"row {worst}")
+        what = text.message("cause.slice.row", number=worst)
+        raise SliceOutside(tensor=weight.name, shape=list(shape), what=what)
     return shape

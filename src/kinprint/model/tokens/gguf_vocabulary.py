@@ -29,6 +29,7 @@ from kinprint.model.tokens.spelling import (
     literal,
 )
 from kinprint.model.tokens.vocabulary import LARGEST_SIZE, Draft, Ids, Vocabulary, bracketed
+from kinprint.text import message
 
 _KEY = "tokenizer.ggml."
 _SPECIAL_IDS = ("bos", "eos", "unknown", "padding", "seperator", "separator", "cls", "mask")
@@ -53,9 +54,11 @@ def vocabulary_of_gguf(file: str, metadata: Mapping[str, object]) -> Vocabulary:
     """The vocabulary in a GGUF header's metadata."""
     texts = metadata.get(_KEY + "tokens")
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise BadTokenizer(file=file, cause=f"{_KEY}tokens is not a list of texts")
+        cause = message("cause.tokenizer.no-texts", key=f"{_KEY}tokens")
+        raise BadTokenizer(file=file, cause=cause)
     if not texts or len(texts) > LARGEST_SIZE:
-        raise BadTokenizer(file=file, cause=f"no vocabulary has {len(texts)} tokens")
+        cause = message("cause.tokenizer.size", size=len(texts))
+        raise BadTokenizer(file=file, cause=cause)
     types = _types(file, metadata, len(texts))
     name = str(metadata.get(_KEY + "model", ""))
     spelling, algorithm = _MODELS.get(name) or (guess_spelling(texts), name[:40])
@@ -84,9 +87,11 @@ def _types(file: str, metadata: Mapping[str, object], count: int) -> list[int]:
     if found is None:
         return [NORMAL] * count
     if not isinstance(found, np.ndarray) or found.dtype.kind not in "iu" or found.ndim != 1:
-        raise BadTokenizer(file=file, cause=f"{_KEY}token_type is not a list of whole numbers")
+        cause = message("cause.tokenizer.no-numbers", key=f"{_KEY}token_type")
+        raise BadTokenizer(file=file, cause=cause)
     if len(found) != count:
-        raise BadTokenizer(file=file, cause=f"{len(found)} types are given for {count} tokens")
+        cause = message("cause.tokenizer.types", types=len(found), tokens=count)
+        raise BadTokenizer(file=file, cause=cause)
     types: list[int] = found.tolist()
     return types
 
@@ -96,7 +101,8 @@ def _merges(file: str, metadata: Mapping[str, object], texts: Mapping[str, int])
     if found is None:
         return None
     if not isinstance(found, list) or not all(isinstance(merge, str) for merge in found):
-        raise BadTokenizer(file=file, cause=f"{_KEY}merges is not a list of texts")
+        cause = message("cause.tokenizer.no-texts", key=f"{_KEY}merges")
+        raise BadTokenizer(file=file, cause=cause)
     return merge_ids(file, found, texts) if found else None
 
 

@@ -18,6 +18,7 @@ from kinprint.model.tokens.spelling import (
     guess_spelling,
 )
 from kinprint.model.tokens.vocabulary import AddedToken, Draft, Vocabulary, bracketed
+from kinprint.text import message
 
 
 def parse_vocab_json(
@@ -31,7 +32,8 @@ def parse_vocab_json(
     try:
         by_text = msgspec.json.decode(raw, type=dict[str, int])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise BadTokenizer(file=file, cause=str(error)) from None
+        cause = message("cause.tokenizer.broken", detail=str(error))
+        raise BadTokenizer(file=file, cause=cause) from None
     algorithm = "" if merges is None else "bpe"
     return _listed(file, by_text, guess_spelling(by_text), algorithm, merges, declared, named)
 
@@ -41,7 +43,8 @@ def parse_vocab_txt(file: str, raw: bytes, declared: Sequence[AddedToken] = ()) 
     try:
         lines = raw.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
-        raise BadTokenizer(file=file, cause=str(error)) from None
+        cause = message("cause.tokenizer.broken", detail=str(error))
+        raise BadTokenizer(file=file, cause=cause) from None
     texts = [line.removesuffix("\r") for line in lines]
     while texts and not texts[-1]:
         texts.pop()

@@ -12,6 +12,7 @@ from kinprint.model.tokens.ranks import is_tiktoken, parse_tekken, parse_tiktoke
 from kinprint.model.tokens.sentencepiece_model import parse_sentencepiece
 from kinprint.model.tokens.tokenizer_json import parse_tokenizer_json
 from kinprint.model.tokens.vocabulary import Vocabulary
+from kinprint.text import message
 
 # Gemma 3's tokenizer.json, the largest known, has 33 MB.
 LARGEST_FILE = 96 << 20
@@ -28,9 +29,10 @@ def load_vocabulary(name: str, raw: bytes, beside: Mapping[str, bytes] | None = 
     files = beside or {}
     base = name.rpartition("/")[2].lower()
     if len(raw) > LARGEST_FILE:
-        raise BadTokenizer(file=name, cause=f"it is larger than {LARGEST_FILE >> 20} MiB")
+        cause = message("cause.tokenizer.too-large", most=LARGEST_FILE >> 20)
+        raise BadTokenizer(file=name, cause=cause)
     if raw.startswith(_POINTER):
-        raise BadTokenizer(file=name, cause="it is a Git LFS pointer, not the file it points to")
+        raise BadTokenizer(file=name, cause=message("cause.tokenizer.lfs-pointer"))
     declared = declared_tokens(files)
     if base.endswith(".tiktoken"):
         return parse_tiktoken(name, raw, declared)
@@ -48,7 +50,7 @@ def load_vocabulary(name: str, raw: bytes, beside: Mapping[str, bytes] | None = 
         return parse_tokenizer_json(name, raw, declared, named_tokens(files))
     if base.endswith(".txt"):
         return parse_vocab_txt(name, raw, declared)
-    raise BadTokenizer(file=name, cause="no tokenizer is known by such a name")
+    raise BadTokenizer(file=name, cause=message("cause.tokenizer.name"))
 
 
 def _merges(files: Mapping[str, bytes]) -> list[str | tuple[str, str]] | None:

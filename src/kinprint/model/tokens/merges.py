@@ -13,6 +13,7 @@ import numpy as np
 
 from kinprint.errors import BadTokenizer
 from kinprint.model.tokens.vocabulary import Ids, bracketed
+from kinprint.text import message
 
 Merge = str | tuple[str, str]
 _CLOSING = (">", "]")
@@ -44,7 +45,8 @@ def split_merge(file: str, merge: str) -> tuple[str, str]:
     """The two parts of a merge written with a blank between them."""
     at = merge.find(" ", 1)
     if at < 0 or at + 1 == len(merge):
-        raise BadTokenizer(file=file, cause=f"the merge {merge!r:.80} does not have two parts")
+        cause = message("cause.tokenizer.merge", merge=f"{merge!r:.80}")
+        raise BadTokenizer(file=file, cause=cause)
     return merge[:at], merge[at + 1 :]
 
 
@@ -68,7 +70,8 @@ def parse_merges(file: str, raw: bytes) -> list[Merge]:
     try:
         lines = raw.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
-        raise BadTokenizer(file=file, cause=str(error)) from None
+        cause = message("cause.tokenizer.broken", detail=str(error))
+        raise BadTokenizer(file=file, cause=cause) from None
     if lines and lines[0].startswith("#version"):
         del lines[0]
     return [line.rstrip("\r") for line in lines if line.strip("\r ")]

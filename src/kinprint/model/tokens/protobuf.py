@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kinprint.errors import Malformed
+
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
 
 
-class WireError(ValueError):
-    """The bytes are no message; the text says why."""
+class WireError(Malformed):
+    """The bytes are no message; the cause says why."""
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
@@ -30,7 +32,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
             key, at = varint(data, at)
         number, wire = key >> 3, key & 7
         if not 0 < number < 1 << 29:
-            raise WireError(f"a field has the number {number}")
+            raise WireError("cause.tokenizer.wire.field", number=number)
         if wire == BYTES:
             if at < stop and data[at] < 0x80:
                 end = at + 1 + data[at]
@@ -45,9 +47,9 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
         elif wire in (FIXED32, FIXED64):
             end = at + (4 if wire == FIXED32 else 8)
         else:
-            raise WireError(f"a field has the wire type {wire}")
+            raise WireError("cause.tokenizer.wire.type", type=wire)
         if end > stop:
-            raise WireError("it ends inside a field")
+            raise WireError("cause.tokenizer.wire.cut-field")
         yield number, wire, data[at:end]
         at = end
 
@@ -57,11 +59,11 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     value = 0
     for count in range(_LONGEST_VARINT):
         if at + count >= len(data):
-            raise WireError("it ends inside a number")
+            raise WireError("cause.tokenizer.wire.cut-number")
         byte = data[at + count]
         value |= (byte & 0x7F) << 7 * count
         if byte < 0x80:
             if value >> 64:
-                raise WireError("a number has more than 64 bits")
+                raise WireError("cause.tokenizer.wire.large-number")
             return value, at + count + 1
-    raise WireError("a number has more than 64 bits")
+    raise WireError("cause.tokenizer.wire.large-number")

@@ -12,6 +12,7 @@ import msgspec
 
 from kinprint.errors import BadTokenizer
 from kinprint.model.tokens.vocabulary import LARGEST_SIZE, AddedToken, Draft, Vocabulary
+from kinprint.text import message
 
 TIKTOKEN, TEKKEN = "tiktoken", "tekken"
 
@@ -63,8 +64,8 @@ def parse_tiktoken(file: str, raw: bytes, declared: Sequence[AddedToken] = ()) -
         if not words:
             continue
         if len(words) != 2 or not words[1].isdigit() or len(words[1]) > 9:
-            raise draft.bad(f"line {number} is not a token and its rank")
-        tokens.append(_base64(draft, words[0], f"line {number}"))
+            raise draft.bad("cause.tokenizer.rank-line", number=number)
+        tokens.append(_base64(draft, words[0], "cause.tokenizer.base64-line", number))
         ids.append(int(words[1]))
     draft.put(ids, tokens)
     draft.declare(declared, {}, "")
@@ -76,34 +77,36 @@ def parse_tekken(file: str, raw: bytes) -> Vocabulary:
     try:
         found = _read_tekken(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadTokenizer(file=file, cause=str(error)) from None
+        cause = message("cause.tokenizer.broken", detail=str(error))
+        raise BadTokenizer(file=file, cause=cause) from None
     draft = Draft(file)
     size, before = found.config.default_vocab_size, found.config.default_num_special_tokens
     if not 0 <= before <= size <= LARGEST_SIZE:
-        raise draft.bad(f"no vocabulary has {size} tokens, {before} of them special")
+        raise draft.bad("cause.tokenizer.special", size=size, special=before)
     kept = [token for token in found.vocab if token.rank < size - before]
     ids = [before + token.rank for token in kept]
-    draft.put(ids, [_base64(draft, t.token_bytes, f"rank {t.rank}") for t in kept])
+    key = "cause.tokenizer.base64-rank"
+    draft.put(ids, [_base64(draft, token.token_bytes, key, token.rank) for token in kept])
     if before and min(ids) < before:
-        raise draft.bad("a rank is negative")
+        raise draft.bad("cause.tokenizer.negative-rank")
     names = {at: f"<SPECIAL_{at}>" for at in range(before)}
     if found.special_tokens is None:
         names.update(enumerate(_TEKKEN_SPECIAL[:before]))
     else:
         names.update((token.rank, token.token_str) for token in found.special_tokens)
     if any(not 0 <= at < before for at in names):
-        raise draft.bad(f"a special token is not among the first {before}")
+        raise draft.bad("cause.tokenizer.special-rank", special=before)
     draft.add(AddedToken(at, text, True) for at, text in names.items())
     return draft.finish(TEKKEN, "bpe")
 
 
-def _base64(draft: Draft, text: bytes | str, where: str) -> bytes:
+def _base64(draft: Draft, text: bytes | str, key: str, number: int) -> bytes:
     if text == b"=":  # Whisper's files write an empty token so
         return b""
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except ValueError as error:
-        raise draft.bad(f"{where} is not base64: {error}") from None
+        raise draft.bad(key, number=number, detail=str(error)) from None
 
 
 def _decodes(text: bytes) -> bool:

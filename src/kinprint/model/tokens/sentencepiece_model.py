@@ -14,6 +14,7 @@ from kinprint.model.tokens.protobuf import BYTES, VARINT, WireError, fields
 from kinprint.model.tokens.spelling import MARK, SENTENCEPIECE
 from kinprint.model.tokens.spelling import Spelling as _Spelling
 from kinprint.model.tokens.vocabulary import LARGEST_SIZE, AddedToken, Draft, Vocabulary
+from kinprint.text import message
 
 # Piece types, the same numbers in GGUF (there they are called token types).
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
@@ -26,7 +27,8 @@ def parse_sentencepiece(file: str, raw: bytes, declared: Sequence[AddedToken] = 
     try:
         texts, types, algorithm = _read(raw)
     except WireError as error:
-        raise BadTokenizer(file=file, cause=f"no sentencepiece model: {error}") from None
+        cause = message("cause.tokenizer.sentencepiece", fault=error.cause)
+        raise BadTokenizer(file=file, cause=cause) from None
     draft = Draft(file)
     draft.put(range(len(texts)), SPELLING.decode(texts))
     unused = fill_by_type(draft, texts, types, SPELLING)
@@ -70,7 +72,7 @@ def _read(raw: bytes) -> tuple[list[str], list[int], str]:
             texts.append(piece.decode("utf-8", "surrogateescape"))
             types.append(kind)
             if len(texts) > LARGEST_SIZE:
-                raise WireError("it has more pieces than any vocabulary")
+                raise WireError("cause.tokenizer.wire.pieces")
         elif number == 2:
             for inner, form, content in fields(value):
                 if inner == 3 and form == VARINT and isinstance(content, int):

@@ -23,6 +23,7 @@ from kinprint.model.tokens.spelling import (
     guess_spelling,
 )
 from kinprint.model.tokens.vocabulary import AddedToken, Draft, Vocabulary, bracketed
+from kinprint.text import message
 
 # Pieces that sentencepiece models begin with; some conversions forget to flag them.
 _FIRST_PIECES = ("<unk>", "<s>", "</s>", "<pad>", "<bos>", "<eos>", "<mask>")
@@ -65,7 +66,8 @@ def parse_tokenizer_json(
     try:
         found = _DECODER.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadTokenizer(file=file, cause=str(error)) from None
+        cause = message("cause.tokenizer.broken", detail=str(error))
+        raise BadTokenizer(file=file, cause=cause) from None
     model = found.model
     if isinstance(model.vocab, dict):
         texts: list[str] = list(model.vocab)

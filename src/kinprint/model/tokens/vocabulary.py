@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from kinprint.errors import BadTokenizer
 from kinprint.model.tokens.spelling import literal
+from kinprint.text import message
 
 Ids = npt.NDArray[np.int64]
 
@@ -83,18 +84,18 @@ class Draft:
         self.fallback: set[int] = set()
         self._added: dict[int, str] = {}
 
-    def bad(self, cause: str) -> BadTokenizer:
+    def bad(self, key: str, /, **fields: object) -> BadTokenizer:
         """The error that says what is wrong with this file."""
-        return BadTokenizer(file=self.file, cause=cause)
+        return BadTokenizer(file=self.file, cause=message(key, **fields))
 
     def put(self, ids: Sequence[int], tokens: Sequence[bytes]) -> None:
         """Lay down the trained tokens, each at its id."""
         if not ids:
-            raise self.bad("it holds no tokens")
+            raise self.bad("cause.tokenizer.empty")
         self._check(min(ids))
         self._check(max(ids))
         if len(set(ids)) != len(ids):
-            raise self.bad(f"two tokens have the id {_repeated(ids)}")
+            raise self.bad("cause.tokenizer.id-twice", id=_repeated(ids))
         self.slots = [None] * (max(ids) + 1)
         for at, token in zip(ids, tokens, strict=True):
             self.slots[at] = token
@@ -109,7 +110,7 @@ class Draft:
         for token in tokens:
             self._check(token.id)
             if self._added.setdefault(token.id, token.text) != token.text:
-                raise self.bad(f"two added tokens have the id {token.id}")
+                raise self.bad("cause.tokenizer.added-twice", id=token.id)
             if token.id >= len(self.slots):
                 self.slots.extend([None] * (token.id + 1 - len(self.slots)))
             self.fallback.discard(token.id)
@@ -144,9 +145,9 @@ class Draft:
             self.fallback.discard(at)
         holes = self.slots.count(None)
         if holes == len(self.slots):
-            raise self.bad("it holds no tokens")
+            raise self.bad("cause.tokenizer.empty")
         if holes > len(self.slots) - holes + _HOLES_ALLOWED:
-            raise self.bad(f"its ids leave {holes:,} holes")
+            raise self.bad("cause.tokenizer.holes", holes=holes)
         return Vocabulary(
             kind=kind,
             algorithm=algorithm,
@@ -159,7 +160,7 @@ class Draft:
 
     def _check(self, at: int) -> None:
         if not 0 <= at < LARGEST_SIZE:
-            raise self.bad(f"no vocabulary has a token with the id {at}")
+            raise self.bad("cause.tokenizer.id", id=at)
 
 
 def _repeated(ids: Sequence[int]) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kinprint import text
 from kinprint.errors import BadGguf, DtypeUnknown, MissingExtra
 from kinprint.reader.dtypes import GGML
 
@@ -28,7 +29,7 @@ def decode_blocks(raw: bytes, dtype: str, file: str) -> npt.NDArray[np.float32]:
         raise DtypeUnknown(dtype=dtype, file=file)
     blocks, rest = divmod(len(raw), form.size)
     if rest:
-        cause = f"{len(raw)} bytes are no whole number of {dtype} blocks, {form.size} bytes each"
+        cause = text.message("cause.gguf.part-block", size=len(raw), dtype=dtype, block=form.size)
         raise BadGguf(file=file, cause=cause)
     quants, kind = _library(dtype, file)
     out = np.empty(blocks * form.block, np.float32)
@@ -51,7 +52,8 @@ def _library(dtype: str, file: str) -> tuple[Any, Any]:
     try:
         from gguf import constants, quants
     except ImportError:
-        raise MissingExtra(feature="Reading quantised GGUF tensors", extra="gguf") from None
+        feature = text.message("cause.extra.gguf")
+        raise MissingExtra(feature=feature, extra="gguf") from None
     # Newer types are missing from older releases of the package.
     kind = getattr(constants.GGMLQuantizationType, dtype, None)
     if kind is None:

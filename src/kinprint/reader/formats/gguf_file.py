@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from kinprint import text
 from kinprint.errors import DtypeUnknown
 from kinprint.reader.dtypes import dtype_named
 from kinprint.reader.formats.gguf_values import UINT32, Cursor, Value
@@ -113,23 +115,23 @@ def parse_gguf(view: FileView) -> Header:
 
 
 def _preamble(cursor: Cursor) -> tuple[int, int]:
-    mark = cursor.take(4, "its first four bytes")
+    mark = cursor.take(4, partial(text.message, "cause.gguf.part.mark"))
     if mark == b"vers":
-        raise cursor.bad("it is a Git LFS pointer, the weights themselves were not downloaded")
+        raise cursor.bad("cause.file.lfs-pointer")
     if mark != MAGIC:
-        raise cursor.bad("it does not begin with 'GGUF'")
-    version = cursor.u32("the version")
+        raise cursor.bad("cause.gguf.no-mark")
+    version = cursor.u32(partial(text.message, "cause.gguf.part.version"))
     if version and version & 0xFFFF == 0:
-        raise cursor.bad("its numbers are big-endian, which kinprint does not read")
+        raise cursor.bad("cause.file.big-endian")
     if version == 1:
-        raise cursor.bad("it is of version 1, withdrawn in 2023; convert it anew")
+        raise cursor.bad("cause.gguf.version-1")
     if version not in VERSIONS:
-        raise cursor.bad(f"it is of version {version}, and kinprint knows 2 and 3")
-    tensor_count = cursor.u64("the number of tensors")
-    pair_count = cursor.u64("the number of keys")
+        raise cursor.bad("cause.gguf.unknown-version", version=version)
+    tensor_count = cursor.u64(partial(text.message, "cause.gguf.part.tensor-count"))
+    pair_count = cursor.u64(partial(text.message, "cause.gguf.part.key-count"))
     cursor.require(
         tensor_count * _SMALLEST_TENSOR + pair_count * _SMALLEST_PAIR,
-        f"the {tensor_count} tensors and {pair_count} keys it claims to have",
+        partial(text.message, "cause.gguf.part.claims", tensors=tensor_count, keys=pair_count),
     )
     return tensor_count, pair_count
 
@@ -138,30 +140,32 @@ def _metadata(cursor: Cursor, count: int) -> tuple[dict[str, Value], int]:
     metadata: dict[str, Value] = {}
     alignment = DEFAULT_ALIGNMENT
     for index in range(count):
-        key = cursor.name(f"key {index + 1} of {count}")
+        key = cursor.name(
+            partial(text.message, "cause.gguf.part.key", number=index + 1, keys=count)
+        )
         if key in metadata:
-            raise cursor.bad(f"the key '{key}' stands in it twice")
-        kind = cursor.u32(f"the value of '{key}'")
+            raise cursor.bad("cause.gguf.key-twice", key=key)
+        kind = cursor.u32(partial(text.message, "cause.gguf.part.value", key=key))
         value = metadata[key] = cursor.value(kind, key)
         if key == ALIGNMENT_KEY:
             if kind != UINT32 or not isinstance(value, int):
-                raise cursor.bad(f"'{key}' is not a 32-bit number")
+                raise cursor.bad("cause.gguf.no-number", key=key)
             if value == 0 or value & (value - 1):
-                raise cursor.bad(f"'{key}' is {value}, not a power of two")
+                raise cursor.bad("cause.gguf.no-power", key=key, value=value)
             alignment = value
     return metadata, alignment
 
 
 def _tensor_info(cursor: Cursor, index: int) -> _Info:
-    name = cursor.name(f"the name of tensor {index + 1}")
-    what = f"the description of tensor '{name}'"
+    name = cursor.name(partial(text.message, "cause.gguf.part.tensor-name", number=index + 1))
+    what = partial(text.message, "cause.gguf.part.tensor", tensor=name)
     dimensions = cursor.u32(what)
     if dimensions > MOST_DIMENSIONS:
-        raise cursor.bad(f"tensor '{name}' claims {dimensions} dimensions, more than ggml's 4")
+        raise cursor.bad("cause.gguf.dimensions", tensor=name, dimensions=dimensions)
     # ggml writes the fastest axis first; no dimensions at all is how a scalar is written.
     sizes = [cursor.u64(what) for _ in range(dimensions)]
     if 0 in sizes:
-        raise cursor.bad(f"tensor '{name}' has a dimension of size zero")
+        raise cursor.bad("cause.gguf.empty-dimension", tensor=name)
     kind, offset = cursor.u32(what), cursor.u64(what)
     if kind not in TYPES:
         unknown = _WITHDRAWN.get(kind, f"ggml type {kind}")
@@ -170,8 +174,7 @@ def _tensor_info(cursor: Cursor, index: int) -> _Info:
     row = sizes[0] if sizes else 1
     if row % dtype.block:
         raise cursor.bad(
-            f"the rows of tensor '{name}' have {row} numbers, and {dtype.name} needs "
-            f"a multiple of {dtype.block}"
+            "cause.gguf.row-length", tensor=name, row=row, dtype=dtype.name, block=dtype.block
         )
     count = 1
     for size in sizes:
@@ -183,7 +186,7 @@ def _check_names(cursor: Cursor, infos: Sequence[_Info]) -> None:
     seen: set[str] = set()
     for info in infos:
         if info.name in seen:
-            raise cursor.bad(f"tensor '{info.name}' stands in it twice")
+            raise cursor.bad("cause.gguf.tensor-twice", tensor=info.name)
         seen.add(info.name)
 
 
@@ -193,12 +196,12 @@ def _check_places(cursor: Cursor, infos: Sequence[_Info], data_start: int, align
     end, before = 0, ""
     for info in sorted(infos, key=lambda info: info.offset):
         if info.offset % alignment:
-            raise cursor.bad(f"tensor '{info.name}' is not aligned to {alignment} bytes")
+            raise cursor.bad("cause.gguf.alignment", tensor=info.name, alignment=alignment)
         if info.offset < end:
-            raise cursor.bad(f"tensors '{before}' and '{info.name}' overlap")
+            raise cursor.bad("cause.gguf.overlap", first=before, second=info.name)
         end, before = info.offset + info.nbytes, info.name
         if end > room:
-            raise cursor.bad(f"tensor '{info.name}' reaches beyond the end of the file")
+            raise cursor.bad("cause.gguf.beyond-file", tensor=info.name)
 
 
 def _align(position: int, alignment: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from kinprint import text
 from kinprint.errors import BadGguf
 from kinprint.records import Header
 
@@ -42,39 +43,40 @@ def check_splits(headers: Mapping[str, Header]) -> None:
     count, total = _number(headers[first], COUNT, first), _number(headers[first], TENSORS, first)
     # A whole file may say "one part" or, from early versions of the tool, "no parts".
     if max(count, 1) != len(headers):
-        raise BadGguf(
-            file=first, cause=f"it says the model has {count} parts, and there are {len(headers)}"
-        )
+        raise _bad(first, "cause.gguf.split.other-count", said=count, parts=len(headers))
     seen: dict[int, str] = {}
     owners: dict[str, str] = {}
     for path, header in headers.items():
         if (_number(header, COUNT, path), _number(header, TENSORS, path)) != (count, total):
-            raise BadGguf(file=path, cause=f"it tells of another number of parts than '{first}'")
+            raise _bad(path, "cause.gguf.split.disagree", first=first)
         _check_number(path, header, len(headers), seen)
         for tensor in header.tensors:
             if tensor.name in owners:
-                cause = f"tensor '{tensor.name}' stands in '{owners[tensor.name]}' too"
-                raise BadGguf(file=path, cause=cause)
+                other = owners[tensor.name]
+                raise _bad(path, "cause.gguf.split.tensor-twice", tensor=tensor.name, file=other)
             owners[tensor.name] = path
     if len(owners) != total:
-        cause = f"the model should have {total} tensors, and its parts have {len(owners)}"
-        raise BadGguf(file=first, cause=cause)
+        raise _bad(first, "cause.gguf.split.tensors", total=total, tensors=len(owners))
 
 
 def _check_number(path: str, header: Header, count: int, seen: dict[int, str]) -> None:
     number = _number(header, NO, path)
     if number >= count:
-        raise BadGguf(file=path, cause=f"it says it is part {number + 1} of {count}")
+        raise _bad(path, "cause.gguf.split.beyond", number=number + 1, parts=count)
     if number in seen:
-        raise BadGguf(file=path, cause=f"it says it is part {number + 1}, as '{seen[number]}' does")
+        raise _bad(path, "cause.gguf.split.same", number=number + 1, file=seen[number])
     seen[number] = path
     named = split_siblings(path)
     if named is not None and named[:2] != (number + 1, count):
-        raise BadGguf(file=path, cause=f"its name disagrees with its number, {number + 1}")
+        raise _bad(path, "cause.gguf.split.name", number=number + 1)
+
+
+def _bad(file: str, key: str, /, **fields: object) -> BadGguf:
+    return BadGguf(file=file, cause=text.message(key, **fields))
 
 
 def _number(header: Header, key: str, path: str) -> int:
     value = header.metadata.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise BadGguf(file=path, cause=f"it lacks '{key}', which every part of a split model has")
+        raise _bad(path, "cause.gguf.split.key-missing", key=key)
     return value

@@ -8,12 +8,18 @@ anything is allocated or fetched for it.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from kinprint import text
 from kinprint.errors import BadGguf
 from kinprint.reader.formats.view import FileView
+
+Part = Callable[[], text.Message]
+"""What is being read, in words; called only when something is wrong with it."""
 
 Value = bool | int | float | str | list[str] | list[object] | npt.NDArray[np.generic]
 
@@ -62,38 +68,38 @@ class Cursor:
         self._known = bytearray()
         self._limit = min(view.size, LARGEST_HEADER)
 
-    def bad(self, cause: str) -> BadGguf:
+    def bad(self, key: str, /, **fields: object) -> BadGguf:
         """The error that says what is wrong with this file."""
-        return BadGguf(file=self.view.path, cause=cause)
+        return BadGguf(file=self.view.path, cause=text.message(key, **fields))
 
-    def require(self, size: int, what: str) -> None:
+    def require(self, size: int, what: Part) -> None:
         """Refuse a claim of `size` more bytes that the file cannot hold."""
         if self.position + size <= self._limit:
             return
         if self.position + size > self.view.size:
-            raise self.bad(f"it ends before the end of {what}")
-        raise self.bad(f"its header is longer than {LARGEST_HEADER >> 20} MiB ({what})")
+            raise self.bad("cause.gguf.ends-early", part=what())
+        raise self.bad("cause.gguf.header-too-long", most=LARGEST_HEADER >> 20, part=what())
 
-    def take(self, size: int, what: str) -> bytes:
+    def take(self, size: int, what: Part) -> bytes:
         """The next `size` bytes."""
         start = self._advance(size, what)
         return bytes(memoryview(self._known)[start : start + size])
 
-    def u32(self, what: str) -> int:
+    def u32(self, what: Part) -> int:
         """The next unsigned 32-bit number."""
         return int(_U32.unpack_from(self._known, self._advance(4, what))[0])
 
-    def u64(self, what: str) -> int:
+    def u64(self, what: Part) -> int:
         """The next unsigned 64-bit number."""
         return int(_U64.unpack_from(self._known, self._advance(8, what))[0])
 
-    def name(self, what: str) -> str:
+    def name(self, what: Part) -> str:
         """The next string, which names something and so must be text."""
         raw = self.take(self.u64(what), what)
         try:
             return raw.decode()
         except UnicodeDecodeError:
-            raise self.bad(f"{what} is not UTF-8 text") from None
+            raise self.bad("cause.gguf.not-utf8", part=what()) from None
 
     def value(self, kind: int, key: str) -> Value:
         """The next value, of type number `kind`.
@@ -101,9 +107,9 @@ class Cursor:
         Strings may be parts of characters (byte-level vocabularies): bytes that are not
         UTF-8 are kept as lone surrogates, so that nothing is lost.
         """
-        return self._value(kind, f"the value of '{key}'", 0)
+        return self._value(kind, partial(text.message, "cause.gguf.part.value", key=key), 0)
 
-    def _value(self, kind: int, what: str, depth: int) -> Value:
+    def _value(self, kind: int, what: Part, depth: int) -> Value:
         if kind == STRING:
             return self.take(self.u64(what), what).decode("utf-8", "surrogateescape")
         if kind == ARRAY:
@@ -111,36 +117,36 @@ class Cursor:
         if kind == BOOL:
             byte = self.take(1, what)[0]
             if byte > 1:
-                raise self.bad(f"{what} is neither true nor false")
+                raise self.bad("cause.gguf.no-boolean", part=what())
             return bool(byte)
         form = _STRUCTS.get(kind)
         if form is None:
-            raise self.bad(f"{what} is of the unknown type {kind}")
+            raise self.bad("cause.gguf.unknown-type", part=what(), type=kind)
         number: int | float = form.unpack_from(self._known, self._advance(form.size, what))[0]
         return number
 
-    def _array(self, what: str, depth: int) -> Value:
+    def _array(self, what: Part, depth: int) -> Value:
         kind, count = self.u32(what), self.u64(what)
         if kind == STRING:
             self.require(count * _SMALLEST_STRING, what)
             return self._strings(count, what)
         if kind == ARRAY:
             if depth + 1 >= DEEPEST_ARRAY:
-                raise self.bad(f"{what} nests arrays more than {DEEPEST_ARRAY} deep")
+                raise self.bad("cause.gguf.too-deep", part=what(), most=DEEPEST_ARRAY)
             self.require(count * _SMALLEST_ARRAY, what)
             rows: list[object] = [self._array(what, depth + 1) for _ in range(count)]
             return rows
         dtype = _DTYPES.get(kind)
         if dtype is None:
-            raise self.bad(f"{what} is an array of the unknown type {kind}")
+            raise self.bad("cause.gguf.unknown-array", part=what(), type=kind)
         numbers = np.frombuffer(self.take(count * dtype.itemsize, what), dtype)
         if kind != BOOL:
             return numbers
         if numbers.size and int(np.max(numbers)) > 1:
-            raise self.bad(f"{what} is neither true nor false")
+            raise self.bad("cause.gguf.no-boolean", part=what())
         return numbers.astype(np.bool_)
 
-    def _strings(self, count: int, what: str) -> list[str]:
+    def _strings(self, count: int, what: Part) -> list[str]:
         # The one loop that runs a quarter of a million times: no calls but the needed ones.
         unpack, known, texts = _U64.unpack_from, self._known, []
         start = self.position
@@ -157,14 +163,14 @@ class Cursor:
         self.position = start
         return texts
 
-    def _advance(self, size: int, what: str) -> int:
+    def _advance(self, size: int, what: Part) -> int:
         start = self.position
         if start + size > len(self._known):
             self._reach(size, what)
         self.position = start + size
         return start
 
-    def _reach(self, size: int, what: str) -> None:
+    def _reach(self, size: int, what: Part) -> None:
         """Fetch so much that `size` bytes from the position on are known."""
         self.require(size, what)
         known = len(self._known)

@@ -20,7 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
-from kinprint.errors import BadPickle, KinprintError
+from kinprint.errors import BadPickle, KinprintError, Malformed
+from kinprint.text import message
 
 MOST_OPCODES = 4_000_000
 DEEPEST = 1_000  # marks open at the same time: how deep values may nest while being built
@@ -47,8 +48,8 @@ class Opaque:
 class Harmless(Protocol):
     """Which globals a pickle may name, and which plain values stand for using them.
 
-    Each method returns that value, or raises ValueError with a clause that says what is
-    wrong with the request.
+    Each method returns that value, or raises a Malformed that says what is wrong with the
+    request.
     """
 
     def find(self, name: str) -> Symbol:
@@ -77,19 +78,20 @@ def load(stream: BinaryIO, file: str, harmless: Harmless) -> object:
             except KinprintError:
                 raise
             except Exception as error:
-                raise ValueError(f"its pickle is damaged ({shown(str(error))})") from None
+                raise Malformed("cause.pickle.damaged", detail=shown(str(error))) from None
             if opcode.name == "STOP":
                 return machine.result()
             step = _STEPS.get(opcode.name)
             if step is None:
-                raise ValueError(
-                    f"it uses the instruction {opcode.name}, which plain data needs not"
-                )
+                raise Malformed("cause.pickle.instruction", name=opcode.name)
             machine.position = position or 0
             step(machine, argument)
+    except Malformed as error:
+        raise BadPickle(file=file, cause=error.cause) from None
     except ValueError as error:
-        raise BadPickle(file=file, cause=str(error)) from None
-    raise BadPickle(file=file, cause=f"its pickle has more than {MOST_OPCODES:,} instructions")
+        cause = message("cause.pickle.damaged", detail=shown(str(error)))
+        raise BadPickle(file=file, cause=cause) from None
+    raise BadPickle(file=file, cause=message("cause.pickle.too-long", most=MOST_OPCODES))
 
 
 def shown(text: str) -> str:
@@ -112,7 +114,7 @@ class _Machine:
         """The value left when the pickle stops."""
         value = self.pop()
         if self.stack or self.below:
-            raise ValueError("its pickle leaves values behind")
+            raise Malformed("cause.pickle.values-left")
         return value
 
     def push(self, value: object) -> None:
@@ -122,42 +124,42 @@ class _Machine:
     def pop(self) -> object:
         """Take the topmost value."""
         if not self.stack:
-            raise ValueError(f"its pickle takes a value that is not there, at {self.position}")
+            raise Malformed("cause.pickle.empty-stack", position=self.position)
         return self.stack.pop()
 
     def top(self, kind: type | tuple[type, ...]) -> object:
         """The topmost value, which must be of `kind`."""
         if not self.stack or not isinstance(self.stack[-1], kind):
-            raise ValueError(f"its pickle fills something that is no container, at {self.position}")
+            raise Malformed("cause.pickle.no-container", position=self.position)
         return self.stack[-1]
 
     def mark(self) -> None:
         """Open a group of values."""
         if len(self.below) >= DEEPEST:
-            raise ValueError(f"its pickle nests more than {DEEPEST} deep")
+            raise Malformed("cause.pickle.too-deep", most=DEEPEST)
         self.below.append(self.stack)
         self.stack = []
 
     def group(self) -> list[object]:
         """Take all values since the last mark, and the mark."""
         if not self.below:
-            raise ValueError(f"its pickle closes a group that it did not open, at {self.position}")
+            raise Malformed("cause.pickle.no-group", position=self.position)
         values, self.stack = self.stack, self.below.pop()
         return values
 
     def call(self, function: object, arguments: object) -> object:
         """The value that stands for calling a harmless global."""
         if not isinstance(function, Symbol):
-            raise ValueError("it calls something that is not on the list of harmless globals")
+            raise Malformed("cause.pickle.calls-unlisted")
         if not isinstance(arguments, tuple):
-            raise ValueError(f"it calls '{function.name}' without a tuple of arguments")
+            raise Malformed("cause.pickle.no-arguments", name=function.name)
         return self.harmless.call(function, arguments)
 
 
 def set_items(target: object, keys_and_values: list[object]) -> None:
     """Put pairs into a dictionary, leaving out those whose keys are not to be trusted."""
     if not isinstance(target, dict) or len(keys_and_values) % 2:
-        raise ValueError("its pickle has a key without a value")
+        raise Malformed("cause.pickle.half-pair")
     for index in range(0, len(keys_and_values), 2):
         key = keys_and_values[index]
         if isinstance(key, str) or (isinstance(key, int) and -_SMALL < key < _SMALL):
@@ -178,7 +180,7 @@ def _ignore(machine: _Machine, argument: object) -> None:
 
 def _protocol(machine: _Machine, argument: object) -> None:
     if not isinstance(argument, int) or argument > NEWEST_PROTOCOL:
-        raise ValueError(f"its pickle is of protocol {argument}, newer than {NEWEST_PROTOCOL}")
+        raise Malformed("cause.pickle.protocol", protocol=argument, newest=NEWEST_PROTOCOL)
 
 
 def _pop(machine: _Machine, _: object) -> None:
@@ -233,15 +235,13 @@ def _setitems(machine: _Machine, _: object) -> None:
 
 def _get(machine: _Machine, argument: object) -> None:
     if not isinstance(argument, int) or argument not in machine.memo:
-        raise ValueError(f"its pickle recalls a value it did not keep, at {machine.position}")
+        raise Malformed("cause.pickle.not-kept", position=machine.position)
     machine.push(machine.memo[argument])
 
 
 def _put(machine: _Machine, argument: object) -> None:
     if not isinstance(argument, int) or not 0 <= argument < _SMALL:
-        raise ValueError(
-            f"its pickle keeps a value under a number too large, at {machine.position}"
-        )
+        raise Malformed("cause.pickle.large-number", position=machine.position)
     machine.memo[argument] = machine.top(object)
 
 
@@ -256,7 +256,7 @@ def _global(machine: _Machine, argument: object) -> None:
 def _stack_global(machine: _Machine, _: object) -> None:
     name, module = machine.pop(), machine.pop()
     if not isinstance(name, str) or not isinstance(module, str):
-        raise ValueError("it asks for a global whose name is no text")
+        raise Malformed("cause.pickle.nameless-global")
     machine.push(machine.harmless.find(f"{module}.{name}"))
 
 
@@ -267,7 +267,7 @@ def _reduce(machine: _Machine, _: object) -> None:
 
 def _newobj_ex(machine: _Machine, _: object) -> None:
     if machine.pop() != {}:
-        raise ValueError("it makes an object with named arguments")
+        raise Malformed("cause.pickle.named-arguments")
     _reduce(machine, None)
 
 
@@ -279,7 +279,7 @@ def _inst(machine: _Machine, argument: object) -> None:
 def _obj(machine: _Machine, _: object) -> None:
     values = machine.group()
     if not values:
-        raise ValueError("it makes an object of no class")
+        raise Malformed("cause.pickle.no-class")
     machine.push(machine.call(values[0], tuple(values[1:])))
 
 
@@ -287,11 +287,11 @@ def _build(machine: _Machine, _: object) -> None:
     # Attributes of a state dict (its `_metadata`): looked at by nobody, so not kept.
     state = machine.pop()
     if type(machine.top(object)) is not OrderedDict or not isinstance(state, dict):
-        raise ValueError("it sets the inner state of an object")
+        raise Malformed("cause.pickle.inner-state")
 
 
 def _extension(machine: _Machine, argument: object) -> None:
-    raise ValueError(f"it asks for number {argument} of the extension registry")
+    raise Malformed("cause.pickle.extension", number=argument)
 
 
 def _persistent(machine: _Machine, argument: object) -> None:

@@ -26,11 +26,12 @@ from typing import NoReturn
 
 import msgspec
 
-from kinprint.errors import BadHeader, DtypeUnknown
+from kinprint.errors import BadHeader, DtypeUnknown, Malformed
 from kinprint.reader.dtypes import PLAIN
 from kinprint.reader.formats.strict_json import DuplicateKeyError, quoted, unique_keys
 from kinprint.reader.formats.view import FileView
 from kinprint.records import Header, TensorSpec
+from kinprint.text import message
 
 HEADER_LIMIT = 100_000_000
 """Longest header that the format allows, in bytes."""
@@ -44,12 +45,12 @@ _DTYPES = {name: dtype for name, dtype in PLAIN.items() if name != "C128"}
 
 # What stands at the start of files that are often saved under a wrong name.
 _LOOKALIKES = (
-    (b"version ", "it is a Git LFS pointer, the weights themselves were not downloaded"),
-    (b"<!DOCTYP", "it is a web page, perhaps an error message saved under this name"),
-    (b"<!doctyp", "it is a web page, perhaps an error message saved under this name"),
-    (b"<html", "it is a web page, perhaps an error message saved under this name"),
-    (b"PK\x03\x04", "it is a zip archive, perhaps a PyTorch file under a wrong name"),
-    (b"GGUF", "it is a GGUF file under a wrong name"),
+    (b"version ", "cause.file.lfs-pointer"),
+    (b"<!DOCTYP", "cause.file.web-page"),
+    (b"<!doctyp", "cause.file.web-page"),
+    (b"<html", "cause.file.web-page"),
+    (b"PK\x03\x04", "cause.file.zip"),
+    (b"GGUF", "cause.file.gguf"),
 )
 
 # A tensor's place within the data (first byte, and the one after its last), its name,
@@ -64,8 +65,8 @@ class _File:
     size: int
     data_start: int
 
-    def refuse(self, cause: str) -> NoReturn:
-        raise BadHeader(file=self.path, cause=cause)
+    def refuse(self, key: str, /, **fields: object) -> NoReturn:
+        raise BadHeader(file=self.path, cause=message(key, **fields))
 
 
 def parse_safetensors(view: FileView) -> Header:
@@ -104,16 +105,16 @@ def _header_length(view: FileView) -> int:
     first = view.read(0, 8)
     length = int.from_bytes(first, "little")
     if len(first) < 8:
-        cause = f"it has only {len(first)} bytes, too few to say how long its header is"
+        cause = message("cause.safetensors.too-short", size=len(first))
     elif length > HEADER_LIMIT:
-        cause = f"its header claims {length:,} bytes, and the format allows {HEADER_LIMIT:,}"
+        cause = message("cause.safetensors.header-too-long", length=length, most=HEADER_LIMIT)
     elif 8 + length > view.size:
-        cause = f"its header claims {length:,} bytes, and the file has only {view.size:,}"
+        cause = message("cause.safetensors.header-beyond-file", length=length, size=view.size)
     else:
         return length
     for start, likeness in _LOOKALIKES:
         if first.startswith(start):
-            cause = likeness
+            cause = message(likeness)
     raise BadHeader(file=view.path, cause=cause)
 
 
@@ -184,20 +185,20 @@ def _parse_carefully(raw: bytes, file: _File) -> _Parsed:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        file.refuse(f"its header is not UTF-8 (byte {error.start})")
+        file.refuse("cause.safetensors.not-utf8", byte=error.start)
     if not text.startswith("{"):
-        file.refuse("its header does not begin with '{'")
+        file.refuse("cause.safetensors.no-brace", brace="{")
     try:
         msgspec.json.decode(raw)  # stricter than json on numbers and surrogates
         content = json.loads(
             text, object_pairs_hook=unique_keys, parse_int=_whole, parse_constant=_no_number
         )
     except DuplicateKeyError as error:
-        file.refuse(f"its header has the key {quoted(str(error))} twice in one object")
+        file.refuse("cause.safetensors.key-twice", key=quoted(str(error)))
     except RecursionError:
-        file.refuse("its header is nested too deeply")
+        file.refuse("cause.safetensors.too-deep")
     except (msgspec.MsgspecError, ValueError) as error:
-        file.refuse(f"its header is not JSON ({str(error)[:120]})")
+        file.refuse("cause.safetensors.not-json", detail=str(error)[:120])
     metadata = _checked_metadata(content.pop(_METADATA, None), file)
     entries = [_checked_entry(name, entry, file) for name, entry in content.items()]
     return _placed(entries, file), metadata
@@ -216,28 +217,28 @@ def _checked_metadata(found: object, file: _File) -> dict[str, str]:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        file.refuse(f"{_METADATA} is not an object")
+        file.refuse("cause.safetensors.odd-metadata", metadata=_METADATA)
     for key, value in found.items():
         if not isinstance(value, str):
-            file.refuse(f"{_METADATA} has a value that is not a string, under {quoted(key)}")
+            file.refuse("cause.safetensors.odd-value", metadata=_METADATA, key=quoted(key))
     return found
 
 
 def _checked_entry(name: str, entry: object, file: _File) -> _Entry:
     if not isinstance(entry, dict):
-        file.refuse(f"tensor {quoted(name)} is not described by an object")
+        file.refuse("cause.safetensors.no-object", tensor=quoted(name))
     for key in ("dtype", "shape", "data_offsets"):
         if key not in entry:
-            file.refuse(f"tensor {quoted(name)} has no {key}")
+            file.refuse("cause.safetensors.field-missing", tensor=quoted(name), field=key)
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str):
-        file.refuse(f"tensor {quoted(name)} has a dtype that is not a string")
+        file.refuse("cause.safetensors.odd-dtype", tensor=quoted(name))
     if not isinstance(shape, list) or not all(map(_is_word, shape)):
-        file.refuse(f"tensor {quoted(name)} has a shape that is not a list of sizes")
+        file.refuse("cause.safetensors.odd-shape", tensor=quoted(name))
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_word, offsets)):
-        file.refuse(f"tensor {quoted(name)} has data_offsets that are not two positions")
+        file.refuse("cause.safetensors.odd-offsets", tensor=quoted(name))
     if len(entry) > 3 and not _is_tame(entry, _DEPTH_LIMIT):
-        file.refuse(f"tensor {quoted(name)} has an unknown field that is too deep or too large")
+        file.refuse("cause.safetensors.wild-field", tensor=quoted(name))
     return (offsets[0], offsets[1]), name, dtype, tuple(shape)
 
 
@@ -261,36 +262,41 @@ def _placed(entries: list[_Entry], file: _File) -> tuple[TensorSpec, ...]:
     for (begin, end), name, dtype, shape in entries:
         shown = quoted(name)
         if end < begin:
-            file.refuse(f"tensor {shown} ends at byte {end:,}, before it begins at {begin:,}")
+            file.refuse("cause.safetensors.backwards", tensor=shown, end=end, begin=begin)
         if begin < reached:
-            file.refuse(f"tensor {shown} overlaps tensor {quoted(tensors[-1].name)}")
+            before = quoted(tensors[-1].name)
+            file.refuse("cause.safetensors.overlap", tensor=shown, other=before)
         if begin > reached and not tensors:
-            file.refuse(f"its first tensor begins at byte {begin:,} of the data, not at 0")
+            file.refuse("cause.safetensors.late-start", begin=begin)
         if begin > reached:
-            file.refuse(f"the data bytes {reached:,} to {begin:,} belong to no tensor")
+            file.refuse("cause.safetensors.gap", start=reached, stop=begin)
         try:
             nbytes = _bytes_needed(dtype, shape)
         except KeyError:
             raise DtypeUnknown(dtype=dtype[:120], file=file.path) from None
-        except ValueError as error:
-            file.refuse(f"tensor {shown} {error}")
+        except Malformed as error:
+            file.refuse(error.cause.key, tensor=shown, **error.cause.fields)
         if end - begin != nbytes:
             file.refuse(
-                f"tensor {shown} takes {end - begin:,} bytes, "
-                f"and {dtype} of shape {str(shape)[:120]} takes {nbytes:,}"
+                "cause.safetensors.other-size",
+                tensor=shown,
+                size=end - begin,
+                dtype=dtype,
+                shape=str(shape)[:120],
+                needed=nbytes,
             )
         tensors.append(TensorSpec(name, dtype, shape, file.path, file.data_start + begin, nbytes))
         reached = end
     needed = file.data_start + reached
     if needed > file.size:
-        file.refuse(f"it is cut short: its tensors need {needed:,} bytes, it has {file.size:,}")
+        file.refuse("cause.safetensors.cut-short", needed=needed, size=file.size)
     if needed < file.size:
-        file.refuse(f"{file.size - needed:,} bytes follow its last tensor")
+        file.refuse("cause.safetensors.bytes-left", left=file.size - needed)
     return tuple(tensors)
 
 
 def _bytes_needed(dtype: str, shape: tuple[int, ...]) -> int:
-    """Bytes of a tensor; a KeyError for an unknown dtype, a ValueError for a shape."""
+    """Bytes of a tensor; a KeyError for an unknown dtype, a Malformed for a shape."""
     kind = _DTYPES[dtype]
     bits = 8 * kind.size // kind.block
     count = 1
@@ -298,9 +304,9 @@ def _bytes_needed(dtype: str, shape: tuple[int, ...]) -> int:
         count *= size
         # At every step and for every size: (2**40, 2**40, 0) is no shape either.
         if max(count, size) > _WORD_LIMIT:
-            raise ValueError("has a shape too large for any memory")
+            raise Malformed("cause.safetensors.shape-too-large")
     if count * bits > _WORD_LIMIT:
-        raise ValueError("has a shape too large for any memory")
+        raise Malformed("cause.safetensors.shape-too-large")
     if count * bits % 8:
-        raise ValueError(f"has {count:,} elements of {bits} bits, which are no whole bytes")
+        raise Malformed("cause.safetensors.part-bytes", count=count, bits=bits)
     return count * bits // 8

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from kinprint import text
 from kinprint.errors import BadIndex, TensorMissing
 from kinprint.reader.formats.strict_json import DuplicateKeyError, quoted, unique_keys
 from kinprint.records import Header
@@ -26,15 +27,15 @@ _SIZE_LIMIT = 2**63 - 1
 
 # What makes a shard's name point elsewhere, or mean another thing to another reader.
 _FORBIDDEN = (
-    (re.compile(r"[\x00-\x1f\x7f]"), "has a control character"),
-    (re.compile(r"\\"), "has a backslash"),
-    (re.compile(r"^/"), "is absolute"),
-    (re.compile(r":"), "has a colon, as drives and addresses do"),
-    (re.compile(r"%[0-9A-Fa-f]{2}"), "is percent-encoded"),
-    (re.compile(r"(^|/)\.\.(/|$)"), "climbs out of its folder"),
+    (re.compile(r"[\x00-\x1f\x7f]"), "cause.index.name.control"),
+    (re.compile(r"\\"), "cause.index.name.backslash"),
+    (re.compile(r"^/"), "cause.index.name.absolute"),
+    (re.compile(r":"), "cause.index.name.colon"),
+    (re.compile(r"%[0-9A-Fa-f]{2}"), "cause.index.name.encoded"),
+    (re.compile(r"(^|/)\.\.(/|$)"), "cause.index.name.climbs"),
     # Windows drops dots and blanks at the end of a name, which makes ".. ." a "..".
-    (re.compile(r"(^|/)(?!\.(/|$))[. ]+(/|$)"), "has a part of nothing but dots and blanks"),
-    (re.compile(r"//|/$|^$"), "has an empty part"),
+    (re.compile(r"(^|/)(?!\.(/|$))[. ]+(/|$)"), "cause.index.name.dots"),
+    (re.compile(r"//|/$|^$"), "cause.index.name.empty-part"),
 )
 
 
@@ -63,17 +64,17 @@ def parse_index(path: str, raw: bytes) -> ShardIndex:
     content = _content(path, raw)
     names = content.get("weight_map")
     if not isinstance(names, dict):
-        _refuse(path, "it has no weight_map" if names is None else "weight_map is not an object")
+        _refuse(path, "cause.index.no-map" if names is None else "cause.index.odd-map")
     if not names:
-        _refuse(path, "its weight_map is empty")
+        _refuse(path, "cause.index.empty-map")
     metadata = content.get("metadata")
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, dict):
-        _refuse(path, "its metadata is not an object")
+        _refuse(path, "cause.index.odd-metadata")
     if set(map(type, names.values())) != {str}:
         odd = next(tensor for tensor, shard in names.items() if not isinstance(shard, str))
-        _refuse(path, f"its weight_map has no file name for tensor {quoted(odd)}")
+        _refuse(path, "cause.index.no-file", tensor=quoted(odd))
     folder = posixpath.dirname(path)
     placed = {shard: _shard_path(path, folder, shard) for shard in set(names.values())}
     grouped: dict[str, list[str]] = {place: [] for place in placed.values()}
@@ -99,34 +100,35 @@ def check_promises(index: ShardIndex, shard: str, header: Header) -> tuple[str, 
     promised = index.shards.get(shard, ())
     missing = [name for name in promised if name not in held]
     if missing:
-        others = f" ({len(missing) - 1} more are missing too)" if len(missing) > 1 else ""
-        raise TensorMissing(tensor=missing[0], file=shard, promised=index.path + others)
+        more = len(missing) - 1
+        several = text.message("cause.index.promises-more", path=index.path, more=more)
+        raise TensorMissing(tensor=missing[0], file=shard, promised=several if more else index.path)
     known = set(promised)
     return tuple(tensor.name for tensor in header.tensors if tensor.name not in known)
 
 
-def _refuse(path: str, cause: str) -> NoReturn:
-    raise BadIndex(file=path, cause=cause)
+def _refuse(path: str, key: str, /, **fields: object) -> NoReturn:
+    raise BadIndex(file=path, cause=text.message(key, **fields))
 
 
 def _content(path: str, raw: bytes) -> dict[str, Any]:
     if len(raw) > INDEX_LIMIT:
-        _refuse(path, f"it has {len(raw):,} bytes, and no index is longer than {INDEX_LIMIT:,}")
+        _refuse(path, "cause.index.too-long", size=len(raw), most=INDEX_LIMIT)
     try:
         content = json.loads(raw.decode("utf-8"), object_pairs_hook=unique_keys)
         if b"\\u" in raw:
             # An escaped half of a character is let pass by json, but nothing can be named by it.
             json.dumps(content, ensure_ascii=False).encode("utf-8")
     except DuplicateKeyError as error:
-        _refuse(path, f"it names {quoted(str(error))} twice")
+        _refuse(path, "cause.json.twice", name=quoted(str(error)))
     except RecursionError:
-        _refuse(path, "it is nested too deeply")
+        _refuse(path, "cause.json.too-deep")
     except UnicodeError:
-        _refuse(path, "it is not UTF-8")
+        _refuse(path, "cause.json.not-utf8")
     except ValueError as error:
-        _refuse(path, f"it is not JSON ({str(error)[:120]})")
+        _refuse(path, "cause.json.not-json", detail=str(error)[:120])
     if not isinstance(content, dict):
-        _refuse(path, "it is not a JSON object")
+        _refuse(path, "cause.json.no-object")
     return content
 
 
@@ -134,12 +136,12 @@ def _shard_path(path: str, folder: str, shard: str) -> str:
     """Path of a shard within the repository, or a refusal if it leads anywhere else."""
     for pattern, fault in _FORBIDDEN:
         if pattern.search(shard):
-            _refuse(path, f"the file name {quoted(shard)} {fault}")
+            _refuse(path, fault, name=quoted(shard))
     if len(shard) > _PATH_LIMIT:
-        _refuse(path, f"the file name {quoted(shard)} has {len(shard):,} characters")
+        _refuse(path, "cause.index.name.too-long", name=quoted(shard), length=len(shard))
     within = "/".join(part for part in shard.split("/") if part != ".")
     if not within:
-        _refuse(path, f"the file name {quoted(shard)} names no file")
+        _refuse(path, "cause.index.name.no-file", name=quoted(shard))
     return posixpath.join(folder, within)
 
 
@@ -148,7 +150,7 @@ def _total_size(path: str, found: object) -> int | None:
         return None
     # Writers that count four-bit weights as half a byte each leave a floating-point number.
     if isinstance(found, bool) or not isinstance(found, int | float):
-        _refuse(path, "its total_size is not a number")
+        _refuse(path, "cause.index.odd-total")
     if not 0 <= found <= _SIZE_LIMIT:  # which is not true of NaN either
-        _refuse(path, "its total_size is no number of bytes that a file can have")
+        _refuse(path, "cause.index.impossible-total")
     return int(found)

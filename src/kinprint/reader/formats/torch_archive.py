@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 
+from kinprint import text
 from kinprint.errors import BadArchive, BadPickle
 from kinprint.reader.dtypes import PLAIN
 from kinprint.reader.formats.pickles import load, shown
@@ -38,14 +39,13 @@ def parse_torch(view: FileView) -> Header:
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         value, places = _read_zip(window)
     elif head[257:262] == b"ustar":
-        raise BadArchive(file=view.path, cause="it is a tar file of PyTorch before version 0.2")
+        raise _bad(view.path, "cause.torch.tar")
     elif head.startswith(b"\x80"):
         value, places = read_legacy(window)
     elif head.startswith(b"version https://git-lfs"):
-        cause = "it is a Git LFS pointer, the weights themselves were not downloaded"
-        raise BadArchive(file=view.path, cause=cause)
+        raise _bad(view.path, "cause.file.lfs-pointer")
     else:
-        raise BadArchive(file=view.path, cause="it is neither a zip archive nor a pickle")
+        raise _bad(view.path, "cause.torch.neither")
     tensors = tuple(
         _placed(name, record, places, view.path)
         for name, record in named_tensors(value, view.path).items()
@@ -59,16 +59,13 @@ def _read_zip(window: Window) -> tuple[object, dict[str, Place]]:
     pickle = archive.content("data.pkl", LARGEST_PICKLE)
     order = archive.content("byteorder", largest=16)  # absent before PyTorch 2.1
     if order not in (None, b"little"):
-        raise BadArchive(
-            file=path, cause="its numbers are big-endian, which kinprint does not read"
-        )
+        raise _bad(path, "cause.file.big-endian")
     names = TorchNames()
     try:
         value = load(io.BytesIO(pickle or b""), path, names)
     except BadPickle:
         if archive.has("code/") or archive.has("constants.pkl"):
-            cause = "it is a TorchScript program, which holds code along with its weights"
-            raise BadArchive(file=path, cause=cause) from None
+            raise _bad(path, "cause.torch.torchscript") from None
         raise
     return value, archive.storages(tuple(names.storages))
 
@@ -78,11 +75,15 @@ def _placed(name: str, record: TensorRecord, places: Mapping[str, Place], file: 
     storage = record.storage
     place = places.get(storage.key)
     if place is None:
-        cause = f"the storage '{shown(storage.key)}' of tensor '{shown(name)}' is not in it"
-        raise BadArchive(file=file, cause=cause)
+        raise _bad(file, "cause.torch.no-storage", storage=shown(storage.key), tensor=shown(name))
     if storage.nbytes > place.size:
-        cause = f"the storage of tensor '{shown(name)}' should have {storage.nbytes} bytes"
-        raise BadArchive(file=file, cause=f"{cause}, and has {place.size}")
+        raise _bad(
+            file,
+            "cause.torch.short-storage",
+            tensor=shown(name),
+            needed=storage.nbytes,
+            size=place.size,
+        )
     size = PLAIN[record.dtype].size
     count = 1
     for length in record.shape:
@@ -93,10 +94,9 @@ def _placed(name: str, record: TensorRecord, places: Mapping[str, Place], file: 
     steps = zip(record.shape, record.strides, strict=True)
     extent = 1 + sum((length - 1) * stride for length, stride in steps)
     if (record.offset + extent) * size > storage.room:
-        raise BadArchive(file=file, cause=f"tensor '{shown(name)}' reaches beyond its storage")
+        raise _bad(file, "cause.torch.beyond-storage", tensor=shown(name))
     if count > max(extent, MOST_REPEATED):
-        cause = f"tensor '{shown(name)}' makes {count:,} numbers of {extent:,}"
-        raise BadArchive(file=file, cause=cause)
+        raise _bad(file, "cause.torch.repeats", tensor=shown(name), count=count, extent=extent)
     return TensorSpec(
         name=name,
         dtype=record.dtype,
@@ -106,6 +106,10 @@ def _placed(name: str, record: TensorRecord, places: Mapping[str, Place], file: 
         nbytes=extent * size,
         strides=None if _is_row_major(record) else record.strides,
     )
+
+
+def _bad(file: str, key: str, /, **fields: object) -> BadArchive:
+    return BadArchive(file=file, cause=text.message(key, **fields))
 
 
 def _is_row_major(record: TensorRecord) -> bool:

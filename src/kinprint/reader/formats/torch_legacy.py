@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from typing import BinaryIO, cast
 
+from kinprint import text
 from kinprint.errors import BadArchive
 from kinprint.reader.formats.pickles import load, shown
 from kinprint.reader.formats.torch_records import TorchNames
@@ -29,18 +30,18 @@ def read_legacy(window: Window) -> tuple[object, dict[str, Place]]:
     window.seek(0)
     stream = cast("BinaryIO", window)
     if load(stream, path, TorchNames()) != MAGIC:
-        raise BadArchive(file=path, cause="it is a pickle, but not one that torch.save wrote")
+        raise _bad(path, "cause.torch.other-pickle")
     protocol = load(stream, path, TorchNames())
     if protocol != PROTOCOL:
-        raise BadArchive(file=path, cause="it is of an unknown version of the old format")
+        raise _bad(path, "cause.torch.unknown-version")
     system = load(stream, path, TorchNames())
     if not isinstance(system, dict) or system.get("little_endian") is not True:
-        raise BadArchive(file=path, cause="its numbers are big-endian, or it does not say")
+        raise _bad(path, "cause.torch.unknown-order")
     names = TorchNames()
     value = load(stream, path, names)
     keys = load(stream, path, TorchNames())
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-        raise BadArchive(file=path, cause="it has no list of storages")
+        raise _bad(path, "cause.torch.no-storages")
     return value, _places(window, keys, names)
 
 
@@ -51,16 +52,18 @@ def _places(window: Window, keys: list[str], names: TorchNames) -> dict[str, Pla
     for key in keys:
         record = names.storages.get(key)
         if record is None or key in places:
-            cause = f"its storage '{shown(key)}' belongs to no tensor, or stands twice"
-            raise BadArchive(file=view.path, cause=cause)
+            raise _bad(view.path, "cause.torch.stray-storage", storage=shown(key))
         if not places and position + 8 <= view.size:
             # The first count is at hand and shows that sizes mean what they seem to.
             (count,) = struct.unpack("<q", window.read(8))
             if count != record.numel:
-                raise BadArchive(file=view.path, cause="a storage has another size than it should")
+                raise _bad(view.path, "cause.torch.other-storage-size")
         places[key] = Place(position + 8, record.nbytes)
         position += 8 + record.nbytes
     if position != view.size:
-        cause = f"its storages should end at byte {position}, and it ends at {view.size}"
-        raise BadArchive(file=view.path, cause=cause)
+        raise _bad(view.path, "cause.torch.other-end", expected=position, size=view.size)
     return places
+
+
+def _bad(file: str, key: str, /, **fields: object) -> BadArchive:
+    return BadArchive(file=file, cause=text.message(key, **fields))

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from kinprint.errors import Malformed
 from kinprint.reader.dtypes import PLAIN
 from kinprint.reader.formats.pickles import Opaque, Symbol, set_items, shown
+from kinprint.text import message
 
 MOST_DIMENSIONS = 64  # of a tensor in PyTorch
 _LARGEST = 1 << 62
@@ -98,19 +100,19 @@ _HARMLESS = {
     _SIZE,
 }
 _UNREADABLE = {
-    "torch._utils._rebuild_qtensor": "quantised tensors",
-    "torch.QInt8Storage": "quantised tensors",
-    "torch.QUInt8Storage": "quantised tensors",
-    "torch.QInt32Storage": "quantised tensors",
-    "torch.QUInt4x2Storage": "quantised tensors",
-    "torch.QUInt2x4Storage": "quantised tensors",
-    "torch._utils._rebuild_sparse_tensor": "sparse tensors",
-    "torch._utils._rebuild_sparse_csr_tensor": "sparse tensors",
-    "torch._utils._rebuild_nested_tensor": "nested tensors",
-    "torch._utils._rebuild_wrapper_subclass": "tensors of a class of their own",
-    "torch._utils._rebuild_meta_tensor_no_storage": "meta tensors, which have no numbers",
-    "torch._utils._rebuild_device_tensor_from_numpy": "tensors of a device saved through NumPy",
-    "torch._utils._rebuild_device_tensor_from_cpu_tensor": "tensors of a device saved by copy",
+    "torch._utils._rebuild_qtensor": "cause.pickle.holds.quantised",
+    "torch.QInt8Storage": "cause.pickle.holds.quantised",
+    "torch.QUInt8Storage": "cause.pickle.holds.quantised",
+    "torch.QInt32Storage": "cause.pickle.holds.quantised",
+    "torch.QUInt4x2Storage": "cause.pickle.holds.quantised",
+    "torch.QUInt2x4Storage": "cause.pickle.holds.quantised",
+    "torch._utils._rebuild_sparse_tensor": "cause.pickle.holds.sparse",
+    "torch._utils._rebuild_sparse_csr_tensor": "cause.pickle.holds.sparse",
+    "torch._utils._rebuild_nested_tensor": "cause.pickle.holds.nested",
+    "torch._utils._rebuild_wrapper_subclass": "cause.pickle.holds.subclass",
+    "torch._utils._rebuild_meta_tensor_no_storage": "cause.pickle.holds.meta",
+    "torch._utils._rebuild_device_tensor_from_numpy": "cause.pickle.holds.device-numpy",
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor": "cause.pickle.holds.device-copy",
 }
 
 
@@ -158,10 +160,8 @@ class TorchNames:
         if modern in _HARMLESS:
             return Symbol(modern)
         if name in _UNREADABLE:
-            raise ValueError(f"it holds {_UNREADABLE[name]}, which kinprint does not read")
-        raise ValueError(
-            f"it asks for the global '{shown(name)}', which is not on the list of harmless ones"
-        )
+            raise Malformed(_UNREADABLE[name])
+        raise Malformed("cause.pickle.global", name=shown(name))
 
     def call(self, symbol: Symbol, arguments: tuple[object, ...]) -> object:
         """The plain value or record that calling a harmless global stands for."""
@@ -171,7 +171,7 @@ class TorchNames:
         if name in (_PARAMETER, _PARAMETER_STATE):
             if arguments and isinstance(arguments[0], TensorRecord):
                 return arguments[0]
-            raise ValueError("it makes a parameter of something that is no tensor")
+            raise Malformed("cause.pickle.no-parameter")
         if name == _FROM_TYPE:
             return _typed(arguments)
         if name in (_ORDERED, _COUNTER):
@@ -179,42 +179,42 @@ class TorchNames:
         if name in _SETS:
             return arguments[0] if arguments and isinstance(arguments[0], list) else []
         if name == _SIZE:
-            return _whole_numbers(arguments[0] if arguments else (), "a size")
+            return _whole_numbers(arguments[0] if arguments else (), "cause.pickle.what.size")
         if name in _UNNEEDED:
             return Opaque(name)
-        raise ValueError(f"it calls '{name}', which kinprint only knows by name")
+        raise Malformed("cause.pickle.only-a-name", name=name)
 
     def persistent(self, key: object) -> StorageRecord:
         """The storage that a persistent id refers to."""
         if not isinstance(key, tuple) or len(key) not in (5, 6) or key[0] != "storage":
-            raise ValueError("it refers to something that is no storage of a tensor")
+            raise Malformed("cause.pickle.no-storage")
         kind, name, numel = key[1], key[2], key[4]
         if not isinstance(kind, Symbol) or not (kind.name in STORAGES or kind.name in UNTYPED):
-            raise ValueError("it refers to a storage of an unknown kind")
+            raise Malformed("cause.pickle.unknown-storage")
         if not isinstance(name, str):
-            raise ValueError("it refers to a storage without a name")
+            raise Malformed("cause.pickle.nameless-storage")
         dtype = STORAGES.get(kind.name)
         size = PLAIN[dtype].size if dtype else 1
-        nbytes = _whole(numel, "the size of a storage") * size
+        nbytes = _whole(numel, "cause.pickle.what.storage-size") * size
         start, room = _viewed(key[5] if len(key) == 6 else None, size, nbytes)
         record = StorageRecord(name, dtype, nbytes // size, nbytes, start, room)
         if self.storages.setdefault(name, record).nbytes != nbytes:
-            raise ValueError(f"it gives two sizes for the storage '{shown(name)}'")
+            raise Malformed("cause.pickle.two-sizes", name=shown(name))
         return record
 
     def _dictionary(self, arguments: tuple[object, ...]) -> OrderedDict[object, object]:
         made: OrderedDict[object, object] = OrderedDict()
         source = arguments[0] if arguments else []
         if not isinstance(source, list | dict):
-            raise ValueError("it makes a dictionary of something that is no list")
+            raise Malformed("cause.pickle.dictionary-no-list")
         # Python 2 wrote a list of pairs. One list may be named again and again, so what is
         # copied counts.
         self._pairs += len(source)
         if self._pairs > _MOST_PAIRS:
-            raise ValueError("it copies dictionaries without end")
+            raise Malformed("cause.pickle.endless-copies")
         for pair in source.items() if isinstance(source, dict) else source:
             if not isinstance(pair, list | tuple) or len(pair) != 2:
-                raise ValueError("it makes a dictionary of things that are no pairs")
+                raise Malformed("cause.pickle.dictionary-no-pairs")
             set_items(made, list(pair))
         return made
 
@@ -224,24 +224,26 @@ def _tensor(maker: str, arguments: tuple[object, ...]) -> TensorRecord:
     # v3: + (requires_grad, hooks, dtype, metadata or nothing)
     required = {_REBUILD: 4, _REBUILD_V2: 6, _REBUILD_V3: 7}[maker]
     if len(arguments) < required or not isinstance(arguments[0], StorageRecord):
-        raise ValueError("it makes a tensor without a storage, a size or strides")
+        raise Malformed("cause.pickle.part-tensor")
     storage = arguments[0]
     dtype = storage.dtype
     if maker == _REBUILD_V3:
         kind = arguments[6]
         if not isinstance(kind, Symbol) or kind.name not in DTYPES:
-            named = kind.name if isinstance(kind, Symbol) else "no dtype"
-            raise ValueError(f"it has a tensor of {named}, a number format kinprint does not know")
+            named = kind.name if isinstance(kind, Symbol) else message("cause.pickle.no-dtype")
+            raise Malformed("cause.pickle.unknown-dtype", dtype=named)
         dtype = DTYPES[kind.name]
     if dtype is None:
-        raise ValueError("it makes a tensor of bytes without saying what they mean")
+        raise Malformed("cause.pickle.untyped")
     if len(arguments) > required:
         _check_metadata(arguments[required])
-    shape = _whole_numbers(arguments[2], "a tensor's size")
-    strides = _whole_numbers(arguments[3], "a tensor's strides")
+    shape = _whole_numbers(arguments[2], "cause.pickle.what.shape")
+    strides = _whole_numbers(arguments[3], "cause.pickle.what.strides")
     if len(shape) != len(strides):
-        raise ValueError("it has a tensor with more dimensions than strides, or fewer")
-    return TensorRecord(storage, dtype, _whole(arguments[1], "an offset"), shape, strides)
+        raise Malformed("cause.pickle.other-strides")
+    return TensorRecord(
+        storage, dtype, _whole(arguments[1], "cause.pickle.what.offset"), shape, strides
+    )
 
 
 def _typed(arguments: tuple[object, ...]) -> TensorRecord:
@@ -250,12 +252,12 @@ def _typed(arguments: tuple[object, ...]) -> TensorRecord:
         case (Symbol(maker), Symbol(kind), tuple(inner), _) if kind in _TENSOR_TYPES:
             if maker in _TENSOR_MAKERS:
                 return _tensor(maker, inner)
-    raise ValueError("it holds tensors of a class of their own, which kinprint does not read")
+    raise Malformed("cause.pickle.holds.subclass")
 
 
 def _check_metadata(metadata: object) -> None:
     if metadata and isinstance(metadata, dict) and (metadata.get("conj") or metadata.get("neg")):
-        raise ValueError("it has a tensor that is the negative or conjugate of what is stored")
+        raise Malformed("cause.pickle.negative")
 
 
 def _viewed(view: object, size: int, nbytes: int) -> tuple[int, int]:
@@ -263,20 +265,20 @@ def _viewed(view: object, size: int, nbytes: int) -> tuple[int, int]:
     if view is None:
         return 0, nbytes
     if not isinstance(view, tuple) or len(view) != 3:
-        raise ValueError("it refers to a part of a storage in an unknown way")
-    start, room = (_whole(part, "a part of a storage") * size for part in view[1:])
+        raise Malformed("cause.pickle.odd-view")
+    start, room = (_whole(part, "cause.pickle.what.view") * size for part in view[1:])
     if start + room > nbytes:
-        raise ValueError("it refers to a part that reaches beyond its storage")
+        raise Malformed("cause.pickle.view-beyond")
     return start, room
 
 
 def _whole(value: object, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LARGEST:
-        raise ValueError(f"it gives {what} that is no sensible number")
+        raise Malformed("cause.pickle.no-number", what=message(what))
     return value
 
 
 def _whole_numbers(values: object, what: str) -> tuple[int, ...]:
     if not isinstance(values, tuple | list) or len(values) > MOST_DIMENSIONS:
-        raise ValueError(f"it gives {what} that is no short tuple")
+        raise Malformed("cause.pickle.no-tuple", what=message(what))
     return tuple(_whole(value, what) for value in values)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kinprint import text
 from kinprint.errors import BadArchive
 from kinprint.reader.formats.torch_records import TensorRecord
 
@@ -27,17 +28,17 @@ LONGEST_NAME = 4096
 def named_tensors(value: object, file: str) -> dict[str, TensorRecord]:
     """The model's tensors by name, by the rule above."""
     if not isinstance(value, dict):
-        raise BadArchive(file=file, cause="it holds no dictionary of named tensors")
+        raise BadArchive(file=file, cause=text.message("cause.torch.no-dictionary"))
     state = _unwrapped(value)
     tensors: dict[str, TensorRecord] = {}
     for name, tensor in _walk(state):
         if len(name) > LONGEST_NAME:
-            raise BadArchive(file=file, cause="one of its tensors has a name of absurd length")
+            raise BadArchive(file=file, cause=text.message("cause.torch.long-name"))
         if name in tensors:
-            raise BadArchive(file=file, cause="two of its tensors have the same name")
+            raise BadArchive(file=file, cause=text.message("cause.torch.same-name"))
         tensors[name] = tensor
     if not tensors:
-        raise BadArchive(file=file, cause="it holds no named tensors")
+        raise BadArchive(file=file, cause=text.message("cause.torch.no-tensors"))
     return tensors
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 
+from kinprint import text
 from kinprint.errors import BadArchive
 from kinprint.reader.formats.view import FileView
 
@@ -104,7 +105,7 @@ class Window(io.RawIOBase):
     def _fetch(self, first: int, last: int) -> None:
         start, stop = first * PAGE, min(last * PAGE, self.view.size)
         if self.fetched + stop - start > self.limit:
-            cause = f"to know its tensors, more than {self.limit >> 20} MiB would have to be read"
+            cause = text.message("cause.torch.too-much", most=self.limit >> 20)
             raise BadArchive(file=self.view.path, cause=cause)
         data = self.view.read(start, stop)
         self.fetched += stop - start

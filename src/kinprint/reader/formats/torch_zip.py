@@ -21,6 +21,7 @@ from typing import IO, cast
 from kinprint.errors import BadArchive
 from kinprint.reader.formats.pickles import shown
 from kinprint.reader.formats.torch_window import Window
+from kinprint.text import message
 
 TAIL = 64 << 10
 LARGEST_PICKLE = 64 << 20
@@ -49,14 +50,14 @@ class TorchZip:
         try:
             self._zip = zipfile.ZipFile(cast("IO[bytes]", window))
         except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as error:
-            raise self._bad(f"its directory is damaged ({shown(str(error))})") from None
+            raise self._bad("cause.torch.directory", detail=shown(str(error))) from None
         self._entries = sorted(self._zip.infolist(), key=lambda info: info.header_offset)
         self._check_entries()
         self.prefix = self._find_prefix()
         window.limit += LARGEST_PICKLE
 
-    def _bad(self, cause: str) -> BadArchive:
-        return BadArchive(file=self._path, cause=cause)
+    def _bad(self, key: str, /, **fields: object) -> BadArchive:
+        return BadArchive(file=self._path, cause=message(key, **fields))
 
     def _check_entries(self) -> None:
         """Refuse entries that lie outside the archive, on one another, or twice in it."""
@@ -64,13 +65,13 @@ class TorchZip:
         end = 0
         for info in self._entries:
             if info.filename in names:
-                raise self._bad("two of its entries have the same name")
+                raise self._bad("cause.torch.same-entry")
             names.add(info.filename)
             if info.header_offset < end:
-                raise self._bad("two of its entries overlap")
+                raise self._bad("cause.torch.overlap")
             end = info.header_offset + _LOCAL.size + info.compress_size
             if end > self._zip.start_dir:
-                raise self._bad("an entry reaches beyond the end of the archive")
+                raise self._bad("cause.torch.beyond-archive")
 
     def _find_prefix(self) -> str:
         pickles = [
@@ -79,7 +80,7 @@ class TorchZip:
             if info.filename.endswith("/data.pkl") and info.filename.count("/") == 1
         ]
         if len(pickles) != 1:
-            raise self._bad("it is a zip archive without the 'data.pkl' of torch.save")
+            raise self._bad("cause.torch.other-zip")
         return pickles[0].removesuffix("data.pkl")
 
     def has(self, name: str) -> bool:
@@ -95,7 +96,7 @@ class TorchZip:
             return None
         self._check_stored(info)
         if info.file_size > largest:
-            raise self._bad(f"its '{name}' has {info.file_size:,} bytes, more than makes sense")
+            raise self._bad("cause.torch.large-entry", name=name, size=info.file_size)
         header = _LOCAL.size + len(_raw_name(info)) + 4 + DEFAULT_ALIGNMENT
         stop = info.header_offset + header + info.file_size + 16
         self._window.want(info.header_offset, stop + (_NEAR if name == "data.pkl" else 0))
@@ -104,7 +105,7 @@ class TorchZip:
         data = self._window.read(info.file_size)
         # torch.serialization.set_crc32_options(False) leaves zeros where checksums should be.
         if len(data) != info.file_size or (info.CRC and zlib.crc32(data) != info.CRC):
-            raise self._bad(f"its '{name}' is damaged")
+            raise self._bad("cause.torch.damaged-entry", name=name)
         return data
 
     def storages(self, keys: Sequence[str]) -> dict[str, Place]:
@@ -125,7 +126,7 @@ class TorchZip:
             if start is None or not trusted:
                 start, _ = self._looked_up(info)
             if start + info.file_size > follow:
-                raise self._bad(f"the storage '{shown(key)}' reaches into the entry behind it")
+                raise self._bad("cause.torch.storage-overlap", storage=shown(key))
             places[key] = Place(start, info.file_size)
         return places
 
@@ -134,7 +135,7 @@ class TorchZip:
         if text is None:
             return DEFAULT_ALIGNMENT
         if not text.isdigit() or int(text) == 0:
-            raise self._bad("its '.storage_alignment' is no number")
+            raise self._bad("cause.torch.odd-alignment")
         return int(text)
 
     def _looked_up(self, info: zipfile.ZipInfo) -> tuple[int, bool]:
@@ -148,13 +149,13 @@ class TorchZip:
             if mark == b"PK\x03\x04" and named and len(text) == name + extra:
                 start = info.header_offset + _LOCAL.size + name + extra
                 return start, _PADDING in text[name : name + 32]
-        raise self._bad(f"the header of its entry '{shown(info.filename)}' is damaged")
+        raise self._bad("cause.torch.damaged-header", name=shown(info.filename))
 
     def _check_stored(self, info: zipfile.ZipInfo) -> None:
         if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-            raise self._bad("its entries are compressed, which torch.save never does")
+            raise self._bad("cause.torch.compressed")
         if info.flag_bits & 0x1:
-            raise self._bad("its entries are encrypted")
+            raise self._bad("cause.torch.encrypted")
 
 
 def _raw_name(info: zipfile.ZipInfo) -> bytes:
