@@ -23,7 +23,8 @@ from safetensors import safe_open
 
 from kinprint.measure.direct import cosine, pearson
 from kinprint.mirror import MirrorServer
-from kinprint.model.opened import Model, open_model, read_all
+from kinprint.model.model import Model, read_all
+from kinprint.model.opening import open_model
 from kinprint.model.places import Place
 from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import Fetcher
@@ -137,7 +138,7 @@ def report(folders: Mapping[str, Path], fetcher: Fetcher) -> None:
         vocabulary = model.vocabulary()
         whole = sum(model.checkpoint.files[shard].size for shard in model.checkpoint.shards)
         tokens = len(vocabulary.tokens) if vocabulary is not None else 0
-        print(f"{package:<22}{what:<20}{count:>8}{wrong:>6}{len(model.understanding.unknown):>8}"
+        print(f"{package:<22}{what:<20}{count:>8}{wrong:>6}{len(model.tensor_map.unknown):>8}"
               f"{tokens:>8}{read / 1e6:>7.1f}MB{whole / 1e6:>7.1f}MB{seconds:>6.1f}")  # fmt: skip
         models[package] = model
     first, second = list(models)[:2]

@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, settings
 import kinprint.demo
 import kinprint.source.http
 from kinprint.mirror import MirrorServer
-from kinprint.model.opened import Model, open_models
+from kinprint.model.model import Model
+from kinprint.model.opening import open_models
 from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
 from kinprint.replica import build_replicas

@@ -126,7 +126,7 @@ def study(
     name: str, *models: str, base: str | None = None, cache: bool = True, language: str = "en"
 ) -> StudyDrawing:
     """Run a named study of models; `kinprint study list` names them all."""
-    from kinprint.model.opened import open_models
+    from kinprint.model.opening import open_models
     from kinprint.reader.cache import Cache
     from kinprint.reader.checkpoint import open_checkpoints
     from kinprint.reader.fetch import Fetcher

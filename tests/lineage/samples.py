@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from kinprint.lineage.reading.sample import Attention, Embedding, Floats, Sample, Units
-from kinprint.model.opened import Model, open_models
+from kinprint.model.model import Model
+from kinprint.model.opening import open_models
 from kinprint.model.places import Address
 from kinprint.model.symmetries import facts_of
 from kinprint.reader.checkpoint import open_checkpoints

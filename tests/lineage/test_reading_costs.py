@@ -20,7 +20,7 @@ from kinprint.lineage.reading.levels import (
 )
 from kinprint.lineage.reading.sampler import Sampler
 from kinprint.mirror import MirrorServer
-from kinprint.model.opened import Model
+from kinprint.model.model import Model
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Cost
 from tests.lineage.stored_models import (

@@ -6,7 +6,7 @@ import pytest
 
 from kinprint.model.geometry import Geometry, geometry_of
 from kinprint.model.inspection import group_tensors
-from kinprint.model.understanding import understand
+from kinprint.model.tensor_map import map_tensors
 from kinprint.records import TensorSpec
 
 
@@ -108,7 +108,7 @@ def test_names_are_folded_by_layer_and_expert() -> None:
         for expert in range(4)
     ]
     specs.append(TensorSpec("lm_head.weight", "F32", (2, 2), "f", 0, 16))
-    groups = group_tensors(understand(specs, {}, "safetensors"))
+    groups = group_tensors(map_tensors(specs, {}, "safetensors"))
     assert [(group.pattern, group.role, group.count) for group in groups] == [
         ("model.layers.*.mlp.experts.*.up_proj.weight", "expert_up", 12),
         ("lm_head.weight", "lm_head", 1),

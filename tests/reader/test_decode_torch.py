@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kinprint.reader.decode import as_float32, decode
-from kinprint.reader.formats.safetensors_file import parse_safetensors
+from kinprint.reader.formats.safetensors import parse_safetensors
 from kinprint.reader.formats.view import FileView
 from kinprint.records import FileEntry
 

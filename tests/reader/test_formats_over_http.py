@@ -17,7 +17,7 @@ from kinprint.reader.cache import Cache
 from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Slice
-from tests.reader.formats import torch_builder as torch_file
+from tests.reader.formats.torch import builder as torch_file
 
 MakeMirror = Callable[..., MirrorServer]
 ROWS, COLUMNS = 256, 512

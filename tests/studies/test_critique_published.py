@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kinprint.model.opened import Model
+from kinprint.model.model import Model
 from kinprint.studies.catalogue import study_named
 from kinprint.studies.results import Result
 from kinprint.studies.running import Task, run_tasks

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 from kinprint.demo import FOLDER
 from kinprint.mirror import MirrorServer
-from kinprint.model.opened import open_models
+from kinprint.model.opening import open_models
 from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
 from kinprint.studies.catalogue import study_named

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from kinprint.demo import FOLDER
-from kinprint.model.opened import Model, open_models
+from kinprint.model.model import Model
+from kinprint.model.opening import open_models
 from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
 from kinprint.studies.pairing import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from kinprint.model.opened import Model
+from kinprint.model.model import Model
 from kinprint.studies.catalogue import study_named
 from kinprint.studies.results import Fact, Result
 from kinprint.studies.running import Task, run_tasks

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kinprint.model.opened import Model, open_models
+from kinprint.model.model import Model
+from kinprint.model.opening import open_models
 from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
 from kinprint.studies.catalogue import study_named

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kinprint.model.opened import open_models
+from kinprint.model.opening import open_models
 from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
 from kinprint.studies.catalogue import study_named

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kinprint.model.opened import Model
+from kinprint.model.model import Model
 from kinprint.studies.catalogue import study_named
 from kinprint.studies.results import Result
 from kinprint.studies.running import Task, run_tasks

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kinprint.model.opened import Model
+from kinprint.model.model import Model
 from kinprint.records import Cost
 from kinprint.report.reproduction import Reproduced, write_reproduction
 from kinprint.studies.catalogue import studies

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kinprint.errors import BadOption
 
 if TYPE_CHECKING:
-    from kinprint.model.opened import Model
+    from kinprint.model.model import Model
     from kinprint.studies.scene import Request
 
 _MOST_LAYERS = 10_000

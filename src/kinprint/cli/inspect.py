@@ -23,7 +23,7 @@ from kinprint.text import Message
 
 if TYPE_CHECKING:
     from kinprint.model.inspection import Inspection
-    from kinprint.model.understanding import Understood
+    from kinprint.model.tensor_map import MappedTensor
     from kinprint.reader.fetch import Fetcher
 
 SCHEMA = "kinprint.inspect/1"
@@ -104,14 +104,14 @@ def document(found: Inspection, spent: Cost) -> dict[str, Any]:
             {"path": entry.path, "size": entry.size, "sha256": entry.sha256}
             for entry in found.shards
         ],
-        "family": found.understanding.family,
+        "family": found.tensor_map.family,
         "quantisation": _quantisation(found),
         "adapter": _adapter_document(found),
         "fused": found.fused,
         "tokenizer": found.tokenizer.path if found.tokenizer else None,
-        "unknown": found.understanding.unknown,
-        "tensors": [_tensor(one) for one in found.understanding.tensors],
-        "warnings": [str(one) for one in found.understanding.warnings],
+        "unknown": found.tensor_map.unknown,
+        "tensors": [_tensor(one) for one in found.tensor_map.tensors],
+        "warnings": [str(one) for one in found.tensor_map.warnings],
         "labels": [str(one) for one in found.model.checkpoint.labels],
         "others": [other.label for other in found.model.checkpoint.choice.others],
         "notes": [str(one) for one in found.model.checkpoint.notes],
@@ -151,7 +151,7 @@ def _adapter_document(found: Inspection) -> dict[str, Any] | None:
     }
 
 
-def _tensor(one: Understood) -> dict[str, Any]:
+def _tensor(one: MappedTensor) -> dict[str, Any]:
     role, layout = one.role, one.layout
     return {
         "name": one.spec.name,
@@ -200,13 +200,13 @@ def _print(found: Inspection, spent: Cost) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("tensor", "role", "shape", "dtype", "count"):
         table.add_column(title, justify="right" if title == "count" else "left", overflow="fold")
-    for group in group_tensors(found.understanding):
+    for group in group_tensors(found.tensor_map):
         shape = " × ".join(map(str, group.shape)) or "scalar"
         table.add_row(
             shown(group.pattern), shown(group.role), shape, group.dtype, f"{group.count:,}"
         )
     console.print(table)
-    warnings = found.understanding.warnings
+    warnings = found.tensor_map.warnings
     for warning in warnings[:_WARNINGS]:
         console.print(f"warning: {shown(warning)}")
     if len(warnings) > _WARNINGS:
@@ -226,7 +226,7 @@ def _summary(found: Inspection) -> list[tuple[str, str]]:
     from kinprint.reader.sizes import in_words
 
     shape = found.geometry
-    names = found.understanding.family
+    names = found.tensor_map.family
     family = " ".join(filter(None, (shape.architecture, f"({shape.family})" * bool(shape.family))))
     heads = [
         f"{shape.heads}" if shape.heads else "",
@@ -237,13 +237,13 @@ def _summary(found: Inspection) -> list[tuple[str, str]]:
         f"hidden {shape.hidden:,}" if shape.hidden else "",
         f"feed-forward {shape.feed_forward:,}" if shape.feed_forward else "",
         f"vocabulary {shape.vocabulary:,}" if shape.vocabulary else "",
-        "head tied to the embedding" if found.understanding.tied and _has_head(found) else "",
+        "head tied to the embedding" if found.tensor_map.tied and _has_head(found) else "",
     ]
     experts = [
         f"{shape.experts}" if shape.experts else "",
         f"{shape.experts_active} active" if shape.experts_active else "",
     ]
-    unknown = found.understanding.unknown
+    unknown = found.tensor_map.unknown
     size = f"{found.format}, {count_of(len(found.shards), 'file')}, {in_words(found.nbytes)}"
     lines = [
         ("family", f"{family or 'no configuration that says'}, names as in {names}"),

@@ -17,7 +17,7 @@ from kinprint.cli.reading import ReadingOptions, fetcher_for, reading_options
 from kinprint.errors import BadOption, KinprintError, printable
 
 if TYPE_CHECKING:
-    from kinprint.model.opened import Model
+    from kinprint.model.model import Model
     from kinprint.reader.fetch import Fetcher
     from kinprint.records import Cost
     from kinprint.report.reproduction import Reproduced
@@ -139,7 +139,7 @@ def open_all(
     what: Reproduction, fetcher: Fetcher, pinned: Mapping[str, str], *, replica: bool
 ) -> tuple[dict[str, Model], dict[str, str]]:
     """All models side by side; one that cannot be had is named, unless nothing works without."""
-    from kinprint.model.opened import open_model
+    from kinprint.model.opening import open_model
     from kinprint.reader.checkpoint import open_checkpoint
     from kinprint.reader.fetch import side_by_side
 

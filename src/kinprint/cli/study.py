@@ -21,7 +21,7 @@ from kinprint.cli.reading import (
 from kinprint.errors import KinprintError, printable
 
 if TYPE_CHECKING:
-    from kinprint.model.opened import Model
+    from kinprint.model.model import Model
     from kinprint.reader.fetch import Fetcher
     from kinprint.records import Cost
     from kinprint.studies.catalogue import Study
@@ -215,7 +215,7 @@ def _print_plan(
 
 def _open(models: Sequence[str], fetcher: Fetcher, base: str | None) -> tuple[list[Model], int]:
     """All models, their headers read side by side; those that fail are named on stderr."""
-    from kinprint.model.opened import open_model
+    from kinprint.model.opening import open_model
     from kinprint.reader.checkpoint import open_checkpoint
     from kinprint.reader.fetch import side_by_side
 

@@ -28,7 +28,7 @@ from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.results import Comparison, Settings
 from kinprint.lineage.sharing.map import map_shared, norm_likenesses
 from kinprint.lineage.verdict import decide
-from kinprint.model.meaning import Model
+from kinprint.model.model import Model
 from kinprint.model.tokens import Vocabulary
 from kinprint.nulls.combination import equal_weights
 from kinprint.reader.checkpoint import Checkpoint

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.tests.registry import LineageTest, register
-from kinprint.model.opened import CONFIG
+from kinprint.model.opening import CONFIG
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.records import (
     Evidence,

@@ -21,7 +21,7 @@ from kinprint.lineage.reading.levels import level_named
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.results import Settings, UnreadModel
-from kinprint.model.opened import Model
+from kinprint.model.model import Model
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher, side_by_side
 

@@ -18,8 +18,8 @@ from kinprint.model.adapters import (
     merged_rows,
     needed,
 )
-from kinprint.model.layout_parts import IN_OUT
-from kinprint.model.meaning import Floats, Model, Reading, Rows, vocabulary_of
+from kinprint.model.layout.parts import IN_OUT
+from kinprint.model.model import Floats, Model, Reading, Rows, vocabulary_of
 from kinprint.model.places import Place, Weight
 from kinprint.model.tokens import Vocabulary
 from kinprint.reader.checkpoint import Checkpoint
@@ -36,7 +36,7 @@ class AdaptedModel(Model):
         self.adapter_checkpoint = checkpoint
         self.checkpoint = base.checkpoint
         self.config, self.metadata = base.config, base.metadata
-        self.geometry, self.understanding = base.geometry, base.understanding
+        self.geometry, self.tensor_map = base.geometry, base.tensor_map
         self.weights, self.places = base.weights, base.places
         shapes = {name: _shape(weight) for name, weight in base.weights.items()}
         turned = [

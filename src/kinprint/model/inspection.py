@@ -10,12 +10,12 @@ from math import prod
 from kinprint.errors import BadAdapter
 from kinprint.model.adapters import Adapter, parse_adapter
 from kinprint.model.geometry import Geometry
-from kinprint.model.meaning import Model
-from kinprint.model.opened import adapter_config
+from kinprint.model.model import Model
+from kinprint.model.opening import adapter_config
 from kinprint.model.places import Weight
 from kinprint.model.quantised import Scheme, scheme_for
+from kinprint.model.tensor_map import MappedTensor, TensorMap
 from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
-from kinprint.model.understanding import Understanding, Understood
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.records import FileEntry, ModelRef, TensorSpec
 from kinprint.text import Message
@@ -48,14 +48,14 @@ class Inspection:
         return self.model.geometry
 
     @property
-    def understanding(self) -> Understanding:
+    def tensor_map(self) -> TensorMap:
         """What each tensor is."""
-        return self.model.understanding
+        return self.model.tensor_map
 
     @property
     def tensors(self) -> tuple[TensorSpec, ...]:
         """All stored tensors."""
-        return tuple(one.spec for one in self.understanding.tensors)
+        return tuple(one.spec for one in self.tensor_map.tensors)
 
     @property
     def shards(self) -> tuple[FileEntry, ...]:
@@ -98,7 +98,7 @@ class Inspection:
         return dict(
             Counter(
                 f"{one.role.role}: {', '.join(part.role for part in one.layout.parts)}"
-                for one in self.understanding.tensors
+                for one in self.tensor_map.tensors
                 if one.layout.fused and one.role.role != "bias"
             ).most_common()
         )
@@ -134,16 +134,16 @@ def inspect_checkpoint(checkpoint: Checkpoint) -> Inspection:
         return Inspection(model, None, error.cause)
 
 
-def group_tensors(understanding: Understanding) -> list[TensorGroup]:
+def group_tensors(tensor_map: TensorMap) -> list[TensorGroup]:
     """Fold names that repeat for every layer and expert into one line each."""
     groups: dict[_Key, int] = {}
-    for one in understanding.tensors:
+    for one in tensor_map.tensors:
         key = (_NUMBER.sub("*", one.spec.name), one.spec.dtype, one.spec.shape, _role(one))
         groups[key] = groups.get(key, 0) + 1
     return [TensorGroup(*key, groups[key]) for key in sorted(groups, key=_place_in_model)]
 
 
-def _role(one: Understood) -> str:
+def _role(one: MappedTensor) -> str:
     """A role as people read it: with what it belongs to, and whether it is fused."""
     role, detail = one.role.role, one.role.detail
     word = role

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
-from kinprint.model.layout_parts import IN_OUT, Layout
+from kinprint.model.layout.parts import IN_OUT, Layout
 from kinprint.model.quantised import QuantisedWeight
 from kinprint.model.roles import TensorRole
 from kinprint.records import TensorSpec

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kinprint.model.layout_parts import IN_OUT, OUT_IN
-from kinprint.model.layout_sizes import Sizes
+from kinprint.model.layout.parts import IN_OUT, OUT_IN
+from kinprint.model.layout.sizes import Sizes
 from kinprint.records import Reason
 from kinprint.text import Message, message
 

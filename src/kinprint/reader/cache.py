@@ -35,7 +35,7 @@ import msgspec
 from kinprint.errors import CacheBroken, DiskFull, system_cause
 from kinprint.reader.extents import ExtentSet, union
 from kinprint.records import ByteRange, FileEntry
-from kinprint.source.places import assets_folder
+from kinprint.source.assets import assets_folder
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 _TRIES = 4

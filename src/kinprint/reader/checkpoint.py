@@ -27,7 +27,7 @@ from kinprint.errors import (
 from kinprint.reader.assemble import assemble
 from kinprint.reader.decode import Array, widen
 from kinprint.reader.fetch import Fetcher, Want, side_by_side
-from kinprint.reader.formats.gguf_splits import check_splits
+from kinprint.reader.formats.gguf.splits import check_splits
 from kinprint.reader.formats.headers import first_ranges, parse_header
 from kinprint.reader.formats.shard_index import (
     INDEX_LIMIT,

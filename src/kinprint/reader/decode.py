@@ -72,7 +72,7 @@ def decode(raw: bytes | memoryview, dtype: str, count: int, file: str) -> Array:
     if count < 0 or size != needed:
         raise ValueError(f"{count} numbers of {dtype} take {needed} bytes, got {size} of {file}")
     if dtype in GGML:
-        from kinprint.reader.formats.gguf_blocks import decode_blocks
+        from kinprint.reader.formats.gguf.blocks import decode_blocks
 
         return np.asarray(decode_blocks(bytes(raw), dtype, file)).reshape(-1)[:count]
     if dtype == "BOOL":

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from kinprint.records import FileEntry
-from kinprint.source.places import assets_folder
+from kinprint.source.assets import assets_folder
 
 
 class Listing(msgspec.Struct, frozen=True):

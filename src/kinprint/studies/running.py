@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 from kinprint import text
 from kinprint.errors import BadOption, FormatError, SourceError
-from kinprint.model.meaning import vocabulary_files
-from kinprint.model.opened import Model
+from kinprint.model.model import Model, vocabulary_files
 from kinprint.model.tokens import Vocabulary
 from kinprint.reader.fetch import Want, side_by_side
 from kinprint.records import ByteRange, Commit, Cost

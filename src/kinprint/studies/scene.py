@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.errors import FormatError
-from kinprint.model.opened import Model, Reading, read_all
+from kinprint.model.model import Model, Reading, read_all
 from kinprint.model.places import Address, Place
 from kinprint.model.tokens import Vocabulary
 from kinprint.records import Commit

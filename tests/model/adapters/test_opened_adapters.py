@@ -12,7 +12,9 @@ import pytest
 from safetensors.numpy import save_file
 
 from kinprint.errors import BadAdapter
-from kinprint.model.opened import AdaptedModel, Model, open_model, read_all
+from kinprint.model.adapted import AdaptedModel
+from kinprint.model.model import Model, read_all
+from kinprint.model.opening import open_model
 from kinprint.model.places import Address
 from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import Fetcher
@@ -84,7 +86,7 @@ def test_a_base_that_is_given_counts_more_than_the_named_one(
     config["base_model_name_or_path"] = str(tmp_path / "moved")
     (adapter / "adapter_config.json").write_text(json.dumps(config))
     checkpoint = open_checkpoint(str(adapter), fetcher)
-    with pytest.raises(BadAdapter, match="--base"):
+    with pytest.raises(BadAdapter, match="give it with base"):
         open_model(checkpoint)
     model = open_model(checkpoint, base=str(base))
     truth = merged["model.layers.0.self_attn.q_proj.weight"]

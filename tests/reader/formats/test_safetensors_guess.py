@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinprint.reader.formats.safetensors_file import guess_header_bytes
+from kinprint.reader.formats.safetensors import guess_header_bytes
 
 SIZES = {"F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "U8": 1}
 Tensor = tuple[str, str, tuple[int, ...]]

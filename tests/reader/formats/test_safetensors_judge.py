@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 
 from kinprint.errors import FormatError
-from kinprint.reader.formats.safetensors_file import parse_safetensors
+from kinprint.reader.formats.safetensors import parse_safetensors
 from kinprint.reader.formats.view import FileView
 from kinprint.records import FileEntry
 

@@ -24,8 +24,8 @@ from kinprint.lineage.about.claims import (
     gguf_claims,
 )
 from kinprint.model.geometry import geometry_of
-from kinprint.model.meaning import Model
-from kinprint.model.opened import CONFIG
+from kinprint.model.model import Model
+from kinprint.model.opening import CONFIG
 from kinprint.model.tokens import Vocabulary, align, choose_vocabulary
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.fetch import Want

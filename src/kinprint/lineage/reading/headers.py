@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from kinprint.lineage.reading.levels import Level, spread_layers
-from kinprint.model.opened import CONFIG, Model, open_model, open_partly
+from kinprint.model.model import Model
+from kinprint.model.opening import CONFIG, open_model, open_partly
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher, side_by_side
 from kinprint.reader.weights import GGUF

@@ -16,7 +16,7 @@ from kinprint.lineage.reading.levels import Grid, level_named
 from kinprint.lineage.reading.plan import Plan, Stage, Tokens, plan_reading
 from kinprint.lineage.reading.sample import Embedding, Floats, Sample
 from kinprint.lineage.reading.tower import Part, Tower, tower_of
-from kinprint.model.opened import Model, Reading, wants_of
+from kinprint.model.model import Model, Reading, wants_of
 from kinprint.model.places import Address
 from kinprint.model.tokens import Vocabulary, align
 from kinprint.reader.fetch import Fetcher, Want

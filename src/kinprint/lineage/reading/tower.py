@@ -12,8 +12,9 @@ from itertools import groupby
 from math import prod
 
 from kinprint.lineage.identity import digest_of
-from kinprint.model.layout_parts import IN_OUT
-from kinprint.model.opened import AdaptedModel, Model, Reading
+from kinprint.model.adapted import AdaptedModel
+from kinprint.model.layout.parts import IN_OUT
+from kinprint.model.model import Model, Reading
 from kinprint.model.places import Address, Place
 from kinprint.model.symmetries import Facts, facts_of
 from kinprint.model.tokens import VocabularyChoice, choose_vocabulary

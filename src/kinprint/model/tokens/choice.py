@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kinprint.model.tokens.beside import ADDED, MERGES, SETTINGS
+from kinprint.model.tokens.added_tokens import ADDED, MERGES, SETTINGS
 from kinprint.model.tokens.loading import LARGEST_FILE
 from kinprint.records import FileEntry
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kinprint.errors import BadTokenizer
-from kinprint.model.tokens.beside import MERGES, declared_tokens, named_tokens
+from kinprint.model.tokens.added_tokens import MERGES, declared_tokens, named_tokens
 from kinprint.model.tokens.lists import parse_vocab_json, parse_vocab_txt
 from kinprint.model.tokens.merges import parse_merges
 from kinprint.model.tokens.ranks import is_tiktoken, parse_tekken, parse_tiktoken

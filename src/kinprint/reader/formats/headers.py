@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kinprint.reader.formats.gguf_file import parse_gguf
-from kinprint.reader.formats.gguf_values import FIRST_READ
-from kinprint.reader.formats.safetensors_file import guess_header_bytes, parse_safetensors
-from kinprint.reader.formats.torch_archive import HEAD, parse_torch
-from kinprint.reader.formats.torch_zip import TAIL
+from kinprint.reader.formats.gguf.header import parse_gguf
+from kinprint.reader.formats.gguf.values import FIRST_READ
+from kinprint.reader.formats.safetensors import guess_header_bytes, parse_safetensors
+from kinprint.reader.formats.torch.archive import HEAD, parse_torch
+from kinprint.reader.formats.torch.zip import TAIL
 from kinprint.reader.formats.view import FileView
 from kinprint.reader.plan import ReadPolicy
 from kinprint.reader.weights import GGUF, SAFETENSORS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kinprint import text
-from kinprint.model.opened import Model
+from kinprint.model.model import Model
 from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Bars, Chart, Heatmap, Values
 from kinprint.studies.critique import same_layer

@@ -18,7 +18,7 @@ from typing import Any
 
 from kinprint import text
 from kinprint.errors import BadOption
-from kinprint.model.opened import Model
+from kinprint.model.model import Model
 from kinprint.studies.catalogue import study_named
 from kinprint.studies.running import Task
 from kinprint.studies.scene import Request

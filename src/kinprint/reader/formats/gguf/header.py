@@ -14,7 +14,7 @@ from functools import partial
 from kinprint import text
 from kinprint.errors import DtypeUnknown
 from kinprint.reader.dtypes import dtype_named
-from kinprint.reader.formats.gguf_values import UINT32, Cursor, Value
+from kinprint.reader.formats.gguf.values import UINT32, Cursor, Value
 from kinprint.reader.formats.view import FileView
 from kinprint.records import Header, TensorSpec
 

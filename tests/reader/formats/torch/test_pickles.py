@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from kinprint.errors import BadPickle, KinprintError
 from kinprint.reader.formats import pickles
-from kinprint.reader.formats.pickles import Opaque, Symbol, load, shown
-from kinprint.reader.formats.torch_records import StorageRecord, TensorRecord, TorchNames
-from tests.reader.formats import torch_builder as build
+from kinprint.reader.formats.torch.pickles import Opaque, Symbol, load, shown
+from kinprint.reader.formats.torch.records import StorageRecord, TensorRecord, TorchNames
+from tests.reader.formats.torch import builder as build
 from tests.work import at_most
 
 PLAIN = {

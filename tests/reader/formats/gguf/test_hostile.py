@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinprint.errors import BadGguf, DtypeUnknown, KinprintError
-from kinprint.reader.formats.gguf_file import parse_gguf
+from kinprint.reader.formats.gguf.header import parse_gguf
 from kinprint.records import Header
-from tests.reader.formats.gguf_builder import (
+from tests.reader.formats.gguf.builder import (
     ARRAY,
     BOOL,
     FLOAT32,

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from kinprint import text
 from kinprint.errors import BadArchive, BadPickle
 from kinprint.reader.dtypes import PLAIN
-from kinprint.reader.formats.pickles import load, shown
-from kinprint.reader.formats.torch_legacy import read_legacy
-from kinprint.reader.formats.torch_records import TensorRecord, TorchNames
-from kinprint.reader.formats.torch_state import named_tensors
-from kinprint.reader.formats.torch_window import Window
-from kinprint.reader.formats.torch_zip import LARGEST_PICKLE, Place, TorchZip
+from kinprint.reader.formats.torch.legacy import read_legacy
+from kinprint.reader.formats.torch.pickles import load, shown
+from kinprint.reader.formats.torch.records import TensorRecord, TorchNames
+from kinprint.reader.formats.torch.state import named_tensors
+from kinprint.reader.formats.torch.window import Window
+from kinprint.reader.formats.torch.zip import LARGEST_PICKLE, Place, TorchZip
 from kinprint.reader.formats.view import FileView
 from kinprint.records import Header, TensorSpec
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from kinprint import text
 from kinprint.errors import BadArchive
-from kinprint.reader.formats.torch_records import TensorRecord
+from kinprint.reader.formats.torch.records import TensorRecord
 
 WRAPPERS = ("state_dict", "model_state_dict", "model_state", "model", "module", "params")
 MOST_WRAPPERS = 3

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import IO, cast
 
 from kinprint.errors import BadArchive
-from kinprint.reader.formats.pickles import shown
-from kinprint.reader.formats.torch_window import Window
+from kinprint.reader.formats.torch.pickles import shown
+from kinprint.reader.formats.torch.window import Window
 from kinprint.text import message
 
 TAIL = 64 << 10

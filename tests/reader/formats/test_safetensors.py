@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 
 from kinprint.errors import BadHeader, DtypeUnknown
 from kinprint.reader.formats import safetensors_file
-from kinprint.reader.formats.safetensors_file import parse_safetensors
+from kinprint.reader.formats.safetensors import parse_safetensors
 from kinprint.reader.formats.view import FileView
 from kinprint.records import FileEntry, Header, TensorSpec
 from tests.work import at_most

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kinprint.errors import BadQuantisation, FormatError
 from kinprint.model.geometry import Geometry, geometry_of
 from kinprint.model.layout import cut, layout_of
-from kinprint.model.layout_parts import IN_OUT
+from kinprint.model.layout.parts import IN_OUT
 from kinprint.model.places import Address, Place, Weight, places_of, stored_rows
 from kinprint.model.quantised import (
     QuantisedWeight,
@@ -32,6 +32,7 @@ from kinprint.model.quantised import (
     scheme_for,
 )
 from kinprint.model.roles import TensorRole
+from kinprint.model.tensor_map import MappedTensor, TensorMap, map_tensors
 from kinprint.model.tokens import (
     Vocabulary,
     choose_vocabulary,
@@ -39,7 +40,6 @@ from kinprint.model.tokens import (
     load_vocabulary,
     vocabulary_of_gguf,
 )
-from kinprint.model.understanding import Understanding, Understood, understand
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.decode import Array
 from kinprint.reader.fetch import Want
@@ -89,7 +89,7 @@ class Model:
         self.config = _with_sidecar(checkpoint, specs)
         self.metadata = _metadata(checkpoint)
         self.geometry: Geometry = geometry_of(self.config, self.metadata)
-        self.understanding: Understanding = understand(
+        self.tensor_map: TensorMap = map_tensors(
             tuple(specs.values()), self.config, checkpoint.format, self.metadata
         )
         self.weights: dict[str, Weight] = self._logical(specs)
@@ -158,7 +158,7 @@ class Model:
         return vocabulary_of(self.checkpoint, known)
 
     def __repr__(self) -> str:
-        return f"<Model {self.name}: {self.understanding.family}, {len(self.places)} tensors>"
+        return f"<Model {self.name}: {self.tensor_map.family}, {len(self.places)} tensors>"
 
     def _describe(self, weights: Sequence[Weight]) -> None:
         asked = [
@@ -219,7 +219,7 @@ class Model:
             spec.name: weight for weight in quantised.values() for spec in weight.parts.values()
         }
         weights: dict[str, Weight] = {}
-        for one in self.understanding.tensors:
+        for one in self.tensor_map.tensors:
             name = one.spec.name
             if name not in packed:
                 why = refusal if refusal and _is_packed(one) else None
@@ -305,7 +305,7 @@ def _single(array: NDArray[Any]) -> Floats:
     return np.ascontiguousarray(array, dtype=np.float32)
 
 
-def _is_packed(one: Understood) -> bool:
+def _is_packed(one: MappedTensor) -> bool:
     return one.role.detail == "packed"
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.errors import SliceOutside
-from kinprint.model.layout_parts import IN_OUT, Layout
+from kinprint.model.layout.parts import IN_OUT, Layout
 from kinprint.records import Slice, TensorSpec
 from kinprint.text import message
 

@@ -15,7 +15,7 @@ from kinprint.model.layout import Layout, cut, layout_of, pattern_of, split_slic
 from kinprint.reader.plan import element_runs, result_shape
 from kinprint.records import Slice, TensorSpec
 
-_DATA = Path(__file__).parent / "data_layout"
+_DATA = Path(__file__).parent / "data"
 Array = NDArray[Any]
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from kinprint.errors import BadArchive, BadPickle
-from kinprint.reader.formats.torch_archive import parse_torch
+from kinprint.reader.formats.torch.archive import parse_torch
 from kinprint.records import TensorSpec
-from tests.reader.formats import torch_builder as build
-from tests.reader.formats.gguf_builder import Recorder
+from tests.reader.formats.gguf.builder import Recorder
+from tests.reader.formats.torch import builder as build
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from kinprint.errors import BadArchive
-from kinprint.reader.formats.torch_archive import parse_torch
-from kinprint.reader.formats.torch_records import DTYPES, STORAGES
+from kinprint.reader.formats.torch.archive import parse_torch
+from kinprint.reader.formats.torch.records import DTYPES, STORAGES
 from kinprint.records import Header, TensorSpec
-from tests.reader.formats import torch_builder as build
-from tests.reader.formats.gguf_builder import Recorder
+from tests.reader.formats.gguf.builder import Recorder
+from tests.reader.formats.torch import builder as build
 
 A = np.arange(20, dtype="<f4").tobytes()
 B = np.arange(6, dtype="<f2").tobytes()

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kinprint.model.layout import layout_of
-from kinprint.model.layout_parts import Layout, pattern_of
+from kinprint.model.layout.parts import Layout, pattern_of
+from kinprint.model.layout.rules import layout_of
 from kinprint.model.roles import RoleMap, TensorRole, assign_roles
 from kinprint.model.symmetries import axes_of
 from kinprint.records import TensorSpec
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Understood:
+class MappedTensor:
     """One tensor with its meaning: role, axes, and the parts it is made of if it is fused."""
 
     spec: TensorSpec
@@ -33,10 +33,10 @@ class Understood:
 
 
 @dataclass(frozen=True, slots=True)
-class Understanding:
+class TensorMap:
     """All tensors of a model, and what about them could not be settled."""
 
-    tensors: tuple[Understood, ...]
+    tensors: tuple[MappedTensor, ...]
     family: str
     tied: bool | None
     warnings: tuple[Message, ...]
@@ -51,15 +51,15 @@ class Understanding:
         )
 
 
-def understand(
+def map_tensors(
     specs: Sequence[TensorSpec],
     config: Mapping[str, Any],
     format: str,
     gguf: Mapping[str, object] | None = None,
-) -> Understanding:
+) -> TensorMap:
     """Say of every tensor what it is; contradictions become warnings, never guesses."""
     found: RoleMap = assign_roles(specs, config, gguf)
-    tensors: list[Understood] = []
+    tensors: list[MappedTensor] = []
     warnings = list(found.warnings)
     # The experts of a layer differ by their number alone, and there may be thousands.
     alike: dict[tuple[object, ...], tuple[Layout, tuple[str, ...]]] = {}
@@ -85,5 +85,5 @@ def understand(
             warnings += [
                 message("note.tensor", name=spec.name, note=one) for one in layout.warnings
             ]
-        tensors.append(Understood(spec, role, layout, axes))
-    return Understanding(tuple(tensors), found.family, found.tied, tuple(warnings))
+        tensors.append(MappedTensor(spec, role, layout, axes))
+    return TensorMap(tuple(tensors), found.family, found.tied, tuple(warnings))

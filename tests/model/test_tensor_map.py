@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kinprint.model.inspection import group_tensors
-from kinprint.model.understanding import Understood, understand
+from kinprint.model.tensor_map import MappedTensor, map_tensors
 from kinprint.records import TensorSpec
 
 GLM4 = {
@@ -37,12 +37,12 @@ QWEN3_5 = {
 }  # fmt: skip
 
 
-def understood(config: dict[str, Any], **shapes: tuple[int, ...]) -> list[Understood]:
+def understood(config: dict[str, Any], **shapes: tuple[int, ...]) -> list[MappedTensor]:
     specs = [TensorSpec(name, "BF16", shape, "f", 0, 0) for name, shape in shapes.items()]
-    return list(understand(specs, config, "safetensors").tensors)
+    return list(map_tensors(specs, config, "safetensors").tensors)
 
 
-def meant(one: Understood) -> tuple[object, ...]:
+def meant(one: MappedTensor) -> tuple[object, ...]:
     return one.role.role, one.role.layer, one.role.expert, one.splits, one.axes
 
 
@@ -81,7 +81,7 @@ def test_experts_one_after_another_are_said_to_be_so() -> None:
     }
     found = understood(config, **names)
     assert {one.splits for one in found} == {"4 experts x (ffn_hidden=48), flattened [E*ffn,H]"}
-    groups = group_tensors(understand([one.spec for one in found], config, "safetensors"))
+    groups = group_tensors(map_tensors([one.spec for one in found], config, "safetensors"))
     assert not any("fused" in group.role for group in groups)
 
 

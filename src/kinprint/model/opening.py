@@ -9,18 +9,13 @@ from typing import Any
 from kinprint.errors import BadAdapter, BadReference, SourceError
 from kinprint.model.adapted import AdaptedModel
 from kinprint.model.adapters import Adapter, parse_adapter
-from kinprint.model.meaning import Model, Reading, read_all, wants_of
+from kinprint.model.model import Model
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import side_by_side
 from kinprint.reader.jsonfile import parse_object
 from kinprint.reader.weights import GGUF
 from kinprint.records import TensorSpec
 from kinprint.text import message
-
-__all__ = [
-    "AdaptedModel", "Model", "Reading", "adapter_config", "open_model", "open_models",
-    "open_partly", "read_all", "wants_of",
-]  # fmt: skip
 
 CONFIG = "adapter_config.json"
 _STEMS = ("adapter_model", "adapters")

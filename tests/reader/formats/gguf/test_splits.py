@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from kinprint.errors import BadGguf
-from kinprint.reader.formats.gguf_file import parse_gguf
-from kinprint.reader.formats.gguf_splits import check_splits, split_siblings
+from kinprint.reader.formats.gguf.header import parse_gguf
+from kinprint.reader.formats.gguf.splits import check_splits, split_siblings
 from kinprint.records import Header, TensorSpec
-from tests.reader.formats.gguf_builder import Recorder
+from tests.reader.formats.gguf.builder import Recorder
 
 
 @pytest.mark.parametrize(

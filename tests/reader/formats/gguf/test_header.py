@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from kinprint.reader.dtypes import GGML, dtype_named
-from kinprint.reader.formats.gguf_file import TYPES, parse_gguf
-from kinprint.reader.formats.gguf_values import FIRST_READ, LARGEST_STEP
+from kinprint.reader.formats.gguf.header import TYPES, parse_gguf
+from kinprint.reader.formats.gguf.values import FIRST_READ, LARGEST_STEP
 from kinprint.records import Header
-from tests.reader.formats.gguf_builder import (
+from tests.reader.formats.gguf.builder import (
     ARRAY,
     BOOL,
     INT32,
@@ -25,7 +25,7 @@ from tests.reader.formats.gguf_builder import (
     tensor,
     text,
 )
-from tests.reader.formats.gguf_builder import gguf as build
+from tests.reader.formats.gguf.builder import gguf as build
 
 
 def finished(writer: Any) -> None:

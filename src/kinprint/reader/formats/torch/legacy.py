@@ -13,10 +13,10 @@ from typing import BinaryIO, cast
 
 from kinprint import text
 from kinprint.errors import BadArchive
-from kinprint.reader.formats.pickles import load, shown
-from kinprint.reader.formats.torch_records import TorchNames
-from kinprint.reader.formats.torch_window import Window
-from kinprint.reader.formats.torch_zip import Place
+from kinprint.reader.formats.torch.pickles import load, shown
+from kinprint.reader.formats.torch.records import TorchNames
+from kinprint.reader.formats.torch.window import Window
+from kinprint.reader.formats.torch.zip import Place
 
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL = 1001

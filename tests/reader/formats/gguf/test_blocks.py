@@ -12,9 +12,9 @@ import pytest
 from kinprint.errors import BadGguf, DtypeUnknown, MissingExtra
 from kinprint.reader.dtypes import GGML
 from kinprint.reader.formats import gguf_blocks
-from kinprint.reader.formats.gguf_blocks import decode_blocks
-from kinprint.reader.formats.gguf_file import parse_gguf
-from tests.reader.formats.gguf_builder import Recorder
+from kinprint.reader.formats.gguf.blocks import decode_blocks
+from kinprint.reader.formats.gguf.header import parse_gguf
+from tests.reader.formats.gguf.builder import Recorder
 
 
 def decodable(name: str) -> bool:

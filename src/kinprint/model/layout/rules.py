@@ -12,15 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from kinprint.model.layout_parts import IN_OUT, OUT_IN, Layout, Part, interleave, pattern_of
-from kinprint.model.layout_sizes import Sizes, table, tower_of
-from kinprint.model.layout_slices import Cut, cut, split_slices
+from kinprint.model.layout.parts import IN_OUT, OUT_IN, Layout, Part, interleave
+from kinprint.model.layout.sizes import Sizes, table, tower_of
 from kinprint.model.names.patterns import unwrapped
 from kinprint.text import Message, message
-
-__all__ = [
-    "IN_OUT", "OUT_IN", "Cut", "Layout", "Part", "cut", "layout_of", "pattern_of", "split_slices",
-]  # fmt: skip
 
 # Roles one side of which is the hidden width, so that a shape tells its orientation.
 _BY_HIDDEN = (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kinprint.model.layout import IN_OUT, OUT_IN, Layout, Part, cut
-from kinprint.model.layout_parts import interleave
+from kinprint.model.layout.parts import interleave
 from kinprint.reader.plan import element_runs, result_shape
 from kinprint.records import Slice, TensorSpec
 

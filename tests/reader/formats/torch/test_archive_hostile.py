@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinprint.errors import BadArchive, BadPickle, KinprintError
-from kinprint.reader.formats.torch_archive import parse_torch
+from kinprint.reader.formats.torch.archive import parse_torch
 from kinprint.records import Header
-from tests.reader.formats import torch_builder as build
-from tests.reader.formats.gguf_builder import Recorder
+from tests.reader.formats.gguf.builder import Recorder
+from tests.reader.formats.torch import builder as build
 from tests.work import at_most
 
 RAW = b"\0" * 40

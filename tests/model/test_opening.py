@@ -14,7 +14,8 @@ from safetensors.numpy import save_file
 
 from kinprint.errors import BadQuantisation
 from kinprint.mirror import MirrorServer
-from kinprint.model.opened import Model, open_model, open_models, read_all
+from kinprint.model.model import Model, read_all
+from kinprint.model.opening import open_model, open_models
 from kinprint.model.places import Address, by_role
 from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import Fetcher

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kinprint.errors import Malformed
 from kinprint.reader.dtypes import PLAIN
-from kinprint.reader.formats.pickles import Opaque, Symbol, set_items, shown
+from kinprint.reader.formats.torch.pickles import Opaque, Symbol, set_items, shown
 from kinprint.text import message
 
 MOST_DIMENSIONS = 64  # of a tensor in PyTorch

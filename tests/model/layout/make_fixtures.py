@@ -3,7 +3,7 @@
 For each family a model with random weights is saved with `save_pretrained`; one forward pass
 over single tokens (position 0, where rotary embedding is the identity) records what goes into
 the fused layer and the q, k and v (or gate and up) that come out of the model's own code.
-Run with a Python that has torch and transformers: `python make_layout_fixtures.py data_layout`.
+Run with a Python that has torch and transformers: `python make_fixtures.py data`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""GGUF: headers, models in several files, and quantised blocks."""

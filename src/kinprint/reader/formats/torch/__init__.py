@@ -1,0 +1,1 @@
+"""Files of `torch.save`, zip archives and the older pickles, read without running anything."""
