@@ -179,6 +179,76 @@ class Reason(StrEnum):
         return message(self.value, **fields)
 
 
+class Role(StrEnum):
+    """What a tensor is, whatever its model calls it.
+
+    Attention has q, k, v and o; a feed-forward gate, up and down, also of experts and of the
+    expert that all tokens share. What is fused is named by its parts. `other` is for tensors
+    with a meaning that comparisons do not speak of, and for those of unknown meaning.
+    """
+
+    EMBED = "embed"
+    POS_EMBED = "pos_embed"
+    LM_HEAD = "lm_head"
+    NORM_IN = "norm_in"
+    NORM_POST_ATTN = "norm_post_attn"
+    NORM_PRE_FFN = "norm_pre_ffn"
+    NORM_POST_FFN = "norm_post_ffn"
+    NORM_FINAL = "norm_final"
+    NORM_Q = "norm_q"
+    NORM_K = "norm_k"
+    NORM_OTHER = "norm_other"
+    Q = "q"
+    K = "k"
+    V = "v"
+    O = "o"  # noqa: E741
+    QKV = "qkv"
+    GATE = "gate"
+    UP = "up"
+    DOWN = "down"
+    GATE_UP = "gate_up"
+    EXPERT_GATE = "expert_gate"
+    EXPERT_UP = "expert_up"
+    EXPERT_DOWN = "expert_down"
+    EXPERT_GATE_UP = "expert_gate_up"
+    SHARED_GATE = "shared_gate"
+    SHARED_UP = "shared_up"
+    SHARED_DOWN = "shared_down"
+    SHARED_GATE_UP = "shared_gate_up"
+    ROUTER = "router"
+    SSM = "ssm"
+    BIAS = "bias"
+    OTHER = "other"
+
+    @property
+    def of_experts(self) -> bool:
+        """Whether it is a matrix of routed experts."""
+        return self.startswith("expert_")
+
+    @property
+    def shared(self) -> bool:
+        """Whether it is a matrix of the expert that all tokens share."""
+        return self.startswith("shared_")
+
+
+_BIAS = ".bias"
+
+
+def bias_of(role: str) -> str:
+    """How the bias of a weight of that role is addressed, such as `q.bias`."""
+    return role + _BIAS
+
+
+def is_bias(role: str) -> bool:
+    """Whether an address speaks of a bias."""
+    return role.endswith(_BIAS)
+
+
+def weight_of(role: str) -> str:
+    """The role of the weight that a bias belongs to; any other role as it is."""
+    return role.removesuffix(_BIAS)
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRef:
     """Which model a user meant, and the exact state of it that is being read.

@@ -5,14 +5,15 @@ from __future__ import annotations
 from kinprint.model.layout import layout_of
 from kinprint.model.places import Address, Weight, places_of
 from kinprint.model.roles import TensorRole
-from kinprint.records import TensorSpec
+from kinprint.records import Role, TensorSpec
 
 CONFIG = {"model_type": "hrm_text", "hidden_size": 32, "num_attention_heads": 4}
 
 
 def weight(name: str, role: str, *shape: int) -> Weight:
     layout = layout_of(role, shape, CONFIG, name=name)
-    return Weight(name, TensorSpec(name, "F32", shape, "f", 0, 0), TensorRole(role, 0), layout)
+    spec = TensorSpec(name, "F32", shape, "f", 0, 0)
+    return Weight(name, spec, TensorRole(Role(role), 0), layout)
 
 
 def test_stacks_that_differ_by_name_alone_keep_all_their_tensors() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 
 from kinprint.model.roles import RoleMap, TensorRole, assign_roles
-from kinprint.records import TensorSpec
+from kinprint.records import Role, TensorSpec
 from tests.conftest import DEMO, ZOO
 from tests.work import at_most
 
@@ -31,7 +31,7 @@ def test_a_bias_names_its_weight_and_that_weights_role() -> None:
         spec(f"{BLOCK}self_attn.q_proj.weight", 8, 8), spec(f"{BLOCK}self_attn.q_proj.bias", 8)
     )
     assert found.roles[f"{BLOCK}self_attn.q_proj.bias"] == TensorRole(
-        "bias", layer=3, detail="q", of=f"{BLOCK}self_attn.q_proj.weight"
+        Role.BIAS, layer=3, detail="q", of=f"{BLOCK}self_attn.q_proj.weight"
     )
 
 
@@ -52,7 +52,7 @@ def test_quantisation_companions_know_their_weight(ending: str, detail: str, wei
     found = roles(spec(f"{base}.{weight}", 8, 8), spec(f"{base}.{ending}", 8, 1))
     assert found.roles[f"{base}.{weight}"].role == "down"
     assert found.roles[f"{base}.{ending}"] == TensorRole(
-        "other", layer=3, detail=detail, of=f"{base}.{weight}"
+        Role.OTHER, layer=3, detail=detail, of=f"{base}.{weight}"
     )
     assert found.warnings == ()
 
@@ -73,7 +73,7 @@ def test_an_adapter_belongs_to_its_base() -> None:
     name = "base_model.model.model.layers.3.self_attn.q_proj.lora_A.default.weight"
     found = roles(spec(name, 4, 8))
     assert found.roles[name] == TensorRole(
-        "other", layer=3, detail="lora_a", of="base_model.model.model.layers.3.self_attn.q_proj"
+        Role.OTHER, layer=3, detail="lora_a", of="base_model.model.model.layers.3.self_attn.q_proj"
     )
 
 
@@ -111,9 +111,9 @@ def test_encoder_and_decoder_are_told_apart() -> None:
 def test_a_tower_beside_the_text_model_is_other_but_says_what_it_holds() -> None:
     vision = "vision_tower.encoder.layers.2.self_attn.q_proj.weight"
     beside = roles(spec(vision, 8, 8), spec(f"{BLOCK}self_attn.q_proj.weight", 8, 8))
-    assert beside.roles[vision] == TensorRole("other", layer=2, detail="q", tower="vision")
+    assert beside.roles[vision] == TensorRole(Role.OTHER, layer=2, detail="q", tower="vision")
     alone = roles(spec(vision, 8, 8))
-    assert alone.roles[vision] == TensorRole("q", layer=2, tower="vision")
+    assert alone.roles[vision] == TensorRole(Role.Q, layer=2, tower="vision")
 
 
 def test_unknown_names_are_folded_into_one_warning() -> None:
@@ -162,7 +162,7 @@ def test_projections_of_an_adaptive_norm_are_no_feed_forward() -> None:
 def test_the_prediction_layer_of_its_own_tower_is_kept_apart() -> None:
     name = "mtp.layers.0.self_attn.q_proj.weight"
     found = roles(spec(name, 8, 8), spec(f"{BLOCK}self_attn.q_proj.weight", 8, 8))
-    assert found.roles[name] == TensorRole("q", layer=0, tower="mtp")
+    assert found.roles[name] == TensorRole(Role.Q, layer=0, tower="mtp")
 
 
 def test_the_work_grows_with_the_number_of_tensors_and_no_faster() -> None:
@@ -175,7 +175,7 @@ def test_the_work_grows_with_the_number_of_tensors_and_no_faster() -> None:
     with at_most(40 * len(specs)):
         found = assign_roles(specs, {"model_type": "qwen3_moe", "num_experts": 128})
     assert found.roles["model.layers.51.mlp.experts.127.up_proj.weight"] == TensorRole(
-        "expert_up", layer=51, expert=127
+        Role.EXPERT_UP, layer=51, expert=127
     )
 
 
@@ -226,12 +226,12 @@ def test_a_stack_of_another_width_is_not_the_text_model() -> None:
     specs += [spec("ears.blocks.0.norm1.weight", 32), spec("ears.blocks.0.mlp.fc1.weight", 128, 32)]
     part = {"model_type": "ears", "hidden_size": 32}
     several = roles(*specs, text_config={"hidden_size": 64}, ears_config=part)
-    assert several.roles[text] == TensorRole("q", layer=3)
-    assert several.roles[strange] == TensorRole("other", layer=0, detail="qkv", tower="side")
+    assert several.roles[text] == TensorRole(Role.Q, layer=3)
+    assert several.roles[strange] == TensorRole(Role.OTHER, layer=0, detail="qkv", tower="side")
     assert several.roles[beside].tower == "side"
     assert several.warnings == ()
     single = roles(*specs, hidden_size=64)
-    assert single.roles[strange] == TensorRole("qkv", layer=0)
+    assert single.roles[strange] == TensorRole(Role.QKV, layer=0)
     assert any("[96, 32]" in str(line) for line in single.warnings)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kinprint.model.roles import TensorRole, assign_roles
-from kinprint.records import TensorSpec
+from kinprint.records import Role, TensorSpec
 
 NAMES = """
 token_embd.weight embed
@@ -69,12 +69,12 @@ def test_the_common_names() -> None:
     assert {name: role.role for name, role in found.roles.items()} == wanted
     assert found.family == "gguf"
     assert found.warnings == ()
-    assert found.roles["blk.3.ffn_up_exps.weight"] == TensorRole("expert_up", layer=3, stacked=4)
+    assert found.roles["blk.3.ffn_up_exps.weight"] == TensorRole(Role.EXPERT_UP, layer=3, stacked=4)
 
 
 def test_experts_that_old_files_keep_apart() -> None:
     found = assign_roles([spec("blk.1.ffn_gate.7.weight")], {}, {"general.architecture": "llama"})
-    assert found.roles["blk.1.ffn_gate.7.weight"] == TensorRole("expert_gate", layer=1, expert=7)
+    assert found.roles["blk.1.ffn_gate.7.weight"] == TensorRole(Role.EXPERT_GATE, layer=1, expert=7)
 
 
 def test_two_norm_blocks_call_the_second_one_after_attention() -> None:

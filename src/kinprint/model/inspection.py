@@ -17,7 +17,7 @@ from kinprint.model.quantised import Scheme, scheme_for
 from kinprint.model.tensor_map import MappedTensor, TensorMap
 from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
 from kinprint.reader.checkpoint import Checkpoint
-from kinprint.records import FileEntry, ModelRef, TensorSpec
+from kinprint.records import FileEntry, ModelRef, Role, TensorSpec
 from kinprint.text import Message
 
 _Key = tuple[str, str, tuple[int, ...], str]
@@ -99,7 +99,7 @@ class Inspection:
             Counter(
                 f"{one.role.role}: {', '.join(part.role for part in one.layout.parts)}"
                 for one in self.tensor_map.tensors
-                if one.layout.fused and one.role.role != "bias"
+                if one.layout.fused and one.role.role is not Role.BIAS
             ).most_common()
         )
 
@@ -146,10 +146,10 @@ def group_tensors(tensor_map: TensorMap) -> list[TensorGroup]:
 def _role(one: MappedTensor) -> str:
     """A role as people read it: with what it belongs to, and whether it is fused."""
     role, detail = one.role.role, one.role.detail
-    word = role
-    if role == "bias" and detail:
+    word: str = role
+    if role is Role.BIAS and detail:
         word = f"{detail} bias"
-    elif role == "other" and detail:
+    elif role is Role.OTHER and detail:
         word = detail
     if one.role.tower is not None:
         word = f"{one.role.tower}: {word}"

@@ -45,7 +45,7 @@ from kinprint.reader.decode import Array
 from kinprint.reader.fetch import Want
 from kinprint.reader.jsonfile import parse_object
 from kinprint.reader.weights import GGUF
-from kinprint.records import Slice, TensorSpec
+from kinprint.records import Role, Slice, TensorSpec
 from kinprint.text import Message, message
 
 Floats = NDArray[np.float32]
@@ -224,7 +224,7 @@ class Model:
             if name not in packed:
                 why = refusal if refusal and _is_packed(one) else None
                 weights[name] = Weight(name, one.spec, one.role, one.layout, refusal=why)
-            elif one.role.of is None and not one.role.role.startswith("bias"):
+            elif one.role.of is None and one.role.role is not Role.BIAS:
                 whole = packed[name]
                 weights[whole.name] = self._weight(whole.name, one.spec, one.role, whole)
         return weights

@@ -15,7 +15,7 @@ from math import prod
 from kinprint.model.layout.parts import IN_OUT, Layout
 from kinprint.model.quantised import QuantisedWeight
 from kinprint.model.roles import TensorRole
-from kinprint.records import TensorSpec
+from kinprint.records import Role, TensorSpec, bias_of, is_bias
 from kinprint.text import Message
 
 # What the parts of these are called by themselves: `gate` of `expert_gate_up` is `expert_gate`.
@@ -126,9 +126,9 @@ def _places(weight: Weight) -> Iterable[Place]:
 
 def _word(role: TensorRole) -> str | None:
     """The role in an address; None for what has no meaning of its own, such as scales."""
-    if role.role == "bias":
-        return f"{role.detail}.bias" if role.detail else "bias"
-    if role.role == "other":  # inside a tower of pictures or sound the detail is the role
+    if role.role is Role.BIAS:
+        return bias_of(role.detail) if role.detail else role.role
+    if role.role is Role.OTHER:  # inside a tower of pictures or sound the detail is the role
         return role.detail if role.of is None else None
     return role.role
 
@@ -136,8 +136,7 @@ def _word(role: TensorRole) -> str | None:
 def _part_word(word: str, part: str) -> str:
     """The address of a part: `k` of `qkv`, `expert_up` of `expert_gate_up`, `v.bias`."""
     prefix = next((mark for mark in _PREFIXES if word.startswith(mark)), "")
-    bias = ".bias" if word.endswith(".bias") else ""
-    return f"{prefix}{part}{bias}"
+    return bias_of(prefix + part) if is_bias(word) else prefix + part
 
 
 def stored_rows(place: Place, rows: Iterable[int]) -> tuple[int, ...]:

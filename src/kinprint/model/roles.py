@@ -15,12 +15,14 @@ from kinprint.model.geometry import Geometry, geometry_of
 from kinprint.model.names.contradictions import contradiction, layer_contradiction
 from kinprint.model.names.patterns import Pattern, Patterns, is_number, read_patterns
 from kinprint.model.names.shapes import expert_count, settle
-from kinprint.model.names.tables import GGUF, Family, Tables, Word, load_tables
+from kinprint.model.names.tables import GGUF, Ending, Family, Tables, Word, load_tables
 from kinprint.model.names.towers import split_by_width, split_stacks, tower_of
 from kinprint.model.names.words import FINAL_NORM, SIDE_NORM, WordFinder
-from kinprint.records import TensorSpec
+from kinprint.records import Role, TensorSpec
 from kinprint.text import Message, message
 
+_UNKNOWN = Word(Role.OTHER)
+_SCALES = Ending(Role.OTHER, "scales")
 _WEIGHT_ENDINGS = (".weight", "", ".qweight", ".weight_packed", "_blocks", ".blocks", ".scale")
 
 
@@ -35,7 +37,7 @@ class TensorRole:
     or a companion belongs to.
     """
 
-    role: str
+    role: Role
     layer: int | None = None
     expert: int | None = None
     stacked: int | None = None
@@ -63,7 +65,7 @@ class _Meaning:
     """What a pattern was found to be."""
 
     word: Word | None
-    ending: Word | None
+    ending: Ending | None
     tower: str | None
 
 
@@ -135,7 +137,7 @@ def _meanings(
     for pattern in patterns:
         stacks[pattern.stack].append(pattern)
     words: dict[int, Word | None] = {}
-    endings: dict[int, Word | None] = {}
+    endings: dict[int, Ending | None] = {}
     ends = set()  # places whose own tensors include a final norm
     above = {stack[:depth] for stack in stacks for depth in range(len(stack))}
     for pattern in stacks.get((), ()):
@@ -193,10 +195,10 @@ def _with_towers(
     for pattern in patterns:
         meaning = meanings[id(pattern)]
         if main and meaning.tower is not None and meaning.tower not in kept:
-            inner = meaning.word
-            if meaning.ending is not None and meaning.ending.role != "weight":
-                inner = meaning.ending
-            meaning = _Meaning(Word("other", inner.role if inner else None), None, meaning.tower)
+            inner = None if meaning.word is None else meaning.word.role
+            if meaning.ending is not None and meaning.ending.role is not None:
+                inner = meaning.ending.role
+            meaning = _Meaning(Word(Role.OTHER, inner), None, meaning.tower)
         result[id(pattern)] = meaning
     return result
 
@@ -209,29 +211,29 @@ def _role(
     names: set[str],
 ) -> TensorRole:
     pattern, layer, expert = place
-    word = meaning.word or Word("other")
+    word = meaning.word or _UNKNOWN
     role, detail, of = word.role, word.detail, None
     stacked = None
-    if role.startswith("expert_") and expert is None:
+    if expert is None and role.of_experts:
         numbers = [part for part in pattern.parts if is_number(part)]
         if numbers:
             expert = int(numbers[-1])
         else:
-            deep = 2 if meaning.ending and meaning.ending.role == "bias" else 3
+            deep = 2 if meaning.ending and meaning.ending.role is Role.BIAS else 3
             stacked = spec.shape[0] if len(spec.shape) >= deep else experts
     if pattern.adapter is not None:
         base = _adapted(spec.name, pattern.adapter)
-        return TensorRole("other", layer, expert, stacked, pattern.adapter, meaning.tower, base)
+        return TensorRole(Role.OTHER, layer, expert, stacked, pattern.adapter, meaning.tower, base)
     ending = meaning.ending
     if (
         ending is not None
         and ending.detail == "scale"
         and f"{spec.name.removesuffix('.scale')}.weight" in names
     ):
-        ending = Word("other", "scales")
-    if ending is not None and ending.role != "weight":
+        ending = _SCALES
+    if ending is not None and ending.role is not None:
         of = _owner(spec.name, names)
-        detail = word.role if ending.role == "bias" and meaning.word else ending.detail
+        detail = word.role if ending.role is Role.BIAS and meaning.word else ending.detail
         role = ending.role
     elif ending is not None and ending.detail == "packed":
         detail = detail or "packed"
@@ -262,10 +264,10 @@ def _owner(name: str, names: set[str]) -> str:
 def _own_router_biases(roles: dict[str, TensorRole]) -> None:
     """Give the routers' correction terms, which lie in many places, to their routers."""
     routers = {
-        (role.tower, role.layer): name for name, role in roles.items() if role.role == "router"
+        (role.tower, role.layer): name for name, role in roles.items() if role.role is Role.ROUTER
     }
     for name, role in roles.items():
-        if role.role == "bias" and role.detail == "router" and role.of is None:
+        if role.role is Role.BIAS and role.detail == Role.ROUTER and role.of is None:
             roles[name] = replace(role, of=routers.get((role.tower, role.layer)))
 
 
@@ -274,7 +276,7 @@ def _unknown(patterns: Sequence[Pattern], meanings: Mapping[int, _Meaning]) -> l
     lines = []
     for pattern in patterns:
         meaning = meanings[id(pattern)]
-        silent = meaning.ending is not None and meaning.ending.role != "weight"
+        silent = meaning.ending is not None and meaning.ending.role is not None
         if meaning.word is None and not silent and meaning.tower is None and not pattern.adapter:
             key = "note.unknown-names" if pattern.tensors > 1 else "note.unknown-name"
             lines.append(message(key, name=pattern.text, tensors=pattern.tensors))
@@ -314,7 +316,7 @@ def _layer_counts(
     Layers with a projection of their own for predicting further tokens do not count.
     """
     kinds = {(role.role, role.tower) for role in roles.values()}
-    if ("embed", None) not in kinds or {"encoder", "decoder"} & {tower for _, tower in kinds}:
+    if (Role.EMBED, None) not in kinds or {"encoder", "decoder"} & {tower for _, tower in kinds}:
         return ()
     further = {role.layer for role in roles.values() if role.detail == "mtp_eh_proj"}
     last: dict[tuple[str, ...], int] = defaultdict(int)
@@ -322,7 +324,7 @@ def _layer_counts(
         role = roles[spec.name]
         if layer is None or layer in further or role.tower is not None:
             continue
-        if role.role not in ("other", "bias", "norm_other"):
+        if role.role not in (Role.OTHER, Role.BIAS, Role.NORM_OTHER):
             last[pattern.stack] = max(last[pattern.stack], layer + 1)
     return last.values()
 
@@ -330,6 +332,6 @@ def _layer_counts(
 def _tied(roles: Mapping[str, TensorRole], geometry: Geometry) -> bool | None:
     # an encoder's embedding may serve its decoder and the head
     kinds = {role.role for role in roles.values() if role.tower in (None, "encoder", "decoder")}
-    if "lm_head" in kinds or "embed" not in kinds:
-        return False if "lm_head" in kinds else None
+    if Role.LM_HEAD in kinds or Role.EMBED not in kinds:
+        return False if Role.LM_HEAD in kinds else None
     return True if geometry.tied is not False else None

@@ -16,10 +16,17 @@ from typing import Any
 
 from kinprint.model.layout.parts import IN_OUT, OUT_IN
 from kinprint.model.layout.sizes import Sizes
-from kinprint.records import Reason
+from kinprint.records import Reason, Role, weight_of
 from kinprint.text import Message, message
 
-_GATES = {"gate", "gate_up", "expert_gate", "expert_gate_up", "shared_gate", "shared_gate_up"}
+_GATES = {
+    Role.GATE,
+    Role.GATE_UP,
+    Role.EXPERT_GATE,
+    Role.EXPERT_GATE_UP,
+    Role.SHARED_GATE,
+    Role.SHARED_GATE_UP,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +194,8 @@ def axes_of(
     Axes that nothing is known about are "none".
     """
     tables = _table()
-    if role == "bias":
-        owner = (detail or "").removesuffix(".bias")
+    if role == Role.BIAS:
+        owner = weight_of(detail or "")
         words = tables["details"].get(detail) or tables["axes"].get(owner, ["none"])
         stacked = owner.startswith("expert_")
         short = words[: 2 if stacked and ndim == 2 else 1]
@@ -252,7 +259,9 @@ def facts_of(
     gated = not _GATES.isdisjoint(roles)
     odd = gated and not among("not_odd_up") and not stated("not_odd_up_keys")
     qk_layer = among("qk_layernorm") or norm == "layer"
-    qk_norm = ("layer" if qk_layer else "rms") if {"norm_q", "norm_k"} & set(roles) else "none"
+    qk_norm = (
+        ("layer" if qk_layer else "rms") if {Role.NORM_Q, Role.NORM_K} & set(roles) else "none"
+    )
     head_dim = sizes.get("head_dim")
     grouped = any((sizes.value(key) or 1) != 1 for key in ("n_group", "num_expert_group"))
     widths = {sizes.value(key) for key in ("word_embed_proj_dim", "embedding_size")}

@@ -11,7 +11,7 @@ from kinprint.model.layout.parts import Layout, pattern_of
 from kinprint.model.layout.rules import layout_of
 from kinprint.model.roles import RoleMap, TensorRole, assign_roles
 from kinprint.model.symmetries import axes_of
-from kinprint.records import TensorSpec
+from kinprint.records import Role, TensorSpec
 from kinprint.text import Message, message
 
 _NUMBER = re.compile(r"\d+")
@@ -47,7 +47,7 @@ class TensorMap:
         return tuple(
             one.spec.name
             for one in self.tensors
-            if one.role.role == "other" and one.role.detail is None and one.role.tower is None
+            if one.role.role is Role.OTHER and one.role.detail is None and one.role.tower is None
         )
 
 

@@ -10,6 +10,7 @@ import pytest
 from kinprint.errors import KinprintError, SliceOutside
 from kinprint.model.adapters import merged_rows, needed, parse_adapter
 from kinprint.model.adapters.naming import table
+from kinprint.records import TensorSpec
 from tests.model.adapters.fixtures import Stored, stored
 
 A, B = np.ones((2, 6)), np.ones((4, 2))
@@ -54,11 +55,22 @@ def test_configurations(changes: dict[str, Any], words: str) -> None:
 
 
 def test_every_refused_method_says_why() -> None:
-    for method, words in table()["refused"].items():
-        with pytest.raises(KinprintError) as caught:
+    for method in table()["refused"]["methods"]:
+        with pytest.raises(KinprintError, match="the adapter is "):
             parse_adapter({"peft_type": method}, {})
-        assert words in str(caught.value)
-    assert not set(table()["refused"]) & set(table()["merged"])
+    for setting in table()["variants"]:
+        with pytest.raises(KinprintError, match="which is not merged"):
+            parse_adapter({"peft_type": "LORA", setting: True}, {})
+    for start in table()["foreign"]:
+        odd = {f"q.{start}x": TensorSpec(f"q.{start}x", "F32", (1,), "f", 0, 4)}
+        with pytest.raises(KinprintError, match=r"is part of .*, which is not merged"):
+            parse_adapter({"peft_type": "LORA"}, odd)
+    assert not set(table()["refused"]["methods"]) & set(table()["merged"]["methods"])
+
+
+def test_every_merged_method_has_a_name() -> None:
+    for method in table()["merged"]["methods"]:
+        assert str(parse_adapter({"peft_type": method}, {}).summary)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from kinprint.errors import BadHeader, DtypeUnknown
-from kinprint.reader.formats import safetensors_file
+from kinprint.reader.formats import safetensors
 from kinprint.reader.formats.safetensors import parse_safetensors
 from kinprint.reader.formats.view import FileView
 from kinprint.records import FileEntry, Header, TensorSpec
@@ -231,7 +231,7 @@ def test_the_quick_way_and_the_careful_way_agree(monkeypatch: pytest.MonkeyPatch
     raw, data = large_header(7)
     quick = parse_safetensors(view_of(raw, len(raw) + data))
     nothing: Callable[..., None] = lambda raw, file: None  # noqa: E731
-    monkeypatch.setattr(safetensors_file, "_parse_quickly", nothing)
+    monkeypatch.setattr(safetensors, "_parse_quickly", nothing)
     assert parse_safetensors(view_of(raw, len(raw) + data)) == quick
 
 

@@ -15,22 +15,26 @@ from typing import Any
 from kinprint.model.layout.parts import IN_OUT, OUT_IN, Layout, Part, interleave
 from kinprint.model.layout.sizes import Sizes, table, tower_of
 from kinprint.model.names.patterns import unwrapped
+from kinprint.records import Role, weight_of
 from kinprint.text import Message, message
 
 # Roles one side of which is the hidden width, so that a shape tells its orientation.
 _BY_HIDDEN = (
-    "qkv", "gate", "up", "down", "gate_up", "shared_gate", "shared_up", "shared_down",
+    Role.QKV, Role.GATE, Role.UP, Role.DOWN, Role.GATE_UP,
+    Role.SHARED_GATE, Role.SHARED_UP, Role.SHARED_DOWN,
 )  # fmt: skip
 # Roles that are looked up or scale channels: Conv1D and the like never hold them.
-_NOT_LINEAR = ("embed", "pos_embed", "lm_head", "router", "ssm", "other")
+_NOT_LINEAR = (
+    Role.EMBED, Role.POS_EMBED, Role.LM_HEAD, Role.ROUTER, Role.SSM, Role.OTHER,
+)  # fmt: skip
 # Roles that may have an axis for their heads.
-_HEADED = ("q", "k", "v", "o")
+_HEADED = (Role.Q, Role.K, Role.V, Role.O)
 # Roles whose rows rotary embedding turns, which some files therefore store in pairs.
-_PAIRED = ("q", "k")
+_PAIRED = (Role.Q, Role.K)
 # Words for sizes that are a share of the tensor.
 _SHARES = {"half": 2, "third": 3}
 # Fused roles that a tower's tensors have, told by their detail.
-_IN_TOWERS = ("qkv", "gate_up")
+_IN_TOWERS = (Role.QKV, Role.GATE_UP)
 
 
 def layout_of(
@@ -51,22 +55,24 @@ def layout_of(
     """
     sizes = Sizes(config, gguf, layer)
     name = unwrapped(name)
-    owner = detail.removesuffix(".bias") if role == "bias" and detail else role
-    bias = role == "bias"
+    owner = weight_of(detail) if role == Role.BIAS and detail else role
+    bias = role == Role.BIAS
     is_gguf = format == "gguf" or gguf is not None
     if len(shape) == 3 and owner in _HEADED and _any(sizes.families, table()["folded_heads"]):
         shape = (shape[0], shape[1] * shape[2])
-        layout = Layout(owner, shape, OUT_IN if owner == "o" else IN_OUT, int(owner != "o"), ())
+        layout = Layout(
+            owner, shape, OUT_IN if owner == Role.O else IN_OUT, int(owner != Role.O), ()
+        )
         return replace(layout, parts=(Part(owner, 0, layout.outputs, layout.outputs),))
     layout = _whole_layout(owner, shape, sizes, name, bias, is_gguf)
     if is_gguf and len(shape) == 3 and detail in table()["stacked_heads"]:
         return _stacked_heads(layout, table()["stacked_heads"][detail])
     if owner.startswith("norm") and not bias:
         return replace(layout, norm_offset=_norm_offset(sizes, name, is_gguf))
-    if owner == "lm_head":
+    if owner == Role.LM_HEAD:
         return replace(layout, tied=sizes.value("tie_word_embeddings") is True)
     kind = "kv" if detail == "kv_fused" else owner
-    if role == "other" and detail in _IN_TOWERS:  # of a tower for pictures or sound
+    if role == Role.OTHER and detail in _IN_TOWERS:  # of a tower for pictures or sound
         kind, sizes = f"tower_{detail}", Sizes(tower_of(config, name), None, layer)
     layout = _split(layout, kind, detail or "", sizes, name, is_gguf)
     return _pair(layout, sizes, name, is_gguf)
@@ -117,10 +123,10 @@ def _orientation(
     if re.search(tables["in_out_names"], name):
         return IN_OUT
     if flat:
-        return IN_OUT if role == "expert_down" else OUT_IN
+        return IN_OUT if role == Role.EXPERT_DOWN else OUT_IN
     if not experts:
         linear = role not in _NOT_LINEAR and not role.startswith("norm")
-        if role == "router" and shape == (sizes.get("hidden"), sizes.get("experts")):
+        if role == Role.ROUTER and shape == (sizes.get("hidden"), sizes.get("experts")):
             return IN_OUT
         turned = linear and re.search(tables["conv1d_names"], name) is not None
         habit = IN_OUT if turned and _any(sizes.families, tables["conv1d"]) else OUT_IN

@@ -4,10 +4,11 @@ A new architecture is a new entry in a table, so that code never learns a model'
 """
 
 from kinprint.model.names.patterns import Pattern, Patterns, read_patterns
-from kinprint.model.names.tables import Family, Tables, Word, load_tables
+from kinprint.model.names.tables import Ending, Family, Tables, Word, load_tables
 from kinprint.model.names.words import WordFinder
 
 __all__ = [
+    "Ending",
     "Family",
     "Pattern",
     "Patterns",

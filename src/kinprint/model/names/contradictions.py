@@ -13,15 +13,16 @@ from typing import Any
 
 from kinprint.model.geometry import Geometry
 from kinprint.model.names.patterns import Pattern
-from kinprint.model.names.tables import Word
+from kinprint.model.names.tables import PACKED
+from kinprint.model.names.words import FEED_FORWARD
+from kinprint.records import Role
 from kinprint.text import Message, message
 
-_NORMS = frozenset({"norm_in", "norm_post_attn", "norm_pre_ffn", "norm_post_ffn", "norm_final"})
-_MATRICES = frozenset(
-    {"embed", "lm_head", "q", "k", "v", "o", "qkv", "gate", "up", "down", "gate_up", "router"}
+_NORMS = frozenset(
+    {Role.NORM_IN, Role.NORM_POST_ATTN, Role.NORM_PRE_FFN, Role.NORM_POST_FFN, Role.NORM_FINAL}
 )
-_FEED_FORWARD = frozenset({"gate", "up", "down", "gate_up"})
-_TOKENS = frozenset({"embed", "lm_head"})
+_TOKENS = frozenset({Role.EMBED, Role.LM_HEAD})
+_MATRICES = FEED_FORWARD | _TOKENS | {Role.Q, Role.K, Role.V, Role.O, Role.QKV, Role.ROUTER}
 # Settings that make a width differ between layers or between tokens and layers.
 _VARYING = (
     "embedding_size", "word_embed_proj_dim", "emb_size", "global_head_dim", "d_embed",
@@ -41,7 +42,7 @@ _FURTHER_LAYERS = re.compile(r"nextn|mtp|num_predict_layers")
 
 def contradiction(
     pattern: Pattern,
-    role: str,
+    role: Role,
     shape: tuple[int, ...],
     geometry: Geometry,
     config: Mapping[str, Any],
@@ -53,7 +54,7 @@ def contradiction(
     experts do nothing), and there is a row for each token (or more: tables are padded).
     """
     hidden = geometry.hidden
-    if not hidden or not pattern.is_weight or pattern.ending == Word("weight", "packed"):
+    if not hidden or not pattern.is_weight or pattern.ending == PACKED:
         return None
     if pattern.dtype.startswith(("I", "U")) or _varies(config, hidden):
         return None
@@ -64,19 +65,25 @@ def contradiction(
     if len(shape) != 2:
         return None
     other = shape[0] if shape[1] == hidden else shape[1]
-    heads = geometry.heads if role == "q" else geometry.kv_heads if role in ("k", "v") else None
+    heads = _heads(role, geometry)
     if heads and other % heads:
         return message("note.wanted.heads", size=heads)
-    if role == "router" and geometry.experts and other < geometry.experts:
+    if role is Role.ROUTER and geometry.experts and other < geometry.experts:
         return message("note.wanted.experts", size=geometry.experts)
     if any(name in source for source in _parts(config) for name in _COMPUTED):
         return None
     if role in _TOKENS and geometry.vocabulary and other < geometry.vocabulary:
         return message("note.wanted.tokens", size=geometry.vocabulary)
     # Four times the stream is what models take that have no setting of their own.
-    if role in _FEED_FORWARD and hidden in shape and other != 4 * hidden:
+    if role in FEED_FORWARD and hidden in shape and other != 4 * hidden:
         return _feed_forward(other, config)
     return None
+
+
+def _heads(role: Role, geometry: Geometry) -> int | None:
+    if role is Role.Q:
+        return geometry.heads
+    return geometry.kv_heads if role in (Role.K, Role.V) else None
 
 
 def layer_contradiction(

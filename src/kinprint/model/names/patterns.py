@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kinprint.model.names.tables import Tables, Word
+from kinprint.model.names.tables import Ending, Tables
 from kinprint.records import TensorSpec
 
 # No model has ten digits of layers; longer numbers are part of a name.
@@ -35,7 +35,7 @@ class Pattern:
     text: str
     stack: tuple[str, ...]
     parts: tuple[str, ...]
-    ending: Word | None
+    ending: Ending | None
     layered: bool
     marked: bool
     shape: tuple[int, ...]
@@ -52,7 +52,7 @@ class Pattern:
     @property
     def is_weight(self) -> bool:
         """Whether this is the thing itself, not a bias or a companion."""
-        return self.adapter is None and (self.ending is None or self.ending.role == "weight")
+        return self.adapter is None and (self.ending is None or self.ending.role is None)
 
 
 @dataclass(slots=True)
@@ -217,12 +217,12 @@ def _without_adapter(parts: list[str]) -> tuple[list[str], str | None]:
     return parts, None
 
 
-def _without_ending(parts: list[str], tables: Tables) -> tuple[list[str], Word | None]:
+def _without_ending(parts: list[str], tables: Tables) -> tuple[list[str], Ending | None]:
     for length in (3, 2, 1):
         if length < len(parts):
             ending = tables.suffixes.get(".".join(parts[-length:]))
             if ending is not None:
                 return parts[:-length], ending
     if len(parts) > 1 and parts[-1] == "scale" and "norm" in parts[-2]:
-        return parts[:-1], Word("weight")
+        return parts[:-1], Ending()
     return parts, None

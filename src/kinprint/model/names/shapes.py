@@ -12,7 +12,9 @@ from typing import Any
 
 from kinprint.model.geometry import Geometry
 from kinprint.model.names.patterns import Pattern
-from kinprint.model.names.tables import Word
+from kinprint.model.names.tables import PACKED, Word
+from kinprint.model.names.words import FEED_FORWARD, GATE_OR_ROUTER
+from kinprint.records import Role
 
 _WRAPS = ("", "expert_", "shared_")
 _EXPERTS = ("moe_num_experts", "num_experts", "num_local_experts", "n_routed_experts", "n_experts")
@@ -40,26 +42,26 @@ def settle(patterns: Iterable[Pattern], found: Found, experts: int | None) -> in
     members = [p for p in patterns if found.get(id(p)) is not None and p.is_weight]
     for pattern in members:
         word = _word(found, pattern)
-        if word.role in ("gate", "up", "down", "gate_up") and _stacked(pattern):
-            found[id(pattern)] = Word(f"expert_{word.role}")
+        if word.role in FEED_FORWARD and _stacked(pattern):
+            found[id(pattern)] = Word(Role(f"expert_{word.role}"))
     roles = {_word(found, pattern).role for pattern in members}
-    sparse = any(role.startswith("expert_") for role in roles)
+    sparse = any(role.of_experts for role in roles)
     for pattern in members:
         word = _word(found, pattern)
-        if word == Word("router", "gate"):
+        if word == GATE_OR_ROUTER:
             routing = sparse or (experts is not None and experts in pattern.shape)
-            found[id(pattern)] = Word("router") if routing else Word("gate")
-        elif word.role.startswith("shared_") and not sparse and "router" not in roles:
-            found[id(pattern)] = replace(word, role=word.role.removeprefix("shared_"))
+            found[id(pattern)] = Word(Role.ROUTER if routing else Role.GATE)
+        elif word.role.shared and not sparse and Role.ROUTER not in roles:
+            found[id(pattern)] = replace(word, role=Role(word.role.removeprefix("shared_")))
     for wrap in _WRAPS:
         _fuse(members, found, wrap)
     roles = {_word(found, pattern).role for pattern in members}
-    if "norm_post_attn" not in roles:
+    if Role.NORM_POST_ATTN not in roles:
         for pattern in members:
-            if _word(found, pattern) == Word("norm_pre_ffn"):
-                found[id(pattern)] = Word("norm_post_attn")
+            if _word(found, pattern) == Word(Role.NORM_PRE_FFN):
+                found[id(pattern)] = Word(Role.NORM_POST_ATTN)
     for pattern in members:
-        if _word(found, pattern).role == "router" and len(pattern.shape) == 2:
+        if _word(found, pattern).role is Role.ROUTER and len(pattern.shape) == 2:
             return experts or min(pattern.shape)
     return experts
 
@@ -69,19 +71,19 @@ def _fuse(members: Iterable[Pattern], found: Found, wrap: str) -> None:
     own = [p for p in members if _word(found, p).role.startswith(wrap)]
     totals = {
         role: sum(p.numbers for p in own if _word(found, p).role == f"{wrap}{role}")
-        for role in ("gate", "up", "down", "gate_up")
+        for role in FEED_FORWARD
     }
-    if totals["gate"] or totals["gate_up"] or not totals["down"]:
+    if totals[Role.GATE] or totals[Role.GATE_UP] or not totals[Role.DOWN]:
         return
-    if totals["up"] == 2 * totals["down"]:
+    if totals[Role.UP] == 2 * totals[Role.DOWN]:
         for pattern in own:
             if _word(found, pattern).role == f"{wrap}up":
-                found[id(pattern)] = Word(f"{wrap}gate_up")
+                found[id(pattern)] = Word(Role(f"{wrap}gate_up"))
 
 
 def _stacked(pattern: Pattern) -> bool:
     shape = pattern.shape
-    return len(shape) >= 3 and shape[-1] > 1 and pattern.ending != Word("weight", "packed")
+    return len(shape) >= 3 and shape[-1] > 1 and pattern.ending != PACKED
 
 
 def _word(found: Found, pattern: Pattern) -> Word:

@@ -15,6 +15,7 @@ from importlib import resources
 from typing import Any
 
 from kinprint.model.geometry import text_parts
+from kinprint.records import Role
 
 GGUF = "gguf"
 _ARCHITECTURE = re.compile(r"(For[A-Z]\w*|LMHead(Model)?|Model|Decoder|Encoder|WithLMHead\w*)$")
@@ -24,8 +25,23 @@ _ARCHITECTURE = re.compile(r"(For[A-Z]\w*|LMHead(Model)?|Model|Decoder|Encoder|W
 class Word:
     """What a word says: a role and, where the role alone says too little, a detail."""
 
-    role: str
+    role: Role
     detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What the end of a name says: a bias, a companion such as a scale, or the weight itself.
+
+    `role` is None for the weight itself, whose role is that of the name before.
+    """
+
+    role: Role | None = None
+    detail: str | None = None
+
+
+PACKED = Ending(detail="packed")
+"""A weight whose numbers are packed several to a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +89,8 @@ class Tables:
     towers: Mapping[str, str]
     tower_parts: tuple[tuple[str, str], ...]
     towers_with_roles: frozenset[str]
-    suffixes: Mapping[str, Word]
-    endings: tuple[tuple[str, Word], ...]
+    suffixes: Mapping[str, Ending]
+    endings: tuple[tuple[str, Ending], ...]
     conditions: tuple[Condition, ...]
     families: Mapping[str, Family]
     models: Mapping[str, str]
@@ -122,10 +138,8 @@ def load_tables() -> Tables:
         towers=_turned({k: v for k, v in generic["towers"].items() if k != "contains"}),
         tower_parts=tuple(_turned(generic["towers"]["contains"]).items()),
         towers_with_roles=frozenset(generic["towers_with_roles"]["names"]),
-        suffixes=_words_by_role(generic["suffixes"]),
-        endings=tuple(
-            sorted(_words_by_role(generic["endings"]).items(), key=lambda pair: -len(pair[0]))
-        ),
+        suffixes=_endings(generic["suffixes"]),
+        endings=tuple(sorted(_endings(generic["endings"]).items(), key=lambda pair: -len(pair[0]))),
         conditions=tuple(
             Condition(tuple(entry["has"]), entry.get("ended"), _words(entry["then"]))
             for entry in generic["when"]
@@ -181,7 +195,7 @@ def _marks(listed: list[Any]) -> tuple[frozenset[str], ...]:
 
 def _word(text: str) -> Word:
     role, _, detail = text.partition(":")
-    return Word(role, detail or None)
+    return Word(Role(role), detail or None)
 
 
 def _words(table: Mapping[str, str]) -> dict[str, Word]:
@@ -190,6 +204,15 @@ def _words(table: Mapping[str, str]) -> dict[str, Word]:
 
 def _words_by_role(table: Mapping[str, list[str]]) -> dict[str, Word]:
     return {name: word for text, names in table.items() for word in [_word(text)] for name in names}
+
+
+def _endings(table: Mapping[str, list[str]]) -> dict[str, Ending]:
+    found: dict[str, Ending] = {}
+    for text, names in table.items():
+        role, _, detail = text.partition(":")
+        ending = Ending(None if role == "weight" else Role(role), detail or None)
+        found.update(dict.fromkeys(names, ending))
+    return found
 
 
 def _turned(table: Mapping[str, list[str]]) -> dict[str, str]:

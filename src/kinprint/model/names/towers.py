@@ -11,14 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kinprint.model.names.patterns import Pattern
 from kinprint.model.names.tables import Family, Tables, Word
+from kinprint.records import Role
 
 SIDE = "side"
 Towers = dict[int, str | None]
 Stack = tuple[str, ...]
 
 _STACK_NAMES = {"encoder": "encoder", "enc": "encoder", "decoder": "decoder", "dec": "decoder"}
-_NORMS = frozenset({"norm_in", "norm_post_attn", "norm_pre_ffn", "norm_post_ffn"})
-_MATRICES = frozenset({"q", "k", "v", "qkv", "up"})
+_NORMS = frozenset({Role.NORM_IN, Role.NORM_POST_ATTN, Role.NORM_PRE_FFN, Role.NORM_POST_FFN})
+_MATRICES = frozenset({Role.Q, Role.K, Role.V, Role.QKV, Role.UP})
 
 
 def tower_of(pattern: Pattern, family: Family, tables: Tables) -> str | None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 from kinprint.model.names.patterns import Pattern, is_number, plain_parts
-from kinprint.model.names.tables import Family, Tables, Word
+from kinprint.model.names.tables import Ending, Family, Tables, Word
+from kinprint.records import Role
 
-FEED_FORWARD = frozenset({"gate", "up", "down", "gate_up"})
-FINAL_NORM = Word("norm_final")
-SIDE_NORM = Word("norm_other", "norm_embed_or_other")
-_GATE_OR_ROUTER = Word("router", "gate")
-_SSM = Word("ssm")
-_SSM_NORM = Word("norm_other", "ssm_norm")
+FEED_FORWARD = frozenset({Role.GATE, Role.UP, Role.DOWN, Role.GATE_UP})
+FINAL_NORM = Word(Role.NORM_FINAL)
+SIDE_NORM = Word(Role.NORM_OTHER, "norm_embed_or_other")
+GATE_OR_ROUTER = Word(Role.ROUTER, "gate")
+_SSM = Word(Role.SSM)
+_SSM_NORM = Word(Role.NORM_OTHER, "ssm_norm")
 
 
 class WordFinder:
@@ -28,23 +29,23 @@ class WordFinder:
 
     def find(
         self, pattern: Pattern, context: Mapping[str, Word] | None = None
-    ) -> tuple[Word | None, Word | None]:
+    ) -> tuple[Word | None, Ending | None]:
         """The word of a pattern and its ending, None where the tables know none.
 
         `context` holds the words that the pattern's neighbours give another meaning.
         """
         ending = pattern.ending
         word = self._word(pattern, pattern.parts, context or {})
-        if ending is not None and ending.role == "bias" and self._is_module(pattern):
+        if ending is not None and ending.role is Role.BIAS and self._is_module(pattern):
             # A part called bias right under a zone (attn.bias) is a parameter or a buffer.
             return self._word(pattern, (*pattern.parts, "bias"), context or {}), None
         if word == _SSM and ending is None and pattern.parts[-1].endswith("_proj_bias"):
-            return word, Word("bias")
+            return word, Ending(Role.BIAS)
         if word is not None or ending is not None:
             return word, ending
         parts = pattern.parts
         if parts and parts[-1] == "scale":
-            return self._word(pattern, parts[:-1], context or {}), Word("weight", "scale")
+            return self._word(pattern, parts[:-1], context or {}), Ending(detail="scale")
         for text, meaning in self.tables.endings:
             last = parts[-1] if parts else ""
             if last.endswith(text) and len(last) > len(text):
@@ -102,7 +103,7 @@ class WordFinder:
     ) -> Word | None:
         words = self.tables.zone_words["ffn" if zone == "moe" else zone]
         if zone == "router":
-            return words.get(".".join(rest), Word("other", "router_parameter"))
+            return words.get(".".join(rest), Word(Role.OTHER, "router_parameter"))
         word = None
         if not rest:
             numbered = parts[len(parts) - 1] if parts else ""
@@ -114,15 +115,15 @@ class WordFinder:
             word = self._first(words, rest if "@" in tail else tail, rest)
             word = word or self.tables.block.get(".".join(plain))
         experts = [part for part in plain if "expert" in part or part.startswith("share")]
-        if word == _GATE_OR_ROUTER:
+        if word == GATE_OR_ROUTER:
             # The shapes decide, except where the module leaves no doubt.
-            word = Word("gate") if experts else Word("router") if zone == "moe" else word
+            word = Word(Role.GATE) if experts else Word(Role.ROUTER) if zone == "moe" else word
         if word is None or word.role not in FEED_FORWARD:
             return word
         if any(part.startswith("share") for part in experts):
-            return Word(f"shared_{word.role}")
+            return Word(Role(f"shared_{word.role}"))
         if experts or zone == "moe":
-            return Word(f"expert_{word.role}")
+            return Word(Role(f"expert_{word.role}"))
         return word
 
     def _family_word(self, parts: Sequence[str], plain: Sequence[str]) -> Word | None:

@@ -11,7 +11,7 @@ import pytest
 
 from kinprint.errors import BadGguf, DtypeUnknown, MissingExtra
 from kinprint.reader.dtypes import GGML
-from kinprint.reader.formats import gguf_blocks
+from kinprint.reader.formats.gguf import blocks
 from kinprint.reader.formats.gguf.blocks import decode_blocks
 from kinprint.reader.formats.gguf.header import parse_gguf
 from tests.reader.formats.gguf.builder import Recorder
@@ -87,7 +87,7 @@ def test_quantised_numbers_come_back_nearly(name: str) -> None:
 def test_large_tensors_are_decoded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = np.random.default_rng(1).integers(0, 256, 34 * 100, dtype=np.uint8).tobytes()
     whole = decode_blocks(raw, "Q8_0", "m.gguf")
-    monkeypatch.setattr(gguf_blocks, "_AT_ONCE", 7 * 32)
+    monkeypatch.setattr(blocks, "_AT_ONCE", 7 * 32)
     np.testing.assert_array_equal(decode_blocks(raw, "Q8_0", "m.gguf"), whole)
     assert decode_blocks(b"", "Q8_0", "m.gguf").size == 0
 

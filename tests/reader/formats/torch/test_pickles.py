@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinprint.errors import BadPickle, KinprintError
-from kinprint.reader.formats import pickles
+from kinprint.reader.formats.torch import pickles
 from kinprint.reader.formats.torch.pickles import Opaque, Symbol, load, shown
 from kinprint.reader.formats.torch.records import StorageRecord, TensorRecord, TorchNames
 from tests.reader.formats.torch import builder as build
