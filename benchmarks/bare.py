@@ -14,6 +14,7 @@ import http.client
 import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote, unquote, urlsplit
 
 from benchmarks.network import CONNECTIONS, Request, Traffic
@@ -50,7 +51,7 @@ class _BareClient:
         connection = http.client.HTTPConnection(self._storage)
         for one in requests:
             answer = _ask(connection, one, self._signed[one.path])
-            assert answer.status == 206, answer.status
+            assert answer.status in (200, 206), answer.status
         connection.close()
 
 
@@ -77,11 +78,7 @@ def _share_out(ask: Callable[[Iterable[Request]], None], requests: list[Request]
                 return
             yield one
 
-    threads = [
-        threading.Thread(target=lambda: ask(next_ones()))
-        for _ in range(min(CONNECTIONS, len(requests)))
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(CONNECTIONS) as connections:
+        asked = [connections.submit(ask, next_ones()) for _ in range(CONNECTIONS)]
+    for one in asked:
+        one.result()  # raises what went wrong
