@@ -6,6 +6,7 @@ which is no dependency of an installed package.
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 from pathlib import Path
@@ -40,10 +41,12 @@ def sort_sources(folder: Path = FOLDER) -> None:
     from babel.messages.pofile import read_po, write_po
 
     for source in sorted(folder.glob("*.po")):
+        header = source.read_text("utf-8").partition("\n\n")[0]
         with source.open("rb") as file:
             catalogue = read_po(file, locale=source.stem, abort_invalid=True)
-        with source.open("wb") as file:
-            write_po(file, catalogue, width=0, sort_output=True, ignore_obsolete=True)
+        body = io.BytesIO()
+        write_po(body, catalogue, width=0, omit_header=True, sort_output=True, ignore_obsolete=True)
+        source.write_text(f"{header}\n\n{body.getvalue().decode().strip()}\n", "utf-8")
 
 
 if __name__ == "__main__":
