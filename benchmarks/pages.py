@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from kinprint.report.web.pair import pair_page
-from tests.report.web.documents import comparison
+from kinprint.report.views.html.pair import pair_page
+from tests.report.html.documents import comparison
 
 RUNS = 5
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"

@@ -68,7 +68,7 @@ def child(folder: Path) -> None:
     from kinprint.cli.reproduce import open_all
     from kinprint.reader.cache import Cache
     from kinprint.reader.fetch import Fetcher
-    from kinprint.report.reproduction import Reproduced, write_reproduction
+    from kinprint.report.views.reproduction import Reproduced, write_reproduction
     from kinprint.studies.reproduction.published import set_beside
     from kinprint.studies.running import run_tasks
     from kinprint.studies.scene import Request

@@ -22,9 +22,8 @@ from kinprint.version import __version__
 if TYPE_CHECKING:
     from kinprint.reader.checkpoint import Checkpoint
     from kinprint.records import Slice
-    from kinprint.report.document import Report
-    from kinprint.report.documents import ComparisonDocument, MatrixDocument
     from kinprint.report.results import AnyDrawing, ComparisonResult, MatrixResult, StudyDrawing
+    from kinprint.report.schema import ComparisonDocument, MatrixDocument, StudyDocument
 
 __all__ = ["Slice", "__version__", "compare", "matrix", "open", "report", "study"]
 
@@ -32,7 +31,7 @@ __all__ = ["Slice", "__version__", "compare", "matrix", "open", "report", "study
 if TYPE_CHECKING:
 
     def report(
-        given: str | Path | bytes | ComparisonDocument | MatrixDocument | Report,
+        given: str | Path | bytes | ComparisonDocument | MatrixDocument | StudyDocument,
         language: str = "en",
     ) -> AnyDrawing:
         """A result from its JSON file or its document, to look at and to save in other forms."""
@@ -130,8 +129,9 @@ def study(
     from kinprint.reader.cache import Cache
     from kinprint.reader.checkpoint import open_checkpoints
     from kinprint.reader.fetch import Fetcher
-    from kinprint.report.document import report_of
+    from kinprint.report.build.study import study_document
     from kinprint.report.results import StudyDrawing
+    from kinprint.report.schema import settled
     from kinprint.studies.catalogue import study_named
     from kinprint.studies.running import run_studies
     from kinprint.studies.scene import Request
@@ -141,4 +141,5 @@ def study(
         opened = open_models(open_checkpoints(models, fetcher), base)
         (result,) = run_studies([chosen], opened, request)
         refs = [model.checkpoint.ref for model in opened]
-    return StudyDrawing(report_of(result, chosen, request, refs, fetcher.spent), language)
+    document = study_document(result, chosen, request, refs, fetcher.spent)
+    return StudyDrawing(settled(document), language)

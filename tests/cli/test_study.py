@@ -14,8 +14,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from kinprint.mirror import MirrorServer
-from kinprint.report.folder import redraw
-from kinprint.report.terminal import columns_of
+from kinprint.report.outputs import redraw
+from kinprint.report.views.terminal.layout import columns_of
 from kinprint.studies.catalogue import studies
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from kinprint.mirror import MirrorServer
+from kinprint.records import Relation
 from kinprint.report.relations import SIGNS
-from kinprint.report.terminal import columns_of
+from kinprint.report.views.terminal.layout import columns_of
 
 Environment = Callable[..., dict[str, str]]
 CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -66,7 +67,7 @@ def shown(
 def test_the_sentence_has_the_colour_of_its_relation(shown: Callable[..., tuple[str, str]]) -> None:
     out, _ = shown(*PAIR, NO_COLOR="")
     first = out.splitlines()[0]
-    assert SIGNS["derived"].terminal == "blue" and first.startswith("\x1b[1;34m")
+    assert SIGNS[Relation.DERIVED].terminal == "blue" and first.startswith("\x1b[1;34m")
     plain = [CODE.sub("", line) for line in out.splitlines()]
     assert plain[0].startswith("zoo/base-a and zoo/a-cpt share norm weights")
     assert max(map(columns_of, plain)) <= 80

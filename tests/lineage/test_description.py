@@ -20,7 +20,7 @@ from kinprint.mirror import MirrorServer
 from kinprint.mirror.faults import Fault
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Cost
-from kinprint.report.documenting import comparison_document
+from kinprint.report.build.comparison import comparison_document
 
 CARD = "---\nbase_model: zoo/base-a\nbase_model_relation: finetune\n---\n# A model\n"
 Mirror = Callable[..., MirrorServer]

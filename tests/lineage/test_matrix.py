@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kinprint.report.comparison_lines import matrix_lines
+from kinprint.report.documenting import matrix_document
 
 from kinprint.errors import BadOption, BudgetExceeded, InternalError, KinprintError, SystemFailed
 from kinprint.lineage import matrix, opening
@@ -18,8 +20,6 @@ from kinprint.lineage.matrix import compare_all, run_pairs
 from kinprint.lineage.results import Matrix, Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Cost
-from kinprint.report.comparison_lines import matrix_lines
-from kinprint.report.documenting import matrix_document
 from tests.lineage.samples import samples_of
 
 NAMES = ("base-a", "a-cpt", "base-b")

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kinprint import text
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import PARTS, decide
 from kinprint.records import ALPHA, Evidence, Group, Reason, Sensitivity, Status, Tier, Verdict
-from kinprint.report import verdict_words
+from kinprint.report.answer import summary_of, sureness_of
 
 CHARGE = Charge.for_menu(menu("standard"))
 GROUPS = {one.name: one.test.group for one in menu("standard")}
@@ -334,36 +335,22 @@ def test_no_relation_without_a_rejection(evidence: list[Evidence]) -> None:
     assert rejected == (found.relation not in ("no-evidence", "untestable"))
     layers = {"attention", "feed-forward"}
     assert found.relation != "derived" or layers & set(found.roles)
-    assert all(verdict_words.reasons(found, "ko"))
+    assert all(text.knows(f"verdict.reason.{one.partition(':')[0]}") for one in found.reasons)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_every_relation_has_words(relation: str, language: str) -> None:
     verdict = Verdict(relation, -12.5, ALPHA, ("norms",), (("U1.blocks", 0.031),))
-    text = verdict_words.sentence(verdict, "one/a", "two/b", language)
-    assert "one/a" in text and "two/b" in text and "{" not in text
-    assert verdict_words.sureness(verdict, language)
-    assert "0.031" in verdict_words.power(verdict, language)
-    assert verdict_words.not_shown(verdict, language)
-    blame = ("copied from", "stole", "plagiari", "훔", "표절", "도용")
-    everything = [text, *verdict_words.not_shown(verdict, language)]
-    assert not any(word in line for line in everything for word in blame)
+    said = summary_of(verdict, "one/a", "two/b", language)
+    assert "one/a" in said and "two/b" in said and "{" not in said
+    assert sureness_of(verdict, language)
 
 
-def test_both_languages_say_the_same_things() -> None:
-    table = verdict_words._table()
-    for kind in table.values():
-        for words in kind.values():
-            assert set(words) == {"en", "ko"}
-            fields = [
-                {part.split("}")[0] for part in text.split("{")[1:]} for text in words.values()
-            ]
-            assert fields[0] == fields[1]
-            assert any("가" <= letter <= "힣" for letter in words["ko"])
-    assert set(table["part"]) == set(PARTS)
+def test_every_part_has_a_name() -> None:
+    assert all(text.knows(f"verdict.part.{part}") for part in PARTS)
 
 
 def test_p_values_are_rounded_up() -> None:
-    assert "10^-12" in verdict_words.sentence(Verdict("derived", -12.9, ALPHA), "a", "b")
-    assert "10^12 " in verdict_words.sureness(Verdict("derived", -12.9, ALPHA))
+    assert "10^-12" in summary_of(Verdict("derived", -12.9, ALPHA), "a", "b", "en")
+    assert "10^12 " in sureness_of(Verdict("derived", -12.9, ALPHA), "en")

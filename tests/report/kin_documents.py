@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kinprint.lineage.tests.menu import menu
-from kinprint.records import Verdict
-from kinprint.report.documents import (
+from kinprint.records import Level, Relation, Status, Tier, Verdict
+from kinprint.report.answer import summary_of, sureness_of
+from kinprint.report.schema import (
     Asked,
     Claim,
     ComparisonDocument,
@@ -20,7 +21,6 @@ from kinprint.report.documents import (
     PairPart,
     PlanPart,
     ReadPart,
-    Relation,
     SeedMetric,
     SettingRow,
     SharedMap,
@@ -29,10 +29,9 @@ from kinprint.report.documents import (
     Unread,
     VerdictPart,
 )
-from kinprint.report.verdict_words import sentence, sureness
 
 HOSTILE = "<script>alert(1)<b>|`[x](javascript:1)\u202e"
-ASKED = Asked(level="standard", alpha=1e-6)
+ASKED = Asked(level=Level.STANDARD, alpha=1e-6)
 MADE = Made(
     kinprint="0.1.0", python="3.11.2", numpy="2.3.4", scipy="1.16.3",
     command="kinprint compare org/one org/two -o report.html",
@@ -47,9 +46,7 @@ REASONS = {
     "no-evidence": ["nothing-found"],
     "untestable": ["nothing-testable"],
 }
-RELATIONS: tuple[Relation, ...] = (
-    "identical", "derived", "partial", "same-init", "dependent", "no-evidence", "untestable"
-)  # fmt: skip
+RELATIONS = tuple(Relation)
 
 
 def subject(name: str) -> Subject:
@@ -63,9 +60,10 @@ def subject(name: str) -> Subject:
 
 
 def comparison(
-    relation: Relation = "derived", one: str = "org/one", two: str = "org/two"
+    relation: str = "derived", one: str = "org/one", two: str = "org/two"
 ) -> ComparisonDocument:
     """Two models with every part of a document filled in."""
+    relation = Relation(relation)
     related = relation not in ("no-evidence", "untestable")
     log10_p = -120.5 if related else -0.2
     roles = ("norms",) if relation == "partial" else ("norms", "attention")
@@ -78,9 +76,9 @@ def comparison(
         models=[subject(one), subject(two)],
         verdict=VerdictPart(
             relation=relation, log10_p=log10_p, alpha=1e-6, roles=list(roles), reasons=reasons,
-            summary=sentence(verdict, titles[0], titles[1], "en"),
-            summary_ko=sentence(verdict, titles[0], titles[1], "ko"),
-            sureness=sureness(verdict, "en"), sureness_ko=sureness(verdict, "ko"),
+            summary=summary_of(verdict, titles[0], titles[1], "en"),
+            summary_ko=summary_of(verdict, titles[0], titles[1], "ko"),
+            sureness=sureness_of(verdict, "en"), sureness_ko=sureness_of(verdict, "ko"),
             power=dict(verdict.power),
         ),
         evidence=evidence(related),
@@ -120,7 +118,7 @@ def evidence(related: bool) -> list[EvidencePart]:
         if at % 5 == 4:
             found.append(
                 EvidencePart(
-                    test=entry.name, tier="exact", group=entry.test.group, status="needs",
+                    test=entry.name, tier=Tier.EXACT, group=entry.test.group, status=Status.NEEDS,
                     log10_p=0.0, reason="routers of both models",
                 )
             )  # fmt: skip
@@ -129,7 +127,7 @@ def evidence(related: bool) -> list[EvidencePart]:
         null = [] if at == 7 else null
         found.append(
             EvidencePart(
-                test=entry.name, tier="exact", group=entry.test.group, status="ok",
+                test=entry.name, tier=Tier.EXACT, group=entry.test.group, status=Status.OK,
                 log10_p=-9.5 * at if related else -0.1 * at, adjusted=-8.0, share=entry.share,
                 statistic=30.0 * (at + 1) if related else 0.4, effect=0.8 if related else 0.01,
                 n=128, bound="signs", floor=-40.0, null=[*null, None] if null else [],
@@ -177,11 +175,13 @@ def _pair(a: str, b: str, relation: str, log10_p: float, likeness: float) -> Pai
     verdict = Verdict(relation, log10_p, 1e-6, roles, (), tuple(REASONS[relation]))
     titles = [name.rpartition("/")[2] for name in (a, b)]
     return PairPart(
-        a=a, b=b, relation=relation, log10_p=log10_p, likeness=likeness,  # type: ignore[arg-type]
-        summary=sentence(verdict, titles[0], titles[1], "en"),
-        summary_ko=sentence(verdict, titles[0], titles[1], "ko"),
+        a=a, b=b, relation=Relation(relation), log10_p=log10_p, likeness=likeness,
+        summary=summary_of(verdict, titles[0], titles[1], "en"),
+        summary_ko=summary_of(verdict, titles[0], titles[1], "ko"),
         roles=list(roles), reasons=REASONS[relation], strongest="U1.blocks",
-        evidence=[EvidenceShort(test="U1.blocks", status="ok", log10_p=log10_p, effect=likeness)],
+        evidence=[
+            EvidenceShort(test="U1.blocks", status=Status.OK, log10_p=log10_p, effect=likeness)
+        ],
     )  # fmt: skip
 
 

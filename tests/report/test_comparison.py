@@ -23,11 +23,10 @@ from kinprint.lineage.results import (
 )
 from kinprint.lineage.tests.menu import menu
 from kinprint.records import Cost, Evidence, Group, ModelRef, Reason, Status, Tier, Verdict
-from kinprint.report.comparison_lines import comparison_lines, matrix_lines, plan_lines
-from kinprint.report.documenting import comparison_document, matrix_document, plan_document
-from kinprint.report.documents import Document
-from kinprint.report.encoding import decode, encode
-from kinprint.report.terminal import columns_of
+from kinprint.report.build.comparison import comparison_document, matrix_document, plan_document
+from kinprint.report.schema import Document, decode, encode
+from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines, plan_lines
+from kinprint.report.views.terminal.layout import columns_of
 
 RELATIONS = {
     "identical": ("same-files",),
@@ -77,7 +76,8 @@ def through_json(document: Document) -> Any:
 
 
 def lines_of(found: Comparison, language: str) -> list[str]:
-    return list(comparison_lines(comparison_document(found, found.cost), language))
+    document = comparison_document(found, found.cost)
+    return [line.text for line in comparison_lines(document, language)]
 
 
 def test_a_comparison_as_a_document() -> None:
@@ -136,7 +136,7 @@ def test_models_that_were_not_read_are_named() -> None:
     document = matrix_document(replace(matrix(3), unread=(lost,)), Cost())
     assert document.unread[0].error != document.unread[0].error_ko
     assert "org/gone" in document.made.command
-    lines = list(matrix_lines(document, "ko"))
+    lines = [line.text for line in matrix_lines(document, "ko")]
     assert max(map(columns_of, lines)) <= 80
     assert any("org/gone" in line for line in lines)
 
@@ -182,7 +182,8 @@ def test_a_matrix_as_a_document() -> None:
 
 @pytest.mark.parametrize(("count", "grid"), [(3, True), (24, True), (40, False)])
 def test_a_matrix_has_a_grid_where_it_fits(count: int, grid: bool) -> None:
-    lines = list(matrix_lines(matrix_document(matrix(count), Cost()), "en"))
+    document = matrix_document(matrix(count), Cost())
+    lines = [line.text for line in matrix_lines(document, "en")]
     assert max(map(columns_of, lines)) <= 80
     assert any("D derived" in line for line in lines) == grid
     assert sum("derived  " in line for line in lines) == 1
@@ -197,7 +198,7 @@ def test_a_plan_says_what_each_stage_costs() -> None:
     assert (document["bytes"], document["requests"]) == (6000, 5)
     assert document["stages"] == [{"bytes": 1000, "requests": 2}, {"bytes": 5000, "requests": 3}]
     assert document["spent"] == {"bytes": 100, "requests": 4}
-    lines = list(plan_lines(planned, "en"))
+    lines = [line.text for line in plan_lines(planned, "en")]
     assert lines[0] == "stage 1: 1 kB, 2 requests" and "routers" in lines[-1]
 
 

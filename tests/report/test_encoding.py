@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kinprint.errors import FormatError
-from kinprint.report.comparison_lines import comparison_lines, matrix_lines, plan_lines
-from kinprint.report.documents import (
+from kinprint.records import Level, Relation
+from kinprint.report.schema import (
     Asked,
     ComparisonDocument,
     Document,
@@ -29,10 +29,12 @@ from kinprint.report.documents import (
     StageCost,
     Subject,
     VerdictPart,
+    decode,
+    encode,
 )
-from kinprint.report.encoding import decode, encode
+from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines, plan_lines
 
-ASKED = Asked(level="standard", alpha=1e-6)
+ASKED = Asked(level=Level.STANDARD, alpha=1e-6)
 MADE = Made(kinprint="0", python="3", numpy="2", scipy="1", command="kinprint compare a b")
 READ = ReadPart(bytes=1, requests=1, seconds=0.5)
 
@@ -43,8 +45,9 @@ def subject(name: str) -> Subject:
 
 def comparison() -> ComparisonDocument:
     verdict = VerdictPart(
-        relation="derived", log10_p=-9.0, alpha=1e-6, summary="s", summary_ko="s", sureness="",
-        sureness_ko="", reasons=["learnt-together", "unshared:norms"], power={"S1": 0.5},
+        relation=Relation.DERIVED, log10_p=-9.0, alpha=1e-6, summary="s", summary_ko="s",
+        sureness="", sureness_ko="", reasons=["learnt-together", "unshared:norms"],
+        power={"S1": 0.5},
     )  # fmt: skip
     cell = MapCell(role="up", a=0, b=1, likeness=0.5, chance=0.1, count=3)
     return ComparisonDocument(
@@ -55,7 +58,9 @@ def comparison() -> ComparisonDocument:
 
 
 def matrix() -> MatrixDocument:
-    pair = PairPart(a="a", b="b", relation="no-evidence", log10_p=-0.5, summary="", summary_ko="")
+    pair = PairPart(
+        a="a", b="b", relation=Relation.NO_EVIDENCE, log10_p=-0.5, summary="", summary_ko=""
+    )
     return MatrixDocument(
         models=[subject("a"), subject("b")], pairs=[pair], order=[1, 0],
         tree=[Merge(one=0, other=1, height=1.0)], asked=ASKED, made=MADE, read=READ,
@@ -104,7 +109,8 @@ def test_numbers_that_are_none_become_null() -> None:
         (b"\xff\xfe", ""),
         (b"[]", "expected"),
         (b"{}", "schema"),
-        (b'{"schema": "kinprint.study/1"}', "kinprint.study/1"),
+        (b'{"schema": "kinprint.study/2"}', "kinprint.study/2"),
+        (b'{"schema": "kinprint.study/1"}', "missing"),
         (b'{"schema": "kinprint.compare/1"}', "missing"),
         (b"[" * 100_000, ""),
     ],
@@ -112,7 +118,7 @@ def test_numbers_that_are_none_become_null() -> None:
 def test_other_files_are_refused_by_name(raw: bytes, cause: str) -> None:
     with pytest.raises(FormatError) as refused:
         decode(raw, "x.json")
-    assert "'x.json' is no comparison" in str(refused.value)
+    assert "'x.json' is no result of kinprint" in str(refused.value)
     assert cause in str(refused.value).lower()
 
 
@@ -188,7 +194,7 @@ def test_whatever_a_file_says_it_is_a_document_or_refused(kind: str, data: st.Da
             assert list(comparison_lines(document, language))
         elif isinstance(document, MatrixDocument):
             assert list(matrix_lines(document, language))
-        else:
+        elif isinstance(document, PlanDocument):
             assert list(plan_lines(document, language))
 
 

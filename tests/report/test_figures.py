@@ -7,8 +7,6 @@ import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 import matplotlib as mpl
@@ -16,12 +14,15 @@ import numpy as np
 import pytest
 from matplotlib.container import BarContainer
 from matplotlib.text import Text
+from msgspec.structs import replace
 
 from kinprint.report.figures import draw, picture
 from kinprint.report.figures.drawing import pictures
-from kinprint.report.lettering import drawable, load_fonts, shorten, width_of, wrap
-from kinprint.report.style import KINDS, strokes
+from kinprint.report.figures.lettering import drawable, load_fonts, shorten, width_of, wrap
+from kinprint.report.figures.style import KINDS, strokes
 from kinprint.studies.charts import Chart, Lines
+from kinprint.text import known_keys, languages
+from kinprint.text.catalogue import template
 from tests.report import samples
 
 CHARTS = samples.charts()
@@ -157,15 +158,9 @@ def test_looks_differ() -> None:
 
 
 def test_every_korean_word_can_be_drawn() -> None:
-    """All words of catalogues, measures, studies and reports, wherever they are written."""
+    """All words of the catalogues, wherever they are said."""
     known = load_fonts()
-    rooms = [Path(str(files(f"kinprint.{room}"))) for room in ("studies", "measure", "report")]
-    texts = [
-        file.read_text("utf-8")
-        for room in rooms
-        for file in room.rglob("*")
-        if file.suffix in (".py", ".toml")
-    ]
+    texts = [template(key, language) for key in known_keys() for language in languages()]
     letters = {letter for text in texts for letter in text if letter.isprintable()}
     assert len({letter for letter in letters if "가" <= letter <= "힣"}) > 200
     assert {letter for letter in letters if ord(letter) not in known} == set()

@@ -5,18 +5,19 @@ from __future__ import annotations
 import csv
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kinprint.errors import FormatError
 from kinprint.records import Cost, ModelRef
-from kinprint.report.document import decode, encode, read_result, report_of
-from kinprint.report.folder import redraw, write_result
-from kinprint.report.markdown import escaped
-from kinprint.report.sheets import sheet
-from kinprint.report.terminal import columns_of, lines
+from kinprint.report.build.study import study_document
+from kinprint.report.outputs import redraw, write_folder
+from kinprint.report.schema import StudyDocument, encode, read_document, settled
+from kinprint.report.views.csv import sheet
+from kinprint.report.views.markdown.escape import escaped
+from kinprint.report.views.terminal.layout import columns_of
+from kinprint.report.views.terminal.study import study_lines
 from kinprint.studies.results import Result, Table
 from kinprint.studies.scene import Request
 from tests.report import samples
@@ -29,9 +30,8 @@ ASKED = Request(layers=(1, 2), rows=8)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("made")
     cost = Cost(10, 2, 0.5)
-    written = write_result(
-        samples.result(), samples.study(), target, asked=ASKED, sources=[REF], cost=cost
-    )
+    document = study_document(samples.result(), samples.study(), ASKED, [REF], cost)
+    written = write_folder(settled(document), target)
     assert sorted(written) == sorted(path for path in target.rglob("*") if path.is_file())
     return target
 
@@ -72,16 +72,16 @@ def test_the_json_is_versioned_and_has_no_nan(folder: Path) -> None:
 
 
 def test_a_result_comes_back_whole(folder: Path) -> None:
-    back, given = read_result(folder / "result.json"), samples.result()
+    back, given = read_document(folder / "result.json"), samples.result()
+    assert isinstance(back, StudyDocument)
     assert back.charts[0] == given.charts[0]
-    assert back.charts[2] == replace(samples.panels())
-    assert back.findings[0].ko.startswith("한국어 evil|name`")
+    assert back.charts[2] == samples.panels()
+    assert back.findings[0]["ko"].startswith("한국어 evil|name`")
     assert back.tables[0].rows[:3] == tuple(
         (row[0], str(row[1]).replace("\ud800", "\\ud800"), *row[2:])
         for row in given.tables[0].rows[:3]
     )
-    report = report_of(back, samples.study(), ASKED, [REF])
-    assert decode(encode(report)) == report
+    assert settled(back) == back and encode(back) == (folder / "result.json").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_other_files_are_refused_with_a_sentence(raw: bytes, tmp_path: Path) -> 
     file = tmp_path / "result.json"
     file.write_bytes(raw)
     with pytest.raises(FormatError, match=r"result\.json"):
-        read_result(file)
+        read_document(file)
 
 
 def test_sheets_keep_every_digit_and_start_no_formula(folder: Path) -> None:
@@ -160,7 +160,7 @@ def test_names_lead_nowhere_else(tmp_path: Path) -> None:
         Table(name, samples.words("t"), ("a",), ((1,),)) for name in ("../../up", "x y", "x-y", "")
     )
     inside = tmp_path / "inside"
-    write_result(Result("sample", (), tables), samples.study(), inside, languages=["en"])
+    write_folder(study_document(Result("sample", (), tables), samples.study()), inside, ["en"])
     assert {path.name for path in tmp_path.rglob("*.csv")} == {
         "up.csv", "x-y.csv", "x-y-2.csv", "unnamed.csv",
     }  # fmt: skip
@@ -169,8 +169,8 @@ def test_names_lead_nowhere_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_a_terminal_of_eighty_columns_is_wide_enough(language: str) -> None:
-    report = decode(encode(report_of(samples.result(), samples.study(), ASKED)))
-    shown = list(lines(report, language))
+    document = settled(study_document(samples.result(), samples.study(), ASKED))
+    shown = [line.text for line in study_lines(document, language)]
     assert max(columns_of(line) for line in shown) <= 80
     text = "\n".join(shown)
     assert "replica: these values are invented" in text

@@ -10,15 +10,10 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from kinprint.report.comparison_charts import (
-    charts_of,
-    evidence_chart,
-    joints,
-    kinship_chart,
-    pairs_by_place,
-)
-from kinprint.report.documents import ComparisonDocument
+from kinprint.report.figures.comparison import charts_of, evidence_chart, kinship_chart
 from kinprint.report.figures.drawing import Picture, draw
+from kinprint.report.matrix import joints, pairs_by_place
+from kinprint.report.schema import ComparisonDocument
 from tests.report.kin_documents import RELATIONS, comparison, matrix
 
 
@@ -39,7 +34,7 @@ def assert_inside(figure: Figure) -> None:
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_every_picture_of_a_pair_can_be_drawn(relation: str) -> None:
-    document = comparison(relation)  # type: ignore[arg-type]
+    document = comparison(relation)
     for chart in charts_of(document):
         assert_inside(draw(chart, "ko" if relation == "partial" else "en"))
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from kinprint.report.comparison_page import linked_pairs
-from kinprint.report.documents import MatrixDocument
-from kinprint.report.relations import SIGNS
-from kinprint.report.web.matrix import groups_of, matrix_page
+from kinprint.records import Relation
+from kinprint.report.matrix import groups_of, linked_pairs
+from kinprint.report.relations import SIGNS, words_for
+from kinprint.report.schema import MatrixDocument
+from kinprint.report.views.html.matrix import matrix_page
 from tests.report.kin_documents import HOSTILE, matrix
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def test_every_pair_has_a_cell_on_both_sides(language: str) -> None:
         assert grid[one][one][1] == ""
         for other in range(one + 1, 9):
             pair = next(pairs)
-            word = SIGNS[pair.relation].words
+            word = words_for(pair.relation)
             for told, mark in (grid[one][other], grid[other][one]):
                 assert mark == SIGNS[pair.relation].mark
                 assert (word[language]) in told
@@ -85,7 +86,7 @@ def test_groups_hold_together_through_others() -> None:
     document = matrix(10, family=3)
     assert groups_of(document) == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
     chained = [
-        msgspec.structs.replace(one, relation="derived")
+        msgspec.structs.replace(one, relation=Relation.DERIVED)
         if (one.a, one.b) == (document.models[2].given, document.models[9].given)
         else one
         for one in document.pairs
@@ -96,7 +97,7 @@ def test_groups_hold_together_through_others() -> None:
 
 def test_one_initialisation_makes_no_group() -> None:
     document = matrix(2, family=1)
-    twins = [msgspec.structs.replace(one, relation="same-init") for one in document.pairs]
+    twins = [msgspec.structs.replace(one, relation=Relation.SAME_INIT) for one in document.pairs]
     document = msgspec.structs.replace(document, pairs=twins)
     assert groups_of(document) == []
     text = side(matrix_page(document), "en")

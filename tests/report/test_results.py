@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 import kinprint
-from kinprint.report.encoding import encode
-from kinprint.report.notebook import fragment
 from kinprint.report.results import Drawing, StudyDrawing
+from kinprint.report.schema import encode
+from kinprint.report.views.notebook import fragment
 from tests.report.kin_documents import HOSTILE, RELATIONS, comparison, matrix
 
 VOID = {"circle", "path", "br"}
@@ -41,7 +41,7 @@ class Balance(HTMLParser):
 @pytest.mark.parametrize("language", ["en", "ko"])
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_notebook_view_of_a_pair(relation: str, language: str) -> None:
-    document = comparison(relation)  # type: ignore[arg-type]
+    document = comparison(relation)
     html = fragment(document, language)
     balance = Balance()
     balance.feed(html)

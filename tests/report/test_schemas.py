@@ -16,18 +16,17 @@ from kinprint.lineage.planning import plan_comparison
 from kinprint.lineage.results import ComparisonPlan, Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Cost
-from kinprint.report import schemas
-from kinprint.report.documenting import comparison_document, matrix_document, plan_document
-from kinprint.report.documents import (
+from kinprint.report.build.comparison import comparison_document, matrix_document, plan_document
+from kinprint.report.schema import (
     COMPARE_SCHEMA,
-    MATRIX_SCHEMA,
-    PLAN_SCHEMA,
     ComparisonDocument,
     Document,
     MatrixDocument,
     PlanDocument,
+    decode,
+    encode,
+    json_schema,
 )
-from kinprint.report.encoding import decode, encode
 from tests.conftest import ZOO
 
 FOLDER = Path(__file__).resolve().parents[2] / "schema"
@@ -36,8 +35,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "schema"
 @pytest.fixture(scope="module")
 def validators() -> dict[str, Any]:
     found = {}
-    for name in (COMPARE_SCHEMA, MATRIX_SCHEMA, PLAN_SCHEMA):
-        schema = json.loads((FOLDER / schemas.file_name(name)).read_bytes())
+    for name in json_schema.KINDS:
+        schema = json.loads((FOLDER / json_schema.file_name(name)).read_bytes())
         Draft202012Validator.check_schema(schema)
         found[name] = Draft202012Validator(schema)
     return found
@@ -65,9 +64,9 @@ def compared(fetcher: Fetcher, *names: Path, **how: Any) -> ComparisonDocument:
 
 
 def test_files_are_current() -> None:
-    """Renew them with `python -m kinprint.report.schemas schema`."""
-    readme = (FOLDER / schemas.README).read_text(encoding="utf-8")
-    made = schemas.files(readme)
+    """Renew them with `python -m kinprint.report.schema.json_schema schema`."""
+    readme = (FOLDER / json_schema.README).read_text(encoding="utf-8")
+    made = json_schema.files(readme)
     for name, raw in made.items():
         assert (FOLDER / name).read_bytes() == raw, name
     assert {one.name for one in FOLDER.iterdir()} == set(made)
@@ -76,11 +75,11 @@ def test_files_are_current() -> None:
 def test_every_field_has_its_words_and_no_other() -> None:
     told = {
         (title, field)
-        for name in (COMPARE_SCHEMA, MATRIX_SCHEMA, PLAN_SCHEMA)
-        for title, definition in schemas.schema_of(name)["$defs"].items()
+        for name in json_schema.KINDS
+        for title, definition in json_schema.schema_of(name)["$defs"].items()
         for field in definition["properties"]
     }
-    words = {(title, field) for title, each in schemas.field_words().items() for field in each}
+    words = {(title, field) for title, each in json_schema.field_words().items() for field in each}
     assert words == told
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from kinprint.model.model import Model
 from kinprint.records import Cost
-from kinprint.report.reproduction import Reproduced, write_reproduction
+from kinprint.report.views.reproduction import Reproduced, write_reproduction
 from kinprint.studies.catalogue import studies
 from kinprint.studies.reproduction import reproduction
 from kinprint.studies.reproduction.published import TOLERANCE, fixed, published, set_beside

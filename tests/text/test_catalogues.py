@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,21 +12,40 @@ import pytest
 from kinprint import text
 
 SOURCE = Path(text.__file__).parents[1]
-SAYING = {"message", "say", "spans", "words"}
+PREFIXES = (
+    "cause", "cli", "demo", "error", "help", "label", "measure", "note", "page", "reason", "report",
+    "role", "study", "test", "verdict",
+)  # fmt: skip
+KEY = re.compile(rf"(?:{'|'.join(PREFIXES)})(?:\.[\w+-]+)+")
+PREFIX = re.compile(rf"(?:{'|'.join(PREFIXES)})\.(?:[\w-]+\.)*")
+FILE = re.compile(r"\.(?:css|html|js)$")  # page.css is no sentence
 
 
-def literal_keys() -> Iterator[tuple[str, str]]:
-    """Keys that stand in the code as they are, with where."""
+def spoken_keys() -> Iterator[tuple[str, str]]:
+    """Keys that stand in code and templates as they are, with where."""
     for path in sorted(SOURCE.rglob("*.py")):
-        if path.is_relative_to(SOURCE / "report" / "web"):
-            continue  # pages have a catalogue of their own
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             match node:
-                case ast.Call(
-                    func=ast.Name(id=name) | ast.Attribute(attr=name),
-                    args=[ast.Constant(value=str(key)), *_],
-                ) if name in SAYING and "." in key and " " not in key:
+                case ast.Constant(value=str(key)) if KEY.fullmatch(key) and not FILE.search(key):
                     yield key, f"{path.relative_to(SOURCE)}:{node.lineno}"
+    for path in sorted(SOURCE.rglob("*.j2")):
+        for key in re.findall(r'say\("([^"]+)"', path.read_text("utf-8")):
+            yield key, str(path.relative_to(SOURCE))
+
+
+def built_keys() -> Iterator[re.Pattern[str]]:
+    """What keys look like that code puts together: f"verdict.part.{part}", "role." + role."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Constant) and PREFIX.fullmatch(str(node.value)):
+                yield re.compile(re.escape(str(node.value)) + r"[\w.+-]+")
+            if isinstance(node, ast.JoinedStr) and node.values:
+                parts = [
+                    re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"[\w.+-]+"
+                    for part in node.values
+                ]
+                if re.match(rf"(?:{'|'.join(PREFIXES)})\\\.", parts[0]):
+                    yield re.compile("".join(parts))
 
 
 @pytest.mark.parametrize("language", text.languages())
@@ -45,7 +65,17 @@ def test_languages_speak_of_the_same_fields(language: str) -> None:
 
 def test_code_asks_for_keys_that_there_are() -> None:
     known = set(text.known_keys())
-    assert [place for key, place in literal_keys() if key not in known] == []
+    assert [place for key, place in spoken_keys() if key not in known] == []
+
+
+def test_every_key_is_asked_for() -> None:
+    spoken = {key for key, _ in spoken_keys()}
+    built = list(built_keys())
+    assert [
+        key
+        for key in text.known_keys()
+        if key not in spoken and not any(pattern.fullmatch(key) for pattern in built)
+    ] == []
 
 
 def test_an_unknown_key_is_a_mistake_of_ours() -> None:

@@ -14,16 +14,14 @@ import click
 from kinprint.cli.language import language, say
 from kinprint.cli.output import write_line
 from kinprint.cli.reading import ReadingOptions, fetcher_for, report_failure
-from kinprint.cli.showing import cost_line, show_result
+from kinprint.cli.showing import cost_line, print_lines, show_result
 from kinprint.errors import KinprintError
-from kinprint.records import Cost
+from kinprint.records import Cost, Relation
 
 if TYPE_CHECKING:
     from kinprint.lineage.results import Settings
     from kinprint.report.outputs import Output
 
-_CODES = {"identical": 1, "derived": 1, "partial": 1, "no-evidence": 0}
-_UNSURE = 3
 FAILED = 2
 _LEVELS = ("quick", "standard", "deep")
 _OUTPUT = (
@@ -108,13 +106,14 @@ def run_pair(
         print_plan((a, b, *controls), settings, reading, form)
         return 0
     from kinprint.lineage.compare import compare_models
+    from kinprint.report.relations import exit_code_for
     from kinprint.report.results import of_comparison
 
     with fetcher_for(reading) as fetcher:
         found = compare_models(a, b, fetcher, settings, controls)
     cost = Cost(found.cost.bytes, found.cost.requests, time.monotonic() - started)
     show_result(of_comparison(found, cost, language()).document, form, wanted)
-    return code_for([found.verdict.relation]) if exit_code else 0
+    return exit_code_for([Relation(found.verdict.relation)]) if exit_code else 0
 
 
 def run_all(
@@ -134,6 +133,7 @@ def run_all(
         print_plan(models, settings, reading, form)
         return 0
     from kinprint.lineage.matrix import compare_all
+    from kinprint.report.relations import exit_code_for
     from kinprint.report.results import of_matrix
 
     with fetcher_for(reading) as fetcher:
@@ -148,13 +148,8 @@ def run_all(
             report_failure(pair.error, " × ".join(names))
     if found.unread or found.failed:
         return FAILED
-    return code_for(one.verdict.relation for one in found.pairs) if exit_code else 0
-
-
-def code_for(relations: Iterable[str]) -> int:
-    """The code for what was found: 1 if any are related, 3 if any are undecided, else 0."""
-    codes = {_CODES.get(relation, _UNSURE) for relation in relations}
-    return 1 if 1 in codes else max(codes, default=0)
+    relations = (Relation(one.verdict.relation) for one in found.pairs)
+    return exit_code_for(relations) if exit_code else 0
 
 
 def print_plan(
@@ -162,8 +157,8 @@ def print_plan(
 ) -> None:
     """Show what comparing would cost."""
     from kinprint.lineage.planning import plan_comparison
-    from kinprint.report.comparison_lines import plan_lines
-    from kinprint.report.documenting import plan_document
+    from kinprint.report.build.comparison import plan_document
+    from kinprint.report.views.terminal.comparison import plan_lines
 
     with fetcher_for(reading) as fetcher:
         found = plan_comparison(tuple(given), fetcher, settings)
@@ -172,8 +167,7 @@ def print_plan(
     if form == "json":
         write_line(document)
         return
-    for line in plan_lines(document, language()):
-        click.echo(line)
+    print_lines(plan_lines(document, language()))
     click.echo(say("knowing this: ", "알아보는 데: ") + cost_line(spent))
 
 

@@ -75,23 +75,22 @@ def _run(files: dict[KnownPair, Path]) -> None:
 
 
 def _print_pair(pair: KnownPair, found: ComparisonResult, cosine: float, file: Path) -> None:
-    from kinprint.report.relations import SIGNS
-    from kinprint.report.terminal import WIDTH, wrapped
+    from kinprint.report.views.terminal.layout import WIDTH, Line, answer_look, wrapped
 
     verdict = found.document.verdict
     click.echo()
     _print(f"demo.history.{pair.history}", a=_title(pair.a))
-    colour = f"bold {SIGNS[verdict.relation].terminal}"
+    look = answer_look(verdict.relation)
     summary = say(verdict.summary, verdict.summary_ko)
     lines = wrapped(summary, width=WIDTH - len(_INDENT))
-    print_lines((_INDENT + line, colour) for line in lines)
+    print_lines(Line(_INDENT + line, look) for line in lines)
     click.echo(_INDENT + text.say("demo.cosine", language(), cosine=cosine))
     click.echo(_INDENT + text.say("demo.report", language(), file=printable(str(file), 1000)))
 
 
 def _print(key: str, **fields: object) -> None:
     """A sentence of the catalogue, in lines of the terminal's width."""
-    from kinprint.report.terminal import wrapped
+    from kinprint.report.views.terminal.layout import wrapped
 
     for line in wrapped(text.say(key, language(), **fields)):
         click.echo(line)

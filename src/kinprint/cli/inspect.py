@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,10 +22,8 @@ from kinprint.text import Message
 
 if TYPE_CHECKING:
     from kinprint.model.inspection import Inspection
-    from kinprint.model.tensor_map import MappedTensor
     from kinprint.reader.fetch import Fetcher
 
-SCHEMA = "kinprint.inspect/1"
 _WARNINGS = 5
 
 
@@ -80,96 +77,13 @@ def _show(model: str, fetcher: Fetcher, form: str, *, first: bool) -> None:
     source = checkpoint.source.spent
     spent = Cost(source.bytes, source.requests, time.monotonic() - started)
     if form == "json":
-        write_line(document(found, spent))
+        from kinprint.report.build.inspection import inspection_document
+
+        write_line(inspection_document(found, spent))
         return
     if not first:
         click.echo()
     _print(found, spent)
-
-
-def document(found: Inspection, spent: Cost) -> dict[str, Any]:
-    """The JSON form of an inspection."""
-    return {
-        "schema": SCHEMA,
-        "model": found.ref.given,
-        "name": found.ref.name,
-        "kind": found.ref.kind,
-        "commit": found.ref.commit or None,
-        "format": found.format,
-        "geometry": asdict(found.geometry),
-        "parameters": found.parameters,
-        "bytes": found.nbytes,
-        "dtypes": found.dtypes,
-        "files": [
-            {"path": entry.path, "size": entry.size, "sha256": entry.sha256}
-            for entry in found.shards
-        ],
-        "family": found.tensor_map.family,
-        "quantisation": _quantisation(found),
-        "adapter": _adapter_document(found),
-        "fused": found.fused,
-        "tokenizer": found.tokenizer.path if found.tokenizer else None,
-        "unknown": found.tensor_map.unknown,
-        "tensors": [_tensor(one) for one in found.tensor_map.tensors],
-        "warnings": [str(one) for one in found.tensor_map.warnings],
-        "labels": [str(one) for one in found.model.checkpoint.labels],
-        "others": [other.label for other in found.model.checkpoint.choice.others],
-        "notes": [str(one) for one in found.model.checkpoint.notes],
-        "read": {
-            "bytes": spent.bytes,
-            "requests": spent.requests,
-            "seconds": round(spent.seconds, 3),
-        },
-    }
-
-
-def _quantisation(found: Inspection) -> dict[str, Any] | None:
-    scheme = found.quantisation
-    if scheme is None:
-        return None
-    return {
-        "method": scheme.method,
-        "bits": scheme.bits,
-        "group": scheme.group,
-        "formats": {str(one): count for one, count in found.quantised.items()},
-        "refusal": str(scheme.refusal) if scheme.refusal else None,
-    }
-
-
-def _adapter_document(found: Inspection) -> dict[str, Any] | None:
-    adapter = found.adapter
-    if adapter is None:
-        return {"refusal": str(found.refusal)} if found.refusal else None
-    return {
-        "method": adapter.method,
-        "words": str(adapter.summary),
-        "base": adapter.base,
-        "revision": adapter.revision,
-        "ranks": adapter.ranks,
-        "updates": [piece.target for piece in adapter.pieces],
-        "refusal": None,
-    }
-
-
-def _tensor(one: MappedTensor) -> dict[str, Any]:
-    role, layout = one.role, one.layout
-    return {
-        "name": one.spec.name,
-        "shape": one.spec.shape,
-        "dtype": one.spec.dtype,
-        "file": one.spec.file,
-        "offset": one.spec.offset,
-        "nbytes": one.spec.nbytes,
-        "role": role.role,
-        "detail": role.detail,
-        "tower": role.tower,
-        "layer": role.layer,
-        "expert": f"stacked:{role.stacked}" if role.stacked is not None else role.expert,
-        "axes": one.axes,
-        "splits": {"dim": 0 if layout.flat else layout.axis, "pattern": one.splits}
-        if one.splits
-        else None,
-    }
 
 
 def _print(found: Inspection, spent: Cost) -> None:

@@ -11,10 +11,12 @@ def write_line(document: Any) -> None:
     """Write one object, a dict or a document; names that are no text are escaped, not lost."""
     import msgspec
 
+    from kinprint.report.schema.encoding import encode_line, plain
+
     try:
-        line = msgspec.json.encode(document)
+        line = encode_line(document)
     except UnicodeEncodeError:
-        line = json.dumps(msgspec.to_builtins(document)).encode("ascii")
+        line = json.dumps(msgspec.to_builtins(document, enc_hook=plain)).encode("ascii")
     out = getattr(sys.stdout, "buffer", None)
     if out is not None:
         out.write(line + b"\n")

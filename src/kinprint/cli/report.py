@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kinprint.cli.language import language, say
-from kinprint.cli.showing import show_result
+from kinprint.cli.showing import print_lines, show_result
 from kinprint.errors import FileMissing, printable
+
+if TYPE_CHECKING:
+    from kinprint.report.schema import StudyDocument
 
 _MOST = 512 * 1024 * 1024  # bytes; the JSON of a matrix of a thousand models is smaller
 
@@ -31,12 +35,12 @@ def command(file: str, output: tuple[str, ...], form: str) -> None:
     RESULT.json is what `compare`, `matrix` and `study run` write with -o; - reads it from
     stdin. Nothing else is read, and the same JSON gives the same files, byte for byte.
     """
-    from kinprint.report.document import Report
     from kinprint.report.outputs import decode_result, outputs, write_outputs
+    from kinprint.report.schema import StudyDocument
 
     wanted = outputs(output)
     found = decode_result(_content(file), printable(file))
-    if not isinstance(found, Report):
+    if not isinstance(found, StudyDocument):
         show_result(found, form, wanted)
         return
     write_outputs(found, wanted, language())
@@ -57,14 +61,11 @@ def _content(file: str) -> bytes:
         return opened.read(_MOST)
 
 
-def _show_study(found: object, form: str) -> None:
+def _show_study(found: StudyDocument, form: str) -> None:
     from kinprint.cli.output import write_line
-    from kinprint.report.document import Report, document
-    from kinprint.report.terminal import lines
+    from kinprint.report.views.terminal.study import study_lines
 
-    assert isinstance(found, Report)
     if form == "json":
-        write_line(document(found))
+        write_line(found)
         return
-    for line in lines(found, language()):
-        click.echo(line)
+    print_lines(study_lines(found, language()))

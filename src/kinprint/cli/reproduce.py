@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kinprint.model.model import Model
     from kinprint.reader.fetch import Fetcher
     from kinprint.records import Cost
-    from kinprint.report.reproduction import Reproduced
+    from kinprint.report.views.reproduction import Reproduced
     from kinprint.studies.reproduction import Reproduction
 
 
@@ -66,7 +66,7 @@ def command(
     pinned = _pinned(revisions, what)
     with _place(replica, what), fetcher_for(reading) as fetcher:
         done = _run(what, fetcher, pinned, replica, rows, seed)
-    from kinprint.report.reproduction import write_reproduction
+    from kinprint.report.views.reproduction import write_reproduction
 
     written = write_reproduction(done, folder)
     _print(done, folder, len(written))
@@ -115,7 +115,7 @@ def _run(
     rows: int,
     seed: int,
 ) -> Reproduced:
-    from kinprint.report.reproduction import Reproduced
+    from kinprint.report.views.reproduction import Reproduced
     from kinprint.studies.reproduction.published import set_beside
     from kinprint.studies.running import run_tasks
     from kinprint.studies.scene import Request

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kinprint import text
 from kinprint.cli.asking import check_against, request_of
 from kinprint.cli.language import language, say
 from kinprint.cli.output import write_line
@@ -18,6 +19,7 @@ from kinprint.cli.reading import (
     reading_options,
     report_failure,
 )
+from kinprint.cli.showing import print_lines
 from kinprint.errors import KinprintError, printable
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ def list_studies(form: str) -> None:
     if form == "json":
         write_line({"schema": LIST_SCHEMA, "studies": [_entry(study) for study in found]})
         return
-    from kinprint.report.terminal import WIDTH, wrapped
+    from kinprint.report.views.terminal.layout import WIDTH, wrapped
 
     first = max(len(study.name) for study in found)
     second = max(len(study.code) for study in found)
@@ -73,14 +75,16 @@ def list_studies(form: str) -> None:
 def show(name: str) -> None:
     """Say what the study NAME compares, shows and cannot show, and by which measures."""
     from kinprint.measure.measures import measures
-    from kinprint.report import phrases
-    from kinprint.report.terminal import paragraph
+    from kinprint.report.views.terminal.layout import paragraph
     from kinprint.studies.catalogue import study_named
 
     study = study_named(name)
     click.echo(f"{study.name} ({study.code}): {_spoken(study.title)}")
-    for title, words in ((phrases.SHOWS, study.shows), (phrases.CANNOT, study.cannot)):
-        click.echo(f"\n{_spoken(title)}")
+    for key, words in (
+        ("report.study.shows", study.shows),
+        ("report.study.cannot", study.cannot),
+    ):
+        click.echo(f"\n{text.say(key, language())}")
         click.echo(paragraph(_spoken(words), "  "))
     own = say("all layers", "모든 레이어")
     facts = [
@@ -90,14 +94,14 @@ def show(name: str) -> None:
         (say("Tokenizers", "토크나이저"), say("are read", "읽음") if study.vocabulary else ""),
     ]
     click.echo()
-    for title_text, text in facts:
-        if text:
-            click.echo(paragraph(f"{title_text}: {text}", ""))
+    for title, told in facts:
+        if told:
+            click.echo(paragraph(f"{title}: {told}", ""))
     known = measures()
     for measure in study.measures:
         if measure in known:
-            told = known[measure]
-            words_of = f"{measure}: {told.title[language()]}. {told.trap[language()]}"
+            entry = known[measure]
+            words_of = f"{measure}: {entry.title[language()]}. {entry.trap[language()]}"
             click.echo(paragraph(words_of, "  "))
 
 
@@ -161,23 +165,23 @@ def _carry_out(
     started: float,
 ) -> None:
     from kinprint.records import Cost
-    from kinprint.report.document import decode, document, encode, report_of
-    from kinprint.report.folder import write_report
-    from kinprint.report.terminal import lines
+    from kinprint.report.build.study import study_document
+    from kinprint.report.outputs import write_folder
+    from kinprint.report.schema import settled
+    from kinprint.report.views.terminal.study import study_lines
     from kinprint.studies.running import run_studies
 
     (result,) = run_studies([study], models, request)
     spent = fetcher.spent
     cost = Cost(spent.bytes, spent.requests, time.monotonic() - started)
     refs = [model.checkpoint.ref for model in models]
-    report = decode(encode(report_of(result, study, request, refs, cost)))
+    document = settled(study_document(result, study, request, refs, cost))
     if output is not None:
-        write_report(report, output)
+        write_folder(document, output)
     if form == "json":
-        write_line(document(report))
+        write_line(document)
         return
-    for line in lines(report, language()):
-        click.echo(line)
+    print_lines(study_lines(document, language()))
     click.echo(_cost_line(cost))
     if output is not None:
         page = output / ("README.ko.md" if language() == "ko" else "README.md")

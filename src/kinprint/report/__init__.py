@@ -12,9 +12,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kinprint.report.document import Report
-    from kinprint.report.documents import ComparisonDocument, MatrixDocument
     from kinprint.report.results import AnyDrawing
+    from kinprint.report.schema import ComparisonDocument, MatrixDocument, StudyDocument
 
 
 class _Verb(ModuleType):
@@ -22,7 +21,7 @@ class _Verb(ModuleType):
 
     def __call__(
         self,
-        given: str | Path | bytes | ComparisonDocument | MatrixDocument | Report,
+        given: str | Path | bytes | ComparisonDocument | MatrixDocument | StudyDocument,
         language: str = "en",
     ) -> AnyDrawing:
         from kinprint.report.results import drawing_of

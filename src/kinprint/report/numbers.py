@@ -1,9 +1,109 @@
-"""Numbers as people read them; the data beside them keep every digit."""
+"""Numbers as people read them; the data beside them keep every digit.
+
+A p-value is rounded here and nowhere else, and always up: what is shown never claims more than
+what was found. As all views ask for it, there is one rule (`rounded_p`) and a style for each place.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+NOTHING = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class PStyle:
+    """How p-values are written in some place.
+
+    Attributes
+    ----------
+    powers : log10 p from which on downwards a power of ten is written.
+    decimals : of larger ones; None for two digits that count.
+    tenths : log10 p above which the exponent has a decimal.
+    """
+
+    powers: float
+    decimals: int | None = None
+    tenths: float = 0.0
+
+
+SENTENCE = PStyle(powers=-3)
+"""For sentences and pages: 0.31, 10^-7."""
+SHORT = PStyle(powers=-2, decimals=2, tenths=-100)
+"""For tables and pictures: 0.31, 10^-7.2, 10^-5074."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundedP:
+    """A p-value rounded up: a `number`, or a `power` of ten that bounds it."""
+
+    number: str = ""
+    power: str = ""
+
+    def __str__(self) -> str:
+        return self.number or f"10^{self.power}"
+
+
+def rounded_p(log10_p: float, style: PStyle) -> RoundedP:
+    """A p-value as it is written in some place, rounded towards the weaker claim."""
+    if log10_p > style.powers:
+        p = min(10**log10_p, 1.0)
+        if style.decimals is None:
+            return RoundedP(_two_digits(p))
+        return RoundedP(f"{rounded_up(p, style.decimals):.{style.decimals}f}")
+    if log10_p > style.tenths:
+        return RoundedP(power=f"{math.ceil(10 * log10_p) / 10:.1f}")
+    return RoundedP(power=f"{math.ceil(log10_p)}")
+
+
+def rounded_up(value: float, decimals: int) -> float:
+    """The least number with so many decimals that is not smaller."""
+    scale = 10.0**decimals
+    return math.ceil(value * scale - 1e-9) / scale
+
+
+def p_value(log10_p: float | None) -> str:
+    """A p-value in one short word: 0.31, 10^-7.2, 10^-5074."""
+    return NOTHING if log10_p is None else str(rounded_p(log10_p, SHORT))
+
+
+def p_claim(log10_p: float) -> str:
+    """A p-value as a claim: p = 0.31, or p ≤ 10^-12, since a power of ten is a bound."""
+    found = rounded_p(log10_p, SENTENCE)
+    return f"p {'=' if found.number else '≤'} {found}"
+
+
+def percent(log10_p: float) -> str:
+    """A p-value in per cent: 62 %, 4.7 %."""
+    share = 100 * 10**log10_p
+    return f"{math.ceil(share - 1e-9)} %" if share >= 10 else f"{_two_digits(share)} %"
+
+
+def log10_reading(log10_p: float | None) -> str:
+    """A log10 p for a table of details, rounded up."""
+    value = finite(log10_p)
+    if value is None:
+        return NOTHING
+    decimals = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    return telling(rounded_up(value, decimals), 2)
+
+
+def finite(value: float | None) -> float | None:
+    """A number, or None for whatever is none."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def reading(value: float | None, digits: int = 3) -> str:
+    """A number as people read it; a dash where there is none."""
+    known = finite(value)
+    return NOTHING if known is None else telling(known, digits)
+
+
+def rough(value: float) -> str:
+    """A number for an axis."""
+    return shown(value, 2 if abs(value) < 10 else 0)
 
 
 def shown(value: float, digits: int = 3) -> str:
@@ -53,3 +153,11 @@ def digits_for(values: Iterable[float]) -> int:
 def _power(value: float) -> str:
     mantissa, _, power = f"{value:.1e}".partition("e")
     return f"{mantissa}e{int(power)}".replace("-", "−")
+
+
+def _two_digits(value: float) -> str:
+    """Two digits that count, rounded up."""
+    if value <= 0:
+        return "0"
+    scale = 10.0 ** (1 - math.floor(math.log10(value)))
+    return f"{math.ceil(value * scale - 1e-9) / scale:.2g}"

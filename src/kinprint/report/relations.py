@@ -1,54 +1,77 @@
-"""Relations as signs: a letter, a few words and a colour for each, one table for all forms.
+"""Relations as people see them: one table for all views, the most telling relation first.
 
-Letters are those of the terminal; colours are of Okabe and Ito and never stand alone.
+Marks are letters for places with little room. Colours never stand alone: those of a terminal are
+ones that every terminal has, those of a notebook read on dark and on light.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kinprint.report.documents import EvidencePart
-from kinprint.text import Words
+from kinprint import text
+from kinprint.records import Relation
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """How a relation is shown where there is room for a letter only, and what it is called.
+    """What views know about a relation.
 
-    `terminal` is a colour that every terminal has.
+    Attributes
+    ----------
+    mark : one letter.
+    terminal, notebook : its colour there.
+    shares_training : whether the two models share trained weights, all or some.
+    linked : whether chance is excluded; one initialisation is a link as well.
+    exit_code : what a command ends with that was asked to tell by its exit code.
+    does_not_show, could_be_wrong : keys of what to say about its limits.
     """
 
     mark: str
-    words: Words
-    colour: str
     terminal: str
+    notebook: str
+    shares_training: bool
+    linked: bool
+    exit_code: int
+    does_not_show: tuple[str, ...]
+    could_be_wrong: tuple[str, ...] = ()
 
 
-SIGNS = {
-    "identical": Sign("=", Words("same model", "같은 모델"), "#5b2a86", "magenta"),
-    "derived": Sign("D", Words("share trained weights", "학습된 가중치 공유"), "#0b4f86", "blue"),
-    "partial": Sign("P", Words("share some parts", "일부만 공유"), "#2b83ba", "cyan"),
-    "same-init": Sign("S", Words("same initial weights", "초기 가중치 공유"), "#8a6d00", "yellow"),
-    "dependent": Sign("?", Words("not independent", "독립이 아님"), "#a63c00", "yellow"),
-    "no-evidence": Sign("·", Words("no evidence", "증거 없음"), "#6b7280", "default"),
-    "untestable": Sign("x", Words("cannot be tested", "검정할 수 없음"), "#6b7280", "yellow"),
-}
-RELATED = ("identical", "derived", "partial")
-CLOSE = (*RELATED, "same-init", "dependent")
+_RELATED, _UNRELATED, _UNDECIDED = 1, 0, 3
+_LINKED = ("direction", "intent", "unread")
+_DOUBTS = ("doctored", "indexwise", "structure")
+
+SIGNS: Mapping[Relation, Sign] = {
+    Relation.IDENTICAL: Sign(
+        "=", "magenta", "#8e5cc0", True, True, _RELATED, ("direction", "intent")
+    ),
+    Relation.DERIVED: Sign(
+        "D", "blue", "#1f7fc4", True, True, _RELATED, _LINKED,
+        ("doctored", "indexwise", "undertrained", "structure"),
+    ),
+    Relation.PARTIAL: Sign("P", "cyan", "#c0558f", True, True, _RELATED, _LINKED, _DOUBTS),
+    Relation.SAME_INIT: Sign(
+        "S", "yellow", "#a98600", False, True, _UNDECIDED,
+        ("direction", "distillation", "unread"), _DOUBTS,
+    ),
+    Relation.DEPENDENT: Sign("?", "yellow", "#d9691e", False, True, _UNDECIDED, _LINKED, _DOUBTS),
+    Relation.NO_EVIDENCE: Sign(
+        "·", "default", "#7d8793", False, False, _UNRELATED,
+        ("distillation", "laundering", "unread"),
+    ),
+    Relation.UNTESTABLE: Sign("x", "yellow", "#7d8793", False, False, _UNDECIDED, ("unread",)),
+}  # fmt: skip
+
+RANK: Mapping[Relation, int] = {relation: at for at, relation in enumerate(SIGNS)}
+"""Places of relations in a list, the most telling first."""
 
 
-def own_p(one: EvidencePart) -> float | None:
-    """A test's log10 p to be shown; none for what has none, a rule."""
-    return None if one.tier == "rule" else one.log10_p
+def words_for(relation: Relation) -> text.Words:
+    """What a relation is called, in a few words."""
+    return text.words(f"report.relation.{relation}")
 
 
-def p_value(log10_p: float | None) -> str:
-    """A p-value in one short word, rounded towards the weaker claim: 0.31, 10^-7.2, 10^-5074."""
-    if log10_p is None:
-        return "–"
-    if log10_p > -2:
-        return f"{math.ceil(100 * 10**log10_p - 1e-9) / 100:.2f}"
-    if log10_p > -100:
-        return f"10^{math.ceil(10 * log10_p) / 10:.1f}"
-    return f"10^{math.ceil(log10_p)}"
+def exit_code_for(relations: Iterable[Relation]) -> int:
+    """The code for what was found: 1 if any are related, 3 if any are undecided, else 0."""
+    codes = {SIGNS[relation].exit_code for relation in relations}
+    return _RELATED if _RELATED in codes else max(codes, default=_UNRELATED)

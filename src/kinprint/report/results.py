@@ -9,19 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from kinprint import text
 from kinprint.errors import printable
 from kinprint.lineage.results import Comparison, Matrix
 from kinprint.records import Cost, Evidence, Verdict
-from kinprint.report.document import Report
-from kinprint.report.documents import ComparisonDocument, MatrixDocument
-from kinprint.report.outputs import (
-    Drawn,
-    decode_result,
-    outputs,
-    settled,
-    warning_of,
-    write_outputs,
-)
+from kinprint.report import answer
+from kinprint.report.outputs import Drawn, decode_result, outputs, write_outputs
+from kinprint.report.schema import ComparisonDocument, MatrixDocument, StudyDocument, settled
+from kinprint.report.translation import warning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,17 +41,17 @@ class Drawing(Generic[Found]):
         A comparison has "evidence", "layers" and "norms", as far as there is something to
         draw; a matrix has "matrix".
         """
-        from kinprint.report.comparison_charts import charts_of
+        from kinprint.report.figures.comparison import charts_of
         from kinprint.report.figures.drawing import draw
 
         charts = {chart.name: chart for chart in charts_of(self.document)}
         wanted = next(iter(charts)) if name is None else name
         if wanted not in charts:
             raise ValueError(f"there is no picture {wanted!r} here, only {', '.join(charts)}")
-        return draw(charts[wanted], self.language, warning_of(self.document, self.language))
+        return draw(charts[wanted], self.language, warning(self.document, self.language))
 
     def _repr_html_(self) -> str:
-        from kinprint.report.notebook import fragment
+        from kinprint.report.views.notebook import fragment
 
         return fragment(self.document, self.language)
 
@@ -101,8 +96,8 @@ class MatrixResult(Drawing[MatrixDocument]):
 class StudyDrawing:
     """A study's result, read back from its file."""
 
-    def __init__(self, report: Report, language: str = "en") -> None:
-        self.document = report
+    def __init__(self, document: StudyDocument, language: str = "en") -> None:
+        self.document = document
         self.language = language
 
     def save(self, *paths: str | Path) -> list[Path]:
@@ -113,38 +108,34 @@ class StudyDrawing:
         """A picture as a matplotlib figure: the first, or the one of that name."""
         from kinprint.report.figures.drawing import draw
 
-        charts = {chart.name: chart for chart in self.document.result.charts}
+        charts = {chart.name: chart for chart in self.document.charts}
         wanted = next(iter(charts), "") if name is None else name
         if wanted not in charts:
             raise ValueError(f"there is no picture {wanted!r} here, only {', '.join(charts)}")
         return draw(charts[wanted], self.language)
 
     def __repr__(self) -> str:
-        return f"<study {self.document.study.name} of {', '.join(self.document.result.models)}>"
+        return f"<study {self.document.study.name} of {', '.join(self.document.models)}>"
 
 
 def of_comparison(found: Comparison, cost: Cost, language: str = "en") -> ComparisonResult:
     """A comparison with its document, which is drawn now as its file will be drawn later."""
-    from kinprint.report.documenting import comparison_document
+    from kinprint.report.build.comparison import comparison_document
 
-    document = settled(comparison_document(found, cost))
-    assert isinstance(document, ComparisonDocument)
-    return ComparisonResult(found, document, language)
+    return ComparisonResult(found, settled(comparison_document(found, cost)), language)
 
 
 def of_matrix(found: Matrix, cost: Cost, language: str = "en") -> MatrixResult:
     """All pairs with their document."""
-    from kinprint.report.documenting import matrix_document
+    from kinprint.report.build.comparison import matrix_document
 
-    document = settled(matrix_document(found, cost))
-    assert isinstance(document, MatrixDocument)
-    return MatrixResult(found, document, language)
+    return MatrixResult(found, settled(matrix_document(found, cost)), language)
 
 
 AnyDrawing = Drawing[ComparisonDocument] | Drawing[MatrixDocument] | StudyDrawing
 
 
-def drawing_of(given: str | Path | bytes | Drawn | Report, language: str = "en") -> AnyDrawing:
+def drawing_of(given: str | Path | bytes | Drawn, language: str = "en") -> AnyDrawing:
     """A result from its file, its bytes or its document."""
     match given:
         case bytes():
@@ -156,7 +147,7 @@ def drawing_of(given: str | Path | bytes | Drawn | Report, language: str = "en")
             return Drawing(given, language)
         case MatrixDocument():
             return Drawing(given, language)
-        case Report():
+        case StudyDocument():
             return StudyDrawing(given, language)
     raise TypeError(f"a file or a document of kinprint is needed, not {type(given).__name__}")
 
@@ -170,13 +161,16 @@ def _of_record(result: ComparisonResult | MatrixResult, name: str) -> Any:
     raise AttributeError(f"{type(result).__name__!r} has no attribute {name!r}")
 
 
-def _in_short(document: Drawn, language: str) -> str:
+def _in_short(document: ComparisonDocument | MatrixDocument, language: str) -> str:
     if isinstance(document, ComparisonDocument):
         verdict = document.verdict
-        return f"{verdict.relation}: {verdict.summary_ko if language == 'ko' else verdict.summary}"
-    from kinprint.report.comparison_page import count_related
+        return f"{verdict.relation}: {answer.summary(verdict, language)}"
+    from kinprint.report.matrix import count_related
 
-    count, pairs, related = len(document.models), len(document.pairs), count_related(document)
-    if language == "ko":
-        return f"모델 {count}개: 전체 {pairs}쌍 가운데 {related}쌍이 학습된 가중치를 공유"
-    return f"{count} models: {related} of {pairs} pairs share trained weights"
+    return text.say(
+        "report.short.matrix",
+        language,
+        number=len(document.models),
+        related=count_related(document),
+        pairs=len(document.pairs),
+    )

@@ -1,20 +1,19 @@
 """Charts as data: what is to be seen, and none of how it is drawn.
 
-One kind of record for each kind of picture; `report` draws them in one visual language. A
-value of None is a gap that is drawn as one.
+One kind of record for each kind of picture, which its JSON names as `kind`; `report` draws them
+in one visual language. A value of None is a gap that is drawn as one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kinprint.text import Words
 
 Values = tuple[float | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
+class Band(Struct, frozen=True):
     """What is expected under a baseline: its middle and its spread, drawn behind the data."""
 
     label: Words
@@ -23,8 +22,7 @@ class Band:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """A line of values over x, with an interval where one is known.
 
     `kind` is what the colour means: "pair" (what is asked about), "related" (known to be
@@ -40,8 +38,7 @@ class Series:
     high: Values = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(Struct, frozen=True, tag_field="kind", tag="lines"):
     """Values over layers or another number."""
 
     name: str
@@ -55,8 +52,7 @@ class Lines:
     note: Words | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """One bar, with its spread."""
 
     label: Words
@@ -66,8 +62,7 @@ class Bar:
     group: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Bars:
+class Bars(Struct, frozen=True, tag_field="kind", tag="bars"):
     """Values side by side."""
 
     name: str
@@ -80,8 +75,7 @@ class Bars:
     note: Words | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Heatmap:
+class Heatmap(Struct, frozen=True, tag_field="kind", tag="heatmap"):
     """A matrix of values with its labels; `low` and `high` bound the colours and are shown."""
 
     name: str
@@ -99,16 +93,14 @@ class Heatmap:
     note: Words | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One line of a presumed transformation: kept, retrained, added, removed or changed."""
 
     kind: str
     text: Words
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True, tag_field="kind", tag="flow"):
     """What would have been done to one model to become the other, if it were so."""
 
     name: str
@@ -119,8 +111,7 @@ class Flow:
     note: Words | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Panels:
+class Panels(Struct, frozen=True, tag_field="kind", tag="panels"):
     """Several charts in one picture."""
 
     name: str

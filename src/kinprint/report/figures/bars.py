@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from kinprint.report import phrases
 from kinprint.report.figures.blocks import (
     Block,
     Box,
     Key,
     axes_in,
+    said,
     spoken,
     titled,
     write,
 )
 from kinprint.report.figures.kinds import kind_keys
+from kinprint.report.figures.lettering import drawable, line_height, width_of, wrap
 from kinprint.report.figures.scales import (
     band_keys,
     caption,
@@ -30,9 +31,18 @@ from kinprint.report.figures.scales import (
     say_empty,
     tidy,
 )
-from kinprint.report.lettering import drawable, line_height, width_of, wrap
+from kinprint.report.figures.style import (
+    FAINT,
+    INK,
+    LABEL,
+    NOTE,
+    PAPER,
+    SOFT,
+    STRONG,
+    TICK,
+    kind_named,
+)
 from kinprint.report.numbers import telling
-from kinprint.report.style import FAINT, INK, LABEL, NOTE, PAPER, SOFT, STRONG, TICK, kind_named
 from kinprint.studies.charts import Bar, Bars
 
 if TYPE_CHECKING:
@@ -140,7 +150,7 @@ def _end(bar: Bar, sign: int) -> float | None:
 
 def _number(bar: Bar, digits: int, language: str) -> str:
     if bar.value is None:
-        return spoken(phrases.NO_VALUE, language)
+        return said("report.no-value", language)
     spread = "" if bar.spread is None else f" ± {telling(bar.spread, digits)}"
     return telling(bar.value, digits) + spread
 
@@ -157,7 +167,7 @@ def _rows(chart: Bars, room: float, language: str, *, above: bool) -> tuple[list
         empty = all(bar.value is None for bar in mine)
         if group:
             heading = (drawable(group),)
-            number = spoken(phrases.NO_VALUE, language) if empty else ""
+            number = said("report.no-value", language) if empty else ""
             rows.append(_Row(None, heading, _ROW + (0.06 if rows else 0), number))
         for bar in () if group and empty else mine:
             lines = wrap(spoken(bar.label, language), TICK, room)

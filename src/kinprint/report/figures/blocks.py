@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kinprint.report.lettering import drawable, line_height, width_of, wrap
-from kinprint.report.style import INK, LABEL, NOTE, PAPER, SOFT, STRONG
-from kinprint.text import Words
+from kinprint.report.figures.lettering import drawable, line_height, width_of, wrap
+from kinprint.report.figures.style import INK, LABEL, NOTE, PAPER, SOFT, STRONG
+from kinprint.text import Words, say
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -58,6 +58,11 @@ class Key:
 def spoken(words: Words | None, language: str) -> str:
     """Words in one language, ready to be drawn."""
     return "" if words is None else drawable(words[language])
+
+
+def said(key: str, language: str, **fields: object) -> str:
+    """A sentence of the catalogues, ready to be drawn."""
+    return drawable(say(key, language, **fields))
 
 
 def stack(blocks: Sequence[Block]) -> Block:

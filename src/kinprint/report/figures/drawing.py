@@ -6,8 +6,6 @@ while it draws, and nothing of what is set here outlives the call.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +14,12 @@ from kinprint.report.figures.blocks import Block, Box, paragraph, space, spoken,
 from kinprint.report.figures.flow import lay_out_flow
 from kinprint.report.figures.heatmap import lay_out_heatmap
 from kinprint.report.figures.kinship import Kinship, lay_out_kinship
+from kinprint.report.figures.lettering import drawable
 from kinprint.report.figures.lines import lay_out_lines
 from kinprint.report.figures.nulls import Nulls, lay_out_nulls
 from kinprint.report.figures.panels import lay_out_panels
-from kinprint.report.lettering import drawable, load_fonts
-from kinprint.report.style import DPI, MARGIN, NOTE, STRONG, TITLE, WARNING, WIDTH, settings
+from kinprint.report.figures.settings import drawing_settings
+from kinprint.report.figures.style import DPI, MARGIN, NOTE, STRONG, TITLE, WARNING, WIDTH
 from kinprint.studies.charts import Bars, Chart, Flow, Heatmap, Lines, Panels
 
 if TYPE_CHECKING:
@@ -91,15 +90,3 @@ def _save(figure: Figure, form: str, title: str) -> bytes:
         metadata = {"Date": None, "Creator": None, "Title": title}
     figure.savefig(stream, format=form, dpi=DPI, metadata=metadata)
     return stream.getvalue()
-
-
-@contextmanager
-def drawing_settings() -> Iterator[None]:
-    """One's own settings while something is drawn, and the user's afterwards."""
-    import matplotlib as mpl
-
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(settings())  # type: ignore[arg-type]
-        load_fonts()
-        yield

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kinprint.report import phrases
-from kinprint.report.figures.blocks import Block, Box, space, spoken, stack, titled, write
-from kinprint.report.lettering import drawable, line_height, width_of, wrap
-from kinprint.report.style import FAINT, INK, LABEL, PAPER, SOFT, STRONG
+from kinprint.report.figures.blocks import Block, Box, said, space, spoken, stack, titled, write
+from kinprint.report.figures.lettering import drawable, line_height, width_of, wrap
+from kinprint.report.figures.style import FAINT, INK, LABEL, PAPER, SOFT, STRONG
 from kinprint.studies.charts import Flow, Step
-from kinprint.text import Words
+from kinprint.text import knows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,7 +60,8 @@ def lay_out_flow(chart: Flow, width: float, language: str, size: float) -> Block
 
 
 def _kind(step: Step, language: str) -> str:
-    return spoken(phrases.STEPS.get(step.kind, Words(step.kind, step.kind)), language)
+    key = f"report.step.{step.kind}"
+    return said(key, language) if knows(key) else drawable(step.kind)
 
 
 def _model(name: str, width: float) -> Block:

@@ -7,23 +7,34 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from kinprint.report import phrases
+from kinprint import text
 from kinprint.report.figures.blocks import (
     Block,
     Box,
     Key,
     axes_in,
     paragraph,
+    said,
     space,
     spoken,
     stack,
     titled,
     write,
 )
+from kinprint.report.figures.lettering import drawable, line_height, shorten, width_of
 from kinprint.report.figures.scales import gapless
-from kinprint.report.lettering import drawable, line_height, shorten, width_of
+from kinprint.report.figures.style import (
+    DIVERGING,
+    FAINT,
+    GAP,
+    INK,
+    LABEL,
+    PAPER,
+    SEQUENTIAL,
+    SOFT,
+    TICK,
+)
 from kinprint.report.numbers import digits_for, ends, shown
-from kinprint.report.style import DIVERGING, FAINT, GAP, INK, LABEL, PAPER, SEQUENTIAL, SOFT, TICK
 from kinprint.studies.charts import Heatmap
 
 if TYPE_CHECKING:
@@ -65,8 +76,8 @@ def lay_out_heatmap(chart: Heatmap, width: float, language: str, size: float) ->
     """The chart as a block of the picture."""
     plan = _plan(chart, width, language)
     low, high = ends((chart.low, chart.high))
-    template = phrases.COLOURS[language]
-    said = template.format(label=spoken(chart.measure, language), low=low, high=high)
+    label = spoken(chart.measure, language)
+    caption = text.say("report.chart.colours", language, label=label, low=low, high=high)
 
     def paint(figure: Figure, box: Box) -> None:
         wide, tall = plan.matrix
@@ -80,13 +91,13 @@ def lay_out_heatmap(chart: Heatmap, width: float, language: str, size: float) ->
 
     body = stack(
         [
-            paragraph(said, width, LABEL),
+            paragraph(caption, width, LABEL),
             space(0.1),
             Block(max(plan.matrix[1] + plan.below, _SHORTEST + 0.1), paint),
         ]
     )
     gaps = any(value is None for row in chart.values for value in row)
-    keys = [Key(spoken(phrases.NO_VALUE, language), _gap_sign)] if gaps else []
+    keys = [Key(said("report.no-value", language), _gap_sign)] if gaps else []
     return titled(chart.title, chart.note, width, language, size, body, keys)
 
 
@@ -139,9 +150,9 @@ def _annotation(chart: Heatmap, cell: float, tall: float) -> tuple[int, float | 
     if not chart.annotate or not known:
         return best, None
     for digits in range(min(max(best, 3), 4), 1, -1):
-        texts = {shown(value, digits) for value in known}
+        numbers = {shown(value, digits) for value in known}
         for size in _SIZES:
-            fits = max(width_of(text, size) for text in texts) <= cell - 0.05
+            fits = max(width_of(number, size) for number in numbers) <= cell - 0.05
             if fits and line_height(size) <= tall + 0.02:
                 return digits, size
     return best, None
@@ -231,9 +242,9 @@ def _axis_words(
     figure: Figure, box: Box, frame: Box, chart: Heatmap, plan: _Plan, language: str
 ) -> None:
     if chart.column_label is not None:
-        text = spoken(chart.column_label, language)
-        middle = max(frame.left + frame.width / 2, box.left + width_of(text, LABEL) / 2)
-        write(figure, middle, box.bottom + line_height(LABEL) / 2, text, LABEL, SOFT, ha="center")
+        name = spoken(chart.column_label, language)
+        middle = max(frame.left + frame.width / 2, box.left + width_of(name, LABEL) / 2)
+        write(figure, middle, box.bottom + line_height(LABEL) / 2, name, LABEL, SOFT, ha="center")
     if chart.row_label is not None:
         figure.text(
             box.left + line_height(LABEL) / 2, frame.bottom + frame.height / 2,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kinprint.report.figures.blocks import Box, Key, spoken
-from kinprint.report.style import PAPER, Kind, kind_named
+from kinprint.report.figures.blocks import Box, Key, said
+from kinprint.report.figures.style import PAPER, Kind, kind_named
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -32,4 +32,4 @@ def _key(kind: Kind, language: str, hatched: bool) -> Key:
             )
         ]  # fmt: skip
 
-    return Key(spoken(kind.words, language), sign)
+    return Key(said(kind.key, language), sign)

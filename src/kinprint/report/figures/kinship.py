@@ -11,9 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kinprint.report.figures.blocks import Block, Box, Key, axes_in, spoken, titled, write
-from kinprint.report.lettering import drawable, line_height, shorten, width_of
-from kinprint.report.style import FAINT, GAP, INK, NOTE, PAPER, SEQUENTIAL, SOFT, STRONG, TICK
+from kinprint.report.figures.blocks import Block, Box, Key, axes_in, said, spoken, titled, write
+from kinprint.report.figures.lettering import drawable, line_height, shorten, width_of
+from kinprint.report.figures.style import (
+    FAINT,
+    GAP,
+    INK,
+    NOTE,
+    PAPER,
+    SEQUENTIAL,
+    SOFT,
+    STRONG,
+    TICK,
+)
+from kinprint.report.matrix import Joint
 from kinprint.text import Words
 
 if TYPE_CHECKING:
@@ -25,15 +36,6 @@ _NAMES = 2.3
 _FAINT = "#9aa2ad"
 _DOT = "·"  # nothing was found
 _SMALLEST = 3.4  # points of a name or letter; with more models they are left out
-
-
-@dataclass(frozen=True, slots=True)
-class Joint:
-    """Where two branches meet: their places along the rows and their heights, then its own."""
-
-    places: tuple[float, float]
-    heights: tuple[float, float]
-    height: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +84,10 @@ def lay_out_kinship(chart: Kinship, width: float, language: str, size: float) ->
 
     body = Block(numbers + side + 0.04, paint)
     keys = [_letter_key(mark, spoken(meaning, language)) for mark, meaning in chart.meanings]
-    scale = Words("weights alike, from 0 to 1", "가중치가 닮은 정도, 0에서 1까지")
+    scale = said("report.picture.matrix-scale", language)
     return titled(
         chart.title, chart.note, width, language, size, body,
-        more=[*keys, Key(spoken(scale, language), _scale_sign)],
+        more=[*keys, Key(scale, _scale_sign)],
     )  # fmt: skip
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from kinprint.report import phrases
 from kinprint.report.figures.blocks import (
     Block,
     Box,
@@ -15,6 +14,7 @@ from kinprint.report.figures.blocks import (
     axes_in,
     fit,
     paragraph,
+    said,
     spoken,
     stack,
     titled,
@@ -32,7 +32,7 @@ from kinprint.report.figures.scales import (
     say_empty,
     tidy,
 )
-from kinprint.report.style import FAINT, LABEL, SOFT, Stroke, kind_named, strokes
+from kinprint.report.figures.style import FAINT, LABEL, SOFT, Stroke, kind_named, strokes
 from kinprint.studies.charts import Lines, Series
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def lay_out_lines(chart: Lines, width: float, language: str, size: float) -> Blo
         for series, look in zip(told, looks, strict=True)
     ]
     for kind, count in Counter(series.kind for series in rest).items():
-        label = spoken(phrases.MORE_SERIES.format(count=count), language)
+        label = said("report.chart.more-series", language, count=count)
         keys.append(Key(label, _thin_sign(kind_named(kind).colour)))
     more = kind_keys([one.kind for one in chart.series], language, hatched=False)
     more += band_keys(chart.bands, language)

@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kinprint.report import phrases
-from kinprint.report.figures.blocks import Block, Box, Key, axes_in, spoken, titled, write
-from kinprint.report.lettering import drawable, line_height, width_of, wrap
+from kinprint.report.figures.blocks import Block, Box, Key, axes_in, said, spoken, titled, write
+from kinprint.report.figures.lettering import drawable, line_height, width_of, wrap
+from kinprint.report.figures.style import FAINT, INK, NOTE, PAPER, SOFT, STRONG, TICK, kind_named
 from kinprint.report.numbers import shown
-from kinprint.report.style import FAINT, INK, NOTE, PAPER, SOFT, STRONG, TICK, kind_named
 from kinprint.text import Words
 
 if TYPE_CHECKING:
@@ -75,12 +74,20 @@ def lay_out_nulls(chart: Nulls, width: float, language: str, size: float) -> Blo
             write(figure, box.left + box.width, middle, row.p, TICK, INK, STRONG, ha="right")
             top -= height
         if not chart.rows:
-            write(figure, box.left, top, spoken(phrases.NO_VALUES, language), TICK, SOFT, va="top")
+            write(
+                figure,
+                box.left,
+                top,
+                said("report.chart.no-values", language),
+                TICK,
+                SOFT,
+                va="top",
+            )
 
     body = Block(sum(heights) or line_height(TICK) * 1.5, paint)
     keys = [
-        Key(spoken(Words("what chance gives", "우연이 내는 값"), language), _hill_sign),
-        Key(spoken(Words("this pair", "이 두 모델"), language), _pair_sign),
+        Key(said("report.picture.chance", language), _hill_sign),
+        Key(said("report.picture.pair", language), _pair_sign),
     ]
     return titled(chart.title, chart.note, width, language, size, body, more=keys)
 

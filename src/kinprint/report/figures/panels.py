@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from kinprint.report.figures.blocks import Block, Box, space, stack, titled
-from kinprint.report.style import PANEL_TITLE
+from kinprint.report.figures.style import PANEL_TITLE
 from kinprint.studies.charts import Bars, Heatmap, Lines, Panels
 from kinprint.text import Words
 
@@ -46,4 +47,5 @@ def _row(blocks: list[Block], each: float) -> Block:
 
 def _lettered(chart: Lines | Bars | Heatmap, at: int) -> Lines | Bars | Heatmap:
     mark = _LETTERS[at] if at < len(_LETTERS) else str(at + 1)
-    return replace(chart, title=Words(f"{mark}  {chart.title.en}", f"{mark}  {chart.title.ko}"))
+    title = Words({language: f"{mark}  {said}" for language, said in chart.title.items()})
+    return replace(chart, title=title)

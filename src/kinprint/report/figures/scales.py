@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kinprint.report import phrases
-from kinprint.report.figures.blocks import Box, Key, spoken
-from kinprint.report.lettering import drawable
+from kinprint import text
+from kinprint.report.figures.blocks import Box, Key, said, spoken
+from kinprint.report.figures.style import FAINT, INK, PAPER, SOFT
 from kinprint.report.numbers import digits_for, ends, shown
-from kinprint.report.style import FAINT, INK, PAPER, SOFT
 from kinprint.studies.charts import Band, Values
 from kinprint.text import Words
 
@@ -52,8 +51,7 @@ def caption(label: Words, low: float, high: float, language: str) -> str:
     if low <= 0 <= high:
         return name
     start, end = ends((low, high))
-    template = phrases.AXIS[language]
-    return template.format(label=name, low=start, high=end)
+    return text.say("report.chart.axis", language, label=name, low=start, high=end)
 
 
 def mark_break(axes: Axes, *, along: str) -> None:
@@ -99,7 +97,7 @@ def band_keys(bands: Sequence[Band], language: str) -> list[Key]:
 
 def gap_key(language: str) -> Key:
     """What a cross at the foot of a chart means."""
-    return Key(spoken(phrases.NO_VALUE, language), _gap_sign)
+    return Key(said("report.no-value", language), _gap_sign)
 
 
 def mark_gaps(axes: Axes, x: Sequence[float], y: Values) -> bool:
@@ -117,21 +115,19 @@ def say_empty(axes: Axes, language: str) -> None:
     """Where there is nothing to see, say so, and show no scale of it."""
     axes.set_yticks([])
     axes.text(
-        0.5, 0.5, spoken(phrases.NO_VALUES, language), transform=axes.transAxes, ha="center",
+        0.5, 0.5, said("report.chart.no-values", language), transform=axes.transAxes, ha="center",
         va="center", color=SOFT,
     )  # fmt: skip
 
 
 def _band_words(band: Band, language: str) -> str:
     spread = band.high > band.low
-    words = phrases.BAND if spread else phrases.BAND_POINT
+    key = "report.chart.band" if spread else "report.chart.band-point"
     digits = max(3, digits_for((band.low, band.high)) if spread else 3)
     numbers = {
         name: shown(getattr(band, name), min(digits, 4)) for name in ("middle", "low", "high")
     }
-    label = band.label[language]
-    template = words[language]
-    return drawable(template.format(label=label, **numbers))
+    return said(key, language, label=band.label, **numbers)
 
 
 def _band_sign(box: Box, at: int) -> list[Artist]:

@@ -6,7 +6,8 @@ from io import BytesIO
 
 from matplotlib.figure import Figure
 
-from kinprint.report.style import DPI, WIDTH
+from kinprint.report.figures.settings import drawing_settings
+from kinprint.report.figures.style import DPI, WIDTH
 
 _SHOWN = 800  # pixels across; the picture has more, for sharp screens
 
@@ -15,8 +16,6 @@ class ShownFigure(Figure):
     """A matplotlib figure that gives its own picture."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        from kinprint.report.figures.drawing import drawing_settings
-
         stream = BytesIO()
         with drawing_settings():
             self.savefig(stream, format="png", dpi=DPI, metadata={"Software": None})

@@ -1,0 +1,97 @@
+"""What a model holds, as a document."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kinprint.model.inspection import Inspection
+from kinprint.model.tensor_map import MappedTensor
+from kinprint.records import Cost
+from kinprint.report import schema
+from kinprint.report.translation import Translator
+
+
+def inspection_document(found: Inspection, spent: Cost) -> schema.InspectionDocument:
+    """An inspection as a document; `spent` is what it took to read the headers."""
+    checkpoint = found.model.checkpoint
+    translator = Translator()
+    return schema.InspectionDocument(
+        model=found.ref.given,
+        name=found.ref.name,
+        kind=found.ref.kind,
+        commit=found.ref.commit or None,
+        format=found.format,
+        geometry=msgspec.convert(found.geometry, schema.GeometryPart, from_attributes=True),
+        parameters=found.parameters,
+        bytes=found.nbytes,
+        dtypes=found.dtypes,
+        files=tuple(
+            schema.FilePart(path=entry.path, size=entry.size, sha256=entry.sha256)
+            for entry in found.shards
+        ),
+        family=found.tensor_map.family,
+        quantisation=_quantisation(found, translator),
+        adapter=_adapter(found, translator),
+        fused=found.fused,
+        tokenizer=found.tokenizer.path if found.tokenizer else None,
+        unknown=found.tensor_map.unknown,
+        tensors=tuple(_tensor(one) for one in found.tensor_map.tensors),
+        warnings=tuple(translator.all_said(found.tensor_map.warnings)),
+        labels=tuple(translator.all_said(checkpoint.labels)),
+        others=tuple(other.label for other in checkpoint.choice.others),
+        notes=tuple(translator.all_said(checkpoint.notes)),
+        translations=translator.kept,
+        read=schema.ReadPart(
+            bytes=spent.bytes, requests=spent.requests, seconds=round(spent.seconds, 3)
+        ),
+    )
+
+
+def _quantisation(found: Inspection, translator: Translator) -> schema.QuantisationPart | None:
+    scheme = found.quantisation
+    if scheme is None:
+        return None
+    return schema.QuantisationPart(
+        method=scheme.method,
+        bits=scheme.bits,
+        group=scheme.group,
+        formats={translator.said(one): count for one, count in found.quantised.items()},
+        refusal=translator.said(scheme.refusal) or None,
+    )
+
+
+def _adapter(found: Inspection, translator: Translator) -> schema.AdapterPart | None:
+    adapter = found.adapter
+    if adapter is None:
+        return schema.AdapterPart(refusal=translator.said(found.refusal)) if found.refusal else None
+    return schema.AdapterPart(
+        method=adapter.method,
+        words=translator.said(adapter.summary),
+        base=adapter.base,
+        revision=adapter.revision,
+        ranks=adapter.ranks,
+        updates=tuple(piece.target for piece in adapter.pieces),
+        refusal=None,
+    )
+
+
+def _tensor(one: MappedTensor) -> schema.TensorPart:
+    role, layout, spec = one.role, one.layout, one.spec
+    splits = None
+    if one.splits:
+        splits = schema.SplitsPart(dim=0 if layout.flat else layout.axis, pattern=one.splits)
+    return schema.TensorPart(
+        name=spec.name,
+        shape=spec.shape,
+        dtype=spec.dtype,
+        file=spec.file,
+        offset=spec.offset,
+        nbytes=spec.nbytes,
+        role=role.role,
+        detail=role.detail,
+        tower=role.tower,
+        layer=role.layer,
+        expert=f"stacked:{role.stacked}" if role.stacked is not None else role.expert,
+        axes=one.axes,
+        splits=splits,
+    )

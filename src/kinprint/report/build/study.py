@@ -1,0 +1,65 @@
+"""A study's result as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kinprint.records import Cost, ModelRef
+from kinprint.report import schema
+from kinprint.report.translation import Translator
+from kinprint.studies.catalogue import Study
+from kinprint.studies.results import Result
+from kinprint.studies.scene import Request
+
+
+def study_document(
+    result: Result,
+    study: Study,
+    asked: Request | None = None,
+    sources: Sequence[ModelRef] = (),
+    cost: Cost | None = None,
+) -> schema.StudyDocument:
+    """A result with what it takes to read it: the study's words, what was asked, of whom.
+
+    `cost` is what reading took, the one part that differs from run to run.
+    """
+    translator = Translator()
+    return schema.StudyDocument(
+        study=schema.StudyPart(
+            name=study.name,
+            code=study.code,
+            title=study.title,
+            shows=study.shows,
+            cannot=study.cannot,
+        ),
+        models=result.models,
+        labels=tuple(translator.labelled(label) for label in result.labels),
+        sources=tuple(
+            schema.SourcePart(
+                given=one.given, name=one.name, kind=one.kind, commit=one.commit or None
+            )
+            for one in sources
+        ),
+        asked=None if asked is None else _asked(asked),
+        findings=result.findings,
+        facts=dict(result.facts),
+        statuses=result.statuses,
+        tables=result.tables,
+        charts=result.charts,
+        translations=translator.kept,
+        read=None
+        if cost is None
+        else schema.ReadPart(
+            bytes=cost.bytes, requests=cost.requests, seconds=round(cost.seconds, 3)
+        ),
+    )
+
+
+def _asked(request: Request) -> schema.StudyAsked:
+    return schema.StudyAsked(
+        layers=request.layers,
+        roles=request.roles,
+        measures=request.measures,
+        rows=request.rows,
+        seed=request.seed,
+    )

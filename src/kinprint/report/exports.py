@@ -1,0 +1,126 @@
+"""Forms in which results are written to files: a registry, open to other packages.
+
+A form is an `Export`: the ending of its files, and a function from a document and a language to
+the content of one. A package adds forms with entry points of the group `kinprint.exports`, each
+naming an `Export`::
+
+    [project.entry-points."kinprint.exports"]
+    bom = "acme_kinprint:BOM"
+
+    BOM = Export(".bom.json", lambda document, language: encode_bom(document))
+
+Its files can then be asked for with `-o` and `save` like any other. Folders hold the forms of
+this package alone. A form of another package that cannot be loaded, or whose ending is taken, is
+left out with a warning.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+
+from kinprint.report.schema import ComparisonDocument, MatrixDocument, encode
+
+ENTRY_POINTS = "kinprint.exports"
+"""The group of entry points through which other packages add forms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A form in which results are written.
+
+    Attributes
+    ----------
+    ending : what names of its files end in, such as `.html`, in small letters.
+    content : the content of a file, of a document and a language.
+    """
+
+    ending: str
+    content: Callable[[ComparisonDocument | MatrixDocument, str], bytes]
+
+
+def _json(document: ComparisonDocument | MatrixDocument, language: str) -> bytes:
+    return encode(document)
+
+
+def _html(document: ComparisonDocument | MatrixDocument, language: str) -> bytes:
+    """A page, which has all languages; the one that is asked for shows first."""
+    if isinstance(document, MatrixDocument):
+        from kinprint.report.views.html.matrix import matrix_page
+
+        return matrix_page(document, language).encode("utf-8")
+    from kinprint.report.views.html.pair import pair_page
+
+    return pair_page(document, language).encode("utf-8")
+
+
+def _markdown(document: ComparisonDocument | MatrixDocument, language: str) -> bytes:
+    from kinprint.report.views.markdown.comparison import page
+
+    return page(document, language).encode("utf-8")
+
+
+def _csv(document: ComparisonDocument | MatrixDocument, language: str) -> bytes:
+    from kinprint.report.views.csv import sheet, table_of
+
+    return sheet(table_of(document))
+
+
+def _picture(document: ComparisonDocument | MatrixDocument, language: str, form: str) -> bytes:
+    """The most telling picture."""
+    from kinprint.report.figures.comparison import charts_of
+    from kinprint.report.figures.drawing import pictures
+    from kinprint.report.translation import warning
+
+    chart = charts_of(document)[0]
+    return pictures(chart, (form,), language, warning(document, language))[0]
+
+
+OWN = (
+    Export(".json", _json),
+    Export(".html", _html),
+    Export(".md", _markdown),
+    Export(".csv", _csv),
+    Export(".png", functools.partial(_picture, form="png")),
+    Export(".svg", functools.partial(_picture, form="svg")),
+)
+
+
+@functools.cache
+def exports() -> Mapping[str, Export]:
+    """All forms by their endings: ours, then those of other packages."""
+    found = {one.ending: one for one in OWN}
+    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+        try:
+            given = entry.load()
+        except Exception as error:
+            _leave_out(entry.name, f"{type(error).__name__}: {error}")
+            continue
+        if not isinstance(given, Export) or not given.ending.startswith("."):
+            _leave_out(entry.name, "it is no Export")
+        elif given.ending in found:
+            _leave_out(entry.name, f"'{given.ending}' is taken")
+        else:
+            found[given.ending] = given
+    return found
+
+
+def render(
+    document: ComparisonDocument | MatrixDocument, ending: str, language: str = "en"
+) -> bytes:
+    """A document in the form that a file's ending names."""
+    return exports()[ending].content(document, language)
+
+
+def export_for(name: str) -> Export | None:
+    """The form that a file's name asks for; the longest ending counts."""
+    small = name.lower()
+    endings = sorted((end for end in exports() if small.endswith(end)), key=len)
+    return exports()[endings[-1]] if endings else None
+
+
+def _leave_out(name: str, cause: str) -> None:
+    warnings.warn(f"the form {name} of another package is left out: {cause}", stacklevel=3)

@@ -1,0 +1,133 @@
+"""Documents as JSON files, and back; whatever else is in a file is refused.
+
+What is drawn and printed is what the JSON says: a document goes through its file's form before
+the first picture (`settled`), so that redrawing from the file gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from kinprint import text
+from kinprint.errors import FormatError
+from kinprint.report.schema.comparison import ComparisonDocument
+from kinprint.report.schema.inspection import InspectionDocument
+from kinprint.report.schema.matrix import MatrixDocument
+from kinprint.report.schema.plan import PlanDocument
+from kinprint.report.schema.study import StudyDocument
+
+Document = ComparisonDocument | MatrixDocument | PlanDocument | StudyDocument | InspectionDocument
+Shown = TypeVar("Shown", bound=ComparisonDocument | MatrixDocument | StudyDocument)
+
+_SHOWN = 200  # characters of a cause
+# More than any comparison has; a page of it would help nobody.
+_MOST = {"models": 1000, "evidence": 500, "seeds": 20_000, "labels": 2000, "notes": 2000,
+         "configuration": 500, "controls": 2000, "unread": 2000, "failed": 500_000}  # fmt: skip
+_DRAWS = 20_000
+
+
+def encode(document: object, indent: int = 1) -> bytes:
+    """The JSON file of a document: the same bytes for the same document, always valid text."""
+    try:
+        raw = encode_line(document)
+    except UnicodeEncodeError:  # names on a disk and tokens may be no text
+        raw = msgspec.json.encode(_valid(msgspec.to_builtins(document, enc_hook=plain)))
+    return msgspec.json.format(raw, indent=indent) + b"\n"
+
+
+def encode_line(document: object) -> bytes:
+    """A document as one line of JSON; an error where it holds what is no text."""
+    return msgspec.json.encode(document, enc_hook=plain)
+
+
+def decode(raw: bytes, name: str = "result.json") -> Document:
+    """The document in a JSON file; an error that names the file where there is none."""
+    try:
+        found: Document = msgspec.json.decode(raw, type=Document, dec_hook=_record)
+    except RecursionError:
+        raise _unreadable(name, text.message("cause.nested-too-deeply")) from None
+    except ValueError as error:  # all of msgspec's, and bytes that are no text
+        raise _unreadable(name, str(error)[:_SHOWN]) from None
+    for cause in _contradictions(found):
+        raise _unreadable(name, cause)
+    return found
+
+
+def read_document(file: Path) -> Document:
+    """The document in a file on disk."""
+    return decode(file.read_bytes(), str(file))
+
+
+def settled(document: Shown) -> Shown:
+    """A document as it comes back from its file, so that it is drawn now as it will be then."""
+    found = decode(encode(document))
+    assert isinstance(found, type(document))
+    return found
+
+
+def plain(value: object) -> object:
+    """What the JSON has in place of a value that is no JSON: words, and numbers of numpy."""
+    if isinstance(value, text.Words):
+        return dict(value)
+    if isinstance(value, text.Message):
+        return str(value)
+    if hasattr(value, "item"):
+        return value.item()
+    raise NotImplementedError(type(value).__name__)
+
+
+def _record(kind: type, value: Any) -> Any:
+    if kind is not text.Words:
+        raise NotImplementedError(kind.__name__)
+    return text.Words(msgspec.convert(value, dict[str, str]))
+
+
+def _contradictions(document: Document) -> Iterator[text.Message]:
+    """What no document that was made here says, and what drawing one relies on."""
+    for name, most in _MOST.items():
+        if len(getattr(document, name, ())) > most:
+            yield text.message("cause.too-many-entries", most=f"{most:,}", name=name)
+    if isinstance(document, ComparisonDocument):
+        if any(len(one.null) > _DRAWS for one in document.evidence):
+            yield text.message("cause.too-many-draws", most=f"{_DRAWS:,}")
+        if len(document.models) != 2:
+            yield text.message("cause.not-two-models", number=len(document.models))
+    elif isinstance(document, MatrixDocument):
+        count = len(document.models)
+        if document.order and sorted(document.order) != list(range(count)):
+            yield text.message("cause.order-incomplete")
+        if document.tree and not _is_tree(document, count):
+            yield text.message("cause.tree-broken")
+
+
+def _is_tree(document: MatrixDocument, leaves: int) -> bool:
+    """Whether merges join leaves and earlier merges, each once, into one."""
+    if len(document.tree) != leaves - 1:
+        return False
+    joined: set[int] = set()
+    for at, merge in enumerate(document.tree):
+        for branch in (merge.one, merge.other):
+            if not 0 <= branch < leaves + at or branch in joined:
+                return False
+            joined.add(branch)
+        if not math.isfinite(merge.height):
+            return False
+    return True
+
+
+def _unreadable(name: str, cause: str | text.Message) -> FormatError:
+    return FormatError(cause=text.message("cause.no-document", file=name, cause=cause))
+
+
+def _valid(value: Any) -> Any:
+    """Plain data with halves of characters spelled out, so that it can be written as UTF-8."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_valid(key): _valid(each) for key, each in value.items()}
+    return [_valid(each) for each in value] if isinstance(value, list | tuple) else value

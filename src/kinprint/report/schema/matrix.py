@@ -1,0 +1,78 @@
+"""All pairs of some models."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType
+
+from kinprint.records import Relation
+from kinprint.report.schema.common import (
+    Asked,
+    Count,
+    EvidenceShort,
+    Likeness,
+    LogP,
+    Made,
+    ReadPart,
+    Subject,
+    Translations,
+)
+
+MATRIX_SCHEMA = "kinprint.matrix/1"
+
+
+class PairPart(Struct, frozen=True, kw_only=True):
+    """One pair of many; `likeness` is its largest correlation of weights, 0 where none."""
+
+    a: str
+    b: str
+    relation: Relation
+    log10_p: LogP | None
+    summary: str
+    summary_ko: str
+    roles: list[str] = []
+    reasons: list[str] = []
+    strongest: str | None = None
+    likeness: Likeness = 0.0
+    evidence: list[EvidenceShort] = []
+
+
+class Merge(Struct, frozen=True, kw_only=True):
+    """Two branches of the tree that meet: leaves are places of models, then earlier merges."""
+
+    one: Count
+    other: Count
+    height: float
+
+
+class Unread(Struct, frozen=True, kw_only=True):
+    """A model that could not be read, and why."""
+
+    given: str
+    error: str
+    error_ko: str
+
+
+class FailedPair(Struct, frozen=True, kw_only=True):
+    """A pair that could not be compared, and why."""
+
+    a: str
+    b: str
+    error: str
+    error_ko: str
+
+
+class MatrixDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=MATRIX_SCHEMA):
+    """All pairs of some models; `tree` joins those that are most alike first."""
+
+    models: list[Subject]
+    pairs: list[PairPart]
+    order: list[Count] = []
+    tree: list[Merge] = []
+    unread: list[Unread] = []
+    failed: list[FailedPair] = []
+    asked: Asked
+    notes: list[str] = []
+    labels: list[str] = []
+    translations: Translations | UnsetType = UNSET
+    made: Made
+    read: ReadPart

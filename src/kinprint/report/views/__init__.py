@@ -1,0 +1,1 @@
+"""Documents as people see them, one module or package a medium; none of them computes."""

@@ -1,0 +1,79 @@
+"""Tables as CSV files (RFC 4180): every row, every digit.
+
+Text that a spreadsheet would take for a formula gets an apostrophe in front, because names
+and tokens come from strangers; the JSON beside has it as it is.
+"""
+
+from __future__ import annotations
+
+import csv
+from io import StringIO
+
+from kinprint import text
+from kinprint.report.evidence import compared, own_p
+from kinprint.report.schema import ComparisonDocument, EvidencePart, MatrixDocument
+from kinprint.studies.results import Cell, Table
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_EVIDENCE = (
+    "test", "what_en", "what_ko", "tier", "group", "status", "log10_p", "adjusted", "share",
+    "statistic", "effect", "n", "bound", "floor", "roles", "layers", "learnt", "reason",
+)  # fmt: skip
+_PAIRS = (
+    "a", "b", "relation", "log10_p", "likeness", "roles", "strongest", "summary_en", "summary_ko"
+)  # fmt: skip
+
+
+def sheet(table: Table) -> bytes:
+    """A table as the bytes of a CSV file."""
+    stream = StringIO()
+    writer = csv.writer(stream, lineterminator="\r\n")
+    writer.writerow([_cell(name) for name in table.columns])
+    writer.writerows([_cell(value) for value in row] for row in table.rows)
+    return stream.getvalue().encode("utf-8")
+
+
+def table_of(document: ComparisonDocument | MatrixDocument) -> Table:
+    """What the CSV file of a document holds: every test of a pair, or every pair of a matrix."""
+    if isinstance(document, MatrixDocument):
+        pairs = tuple(
+            (
+                one.a, one.b, one.relation, one.log10_p, one.likeness, " ".join(one.roles),
+                one.strongest, one.summary, one.summary_ko,
+            )
+            for one in document.pairs
+        )  # fmt: skip
+        return Table("pairs", text.words("report.table.pairs"), _PAIRS, pairs)
+    rows = tuple(_evidence_row(one) for one in document.evidence)
+    return Table("evidence", text.words("report.table.evidence"), _EVIDENCE, rows)
+
+
+def _evidence_row(one: EvidencePart) -> tuple[Cell, ...]:
+    what = compared(one.test)
+    return (
+        one.test, what["en"], what["ko"], one.tier, one.group, one.status, own_p(one),
+        one.adjusted, one.share, one.statistic, one.effect, one.n, one.bound, one.floor,
+        " ".join(one.roles), " ".join(map(str, one.layers)), one.learnt, one.reason,
+    )  # fmt: skip
+
+
+def _cell(value: Cell) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return repr(value)
+        case str():
+            shown = value.replace("\x00", "\\0")
+            return f"'{shown}" if shown.startswith(_FORMULA) and not _is_number(shown) else shown
+    return str(value)
+
+
+def _is_number(given: str) -> bool:
+    try:
+        float(given)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,262 @@
+"""The page of a comparison: the question, the answer, how sure, what it does not show, and why.
+
+Everything on it stands in the document. Texts from models and files are data: they are shown,
+escaped and cut to a bearable length, and never become links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from kinprint.errors import printable
+from kinprint.reader.sizes import in_words
+from kinprint.records import Relation, Status, Tier
+from kinprint.report import answer as answers
+from kinprint.report.evidence import State
+from kinprint.report.numbers import finite, reading
+from kinprint.report.relations import SIGNS, words_for
+from kinprint.report.schema import ComparisonDocument, Subject, VerdictPart
+from kinprint.report.translation import translated
+from kinprint.report.views.html import drawings, evidence, frame, shapes
+from kinprint.report.views.html.likeness import dispute, heat, ties
+from kinprint.report.views.html.subjects import models, settings
+from kinprint.report.views.html.words import Say, named, speaker
+from kinprint.text import languages
+
+_OPEN = 6  # cards of tests that are open at once
+_POWER = 12
+_CONTROLS = 4
+_NAME = 80  # letters of a name in a sentence
+_SHORT = 24  # letters of a name that is not broken over lines
+_LABEL = 240
+_LIST = 40  # labels, notes and reasons
+_UNDATED = (Relation.NO_EVIDENCE, Relation.UNTESTABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The answer as a page shows it."""
+
+    relation: Relation
+    word: str
+    glyph: Markup
+    question: Markup
+    says: Markup
+    reasons: tuple[Markup, ...]
+    chips: tuple[Markup, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the answer does not show, how it could be wrong, what would have been seen."""
+
+    absence: bool
+    shows_not: tuple[str, ...]
+    wrong: tuple[str, ...]
+    dates: Markup | None
+    power: str
+    powers: tuple[tuple[Markup | str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ControlsView:
+    """p of every test for this pair and for controls beside it."""
+
+    heads: tuple[Markup, ...]
+    rows: tuple[tuple[Markup | str, tuple[Markup, ...]], ...]
+    more: int
+
+
+def pair_page(document: ComparisonDocument, language: str = "en") -> str:
+    """Two models compared as one HTML file in both languages; `language` shows first."""
+    titles, bodies = {}, {}
+    for one in languages():
+        a, b = names(document)
+        titles[one] = shapes.flat(speaker(one)("page.pair.title", a=_cut(a), b=_cut(b)))
+        bodies[one] = _body(document, one)
+    return frame.assemble(titles, bodies, language)
+
+
+def names(document: ComparisonDocument) -> tuple[str, str]:
+    """What the two models are called in sentences."""
+    known = [one.title or one.name or one.given for one in document.models[:2]]
+    given = [document.a, document.b]
+    a, b = known + given[len(known) :]
+    return a, b
+
+
+def _body(document: ComparisonDocument, language: str) -> Markup:
+    say = speaker(language)
+    shown = evidence.view(document, language, say, _OPEN)
+    a, b = (_cut(name) for name in names(document))
+    verdict = document.verdict
+    return frame.render(
+        "pair.html.j2",
+        language,
+        a=a,
+        b=b,
+        answer=_answer(document, shown, language, say),
+        sureness=shapes.powers(answers.sureness(verdict, language)),
+        ruler=_ruler(verdict, language, say),
+        alpha=shapes.level(verdict.alpha),
+        limits=_limits(document, language, say),
+        tests=shown.tests,
+        first=shown.first,
+        rest=shown.rest,
+        silent=shown.silent,
+        controls=_controls(document, say),
+        heat=heat(document.shared, language, say),
+        ties=ties(document.shared, (a, b), language, say),
+        dispute=dispute(document.seeds, language, say),
+        models=models(document.models, say),
+        settings=settings(document.configuration),
+        tokens=document.tokens,
+        facts=tuple(_facts(document, language, say)),
+        command=frame.whole(document.made.command),
+        notes=[translated(document, note, language) for note in document.notes[:_LIST]],
+        answers=tuple(_answers(language)),
+        glyph_small=shapes.glyph(verdict.relation, "glyph-small"),
+        version=document.made.kinprint,
+    )
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
+
+
+def _kept(name: str) -> Markup:
+    """A name in a sentence: read in its own direction, and short ones on one line."""
+    shown = printable(_cut(name), _NAME)
+    if len(shown) > _SHORT:
+        return Markup("<bdi>{}</bdi>").format(shown)
+    return Markup('<bdi class="keep">{}</bdi>').format(shown)
+
+
+def _answer(
+    document: ComparisonDocument, shown: evidence.EvidenceView, language: str, say: Say
+) -> Chosen:
+    verdict = document.verdict
+    a, b = names(document)
+    return Chosen(
+        relation=verdict.relation,
+        word=words_for(verdict.relation)[language],
+        glyph=shapes.glyph(verdict.relation),
+        question=say("page.pair.question", a=_kept(a), b=_kept(b)),
+        says=shapes.powers(answers.summary(verdict, language)),
+        reasons=tuple(shapes.powers(one) for one in answers.reasons(document, language)[:_LIST]),
+        chips=tuple(_chips(document, shown, say)),
+        labels=tuple(
+            printable(translated(document, one, language), _LABEL)
+            for one in document.labels[:_LIST]
+        ),
+    )
+
+
+def _answers(language: str) -> Iterator[tuple[Relation, Markup, str]]:
+    """Every relation with its glyph and its words, so that one answer is seen among all."""
+    for relation in SIGNS:
+        yield relation, shapes.glyph(relation, "glyph-small"), words_for(relation)[language]
+
+
+def _chips(
+    document: ComparisonDocument, shown: evidence.EvidenceView, say: Say
+) -> Iterator[Markup]:
+    exact = [one for one in shown.tests if one.state.tests_link]
+    if exact:
+        found = sum(one.state == State.FOUND for one in exact)
+        yield say("page.pair.tests", found=found, spoken=len(exact))
+    yield say("page.pair.level", level=named(say, "page.level.", document.asked.level))
+    read = document.read
+    if read.requests or read.bytes:
+        yield say("page.pair.read", bytes=in_words(read.bytes), requests=f"{read.requests:,}")
+    else:
+        yield say("page.pair.cached")
+
+
+def _ruler(part: VerdictPart, language: str, say: Say) -> Markup | None:
+    if part.relation in (Relation.IDENTICAL, Relation.UNTESTABLE):
+        return None
+    return drawings.ruler(f"{language}-ruler", part.log10_p, part.alpha, say)
+
+
+def _limits(document: ComparisonDocument, language: str, say: Say) -> Limits:
+    part = document.verdict
+    absence = part.relation == Relation.NO_EVIDENCE
+    known = [(test, size) for test, size in part.power.items() if finite(size)]
+    return Limits(
+        absence=absence,
+        shows_not=tuple(answers.not_shown(part, language)),
+        wrong=tuple(answers.ways_to_be_wrong(part, language)),
+        dates=None if part.relation in _UNDATED else _dates(document.models, say),
+        power=answers.power(part, language) if absence else "",
+        powers=tuple(
+            (evidence.title(test, say), reading(size))
+            for test, size in sorted(known, key=lambda one: one[1])[:_POWER]
+        ),
+    )
+
+
+def _dates(subjects: Sequence[Subject], say: Say) -> Markup | None:
+    """When each was published, as hosts tell it; None where no host tells anything."""
+    if len(subjects) < 2 or not any(one.published for one in subjects):
+        return None
+    listed = [
+        say("page.limits.date", name=_kept(one.title), date=one.published)
+        if one.published
+        else say("page.limits.no-date", name=_kept(one.title))
+        for one in subjects[:2]
+    ]
+    return say("page.limits.dates", a=listed[0], b=listed[1])
+
+
+def _controls(document: ComparisonDocument, say: Say) -> ControlsView | None:
+    shown = document.controls[:_CONTROLS]
+    if not shown:
+        return None
+    mine = [one for one in document.evidence if one.status == Status.OK and one.tier == Tier.EXACT]
+    tables = [{one.test: one for one in control.evidence} for control in shown]
+    rows = []
+    for one in sorted(mine, key=lambda one: finite(one.log10_p) or 0.0):
+        beside = (table.get(one.test) for table in tables)
+        others = (
+            shapes.chance(each.log10_p if each is not None and each.status == Status.OK else None)
+            for each in beside
+        )
+        rows.append((evidence.title(one.test, say), (shapes.chance(one.log10_p), *others)))
+    heads = [
+        say("page.controls.of", model=_cut(one.model), control=_cut(one.control)) for one in shown
+    ]
+    more = len(document.controls) - len(shown)
+    return ControlsView((say("page.controls.pair"), *heads), tuple(rows), more)
+
+
+def _facts(
+    document: ComparisonDocument, language: str, say: Say
+) -> Iterable[tuple[Markup, object]]:
+    """What making this took, and with what."""
+    asked, plan, made, read = document.asked, document.plan, document.made, document.read
+    cost = {"bytes": in_words(read.bytes), "requests": f"{read.requests:,}"}
+    key = "page.again.cost-of" if read.bytes or read.requests else "page.again.cost-none"
+    yield say("page.again.cost"), say(key, seconds=f"{read.seconds:.1f}", **cost)
+    if plan.bytes_at_most:
+        yield say("page.again.limit"), in_words(plan.bytes_at_most)
+    if asked.budget is not None:
+        yield say("page.again.budget"), in_words(asked.budget)
+    if plan.stages:
+        yield (
+            say("page.again.stages"),
+            say("page.again.stages-of", read=plan.stages_read, all=plan.stages),
+        )
+    if plan.left_out:
+        left = (translated(document, one, language) for one in plan.left_out[:_LIST])
+        yield say("page.again.left"), ", ".join(left)
+    yield say("page.again.level"), named(say, "page.level.", asked.level)
+    yield say("page.again.alpha"), shapes.level(asked.alpha)
+    yield say("page.again.seed"), asked.seed
+    if asked.base:
+        yield say("page.again.base"), asked.base
+    yield say("page.again.versions"), made.versions

@@ -1,0 +1,1 @@
+"""Documents as Markdown pages, in which text from strangers is text."""

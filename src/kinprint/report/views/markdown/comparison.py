@@ -1,0 +1,228 @@
+"""A comparison or a matrix as Markdown: the answer first, then what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kinprint import text
+from kinprint.errors import printable
+from kinprint.reader.sizes import in_words
+from kinprint.records import Tier
+from kinprint.report import answer
+from kinprint.report.evidence import findings, silent
+from kinprint.report.matrix import count_related, linked_pairs, ordered
+from kinprint.report.numbers import NOTHING, SHORT, p_value, rounded_up
+from kinprint.report.relations import SIGNS
+from kinprint.report.schema import ComparisonDocument, MatrixDocument, Subject
+from kinprint.report.translation import translated
+from kinprint.report.views.markdown.escape import escaped, table
+from kinprint.studies.results import Cell
+
+_COMMIT = 12  # letters of a commit that are shown
+_MOST = 200  # pairs in a list; the file beside has all
+_DECIMALS = 4  # of p-values that are no power of ten
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Files that lie beside the page, by their names; a page alone links to nothing."""
+
+    data: str
+    sheet: str
+    report: str
+    pictures: tuple[tuple[str, text.Words], ...] = ()
+
+
+class _Page:
+    """Lines of a page in one language."""
+
+    def __init__(self, document: ComparisonDocument | MatrixDocument, language: str) -> None:
+        self.document = document
+        self.language = language
+        self.lines: list[str] = []
+
+    def put(self, *lines: str) -> None:
+        self.lines += [*lines, ""]
+
+    def say(self, key: str, **fields: object) -> str:
+        return text.say(key, self.language, **fields)
+
+    def sentence(self, key: str, **fields: object) -> None:
+        self.put(text.say(key, self.language, **fields))
+
+    def heading(self, key: str) -> None:
+        self.put(f"## {text.say(key, self.language)}")
+
+    def items(self, texts: Sequence[str]) -> None:
+        if texts:
+            self.put(*(f"- {escaped(one)}" for one in texts))
+
+    def notes(self) -> None:
+        self.items([translated(self.document, one, self.language) for one in self.document.notes])
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+        self.put(*table(columns, rows, self.language))
+
+
+def page(
+    document: ComparisonDocument | MatrixDocument, language: str, beside: Beside | None = None
+) -> str:
+    """The page in one language."""
+    out = _Page(document, language)
+    if isinstance(document, MatrixDocument):
+        _matrix(out, document, beside)
+    else:
+        _comparison(out, document, beside)
+    _costs(out, document)
+    if beside is not None:
+        out.sentence("report.data", file=beside.data, link=beside.data)
+        out.sentence("report.same-as-page", file=beside.report, link=beside.report)
+    return "\n".join(out.lines)
+
+
+def _comparison(out: _Page, document: ComparisonDocument, beside: Beside | None) -> None:
+    verdict, language = document.verdict, out.language
+    a, b = (escaped(one.title) for one in document.models[:2])
+    out.put(f"# {a}, {b}")
+    _top(out, document, beside)
+    out.put(f"**{escaped(answer.summary(verdict, language))}**")
+    out.put(" ".join(escaped(one) for one in answer.explanation(document, language)))
+    _subjects(out, document.models)
+    _pictures(out, beside)
+    out.heading("report.table.evidence")
+    _evidence(out, document, beside)
+    if document.controls:
+        out.sentence("report.controls", number=len(document.controls))
+    out.heading("report.not-shown")
+    out.items(answer.not_shown(verdict, language))
+    wrong = answer.ways_to_be_wrong(verdict, language)
+    if wrong:
+        out.heading("report.wrong")
+        out.items(wrong)
+    out.notes()
+
+
+def _evidence(out: _Page, document: ComparisonDocument, beside: Beside | None) -> None:
+    rows = [
+        (
+            one.test,
+            one.words[out.language],
+            _p_cell(one.p),
+            one.part.effect,
+            one.part.n or None,
+            one.part.tier,
+        )
+        for one in findings(document)
+    ]
+    head = (
+        out.say("report.column.test"),
+        out.say("report.column.compares"),
+        "p",
+        out.say("report.column.effect"),
+        "n",
+        out.say("report.column.kind"),
+    )
+    if rows:
+        out.table(head, rows)
+    mute = silent(document)
+    if mute:
+        out.sentence("report.silent", tests=escaped(", ".join(one.test for one in mute)))
+    if any(one.tier == Tier.CALIBRATED for one in document.evidence):
+        out.sentence("report.tiers")
+    if beside is not None:
+        out.sentence("report.file", file=beside.sheet, link=beside.sheet)
+
+
+def _matrix(out: _Page, document: MatrixDocument, beside: Beside | None) -> None:
+    out.put(f"# {out.say('report.matrix.title', number=len(document.models))}")
+    _top(out, document, beside)
+    linked, related = linked_pairs(document), count_related(document)
+    out.sentence(
+        "report.matrix.summary",
+        related=related,
+        pairs=len(document.pairs),
+        linked=len(linked) - related,
+    )
+    _pictures(out, beside)
+    if linked:
+        out.heading("report.matrix.linked")
+        out.put(
+            *(
+                f"- **{SIGNS[one.relation].mark}** {escaped(answer.summary(one, out.language))}"
+                for one in linked[:_MOST]
+            )
+        )
+    if len(linked) > _MOST:
+        out.sentence("report.matrix.more", number=len(linked) - _MOST)
+    if document.unread:
+        out.heading("report.matrix.unread")
+        out.items([f"{one.given}: {answer.error(one, out.language)}" for one in document.unread])
+    _subjects(out, [document.models[at] for at in ordered(document)])
+    out.notes()
+    if beside is not None:
+        out.sentence("report.matrix.all", file=beside.sheet, link=beside.sheet)
+
+
+def _top(out: _Page, document: ComparisonDocument | MatrixDocument, beside: Beside | None) -> None:
+    for label in document.labels:
+        out.put(f"**{escaped(translated(document, label, out.language))}**")
+    if beside is not None:
+        out.sentence("report.other-language")
+
+
+def _pictures(out: _Page, beside: Beside | None) -> None:
+    for name, title in () if beside is None else beside.pictures:
+        out.put(f"![{escaped(title[out.language])}]({name})")
+
+
+def _subjects(out: _Page, models: Sequence[Subject]) -> None:
+    out.heading("report.models")
+    head = [
+        out.say(key)
+        for key in (
+            "report.column.model",
+            "report.column.commit",
+            "report.column.architecture",
+            "report.column.weights",
+        )
+    ]
+    rows = [
+        (
+            one.given,
+            (one.commit or NOTHING)[:_COMMIT],
+            one.architecture or NOTHING,
+            in_words(one.bytes) if one.bytes else NOTHING,
+        )
+        for one in models
+    ]
+    out.table(head, rows)
+    claims = [
+        out.say("report.claim", title=one.title, model=claim.model, where=claim.where)
+        for one in models
+        for claim in one.claims
+    ]
+    if claims:
+        out.sentence("report.claims")
+        out.items(claims)
+
+
+def _costs(out: _Page, document: ComparisonDocument | MatrixDocument) -> None:
+    out.heading("report.made")
+    read, made = document.read, document.made
+    out.sentence(
+        "report.cost",
+        size=in_words(read.bytes),
+        requests=f"{read.requests:,}",
+        seconds=f"{read.seconds:.1f}",
+    )
+    command = printable(made.command, 5000).replace("`", "'")
+    out.put(f"    {command}")
+    out.put(escaped(made.versions))
+
+
+def _p_cell(log10_p: float | None) -> Cell:
+    """A p-value as a number where it is one, so that a column of them is set to the right."""
+    if log10_p is not None and log10_p > SHORT.powers:
+        return rounded_up(10**log10_p, _DECIMALS)
+    return p_value(log10_p)

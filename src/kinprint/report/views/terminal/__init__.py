@@ -1,0 +1,1 @@
+"""Documents as lines of a terminal, eighty columns wide."""

@@ -1,0 +1,72 @@
+"""Lines of a terminal: how wide text is, where it breaks, and how a line looks."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kinprint.records import Relation
+from kinprint.report.relations import SIGNS
+
+WIDTH = 80
+
+
+class Look(StrEnum):
+    """How a line that is no plain text looks, in the words of the library that prints it."""
+
+    PLAIN = ""
+    ASIDE = "dim"
+    WARNING = "bold yellow"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line and how it looks where there are colours."""
+
+    text: str = ""
+    look: str = Look.PLAIN
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def answer_look(relation: Relation) -> str:
+    """How the sentence looks that gives the answer."""
+    return f"bold {SIGNS[relation].terminal}"
+
+
+def lines(text: str, indent: str = "", look: str = Look.PLAIN) -> Iterator[Line]:
+    """Text in lines of the terminal's width, all of one look."""
+    for line in wrapped(text, indent):
+        yield Line(line, look)
+
+
+def wrapped(text: str, indent: str = "", width: int = WIDTH) -> list[str]:
+    """Text in lines of the terminal's width; Hangul takes two columns a letter."""
+    found: list[str] = []
+    line = ""
+    for word in text.split(" "):
+        tried = f"{line} {word}" if line else word
+        if line.strip() and columns_of(tried) > width:
+            found.append(line)
+            tried = indent + word
+        line = tried
+        while columns_of(line) > width:
+            cut = next(at for at in range(len(line), 0, -1) if columns_of(line[:at]) <= width)
+            found.append(line[:cut])
+            line = indent + line[cut:]
+    return [*found, line]
+
+
+def columns_of(text: str) -> int:
+    """How many columns of a terminal some text takes."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def paragraph(text: str, indent: str) -> str:
+    """Text under a heading, for what is written about a study."""
+    return textwrap.indent("\n".join(wrapped(text, width=WIDTH - len(indent))), indent)
