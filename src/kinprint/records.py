@@ -169,8 +169,6 @@ class Reason(StrEnum):
     # What is no silence of a test of ours.
     SAME_FILES = auto()
     EXTENSION_FAILED = auto()
-    EXTENSION_SLOW = auto()
-    EXTENSION_NO_TEST = auto()
     EXTENSION_NAME_TAKEN = auto()
     STATED = auto()
 

@@ -54,7 +54,7 @@ def command(models: tuple[str, ...], form: str, dry_run: bool, reading: ReadingO
 def _show_cost(model: str, fetcher: Fetcher, form: str) -> None:
     from kinprint.cli.plan import describe, write_plan
     from kinprint.reader.checkpoint import open_checkpoint
-    from kinprint.reader.weights import SAFETENSORS
+    from kinprint.reader.formats.registry import SAFETENSORS
 
     checkpoint = open_checkpoint(model, fetcher)
     plans = fetcher.plan(checkpoint.header_wants())

@@ -43,8 +43,8 @@ from kinprint.model.tokens import (
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.decode import Array
 from kinprint.reader.fetch import Want
+from kinprint.reader.formats.registry import GGUF
 from kinprint.reader.jsonfile import parse_object
-from kinprint.reader.weights import GGUF
 from kinprint.records import Role, Slice, TensorSpec
 from kinprint.text import Message, message
 

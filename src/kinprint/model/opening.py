@@ -12,8 +12,8 @@ from kinprint.model.adapters import Adapter, parse_adapter
 from kinprint.model.model import Model
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import side_by_side
+from kinprint.reader.formats.registry import GGUF
 from kinprint.reader.jsonfile import parse_object
-from kinprint.reader.weights import GGUF
 from kinprint.records import TensorSpec
 from kinprint.text import message
 

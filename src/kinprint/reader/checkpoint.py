@@ -27,8 +27,6 @@ from kinprint.errors import (
 from kinprint.reader.assemble import assemble
 from kinprint.reader.decode import Array, widen
 from kinprint.reader.fetch import Fetcher, Want, side_by_side
-from kinprint.reader.formats.gguf.splits import check_splits
-from kinprint.reader.formats.headers import first_ranges, parse_header
 from kinprint.reader.formats.shard_index import (
     INDEX_LIMIT,
     ShardIndex,
@@ -37,7 +35,7 @@ from kinprint.reader.formats.shard_index import (
 )
 from kinprint.reader.jsonfile import parse_object
 from kinprint.reader.plan import FilePlan, slice_bytes
-from kinprint.reader.weights import GGUF, Choice, choose_weights
+from kinprint.reader.weights import Choice, choose_weights
 from kinprint.records import ByteRange, FileEntry, Header, ModelRef, Slice, TensorSpec
 from kinprint.source import Source, open_source
 
@@ -159,8 +157,9 @@ class Checkpoint:
             lambda want: self._parse(want.entry.path),
         )
         self._headers.update(zip(unread, parsed, strict=True))
-        if self.format == GGUF and len(self.shards) > 1 and len(self._headers) == len(self.shards):
-            check_splits(self._headers)
+        check = self.choice.weights.kind.check_parts
+        if check is not None and len(self.shards) > 1 and self.complete:
+            check(self._headers)
 
     def plan(self, slices: Sequence[Slice]) -> tuple[FilePlan, ...]:
         """What `read` would cost for the same slices."""
@@ -265,7 +264,7 @@ class Checkpoint:
         numbers = {int(n): int(count) for shard in shards for n, count in _NUMBERED.findall(shard)}
         count = max(numbers.values(), default=0)
         missing = sorted(set(range(1, count + 1)) - set(numbers))
-        if missing and self.ref.path == shards[0] and self.format != GGUF:
+        if missing and self.ref.path == shards[0] and not self.choice.weights.kind.whole:
             self.notes.append(text.message("note.one-of-several", files=count))
         elif missing:
             shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
@@ -276,11 +275,13 @@ class Checkpoint:
     def _first_want(self, shard: str) -> Want:
         entry = self.files[shard]
         names = self.index.shards[shard] if self.index is not None else None
-        ranges = first_ranges(self.format, entry.size, names, self.fetcher.policy)
+        kind = self.choice.weights.kind
+        ranges = kind.first_ranges(entry.size, names, self.fetcher.policy)
         return Want(self.source, entry, ranges)
 
     def _parse(self, shard: str) -> Header:
-        header = parse_header(self.format, self.fetcher.view(self.source, self.files[shard]))
+        view = self.fetcher.view(self.source, self.files[shard])
+        header = self.choice.weights.kind.parse(view)
         if isinstance(said := header.metadata.get("replica"), str):
             label = label_of(said)
             if label not in self.labels:

@@ -9,34 +9,22 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kinprint import text
 from kinprint.errors import FileMissing, NoWeights
+from kinprint.reader.formats.registry import Format, added_formats, own_formats
 from kinprint.records import FileEntry
 
-SAFETENSORS, GGUF, TORCH = "safetensors", "gguf", "torch"
-
-_SUFFIXES = {
-    ".safetensors": SAFETENSORS,
-    ".gguf": GGUF,
-    ".bin": TORCH,
-    ".pt": TORCH,
-    ".pth": TORCH,
-    ".ckpt": TORCH,
-}
 _SHARD = re.compile(r"^(?P<stem>.+?)-(?P<number>\d{3,6})-of-(?P<count>\d{3,6})$")
-_INDEX = re.compile(
-    r"^(?P<stem>.+)\.(?P<kind>safetensors|bin)\.index(\.(?P<variant>[^.]+))?\.json$"
-)
+_INDEX = re.compile(r"^(?P<stem>.+)\.(?P<kind>[^.]+)\.index(\.(?P<variant>[^.]+))?\.json$")
 _NOT_WEIGHTS = re.compile(
     r"^(training_args|optimizer|scheduler|rng_state(_\d+)?|scaler|random_states_\d+|trainer_state"
     r"|tokenizer|vocab|merges|spiece|sentencepiece.*|.*imatrix.*|mmproj.*)\.",
     re.IGNORECASE,
 )
 _SLICE = re.compile(r"^consolidated\.\d+$")
-_FORMAT_ORDER = (SAFETENSORS, GGUF, TORCH)
 _STEM_ORDER = ("model", "pytorch_model", "diffusion_pytorch_model", "adapter_model")
 
 
@@ -44,12 +32,17 @@ _STEM_ORDER = ("model", "pytorch_model", "diffusion_pytorch_model", "adapter_mod
 class WeightSet:
     """Files that together are one set of weights: an index, if there is one, and shards."""
 
-    format: str
+    kind: Format
     folder: str
     stem: str
     shards: tuple[str, ...]
     index: str | None = None
     size: int = 0
+
+    @property
+    def format(self) -> str:
+        """Name of the files' format."""
+        return self.kind.name
 
     @property
     def label(self) -> str:
@@ -66,62 +59,78 @@ class Choice:
 
 
 def choose_weights(name: str, files: Iterable[FileEntry], focus: str = "") -> Choice:
-    """The set of weights to read; `focus` narrows it to a file or a folder."""
+    """The set of weights to read; `focus` narrows it to a file or a folder.
+
+    Formats of other packages are tried where ours find nothing.
+    """
     entries = {entry.path: entry for entry in files}
-    sets = _weight_sets(entries)
+    choice = _choose(name, entries, focus, own_formats())
+    if choice is None:
+        added, faults = added_formats()
+        choice = _choose(name, entries, focus, added) if added else None
+    if choice is None:
+        raise NoWeights(name=name, cause=_why_none(entries, focus, faults))
+    return choice
+
+
+def _choose(
+    name: str, entries: Mapping[str, FileEntry], focus: str, formats: Sequence[Format]
+) -> Choice | None:
+    """The choice among the files of some formats; None where there are none."""
+    sets = _weight_sets(entries, formats)
     if focus in entries:
-        return Choice(_focused(name, entries[focus], sets), ())
+        found = _focused(entries[focus], sets, formats)
+        return Choice(found, ()) if found is not None else None
     if focus:
         inside = focus.rstrip("/")
         sets = [item for item in sets if item.folder == inside or _below(item.folder, inside)]
         if not sets and not any(_below(path, inside) for path in entries):
             raise FileMissing(name=name, path=focus)
     if not sets:
-        raise NoWeights(name=name, cause=_why_none(entries.values()))
-    ranked = sorted(sets, key=_rank)
+        return None
+    ranked = sorted(sets, key=lambda item: _rank(item, formats))
     slices = [item for item in sets if item.folder == ranked[0].folder and _SLICE.match(item.stem)]
     if _SLICE.match(ranked[0].stem) and len(slices) > 1:
         first = slices[0].shards[0]
         cause = text.message("cause.weights.cut", devices=len(slices), first=first)
         raise NoWeights(name=name, cause=cause)
     folders = sorted({item.folder for item in sets})
-    if ranked[0].folder != focus.rstrip("/") and len(folders) > 1 and ranked[0].format != GGUF:
+    if ranked[0].folder != focus.rstrip("/") and len(folders) > 1 and not ranked[0].kind.variants:
         shown = ", ".join(folders[:4]) + (", …" if len(folders) > 4 else "")
         cause = text.message("cause.weights.several-folders", folders=shown)
         raise NoWeights(name=name, cause=cause)
     return Choice(ranked[0], tuple(ranked[1:]))
 
 
-def _focused(name: str, entry: FileEntry, sets: Sequence[WeightSet]) -> WeightSet:
-    """What pointing at a file means: all of its set for an index or a GGUF split, else it alone."""
+def _focused(
+    entry: FileEntry, sets: Sequence[WeightSet], formats: Sequence[Format]
+) -> WeightSet | None:
+    """What pointing at a file means: all of its set for an index or a split, else it alone."""
     for item in sets:
-        if entry.path == item.index or (item.format == GGUF and entry.path in item.shards):
+        if entry.path == item.index or (item.kind.whole and entry.path in item.shards):
             return item
-    alone = _single(entry)
-    if alone is None:
-        cause = text.message("cause.weights.other-file", path=entry.path)
-        raise NoWeights(name=name, cause=cause)
-    return alone
+    return _single(entry, formats)
 
 
 def _below(path: str, folder: str) -> bool:
     return path.startswith(folder + "/")
 
 
-def _weight_sets(entries: dict[str, FileEntry]) -> list[WeightSet]:
+def _weight_sets(entries: Mapping[str, FileEntry], formats: Sequence[Format]) -> list[WeightSet]:
     """Group weight files into sets: by index, by shard numbering, or alone."""
+    known = {one.name: one for one in formats}
+    indexed = {one.index: one.name for one in formats if one.index}
     groups: dict[tuple[str, str, str, int], list[str]] = {}
     indexes: dict[tuple[str, str, str], str] = {}
     for path in sorted(entries):
         folder, base = posixpath.split(path)
         index = _INDEX.match(base)
-        if index is not None:
+        if index is not None and index["kind"] in indexed:
             variant = index["variant"]
             stem = f"{index['stem']}.{variant}" if variant else index["stem"]
-            kind = SAFETENSORS if index["kind"] == "safetensors" else TORCH
-            indexes[(folder, kind, stem)] = path
+            indexes[(folder, indexed[index["kind"]], stem)] = path
             continue
-        single = _single(entries[path])
+        single = _single(entries[path], formats)
         if single is None:
             continue
         root = posixpath.splitext(base)[0]
@@ -137,36 +146,45 @@ def _weight_sets(entries: dict[str, FileEntry]) -> list[WeightSet]:
         biggest = count == most[folder, kind, stem]
         found = indexes.get((folder, kind, stem)) if biggest else None
         size = sum(entries[path].size for path in paths)
-        sets.append(WeightSet(kind, folder, stem, tuple(paths), found, size))
+        sets.append(WeightSet(known[kind], folder, stem, tuple(paths), found, size))
     claimed = {item.index for item in sets}
     # An index whose shards are missing or named unusually is still the way in.
     sets += [
-        WeightSet(kind, folder, stem, (), path)
+        WeightSet(known[kind], folder, stem, (), path)
         for (folder, kind, stem), path in indexes.items()
         if path not in claimed
     ]
     return sets
 
 
-def _single(entry: FileEntry) -> WeightSet | None:
+def _single(entry: FileEntry, formats: Sequence[Format]) -> WeightSet | None:
     folder, base = posixpath.split(entry.path)
     root, suffix = posixpath.splitext(base)
-    kind = _SUFFIXES.get(suffix.lower())
+    kind = next((one for one in formats if suffix.lower() in one.suffixes), None)
     if kind is None or _NOT_WEIGHTS.match(base):
         return None
     return WeightSet(kind, folder, root, (entry.path,), None, entry.size)
 
 
-def _rank(item: WeightSet) -> tuple[int, int, int, int, str]:
-    """Shallow folders first, then safetensors, known names, the larger (more precise) set."""
+def _rank(item: WeightSet, formats: Sequence[Format]) -> tuple[int, int, int, int, str]:
+    """Shallow folders first, then preferred formats, known names, the larger (more precise) set."""
     depth = item.folder.count("/") + 1 if item.folder else 0
     stem = _STEM_ORDER.index(item.stem) if item.stem in _STEM_ORDER else len(_STEM_ORDER)
-    return depth, _FORMAT_ORDER.index(item.format), stem, -item.size, item.label
+    return depth, formats.index(item.kind), stem, -item.size, item.label
 
 
-def _why_none(files: Iterable[FileEntry]) -> text.Message:
-    names: Sequence[str] = [entry.path for entry in files]
-    if not names:
-        return text.message("cause.weights.no-files")
-    shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
-    return text.message("cause.weights.only-files", files=shown)
+def _why_none(
+    entries: Mapping[str, FileEntry], focus: str, faults: Sequence[text.Message]
+) -> text.Message:
+    """Why there are no weights; formats of other packages that failed may be the reason."""
+    names = list(entries)
+    if focus in entries:
+        cause = text.message("cause.weights.other-file", path=focus)
+    elif not names:
+        cause = text.message("cause.weights.no-files")
+    else:
+        shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+        cause = text.message("cause.weights.only-files", files=shown)
+    for fault in faults:
+        cause = text.message("cause.weights.and-fault", cause=cause, fault=fault)
+    return cause

@@ -29,8 +29,8 @@ from kinprint.model.opening import CONFIG
 from kinprint.model.tokens import Vocabulary, align, choose_vocabulary
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.fetch import Want
+from kinprint.reader.formats.registry import GGUF
 from kinprint.reader.jsonfile import parse_object
-from kinprint.reader.weights import GGUF
 from kinprint.records import ByteRange, FileEntry
 from kinprint.text import Message
 

@@ -19,7 +19,7 @@ from kinprint.model.model import Model
 from kinprint.model.opening import CONFIG, open_model, open_partly
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher, side_by_side
-from kinprint.reader.weights import GGUF
+from kinprint.reader.formats.registry import GGUF
 from kinprint.records import TensorSpec
 
 _ROUNDS = 4  # of headers; most layers are found in the second

@@ -23,7 +23,7 @@ by `extension_test`::
 
 Such a test is run and shown in the tier `Tier.EXTENSION`. It is on no menu, has no share of the
 error, and takes no part in the map and the verdict, whatever evidence it returns. If it cannot be
-loaded, takes longer than `LOADING_SECONDS` to load, raises an error or returns something else, the
+loaded, takes too long to load, raises an error or returns something else, the
 comparison goes on and shows the test without a result, with the reason.
 
 Stable for such a test: `pair.samples` (what was read of the two models, see
@@ -41,10 +41,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from importlib.metadata import EntryPoint, entry_points
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from kinprint.extensions import TESTS, Extension, extensions, told
 from kinprint.nulls.result import NullResult
 from kinprint.records import Evidence, Group, Part, Reason, Status, Tier
 from kinprint.text import Message
@@ -52,10 +51,6 @@ from kinprint.text import Message
 if TYPE_CHECKING:
     from kinprint.lineage.pair import Pair
 
-ENTRY_POINTS = "kinprint.tests"
-"""The group of entry points through which other packages add tests."""
-LOADING_SECONDS = 60.0
-"""How long the module of a test from another package may take to load."""
 _HOMES = (
     "kinprint.lineage.tests.channels",
     "kinprint.lineage.tests.units",
@@ -314,11 +309,11 @@ def registered_test(evidence: Evidence) -> LineageTest:
 def extension_tests() -> tuple[LineageTest, ...]:
     """The tests that other packages bring, loaded once, when a comparison first asks."""
     found: dict[str, LineageTest] = {}
-    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
-        test = _loaded(entry)
+    for extension in extensions(TESTS, LineageTest):
+        test = _usable(extension)
         if test.name in own_tests() or test.name in found:
-            name = f"{entry.name} ({entry.value})"
-            test = _unusable(name, Reason.EXTENSION_NAME_TAKEN, name=test.name)
+            name = f"{extension.name} ({extension.value})"
+            test = _unusable(name, Reason.EXTENSION_NAME_TAKEN.message(name=test.name))
         found[test.name] = test
     return tuple(found.values())
 
@@ -336,7 +331,7 @@ def run_extension(pair: Pair, test: LineageTest) -> Evidence:
     try:
         found = test.run(pair)
     except (Exception, SystemExit) as error:
-        return test.no_result(Reason.EXTENSION_FAILED, Status.UNDEFINED, error=_told(error))
+        return test.no_result(Reason.EXTENSION_FAILED, Status.UNDEFINED, error=told(error))
     if not isinstance(found, Evidence):
         return test.no_result(
             Reason.EXTENSION_FAILED, Status.UNDEFINED, error=f"it returned {type(found).__name__}"
@@ -348,37 +343,16 @@ def run_extension(pair: Pair, test: LineageTest) -> Evidence:
     )  # fmt: skip
 
 
-def _loaded(entry: EntryPoint) -> LineageTest:
+def _usable(extension: Extension[LineageTest]) -> LineageTest:
     """The test that an entry point names; one that gives the reason if there is none."""
-    outcome: list[object] = []
-
-    def load() -> None:
-        try:
-            outcome.append(entry.load())
-        except (Exception, SystemExit) as error:
-            outcome.append(error)
-
-    # A thread, since an import that hangs cannot be ended: it is left behind.
-    loading = Thread(target=load, name=f"loading {entry.name}", daemon=True)
-    loading.start()
-    loading.join(LOADING_SECONDS)
-    if not outcome:
-        return _unusable(entry.name, Reason.EXTENSION_SLOW, seconds=f"{LOADING_SECONDS:g}")
-    match outcome[0]:
-        case LineageTest() as test:
-            return replace(test, tier=Tier.EXTENSION)
-        case Exception() | SystemExit() as error:
-            return _unusable(entry.name, Reason.EXTENSION_FAILED, error=_told(error))
-        case _:
-            return _unusable(entry.name, Reason.EXTENSION_NO_TEST, value=entry.value)
+    if extension.thing is not None:
+        return replace(extension.thing, tier=Tier.EXTENSION)
+    assert extension.fault is not None
+    return _unusable(extension.name, extension.fault)
 
 
-def _unusable(name: str, reason: Reason, /, **fields: object) -> LineageTest:
+def _unusable(name: str, reason: Message) -> LineageTest:
     return LineageTest(
         name, Tier.EXTENSION, Group.NONE,
-        function=lambda pair, test, _: test.no_result(reason, Status.UNDEFINED, **fields),
+        function=lambda pair, test, _: test.no_result(reason, Status.UNDEFINED),
     )  # fmt: skip
-
-
-def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,146 @@
+"""What other packages add: formats, sources, architectures, measures, studies, tests, exports.
+
+A package names an object of its own in an entry point of one of these groups:
+
+    kinprint.formats        a `reader.formats.registry.Format`
+    kinprint.sources        a function that opens a `source.protocol.Source`, named by its scheme
+    kinprint.architectures  a `model.architectures.Architecture`
+    kinprint.measures       a `measure.measures.Measure`
+    kinprint.studies        a `studies.catalogue.Study`
+    kinprint.tests          a test made by `lineage.tests.registry.extension_test`
+    kinprint.exports        an export of `report`
+
+The room that a group belongs to asks for it when it needs more than it has itself, and then each
+object is loaded once. Whatever goes wrong is a `fault` of that extension and never an error of the
+command. CONTRIBUTING.md has an example of each; `kinprint extensions` lists what is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from threading import Thread
+from typing import Any, Generic, TypeVar, cast
+
+from kinprint.text import Message, message
+
+FORMATS = "kinprint.formats"
+SOURCES = "kinprint.sources"
+ARCHITECTURES = "kinprint.architectures"
+MEASURES = "kinprint.measures"
+STUDIES = "kinprint.studies"
+TESTS = "kinprint.tests"
+EXPORTS = "kinprint.exports"
+
+LOADING_SECONDS = 60.0
+"""How long the module of an extension may take to load."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Extension(Generic[T]):
+    """An entry point of another package, and the object it names or why that cannot be used.
+
+    `name` is the entry point's own, `value` the place that it points to, `package` the name and
+    version of the distribution.
+    """
+
+    name: str
+    value: str
+    package: str
+    thing: T | None = None
+    fault: Message | None = None
+
+
+_LOADED: dict[tuple[str, type[Any]], tuple[Extension[Any], ...]] = {}
+
+
+def extensions(group: str, kind: type[T]) -> tuple[Extension[T], ...]:
+    """The extensions of a group, in the order of their names, each loaded once.
+
+    Parameters
+    ----------
+    group : one of the groups above.
+    kind : what the objects must be; `object` allows everything.
+
+    Returns
+    -------
+    One `Extension` an entry point, with its `thing` or its `fault`.
+    """
+    if (group, kind) not in _LOADED:
+        found = sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value))
+        _LOADED[group, kind] = tuple(_extension(entry, kind) for entry in found)
+    return _LOADED[group, kind]
+
+
+def usable(
+    group: str, kind: type[T], taken: Collection[str] = ()
+) -> tuple[dict[str, T], tuple[Message, ...]]:
+    """Objects of a group by name, and what is wrong with the others.
+
+    An object has the name that it says it has (`name`), else that of its entry point. Names that
+    are `taken` by our own, and those that two packages claim, are refused.
+    """
+    things: dict[str, T] = {}
+    faults: list[Message] = []
+    for one in extensions(group, kind):
+        name = str(getattr(one.thing, "name", one.name))
+        if one.fault is not None:
+            faults.append(one.fault)
+        elif name in taken or name in things:
+            faults.append(message("note.extension.name-taken", name=name, package=one.package))
+        elif one.thing is not None:
+            things[name] = one.thing
+    return things, tuple(faults)
+
+
+def told(error: BaseException) -> str:
+    """An error of somebody else's code in a few words: its class and what it says."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _extension(entry: EntryPoint, kind: type[T]) -> Extension[T]:
+    package = _package(entry)
+    outcome = _loaded(entry)
+    fault: Message | None = None
+    if not outcome:
+        fault = message(
+            "note.extension.slow", name=entry.name, package=package, seconds=LOADING_SECONDS
+        )
+    elif isinstance(outcome[0], BaseException):
+        error = told(outcome[0])
+        fault = message("note.extension.failed", name=entry.name, package=package, error=error)
+    elif not isinstance(outcome[0], kind):
+        fault = message(
+            "note.extension.other-kind",
+            name=entry.name,
+            package=package,
+            value=entry.value,
+            kind=kind.__name__,
+        )
+    thing = None if fault is not None else cast("T", outcome[0])
+    return Extension(entry.name, entry.value, package, thing, fault)
+
+
+def _loaded(entry: EntryPoint) -> list[object]:
+    """The object that an entry point names, or the error of loading it; nothing in time."""
+    outcome: list[object] = []
+
+    def load() -> None:
+        try:
+            outcome.append(entry.load())
+        except BaseException as error:  # also what leaves the interpreter
+            outcome.append(error)
+
+    # A thread, since an import that hangs cannot be ended: it is left behind.
+    loading = Thread(target=load, name=f"loading {entry.name}", daemon=True)
+    loading.start()
+    loading.join(LOADING_SECONDS)
+    return list(outcome)
+
+
+def _package(entry: EntryPoint) -> str:
+    found = getattr(entry, "dist", None)
+    return f"{found.name} {found.version}" if found is not None else entry.value.partition(":")[0]

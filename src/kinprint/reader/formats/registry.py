@@ -1,0 +1,108 @@
+"""The formats of weight files, one line each: endings, what to read first, how to parse.
+
+Another package adds one through an entry point of the group `kinprint.formats` that names a
+`Format`. Such formats are asked for only where ours find no weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from kinprint.extensions import FORMATS, usable
+from kinprint.reader.formats.gguf.header import parse_gguf
+from kinprint.reader.formats.gguf.splits import check_splits
+from kinprint.reader.formats.gguf.values import FIRST_READ
+from kinprint.reader.formats.safetensors import guess_header_bytes, parse_safetensors
+from kinprint.reader.formats.torch.archive import HEAD, parse_torch
+from kinprint.reader.formats.torch.zip import TAIL
+from kinprint.reader.formats.view import FileView
+from kinprint.reader.plan import ReadPolicy
+from kinprint.records import ByteRange, Header
+from kinprint.text import Message
+
+SAFETENSORS, GGUF, TORCH = "safetensors", "gguf", "torch"
+
+
+def first_bytes(
+    size: int, names: Sequence[str] | None, policy: ReadPolicy
+) -> tuple[ByteRange, ...]:
+    """The start of a file, where most formats have their header."""
+    return (ByteRange(0, min(policy.first_read, size)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of weight file.
+
+    Attributes
+    ----------
+    name : what it is called in documents.
+    suffixes : endings of its files, with the dot and in small letters.
+    parse : reads and checks the header of a file; raises a `FormatError` for one that breaks
+        the format's rules.
+    first_ranges : what to read of a file before anything is known of it, given its size, the
+        names of tensors that an index promises (None without one) and the policy. A hint: what
+        `parse` reads beyond it is fetched then.
+    index : the word before `.index.json` in the name of an index of several files, if there
+        are such.
+    check_parts : raises unless the headers of several files, by path, are those of one model.
+    whole : whether the files of a model are one file cut up, none of which is read alone.
+    variants : whether repositories hold the same model several times in this format.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    parse: Callable[[FileView], Header]
+    first_ranges: Callable[[int, Sequence[str] | None, ReadPolicy], tuple[ByteRange, ...]] = (
+        first_bytes
+    )
+    index: str = ""
+    check_parts: Callable[[Mapping[str, Header]], None] | None = None
+    whole: bool = False
+    variants: bool = False
+
+
+def _first_of_safetensors(
+    size: int, names: Sequence[str] | None, policy: ReadPolicy
+) -> tuple[ByteRange, ...]:
+    """Promised names tell how long a header is: one read brings it, and often what is next."""
+    reach = policy.first_read
+    if names is not None:
+        reach = guess_header_bytes(names, size) + policy.first_slack
+    return (ByteRange(0, min(reach, size)),)
+
+
+def _first_of_gguf(
+    size: int, names: Sequence[str] | None, policy: ReadPolicy
+) -> tuple[ByteRange, ...]:
+    return (ByteRange(0, min(FIRST_READ, size)),)
+
+
+def _first_of_torch(
+    size: int, names: Sequence[str] | None, policy: ReadPolicy
+) -> tuple[ByteRange, ...]:
+    """The directory of an archive is at its end."""
+    if size <= HEAD + TAIL:
+        return (ByteRange(0, size),)
+    return (ByteRange(0, HEAD), ByteRange(size - TAIL, size))
+
+
+_OWN = (
+    Format(SAFETENSORS, (".safetensors",), parse_safetensors, _first_of_safetensors, "safetensors"),
+    Format(GGUF, (".gguf",), parse_gguf, _first_of_gguf, "", check_splits, True, True),
+    Format(TORCH, (".bin", ".pt", ".pth", ".ckpt"), parse_torch, _first_of_torch, "bin"),
+)
+
+
+def own_formats() -> tuple[Format, ...]:
+    """Our own formats, the preferred first."""
+    return _OWN
+
+
+@cache
+def added_formats() -> tuple[tuple[Format, ...], tuple[Message, ...]]:
+    """Formats of other packages, and what is wrong with those that cannot be used."""
+    found, faults = usable(FORMATS, Format, {one.name for one in _OWN})
+    return tuple(found.values()), faults
