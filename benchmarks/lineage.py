@@ -23,10 +23,8 @@ from safetensors.numpy import load_file
 
 import kinprint
 from kinprint.lineage.matrix import compare_all
-from kinprint.lineage.reading.headers import open_models_of
-from kinprint.lineage.reading.levels import level_named
+from kinprint.lineage.opening import open_all, read_headers, sampler_of
 from kinprint.lineage.reading.sample import Sample
-from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.results import Settings
 from kinprint.measure.direct import cosine, pearson
 from kinprint.measure.sigma import effect_size
@@ -123,7 +121,9 @@ def run(folder: Path, jobs: int) -> tuple[list[Pair], float]:
         started = time.monotonic()
         matrix = compare_all(paths, fetcher, Settings(), jobs)
         seconds = time.monotonic() - started
-        sampler = Sampler(open_models_of(paths, fetcher, level_named(LEVEL)), LEVEL)
+        settings = Settings(LEVEL)
+        checkpoints = open_all(paths, fetcher, settings)
+        sampler = sampler_of(read_headers(checkpoints, settings), settings)
         samples = sampler.samples(sampler.stages - 1)
     found: list[Pair] = []
     for one in matrix.pairs:

@@ -31,9 +31,9 @@ from safetensors.numpy import load_file, save_file
 from benchmarks.network import environment, mirror_of
 from benchmarks.real_weights import fetch
 from benchmarks.rotated import ROTATIONS, plant_rotation
-from kinprint.lineage.reading.headers import open_models_of
-from kinprint.lineage.reading.levels import level_named
+from kinprint.lineage.opening import open_all, read_headers
 from kinprint.lineage.reading.sampler import Sampler
+from kinprint.lineage.results import Settings
 from kinprint.reader.extents import union
 from kinprint.reader.fetch import Fetcher
 from kinprint.reader.plan import slice_bytes
@@ -77,8 +77,9 @@ PLANTS = (
 def plant(parent: Path, child: Path, relation: Plant, level: str) -> None:
     """Write what a comparison at this level will read of both models."""
     with Fetcher() as fetcher:
-        models = open_models_of([str(parent), str(child)], fetcher, level_named(level))
-        wanted = _wanted(Sampler(models, level))
+        settings = Settings(level)
+        models = read_headers(open_all([str(parent), str(child)], fetcher, settings), settings)
+        wanted = _wanted(Sampler(models, settings.level))
     for (file, name, norm), spans in wanted.items():
         count = sum(span.size for span in spans) // 2
         one = generator(f"parent {name}").standard_normal(count)
@@ -106,7 +107,7 @@ def _wanted(sampler: Sampler) -> dict[tuple[str, str, bool], tuple[ByteRange, ..
     found: dict[tuple[str, str, bool], list[ByteRange]] = {}
     for at, tower in enumerate(sampler.towers):
         for stage in sampler.plan.stages:
-            for part in stage.parts[at]:
+            for part in stage.pieces[at]:
                 for reading in tower.readings(part):
                     for one in (each for _, slices in reading.parts() for each in slices):
                         key = one.tensor.file, one.tensor.name, "norm" in one.tensor.name

@@ -16,9 +16,9 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from kinprint.lineage.reading.headers import open_models_of
-from kinprint.lineage.reading.levels import level_named
+from kinprint.lineage.opening import open_all, read_headers
 from kinprint.lineage.reading.sampler import Sampler
+from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.reader.plan import slice_bytes
 from kinprint.records import Slice, TensorSpec
@@ -53,8 +53,9 @@ def plant_rotation(parent: Path, child: Path, rotation: Rotation, level: str) ->
     for place in (parent, child):
         (place / "tokenizer.json").write_text(json.dumps(told))
     with Fetcher() as fetcher:
-        models = open_models_of([str(parent), str(child)], fetcher, level_named(level))
-        sampler = Sampler(models, level)
+        settings = Settings(level)
+        models = read_headers(open_all([str(parent), str(child)], fetcher, settings), settings)
+        sampler = Sampler(models, settings.level)
     lines = _lines(sampler)
     width = models[0].geometry.hidden or 0
     turn = _orthogonal(width, f"turn {rotation.name}")
@@ -83,7 +84,7 @@ def _lines(sampler: Sampler) -> dict[str, tuple[TensorSpec, list[int]]]:
     slices: list[Slice] = [
         one
         for stage in sampler.plan.stages
-        for part in stage.parts[0]
+        for part in stage.pieces[0]
         for reading in tower.readings(part)
         for one in reading.slices
     ]

@@ -1,4 +1,4 @@
-"""Small models as files, and what is gathered of them."""
+"""Small models as files, and what is read of them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from kinprint.lineage.reading.headers import open_models_of
-from kinprint.lineage.reading.levels import (
-    level_named,
-)
+from kinprint.lineage.opening import open_all, read_headers, sampler_of
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.reading.sampler import Sampler
+from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
 
 Array = NDArray[Any]
@@ -60,10 +58,15 @@ def stored(folder: Path, tensors: dict[str, Array], config: dict[str, Any] | Non
     return str(folder)
 
 
-def gathered(
-    names: list[str], fetcher: Fetcher, level: str = "standard", budget: int | None = None
+def sampled(
+    names: list[str],
+    fetcher: Fetcher,
+    level: str = "standard",
+    budget: int | None = None,
+    base: str | None = None,
 ) -> Sampler:
-    return Sampler(open_models_of(names, fetcher, level_named(level)), level, budget)
+    settings = Settings(level, budget=budget, base=base)
+    return sampler_of(read_headers(open_all(names, fetcher, settings), settings), settings)
 
 
 def final(sampler: Sampler) -> list[Sample]:

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kinprint.report.comparison_lines import matrix_lines
-from kinprint.report.documenting import matrix_document
 
 from kinprint.errors import BadOption, BudgetExceeded, InternalError, KinprintError, SystemFailed
 from kinprint.lineage import matrix, opening
@@ -20,6 +18,8 @@ from kinprint.lineage.matrix import compare_all, run_pairs
 from kinprint.lineage.results import Matrix, Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Cost
+from kinprint.report.build.comparison import matrix_document
+from kinprint.report.views.terminal.comparison import matrix_lines
 from tests.lineage.samples import samples_of
 
 NAMES = ("base-a", "a-cpt", "base-b")
@@ -65,7 +65,7 @@ def test_a_pair_that_fails_is_set_aside(
     document = matrix_document(found, Cost())
     assert [(Path(one.a).name, Path(one.b).name) for one in document.failed] == [NAMES[1:]]
     for language in ("en", "ko"):
-        assert any("ZeroDivisionError" in line for line in matrix_lines(document, language))
+        assert any("ZeroDivisionError" in line.text for line in matrix_lines(document, language))
 
 
 @pytest.mark.parametrize(

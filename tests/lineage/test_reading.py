@@ -14,15 +14,12 @@ from safetensors.numpy import load_file, save_file
 
 from kinprint.errors import BadAdapter
 from kinprint.lineage.identity import same_files, same_numbers
-from kinprint.lineage.reading.headers import open_models_of
 from kinprint.lineage.reading.levels import (
     RUN,
     Grid,
-    level_named,
     sample_units,
     spread_layers,
 )
-from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.reading.tower import main_stack, runs_of
 from kinprint.mirror import MirrorServer
 from kinprint.reader.checkpoint import open_checkpoint
@@ -36,9 +33,9 @@ from tests.lineage.stored_models import (
     WIDTH,
     Array,
     final,
-    gathered,
     llama,
     mixture,
+    sampled,
     stored,
 )
 
@@ -46,7 +43,7 @@ PAIR = ("zai-org/GLM-4.5-Air", "upstage/Solar-Open-100B")
 
 
 def test_a_small_model_is_read_whole(demo: Path, fetcher: Fetcher) -> None:
-    sampler = gathered([str(demo / "zoo" / name) for name in ("base-a", "a-cpt")], fetcher)
+    sampler = sampled([str(demo / "zoo" / name) for name in ("base-a", "a-cpt")], fetcher)
     assert sampler.whole and sampler.stages == 1
     one = final(sampler)[0]
     raw = {
@@ -80,7 +77,7 @@ def test_a_sample_holds_the_rows_it_names(tmp_path: Path, fetcher: Fetcher) -> N
     config = LLAMA | {"hidden_size": 1024, "intermediate_size": 512}
     raw = [llama(seed, **wide) for seed in (1, 2)]
     names = [stored(tmp_path / str(at), one, config) for at, one in enumerate(raw)]
-    sampler = gathered(names, fetcher, budget=9_000_000)
+    sampler = sampled(names, fetcher, budget=9_000_000)
     assert sampler.plan.whole == (False, False) and sampler.stages == 2
     assert sampler.plan.bytes <= 9_000_000
     early, late = sampler.samples(0), sampler.samples(1)
@@ -116,7 +113,7 @@ def test_tokens_that_both_models_have(
         words = sorted(vocabulary, key=vocabulary.__getitem__)
         vocabulary[words[100]], vocabulary[words[101]] = 101, 100
         (second / "tokenizer.json").write_text(json.dumps(text))
-    sampler = gathered([str(first), str(second)], fetcher, budget=5_000_000)
+    sampler = sampled([str(first), str(second)], fetcher, budget=5_000_000)
     assert not any(sampler.plan.whole)
     tokens = [stage.tokens for stage in sampler.plan.stages if stage.tokens is not None]
     assert [one.by_id for one in tokens] == [same]
@@ -131,12 +128,12 @@ def test_tokens_that_both_models_have(
 
 def test_equal_tokenizers_are_parsed_once(copy_of: Callable[[str], Path], fetcher: Fetcher) -> None:
     first, second = (copy_of(f"zoo/{name}") / "zoo" / name for name in ("base-a", "a-cpt"))
-    same = gathered([str(first), str(second)], fetcher)
+    same = sampled([str(first), str(second)], fetcher)
     final(same)
     assert same.vocabularies[0] is not None and same.vocabularies[0] is same.vocabularies[1]
     text = (second / "tokenizer.json").read_text()
     (second / "tokenizer.json").write_text(text + "\n")
-    apart = gathered([str(first), str(second)], fetcher)
+    apart = sampled([str(first), str(second)], fetcher)
     final(apart)
     assert apart.vocabularies[0] is not apart.vocabularies[1]
 
@@ -153,7 +150,7 @@ def test_the_same_tokens_are_chosen_whichever_model_is_named_first(
     (second / "tokenizer.json").write_text(json.dumps(text))
     chosen = []
     for pair in ((first, second), (second, first)):
-        found = final(gathered([str(one) for one in pair], fetcher, budget=5_000_000))
+        found = final(sampled([str(one) for one in pair], fetcher, budget=5_000_000))
         assert found[0].embedding is not None
         chosen.append(found[0].embedding.tokens)
     assert chosen[0] == chosen[1]
@@ -169,7 +166,7 @@ def test_what_lies_outside_the_residual_stream_is_left_out(
             key = f"model.layers.{layer}.mlp.{name}.weight"
             raw[key] = np.ascontiguousarray(raw[key][:, : WIDTH // 2])
     one, other = final(
-        gathered([stored(tmp_path / "a", raw), stored(tmp_path / "b", llama(1))], fetcher)
+        sampled([stored(tmp_path / "a", raw), stored(tmp_path / "b", llama(1))], fetcher)
     )
     assert not one.units and other.units and one.attention
 
@@ -178,7 +175,7 @@ def test_interleaved_rows_are_put_in_halves(tmp_path: Path, fetcher: Fetcher) ->
     raw = llama()
     config = LLAMA | {"rope_interleave": True}
     one, other = final(
-        gathered([stored(tmp_path / "a", raw, config), stored(tmp_path / "b", raw)], fetcher)
+        sampled([stored(tmp_path / "a", raw, config), stored(tmp_path / "b", raw)], fetcher)
     )
     k, plain = one.attention[1].k, other.attention[1].k
     assert k is not None and plain is not None
@@ -194,7 +191,7 @@ def test_partial_rotary_and_biases(tmp_path: Path, fetcher: Fetcher) -> None:
     for layer in range(LAYERS):
         raw[f"model.layers.{layer}.self_attn.k_proj.bias"] = bias
     config = LLAMA | {"partial_rotary_factor": 0.5}
-    sample = final(gathered([stored(tmp_path / "a", raw, config)], fetcher))[0]
+    sample = final(sampled([stored(tmp_path / "a", raw, config)], fetcher))[0]
     heads = sample.attention[0]
     assert heads.rotated == SIZE // 2
     assert heads.k_bias is not None
@@ -203,7 +200,7 @@ def test_partial_rotary_and_biases(tmp_path: Path, fetcher: Fetcher) -> None:
 
 def test_experts_and_routers(tmp_path: Path, fetcher: Fetcher) -> None:
     raw, config = mixture()
-    sample = final(gathered([stored(tmp_path / "a", raw, config)], fetcher))[0]
+    sample = final(sampled([stored(tmp_path / "a", raw, config)], fetcher))[0]
     assert not sample.units
     assert set(sample.experts) == {(layer, e) for layer in range(LAYERS) for e in range(4)}
     root = "model.layers.3.block_sparse_moe"
@@ -235,7 +232,7 @@ def test_units_that_are_stored_as_rows_come_with_what_they_send_out(
         "n_inner": units,
     }  # fmt: skip
     name = stored(tmp_path / "a", raw, config)
-    (sample,) = final(gathered([name], fetcher))
+    (sample,) = final(sampled([name], fetcher))
     assert not sample.units or sample.depth == 8
     for layer, one in sample.units.items():
         assert one.gate is None
@@ -245,7 +242,7 @@ def test_units_that_are_stored_as_rows_come_with_what_they_send_out(
 
 def test_layers_beyond_the_stack_are_left_alone(tmp_path: Path, fetcher: Fetcher) -> None:
     raw = llama(layers=LAYERS + 1)
-    sample = final(gathered([stored(tmp_path / "a", raw)], fetcher))[0]
+    sample = final(sampled([stored(tmp_path / "a", raw)], fetcher))[0]
     assert sample.depth == LAYERS
     assert set(sample.units) == set(range(LAYERS))
 
@@ -282,13 +279,13 @@ def test_layers_of_models_of_different_depth_meet(depth: int, other: int, most: 
     assert 0 in shared
 
 
-def test_the_same_portrait_from_a_folder_and_from_a_server(
+def test_the_same_sample_from_a_folder_and_from_a_server(
     demo: Path, mirror: MirrorServer, fetcher: Fetcher
 ) -> None:
     names = ("base-a", "a-cpt")
-    near = final(gathered([str(demo / "zoo" / name) for name in names], fetcher, budget=4_000_000))
+    near = final(sampled([str(demo / "zoo" / name) for name in names], fetcher, budget=4_000_000))
     with Fetcher() as other:
-        far = final(gathered([f"zoo/{name}" for name in names], other, budget=4_000_000))
+        far = final(sampled([f"zoo/{name}" for name in names], other, budget=4_000_000))
     assert [one.key for one in near] == [one.key for one in far]
     assert near[0].key != near[1].key
 
@@ -317,12 +314,12 @@ def test_the_same_numbers_in_other_shards(tmp_path: Path, fetcher: Fetcher) -> N
     for number in (0, 1):
         part = {name: one for at, (name, one) in enumerate(sorted(raw.items())) if at % 2 == number}
         save_file(part, split / f"model-{number + 1:05}-of-00002.safetensors")
-    a, b = final(gathered([whole, str(split)], fetcher))
+    a, b = final(sampled([whole, str(split)], fetcher))
     assert same_numbers(a, b)
     assert not same_files(*(open_checkpoint(name, fetcher) for name in (whole, str(split))))
     raw["model.layers.4.mlp.up_proj.weight"][3, 3] += 1
     changed = stored(tmp_path / "changed", raw)
-    assert not same_numbers(a, final(gathered([changed], fetcher))[0])
+    assert not same_numbers(a, final(sampled([changed], fetcher))[0])
 
 
 def test_an_adapter_without_a_base_is_refused(tmp_path: Path, fetcher: Fetcher) -> None:
@@ -340,11 +337,10 @@ def test_an_adapter_without_a_base_is_refused(tmp_path: Path, fetcher: Fetcher) 
     config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]}
     (tmp_path / "adapter_config.json").write_text(json.dumps(config))
     with pytest.raises(BadAdapter):
-        open_models_of([str(tmp_path)], fetcher, level_named("standard"))
+        sampled([str(tmp_path)], fetcher)
     base = stored(tmp_path / "base", llama())
-    (model,) = open_models_of([str(tmp_path)], fetcher, level_named("standard"), base)
-    (sample,) = final(Sampler([model], "standard"))
-    plain = final(gathered([base], fetcher))[0]
+    (sample,) = final(sampled([str(tmp_path)], fetcher, base=base))
+    plain = final(sampled([base], fetcher))[0]
     q, untouched = sample.attention[0].q, plain.attention[0].q
     assert q is not None and untouched is not None
     assert np.allclose(q, untouched + 4.0)  # two ranks of ones, scaled by alpha / r

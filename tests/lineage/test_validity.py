@@ -22,10 +22,9 @@ import pytest
 from kinprint.demo import FOLDER
 from kinprint.lineage.battery import examine, menu, run_battery
 from kinprint.lineage.charge import Charge
-from kinprint.lineage.reading.headers import open_models_of
-from kinprint.lineage.reading.levels import level_named
+from kinprint.lineage.opening import open_all, read_headers, sampler_of
 from kinprint.lineage.reading.sample import Attention, Floats, Sample, Units
-from kinprint.lineage.reading.sampler import Sampler
+from kinprint.lineage.results import Settings
 from kinprint.lineage.verdict import decide
 from kinprint.reader.fetch import Fetcher
 
@@ -36,8 +35,8 @@ DEMO = FOLDER / "zoo"
 def samples_of(*paths: Path) -> list[Sample]:
     """Models on disk as the battery sees them."""
     with Fetcher() as fetcher:
-        models = open_models_of([str(path) for path in paths], fetcher, level_named("standard"))
-        sampler = Sampler(models, "standard")
+        checkpoints = open_all([str(path) for path in paths], fetcher, Settings())
+        sampler = sampler_of(read_headers(checkpoints, Settings()), Settings())
         return sampler.samples(sampler.stages - 1)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kinprint import text
 from kinprint.errors import BadOption, RepositoryMissing
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.controls import Control
@@ -37,6 +38,12 @@ RELATIONS = {
     "no-evidence": ("nothing-found",),
     "untestable": ("nothing-testable",),
 }
+ROUTERS = text.message("note.left-out.routers")
+NOTE = text.message(
+    "note.about-model",
+    model="org/a-model",
+    note="rather long words on how one of the models was read, and on what is left",
+)
 A = ModelRef("org/a-model-with-a-long-name-of-many-words@main", "hub", "org/a-model", "c" * 40)
 B = ModelRef("/somewhere/b/", "local", "/somewhere/b")
 
@@ -63,8 +70,8 @@ def comparison(relation: str) -> Comparison:
     verdict = Verdict(relation, -12.5, 1e-6, ("norms",), power, RELATIONS[relation])
     return Comparison(
         A, B, Settings(), verdict, evidence(), Cost(10, 2, 0.5),
-        Charge.for_menu(menu("standard")), (1, 2), 99, ("routers",),
-        ("a note that is rather long and says how one of the models was read, and what is left",),
+        Charge.for_menu(menu("standard")), (1, 2), 99, (ROUTERS,),
+        (NOTE,),
         ("org/a-model: NOT the real model",), (Control("org/a-model", "c", evidence()),),
     )  # fmt: skip
 
@@ -192,7 +199,7 @@ def test_a_matrix_has_a_grid_where_it_fits(count: int, grid: bool) -> None:
 
 
 def test_a_plan_says_what_each_stage_costs() -> None:
-    found = ComparisonPlan((A, B), Settings(), (Cost(1000, 2), Cost(5000, 3)), 9000, ("routers",))
+    found = ComparisonPlan((A, B), Settings(), (Cost(1000, 2), Cost(5000, 3)), 9000, (ROUTERS,))
     planned = plan_document(found, Cost(100, 4))
     document = through_json(planned)
     assert (document["bytes"], document["requests"]) == (6000, 5)

@@ -21,6 +21,7 @@ from kinprint.lineage.opening import (
     ReadModels,
     attempt,
     labels_of,
+    note_about,
     open_readable,
     read_readable,
     reading_notes,
@@ -30,6 +31,7 @@ from kinprint.lineage.results import FailedPair, Matrix, PairVerdict, Settings
 from kinprint.lineage.verdict import decide
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Evidence
+from kinprint.text import Message
 from kinprint.workers import workers
 
 _WORTH_PROCESSES = 12  # pairs from which on starting processes pays
@@ -182,16 +184,16 @@ def _run_in_process(pairs: Sequence[Places]) -> list[PairEvidence | KinprintErro
 
 def _descriptions(
     read: ReadModels, background: Mapping[int, Future[Background]]
-) -> tuple[tuple[Description, ...], tuple[str, ...]]:
+) -> tuple[tuple[Description, ...], tuple[Message, ...]]:
     """What each model says about itself, and notes on those of which that cannot be told."""
     descriptions: list[Description] = []
-    notes: list[str] = []
+    notes: list[Message] = []
     for checkpoint, model, vocabulary in zip(
         read.checkpoints, read.models, read.sampler.vocabularies, strict=True
     ):
         found = attempt(describe, checkpoint, model, vocabulary, background[id(checkpoint)])
         if isinstance(found, KinprintError):
-            notes.append(f"{checkpoint.ref.name}: {found}")
+            notes.append(note_about(checkpoint.ref.name, found.message))
             found = Description()
         descriptions.append(found)
     return tuple(descriptions), tuple(notes)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
+from kinprint import text
 from kinprint.errors import (
     BadOption,
     BudgetExceeded,
@@ -16,14 +17,15 @@ from kinprint.errors import (
     SystemFailed,
 )
 from kinprint.lineage.about.description import card_bytes
-from kinprint.lineage.reading.headers import open_layers_of
-from kinprint.lineage.reading.levels import level_named
+from kinprint.lineage.reading.headers import open_with_few_headers
+from kinprint.lineage.reading.levels import level_plan
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.results import Settings, UnreadModel
 from kinprint.model.model import Model
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher, side_by_side
+from kinprint.text import Message
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -45,7 +47,7 @@ class ReadModels:
 
 def open_all(given: Sequence[str], fetcher: Fetcher, settings: Settings) -> list[Checkpoint]:
     """Open models side by side; the error of one that fails says which it is."""
-    indexed = level_named(settings.level).index
+    indexed = level_plan(settings.level).index
 
     def open_one(name: str) -> Checkpoint:
         with naming(name):
@@ -71,7 +73,7 @@ def open_readable(
 
 def read_headers(checkpoints: Sequence[Checkpoint], settings: Settings) -> list[Model]:
     """Read the headers that the level needs, of all models side by side."""
-    return open_layers_of(checkpoints, level_named(settings.level), settings.base)
+    return open_with_few_headers(checkpoints, level_plan(settings.level), settings.base)
 
 
 def sampler_of(models: Sequence[Model], settings: Settings) -> Sampler:
@@ -79,7 +81,7 @@ def sampler_of(models: Sequence[Model], settings: Settings) -> Sampler:
     budget = settings.budget
     cards = card_bytes([model.checkpoint for model in models])
     if cards:
-        level = level_named(settings.level).budget * len(models) // 2
+        level = level_plan(settings.level).budget * len(models) // 2
         budget = max((level if budget is None else min(budget, level)) - cards, 0)
     return Sampler(models, settings.level, budget)
 
@@ -141,11 +143,16 @@ def naming(model: str) -> Iterator[None]:
         raise
 
 
-def reading_notes(sampler: Sampler, checkpoints: Sequence[Checkpoint]) -> tuple[str, ...]:
+def reading_notes(sampler: Sampler, checkpoints: Sequence[Checkpoint]) -> tuple[Message, ...]:
     """Remarks on how models were read, each once."""
     notes = [note for tower in sampler.towers for note in tower.notes]
-    notes += [f"{one.ref.name}: {note}" for one in checkpoints for note in one.notes]
+    notes += [note_about(one.ref.name, note) for one in checkpoints for note in one.notes]
     return tuple(dict.fromkeys(notes))
+
+
+def note_about(model: str, note: Message) -> Message:
+    """A remark with the name of the model that it is about."""
+    return text.message("note.about-model", model=model, note=note)
 
 
 def labels_of(checkpoints: Sequence[Checkpoint]) -> tuple[str, ...]:

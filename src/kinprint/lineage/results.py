@@ -13,6 +13,7 @@ from kinprint.lineage.controls import Control
 from kinprint.lineage.families import Branch
 from kinprint.lineage.sharing.map import LayerMap, NormLikeness
 from kinprint.records import ALPHA, Cost, Evidence, Level, ModelRef, Verdict
+from kinprint.text import Message
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -116,8 +117,8 @@ class Comparison:
     charge: Charge
     stages: tuple[int, int] = (0, 0)
     limit: int = 0
-    left_out: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    left_out: tuple[Message, ...] = ()
+    notes: tuple[Message, ...] = ()
     labels: tuple[str, ...] = ()
     controls: tuple[Control, ...] = ()
     strangers: tuple[str, ...] = ()
@@ -203,7 +204,7 @@ class Matrix:
     settings: Settings
     pairs: tuple[PairVerdict, ...]
     cost: Cost
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
     labels: tuple[str, ...] = ()
     subjects: tuple[Description, ...] = ()
     order: tuple[int, ...] = ()
@@ -234,7 +235,7 @@ class ComparisonPlan:
     settings: Settings
     stages: tuple[Cost, ...]
     limit: int
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[Message, ...] = ()
 
     @property
     def cost(self) -> Cost:

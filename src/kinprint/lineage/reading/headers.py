@@ -14,11 +14,12 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
-from kinprint.lineage.reading.levels import Level, spread_layers
+from kinprint.lineage.reading.levels import LevelPlan, StepKind, spread_layers
+from kinprint.model.geometry import geometry_of
 from kinprint.model.model import Model
 from kinprint.model.opening import CONFIG, open_model, open_partly
-from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
-from kinprint.reader.fetch import Fetcher, side_by_side
+from kinprint.reader.checkpoint import Checkpoint
+from kinprint.reader.fetch import side_by_side
 from kinprint.reader.formats.registry import GGUF
 from kinprint.records import TensorSpec
 
@@ -28,78 +29,70 @@ _HEADS = ("k", "q")
 _EXPERTS = 2
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
 
+ShardsByRole = Mapping[int, Mapping[str, int]]
+"""By layer and role, the number of the shard that holds it."""
 
-def open_models_of(
-    given: Sequence[str], fetcher: Fetcher, level: Level, base: str | None = None
+
+def open_with_few_headers(
+    checkpoints: Sequence[Checkpoint], level: LevelPlan, base: str | None = None
 ) -> list[Model]:
-    """Open the models of a comparison, side by side.
+    """Read the headers that a level needs, of all models side by side.
 
     All are looked into at the same layers, which the shallowest of them has.
     """
+    depths = [depth for checkpoint in checkpoints if (depth := _depth(checkpoint)) is not None]
+    layers = spread_layers(min(depths, default=0), level.layers)
 
-    def open_one(name: str) -> Checkpoint:
-        return open_checkpoint(name, fetcher, indexed=level.index)
-
-    return open_layers_of(side_by_side(open_one, given), level, base)
-
-
-def open_layers_of(
-    checkpoints: Sequence[Checkpoint], level: Level, base: str | None = None
-) -> list[Model]:
-    """Read the headers that a level needs, of all models side by side."""
-    depths = [depth for one in checkpoints if (depth := _depth(one)) is not None]
-    common = min(depths, default=0)
-
-    def understand(checkpoint: Checkpoint) -> Model:
-        if not _is_large(checkpoint, level):
+    def open_one(checkpoint: Checkpoint) -> Model:
+        if not _needs_some_headers(checkpoint, level):
             return open_model(checkpoint, base)
-        return _open_layers(checkpoint, spread_layers(common, level.layers), level)
+        return _open_shards_of_layers(checkpoint, layers, level)
 
-    return side_by_side(understand, checkpoints)
+    return side_by_side(open_one, checkpoints)
 
 
-def _is_large(checkpoint: Checkpoint, level: Level) -> bool:
-    """Whether only some of its headers are read."""
+def _needs_some_headers(checkpoint: Checkpoint, level: LevelPlan) -> bool:
+    """Whether a model has so many shards that only some of their headers are read."""
     adapter = posixpath.join(checkpoint.choice.weights.folder, CONFIG) in checkpoint.files
     whole = checkpoint.format == GGUF or adapter or checkpoint.index is not None
     return not whole and len(checkpoint.shards) > level.layers and _depth(checkpoint) is not None
 
 
 def _depth(checkpoint: Checkpoint) -> int | None:
-    from kinprint.model.geometry import geometry_of
-
     return geometry_of(checkpoint.config).layers
 
 
-def _open_layers(checkpoint: Checkpoint, layers: Sequence[int], level: Level) -> Model:
+def _open_shards_of_layers(
+    checkpoint: Checkpoint, layers: Sequence[int], level: LevelPlan
+) -> Model:
     """The model as far as the shards with these layers' norms tell, and one layer's heads.
 
     Two shards are looked at first; from them follows how layers go with shards.
     """
     shards, depth = checkpoint.shards, _depth(checkpoint) or 1
     wanted = [(layer, role) for layer in layers for role in _NORMS]
-    if any(step.what == "attention" for step in level.steps):
+    if any(step.kind is StepKind.ATTENTION for step in level.steps):
         wanted += [(layers[len(layers) // 2], role) for role in _HEADS]
     thirds = {layers[len(layers) // 3], layers[2 * len(layers) // 3]}
-    more: set[int] = {_by_length(checkpoint, layer, depth) for layer in thirds}
-    held: dict[int, dict[str, int]] = {}
-    known: set[int] = set()
+    to_read = {_shard_by_length(checkpoint, layer, depth) for layer in thirds}
+    shards_by_role: dict[int, dict[str, int]] = {}
+    read: set[int] = set()
     for _ in range(_ROUNDS):
-        checkpoint.load_headers([shards[at] for at in sorted(more)])
-        for at in sorted(more):
-            for address in open_partly(checkpoint, [shards[at]], _not_an_expert).places:
+        checkpoint.load_headers([shards[at] for at in sorted(to_read)])
+        for at in sorted(to_read):
+            for address in open_partly(checkpoint, [shards[at]], _is_no_expert).places:
                 if address.layer is not None:
-                    held.setdefault(address.layer, {})[address.role] = at
-        known |= more
-        missing = {layer for layer, role in wanted if role not in held.get(layer, {})}
-        guesses = [_next(held, layer, known, len(shards)) for layer in missing]
-        more = {at for at in guesses if at is not None}
-        if not more:
+                    shards_by_role.setdefault(address.layer, {})[address.role] = at
+        read |= to_read
+        missing = {layer for layer, role in wanted if role not in shards_by_role.get(layer, {})}
+        guesses = [_next_shard(shards_by_role, layer, read, len(shards)) for layer in missing]
+        to_read = {at for at in guesses if at is not None}
+        if not to_read:
             break
-    return open_partly(checkpoint, [shards[at] for at in sorted(known)], _FewExperts())
+    return open_partly(checkpoint, [shards[at] for at in sorted(read)], _FewExperts())
 
 
-def _not_an_expert(spec: TensorSpec) -> bool:
+def _is_no_expert(spec: TensorSpec) -> bool:
     return len(_NUMBER.findall(spec.name)) < 2
 
 
@@ -107,48 +100,48 @@ class _FewExperts:
     """Lets the first experts of a layer in a shard pass: thousands more would only cost time."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, str], set[str]] = {}
+        self._passed: dict[tuple[str, str], set[str]] = {}
 
     def __call__(self, spec: TensorSpec) -> bool:
         numbers = _NUMBER.findall(spec.name)
         if len(numbers) < 2:
             return True
-        seen = self._seen.setdefault((spec.file, numbers[0]), set())
-        if len(seen) < _EXPERTS:
-            seen.add(numbers[1])
-        return numbers[1] in seen
+        passed = self._passed.setdefault((spec.file, numbers[0]), set())
+        if len(passed) < _EXPERTS:
+            passed.add(numbers[1])
+        return numbers[1] in passed
 
 
-def _by_length(checkpoint: Checkpoint, layer: int, depth: int) -> int:
+def _shard_by_length(checkpoint: Checkpoint, layer: int, depth: int) -> int:
     """The shard that holds the middle of a layer if all layers are equally long."""
     sizes = [checkpoint.files[shard].size for shard in checkpoint.shards]
     ends = list(accumulate(sizes))
-    at = (layer + 0.5) / depth * ends[-1]
-    return min(bisect_right(ends, at), len(sizes) - 1)
+    middle = (layer + 0.5) / depth * ends[-1]
+    return min(bisect_right(ends, middle), len(sizes) - 1)
 
 
-def _next(
-    held: Mapping[int, Mapping[str, int]], layer: int, known: set[int], count: int
-) -> int | None:
+def _next_shard(shards_by_role: ShardsByRole, layer: int, read: set[int], count: int) -> int | None:
     """The shard to look at next for what is missing of a layer; None if there is none.
 
     It is beside the part of the layer that was found, or on the line through the nearest
     layers below and above, or through the outermost two.
     """
-    if layer in held:
-        where = held[layer].values()
-        around: tuple[int, ...] = (max(where) + 1, min(where) - 1)
+    if layer in shards_by_role:
+        shards = shards_by_role[layer].values()
+        around: tuple[int, ...] = (max(shards) + 1, min(shards) - 1)
     else:
-        guess = _on_line({one: max(where.values()) for one, where in held.items()}, layer)
+        last = {known: max(shards.values()) for known, shards in shards_by_role.items()}
+        guess = _shard_on_line(last, layer)
         around = (guess, guess + 1, guess - 1)
-    return next((at for at in around if 0 <= at < count and at not in known), None)
+    return next((at for at in around if 0 <= at < count and at not in read), None)
 
 
-def _on_line(shard: Mapping[int, int], layer: int) -> int:
-    layers = sorted(shard)
-    if len(layers) < 2:
-        return shard[layers[0]] + (1 if layer > layers[0] else -1) if layers else 0
-    below = [one for one in layers if one < layer]
-    above = [one for one in layers if one > layer]
-    low, high = (below[-1], above[0]) if below and above else (layers[0], layers[-1])
-    return round(shard[low] + (shard[high] - shard[low]) * (layer - low) / (high - low))
+def _shard_on_line(shard_of: Mapping[int, int], layer: int) -> int:
+    """The shard of a layer if shards grow evenly between the layers whose shards are known."""
+    known = sorted(shard_of)
+    if len(known) < 2:
+        return shard_of[known[0]] + (1 if layer > known[0] else -1) if known else 0
+    below = [one for one in known if one < layer]
+    above = [one for one in known if one > layer]
+    low, high = (below[-1], above[0]) if below and above else (known[0], known[-1])
+    return round(shard_of[low] + (shard_of[high] - shard_of[low]) * (layer - low) / (high - low))

@@ -5,36 +5,79 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
-LEVELS = ("quick", "standard", "deep")
-WIDTH = "width"
+from kinprint.records import Level
+
+WIDTH: Literal["width"] = "width"
+"""As many tokens as the model has channels, and some more."""
 RUN = 8
 """Units are read in runs of this many, because a request costs more than a few rows."""
+
+
+class StepKind(StrEnum):
+    """What a step reads."""
+
+    NORMS = "norms"
+    UNITS = "units"
+    EXPERTS = "experts"
+    ROUTERS = "routers"
+    ATTENTION = "attention"
+    LAYER = "layer"
+    EMBEDDING = "embedding"
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One thing to read of every model, if the budget still allows it.
 
-    `layers` is in how many, `rows` how many units of each (0 for all), `count` how many experts
-    or groups of heads, `tokens` how many rows of the embedding, `tokenizers` the longest
-    tokenizer that may be read to find them. An `extra` is not missed where it does not fit.
+    Attributes
+    ----------
+    stage
+        The stage that it belongs to, counted from one.
+    kind
+        What is read.
+    layers
+        In how many layers.
+    rows
+        How many units of each feed-forward; 0 for all.
+    count
+        How many experts of a layer, or groups of heads.
+    tokens
+        How many rows of the embedding.
+    tokenizers
+        The longest tokenizer, in bytes, that may be read to find them.
+    extra
+        Whether nobody misses it where it does not fit.
     """
 
     stage: int
-    what: str
+    kind: StepKind
     layers: int = 0
     rows: int = 0
     count: int = 0
-    tokens: int | str = 0
+    tokens: int | Literal["width"] = 0
     tokenizers: int = 0
     extra: bool = False
 
 
-class Level(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A level: bytes for two models together, layers looked into, and steps in order."""
+class LevelPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a level reads.
+
+    Attributes
+    ----------
+    budget
+        Bytes for two models together.
+    layers
+        The most layers that are looked into.
+    index
+        Whether the index of a sharded model is read.
+    steps
+        What is read, in this order.
+    """
 
     budget: int
     layers: int
@@ -43,15 +86,15 @@ class Level(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def stages(self) -> int:
-        """How many sweeps there are at most."""
+        """How many stages there are at most."""
         return max(step.stage for step in self.steps)
 
 
 @functools.cache
-def level_named(name: str) -> Level:
-    """One level by its name."""
-    text = Path(__file__).with_name("levels.toml").read_bytes()
-    return msgspec.toml.decode(text, type=dict[str, Level])[name]
+def level_plan(level: Level) -> LevelPlan:
+    """What a level reads, from `levels.toml`."""
+    table = Path(__file__).with_name("levels.toml").read_bytes()
+    return msgspec.toml.decode(table, type=dict[Level, LevelPlan])[level]
 
 
 @dataclass(frozen=True, slots=True)

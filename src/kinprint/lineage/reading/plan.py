@@ -11,20 +11,22 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from kinprint.lineage.reading.levels import (
-    WIDTH,
-    Level,
-    Step,
-)
-from kinprint.lineage.reading.steps import STEPS, whole_parts
-from kinprint.lineage.reading.tower import Part, Tower
+from kinprint import text
+from kinprint.lineage.reading.levels import WIDTH, LevelPlan, Step, StepKind
+from kinprint.lineage.reading.steps import STEPS, all_pieces
+from kinprint.lineage.reading.tower import Piece, Tower
+from kinprint.model.places import Address
+from kinprint.text import Message
 
 _SHORT = 1_000_000  # tokenizers up to this length are read; servers tell no digest of them
 _WASTE = 1.25  # tokens lie scattered: what reading them brings beyond the rows themselves
 
+PieceKey = tuple[Address, bool]
+"""A tensor, and whether its rows are counted along its inputs."""
+
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class TokenRows:
     """Rows of the embedding to read in a stage, of tokens that all models share.
 
     With `by_id` tokens are known by their number, because all tokenizers are one file.
@@ -36,139 +38,166 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One sweep: parts of each tower, and tokens where they are to be read."""
+    """What is read at once: pieces of each tower, and tokens where they are to be read."""
 
-    parts: tuple[tuple[Part, ...], ...]
-    tokens: Tokens | None = None
+    pieces: tuple[tuple[Piece, ...], ...]
+    tokens: TokenRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """All sweeps of a comparison and the bytes they cost, headers included.
+class ReadingPlan:
+    """What a comparison reads.
 
-    `whole` says of each tower whether everything is read; `left_out` names the steps that
-    the budget did not allow.
+    Attributes
+    ----------
+    stages
+        What is read in each stage.
+    whole
+        Of each tower, whether everything is read.
+    bytes
+        What all of it costs, headers included.
+    left_out
+        What the budget did not allow.
     """
 
     stages: tuple[Stage, ...]
     whole: tuple[bool, ...]
     bytes: int
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[Message, ...] = ()
 
 
 @dataclass(slots=True)
-class _Allowance:
-    """What may still be spent."""
+class _Budget:
+    """Bytes that may still be read, and what could not be paid."""
 
-    left: int
-    left_out: list[str] = field(default_factory=list)
+    remaining: int
+    left_out: list[Message] = field(default_factory=list)
 
-    def pay(self, price: int, what: str) -> bool:
-        if price > self.left:
+    def pay(self, price: int, what: Message) -> bool:
+        """Take a price off, if there is enough left."""
+        if price > self.remaining:
             self.left_out.append(what)
             return False
-        self.left -= price
+        self.remaining -= price
         return True
 
 
-def plan_reading(towers: Sequence[Tower], level: Level, budget: int | None = None) -> Plan:
-    """Decide what to read; `budget` is for all models together, headers included."""
-    each = level.budget // 2 if budget is None else min(level.budget // 2, budget // len(towers))
-    allowance = _Allowance(each * len(towers) - sum(one.known_bytes for one in towers))
-    whole = []
-    for one in towers:
-        price = one.whole_bytes + one.tokenizer_bytes
-        fits = one.known_bytes + price <= each and not one.partial
-        whole.append(fits and allowance.pay(price, f"all of {one.name}"))
-    stages: list[Stage] = []
-    taken: list[dict[object, Part]] = [{} for _ in towers]
+def plan_reading(towers: Sequence[Tower], level: LevelPlan, limit: int | None) -> ReadingPlan:
+    """Decide what to read.
+
+    Parameters
+    ----------
+    towers
+        What is compared.
+    level
+        What the level reads, and its bytes for two models together.
+    limit
+        A lower limit in bytes, for all models together; None where there is none. Headers that
+        have been read count.
+    """
+    each = level.budget // 2 if limit is None else min(level.budget // 2, limit // len(towers))
+    budget = _Budget(each * len(towers) - sum(tower.known_bytes for tower in towers))
+    whole = tuple(_pay_whole(tower, each, budget) for tower in towers)
     some = [at for at, all_of_it in enumerate(whole) if not all_of_it]
+    stages: list[Stage] = []
+    planned: list[dict[PieceKey, Piece]] = [{} for _ in towers]
     for number in range(1, level.stages + 1):
-        parts: list[list[Part]] = [
-            list(whole_parts(one)) if all_of_it and number == 1 else []
-            for one, all_of_it in zip(towers, whole, strict=True)
+        pieces: list[list[Piece]] = [
+            list(all_pieces(tower)) if all_of_it and number == 1 else []
+            for tower, all_of_it in zip(towers, whole, strict=True)
         ]
         tokens = None
         for step in level.steps if some else ():
             if step.stage != number:
                 continue
-            if step.what == "embedding":
-                tokens = _pay_tokens(towers, some, step, allowance) or tokens
+            if step.kind is StepKind.EMBEDDING:
+                tokens = _pay_tokens(towers, some, step, budget) or tokens
                 continue
-            fresh = _affordable(towers, some, step, level, taken, allowance)
-            for at, new in enumerate(fresh):
-                parts[at] += new
-                taken[at].update({(part.address, part.inputs): part for part in new})
-        if any(parts) or tokens is not None:
-            stages.append(Stage(tuple(map(tuple, parts)), tokens))
-    spent = each * len(towers) - allowance.left
-    return Plan(tuple(stages), tuple(whole), spent, tuple(dict.fromkeys(allowance.left_out)))
+            for at, new in enumerate(_pay_step(towers, some, step, level, planned, budget)):
+                pieces[at] += new
+                planned[at].update(_by_key(new))
+        if any(pieces) or tokens is not None:
+            stages.append(Stage(tuple(map(tuple, pieces)), tokens))
+    spent = each * len(towers) - budget.remaining
+    return ReadingPlan(tuple(stages), whole, spent, tuple(dict.fromkeys(budget.left_out)))
 
 
-def _affordable(
+def _pay_whole(tower: Tower, each: int, budget: _Budget) -> bool:
+    """Whether everything of a model is read: it fits into its part of the budget."""
+    price = tower.whole_bytes + tower.tokenizer_bytes
+    fits = tower.known_bytes + price <= each and not tower.partial
+    return fits and budget.pay(price, text.message("note.left-out.model", model=tower.name))
+
+
+def _pay_step(
     towers: Sequence[Tower],
     some: Sequence[int],
     step: Step,
-    level: Level,
-    taken: Sequence[Mapping[object, Part]],
-    allowance: _Allowance,
-) -> list[list[Part]]:
+    level: LevelPlan,
+    planned: Sequence[Mapping[PieceKey, Piece]],
+    budget: _Budget,
+) -> list[list[Piece]]:
     """What a step adds for each model, in fewer layers where all would cost too much."""
+    nothing: list[list[Piece]] = [[] for _ in towers]
     layers = step.layers
     while True:
-        few = msgspec.structs.replace(step, layers=layers)
-        wanted = STEPS[step.what](towers, some, few, level)
-        fresh = [_fresh(mine, wanted.get(at, [])) for at, mine in enumerate(taken)]
-        price = sum(map(_price, towers, fresh, taken))
-        if price <= (allowance.left // 2 if step.extra else allowance.left) or layers < 2:
+        fewer = msgspec.structs.replace(step, layers=layers)
+        wanted = STEPS[step.kind](towers, some, fewer, level)
+        fresh = [_fresh(before, wanted.get(at, [])) for at, before in enumerate(planned)]
+        price = sum(map(_price, towers, fresh, planned))
+        if price <= (budget.remaining // 2 if step.extra else budget.remaining) or layers < 2:
             break
         layers //= 2
-    if step.extra and price > allowance.left // 2:  # tokens may cost more than they were priced at
-        return [[] for _ in towers]
-    if any(fresh) and allowance.pay(price, step.what):
-        return fresh
-    return [[] for _ in towers]
+    if step.extra and price > budget.remaining // 2:  # tokens may cost more than their price
+        return nothing
+    return fresh if any(fresh) and budget.pay(price, _left_out(step.kind)) else nothing
 
 
-def _price(one: Tower, fresh: Sequence[Part], mine: Mapping[object, Part]) -> int:
-    """What parts cost beyond all that was taken before; gaps between them are read through."""
+def _price(tower: Tower, fresh: Sequence[Piece], planned: Mapping[PieceKey, Piece]) -> int:
+    """What pieces cost beyond all that was planned before; gaps between them are read through."""
     if not fresh:
         return 0
-    both = dict(mine)
-    both.update({(part.address, part.inputs): part for part in fresh})
-    return max(one.cost(list(both.values())) - one.cost(list(mine.values())), 0)
+    both = {**planned, **_by_key(fresh)}
+    return max(tower.cost(list(both.values())) - tower.cost(list(planned.values())), 0)
 
 
-def _fresh(mine: Mapping[object, Part], wanted: Sequence[Part]) -> list[Part]:
-    """Parts that hold more than what was taken before."""
-    found = []
-    for part in wanted:
-        before = mine.get((part.address, part.inputs))
+def _fresh(planned: Mapping[PieceKey, Piece], wanted: Sequence[Piece]) -> list[Piece]:
+    """Pieces that hold more than what was planned before."""
+    fresh = []
+    for piece in wanted:
+        before = planned.get((piece.address, piece.inputs))
         known = before is not None and (
-            before.rows is None or (part.rows is not None and set(part.rows) <= set(before.rows))
+            before.rows is None or (piece.rows is not None and set(piece.rows) <= set(before.rows))
         )
         if not known:
-            found.append(part)
-    return found
+            fresh.append(piece)
+    return fresh
+
+
+def _by_key(pieces: Sequence[Piece]) -> dict[PieceKey, Piece]:
+    return {(piece.address, piece.inputs): piece for piece in pieces}
 
 
 def _pay_tokens(
-    towers: Sequence[Tower], some: Sequence[int], step: Step, allowance: _Allowance
-) -> Tokens | None:
+    towers: Sequence[Tower], some: Sequence[int], step: Step, budget: _Budget
+) -> TokenRows | None:
     """Tokens to read, if the tokenizers are one file or short enough to be read."""
-    if any(one.embedding is None or one.tokenizer is None for one in towers):
+    if any(tower.embedding is None or tower.tokenizer is None for tower in towers):
         return None
-    longest = max(one.tokenizer_bytes for one in towers)
-    digests = {one.tokenizer_digest for one in towers} if longest > _SHORT else {""}
+    longest = max(tower.tokenizer_bytes for tower in towers)
+    digests = {tower.tokenizer_digest for tower in towers} if longest > _SHORT else {""}
     by_id = len(digests) == 1 and "" not in digests and len(some) == len(towers)
     if not by_id and longest > step.tokenizers:
-        allowance.left_out.append("embedding")
+        budget.left_out.append(_left_out(step.kind))
         return None
-    width = max(one.width for one in towers)
-    count = width + width // 8 if step.tokens == WIDTH else int(step.tokens)
+    width = max(tower.width for tower in towers)
+    count = width + width // 8 if step.tokens == WIDTH else step.tokens
     price = 0
-    for at in some:
-        one = towers[at]
-        rows = min(count, one.length(one.embedding)) if one.embedding is not None else 0
-        price += int(_WASTE * one.row_bytes * rows) + (0 if by_id else one.tokenizer_bytes)
-    return Tokens(count, by_id) if allowance.pay(price, "embedding") else None
+    for tower in (towers[at] for at in some):
+        rows = min(count, tower.length(tower.embedding)) if tower.embedding is not None else 0
+        price += int(_WASTE * tower.row_bytes * rows) + (0 if by_id else tower.tokenizer_bytes)
+    return TokenRows(count, by_id) if budget.pay(price, _left_out(step.kind)) else None
+
+
+def _left_out(kind: StepKind) -> Message:
+    return text.message(f"note.left-out.{kind}")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.model.symmetries import Facts
+from kinprint.text import Message
 
 Floats = NDArray[np.float32]
 Indices = NDArray[np.int64]
@@ -66,11 +67,32 @@ class Embedding:
 class Sample:
     """One model as the lineage tests see it.
 
-    `key` is a hash of what was read, to break ties without regard to the order of arguments.
-    `facts` are the model's conditions for symmetries, as `model.symmetries.facts_of` gives
-    them. `norms` are gains by role and layer (layer -1 outside the layers); `units` the dense
-    feed-forward of a layer; `experts` those of experts, by layer and expert; `routers` rows by
-    expert. `dtypes` are the stored number formats by role.
+    Attributes
+    ----------
+    name
+        What the model is called.
+    key
+        A hash of what was read, to break ties without regard to the order of arguments.
+    width, depth
+        Length of the residual stream, and how many layers there are.
+    facts
+        The model's conditions for symmetries, as `model.symmetries.facts_of` gives them.
+    norms, norm_biases
+        Gains and biases of norms by role and layer; layer -1 is outside the layers.
+    units
+        The dense feed-forward of a layer.
+    attention
+        The heads of a layer.
+    experts
+        The feed-forwards of experts, by layer and expert.
+    routers
+        Of each layer, one row an expert.
+    embedding
+        Rows of the token embedding; None where they were not read.
+    dtypes
+        The stored number formats by role.
+    notes
+        Remarks on how the model was read.
     """
 
     name: str
@@ -86,4 +108,4 @@ class Sample:
     routers: Mapping[int, Floats] = field(default_factory=dict)
     embedding: Embedding | None = None
     dtypes: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()

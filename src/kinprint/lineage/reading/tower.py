@@ -1,4 +1,4 @@
-"""The model that sits for a sample: its stack, its sizes, and what can be read of it.
+"""The tower of a model that is compared: its sizes, what it has, and what reading that costs.
 
 Bytes are counted from lengths alone, so that a plan is the same wherever a model lies.
 """
@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import groupby
 from math import prod
 
+from kinprint import text
 from kinprint.lineage.identity import digest_of
 from kinprint.model.adapted import AdaptedModel
 from kinprint.model.layout.parts import IN_OUT
@@ -21,17 +22,25 @@ from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
 from kinprint.reader.extents import bridge, total, union
 from kinprint.reader.plan import slice_bytes
 from kinprint.records import ByteRange
+from kinprint.text import Message
 
 # Feed-forwards that every token goes through: the plain one, or the expert that all share.
 _PLAIN, _SHARED, _EXPERT = "", "shared_", "expert_"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Some of one logical tensor: `rows` of it, all if None.
+class Piece:
+    """Some rows of one logical tensor.
 
-    With `inputs` rows are counted along its inputs (what a unit or a value dimension sends
-    out), so that they come as rows too.
+    Attributes
+    ----------
+    address
+        Which tensor.
+    rows
+        Which of its rows; None for all.
+    inputs
+        Whether rows are counted along its inputs (what a unit or a value dimension sends out), so
+        that they come as rows too.
     """
 
     address: Address
@@ -50,17 +59,25 @@ class HeadShape:
 
 
 class Tower:
-    """A model, the stack of it that is compared, and the parts it has."""
+    """The stack of layers of one model that is compared.
+
+    A model may have several stacks, such as an encoder beside a decoder; `stack` names the one
+    that is read. `notes` are remarks on how it was read.
+    """
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.stack = main_stack(model.stacks)
-        self.notes: list[str] = []
-        self._readings: dict[Part, list[Reading]] = {}
+        self.notes: list[Message] = []
+        self._readings: dict[Piece, list[Reading]] = {}
         if len(model.stacks) > 1:
-            named = self.stack or "text"
             self.notes.append(
-                f"{model.name}: of {len(model.stacks)} stacks the {named} one is read"
+                text.message(
+                    "note.one-stack",
+                    model=model.name,
+                    stacks=len(model.stacks),
+                    stack=self.stack or text.message("note.text-stack"),
+                )
             )
         self.depth = model.geometry.layers or len(model.layers(self.stack))
         self.places = {
@@ -76,7 +93,7 @@ class Tower:
 
     @cached_property
     def facts(self) -> Facts:
-        """Its conditions for symmetries; rows of heads are always given in halves."""
+        """Its conditions for symmetries, as the model stores its rows."""
         roles = {address.role for address in self.places}
         biased = any(role.startswith("norm") and role.endswith(".bias") for role in roles)
         return facts_of(self.model.config, roles, self.model.metadata, biased)
@@ -92,15 +109,14 @@ class Tower:
     @cached_property
     def norms(self) -> tuple[Address, ...]:
         """Norm vectors and their biases, outside the layers and in them."""
-        found = (one for one in self.places if one.role.startswith("norm"))
-        return tuple(one for one in sorted(found, key=str) if self._readable(one))
+        norms = (address for address in self.places if address.role.startswith("norm"))
+        return tuple(address for address in sorted(norms, key=str) if self._readable(address))
 
     def feed_forward(self, layer: int, expert: int | None = None) -> str | None:
         """The prefix of a layer's feed-forward, or of one expert's; None if there is none."""
         if expert is not None:
-            return (
-                _EXPERT if Address("expert_up", layer, expert, self.stack) in self.places else None
-            )
+            present = Address("expert_up", layer, expert, self.stack) in self.places
+            return _EXPERT if present else None
         for prefix in (_PLAIN, _SHARED):
             if self.has(f"{prefix}up", layer):
                 return prefix
@@ -109,17 +125,20 @@ class Tower:
     @cached_property
     def experts(self) -> dict[int, tuple[int, ...]]:
         """Numbers of the experts by layer."""
-        found: dict[int, list[int]] = {}
-        for one in self.places:
-            if one.role == "expert_up" and one.layer is not None and one.expert is not None:
-                found.setdefault(one.layer, []).append(one.expert)
-        return {layer: tuple(sorted(all_of)) for layer, all_of in found.items()}
+        numbers: dict[int, list[int]] = {}
+        for address in self.places:
+            if address.role != "expert_up":
+                continue
+            if address.layer is not None and address.expert is not None:
+                numbers.setdefault(address.layer, []).append(address.expert)
+        return {layer: tuple(sorted(experts)) for layer, experts in numbers.items()}
 
     @cached_property
     def fewest_units(self) -> int:
-        """Units of its smallest feed-forward."""
-        ups = [one for one in self.places if one.role in ("up", "shared_up", "expert_up")]
-        return min((size for one in ups if (size := self.length(one))), default=0)
+        """Units of its smallest feed-forward; 0 where there is none."""
+        roles = ("up", "shared_up", "expert_up")
+        sizes = (self.length(address) for address in self.places if address.role in roles)
+        return min((size for size in sizes if size), default=0)
 
     @cached_property
     def embedding(self) -> Address | None:
@@ -135,7 +154,7 @@ class Tower:
     @property
     def row_bytes(self) -> int:
         """Bytes of one row of the embedding."""
-        return 0 if self.embedding is None else self.cost([Part(self.embedding, (0,))])
+        return 0 if self.embedding is None else self.cost([Piece(self.embedding, (0,))])
 
     @property
     def partial(self) -> bool:
@@ -157,40 +176,39 @@ class Tower:
         return HeadShape(q // size, groups, size, v // groups if v % groups == 0 else 0)
 
     def has(self, role: str, layer: int | None = None, expert: int | None = None) -> bool:
-        """Whether there is such a tensor."""
+        """Whether there is such a tensor, and it can be read."""
         return self._readable(self.address(role, layer, expert))
 
     def address(self, role: str, layer: int | None = None, expert: int | None = None) -> Address:
-        """The address of a tensor in this model's stack."""
+        """The address of a tensor in this tower."""
         return Address(role, layer, expert, self.stack)
 
-    def length(self, address: Address, axis: int = 0) -> int:
-        """Rows of a tensor, or its inputs."""
+    def length(self, address: Address) -> int:
+        """Rows of a tensor; 0 where its shape is not known."""
         shape = self.places[address].shape
-        return shape[axis] if shape is not None and len(shape) > axis else 0
+        return shape[0] if shape else 0
 
-    def readings(self, part: Part) -> list[Reading]:
-        """How to read a part: one reading, or one for each run of inputs.
+    def readings(self, piece: Piece) -> list[Reading]:
+        """How to read a piece: one reading, or one for each run of inputs.
 
-        A part is priced, planned and read by the same readings.
+        A piece is priced, planned and read by the same readings.
         """
-        if part not in self._readings:
-            self._readings[part] = self._planned(part)
-        return self._readings[part]
+        if piece not in self._readings:
+            place = self.places[piece.address]
+            if not piece.inputs:
+                readings = [self.model.reading(place, piece.rows)]
+            elif piece.rows is None:
+                readings = [self.model.reading(place)]
+            else:
+                readings = [self.model.reading(place, None, run) for run in runs_of(piece.rows)]
+            self._readings[piece] = readings
+        return self._readings[piece]
 
-    def _planned(self, part: Part) -> list[Reading]:
-        place = self.places[part.address]
-        if not part.inputs:
-            return [self.model.reading(place, part.rows)]
-        if part.rows is None:
-            return [self.model.reading(place)]
-        return [self.model.reading(place, None, run) for run in runs_of(part.rows)]
-
-    def cost(self, parts: Sequence[Part]) -> int:
-        """Bytes that reading parts takes, wherever the model lies."""
+    def cost(self, pieces: Sequence[Piece]) -> int:
+        """Bytes that reading pieces takes, wherever the model lies."""
         spans: dict[str, list[ByteRange]] = {}
-        for part in parts:
-            for reading in self.readings(part):
+        for piece in pieces:
+            for reading in self.readings(piece):
                 for checkpoint, slices in reading.parts():
                     for one in slices:
                         file = f"{id(checkpoint)} {one.tensor.file}"
@@ -199,14 +217,14 @@ class Tower:
         return sum(total(bridge(union(wanted), (), gap)) for wanted in spans.values())
 
     def stored_bytes(self, address: Address) -> int:
-        """Length of the tensor that a part lies in, or of its share where several share it."""
+        """Length of a tensor as stored, or of its share where several share one."""
         place = self.places[address]
         spec, shape = place.weight.spec, place.shape
         count = prod(shape) if shape is not None else spec.count
         return min(spec.nbytes, -(-spec.nbytes * count // max(spec.count, 1)))
 
-    def turned(self, address: Address) -> bool:
-        """Whether inputs are stored as rows, so that some of them cost no more than they are."""
+    def stores_inputs_as_rows(self, address: Address) -> bool:
+        """Whether some inputs of a tensor cost no more than they are long."""
         weight = self.places[address].weight
         return (
             weight.quantised is None
@@ -216,20 +234,20 @@ class Tower:
 
     @property
     def whole_bytes(self) -> int:
-        """Length of all weights of the stack that is compared."""
+        """Length of all its weights."""
         specs = {place.weight.spec.name: place.weight.spec for place in self.places.values()}
         return sum(spec.nbytes for spec in specs.values())
 
     @property
     def known_bytes(self) -> int:
-        """What opening it has cost."""
+        """What opening the model has cost."""
         model = self.model
-        above = model.adapter_checkpoint.known_bytes if isinstance(model, AdaptedModel) else 0
-        return model.checkpoint.known_bytes + above
+        adapter = model.adapter_checkpoint.known_bytes if isinstance(model, AdaptedModel) else 0
+        return model.checkpoint.known_bytes + adapter
 
     @cached_property
     def tokenizer(self) -> VocabularyChoice | None:
-        """The file that holds its vocabulary."""
+        """The file that holds the vocabulary."""
         checkpoint = self.model.checkpoint
         return choose_vocabulary(checkpoint.files.values(), checkpoint.choice.weights.label)
 
@@ -253,7 +271,7 @@ class Tower:
 
 
 def tower_of(model: Model) -> Tower:
-    """A model as a tower; shapes that only a stored tensor tells are read now."""
+    """The tower of a model; shapes that only a stored tensor tells are read now."""
     if any(weight.layout is None for weight in model.weights.values()):
         model.locate(list(model.places))
     return Tower(model)
@@ -269,11 +287,11 @@ def main_stack(stacks: Sequence[str]) -> str:
 
 def runs_of(rows: Sequence[int]) -> list[range]:
     """Consecutive numbers as ranges."""
-    found = []
+    runs = []
     for _, group in groupby(enumerate(rows), key=lambda pair: pair[1] - pair[0]):
         numbers = [number for _, number in group]
-        found.append(range(numbers[0], numbers[-1] + 1))
-    return found
+        runs.append(range(numbers[0], numbers[-1] + 1))
+    return runs
 
 
 def in_halves(facts: Facts) -> Facts:
