@@ -69,9 +69,9 @@ def child(folder: Path) -> None:
     from kinprint.reader.cache import Cache
     from kinprint.reader.fetch import Fetcher
     from kinprint.report.views.reproduction import Reproduced, write_reproduction
-    from kinprint.studies.reproduction.published import set_beside
+    from kinprint.studies.reproduction.published import compare_published
     from kinprint.studies.running import run_tasks
-    from kinprint.studies.scene import Request
+    from kinprint.studies.study import Request
 
     what = reproduction("solar-vs-glm")
     started = time.monotonic()
@@ -84,7 +84,7 @@ def child(folder: Path) -> None:
     measured = time.monotonic()
     peak, cpu = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000, time.process_time()
     sources = {name: model.checkpoint.ref for name, model in models.items()}
-    numbers = set_beside(results, what.numbers, replica=True)
+    numbers = compare_published(results, what.numbers, replica=True)
     done = Reproduced(what, tasks, results, numbers, sources, missing, True, spent)
     files = write_reproduction(done, folder)
     print(json.dumps({

@@ -132,9 +132,9 @@ def study(
     from kinprint.report.build.study import study_document
     from kinprint.report.results import StudyDrawing
     from kinprint.report.schema import settled
-    from kinprint.studies.catalogue import study_named
+    from kinprint.studies.registry import study_named
     from kinprint.studies.running import run_studies
-    from kinprint.studies.scene import Request
+    from kinprint.studies.study import Request
 
     chosen, request = study_named(name), Request()
     with Fetcher(cache=Cache.default() if cache else None) as fetcher:

@@ -32,9 +32,12 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Self
+from typing import ClassVar, ParamSpec, Self, TypeVar
 
 from kinprint import text
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class KinprintError(Exception):
@@ -348,3 +351,27 @@ class InternalError(KinprintError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.fields), {"trace": self.trace})
+
+
+_CONCERNS_ALL = (BadOption, BudgetExceeded, CacheError)
+"""What no single model has brought about: trying the others would fail in the same way."""
+
+
+def attempt(
+    action: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs
+) -> _T | KinprintError:
+    """What an action on one model or one pair gives, or the error that ended it.
+
+    An error that nobody foresaw is one of those. Budgets, full disks and options that make no
+    sense concern all models, so they are raised.
+    """
+    try:
+        return action(*arguments, **named)
+    except _CONCERNS_ALL:
+        raise
+    except KinprintError as error:
+        return error
+    except OSError as error:
+        return SystemFailed(cause=error)
+    except Exception as error:
+        return InternalError.of(error)

@@ -6,7 +6,7 @@ A package names an object of its own in an entry point of one of these groups:
     kinprint.sources        a function that opens a `source.protocol.Source`, named by its scheme
     kinprint.architectures  a `model.architectures.Architecture`
     kinprint.measures       a `measure.measures.Measure`
-    kinprint.studies        a `studies.catalogue.Study`
+    kinprint.studies        a `studies.study.Study`
     kinprint.tests          a test made by `lineage.tests.registry.extension_test`
     kinprint.exports        an export of `report`
 
@@ -17,8 +17,9 @@ command. CONTRIBUTING.md has an example of each; `kinprint extensions` lists wha
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from threading import Thread
 from typing import Any, Generic, TypeVar, cast
@@ -94,6 +95,49 @@ def usable(
         elif one.thing is not None:
             things[name] = one.thing
     return things, tuple(faults)
+
+
+class Registry(Mapping[str, T]):
+    """Things of one kind by name: ours, then those of other packages.
+
+    The others are loaded only when a name is asked for that is not ours, or when all names are.
+
+    Parameters
+    ----------
+    group : one of the groups above.
+    kind : what things are.
+    own : gives those that come with kinprint; called once, when they are first needed.
+    """
+
+    def __init__(self, group: str, kind: type[T], own: Callable[[], Mapping[str, T]]) -> None:
+        self._group, self._kind, self._make = group, kind, own
+
+    @cached_property
+    def own(self) -> Mapping[str, T]:
+        """Those that come with kinprint."""
+        return self._make()
+
+    @property
+    def faults(self) -> tuple[Message, ...]:
+        """Why others cannot be used."""
+        return usable(self._group, self._kind, self.own)[1]
+
+    def fault_of(self, name: str) -> Message | None:
+        """Why the entry point of that name gave nothing."""
+        found = extensions(self._group, self._kind)
+        return next((one.fault for one in found if one.name == name), None)
+
+    def __getitem__(self, name: str) -> T:
+        if name in self.own:
+            return self.own[name]
+        return usable(self._group, self._kind, self.own)[0][name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.own
+        yield from usable(self._group, self._kind, self.own)[0]
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def told(error: BaseException) -> str:

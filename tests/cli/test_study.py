@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 from kinprint.mirror import MirrorServer
 from kinprint.report.outputs import redraw
 from kinprint.report.views.terminal.layout import columns_of
-from kinprint.studies.catalogue import studies
+from kinprint.studies.registry import studies
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 PAIR = ("zoo/base-a", "zoo/a-cpt")

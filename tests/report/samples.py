@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from kinprint.studies.catalogue import Study
 from kinprint.studies.charts import (
     Band,
     Bar,
@@ -20,6 +19,7 @@ from kinprint.studies.charts import (
     Step,
 )
 from kinprint.studies.results import Result, Table
+from kinprint.studies.study import Study
 from kinprint.text import Words
 
 HOSTILE = "evil|name`<script>alert(1)</script>*_[x](http://a.b)$x$\x1b[31m\u202e中文\ud800"
@@ -109,8 +109,8 @@ def charts() -> list[Chart]:
 
 def study() -> Study:
     return Study(
-        "sample", "S1", words("A | sample"), words("This."), words("That."), 1, None, ("norm_in",),
-        (), ("cosine",), False, False, "none:NONE",
+        "sample", "S1", words("A | sample"), words("This."), words("That."), "none:NONE", least=1,
+        roles=("norm_in",), measures=("cosine",),
     )  # fmt: skip
 
 

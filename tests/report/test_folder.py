@@ -19,7 +19,7 @@ from kinprint.report.views.markdown.escape import escaped
 from kinprint.report.views.terminal.layout import columns_of
 from kinprint.report.views.terminal.study import study_lines
 from kinprint.studies.results import Result, Table
-from kinprint.studies.scene import Request
+from kinprint.studies.study import Request
 from tests.report import samples
 
 REF = ModelRef("base-a", "hub", "zoo/base-a", "c0ffee" * 6)

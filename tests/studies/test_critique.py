@@ -16,11 +16,11 @@ from safetensors.numpy import save_file
 from kinprint.model.opening import open_models
 from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
-from kinprint.studies.catalogue import studies, study_named
 from kinprint.studies.charts import Bars, Heatmap, Lines, Panels
+from kinprint.studies.registry import studies, study_named
 from kinprint.studies.results import Result
 from kinprint.studies.running import run_studies
-from kinprint.studies.scene import Request
+from kinprint.studies.study import Request
 from tests.conftest import ZOO
 
 Vector = NDArray[np.float32]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from kinprint.model.model import Model
-from kinprint.studies.catalogue import study_named
+from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
 from kinprint.studies.running import Task, run_tasks
-from kinprint.studies.scene import Request
+from kinprint.studies.study import Request
 
 CLOSE = 0.002
 MOE = ("solar", "glm", "phi", "mixtral")

@@ -18,11 +18,11 @@ from kinprint.mirror import MirrorServer
 from kinprint.model.opening import open_models
 from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
-from kinprint.studies.catalogue import study_named
 from kinprint.studies.charts import Bars, Flow, Heatmap, Lines, Panels
+from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
 from kinprint.studies.running import run_studies
-from kinprint.studies.scene import Request
+from kinprint.studies.study import Request
 
 DEMO = FOLDER / "zoo"
 ALL = (

@@ -9,10 +9,10 @@ from __future__ import annotations
 import pytest
 
 from kinprint.model.model import Model
-from kinprint.studies.catalogue import study_named
+from kinprint.studies.registry import study_named
 from kinprint.studies.results import Fact, Result
 from kinprint.studies.running import Task, run_tasks
-from kinprint.studies.scene import Request
+from kinprint.studies.study import Request
 
 STUDIES = (
     "baseline-claim", "tensor-types", "embeddings", "layers", "configuration", "tokenizers",

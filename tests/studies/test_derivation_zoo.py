@@ -12,10 +12,10 @@ from kinprint.model.model import Model
 from kinprint.model.opening import open_models
 from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
-from kinprint.studies.catalogue import study_named
+from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
 from kinprint.studies.running import run_studies
-from kinprint.studies.scene import Request
+from kinprint.studies.study import Request
 from tests.conftest import ZOO
 
 pytestmark = pytest.mark.zoo

@@ -12,7 +12,6 @@ import pytest
 from kinprint.model.opening import open_models
 from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
-from kinprint.studies.catalogue import study_named
 from kinprint.studies.charts import Bars, Panels
 from kinprint.studies.phi.initialisation import INITIALISATION, run
 from kinprint.studies.phi.tiny_network import (
@@ -23,9 +22,11 @@ from kinprint.studies.phi.tiny_network import (
     loss_and_gradients,
     train,
 )
+from kinprint.studies.reading import read_tensors
+from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
 from kinprint.studies.running import run_studies
-from kinprint.studies.scene import Request, Scene, take
+from kinprint.studies.study import Request, StudyInput
 
 TINY = Shape(width=7, hidden=5, blocks=2, inputs=4, classes=3, batch=6, steps=3)
 SHORT = replace(Shape(), steps=150, rate=1e-3)
@@ -104,10 +105,10 @@ def test_given_models_stand_beside(demo: Path) -> None:
     with Fetcher() as fetcher:
         paths = [str(demo / "zoo" / name) for name in ("base-a", "base-b")]
         models = tuple(open_models(open_checkpoints(paths, fetcher)))
-        scene = Scene(models, ("base-a", "base-b"), request)
-        items = INITIALISATION.needs(study, scene)
-        found = run(study, replace(scene, taken=take(models, items, request)), TINY)
-    table = found.table("given")
+        inputs = StudyInput(study, models, ("base-a", "base-b"), request)
+        read = read_tensors(models, INITIALISATION.needs(inputs), request)
+        found = run(replace(inputs, tensors=read.tensors), TINY)
+    (table,) = [table for table in found.tables if table.name == "given"]
     (row,) = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     assert row["status"] == "ok"
     assert isinstance(row["cosine"], float) and row["cosine"] > 0.99

@@ -16,12 +16,12 @@ from safetensors.numpy import load_file, save_file
 from kinprint.model.opening import open_models
 from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
-from kinprint.studies.catalogue import study_named
 from kinprint.studies.charts import Heatmap, Lines, Panels
 from kinprint.studies.phi.elementwise import SHOWN, thin
+from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
 from kinprint.studies.running import run_studies
-from kinprint.studies.scene import Request
+from kinprint.studies.study import Request
 
 Vector = NDArray[np.float64]
 Study = Callable[..., Result]

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from kinprint.model.model import Model
-from kinprint.studies.catalogue import study_named
+from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
 from kinprint.studies.running import Task, run_tasks
-from kinprint.studies.scene import Request
+from kinprint.studies.study import Request
 
 FIGURES = Path(__file__).resolve().parents[1] / "replica" / "figures.csv"
 ROLES = {"input": "input_layernorm", "post": "post_attention_layernorm"}

@@ -13,11 +13,11 @@ import pytest
 from kinprint.model.model import Model
 from kinprint.records import Cost
 from kinprint.report.views.reproduction import Reproduced, write_reproduction
-from kinprint.studies.catalogue import studies
+from kinprint.studies.registry import studies
 from kinprint.studies.reproduction import reproduction
-from kinprint.studies.reproduction.published import TOLERANCE, fixed, published, set_beside
+from kinprint.studies.reproduction.published import TOLERANCE, compare_published, fixed, published
 from kinprint.studies.running import run_tasks
-from kinprint.studies.scene import Request
+from kinprint.studies.study import Request
 
 FIGURES = Path(__file__).resolve().parents[1] / "replica" / "figures.csv"
 LAYERWISE = "derivation/out_solar_vs_glm45_layerwise_similarity.csv"
@@ -34,7 +34,7 @@ def done(replica_models: Mapping[str, Model]) -> Reproduced:
     tasks = what.tasks(opened, Request())
     results = dict(zip(tasks, run_tasks(list(tasks.values())), strict=True))
     sources = {name: model.checkpoint.ref for name, model in opened.items()}
-    numbers = set_beside(results, what.numbers, replica=True)
+    numbers = compare_published(results, what.numbers, replica=True)
     return Reproduced(what, tasks, results, numbers, sources, {}, True, Cost())
 
 

@@ -9,7 +9,7 @@ from kinprint.errors import BadOption
 
 if TYPE_CHECKING:
     from kinprint.model.model import Model
-    from kinprint.studies.scene import Request
+    from kinprint.studies.study import Request
 
 _MOST_LAYERS = 10_000
 
@@ -23,7 +23,7 @@ def request_of(
     seed: int,
 ) -> Request:
     """What the options ask for; values that make no sense are refused with a hint."""
-    from kinprint.studies.scene import Request
+    from kinprint.studies.study import Request
 
     if full and rows is not None:
         raise BadOption(

@@ -116,9 +116,9 @@ def _run(
     seed: int,
 ) -> Reproduced:
     from kinprint.report.views.reproduction import Reproduced
-    from kinprint.studies.reproduction.published import set_beside
+    from kinprint.studies.reproduction.published import compare_published
     from kinprint.studies.running import run_tasks
-    from kinprint.studies.scene import Request
+    from kinprint.studies.study import Request
 
     models, missing = open_all(what, fetcher, pinned, replica=replica)
     tasks = what.tasks(models, Request(rows=rows, seed=seed))
@@ -127,7 +127,7 @@ def _run(
         what,
         tasks,
         results,
-        set_beside(results, what.numbers, replica),
+        compare_published(results, what.numbers, replica),
         {name: model.checkpoint.ref for name, model in models.items()},
         missing,
         replica,

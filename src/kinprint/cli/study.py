@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from kinprint.model.model import Model
     from kinprint.reader.fetch import Fetcher
     from kinprint.records import Cost
-    from kinprint.studies.catalogue import Study
-    from kinprint.studies.scene import Request
+    from kinprint.studies.study import Request, Study
     from kinprint.text import Words
 
 LIST_SCHEMA, PLAN_SCHEMA = "kinprint.studies/1", "kinprint.study-plan/1"
@@ -45,13 +44,16 @@ def command() -> None:
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 def list_studies(form: str) -> None:
     """Name all studies: what each compares, and how many models it takes."""
-    from kinprint.studies.catalogue import studies
+    from kinprint.studies.registry import studies
 
-    found = list(studies().values())
+    found, faults = list(studies().values()), studies().faults
     if form == "json":
-        write_line({"schema": LIST_SCHEMA, "studies": [_entry(study) for study in found]})
+        entries: dict[str, Any] = {"studies": [_entry(study) for study in found]}
+        if faults:
+            entries["faults"] = [str(fault) for fault in faults]
+        write_line({"schema": LIST_SCHEMA, **entries})
         return
-    from kinprint.report.views.terminal.layout import WIDTH, wrapped
+    from kinprint.report.views.terminal.layout import WIDTH, paragraph, wrapped
 
     first = max(len(study.name) for study in found)
     second = max(len(study.code) for study in found)
@@ -68,6 +70,8 @@ def list_studies(form: str) -> None:
             "셋째 열은 모델 수입니다. 자세한 설명은 `kinprint study show NAME`으로 보십시오.",
         )
     )
+    for fault in faults:
+        click.echo(paragraph(printable(fault.say(language()), 1000), ""))
 
 
 @command.command("show")
@@ -76,7 +80,7 @@ def show(name: str) -> None:
     """Say what the study NAME compares, shows and cannot show, and by which measures."""
     from kinprint.measure.measures import measures
     from kinprint.report.views.terminal.layout import paragraph
-    from kinprint.studies.catalogue import study_named
+    from kinprint.studies.registry import study_named
 
     study = study_named(name)
     click.echo(f"{study.name} ({study.code}): {_spoken(study.title)}")
@@ -138,7 +142,7 @@ def run(
 
     Nothing is written unless a folder is given with -o. With --format json, one object.
     """
-    from kinprint.studies.catalogue import study_named
+    from kinprint.studies.registry import study_named
 
     study = study_named(name)
     request = request_of(**asked)

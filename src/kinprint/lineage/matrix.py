@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from itertools import combinations
 
 from kinprint import text
-from kinprint.errors import BadOption, KinprintError
+from kinprint.errors import BadOption, KinprintError, attempt
 from kinprint.lineage.about.description import Background, Description, backgrounds, describe
 from kinprint.lineage.battery import Side, examine, face, gather_evidence
 from kinprint.lineage.compare import algebra_for, charge_of
@@ -19,7 +19,6 @@ from kinprint.lineage.families import family_tree, likeness_of
 from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict, same_numbers
 from kinprint.lineage.opening import (
     ReadModels,
-    attempt,
     labels_of,
     note_about,
     open_readable,

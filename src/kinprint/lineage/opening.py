@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
 
 from kinprint import text
-from kinprint.errors import (
-    BadOption,
-    BudgetExceeded,
-    CacheError,
-    InternalError,
-    KinprintError,
-    SystemFailed,
-)
+from kinprint.errors import KinprintError, attempt
 from kinprint.lineage.about.description import card_bytes
 from kinprint.lineage.reading.headers import open_with_few_headers
 from kinprint.lineage.reading.levels import level_plan
@@ -27,11 +19,7 @@ from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher, side_by_side
 from kinprint.text import Message
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 _Read = tuple[list[Model], Sampler, list[Sample]]
-# What no single model has brought about: trying the others would fail in the same way.
-_CONCERNS_ALL = (BadOption, BudgetExceeded, CacheError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,26 +98,6 @@ def read_readable(
         lost += failed
         readable = [one for one, outcome in alone if not isinstance(outcome, KinprintError)]
         kept = _enough(readable, lost)
-
-
-def attempt(
-    action: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs
-) -> _T | KinprintError:
-    """What an action on one model or one pair gives, or the error that ended it.
-
-    An error that nobody foresaw is one of those. Budgets, full disks and options that make no
-    sense concern all models, so they are raised.
-    """
-    try:
-        return action(*arguments, **named)
-    except _CONCERNS_ALL:
-        raise
-    except KinprintError as error:
-        return error
-    except OSError as error:
-        return SystemFailed(cause=error)
-    except Exception as error:
-        return InternalError.of(error)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""One measured number with its standing: whether it is a number, and if not, why.
+"""One measured number with its status: whether it is a number, and if not, why.
 
 A missing value must reach the report as a row that says so, never as a crash or a silent
 NaN among numbers.
@@ -8,31 +8,39 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
 
-Status = Literal[
-    "ok", "undefined", "nonfinite", "shape_mismatch", "dtype_mismatch", "empty", "overflow"
-]
+
+class ValueStatus(StrEnum):
+    """Whether a measure has a value for two arrays, or why it has none."""
+
+    OK = "ok"
+    UNDEFINED = "undefined"
+    NONFINITE = "nonfinite"
+    SHAPE_MISMATCH = "shape_mismatch"
+    DTYPE_MISMATCH = "dtype_mismatch"
+    EMPTY = "empty"
+    OVERFLOW = "overflow"
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A value and its status; the value is NaN unless the status is "ok".
+    """A value and its status; the value is NaN unless the status is OK.
 
     `detail` holds the facts without prose: the two shapes, how many values are no numbers,
     or which of the reasons in the catalogues (`measure.reason`) applies ("zero", "constant", …).
     """
 
     value: float
-    status: Status
+    status: ValueStatus = ValueStatus.OK
     detail: str = ""
 
     @property
     def ok(self) -> bool:
         """Whether there is a value."""
-        return self.status == "ok"
+        return self.status is ValueStatus.OK
 
 
-def missing(status: Status, detail: str = "") -> Measurement:
+def missing(status: ValueStatus, detail: str = "") -> Measurement:
     """A measurement that could not be had."""
     return Measurement(math.nan, status, detail)

@@ -1,16 +1,18 @@
-"""All measures by name: what each computes, what leaves it unchanged, how it misleads.
+"""The measures by name: what each computes, what leaves it unchanged, how it misleads.
 
-What is true of each stands in `measures.toml`, what is said of it in the catalogues
-(`measure.NAME.title` and `.trap`); here names meet functions, and bad input becomes a status.
+A measure is a function and an entry. Entries of ours are tables in `measures.toml`; the
+catalogues have the words (`measure.NAME.title` and `.trap`). Another package adds a measure with
+an entry point in the group `kinprint.measures`, whose name is that of the measure and which leads
+to a `Measure`; studies take it with `--measures`.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinprint import text
+from kinprint.extensions import MEASURES, Registry
 from kinprint.measure import (
     blocks,
     direct,
@@ -29,7 +32,7 @@ from kinprint.measure import (
     spectra,
     stored,
 )
-from kinprint.measure.measurement import Measurement, missing
+from kinprint.measure.measurement import Measurement, ValueStatus, missing
 from kinprint.text import Words
 
 _FUNCTIONS: dict[str, Callable[..., float]] = {
@@ -63,59 +66,52 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
 }
 
 
+class Takes(StrEnum):
+    """What a measure compares: vectors (any shape, taken flat), matrices, or what is stored."""
+
+    VECTOR = "vector"
+    MATRIX = "matrix"
+    STORED = "stored"
+
+
+class Agree(StrEnum):
+    """What must agree between the two sides."""
+
+    SHAPE = "shape"
+    ROWS = "rows"
+    COLUMNS = "columns"
+    NOTHING = "nothing"
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """One measure and what a reader should know of it.
 
-    `arity` is what it takes: "vector" (any shape, flat), "matrix" or "stored" (undecoded).
-    `needs` is what must agree: the whole "shape", the number of "rows" or of "columns", or
-    "nothing". `invariances` are keys of the table of the same name; `published` lists the
-    names that published tables have for it.
+    `function` takes two arrays and gives a float, NaN where there is none. `invariances` are
+    changes of the sides that leave it as it is; `published` lists the names that published
+    tables have for it. `estimable` says that rows drawn at random estimate its value for the
+    whole matrix: not so for a largest difference, nor for a sum that grows with the rows.
     """
 
     name: str
     function: Callable[..., float]
-    arity: str
-    needs: str
-    range: tuple[float, float]
-    higher_is_closer: bool
-    symmetric: bool
-    formula: str
-    invariances: tuple[str, ...]
-    published: tuple[str, ...]
     title: Words
     trap: Words
+    arity: Takes = Takes.VECTOR
+    needs: Agree = Agree.SHAPE
+    range: tuple[float, float] = (-math.inf, math.inf)
+    higher_is_closer: bool = True
+    symmetric: bool = True
+    estimable: bool = False
+    formula: str = ""
+    invariances: tuple[str, ...] = ()
+    published: tuple[str, ...] = ()
 
 
-@functools.cache
-def measures() -> Mapping[str, Measure]:
-    """Every measure, in the order of the table."""
+def _own_measures() -> dict[str, Measure]:
+    """Those that come with kinprint, in the order of the table."""
     table = tomllib.loads(Path(__file__).with_name("measures.toml").read_text("utf-8"))
     return {name: _entry(name, given) for name, given in table["measure"].items()}
-
-
-def measure(name: str, a: ArrayLike, b: ArrayLike, **options: Any) -> Measurement:
-    """Apply a measure by name; data that has no answer gives a status, never an exception."""
-    known = measures()[name]
-    x, y = np.asarray(a), np.asarray(b)
-    if not _fits(known.needs, x, y):
-        return missing("shape_mismatch", f"{_shape(x)} {_shape(y)}")
-    if not (x.size and y.size):
-        return missing("empty", f"{_shape(x)} {_shape(y)}")
-    if known.arity == "stored":
-        if x.dtype != y.dtype and name != "raw_hash_equal":
-            return missing("dtype_mismatch", f"{x.dtype} {y.dtype}")
-        return Measurement(known.function(x, y, **options), "ok")
-    seen = blocks.scan(x), blocks.scan(y)
-    if not all(one.finite for one in seen):
-        counts = " ".join(f"NaN={one.nan},Inf={one.infinite}" for one in seen)
-        return missing("nonfinite", counts)
-    value = known.function(x, y, **options)
-    if math.isinf(value):
-        return missing("overflow")
-    return (
-        missing("undefined", _reason(x, y, seen)) if math.isnan(value) else Measurement(value, "ok")
-    )
 
 
 def _entry(name: str, given: Mapping[str, Any]) -> Measure:
@@ -123,30 +119,63 @@ def _entry(name: str, given: Mapping[str, Any]) -> Measure:
     return Measure(
         name,
         _FUNCTIONS[name],
-        given["arity"],
-        given["needs"],
+        text.words(f"measure.{name}.title"),
+        text.words(f"measure.{name}.trap"),
+        Takes(given["arity"]),
+        Agree(given["needs"]),
         (float(low), float(high)),
         given["higher_is_closer"],
         given["symmetric"],
+        given.get("estimable", True),
         given["formula"],
         tuple(given["invariances"]),
         tuple(given["published"]),
-        text.words(f"measure.{name}.title"),
-        text.words(f"measure.{name}.trap"),
     )
 
 
-def _fits(needs: str, x: blocks.Array, y: blocks.Array) -> bool:
-    if needs == "shape":
+_MEASURES = Registry(MEASURES, Measure, _own_measures)
+
+
+def measures() -> Registry[Measure]:
+    """All measures; its `faults` say which of other packages cannot be used."""
+    return _MEASURES
+
+
+def measure(name: str, a: ArrayLike, b: ArrayLike) -> Measurement:
+    """Apply a measure by name; data that has no answer gives a status, never an exception."""
+    known = measures()[name]
+    x, y = np.asarray(a), np.asarray(b)
+    if not _fits(known.needs, x, y):
+        return missing(ValueStatus.SHAPE_MISMATCH, f"{_shape(x)} {_shape(y)}")
+    if not (x.size and y.size):
+        return missing(ValueStatus.EMPTY, f"{_shape(x)} {_shape(y)}")
+    if known.arity is Takes.STORED:
+        if x.dtype != y.dtype and name != "raw_hash_equal":
+            return missing(ValueStatus.DTYPE_MISMATCH, f"{x.dtype} {y.dtype}")
+        return Measurement(known.function(x, y))
+    seen = blocks.scan(x), blocks.scan(y)
+    if not all(one.finite for one in seen):
+        counts = " ".join(f"NaN={one.nan},Inf={one.infinite}" for one in seen)
+        return missing(ValueStatus.NONFINITE, counts)
+    value = known.function(x, y)
+    if math.isinf(value):
+        return missing(ValueStatus.OVERFLOW)
+    if math.isnan(value):
+        return missing(ValueStatus.UNDEFINED, _reason(x, y, seen))
+    return Measurement(value)
+
+
+def _fits(needs: Agree, x: blocks.Array, y: blocks.Array) -> bool:
+    if needs is Agree.SHAPE:
         return x.shape == y.shape
-    if needs == "nothing" or not (x.size and y.size):
+    if needs is Agree.NOTHING or not (x.size and y.size):
         return True
-    axis = 0 if needs == "rows" else 1
+    axis = 0 if needs is Agree.ROWS else 1
     return bool(blocks.matrix(x).shape[axis] == blocks.matrix(y).shape[axis])
 
 
 def _reason(x: blocks.Array, y: blocks.Array, seen: tuple[blocks.Scan, blocks.Scan]) -> str:
-    """The first of the usual causes that applies; the table of reasons has the words."""
+    """The first of the usual causes that applies; `measure.reason` has the words."""
     if any(one.peak == 0 for one in seen):
         return "zero"
     if min(x.size, y.size) == 1:

@@ -7,85 +7,180 @@ which pairs, and what is done with the numbers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kinprint import text
 from kinprint.measure.measures import measures
 from kinprint.model.places import Address
-from kinprint.studies.catalogue import Study
 from kinprint.studies.charts import Band, Bar
-from kinprint.studies.pairing import Compared, Spread, compare, default_layers, spread
+from kinprint.studies.comparing import SHUFFLED, TensorComparison, compare
 from kinprint.studies.results import Cell, Fact, Table
-from kinprint.studies.scene import Item, Scene
-from kinprint.text import Words
+from kinprint.studies.study import StudyInput, TensorRows
+from kinprint.studies.summary import Spread, spread, unsigned_zero
+from kinprint.text import Message, Words
 
-SHUFFLED = "shuffled_cosine"
-# Roles that a model has once, not once a layer.
-_ONCE = frozenset({"embed", "lm_head", "norm_final", "pos_embed"})
+ONCE = ("embed", "lm_head", "norm_final", "pos_embed")
+"""Roles that a model has once, not once a layer."""
 _COLUMNS = ("group", "role", "model_a", "layer_a", "model_b", "layer_b", "status", "note", "sample")
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
-    """A layer of one of the scene's models, by their numbers."""
+class ModelLayer:
+    """A layer of one of the models, by their numbers."""
 
     model: int
     layer: int
 
-    def item(self, role: str) -> Item:
+    def tensor(self, role: str) -> TensorRows:
         """What to read there; of experts, which have no order of their own, the first."""
         expert = 0 if role.startswith("expert_") else None
-        return Item(self.model, Address(role, None if role in _ONCE else self.layer, expert))
+        return TensorRows(self.model, Address(role, None if role in ONCE else self.layer, expert))
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Two spots whose tensors of one role are to be compared; `group` says to what end."""
+class LayerPair:
+    """Two layers whose tensors of one role are to be compared; `group` says to what end."""
 
-    a: Spot
-    b: Spot
+    a: ModelLayer
+    b: ModelLayer
     role: str
     group: str = ""
 
+    @property
+    def tensors(self) -> tuple[TensorRows, TensorRows]:
+        """What to read of both."""
+        return self.a.tensor(self.role), self.b.tensor(self.role)
+
 
 @dataclass(frozen=True, slots=True)
-class Met:
-    """A pair and what came of comparing it."""
+class ComparedPair:
+    """A pair of layers and what came of comparing it."""
 
-    pair: Pair
-    found: Compared
+    pair: LayerPair
+    comparison: TensorComparison
 
     def value(self, name: str) -> float | None:
         """One measure, None where there is no value."""
-        return self.found.value(name)
+        return self.comparison.value(name)
 
 
-def layers_for(study: Study, scene: Scene, *models: int) -> tuple[int, ...]:
+@dataclass(frozen=True, slots=True)
+class ComparedPairs:
+    """Pairs that were compared, to be chosen from and summed up."""
+
+    pairs: tuple[ComparedPair, ...]
+
+    def __iter__(self) -> Iterator[ComparedPair]:
+        return iter(self.pairs)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def only(
+        self,
+        *,
+        role: str | None = None,
+        group: str | None = None,
+        layer: int | None = None,
+        model: int | None = None,
+    ) -> ComparedPairs:
+        """Those of a role, of a group, whose first layer has a number, or of whose model."""
+        wanted = ((one, one.pair) for one in self.pairs)
+        return ComparedPairs(
+            tuple(
+                one
+                for one, pair in wanted
+                if role in (None, pair.role)
+                and group in (None, pair.group)
+                and layer in (None, pair.a.layer)
+                and model in (None, pair.a.model)
+            )
+        )
+
+    @property
+    def apart(self) -> ComparedPairs:
+        """Those of two different layers or models."""
+        return ComparedPairs(tuple(one for one in self.pairs if one.pair.a != one.pair.b))
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Layers that the pairs speak of, in their order."""
+        return tuple(dict.fromkeys(one.pair.a.layer for one in self.pairs))
+
+    def spread(self, name: str) -> Spread:
+        """Mean, deviation and range of one measure over the pairs that have it."""
+        return spread(one.value(name) for one in self.pairs)
+
+    def written_mean(self, name: str) -> str:
+        """The mean of one measure for a sentence."""
+        return unsigned_zero(self.spread(name).mean)
+
+    def facts(self, names: Sequence[str]) -> dict[str, Fact]:
+        """By measure: how many pairs there are, how many have a value, and their moments."""
+        facts: dict[str, Fact] = {}
+        for name in names:
+            found = self.spread(name)
+            facts[name] = {
+                "pairs": len(self), "count": found.count, "mean": found.mean, "std": found.std,
+                "min": found.least, "max": found.greatest,
+            }  # fmt: skip
+        return facts
+
+    def bar(self, label: Words, name: str, kind: str) -> Bar:
+        """The mean of a measure, with its deviation if there are several values."""
+        found = self.spread(name)
+        return Bar(label, found.mean, found.deviation, kind)
+
+    def bands(self, measure: str) -> tuple[Band, ...]:
+        """For cosines: what the values alone give, their places shuffled; none if unknown."""
+        if measure != "cosine":
+            return ()
+        return shuffled_band(
+            (one.comparison for one in self.pairs), text.message("study.common.places-shuffled")
+        )
+
+    def note(self, measure: str) -> Words | None:
+        """The same in words, for charts that have no room for a band."""
+        for band in self.bands(measure):
+            middle, low, high = map(unsigned_zero, (band.middle, band.low, band.high))
+            key = "study.common.places-shuffled-note"
+            return text.words(key, middle=middle, low=low, high=high)
+        return None
+
+
+def shuffled_band(found: Iterable[TensorComparison], label: Message) -> tuple[Band, ...]:
+    """What cosine is left on average when one vector of each pair is shuffled, and its range."""
+    left = spread(one.value(SHUFFLED) for one in found)
+    if left.mean is None or left.least is None or left.greatest is None:
+        return ()
+    return (Band(label.words(), left.mean, left.least, left.greatest),)
+
+
+def layers_for(inputs: StudyInput, *models: int) -> tuple[int, ...]:
     """Layers to look at in these models, or in all, each once.
 
     Where a model has no layer but its first, the study's own layers stand: rows that say
     that they are missing are better than none.
     """
-    return tuple(dict.fromkeys(default_layers(scene, study.layers, *models) or study.layers))
+    return tuple(dict.fromkeys(inputs.fitted_layers(*models) or inputs.study.layers))
 
 
-def items_of(pairs: Iterable[Pair]) -> list[Item]:
+def tensors_of(pairs: Iterable[LayerPair]) -> list[TensorRows]:
     """Everything to be read for the pairs, each once."""
-    every = (spot.item(pair.role) for pair in pairs for spot in (pair.a, pair.b))
-    return list(dict.fromkeys(every))
+    return list(dict.fromkeys(rows for pair in pairs for rows in pair.tensors))
 
 
-def compare_pairs(scene: Scene, pairs: Iterable[Pair], names: Sequence[str]) -> list[Met]:
+def compare_pairs(inputs: StudyInput, pairs: Iterable[LayerPair]) -> ComparedPairs:
     """Compare each pair, and beside every cosine what shuffling the entries leaves of it.
 
     A pair that came before the other way round costs only what its order changes.
     """
-    wanted = tuple(dict.fromkeys((*names, SHUFFLED) if "cosine" in names else names))
+    wanted = _with_shuffled(inputs.measures)
     ordered = tuple(name for name in wanted if not measures()[name].symmetric)
-    done: dict[Pair, Compared] = {}
+    done: dict[LayerPair, TensorComparison] = {}
     for pair in pairs:
-        a, b = (scene.get(spot.item(pair.role)) for spot in (pair.a, pair.b))
+        a, b = map(inputs.get, pair.tensors)
         before = done.get(replace(pair, a=pair.b, b=pair.a))
         if before is None or not before.ok or before.reason:
             done[pair] = compare(a, b, wanted)
@@ -96,73 +191,38 @@ def compare_pairs(scene: Scene, pairs: Iterable[Pair], names: Sequence[str]) -> 
             values={**before.values, **again.values},
             intervals={**before.intervals, **again.intervals},
         )
-    return [Met(pair, found) for pair, found in done.items()]
+    return ComparedPairs(tuple(ComparedPair(pair, found) for pair, found in done.items()))
 
 
 def pair_table(
-    scene: Scene, name: str, title: Words, met: Sequence[Met], names: Sequence[str]
+    inputs: StudyInput, title: Words, pairs: ComparedPairs, name: str | None = None
 ) -> Table:
-    """One row a pair: its standing, how much was read, and every measure with its interval.
+    """One row a pair: its status, how much was read, and every measure with its interval.
 
-    Columns for intervals are there only if something was sampled.
+    Columns for intervals are there only if something was sampled. Unless it has a name of its
+    own, the table is called as the study is.
     """
-    shown = tuple(dict.fromkeys((*names, SHUFFLED) if "cosine" in names else names))
-    bounded = [one for one in shown if any(one in each.found.intervals for each in met)]
+    shown = _with_shuffled(inputs.measures)
+    bounded = [one for one in shown if any(one in each.comparison.intervals for each in pairs)]
     columns = (*_COLUMNS, *shown)
     columns += tuple(f"{one}_{side}" for one in bounded for side in ("low", "high"))
     rows: list[tuple[Cell, ...]] = []
-    for each in met:
-        pair, found = each.pair, each.found
+    for each in pairs:
+        pair, found = each.pair, each.comparison
         bounds = [side for one in bounded for side in found.bounds(one)]
-        layers = [None if pair.role in _ONCE else spot.layer for spot in (pair.a, pair.b)]
+        layers = [tensor.address.layer for tensor in pair.tensors]
         rows.append(
             (
-                pair.group, pair.role, scene.names[pair.a.model], layers[0],
-                scene.names[pair.b.model], layers[1], found.status, found.reason, found.sample,
+                pair.group, pair.role, inputs.names[pair.a.model], layers[0],
+                inputs.names[pair.b.model], layers[1], found.status, found.reason, found.sample,
                 *(found.value(one) for one in shown), *bounds,
             )
         )  # fmt: skip
-    return Table(name, title, columns, tuple(rows))
+    return Table(name or inputs.study.name, title, columns, tuple(rows))
 
 
-def spread_of(met: Iterable[Met], name: str) -> Spread:
-    """Mean, deviation and range of one measure over the pairs that have it."""
-    return spread(each.value(name) for each in met)
-
-
-def sum_up(met: Sequence[Met], names: Sequence[str]) -> dict[str, Fact]:
-    """By measure: how many pairs there are, how many have a value, and their moments."""
-    facts: dict[str, Fact] = {}
-    for name in names:
-        found = spread_of(met, name)
-        facts[name] = {
-            "pairs": len(met), "count": found.count, "mean": found.mean, "std": found.std,
-            "min": found.least, "max": found.greatest,
-        }  # fmt: skip
-    return facts
-
-
-def shuffled_band(met: Iterable[Met]) -> tuple[Band, ...]:
-    """What cosines are expected from the values alone, their places shuffled; none if unknown."""
-    found = spread_of(met, SHUFFLED)
-    if found.mean is None or found.least is None or found.greatest is None:
-        return ()
-    label = text.words("study.common.places-shuffled")
-    return (Band(label, found.mean, found.least, found.greatest),)
-
-
-def shuffled_note(met: Iterable[Met]) -> Words | None:
-    """The same in words, for charts that have no room for a band."""
-    for band in shuffled_band(met):
-        middle, low, high = map(number, (band.middle, band.low, band.high))
-        return text.words("study.common.places-shuffled-note", middle=middle, low=low, high=high)
-    return None
-
-
-def bar_of(label: Words, met: Sequence[Met], name: str, kind: str, group: str = "") -> Bar:
-    """The mean of a measure over pairs, with its deviation if there are several."""
-    found = spread_of(met, name)
-    return Bar(label, found.mean, found.std if found.count > 1 else None, kind, group)
+def _with_shuffled(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*names, SHUFFLED) if "cosine" in names else names))
 
 
 def published_name(measure: str) -> str:
@@ -183,8 +243,3 @@ def chart_name(base: str, role: str, roles: Sequence[str]) -> str:
 def stem(name: str) -> str:
     """A name as part of a file's: small letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "model"
-
-
-def number(value: float | None, digits: int = 4) -> str:
-    """A number for a sentence; a dash where there is none."""
-    return "–" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"

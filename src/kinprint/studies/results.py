@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
+from kinprint import text
 from kinprint.studies.charts import Chart
 from kinprint.text import Words
 
@@ -17,12 +19,22 @@ Cell = str | int | float | bool | None
 Fact = Cell | list["Fact"] | dict[str, "Fact"]
 
 
+class RowStatus(StrEnum):
+    """Whether a row of a table could be measured, and if not, what stood in the way."""
+
+    OK = "ok"
+    MISSING = "missing"
+    UNREADABLE = "unreadable"
+    SHAPE_MISMATCH = "shape_mismatch"
+    DTYPE_MISMATCH = "dtype_mismatch"
+    UNDEFINED = "undefined"
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Named columns and rows; `title` is for people, `name` for files.
 
-    A column called `status` says of each row whether it could be measured: "ok", or a word
-    such as "missing", "shape_mismatch", "unreadable", "undefined", with the reason beside it.
+    A column called `status` has a `RowStatus` for each row, with the reason beside it.
     """
 
     name: str
@@ -40,14 +52,37 @@ class Table:
         """How many rows have which status; empty for a table without."""
         return dict(Counter(map(str, self.column("status")))) if "status" in self.columns else {}
 
+    @property
+    def gaps(self) -> tuple[Words, ...]:
+        """A sentence about rows that could not be measured, or nothing if all could."""
+        counted = self.statuses
+        rest = {status: count for status, count in counted.items() if status != RowStatus.OK}
+        if not rest:
+            return ()
+        listed = ", ".join(f"{status} {count}" for status, count in sorted(rest.items()))
+        count, total = sum(rest.values()), sum(counted.values())
+        return (text.words("study.common.gaps", count=count, total=total, listed=listed),)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What came out of a study.
+
+    `facts` are the few numbers that sum it up, by name. `findings` say in words what came out;
+    what a study can and cannot show stands in its entry.
+    """
+
+    tables: tuple[Table, ...] = ()
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    charts: tuple[Chart, ...] = ()
+    findings: tuple[Words, ...] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One study, done.
+    """One study, done: its output, with the names of the study and of the models.
 
-    `facts` are the few numbers that sum it up, by name. `findings` say in words what came
-    out; what the study can and cannot show stands in the catalogue. `labels` are what the
-    models say they are not, as replicas do.
+    `labels` are what the models say they are not, as replicas do.
     """
 
     study: str

@@ -1,34 +1,70 @@
-"""Carrying out studies: plan all of them, read everything once, compute."""
+"""Carrying out studies: plan all of them, read everything once, compute.
+
+A model that cannot be read has rows that say so. One that makes a study fail in a way that
+nobody foresaw is set aside if the study works without it: the result names it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from kinprint import text
-from kinprint.errors import BadOption, FormatError, SourceError
-from kinprint.model.model import Model, vocabulary_files
+from kinprint.errors import BadOption, InternalError, KinprintError, attempt
+from kinprint.model.model import Model
 from kinprint.model.tokens import Vocabulary
-from kinprint.reader.fetch import Want, side_by_side
+from kinprint.reader.fetch import Want
 from kinprint.records import ByteRange, Commit, Cost
-from kinprint.studies.catalogue import Procedure, Study
+from kinprint.studies.reading import (
+    plan_tensors,
+    read_documents,
+    read_histories,
+    read_tensors,
+    read_vocabularies,
+)
 from kinprint.studies.results import Result
-from kinprint.studies.scene import Document, Item, Request, Scene, Taken, plan, take
+from kinprint.studies.study import (
+    Document,
+    Procedure,
+    ReadTensor,
+    Request,
+    Study,
+    StudyInput,
+    TensorRows,
+)
 from kinprint.text import Words
 from kinprint.workers import workers
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One study of some models; `names` are what results call them."""
+    """One study of some models; `names` are what results call them.
+
+    `notes` are sentences about models that were set aside; results begin with them.
+    """
 
     study: Study
     models: tuple[Model, ...]
     request: Request
     names: tuple[str, ...] = ()
+    notes: tuple[Words, ...] = ()
+
+    def without_each(self, error: InternalError) -> Iterator[Task]:
+        """The task without one of its models, for each of them, if the study takes so few."""
+        if len(self.models) <= self.study.least:
+            return
+        names = self.names or short_names(self.models)
+        for at, name in enumerate(names):
+            note = text.words("study.common.set-aside", model=name, error=error.message)
+            yield replace(
+                self,
+                models=self.models[:at] + self.models[at + 1 :],
+                names=names[:at] + names[at + 1 :],
+                notes=(*self.notes, note),
+            )
 
 
 def run_studies(
@@ -45,14 +81,14 @@ def plan_studies(studies: Sequence[Study], models: Sequence[Model], request: Req
     """
     tasks = [Task(study, tuple(models), request) for study in studies]
     prepared = prepare(tasks, models)
-    _, planned = plan(models, [item for one in prepared for item in one.items], request)
-    papers = dict.fromkeys(paper for one in prepared for paper in one.papers)
+    planned = plan_tensors(models, [rows for one in prepared for rows in one.tensors], request)
+    documents = dict.fromkeys(document for one in prepared for document in one.documents)
     wants: list[Want] = []
     for at, model in enumerate(models):
         checkpoint = model.checkpoint
-        mine = [each.reading for each in planned if each.item.model == at]
+        mine = [each.reading for each in planned.readings if each.wanted.model == at]
         wants += checkpoint.wants([part for reading in mine for part in reading.slices])
-        small = [checkpoint.files[path] for which, path in papers if which == at]
+        small = [checkpoint.files[path] for which, path in documents if which == at]
         wants += [Want(checkpoint.source, one, (ByteRange(0, one.size),)) for one in small]
     if not wants:
         return Cost()
@@ -81,19 +117,25 @@ def run_tasks(tasks: Sequence[Task]) -> list[Result]:
 
 
 def _run_together(tasks: Sequence[Task]) -> list[Result]:
-    pool = list({id(model): model for task in tasks for model in task.models}.values())
-    prepared = prepare(tasks, pool)
-    taken = take(pool, [item for one in prepared for item in one.items], _common(tasks))
-    documents = _read_documents(pool, [paper for one in prepared for paper in one.papers])
+    models = list({id(model): model for task in tasks for model in task.models}.values())
+    prepared = prepare(tasks, models)
+    wanted = [rows for one in prepared for rows in one.tensors]
+    read = read_tensors(models, wanted, _common_request(tasks))
+    for one in prepared:
+        one.check(read.lost)
+    documents = read_documents(models, [paper for one in prepared for paper in one.documents])
     # Arrays are let go with the last study that needs them: they are most of the memory.
-    left = Counter(item for one in prepared for item in set(one.items))
+    left = Counter(rows for one in prepared for rows in set(one.tensors))
     results: list[Result] = []
     for one in prepared:
-        results.append(one.run(taken, documents))
-        for item in set(one.items):
-            left[item] -= 1
-            if not left[item]:
-                del taken[item]
+        result = attempt(one.run, read.tensors, documents)
+        results.append(
+            _without_one(one.task, result) if isinstance(result, KinprintError) else result
+        )
+        for rows in set(one.tensors):
+            left[rows] -= 1
+            if not left[rows]:
+                del read.tensors[rows]
     return results
 
 
@@ -102,84 +144,131 @@ def _run_apart(task: Task) -> Result:
     return one.run({}, {})
 
 
+def _without_one(task: Task, error: KinprintError) -> Result:
+    """A task that failed in a way that nobody foresaw, done without the model it failed by."""
+    if isinstance(error, InternalError):
+        for smaller in task.without_each(error):
+            (one,) = prepare([smaller], smaller.models)
+            read = read_tensors(smaller.models, one.tensors, smaller.request)
+            documents = read_documents(smaller.models, one.documents)
+            result = attempt(one.run, read.tensors, documents)
+            if not isinstance(result, KinprintError):
+                return result
+    raise error
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A task that knows what it needs, with its models counted as all tasks count them."""
 
     task: Task
-    how: Procedure
-    scene: Scene
-    needs: tuple[Item, ...]
-    asked: tuple[Document, ...]
+    procedure: Procedure
+    inputs: StudyInput
+    own_tensors: tuple[TensorRows, ...]
+    own_documents: tuple[Document, ...]
     numbers: tuple[int, ...]  # of its models among all
 
     @property
-    def items(self) -> tuple[Item, ...]:
+    def tensors(self) -> tuple[TensorRows, ...]:
         """What it needs, by the numbers of all models."""
-        return tuple(replace(item, model=self.numbers[item.model]) for item in self.needs)
+        return tuple(replace(rows, model=self.numbers[rows.model]) for rows in self.own_tensors)
 
     @property
-    def papers(self) -> tuple[Document, ...]:
+    def documents(self) -> tuple[Document, ...]:
         """The small files it needs, by the numbers of all models."""
-        return tuple((self.numbers[at], path) for at, path in self.asked)
+        return tuple((self.numbers[at], path) for at, path in self.own_documents)
 
-    def run(self, taken: Mapping[Item, Taken], documents: Mapping[Document, bytes]) -> Result:
+    def check(self, lost: Mapping[int, KinprintError]) -> None:
+        """Raise the error of a model that could not be read, unless enough others could be."""
+        missing = [at for at in self.numbers if at in lost]
+        if missing and len(self.numbers) - len(missing) < self.task.study.least:
+            raise lost[missing[0]]
+
+    def run(
+        self, tensors: Mapping[TensorRows, ReadTensor], documents: Mapping[Document, bytes]
+    ) -> Result:
         """The result, once everything has been read."""
-        own = {own: taken[item] for own, item in zip(self.needs, self.items, strict=True)}
-        papers = zip(self.asked, self.papers, strict=True)
-        files = {own: documents[paper] for own, paper in papers}
-        result = self.how.run(self.task.study, replace(self.scene, taken=own, documents=files))
-        return replace(result, findings=(*self._fitted(), *result.findings))
+        read = dict(zip(self.own_tensors, map(tensors.__getitem__, self.tensors), strict=True))
+        files = dict(
+            zip(self.own_documents, map(documents.__getitem__, self.documents), strict=True)
+        )
+        inputs = replace(self.inputs, tensors=read, documents=files)
+        output = self.procedure.run(inputs)
+        findings = (*self.task.notes, *self._layers_note(), *output.findings)
+        return Result(
+            inputs.study.name,
+            inputs.names,
+            output.tables,
+            output.facts,
+            output.charts,
+            findings,
+            inputs.labels,
+        )
 
-    def _fitted(self) -> tuple[Words, ...]:
+    def _layers_note(self) -> tuple[Words, ...]:
         """A sentence where the study's own layers do not fit, with those that it took."""
         wanted = self.task.study.layers
         taken = sorted(
-            {item.address.layer for item in self.needs if item.address.layer is not None}
+            {rows.address.layer for rows in self.own_tensors if rows.address.layer is not None}
         )
-        if self.scene.request.layers is not None or not taken or set(wanted) <= set(taken):
+        if self.inputs.request.layers is not None or not taken or set(wanted) <= set(taken):
             return ()
-        before, after = (", ".join(map(str, some)) for some in (wanted, taken))
+        before, after = (", ".join(map(str, layers)) for layers in (wanted, taken))
         return (text.words("study.common.layers-fitted", before=before, after=after),)
 
 
-def prepare(tasks: Sequence[Task], pool: Sequence[Model]) -> list[Prepared]:
+@dataclass(frozen=True, slots=True)
+class _Preparation:
+    """What planning asks of models: their numbers, tokenizers and commits, by their identity."""
+
+    numbers: Mapping[int, int]
+    vocabularies: Mapping[int, Vocabulary | None]
+    histories: Mapping[int, tuple[Commit, ...]]
+
+    def plan(self, task: Task) -> Prepared:
+        """Ask a study what it needs; a model that breaks this is set aside."""
+        found = attempt(self._planned, task)
+        if not isinstance(found, KinprintError):
+            return found
+        if isinstance(found, InternalError):
+            for smaller in task.without_each(found):
+                again = attempt(self._planned, smaller)
+                if not isinstance(again, KinprintError):
+                    return again
+        raise found
+
+    def _planned(self, task: Task) -> Prepared:
+        study, keys = task.study, [id(model) for model in task.models]
+        inputs = StudyInput(
+            study,
+            task.models,
+            task.names or short_names(task.models),
+            task.request,
+            tuple(self.vocabularies[key] for key in keys) if study.vocabulary else (),
+            histories=tuple(self.histories[key] for key in keys) if study.history else (),
+        )
+        procedure = study.load()
+        documents = procedure.documents(inputs) if procedure.documents is not None else ()
+        needs = tuple(procedure.needs(inputs))
+        numbers = tuple(self.numbers[key] for key in keys)
+        return Prepared(task, procedure, inputs, needs, tuple(documents), numbers)
+
+
+def prepare(tasks: Sequence[Task], models: Sequence[Model]) -> list[Prepared]:
     """Read the tokenizers and histories that tasks need, and ask each what else it needs."""
     for task in tasks:
         _check_count(task.study, len(task.models))
-    readers = {id(one): one for task in tasks if task.study.vocabulary for one in task.models}
-    # Files come side by side; parsing takes memory, so that is done one after another.
-    side_by_side(_fetch_vocabulary, list(readers.values()))
-    found = {key: _vocabulary(model) for key, model in readers.items()}
-    asked = {id(one): one for task in tasks if task.study.history for one in task.models}
-    past = dict(zip(asked, side_by_side(_history, list(asked.values())), strict=True))
-    number = {id(model): at for at, model in enumerate(pool)}
-    return [
-        _prepared(task, found, past, [number[id(one)] for one in task.models]) for task in tasks
-    ]
-
-
-def _prepared(
-    task: Task,
-    vocabularies: Mapping[int, Vocabulary | None],
-    histories: Mapping[int, tuple[Commit, ...]],
-    numbers: Sequence[int],
-) -> Prepared:
-    study = task.study
-    scene = Scene(
-        task.models,
-        task.names or short_names(task.models),
-        task.request,
-        tuple(vocabularies[id(one)] for one in task.models) if study.vocabulary else (),
-        histories=tuple(histories[id(one)] for one in task.models) if study.history else (),
+    vocabularies = {id(one): one for task in tasks if task.study.vocabulary for one in task.models}
+    histories = {id(one): one for task in tasks if task.study.history for one in task.models}
+    preparation = _Preparation(
+        {id(model): at for at, model in enumerate(models)},
+        read_vocabularies(list(vocabularies.values())),
+        read_histories(list(histories.values())),
     )
-    how = task.study.load()
-    papers = how.documents(task.study, scene) if how.documents is not None else ()
-    needs = tuple(how.needs(task.study, scene))
-    return Prepared(task, how, scene, needs, tuple(papers), tuple(numbers))
+    return [preparation.plan(task) for task in tasks]
 
 
-def _common(tasks: Sequence[Task]) -> Request:
+def _common_request(tasks: Sequence[Task]) -> Request:
     samples = {(task.request.rows, task.request.seed) for task in tasks}
     assert len(samples) == 1, "studies that are read together sample alike"
     return tasks[0].request
@@ -194,44 +283,15 @@ def short_names(models: Sequence[Model]) -> tuple[str, ...]:
     )
 
 
-def _fetch_vocabulary(model: Model) -> None:
-    model.checkpoint.fetch_files(vocabulary_files(model.checkpoint))
-
-
-def _vocabulary(model: Model) -> Vocabulary | None:
-    """A model's tokenizer; one that is broken is noted and counts as none."""
-    try:
-        return model.vocabulary()
-    except FormatError as error:
-        model.checkpoint.notes.append(error.message)
-        return None
-
-
-def _history(model: Model) -> tuple[Commit, ...]:
-    """A repository's commits; a host that does not tell them is noted and counts as none."""
-    try:
-        return model.checkpoint.source.history()
-    except SourceError as error:
-        model.checkpoint.notes.append(error.message)
-        return ()
-
-
-def _read_documents(models: Sequence[Model], wanted: Sequence[Document]) -> dict[Document, bytes]:
-    """Small files of all models, read side by side."""
-
-    def read(at: int) -> dict[str, bytes]:
-        paths = dict.fromkeys(path for model, path in wanted if model == at)
-        return models[at].checkpoint.read_files(list(paths))
-
-    which = sorted({model for model, _ in wanted})
-    found = zip(which, side_by_side(read, which), strict=True)
-    return {(at, path): raw for at, files in found for path, raw in files.items()}
-
-
 def _check_count(study: Study, count: int) -> None:
-    if count < study.least or (study.most is not None and count > study.most):
-        most = "or more" if study.most is None else f"to {study.most}"
-        wanted = str(study.least) if study.least == study.most else f"{study.least} {most}"
-        raise BadOption(
-            option="MODEL", value=f"{count} models", cause=f"'{study.name}' takes {wanted} of them"
-        )
+    least, most = study.least, study.most
+    if least <= count and (most is None or count <= most):
+        return
+    if most is None:
+        cause = text.message("cause.study-least", study=study.name, least=least)
+    elif least == most:
+        cause = text.message("cause.study-exactly", study=study.name, least=least)
+    else:
+        cause = text.message("cause.study-range", study=study.name, least=least, most=most)
+    given = text.message("cause.models", number=count)
+    raise BadOption(option="MODEL", value=given, cause=cause)

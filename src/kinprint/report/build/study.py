@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from kinprint.records import Cost, ModelRef
 from kinprint.report import schema
 from kinprint.report.translation import Translator
-from kinprint.studies.catalogue import Study
 from kinprint.studies.results import Result
-from kinprint.studies.scene import Request
+from kinprint.studies.study import Request, Study
 
 
 def study_document(

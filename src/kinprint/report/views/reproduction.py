@@ -25,7 +25,7 @@ from kinprint.report.views.csv import sheet
 from kinprint.report.views.markdown.escape import escaped
 from kinprint.studies.charts import Chart
 from kinprint.studies.reproduction import Expected, Reproduction, Section
-from kinprint.studies.reproduction.published import Beside
+from kinprint.studies.reproduction.published import ComparedNumber
 from kinprint.studies.results import Result, Table
 from kinprint.studies.running import Task
 from kinprint.studies.titles import role_title
@@ -51,7 +51,7 @@ class Reproduced:
     what: Reproduction
     tasks: Mapping[str, Task]
     results: Mapping[str, Result]
-    numbers: tuple[Beside, ...]
+    numbers: tuple[ComparedNumber, ...]
     sources: Mapping[str, ModelRef]
     missing: Mapping[str, str]  # models that could not be opened, with the reason
     replica: bool
@@ -109,7 +109,7 @@ def _data(file: Expected, result: Result) -> bytes:
     return encode(found, 2)
 
 
-def _table(numbers: Sequence[Beside]) -> Table:
+def _table(numbers: Sequence[ComparedNumber]) -> Table:
     rows = tuple(
         (
             one.published.seed,
@@ -146,7 +146,11 @@ def _results(done: Reproduced, seed: str, path: str, present: set[str]) -> Itera
 
 
 def _section(
-    section: Section, known: Mapping[str, Beside], language: str, path: str, present: set[str]
+    section: Section,
+    known: Mapping[str, ComparedNumber],
+    language: str,
+    path: str,
+    present: set[str],
 ) -> Iterator[str]:
     yield f"## {section.title[language]}"
     yield ""
@@ -164,7 +168,7 @@ def _section(
             yield f"![]({os.path.relpath(drawn, Path(path).parent)})\n"
 
 
-def _line(row: Beside, language: str) -> str:
+def _line(row: ComparedNumber, language: str) -> str:
     said = row.published.text.replace("-", "−")
     found, last = NOTHING, _status(row.status, language)
     if row.found is not None and row.difference is not None:

@@ -6,26 +6,20 @@ from collections.abc import Sequence
 
 from kinprint import text
 from kinprint.model.model import Model
-from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Bars, Chart, Heatmap, Values
 from kinprint.studies.critique import same_layer
-from kinprint.studies.pairing import tell_gaps, wanted_measures, wanted_roles
 from kinprint.studies.pairs import (
-    Met,
-    Pair,
-    bar_of,
+    ComparedPairs,
+    LayerPair,
     chart_name,
     compare_pairs,
-    items_of,
     leading,
-    number,
     pair_table,
-    shuffled_band,
-    spread_of,
-    sum_up,
+    tensors_of,
 )
-from kinprint.studies.results import Cell, Fact, Result, Table
-from kinprint.studies.scene import Scene
+from kinprint.studies.results import Cell, Fact, Output, Table
+from kinprint.studies.study import Procedure, StudyInput
+from kinprint.studies.summary import unsigned_zero
 from kinprint.studies.titles import measure_title
 from kinprint.text import Words
 
@@ -39,84 +33,77 @@ GROUPS = {
 
 def kind_of(model: Model) -> str:
     """A model with a router, or whose configuration counts several experts, is a mixture."""
-    routed = any(one.role == "router" for one in model.places)
+    routed = any(address.role == "router" for address in model.places)
     return MOE if routed or (model.geometry.experts or 0) > 1 else DENSE
 
 
-def pairs_of(study: Study, scene: Scene) -> list[Pair]:
+def pairs_of(inputs: StudyInput) -> list[LayerPair]:
     """All pairs of models at the study's layers, grouped by what kinds of model meet."""
-    kinds = [kind_of(model) for model in scene.models]
+    kinds = [kind_of(model) for model in inputs.models]
     return [
-        Pair(one.a, one.b, one.role, _group(kinds[one.a.model], kinds[one.b.model]))
-        for one in same_layer.pairs_of(study, scene)
+        LayerPair(pair.a, pair.b, pair.role, _group(kinds[pair.a.model], kinds[pair.b.model]))
+        for pair in same_layer.pairs_of(inputs)
     ]
 
 
-def run(study: Study, scene: Scene) -> Result:
+def run(inputs: StudyInput) -> Output:
     """Moments by group; every model's kind; the whole matrix."""
-    names, roles = wanted_measures(scene, study.measures), wanted_roles(scene, study.roles)
-    met = compare_pairs(scene, pairs_of(study, scene), names)
-    title = text.words("study.architectures.table.pairs")
-    table = pair_table(scene, study.name, title, met, names)
+    names, roles = inputs.measures, inputs.roles
+    pairs = compare_pairs(inputs, pairs_of(inputs))
+    table = pair_table(inputs, text.words("study.architectures.table.pairs"), pairs)
     facts: dict[str, Fact] = {}
     charts: list[Chart] = []
     for role in roles:
-        mine = same_layer.of_role(met, role)
-        facts[role] = {group: sum_up(_of_group(mine, group), names) for group in GROUPS}
-        charts.append(group_bars(chart_name(_BARS, role, roles), mine, leading(names)))
-        charts.append(_ordered(scene, chart_name(_MAP, role, roles), mine, leading(names)))
-    findings = (*_findings(met, roles), *tell_gaps(table.statuses))
-    tables = (_kinds(scene), _moments(met, roles, names), table)
-    return Result(study.name, scene.names, tables, facts, tuple(charts), findings, scene.labels)
-
-
-def group_bars(name: str, met: Sequence[Met], measure: str) -> Bars:
-    """Three bars: how similar models are by the kinds that meet."""
-    bars = tuple(
-        bar_of(label.words(), _of_group(met, group), measure, "pair")
-        for group, label in GROUPS.items()
-    )
-    title = text.words("study.architectures.chart.groups")
-    bands = shuffled_band(met) if measure == "cosine" else ()
-    return Bars(name, title, measure_title(measure), bars, bands, digits=4)
+        mine = pairs.only(role=role)
+        facts[role] = {group: mine.only(group=group).facts(names) for group in GROUPS}
+        charts.append(_group_bars(chart_name(_BARS, role, roles), mine, leading(names)))
+        charts.append(_ordered_map(inputs, chart_name(_MAP, role, roles), mine, leading(names)))
+    tables = (_model_table(inputs), _group_table(pairs, roles, names), table)
+    return Output(tables, facts, tuple(charts), (*_findings(pairs, roles), *table.gaps))
 
 
 def _group(one: str, other: str) -> str:
     return "-".join(sorted((one, other), key=(MOE, DENSE).index))
 
 
-def _of_group(met: Sequence[Met], group: str) -> list[Met]:
-    return [each for each in met if each.pair.group == group]
+def _group_bars(name: str, pairs: ComparedPairs, measure: str) -> Bars:
+    """Three bars: how similar models are by the kinds that meet."""
+    bars = tuple(
+        pairs.only(group=group).bar(label.words(), measure, "pair")
+        for group, label in GROUPS.items()
+    )
+    title = text.words("study.architectures.chart.groups")
+    return Bars(name, title, measure_title(measure), bars, pairs.bands(measure), digits=4)
 
 
-def _kinds(scene: Scene) -> Table:
+def _model_table(inputs: StudyInput) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for name, model in zip(scene.names, scene.models, strict=True):
+    for name, model in zip(inputs.names, inputs.models, strict=True):
         known = model.geometry
         rows.append((name, kind_of(model), known.hidden, known.layers, known.experts))
     title = text.words("study.architectures.table.models")
     return Table("models", title, ("model", "kind", "hidden", "layers", "experts"), tuple(rows))
 
 
-def _moments(met: Sequence[Met], roles: Sequence[str], names: Sequence[str]) -> Table:
+def _group_table(pairs: ComparedPairs, roles: Sequence[str], names: Sequence[str]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for role in roles:
         for group in GROUPS:
-            mine = _of_group(same_layer.of_role(met, role), group)
+            mine = pairs.only(role=role, group=group)
             for name in names:
-                found = spread_of(mine, name)
+                found = mine.spread(name)
                 rows.append((role, group, name, found.mean, found.std, found.count, len(mine)))
     title = text.words("study.architectures.table.groups")
     columns = ("role", "group", "measure", "mean", "std", "count", "pairs")
     return Table("groups", title, columns, tuple(rows))
 
 
-def _ordered(scene: Scene, name: str, met: Sequence[Met], measure: str) -> Heatmap:
+def _ordered_map(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: str) -> Heatmap:
     """The matrix of all models, mixtures first, so that the groups are blocks of it."""
-    plain = same_layer.model_map(scene, name, met, measure)
-    kinds = [kind_of(model) for model in scene.models]
+    plain = same_layer.model_map(inputs, name, pairs, measure)
+    kinds = [kind_of(model) for model in inputs.models]
     order = sorted(range(len(kinds)), key=lambda at: (MOE, DENSE).index(kinds[at]))
-    labels = tuple(f"{scene.names[at]} ({kinds[at]})" for at in order)
+    labels = tuple(f"{inputs.names[at]} ({kinds[at]})" for at in order)
     grid: tuple[Values, ...] = tuple(tuple(plain.values[a][b] for b in order) for a in order)
     return Heatmap(
         name, plain.title, labels, labels, grid, plain.measure, plain.low, plain.high,
@@ -124,12 +111,12 @@ def _ordered(scene: Scene, name: str, met: Sequence[Met], measure: str) -> Heatm
     )  # fmt: skip
 
 
-def _findings(met: Sequence[Met], roles: Sequence[str]) -> list[Words]:
+def _findings(pairs: ComparedPairs, roles: Sequence[str]) -> list[Words]:
     found = []
     for role in roles:
         for group, label in GROUPS.items():
-            mine = _of_group(same_layer.of_role(met, role), group)
-            cosine = spread_of(mine, "cosine")
+            mine = pairs.only(role=role, group=group)
+            cosine = mine.spread("cosine")
             if cosine.mean is None:
                 continue
             found.append(
@@ -137,8 +124,8 @@ def _findings(met: Sequence[Met], roles: Sequence[str]) -> list[Words]:
                     "study.architectures.finding",
                     role=role,
                     group=label,
-                    mean=number(cosine.mean),
-                    std=number(cosine.std),
+                    mean=unsigned_zero(cosine.mean),
+                    std=unsigned_zero(cosine.std),
                     count=cosine.count,
                     pairs=len(mine),
                 )
@@ -147,4 +134,4 @@ def _findings(met: Sequence[Met], roles: Sequence[str]) -> list[Words]:
 
 
 _BARS, _MAP = "exp5_architecture_comparison", "exp5_full_heatmap"
-ARCHITECTURES = Procedure(lambda study, scene: items_of(pairs_of(study, scene)), run)
+ARCHITECTURES = Procedure(lambda inputs: tensors_of(pairs_of(inputs)), run)

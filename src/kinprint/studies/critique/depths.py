@@ -6,148 +6,142 @@ critique called fair: its layers are as far apart, and none of them is the odd f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 
 from kinprint import text
-from kinprint.studies.catalogue import Procedure, Study
-from kinprint.studies.charts import Bar, Bars, Chart
-from kinprint.studies.pairing import depth_of, tell_gaps, wanted_measures, wanted_roles
+from kinprint.studies.charts import Bar, Bars
+from kinprint.studies.comparing import SHUFFLED
 from kinprint.studies.pairs import (
-    SHUFFLED,
-    Met,
-    Pair,
-    Spot,
-    bar_of,
+    ComparedPairs,
+    LayerPair,
+    ModelLayer,
     chart_name,
     compare_pairs,
-    items_of,
     layers_for,
     leading,
-    number,
     pair_table,
-    shuffled_band,
-    spread_of,
-    sum_up,
+    tensors_of,
 )
-from kinprint.studies.results import Fact, Result
-from kinprint.studies.scene import Item, Scene
+from kinprint.studies.results import Fact, Output
+from kinprint.studies.study import Procedure, StudyInput, TensorRows
 from kinprint.studies.titles import measure_title
 from kinprint.text import Message, Words
-
-PairsOf = Callable[[Study, Scene], list[Pair]]
 
 FROM_FIRST = text.message("study.layer-zero.chart")
 EQUAL_STEPS = text.message("study.fair-baseline.chart")
 
 
-def from_first(study: Study, scene: Scene) -> list[Pair]:
+def from_first(inputs: StudyInput) -> list[LayerPair]:
     """Layer 0 of each model against its deeper layers.
 
     A study's own layers are fitted to each model by itself, so that a shallow one does not
     move the layers of the others.
     """
     return [
-        Pair(Spot(at, 0), Spot(at, layer), role, "layer_zero")
-        for role in wanted_roles(scene, study.roles)
-        for at in range(len(scene.models))
-        for layer in layers_for(study, scene, at)
+        LayerPair(ModelLayer(at, 0), ModelLayer(at, layer), role, "layer_zero")
+        for role in inputs.roles
+        for at in range(len(inputs.models))
+        for layer in layers_for(inputs, at)
         if layer != 0
     ]
 
 
-def equal_steps(study: Study, scene: Scene) -> list[Pair]:
+def equal_steps(inputs: StudyInput) -> list[LayerPair]:
     """Each model's layers against the next one chosen, leaving out layer 0."""
     return [
-        Pair(Spot(at, one), Spot(at, other), role, "fair")
-        for role in wanted_roles(scene, study.roles)
-        for at in range(len(scene.models))
-        for one, other in pairwise(_steps(study, scene, at))
+        LayerPair(ModelLayer(at, layer), ModelLayer(at, following), role, "fair")
+        for role in inputs.roles
+        for at in range(len(inputs.models))
+        for layer, following in pairwise(_steps(inputs, at))
     ]
 
 
-def _steps(study: Study, scene: Scene, model: int) -> list[int]:
+def _steps(inputs: StudyInput, model: int) -> list[int]:
     """Layers at equal distance: where the study's own do not fit, the step is scaled."""
-    layers = [layer for layer in sorted(layers_for(study, scene, model)) if layer != 0]
-    if scene.request.layers is not None or tuple(layers) == study.layers or not layers:
+    own = inputs.study.layers
+    layers = [layer for layer in sorted(layers_for(inputs, model)) if layer != 0]
+    if inputs.request.layers is not None or tuple(layers) == own or not layers:
         return layers
-    step = max(depth_of(scene, model) // (len(study.layers) + 1), 1)
-    return [step * (at + 1) for at in range(len(study.layers))]
+    step = max(inputs.depth(model) // (len(own) + 1), 1)
+    return [step * (at + 1) for at in range(len(own))]
 
 
-def _procedure(pairs_of: PairsOf, chart: str, name: Message) -> Procedure:
-    def needs(study: Study, scene: Scene) -> list[Item]:
-        return items_of(pairs_of(study, scene))
+def _procedure(
+    pairs_of: Callable[[StudyInput], list[LayerPair]], chart: str, title: Message
+) -> Procedure:
+    def needs(inputs: StudyInput) -> list[TensorRows]:
+        return tensors_of(pairs_of(inputs))
 
-    def run(study: Study, scene: Scene) -> Result:
-        names, roles = wanted_measures(scene, study.measures), wanted_roles(scene, study.roles)
-        met = compare_pairs(scene, pairs_of(study, scene), names)
-        title = name.words()
-        table = pair_table(scene, study.name, title, met, names)
-        facts: dict[str, Fact] = {}
-        charts: list[Chart] = []
-        for role in roles:
-            mine = [each for each in met if each.pair.role == role]
-            facts[role] = _by_model(scene, mine, names)
-            charts.append(_bars(scene, chart_name(chart, role, roles), title, mine, leading(names)))
-        findings = (*_findings(scene, met, roles), *tell_gaps(table.statuses))
-        return Result(
-            study.name, scene.names, (table,), facts, tuple(charts), findings, scene.labels
+    def run(inputs: StudyInput) -> Output:
+        pairs = compare_pairs(inputs, pairs_of(inputs))
+        by_role = {role: pairs.only(role=role) for role in inputs.roles}
+        table = pair_table(inputs, title.words(), pairs)
+        facts = {role: _by_model(inputs, mine) for role, mine in by_role.items()}
+        charts = tuple(
+            _layer_bars(inputs, chart_name(chart, role, inputs.roles), title.words(), mine)
+            for role, mine in by_role.items()
         )
+        return Output((table,), facts, charts, (*_findings(inputs, pairs), *table.gaps))
 
     return Procedure(needs, run)
 
 
-def _by_model(scene: Scene, met: Sequence[Met], names: Sequence[str]) -> Fact:
+def _by_model(inputs: StudyInput, pairs: ComparedPairs) -> Fact:
     """For each model every pair of layers, and mean and deviation over them."""
     facts: dict[str, Fact] = {}
-    for at, model in enumerate(scene.names):
-        mine = [each for each in met if each.pair.a.model == at]
-        summary = sum_up(mine, names)
+    for at, model in enumerate(inputs.names):
+        mine = pairs.only(model=at)
+        summary = mine.facts(inputs.measures)
         for each in mine:
-            found: dict[str, Fact] = {name: each.value(name) for name in names}
+            found: dict[str, Fact] = {name: each.value(name) for name in inputs.measures}
             summary[f"{each.pair.a.layer}-{each.pair.b.layer}"] = found
         facts[model] = summary
     return facts
 
 
-def _bars(scene: Scene, name: str, title: Words, met: Sequence[Met], measure: str) -> Bars:
+def _layer_bars(inputs: StudyInput, name: str, title: Words, pairs: ComparedPairs) -> Bars:
+    """One bar a pair of layers, grouped by model."""
+    measure = leading(inputs.measures)
     bars = tuple(
         Bar(
             text.plain(f"{each.pair.a.layer} ↔ {each.pair.b.layer}"),
             each.value(measure),
             kind="within",
-            group=scene.names[each.pair.a.model],
+            group=inputs.names[each.pair.a.model],
         )
-        for each in met
+        for each in pairs
     )
-    bands = shuffled_band(met) if measure == "cosine" else ()
-    return Bars(name, title, measure_title(measure), bars, bands, digits=4)
+    return Bars(name, title, measure_title(measure), bars, pairs.bands(measure), digits=4)
 
 
-def model_bars(scene: Scene, name: str, title: Words, met: Sequence[Met], measure: str) -> Bars:
+def model_bars(inputs: StudyInput, name: str, title: Words, pairs: ComparedPairs) -> Bars:
     """One bar a model: the mean over its pairs of layers, with their deviation."""
+    measure = leading(inputs.measures)
     bars = tuple(
-        bar_of(text.plain(model), [one for one in met if one.pair.a.model == at], measure, "within")
-        for at, model in enumerate(scene.names)
+        pairs.only(model=at).bar(text.plain(model), measure, "within")
+        for at, model in enumerate(inputs.names)
     )
-    bands = shuffled_band(met) if measure == "cosine" else ()
-    return Bars(name, title, measure_title(measure), bars, bands, digits=4)
+    return Bars(name, title, measure_title(measure), bars, pairs.bands(measure), digits=4)
 
 
-def _findings(scene: Scene, met: Sequence[Met], roles: Sequence[str]) -> list[Words]:
+def _findings(inputs: StudyInput, pairs: ComparedPairs) -> list[Words]:
     found = []
-    for role in roles:
-        for at, model in enumerate(scene.names):
-            mine = [one for one in met if one.pair.role == role and one.pair.a.model == at]
-            if spread_of(mine, "cosine").mean is None:
+    for role in inputs.roles:
+        for at, model in enumerate(inputs.names):
+            mine = pairs.only(role=role, model=at)
+            if mine.spread("cosine").mean is None:
                 continue
-            means = {
-                "cosine": number(spread_of(mine, "cosine").mean),
-                "shuffled": number(spread_of(mine, SHUFFLED).mean),
-                "pearson": number(spread_of(mine, "pearson").mean),
-            }
-            found.append(text.words("study.layer-zero.finding", model=model, role=role, **means))
+            found.append(
+                text.words(
+                    "study.layer-zero.finding",
+                    model=model,
+                    role=role,
+                    cosine=mine.written_mean("cosine"),
+                    shuffled=mine.written_mean(SHUFFLED),
+                    pearson=mine.written_mean("pearson"),
+                )
+            )
     return found
 
 

@@ -6,32 +6,27 @@ vectors, between models, within a model, and from a model's first layer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
 
 from kinprint import text
 from kinprint.measure.baselines import Baseline, random_baseline
-from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Band, Bar, Bars, Chart, Panels
-from kinprint.studies.pairing import tell_gaps, wanted_measures, wanted_roles
 from kinprint.studies.pairs import (
-    Met,
-    Pair,
-    Spot,
-    bar_of,
+    ComparedPairs,
+    LayerPair,
+    ModelLayer,
     chart_name,
     compare_pairs,
-    items_of,
     layers_for,
-    number,
     pair_table,
-    spread_of,
-    sum_up,
+    tensors_of,
 )
-from kinprint.studies.results import Cell, Fact, Result, Table
-from kinprint.studies.scene import OK, Scene
+from kinprint.studies.results import Cell, Fact, Output, Table
+from kinprint.studies.study import Procedure, StudyInput
+from kinprint.studies.summary import unsigned_zero
 from kinprint.studies.titles import measure_title
 from kinprint.text import Words
 
@@ -42,53 +37,63 @@ _GROUPS = {
     "within": (text.message("study.metrics.group.within"), "within"),
     "layer_zero": (text.message("study.metrics.group.layer-zero"), "within"),
 }
+Baselines = Mapping[int, Sequence[Baseline]]  # by the length of the vectors
 
 
-def pairs_of(study: Study, scene: Scene) -> list[Pair]:
+def pairs_of(inputs: StudyInput) -> list[LayerPair]:
     """Between models at one layer, within each from there to the next, and from layer 0.
 
     The layers are the first two other than 0 of those asked for, or of the study's own.
     Within a model they are fitted to its depth alone.
     """
-    count = range(len(scene.models))
-    pairs: list[Pair] = []
-    for role in wanted_roles(scene, study.roles):
-        for layer in _deep(layers_for(study, scene))[:1]:
-            both = combinations(count, 2)
-            pairs += [Pair(Spot(a, layer), Spot(b, layer), role, "between") for a, b in both]
-        for at in count:
-            near, *further = _deep(layers_for(study, scene, at))[:2] or (0,)
-            pairs += [Pair(Spot(at, near), Spot(at, far), role, "within") for far in further]
+    models = range(len(inputs.models))
+    pairs: list[LayerPair] = []
+
+    def add(role: str, group: str, a: tuple[int, int], b: tuple[int, int]) -> None:
+        pairs.append(LayerPair(ModelLayer(*a), ModelLayer(*b), role, group))
+
+    for role in inputs.roles:
+        for layer in _deep(layers_for(inputs))[:1]:
+            for a, b in combinations(models, 2):
+                add(role, "between", (a, layer), (b, layer))
+        for at in models:
+            near, *further = _deep(layers_for(inputs, at))[:2] or (0,)
+            for far in further:
+                add(role, "within", (at, near), (at, far))
             if near:
-                pairs.append(Pair(Spot(at, 0), Spot(at, near), role, "layer_zero"))
+                add(role, "layer_zero", (at, 0), (at, near))
     return pairs
 
 
-def run(study: Study, scene: Scene) -> Result:
+def _deep(layers: Sequence[int]) -> list[int]:
+    return [layer for layer in layers if layer != 0]
+
+
+def run(inputs: StudyInput) -> Output:
     """All groups by all measures, beside the random baseline for each length met."""
-    names, roles = wanted_measures(scene, study.measures), wanted_roles(scene, study.roles)
-    met = compare_pairs(scene, pairs_of(study, scene), names)
-    title = text.words("study.metrics.table.pairs")
-    table = pair_table(scene, study.name, title, met, names)
+    names, roles = inputs.measures, inputs.roles
+    pairs = compare_pairs(inputs, pairs_of(inputs))
+    table = pair_table(inputs, text.words("study.metrics.table.pairs"), pairs)
     facts: dict[str, Fact] = {}
     charts: list[Chart] = []
-    drawn: dict[int, list[Baseline]] = {}
+    baselines: dict[int, list[Baseline]] = {}
     for role in roles:
-        mine = [each for each in met if each.pair.role == role]
-        lengths = _lengths(scene, mine)
+        mine = pairs.only(role=role)
+        lengths = _lengths(inputs, mine)
         for length in lengths:
-            if length not in drawn:
-                drawn[length] = draw(names, length, scene.request.seed)
-        facts[role] = {group: sum_up(_of_group(mine, group), names) for group in _GROUPS}
+            if length not in baselines:
+                baselines[length] = draw(names, length, inputs.request.seed)
+        facts[role] = {group: mine.only(group=group).facts(names) for group in _GROUPS}
         picture = chart_name("exp6_metric_comparison", role, roles)
-        charts.append(_panels(picture, mine, names, drawn[lengths[0]] if lengths else []))
+        charts.append(_panels(picture, mine, names, baselines[lengths[0]] if lengths else []))
     facts["random"] = {
-        str(length): {one.measure: _moments(one) for one in found}
-        for length, found in drawn.items()
+        str(length): {
+            one.measure: {"pairs": one.pairs, "mean": one.mean, "std": one.std} for one in found
+        }
+        for length, found in baselines.items()
     }
-    findings = (*_findings(met, roles, drawn), *tell_gaps(table.statuses))
-    tables = (_random_table(drawn), table)
-    return Result(study.name, scene.names, tables, facts, tuple(charts), findings, scene.labels)
+    findings = (*_findings(pairs, roles, baselines), *table.gaps)
+    return Output((_random_table(baselines), table), facts, tuple(charts), findings)
 
 
 def draw(names: Sequence[str], length: int, seed: int) -> list[Baseline]:
@@ -96,31 +101,18 @@ def draw(names: Sequence[str], length: int, seed: int) -> list[Baseline]:
     return [random_baseline(name, DRAWS, MEAN, STD, length, seed) for name in names]
 
 
-def _deep(layers: Sequence[int]) -> list[int]:
-    return [layer for layer in layers if layer != 0]
-
-
-def _lengths(scene: Scene, met: Sequence[Met]) -> list[int]:
+def _lengths(inputs: StudyInput, pairs: ComparedPairs) -> list[int]:
     """How many values the compared tensors have, the most frequent first."""
-    items = (spot.item(each.pair.role) for each in met for spot in (each.pair.a, each.pair.b))
-    taken = [scene.get(item) for item in dict.fromkeys(items)]
-    found = [one.values.size for one in taken if one.status == OK and one.values is not None]
+    read = [inputs.get(rows) for rows in tensors_of(each.pair for each in pairs)]
+    found = [tensor.values.size for tensor in read if tensor.values is not None]
     lengths, counts = np.unique(np.array(found, int), return_counts=True)
     return [int(lengths[at]) for at in np.argsort(-counts, kind="stable")]
 
 
-def _of_group(met: Sequence[Met], group: str) -> list[Met]:
-    return [each for each in met if each.pair.group == group]
-
-
-def _moments(one: Baseline) -> dict[str, Fact]:
-    return {"pairs": one.pairs, "mean": one.mean, "std": one.std}
-
-
-def _random_table(drawn: dict[int, list[Baseline]]) -> Table:
+def _random_table(baselines: Baselines) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (length, one.measure, one.mean, one.std, one.pairs)
-        for length, found in drawn.items()
+        for length, found in baselines.items()
         for one in found
     ]
     title = text.words("study.metrics.table.random", mean=MEAN, std=STD)
@@ -128,48 +120,45 @@ def _random_table(drawn: dict[int, list[Baseline]]) -> Table:
 
 
 def _panels(
-    name: str, met: Sequence[Met], names: Sequence[str], drawn: Sequence[Baseline]
+    name: str, pairs: ComparedPairs, names: Sequence[str], baselines: Sequence[Baseline]
 ) -> Panels:
+    """One panel a measure."""
     charts = []
     chance = text.words("study.metrics.random")
     for measure in names:
-        random = next((one for one in drawn if one.measure == measure), None)
+        random = next((one for one in baselines if one.measure == measure), None)
         bars, bands = [], []
         if random is not None:
             bars.append(Bar(chance, random.mean, random.std, "random"))
             low, high = random.mean - random.std, random.mean + random.std
             bands.append(Band(chance, random.mean, low, high))
         for group, (label, kind) in _GROUPS.items():
-            bars.append(bar_of(label.words(), _of_group(met, group), measure, kind))
+            bars.append(pairs.only(group=group).bar(label.words(), measure, kind))
         title = measure_title(measure)
         charts.append(Bars(f"{name}_{measure}", title, title, tuple(bars), tuple(bands), digits=4))
-    title = text.words("study.metrics.chart")
-    return Panels(name, title, tuple(charts), across=3)
+    return Panels(name, text.words("study.metrics.chart"), tuple(charts), across=3)
 
 
-def _findings(
-    met: Sequence[Met], roles: Sequence[str], drawn: dict[int, list[Baseline]]
-) -> list[Words]:
+def _findings(pairs: ComparedPairs, roles: Sequence[str], baselines: Baselines) -> list[Words]:
     found = [
         text.words(
             "study.metrics.finding.random",
             length=length,
             measure=measure_title(one.measure),
-            mean=number(one.mean),
-            std=number(one.std),
+            mean=unsigned_zero(one.mean),
+            std=unsigned_zero(one.std),
         )
-        for length, baselines in drawn.items()
-        for one in baselines
+        for length, drawn in baselines.items()
+        for one in drawn
     ]
     for role in roles:
         for group, (label, _) in _GROUPS.items():
-            mine = [each for each in _of_group(met, group) if each.pair.role == role]
-            cosine, pearson = spread_of(mine, "cosine"), spread_of(mine, "pearson")
-            if cosine.mean is None or pearson.mean is None:
+            mine = pairs.only(role=role, group=group)
+            if any(mine.spread(name).mean is None for name in ("cosine", "pearson")):
                 continue
-            means = {"cosine": number(cosine.mean), "pearson": number(pearson.mean)}
+            means = {name: mine.written_mean(name) for name in ("cosine", "pearson")}
             found.append(text.words("study.metrics.finding.group", role=role, group=label, **means))
     return found
 
 
-METRICS = Procedure(lambda study, scene: items_of(pairs_of(study, scene)), run)
+METRICS = Procedure(lambda inputs: tensors_of(pairs_of(inputs)), run)

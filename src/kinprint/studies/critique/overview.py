@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kinprint import text
-from kinprint.studies.catalogue import Procedure, Study, study_named
 from kinprint.studies.charts import Bars, Chart, Heatmap, Lines, Panels
 from kinprint.studies.critique import depths, same_layer
-from kinprint.studies.pairing import Spread, spread, tell_gaps, wanted_measures, wanted_roles
 from kinprint.studies.pairs import (
-    Met,
-    Pair,
-    bar_of,
+    ComparedPairs,
+    LayerPair,
     chart_name,
     compare_pairs,
-    items_of,
     leading,
-    number,
     pair_table,
-    shuffled_band,
-    spread_of,
-    sum_up,
+    tensors_of,
 )
-from kinprint.studies.results import Cell, Fact, Result, Table
-from kinprint.studies.scene import Item, Scene
+from kinprint.studies.registry import study_named
+from kinprint.studies.results import Cell, Fact, Output, Table
+from kinprint.studies.study import Procedure, StudyInput, TensorRows
+from kinprint.studies.summary import difference, spread
 from kinprint.studies.titles import measure_title
 from kinprint.text import Words
 
@@ -37,117 +33,111 @@ _BARS = {
 _PANELS = ("layer-zero", "fair-baseline", "same-layer", "architectures")
 
 
-def pairs_of(study: Study, scene: Scene) -> list[Pair]:
+def _part(inputs: StudyInput, name: str) -> StudyInput:
+    """The same models for another study."""
+    return replace(inputs, study=study_named(name))
+
+
+def pairs_of(inputs: StudyInput) -> list[LayerPair]:
     """What the studies of layer 0, of equal distances and of one layer compare."""
     return [
-        *depths.from_first(study_named("layer-zero"), scene),
-        *depths.equal_steps(study_named("fair-baseline"), scene),
-        *same_layer.pairs_of(study_named("same-layer"), scene),
+        *depths.from_first(_part(inputs, "layer-zero")),
+        *depths.equal_steps(_part(inputs, "fair-baseline")),
+        *same_layer.pairs_of(_part(inputs, "same-layer")),
     ]
 
 
-def run_baselines(study: Study, scene: Scene) -> Result:
+def run_baselines(inputs: StudyInput) -> Output:
     """Three bars, and how far the fair baseline and layer 0 are from other models."""
-    names = wanted_measures(scene, study.measures)
-    met = compare_pairs(scene, pairs_of(study, scene), names)
-    title = text.words("study.baselines.table")
-    table = pair_table(scene, study.name, title, met, names)
-    roles = tuple(dict.fromkeys(each.pair.role for each in met))
+    names = inputs.measures
+    pairs = compare_pairs(inputs, pairs_of(inputs))
+    table = pair_table(inputs, text.words("study.baselines.table"), pairs)
+    roles = tuple(dict.fromkeys(each.pair.role for each in pairs))
     facts: dict[str, Fact] = {}
     charts: list[Chart] = []
     findings: list[Words] = []
     for role in roles:
-        mine = same_layer.of_role(met, role)
-        groups = {group: [one for one in mine if one.pair.group == group] for group in _BARS}
+        groups = {group: pairs.only(role=role, group=group) for group in _BARS}
         facts[role] = _differences(groups, names)
         charts.append(_bars(chart_name("baseline_comparison", role, roles), groups, leading(names)))
-        findings += _tell(role, {group: spread_of(of, "cosine") for group, of in groups.items()})
-    told = (*findings, *tell_gaps(table.statuses))
-    return Result(study.name, scene.names, (table,), facts, tuple(charts), told, scene.labels)
+        findings += _finding(role, groups)
+    return Output((table,), facts, tuple(charts), (*findings, *table.gaps))
 
 
-def _differences(groups: dict[str, list[Met]], names: Sequence[str]) -> Fact:
-    facts: dict[str, Fact] = {group: sum_up(met, names) for group, met in groups.items()}
+def _differences(groups: Mapping[str, ComparedPairs], names: Sequence[str]) -> Fact:
+    facts: dict[str, Fact] = {group: pairs.facts(names) for group, pairs in groups.items()}
     for group in ("fair", "layer_zero"):
-        facts[f"{group}_minus_cross"] = {
-            name: _minus(spread_of(groups[group], name), spread_of(groups["cross"], name))
-            for name in names
-        }
+        facts[f"{group}_minus_cross"] = {name: _from_cross(groups, group, name) for name in names}
     return facts
 
 
-def _minus(one: Spread, other: Spread) -> float | None:
-    return None if one.mean is None or other.mean is None else one.mean - other.mean
+def _from_cross(groups: Mapping[str, ComparedPairs], group: str, name: str) -> float | None:
+    """How far the mean of a group is from that between models."""
+    return difference(groups[group].spread(name).mean, groups["cross"].spread(name).mean)
 
 
-def _bars(name: str, groups: dict[str, list[Met]], measure: str) -> Bars:
+def _bars(name: str, groups: Mapping[str, ComparedPairs], measure: str) -> Bars:
     bars = tuple(
-        bar_of(label.words(), groups[group], measure, kind)
-        for group, (label, kind) in _BARS.items()
+        groups[group].bar(label.words(), measure, kind) for group, (label, kind) in _BARS.items()
     )
-    bands = shuffled_band(groups["cross"]) if measure == "cosine" else ()
-    title = text.words("study.baselines.chart")
+    title, bands = text.words("study.baselines.chart"), groups["cross"].bands(measure)
     return Bars(name, title, measure_title(measure), bars, bands, digits=4)
 
 
-def _tell(role: str, found: dict[str, Spread]) -> list[Words]:
-    fair, zero = _minus(found["fair"], found["cross"]), _minus(found["layer_zero"], found["cross"])
+def _finding(role: str, groups: Mapping[str, ComparedPairs]) -> list[Words]:
+    fair, zero = (_from_cross(groups, group, "cosine") for group in ("fair", "layer_zero"))
     if fair is None or zero is None:
         return []
-    means = {group: number(of.mean) for group, of in found.items()}
+    means = {group: pairs.written_mean("cosine") for group, pairs in groups.items()}
     points, far = f"{100 * fair:+.1f}", f"{100 * zero:+.1f}"
     return [text.words("study.baselines.finding", role=role, points=points, far=far, **means)]
 
 
-def _needs_summary(study: Study, scene: Scene) -> list[Item]:
-    parts = (study_named(name) for name in _PANELS)
-    return [item for part in parts for item in part.load().needs(part, scene)]
+def _summary_needs(inputs: StudyInput) -> list[TensorRows]:
+    parts = [_part(inputs, name) for name in _PANELS]
+    return [rows for part in parts for rows in part.study.load().needs(part)]
 
 
-def run_summary(study: Study, scene: Scene) -> Result:
+def run_summary(inputs: StudyInput) -> Output:
     """Do the four studies and show one picture of each in one, for the first of the roles."""
-    parts = [study_named(name) for name in _PANELS]
-    results = [part.load().run(part, scene) for part in parts]
-    names = wanted_measures(scene, study.measures)
-    role = wanted_roles(scene, study.roles)[0]
-    depth = [
-        (depths.from_first(parts[0], scene), "summary_layer_zero", depths.FROM_FIRST),
-        (depths.equal_steps(parts[1], scene), "summary_fair", depths.EQUAL_STEPS),
-    ]
+    parts = {name: _part(inputs, name) for name in _PANELS}
+    outputs = {name: part.study.load().run(part) for name, part in parts.items()}
+    depth_pairs = (
+        (depths.from_first(parts["layer-zero"]), "summary_layer_zero", depths.FROM_FIRST),
+        (depths.equal_steps(parts["fair-baseline"]), "summary_fair", depths.EQUAL_STEPS),
+    )
     charts: list[Lines | Bars | Heatmap] = []
-    for pairs, name, heading in depth:  # a bar a model: one for each layer would fill a page
-        met = compare_pairs(scene, [pair for pair in pairs if pair.role == role], names)
-        charts.append(depths.model_bars(scene, name, heading.words(), met, leading(names)))
-    first = (one.charts[0] for one in results[2:] if one.charts)
-    charts += [chart for chart in first if isinstance(chart, Lines | Bars | Heatmap)]
-    title = text.words("study.summary.chart")
-    panels = Panels("summary_comparison", title, tuple(charts))
-    facts: dict[str, Fact] = {one.study: dict(one.facts) for one in results}
-    told = tuple(dict.fromkeys(words for one in results for words in one.findings))
-    table = _gathered(results)
-    return Result(study.name, scene.names, (table,), facts, (panels,), told, scene.labels)
+    for pairs, name, title in depth_pairs:  # a bar a model: one for each layer would fill a page
+        shown = compare_pairs(inputs, [pair for pair in pairs if pair.role == inputs.roles[0]])
+        charts.append(depths.model_bars(inputs, name, title.words(), shown))
+    first = (outputs[name].charts[:1] for name in ("same-layer", "architectures"))
+    charts += [
+        chart for some in first for chart in some if isinstance(chart, Lines | Bars | Heatmap)
+    ]
+    panels = Panels("summary_comparison", text.words("study.summary.chart"), tuple(charts))
+    facts: dict[str, Fact] = {name: dict(output.facts) for name, output in outputs.items()}
+    findings = dict.fromkeys(words for output in outputs.values() for words in output.findings)
+    return Output((_summary_table(outputs),), facts, (panels,), tuple(findings))
 
 
-def _gathered(results: Sequence[Result]) -> Table:
+def _summary_table(outputs: Mapping[str, Output]) -> Table:
     """Mean and deviation of what each study compared, by group and measure."""
     rows: list[tuple[Cell, ...]] = []
-    for result in results:
-        table = result.table(result.study)
+    for study, output in outputs.items():
+        table = next(table for table in output.tables if table.name == study)
         for group, role in dict.fromkeys(zip(*map(table.column, ("group", "role")), strict=True)):
             mine = [row for row in table.rows if row[:2] == (group, role)]
             for name in ("cosine", "pearson"):
                 if name not in table.columns:
                     continue
                 at = table.columns.index(name)
-                values = (row[at] for row in mine)
-                found = spread(one for one in values if isinstance(one, float))
+                found = spread(value for row in mine if isinstance(value := row[at], float))
                 rows.append(
-                    (result.study, group, role, name, found.mean, found.std, found.count, len(mine))
+                    (study, group, role, name, found.mean, found.std, found.count, len(mine))
                 )
-    title = text.words("study.summary.table")
     columns = ("study", "group", "role", "measure", "mean", "std", "count", "pairs")
-    return Table("summary", title, columns, tuple(rows))
+    return Table("summary", text.words("study.summary.table"), columns, tuple(rows))
 
 
-BASELINES = Procedure(lambda study, scene: items_of(pairs_of(study, scene)), run_baselines)
-SUMMARY = Procedure(_needs_summary, run_summary)
+BASELINES = Procedure(lambda inputs: tensors_of(pairs_of(inputs)), run_baselines)
+SUMMARY = Procedure(_summary_needs, run_summary)

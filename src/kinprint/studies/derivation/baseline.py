@@ -14,40 +14,17 @@ from dataclasses import dataclass
 from kinprint import text
 from kinprint.measure.sigma import Effect, effect_size
 from kinprint.model.places import Address
-from kinprint.studies.catalogue import Study
-from kinprint.studies.pairing import (
-    UNDEFINED,
-    Compared,
-    compare,
-    default_layers,
-    spread,
-    wanted_measures,
-    wanted_roles,
-)
-from kinprint.studies.results import Cell, Fact, Table
-from kinprint.studies.scene import OK, Item, Scene
+from kinprint.studies.comparing import SHUFFLED, TensorComparison
+from kinprint.studies.derivation.pairwise import TensorPair, compare_tensors
+from kinprint.studies.results import Cell, Fact, RowStatus, Table
+from kinprint.studies.study import StudyInput, TensorRows
+from kinprint.studies.summary import spread
 from kinprint.studies.titles import role_title
 from kinprint.text import Words
 
 BASE = 0  # the layer that the report held against the others
-SHUFFLED = "shuffled_cosine"
 LEVELS = (3, 5)
-Groups = dict[tuple[str, int, int], dict[int | None, Compared]]  # by role, models and layer
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One comparison: a layer of one model against a layer of the same or another."""
-
-    role: str
-    first: Item
-    second: Item
-    found: Compared
-
-    @property
-    def within(self) -> bool:
-        """Whether both layers are of one model."""
-        return self.first.model == self.second.model
+ModelPairs = Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,95 +37,108 @@ class Claim:
     role: str
     a: int
     b: int
-    status: str
+    status: RowStatus
     reason: str
     effect: Effect
     own: float | None
 
 
-def needed(study: Study, scene: Scene, pairs: Iterable[tuple[int, int]]) -> list[Item]:
+def is_within(pair: TensorPair) -> bool:
+    """Whether both layers are of one model."""
+    return pair.first.model == pair.second.model
+
+
+def needed(inputs: StudyInput, pairs: ModelPairs) -> list[TensorRows]:
     """Everything that the claims about these pairs need."""
-    return [item for _, *two in _lines(study, scene, pairs) for item in two]
+    return [rows for both in _wanted(inputs, pairs) for rows in both]
 
 
-def measured(study: Study, scene: Scene, pairs: Iterable[tuple[int, int]]) -> list[Line]:
+def measured(inputs: StudyInput, pairs: ModelPairs) -> list[TensorPair]:
     """Every comparison within and between the models of these pairs."""
-    names = measure_names(study, scene)
-    return [
-        Line(role, first, second, compare(scene.get(first), scene.get(second), names))
-        for role, first, second in _lines(study, scene, pairs)
-    ]
+    names = measure_names(inputs)
+    return [compare_tensors(inputs, *both, names) for both in _wanted(inputs, pairs)]
 
 
-def measure_names(study: Study, scene: Scene) -> tuple[str, ...]:
+def measure_names(inputs: StudyInput) -> tuple[str, ...]:
     """Measures to take: the first makes the claim, and what shuffling leaves is always there."""
-    return tuple(dict.fromkeys((*wanted_measures(scene, study.measures), SHUFFLED)))
+    return tuple(dict.fromkeys((*inputs.measures, SHUFFLED)))
 
 
-def claims_about(
-    study: Study, scene: Scene, lines: Iterable[Line], pairs: Sequence[tuple[int, int]]
-) -> list[Claim]:
-    """The published arithmetic for each role and pair."""
-    groups: Groups = {}
-    for line in lines:
-        key = line.role, line.first.model, line.second.model
-        groups.setdefault(key, {})[line.second.address.layer] = line.found
-    roles = wanted_roles(scene, study.roles)
-    return [_claim(scene, study, groups, role, a, b) for role in roles for a, b in pairs]
-
-
-def _lines(
-    study: Study, scene: Scene, pairs: Iterable[tuple[int, int]]
-) -> list[tuple[str, Item, Item]]:
-    wanted: dict[tuple[str, Item, Item], None] = {}
+def _wanted(inputs: StudyInput, pairs: ModelPairs) -> list[tuple[TensorRows, TensorRows]]:
+    """Layer 0 of each model with its deeper layers, and both models at the same layers."""
+    wanted: dict[tuple[TensorRows, TensorRows], None] = {}
     for a, b in pairs:
-        layers = [one for one in default_layers(scene, study.layers, a, b) if one != BASE]
-        for role in wanted_roles(scene, study.roles):
+        layers = _deep_layers(inputs, a, b)
+        for role in inputs.roles:
             for model in (a, b):
                 for layer in layers:
-                    base, deep = (Item(model, Address(role, one)) for one in (BASE, layer))
-                    wanted[role, base, deep] = None
+                    base, deep = (TensorRows(model, Address(role, at)) for at in (BASE, layer))
+                    wanted[base, deep] = None
             for layer in layers:
-                wanted[role, Item(a, Address(role, layer)), Item(b, Address(role, layer))] = None
+                address = Address(role, layer)
+                wanted[TensorRows(a, address), TensorRows(b, address)] = None
     return list(wanted)
 
 
-def _claim(scene: Scene, study: Study, groups: Groups, role: str, a: int, b: int) -> Claim:
+def _deep_layers(inputs: StudyInput, a: int, b: int) -> list[int]:
+    return [layer for layer in inputs.fitted_layers(a, b) if layer != BASE]
+
+
+def claims_about(
+    inputs: StudyInput, measured_pairs: Iterable[TensorPair], pairs: ModelPairs
+) -> list[Claim]:
+    """The published arithmetic for each role and pair."""
+    groups: dict[tuple[str, int, int], dict[int | None, TensorComparison]] = {}
+    for one in measured_pairs:
+        key = one.role, one.first.model, one.second.model
+        groups.setdefault(key, {})[one.second.address.layer] = one.comparison
+
+    def claim(role: str, a: int, b: int) -> Claim:
+        layers = _deep_layers(inputs, a, b)
+        own, within, cross = (
+            [groups[role, first, second][layer] for layer in layers]
+            for first, second in ((a, a), (b, b), (a, b))
+        )
+        return _claim(inputs.measures[0], role, a, b, own, within, cross)
+
+    return [claim(role, a, b) for role in inputs.roles for a, b in pairs]
+
+
+def _claim(
+    measure: str,
+    role: str,
+    a: int,
+    b: int,
+    own: Sequence[TensorComparison],
+    within: Sequence[TensorComparison],
+    cross: Sequence[TensorComparison],
+) -> Claim:
     """Put the numbers of one pair together as the report did."""
-    name = wanted_measures(scene, study.measures)[0]
-    layers = [one for one in default_layers(scene, study.layers, a, b) if one != BASE]
-
-    def values(first: int, second: int) -> list[Compared]:
-        return [groups[role, first, second][layer] for layer in layers]
-
-    sides = values(b, b), values(a, b)
-    known = [[v for one in side if (v := one.value(name)) is not None] for side in sides]
+    known = [
+        [value for one in side if (value := one.value(measure)) is not None]
+        for side in (within, cross)
+    ]
     effect = effect_size(*known)
-    own = spread(one.value(name) for one in values(a, a)).mean
-    broken = [one for side in sides for one in side if one.value(name) is None]
-    if broken:
-        status = UNDEFINED if broken[0].ok else broken[0].status
-        return Claim(role, a, b, status, broken[0].reason, effect, own)
-    if math.isnan(effect.sigma):
-        return Claim(role, a, b, UNDEFINED, "no scatter, hence no sigma", effect, own)
-    return Claim(role, a, b, OK, "", effect, own)
+    own_mean = spread(one.value(measure) for one in own).mean
+    broken = next((one for one in (*within, *cross) if one.value(measure) is None), None)
+    status, reason = RowStatus.OK, ""
+    if broken is not None:
+        status = RowStatus.UNDEFINED if broken.ok else broken.status
+        reason = broken.reason
+    elif math.isnan(effect.sigma):
+        status, reason = RowStatus.UNDEFINED, "no scatter, hence no sigma"
+    return Claim(role, a, b, status, reason, effect, own_mean)
 
 
-def claim_table(scene: Scene, claims: Iterable[Claim]) -> Table:
+def claim_table(inputs: StudyInput, claims: Iterable[Claim]) -> Table:
     """Pairs of models with the published arithmetic, one row for each role."""
     columns = (
         "role", "a", "b", "status", "within_a", "within_b", "within_b_std", "cross", "cross_std",
         "difference", "sigma", "log10_p", "least_p", "reason",
     )  # fmt: skip
+    names = inputs.names
     rows = tuple(
-        (
-            one.role,
-            scene.names[one.a],
-            scene.names[one.b],
-            one.status,
-            *numbers_of(one),
-            one.reason,
-        )
+        (one.role, names[one.a], names[one.b], one.status, *numbers_of(one), one.reason)
         for one in claims
     )
     title = text.words("study.baseline-claim.table.claims")
@@ -165,9 +155,17 @@ def numbers_of(claim: Claim) -> tuple[Cell, ...]:
     return tuple(None if one is None or math.isnan(one) else one for one in found)
 
 
+def claims_by_role(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
+    """Claims grouped by role, in their order."""
+    groups: dict[str, list[Claim]] = {}
+    for claim in claims:
+        groups.setdefault(claim.role, []).append(claim)
+    return groups
+
+
 def share_above(claims: Sequence[Claim]) -> dict[str, Fact]:
     """How many of these pairs the method puts above three and five sigma."""
-    known = [one.effect.sigma for one in claims if one.status == OK]
+    known = [one.effect.sigma for one in claims if one.status is RowStatus.OK]
     facts: dict[str, Fact] = {"pairs": len(known), "failed": len(claims) - len(known)}
     for level in LEVELS:
         count = sum(sigma > level for sigma in known)
@@ -178,16 +176,15 @@ def share_above(claims: Sequence[Claim]) -> dict[str, Fact]:
 
 def share_words(claims: Sequence[Claim]) -> list[Words]:
     """The same in words, a sentence a role."""
-    told = []
-    for role in dict.fromkeys(one.role for one in claims):
-        facts = share_above([one for one in claims if one.role == role])
-        if not facts["pairs"]:
-            continue
-        title = role_title(role)
-        counts = {"three": facts["above_3_sigma"], "five": facts["above_5_sigma"]}
-        told.append(
-            text.words(
-                "study.baseline-claim.finding.share", role=title, pairs=facts["pairs"], **counts
-            )
+    shares = {role: share_above(mine) for role, mine in claims_by_role(claims).items()}
+    return [
+        text.words(
+            "study.baseline-claim.finding.share",
+            role=role_title(role),
+            pairs=facts["pairs"],
+            three=facts["above_3_sigma"],
+            five=facts["above_5_sigma"],
         )
-    return told
+        for role, facts in shares.items()
+        if facts["pairs"]
+    ]

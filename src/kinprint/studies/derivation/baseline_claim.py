@@ -6,17 +6,17 @@ sigmas of this kind say nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 
 from kinprint import text
-from kinprint.studies.catalogue import Procedure, Study
-from kinprint.studies.charts import Band, Bar, Bars, Panels
+from kinprint.studies.charts import Bar, Bars, Panels
 from kinprint.studies.derivation.baseline import (
-    SHUFFLED,
     Claim,
-    Line,
     claim_table,
     claims_about,
+    claims_by_role,
+    is_within,
     measure_names,
     measured,
     needed,
@@ -24,101 +24,95 @@ from kinprint.studies.derivation.baseline import (
     share_above,
     share_words,
 )
-from kinprint.studies.derivation.pairwise import (
-    A,
-    B,
-    rounded,
-)
-from kinprint.studies.pairing import Compared, spread, tell_gaps
-from kinprint.studies.results import Fact, Result, Table
-from kinprint.studies.scene import OK, Item, Scene
+from kinprint.studies.derivation.pairwise import A, B, TensorPair
+from kinprint.studies.pairs import shuffled_band
+from kinprint.studies.results import Fact, Output, RowStatus, Table
+from kinprint.studies.study import Procedure, StudyInput, TensorRows
+from kinprint.studies.summary import rounded
 from kinprint.studies.titles import measure_title, role_title
 from kinprint.text import Words
 
 
-def _pairs(scene: Scene) -> list[tuple[int, int]]:
+def _pairs(inputs: StudyInput) -> list[tuple[int, int]]:
     """The pair that is asked about, then each of the two with each control."""
-    controls = range(2, len(scene.models))
-    return [(A, B), *((one, other) for other in controls for one in (A, B))]
+    controls = range(2, len(inputs.models))
+    return [(A, B), *((model, control) for control in controls for model in (A, B))]
 
 
-def _needs(study: Study, scene: Scene) -> list[Item]:
-    return needed(study, scene, _pairs(scene))
+def _needs(inputs: StudyInput) -> list[TensorRows]:
+    return needed(inputs, _pairs(inputs))
 
 
-def _run(study: Study, scene: Scene) -> Result:
-    pairs = _pairs(scene)
-    lines = measured(study, scene, pairs)
-    claims = claims_about(study, scene, lines, pairs)
-    tables = _line_table(study, scene, lines), claim_table(scene, claims)
-    return Result(
-        study.name,
-        scene.names,
-        tables,
-        _facts(claims),
-        (_chart(study, scene, claims, lines),),
-        (*_findings(scene, claims), *tell_gaps(tables[0].column("status"))),
-        scene.labels,
+def _run(inputs: StudyInput) -> Output:
+    pairs = _pairs(inputs)
+    lines = measured(inputs, pairs)
+    claims = claims_about(inputs, lines, pairs)
+    asked = [claim for claim in claims if _is_asked(claim)]
+    controls = [claim for claim in claims if not _is_asked(claim)]
+    table = _line_table(inputs, lines)
+    return Output(
+        (table, claim_table(inputs, claims)),
+        _facts(asked, controls),
+        (_chart(inputs, claims, lines),),
+        (*_findings(inputs, asked, controls), *table.gaps),
     )
 
 
-def _line_table(study: Study, scene: Scene, lines: Sequence[Line]) -> Table:
-    names = measure_names(study, scene)
+def _is_asked(claim: Claim) -> bool:
+    """Whether it is about the pair in question, and not about a control."""
+    return (claim.a, claim.b) == (A, B)
+
+
+def _line_table(inputs: StudyInput, lines: Sequence[TensorPair]) -> Table:
+    measures = measure_names(inputs)
     rows = tuple(
         (
             line.role,
-            "within" if line.within else "cross",
-            scene.names[line.first.model],
-            line.first.address.layer,
-            scene.names[line.second.model],
+            "within" if is_within(line) else "cross",
+            inputs.names[line.first.model],
+            line.layer,
+            inputs.names[line.second.model],
             line.second.address.layer,
-            line.found.status,
-            *(line.found.value(name) for name in names),
-            line.found.reason,
+            line.status,
+            *line.values(measures),
+            line.comparison.reason,
         )
         for line in lines
     )
     title = text.words("study.baseline-claim.table.lines")
     columns = ("role", "kind", "model_a", "layer_a", "model_b", "layer_b", "status")
-    return Table("baseline_lines", title, (*columns, *names, "reason"), rows)
+    return Table("baseline_lines", title, (*columns, *measures, "reason"), rows)
 
 
-def _facts(claims: Sequence[Claim]) -> dict[str, Fact]:
+def _facts(asked: Sequence[Claim], controls: Sequence[Claim]) -> dict[str, Fact]:
     names = (
         "within_a_mean", "within_b_mean", "within_b_std", "cross_mean", "cross_std",
         "difference", "sigma", "log10_p", "least_p",
     )  # fmt: skip
     facts: dict[str, Fact] = {}
-    for claim in claims:
-        if (claim.a, claim.b) == (A, B):
-            numbers: dict[str, Fact] = dict(zip(names, numbers_of(claim), strict=True))
-            facts[claim.role] = {"status": claim.status, **numbers}
-    controls = [one for one in claims if (one.a, one.b) != (A, B)]
+    for claim in asked:
+        numbers: dict[str, Fact] = dict(zip(names, numbers_of(claim), strict=True))
+        facts[claim.role] = {"status": claim.status, **numbers}
     if controls:
-        facts["controls"] = {
-            role: dict(share_above([one for one in controls if one.role == role]))
-            for role in dict.fromkeys(one.role for one in controls)
-        }
+        grouped = claims_by_role(controls)
+        facts["controls"] = {role: share_above(mine) for role, mine in grouped.items()}
     return facts
 
 
-def _chart(study: Study, scene: Scene, claims: Sequence[Claim], lines: Sequence[Line]) -> Panels:
+def _chart(inputs: StudyInput, claims: Sequence[Claim], lines: Sequence[TensorPair]) -> Panels:
     """One panel a role, for each role has a shuffled baseline of its own."""
-    lead = measure_names(study, scene)[0]
+    measure = inputs.measures[0]
     panels = []
-    for role in dict.fromkeys(claim.role for claim in claims):
-        bars = [
-            bar for claim in claims if claim.role == role for bar in _bars_of_claim(scene, claim)
-        ]
-        crossed = (line.found for line in lines if line.role == role and not line.within)
-        bands = _shuffled_band(crossed) if lead == "cosine" else ()
+    for role, mine in claims_by_role(claims).items():
+        crossed = (line.comparison for line in lines if line.role == role and not is_within(line))
+        label = text.message("study.baseline-claim.band")
         panels.append(
             Bars(
                 f"definitive_evidence_{role}",
                 role_title(role),
-                measure_title(lead),
-                tuple(bars),
-                bands,
+                measure_title(measure),
+                tuple(bar for claim in mine for bar in _bars_of_claim(inputs, claim)),
+                shuffled_band(crossed, label) if measure == "cosine" else (),
             )
         )
     return Panels(
@@ -130,57 +124,54 @@ def _chart(study: Study, scene: Scene, claims: Sequence[Claim], lines: Sequence[
     )
 
 
-def _bars_of_claim(scene: Scene, claim: Claim) -> list[Bar]:
+def _bars_of_claim(inputs: StudyInput, claim: Claim) -> list[Bar]:
     """The bar of a pair; before that of the pair asked about, both models with themselves."""
-    a, b = scene.names[claim.a], scene.names[claim.b]
-    e = claim.effect
-    asked = (claim.a, claim.b) == (A, B)
-    inside = ((a, claim.own, None), (b, e.within_mean, e.within_std)) if asked else ()
-    bars = [
-        Bar(
-            text.words("study.baseline-claim.bar.inside", name=name),
-            _number(value),
-            _number(std),
-            "within",
-        )
-        for name, value, std in inside
+    a, b, e = inputs.names[claim.a], inputs.names[claim.b], claim.effect
+    pair = text.words("study.baseline-claim.bar.pair", a=a, b=b)
+    kind = "pair" if _is_asked(claim) else "other"
+    bars = [Bar(pair, _number(e.cross_mean), _number(e.cross_std), kind)]
+    if not _is_asked(claim):
+        return bars
+    inside = ((a, claim.own, None), (b, e.within_mean, e.within_std))
+    return [
+        *(
+            Bar(
+                text.words("study.baseline-claim.bar.inside", name=name),
+                _number(mean),
+                _number(std),
+                "within",
+            )
+            for name, mean, std in inside
+        ),
+        *bars,
     ]
-    label = text.words("study.baseline-claim.bar.pair", a=a, b=b)
-    kind = "pair" if asked else "other"
-    return [*bars, Bar(label, _number(e.cross_mean), _number(e.cross_std), kind)]
-
-
-def _shuffled_band(found: Iterable[Compared]) -> tuple[Band, ...]:
-    middle = spread(one.value(SHUFFLED) for one in found)
-    if middle.mean is None or middle.least is None or middle.greatest is None:
-        return ()
-    label = text.words("study.baseline-claim.band")
-    return (Band(label, middle.mean, middle.least, middle.greatest),)
 
 
 def _number(value: float | None) -> float | None:
-    return None if value is None or value != value else value
+    return None if value is None or math.isnan(value) else value
 
 
-def _findings(scene: Scene, claims: Sequence[Claim]) -> tuple[Words, ...]:
-    told: list[Words] = []
-    for claim in (one for one in claims if (one.a, one.b) == (A, B)):
-        if claim.status != OK:
-            continue
-        e, role = claim.effect, role_title(claim.role)
-        numbers = {
-            "within": rounded(e.within_mean), "cross": rounded(e.cross_mean),
-            "gap": rounded(e.difference), "sigma": f"{e.sigma:.1f}", "log": f"{e.log10_p:.1f}",
-            "least": f"{e.least_p:.2g}", "b": scene.names[B],
-        }  # fmt: skip
-        told.append(text.words("study.baseline-claim.finding.sigma", role=role, **numbers))
-    told.append(text.words("study.baseline-claim.finding.wrong"))
-    controls = [one for one in claims if (one.a, one.b) != (A, B)]
-    if controls:
-        told += share_words(controls)
-    else:
-        told.append(text.words("study.baseline-claim.finding.no-controls"))
-    return tuple(told)
+def _findings(inputs: StudyInput, asked: Sequence[Claim], controls: Sequence[Claim]) -> list[Words]:
+    lonely = text.words("study.baseline-claim.finding.no-controls")
+    return [
+        *(_claim_words(inputs, claim) for claim in asked if claim.status is RowStatus.OK),
+        text.words("study.baseline-claim.finding.wrong"),
+        *(share_words(controls) if controls else [lonely]),
+    ]
+
+
+def _claim_words(inputs: StudyInput, claim: Claim) -> Words:
+    e = claim.effect
+    return text.words(
+        "study.baseline-claim.finding.sigma",
+        role=role_title(claim.role),
+        b=inputs.names[B],
+        within=rounded(e.within_mean),
+        cross=rounded(e.cross_mean),
+        gap=rounded(e.difference),
+        sigma=f"{e.sigma:.1f}",
+        log=f"{e.log10_p:.1f}",
+    )
 
 
 CLAIM = Procedure(_needs, _run)

@@ -9,56 +9,47 @@ from collections.abc import Sequence
 from itertools import permutations
 
 from kinprint import text
-from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Band, Lines, Series
 from kinprint.studies.derivation.baseline import (
     Claim,
     claim_table,
     claims_about,
+    claims_by_role,
     measured,
     needed,
     share_above,
     share_words,
 )
-from kinprint.studies.pairing import tell_gaps, wanted_roles
-from kinprint.studies.results import Fact, Result
-from kinprint.studies.scene import OK, Item, Scene
+from kinprint.studies.results import Fact, Output, RowStatus
+from kinprint.studies.study import Procedure, StudyInput, TensorRows
 from kinprint.studies.titles import role_title
 
 
-def _pairs(scene: Scene) -> list[tuple[int, int]]:
+def _pairs(inputs: StudyInput) -> list[tuple[int, int]]:
     """Every pair in both orders, for the baseline is that of the second alone."""
-    return list(permutations(range(len(scene.models)), 2))
+    return list(permutations(range(len(inputs.models)), 2))
 
 
-def _needs(study: Study, scene: Scene) -> list[Item]:
-    return needed(study, scene, _pairs(scene))
+def _needs(inputs: StudyInput) -> list[TensorRows]:
+    return needed(inputs, _pairs(inputs))
 
 
-def _run(study: Study, scene: Scene) -> Result:
-    pairs = _pairs(scene)
-    claims = claims_about(study, scene, measured(study, scene, pairs), pairs)
-    table = claim_table(scene, claims)
-    facts: dict[str, Fact] = {
-        role: share_above([one for one in claims if one.role == role])
-        for role in wanted_roles(scene, study.roles)
-    }
+def _run(inputs: StudyInput) -> Output:
+    pairs = _pairs(inputs)
+    claims = claims_about(inputs, measured(inputs, pairs), pairs)
+    grouped = claims_by_role(claims)
+    table = claim_table(inputs, claims)
+    facts: dict[str, Fact] = {role: share_above(mine) for role, mine in grouped.items()}
     warning = text.words("study.baseline-claim-refuted.finding")
-    return Result(
-        study.name,
-        scene.names,
-        (table,),
-        facts,
-        (_sigma_chart(claims),),
-        (*share_words(claims), warning, *tell_gaps(table.column("status"))),
-        scene.labels,
-    )
+    findings = (*share_words(claims), warning, *table.gaps)
+    return Output((table,), facts, (_sigma_chart(claims),), findings)
 
 
 def _sigma_chart(claims: Sequence[Claim]) -> Lines:
+    """The sigmas of each role in rising order."""
     series = []
-    for role in dict.fromkeys(one.role for one in claims):
-        known = sorted(one.effect.sigma for one in claims if one.role == role and one.status == OK)
+    for role, mine in claims_by_role(claims).items():
+        known = sorted(claim.effect.sigma for claim in mine if claim.status is RowStatus.OK)
         ranks = tuple(float(at + 1) for at in range(len(known)))
         series.append(Series(role_title(role), ranks, tuple(known), "pair"))
     return Lines(

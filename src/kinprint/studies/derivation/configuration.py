@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any
 
 from kinprint import text
-from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.derivation.pairwise import A, B
-from kinprint.studies.results import Cell, Fact, Result, Table
-from kinprint.studies.scene import Item, Scene
+from kinprint.studies.results import Cell, Fact, Output, Table
+from kinprint.studies.study import Procedure, StudyInput
 from kinprint.text import Words
 
-EQUAL, CHANGED, ADDED, REMOVED = "equal", "changed", "added", "removed"
 # What the report's summary holds, where a configuration has it.
 _SUMMARY = (
     "model_type", "architectures", "hidden_size", "num_hidden_layers", "num_attention_heads",
@@ -30,6 +29,15 @@ _SUMMARY = (
 )  # fmt: skip
 
 
+class Change(StrEnum):
+    """What became of an entry on the way from the second configuration to the first."""
+
+    EQUAL = "equal"
+    CHANGED = "changed"
+    ADDED = "added"
+    REMOVED = "removed"
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """One entry of either configuration."""
@@ -37,16 +45,20 @@ class Difference:
     key: str
     a: Fact
     b: Fact
-    change: str
+    change: Change
 
 
 def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
     """Entries of both, in the order of the second's and then the first's own."""
     found: list[Difference] = []
     for key in dict.fromkeys((*b, *a)):
-        change = ADDED if key not in b else REMOVED if key not in a else CHANGED
-        if change == CHANGED and _equal(a[key], b[key]):
-            change = EQUAL
+        change = Change.CHANGED
+        if key not in b:
+            change = Change.ADDED
+        elif key not in a:
+            change = Change.REMOVED
+        elif _equal(a[key], b[key]):
+            change = Change.EQUAL
         found.append(Difference(key, plain(a.get(key)), plain(b.get(key)), change))
     return found
 
@@ -65,51 +77,44 @@ def plain(value: Any) -> Fact:
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
-def sizes(scene: Scene, model: int) -> dict[str, Fact]:
+def sizes(inputs: StudyInput, model: int) -> dict[str, Fact]:
     """A model's sizes by meaning; those that the configuration does not tell are left out."""
-    told = asdict(scene.models[model].geometry)
-    return {key: plain(value) for key, value in told.items() if value is not None}
+    known = asdict(inputs.models[model].geometry)
+    return {key: plain(value) for key, value in known.items() if value is not None}
 
 
-def _needs(study: Study, scene: Scene) -> list[Item]:
-    return []
-
-
-def _run(study: Study, scene: Scene) -> Result:
-    configs = [dict(scene.models[at].config) for at in (A, B)]
+def _run(inputs: StudyInput) -> Output:
+    configs = [dict(inputs.models[at].config) for at in (A, B)]
     entries = differences(configs[A], configs[B])
-    meaning = differences(sizes(scene, A), sizes(scene, B))
+    meaning = differences(sizes(inputs, A), sizes(inputs, B))
     facts: dict[str, Fact] = {
-        "A": _summary(scene, A, configs[A]),
-        "B": _summary(scene, B, configs[B]),
+        "A": _summary(inputs, A, configs[A]),
+        "B": _summary(inputs, B, configs[B]),
     }
-    for change in (EQUAL, CHANGED, ADDED, REMOVED):
-        chosen = [one for one in entries if one.change == change]
-        facts[change] = {one.key: _told(one) for one in chosen}
+    for change in Change:
+        facts[change] = {one.key: _fact(one) for one in entries if one.change is change}
     facts["sizes"] = {one.key: {"A": one.a, "B": one.b, "change": one.change} for one in meaning}
     tables = (
         _table("configuration", text.words("study.configuration.table.entries"), entries),
         _table("sizes", text.words("study.configuration.table.sizes"), meaning),
     )
-    return Result(
-        study.name, scene.names, tables, facts, (), _findings(scene, entries), scene.labels
-    )
+    return Output(tables, facts, (), (_finding(inputs, entries),))
 
 
-def _summary(scene: Scene, model: int, config: Mapping[str, Any]) -> Fact:
-    opened = scene.models[model]
+def _summary(inputs: StudyInput, model: int, config: Mapping[str, Any]) -> Fact:
+    opened = inputs.models[model]
     chosen = {key: plain(config[key]) for key in _SUMMARY if key in config}
     return {
         "repo": opened.name,
         "commit": opened.checkpoint.ref.commit,
-        "config_summary": chosen or sizes(scene, model),
+        "config_summary": chosen or sizes(inputs, model),
     }
 
 
-def _told(one: Difference) -> Fact:
-    if one.change == CHANGED:
+def _fact(one: Difference) -> Fact:
+    if one.change is Change.CHANGED:
         return {"A": one.a, "B": one.b}
-    return one.b if one.change == REMOVED else one.a
+    return one.b if one.change is Change.REMOVED else one.a
 
 
 def _table(name: str, title: Words, found: list[Difference]) -> Table:
@@ -121,19 +126,14 @@ def _cell(value: Fact) -> Cell:
     return str(value) if isinstance(value, list | dict) else value
 
 
-def _findings(scene: Scene, entries: list[Difference]) -> tuple[Words, ...]:
-    silent = [scene.names[at] for at in (A, B) if not scene.models[at].config]
+def _finding(inputs: StudyInput, entries: list[Difference]) -> Words:
+    silent = [inputs.names[at] for at in (A, B) if not inputs.models[at].config]
     if silent:
-        names = ", ".join(silent)
-        return (text.words("study.configuration.finding.unreadable", names=names),)
-    counts = dict.fromkeys((EQUAL, CHANGED, ADDED, REMOVED), 0)
-    for one in entries:
-        counts[one.change] += 1
-    return (
-        text.words(
-            "study.configuration.finding.counts", a=scene.names[A], b=scene.names[B], **counts
-        ),
+        return text.words("study.configuration.finding.unreadable", names=", ".join(silent))
+    counts = {change: sum(one.change is change for one in entries) for change in Change}
+    return text.words(
+        "study.configuration.finding.counts", a=inputs.names[A], b=inputs.names[B], **counts
     )
 
 
-CONFIGURATION = Procedure(_needs, _run)
+CONFIGURATION = Procedure(lambda inputs: [], _run)

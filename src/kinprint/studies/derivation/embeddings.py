@@ -6,215 +6,202 @@ another token of the other, which is what no relation looks like between two mod
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kinprint import text
 from kinprint.measure.rows import row_cosines, row_pearsons
-from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Band, Bar, Bars, Lines, Series
-from kinprint.studies.derivation.pairwise import A, B, rounded
-from kinprint.studies.derivation.shared_tokens import SharedTokens, shared_tokens
-from kinprint.studies.pairing import UNDEFINED, Spread, compare, spread, tell_gaps
-from kinprint.studies.results import Cell, Fact, Result, Table
-from kinprint.studies.scene import MISSING, OK, Floats, Item, Scene
+from kinprint.studies.comparing import compare
+from kinprint.studies.derivation.pairwise import A, B
+from kinprint.studies.derivation.shared_tokens import shared_tokens
+from kinprint.studies.results import Cell, Fact, Output, RowStatus, Table
+from kinprint.studies.study import Floats, Procedure, StudyInput, TensorRows
+from kinprint.studies.summary import Spread, rounded, spread
+from kinprint.studies.titles import measure_title
 from kinprint.text import Words
 
 HIGH, LOW = 0.9, 0.1
 SHOWN = 50  # tokens that the facts list one by one; the table has all
 BASELINE_PAIRS = 1000
+_COLUMNS = ("token", "a_id", "b_id", "same_id", "status", "cosine", "pearson", "reason")
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """Every token's status and numbers, and the baselines."""
+class _Token:
+    """A token that both models have, and how alike its two rows are."""
 
-    tokens: SharedTokens
-    rows: tuple[tuple[Cell, ...], ...]
+    text: str | None
+    a: int | None
+    b: int | None
+    status: RowStatus
+    cosine: float | None = None
+    pearson: float | None = None
+    reason: str = ""
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The row of the table."""
+        same = None if self.a is None else self.a == self.b
+        return (
+            self.text, self.a, self.b, same, self.status, self.cosine, self.pearson, self.reason,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Every token, and cosines of different tokens inside each model and across the two."""
+
+    tokens: tuple[_Token, ...]
     inside: tuple[Spread, Spread]
-    across: Spread
-    across_values: tuple[float, ...] = ()
+    across: tuple[float, ...] = ()
 
-    def values(self, column: int) -> list[float | None]:
-        """Numbers of one column."""
-        return [v if isinstance(v := row[column], float) else None for row in self.rows]
-
-
-_COLUMNS = ("token", "a_id", "b_id", "same_id", "status", "cosine", "pearson", "reason")
-_STATUS, _COSINE, _PEARSON = 4, 5, 6
+    @property
+    def cosines(self) -> list[float]:
+        """Those of the tokens that have one."""
+        return [token.cosine for token in self.tokens if token.cosine is not None]
 
 
-def _needs(study: Study, scene: Scene) -> list[Item]:
-    tokens = shared_tokens(scene)
-    return list(tokens.items) if tokens.texts else []
+def _needs(inputs: StudyInput) -> list[TensorRows]:
+    tokens = shared_tokens(inputs)
+    return list(tokens.tensors) if tokens.texts else []
 
 
-def _run(study: Study, scene: Scene) -> Result:
-    found = _measure(scene)
-    table = Table(
-        "embedding_comparison",
-        text.words("study.embeddings.table"),
-        _COLUMNS,
-        found.rows,
-    )
+def _run(inputs: StudyInput) -> Output:
+    found = _compare(inputs)
+    rows = tuple(token.cells for token in found.tokens)
+    table = Table("embedding_comparison", text.words("study.embeddings.table"), _COLUMNS, rows)
     facts = _facts(found)
-    return Result(
-        study.name,
-        scene.names,
-        (table,),
-        facts,
-        (_chart(scene, found) if spread(found.values(_COSINE)).count else _empty(found),),
-        (*_findings(scene, found), *tell_gaps(table.column("status"))),
-        scene.labels,
-    )
+    chart = _chart(inputs, found) if found.cosines else _empty_chart(found)
+    return Output((table,), facts, (chart,), (_finding(inputs, found, facts), *table.gaps))
 
 
-def _measure(scene: Scene) -> _Found:
-    tokens = shared_tokens(scene)
-    nothing = Spread(0)
-    if not tokens.texts:
-        row = (None, None, None, None, MISSING, None, None, tokens.reason)
-        return _Found(tokens, (row,), (nothing, nothing), nothing)
-    first, second = (scene.get(item) for item in tokens.items)
-    whole_pair = compare(first, second, ("cosine",), any_rows=True)
+def _compare(inputs: StudyInput) -> _Comparison:
+    shared = shared_tokens(inputs)
+    if not shared.texts:
+        nothing = _Token(None, None, None, RowStatus.MISSING, reason=shared.reason)
+        return _Comparison((nothing,), (Spread(0), Spread(0)))
+    first, second = map(inputs.get, shared.tensors)
     x, y = first.values, second.values
+    inside = _inside(inputs, x), _inside(inputs, y)
     if x is None or y is None or x.shape != y.shape:
-        rows = tuple(
-            (token, a, b, a == b, whole_pair.status, None, None, whole_pair.reason)
-            for token, a, b in zip(tokens.texts, tokens.a, tokens.b, strict=True)
-        )
-        sides = tuple(_inside(scene, side) for side in (x, y))
-        return _Found(tokens, rows, (sides[A], sides[B]), nothing)
-    cosines, pearsons = row_cosines(x, y), row_pearsons(x, y)
-    lines = [
-        (token, a, b, a == b, *_cells(float(c), float(p)))
-        for token, a, b, c, p in zip(
-            tokens.texts, tokens.a, tokens.b, cosines, pearsons, strict=True
-        )
+        whole = compare(first, second, ("cosine",), any_rows=True)
+        tokens = [_Token(*token, whole.status, reason=whole.reason) for token in shared.each()]
+        return _Comparison(tuple(tokens), inside)
+    measured = zip(row_cosines(x, y), row_pearsons(x, y), strict=True)
+    tokens = [
+        _token(token, float(cosine), float(pearson))
+        for token, (cosine, pearson) in zip(shared.each(), measured, strict=True)
     ]
-    shift = np.random.default_rng(scene.request.seed).permutation(len(x))
-    mismatched = _others(x, y[np.roll(shift, 1)][np.argsort(shift)])
-    across = spread(mismatched)
-    inside = _inside(scene, x), _inside(scene, y)
-    return _Found(tokens, tuple(lines), inside, across, tuple(sorted(mismatched)))
+    shift = np.random.default_rng(inputs.request.seed).permutation(len(x))
+    across = _known_cosines(x, y[np.roll(shift, 1)][np.argsort(shift)])
+    return _Comparison(tuple(tokens), inside, tuple(across))
 
 
-def _cells(cosine: float, pearson: float) -> tuple[Cell, ...]:
-    if np.isnan(cosine):
-        return UNDEFINED, None, None, "a row is zero or holds what is no number"
-    return OK, cosine, None if np.isnan(pearson) else pearson, ""
+def _token(token: tuple[str, int, int], cosine: float, pearson: float) -> _Token:
+    if math.isnan(cosine):
+        reason = "a row is zero or holds what is no number"
+        return _Token(*token, RowStatus.UNDEFINED, reason=reason)
+    return _Token(*token, RowStatus.OK, cosine, None if math.isnan(pearson) else pearson)
 
 
-def _inside(scene: Scene, rows: Floats | None) -> Spread:
+def _inside(inputs: StudyInput, rows: Floats | None) -> Spread:
     """Cosines of random pairs of different tokens inside one model."""
     if rows is None or len(rows) < 2:
         return Spread(0)
-    rng = np.random.default_rng(scene.request.seed)
+    rng = np.random.default_rng(inputs.request.seed)
     left = rng.integers(0, len(rows), BASELINE_PAIRS)
     right = (left + rng.integers(1, len(rows), BASELINE_PAIRS)) % len(rows)
-    return spread(_others(rows[left], rows[right]))
+    return spread(_known_cosines(rows[left], rows[right]))
 
 
-def _others(x: NDArray[np.float32], y: NDArray[np.float32]) -> list[float]:
-    return [float(one) for one in row_cosines(x, y) if np.isfinite(one)]
+def _known_cosines(x: Floats, y: Floats) -> list[float]:
+    return [float(cosine) for cosine in row_cosines(x, y) if np.isfinite(cosine)]
 
 
-def _facts(found: _Found) -> dict[str, Fact]:
-    values = found.values(_COSINE)
-    known = [one for one in values if one is not None]
-    s = spread(values)
-    high, low = sum(one > HIGH for one in known), sum(one < LOW for one in known)
+def _facts(found: _Comparison) -> dict[str, Fact]:
+    known, across = spread(found.cosines), spread(found.across)
+    high = sum(cosine > HIGH for cosine in found.cosines)
+    low = sum(cosine < LOW for cosine in found.cosines)
     samples: list[Fact] = [
-        {"token": token, "a_id": a, "b_id": b, "cosine": value}
-        for token, a, b, value in zip(
-            found.tokens.texts, found.tokens.a, found.tokens.b, values, strict=False
-        )
+        {"token": token.text, "a_id": token.a, "b_id": token.b, "cosine": token.cosine}
+        for token in found.tokens[:SHOWN]
+        if token.text is not None
     ]
     return {
-        "num_tokens": s.count,
-        "mean_cosine": s.mean,
-        "std_cosine": s.std,
-        "min_cosine": s.least,
-        "max_cosine": s.greatest,
-        "mean_pearson": spread(found.values(_PEARSON)).mean,
+        "num_tokens": known.count,
+        "mean_cosine": known.mean,
+        "std_cosine": known.std,
+        "min_cosine": known.least,
+        "max_cosine": known.greatest,
+        "mean_pearson": spread(token.pearson for token in found.tokens).mean,
         "baseline_mean": found.inside[B].mean,
         "baseline_std": found.inside[B].std,
         "baseline_mean_a": found.inside[A].mean,
-        "mismatched_mean": found.across.mean,
-        "mismatched_std": found.across.std,
+        "mismatched_mean": across.mean,
+        "mismatched_std": across.std,
         "high_similarity_count": high,
         "low_similarity_count": low,
-        "high_similarity_share": high / len(known) if known else None,
-        "low_similarity_share": low / len(known) if known else None,
-        "sample_results": samples[:SHOWN],
+        "high_similarity_share": high / known.count if known.count else None,
+        "low_similarity_share": low / known.count if known.count else None,
+        "sample_results": samples,
     }
 
 
-def _chart(scene: Scene, found: _Found) -> Lines:
-    known = sorted(one for one in found.values(_COSINE) if one is not None)
-    series = [
-        Series(text.words("study.embeddings.same-token"), _ranks(known), tuple(known), "pair"),
-        Series(
-            text.words("study.embeddings.another-token"),
-            _ranks(found.across_values),
-            found.across_values,
-            "random",
-        ),
-    ]
+def _chart(inputs: StudyInput, found: _Comparison) -> Lines:
+    """The cosines of equal and of different tokens, each in rising order."""
     base = found.inside[B]
     bands: tuple[Band, ...] = ()
     if base.mean is not None and base.std is not None:
-        name = scene.names[B]
-        label = text.words("study.embeddings.band", name=name)
+        label = text.words("study.embeddings.band", name=inputs.names[B])
         bands = (Band(label, base.mean, base.mean - 2 * base.std, base.mean + 2 * base.std),)
     return Lines(
         "embedding_comparison",
         text.words("study.embeddings.chart"),
         text.words("study.embeddings.axis"),
         text.words("study.common.cosine"),
-        tuple(series),
+        (
+            _ranked(text.words("study.embeddings.same-token"), found.cosines, "pair"),
+            _ranked(text.words("study.embeddings.another-token"), found.across, "random"),
+        ),
         bands,
         points=True,
     )
 
 
-def _empty(found: _Found) -> Bars:
+def _ranked(label: Words, values: Sequence[float], kind: str) -> Series:
+    ranks = tuple(float(at + 1) for at in range(len(values)))
+    return Series(label, ranks, tuple(sorted(values)), kind)
+
+
+def _empty_chart(found: _Comparison) -> Bars:
     """The picture where no token could be compared: the gap, and why."""
-    reason = str(found.rows[0][-1])
     return Bars(
         "embedding_comparison",
         text.words("study.embeddings.chart"),
-        text.words("measure.cosine.title"),
+        measure_title("cosine"),
         (Bar(text.words("study.embeddings.shared-tokens"), None),),
         y_range=(-1.0, 1.0),
-        note=text.words("study.embeddings.chart.empty", reason=reason),
+        note=text.words("study.embeddings.chart.empty", reason=found.tokens[0].reason),
     )
 
 
-def _ranks(values: Sequence[float]) -> tuple[float, ...]:
-    return tuple(float(at + 1) for at in range(len(values)))
-
-
-def _findings(scene: Scene, found: _Found) -> tuple[Words, ...]:
-    facts = _facts(found)
-    if not facts["num_tokens"]:
-        return (text.words("study.embeddings.finding.nothing"),)
-    s = spread(found.values(_COSINE))
-    return (
-        text.words(
-            "study.embeddings.finding.tokens",
-            count=s.count,
-            mean=rounded(s.mean),
-            std=rounded(s.std),
-            high=facts["high_similarity_count"],
-            low=facts["low_similarity_count"],
-            b=scene.names[B],
-            base=rounded(found.inside[B].mean),
-            across=rounded(found.across.mean),
-        ),
+def _finding(inputs: StudyInput, found: _Comparison, facts: dict[str, Fact]) -> Words:
+    if not found.cosines:
+        return text.words("study.embeddings.finding.nothing")
+    return text.words(
+        "study.embeddings.finding.tokens",
+        count=facts["num_tokens"],
+        mean=rounded(facts["mean_cosine"]),
+        std=rounded(facts["std_cosine"]),
+        high=facts["high_similarity_count"],
+        low=facts["low_similarity_count"],
+        b=inputs.names[B],
+        base=rounded(found.inside[B].mean),
+        across=rounded(facts["mismatched_mean"]),
     )
 
 

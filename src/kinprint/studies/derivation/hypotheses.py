@@ -1,7 +1,8 @@
 """Alternative hypotheses with what speaks for and against each, from measured numbers.
 
-The hypotheses and arguments are data; here numbers decide which arguments apply. It sorts
-what was measured and chooses nothing: a choice needs a null.
+The hypotheses and arguments are data (`hypotheses.toml`, and their sentences in the catalogues
+under `study.hypotheses`); here numbers decide which arguments apply. It sorts what was measured
+and chooses nothing: a choice needs a null.
 """
 
 from __future__ import annotations
@@ -14,22 +15,15 @@ from importlib.resources import files
 from typing import Any
 
 from kinprint import text
-from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Flow, Step
-from kinprint.studies.derivation import configuration, tensor_types
+from kinprint.studies.comparing import SHUFFLED
+from kinprint.studies.derivation import tensor_types
 from kinprint.studies.derivation.baseline import claims_about, measured, needed
-from kinprint.studies.derivation.pairwise import (
-    NORMS,
-    A,
-    B,
-    Row,
-    by_role,
-    rounded,
-    spread_of,
-)
-from kinprint.studies.pairing import spread, tell_gaps
-from kinprint.studies.results import Cell, Fact, Result, Table
-from kinprint.studies.scene import MISMATCH, Item, Scene
+from kinprint.studies.derivation.configuration import Change, Difference, differences, sizes
+from kinprint.studies.derivation.pairwise import NORMS, A, B, TensorPair, by_role, spread_of
+from kinprint.studies.results import Cell, Fact, Output, RowStatus, Table
+from kinprint.studies.study import Procedure, StudyInput, TensorRows
+from kinprint.studies.summary import rounded, spread
 from kinprint.studies.titles import role_title
 from kinprint.text import Words
 
@@ -42,7 +36,10 @@ _PAIR = ((A, B),)
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What the arguments speak of; None where it could not be measured."""
+    """What the arguments speak of; None where it could not be measured.
+
+    `limit` and `matrix_limit` are what unrelated norms and matrices reach.
+    """
 
     cosine: float | None
     shuffled: float | None
@@ -50,24 +47,26 @@ class Numbers:
     matrices: float | None
     attention: float | None
     sigma: float | None
-    limit: float  # what unrelated norms reach, and matrices in the next
+    limit: float
     matrix_limit: float
     equal: int
     sizes: int
 
     @property
-    def states(self) -> frozenset[str]:
-        """The conditions that hold, as the table of arguments names them."""
-        return frozenset(
-            {
-                "always",
-                f"norms:{_state(self.norms, self.limit)}",
-                f"matrices:{_state(self.matrices, self.matrix_limit)}",
-            }
-        )
+    def equal_share(self) -> float | None:
+        """Which part of the sizes is equal."""
+        return self.equal / self.sizes if self.sizes else None
 
     @property
-    def shown(self) -> dict[str, str]:
+    def states(self) -> frozenset[str]:
+        """The conditions that hold, as the table of arguments names them."""
+        norms, matrices = (
+            _state(self.norms, self.limit), _state(self.matrices, self.matrix_limit),
+        )  # fmt: skip
+        return frozenset({"always", f"norms:{norms}", f"matrices:{matrices}"})
+
+    @property
+    def written(self) -> dict[str, str]:
         """All of them as they stand in sentences."""
         return {
             "cosine": rounded(self.cosine),
@@ -79,36 +78,43 @@ class Numbers:
             "limit": rounded(self.limit, 2),
             "equal": str(self.equal),
             "sizes": str(self.sizes),
-            "equal_share": rounded(self.equal / self.sizes if self.sizes else None, 2),
+            "equal_share": rounded(self.equal_share, 2),
         }
 
-    def value(self, name: str) -> float | None:
-        """One number by name."""
-        if name == "equal_share":
-            return self.equal / self.sizes if self.sizes else None
-        found: float | None = getattr(self, name)
-        return found
+
+@dataclass(frozen=True, slots=True)
+class Argued:
+    """A hypothesis with everything that applies for and against it, each side as one text."""
+
+    key: str
+    title: Words
+    report: Words
+    pro: Words
+    con: Words
 
 
 @cache
-def arguments() -> Mapping[str, Any]:
+def _arguments() -> Mapping[str, Any]:
     """Hypotheses and the report's evidence, as they are written down."""
     table = (files("kinprint.studies.derivation") / "hypotheses.toml").read_text("utf-8")
     return tomllib.loads(table)
 
 
-def _needs(study: Study, scene: Scene) -> list[Item]:
-    return [
-        *tensor_types.needed(study, scene),
-        *needed(replace(study, roles=NORMS), scene, _PAIR),
-    ]
+def _of_norms(inputs: StudyInput) -> StudyInput:
+    """The same models, with norms as what the study looks at."""
+    return replace(inputs, study=replace(inputs.study, roles=NORMS))
 
 
-def _run(study: Study, scene: Scene) -> Result:
-    rows, _ = tensor_types.type_rows(study, scene)
-    sizes = configuration.differences(configuration.sizes(scene, A), configuration.sizes(scene, B))
-    numbers = _numbers(study, scene, rows, sizes)
-    tables = _hypothesis_table(numbers), _evidence_table(numbers), _tensor_table(rows)
+def _needs(inputs: StudyInput) -> list[TensorRows]:
+    return [*tensor_types.needed(inputs), *needed(_of_norms(inputs), _PAIR)]
+
+
+def _run(inputs: StudyInput) -> Output:
+    pairs, _ = tensor_types.compare_types(inputs)
+    meaning = differences(sizes(inputs, A), sizes(inputs, B))
+    numbers = _numbers(inputs, pairs, meaning)
+    argued = _argue(numbers)
+    tensors = _tensor_table(pairs)
     facts: dict[str, Fact] = {
         "norm_mean_cosine": numbers.cosine,
         "norm_shuffled_cosine": numbers.shuffled,
@@ -119,47 +125,43 @@ def _run(study: Study, scene: Scene) -> Result:
         "equal_sizes": numbers.equal,
         "sizes": numbers.sizes,
     }
-    return Result(
-        study.name,
-        scene.names,
-        tables,
+    return Output(
+        (_hypothesis_table(argued), _evidence_table(numbers), tensors),
         facts,
-        (_flow(scene, rows, sizes),),
-        (*_findings(numbers), *tell_gaps(tables[2].column("status"))),
-        scene.labels,
+        (_flow(inputs, pairs, meaning),),
+        (*map(_finding, argued), *tensors.gaps),
     )
 
 
 def _numbers(
-    study: Study, scene: Scene, rows: Sequence[Row], sizes: Sequence[configuration.Difference]
+    inputs: StudyInput, pairs: Sequence[TensorPair], meaning: Sequence[Difference]
 ) -> Numbers:
-    norms = [row for row in rows if row.role in NORMS]
-    rest = [row for row in rows if row.role not in NORMS]
-    own = replace(study, roles=NORMS)
-    claims = claims_about(own, scene, measured(own, scene, _PAIR), _PAIR)
-    sigma = claims[0].effect.sigma if claims else float("nan")
+    norms = [pair for pair in pairs if pair.role in NORMS]
+    rest = [pair for pair in pairs if pair.role not in NORMS]
+    only_norms = _of_norms(inputs)
+    claims = claims_about(only_norms, measured(only_norms, _PAIR), _PAIR)
     return Numbers(
         cosine=spread_of(norms, "cosine").mean,
-        shuffled=spread_of(norms, "shuffled_cosine").mean,
+        shuffled=spread_of(norms, SHUFFLED).mean,
         norms=spread_of(norms, "pearson").mean,
         matrices=spread_of(rest, "pearson").mean,
-        attention=spread_of([row for row in rest if row.role in ATTENTION], "cosine").mean,
-        sigma=spread([sigma]).mean,
+        attention=spread_of([pair for pair in rest if pair.role in ATTENTION], "cosine").mean,
+        sigma=spread(claim.effect.sigma for claim in claims[:1]).mean,
         limit=_limit(norms),
         matrix_limit=_limit(rest),
-        equal=sum(one.change == configuration.EQUAL for one in sizes),
-        sizes=len(sizes),
+        equal=sum(one.change is Change.EQUAL for one in meaning),
+        sizes=len(meaning),
     )
 
 
-def _limit(rows: Sequence[Row]) -> float:
+def _limit(pairs: Sequence[TensorPair]) -> float:
     """Three deviations of the correlation of two unrelated vectors of n values, 3/√(n−1).
 
     The mean over layers scatters less, but not by the root of their number: layers of one
     model are not independent of each other.
     """
-    sizes = [row.a.values.size for row in rows if row.a.values is not None]
-    return 3 / (min(sizes) - 1) ** 0.5 if sizes and min(sizes) > 1 else HIGH
+    lengths = [pair.a.values.size for pair in pairs if pair.a.values is not None]
+    return 3 / (min(lengths) - 1) ** 0.5 if lengths and min(lengths) > 1 else HIGH
 
 
 def _state(value: float | None, limit: float) -> str:
@@ -170,94 +172,103 @@ def _state(value: float | None, limit: float) -> str:
     return "high" if abs(value) > HIGH else "some"
 
 
-def _sides(hypothesis: Mapping[str, Any], numbers: Numbers) -> dict[str, Words]:
-    """Everything that applies for and against one hypothesis, each side as one text."""
-    found: dict[str, Words] = {}
-    for side in ("for", "against"):
-        found[side] = text.joined(
-            text.words(_argument_key(hypothesis["key"], one), **numbers.shown)
-            for one in hypothesis["argument"]
-            if one["side"] == side and numbers.states.issuperset(one["when"])
+def _argue(numbers: Numbers) -> list[Argued]:
+    """Every hypothesis with the arguments that hold for these numbers."""
+    found = []
+    for entry in _arguments()["hypothesis"]:
+        key = f"study.hypotheses.{entry['key']}"
+        pro, con = (
+            text.joined(
+                text.words(f"{key}.{side}.{_condition_key(needs)}", **numbers.written)
+                for needs in entry[side]
+                if numbers.states.issuperset(needs)
+            )
+            for side in ("for", "against")
         )
+        title, report = text.words(f"{key}.title"), text.words(f"{key}.report")
+        found.append(Argued(entry["key"], title, report, pro, con))
     return found
 
 
-def _argument_key(hypothesis: str, argument: Mapping[str, Any]) -> str:
-    """Arguments are told apart by their side and by when they apply."""
-    when = "+".join(argument["when"]).replace(":", "-")
-    return f"study.hypotheses.{hypothesis}.{argument['side']}.{when}"
+def _condition_key(needs: Sequence[str]) -> str:
+    """What an argument needs, as its key in the catalogues has it."""
+    return "+".join(needs).replace(":", "-")
 
 
-def _hypothesis_table(numbers: Numbers) -> Table:
-    rows = []
-    for one in arguments()["hypothesis"]:
-        sides = _sides(one, numbers)
-        title, report = (
-            text.words(f"study.hypotheses.{one['key']}.{part}") for part in ("title", "report")
-        )
-        cells = (title, sides["for"], sides["against"], report)
-        rows.append((one["key"], *(said for words in cells for said in words.values())))
+def _hypothesis_table(argued: Sequence[Argued]) -> Table:
     columns = ("hypothesis", "for", "against", "report_of_2026")
-    spelled = tuple(f"{name}_{language}" for name in columns for language in text.languages())
+    rows = tuple(
+        (one.key, *_in_all_languages(one.title, one.pro, one.con, one.report)) for one in argued
+    )
     title = text.words("study.hypotheses.table.hypotheses")
-    return Table("hypotheses", title, ("key", *spelled), tuple(rows))
+    return Table("hypotheses", title, ("key", *_columns(*columns)), rows)
 
 
 def _evidence_table(numbers: Numbers) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for one in arguments()["evidence"]:
-        key = f"study.hypotheses.evidence.{one['key']}"
-        title, remark = text.words(f"{key}.title"), text.words(f"{key}.remark", **numbers.shown)
-        value = numbers.value(one["fact"])
-        stars = "★" * one["strength"]
-        rows.append((one["key"], *title.values(), value, stars, *remark.values()))
-    tests, remarks = (
-        tuple(f"{name}_{language}" for language in text.languages()) for name in ("test", "remark")
-    )
-    columns = ("key", *tests, "value", "strength_in_2026", *remarks)
-    heading = text.words("study.hypotheses.table.evidence")
-    return Table("evidence_strength", heading, columns, tuple(rows))
-
-
-def _tensor_table(rows: Sequence[Row]) -> Table:
-    lines = tuple(
-        (
-            row.role,
-            row.layer,
-            row.found.status,
-            row.found.value("cosine"),
-            row.found.value("pearson"),
-            row.found.sample,
-            row.found.reason,
+    for entry in _arguments()["evidence"]:
+        key = f"study.hypotheses.evidence.{entry['key']}"
+        title, remark = text.words(f"{key}.title"), text.words(f"{key}.remark", **numbers.written)
+        value, stars = getattr(numbers, entry["fact"]), "★" * entry["strength"]
+        rows.append(
+            (entry["key"], *_in_all_languages(title), value, stars, *_in_all_languages(remark))
         )
-        for row in rows
+    columns = ("key", *_columns("test"), "value", "strength_in_2026", *_columns("remark"))
+    title = text.words("study.hypotheses.table.evidence")
+    return Table("evidence_strength", title, columns, tuple(rows))
+
+
+def _columns(*names: str) -> tuple[str, ...]:
+    """A column for each name and language."""
+    return tuple(f"{name}_{language}" for name in names for language in text.languages())
+
+
+def _in_all_languages(*words: Words) -> tuple[str, ...]:
+    return tuple(one[language] for one in words for language in text.languages())
+
+
+def _tensor_table(pairs: Sequence[TensorPair]) -> Table:
+    rows = tuple(
+        (
+            pair.role,
+            pair.layer,
+            pair.status,
+            *pair.values(("cosine", "pearson")),
+            pair.comparison.sample,
+            pair.comparison.reason,
+        )
+        for pair in pairs
     )
-    title = text.words("study.hypotheses.table.tensors")
     columns = ("role", "layer", "status", "cosine", "pearson", "sample", "reason")
-    return Table("hypotheses_tensors", title, columns, lines)
+    title = text.words("study.hypotheses.table.tensors")
+    return Table("hypotheses_tensors", title, columns, rows)
 
 
-def _flow(scene: Scene, rows: Sequence[Row], sizes: Sequence[configuration.Difference]) -> Flow:
-    found = {role: _tensor_step(role, group) for role, group in by_role(rows).items()}
-    steps = [step for step in found.values() if step is not None]
-    silent = [role_title(role) for role, step in found.items() if step is None]
-    steps += [
-        Step("changed", text.plain(f"{one.key}: {one.b} → {one.a}"))
-        for one in sizes
-        if one.change == configuration.CHANGED
+def _flow(inputs: StudyInput, pairs: Sequence[TensorPair], meaning: Sequence[Difference]) -> Flow:
+    """What would have been done to the second model: types of tensor, sizes, configuration."""
+    found = {role: _tensor_step(role, group) for role, group in by_role(pairs).items()}
+    config = differences(dict(inputs.models[A].config), dict(inputs.models[B].config))
+    steps = [
+        *(step for step in found.values() if step is not None),
+        *(
+            Step("changed", text.plain(f"{one.key}: {one.b} → {one.a}"))
+            for one in meaning
+            if one.change is Change.CHANGED
+        ),
+        *(
+            Step(one.change, text.plain(f"{one.key}: {value}"))
+            for one in config
+            for change, value in ((Change.ADDED, one.a), (Change.REMOVED, one.b))
+            if one.change is change
+        ),
     ]
-    config = configuration.differences(dict(scene.models[A].config), dict(scene.models[B].config))
-    for one in config:
-        if one.change in (configuration.ADDED, configuration.REMOVED):
-            value = one.a if one.change == configuration.ADDED else one.b
-            steps.append(Step(one.change, text.plain(f"{one.key}: {value}")))
     return Flow(
         "presumed_transformation",
         text.words("study.hypotheses.chart"),
-        scene.names[B],
-        scene.names[A],
+        inputs.names[B],
+        inputs.names[A],
         tuple(steps),
-        _flow_note(silent),
+        _flow_note([role_title(role) for role, step in found.items() if step is None]),
     )
 
 
@@ -269,29 +280,25 @@ def _flow_note(silent: Sequence[Words]) -> Words:
     return text.words("study.hypotheses.chart.note-silent", note=note, roles=roles)
 
 
-def _tensor_step(role: str, group: Sequence[Row]) -> Step | None:
+def _tensor_step(role: str, group: Sequence[TensorPair]) -> Step | None:
     """What became of one type of tensor; None where nothing can be said."""
     title = role_title(role)
     cosine, pearson = spread_of(group, "cosine").mean, spread_of(group, "pearson").mean
     if pearson is None:
-        if not any(row.found.status == MISMATCH for row in group):
+        if not any(pair.status is RowStatus.SHAPE_MISMATCH for pair in group):
             return None
         return Step("changed", text.words("study.hypotheses.step.shapes", role=title))
     kept = pearson > KEPT
     state = text.message(f"study.hypotheses.step.{'kept' if kept else 'not-kept'}")
     means = {"cosine": rounded(cosine), "pearson": rounded(pearson)}
-    told = text.words("study.hypotheses.step", role=title, state=state, **means)
-    return Step("kept" if kept else "retrained", told)
+    words = text.words("study.hypotheses.step", role=title, state=state, **means)
+    return Step("kept" if kept else "retrained", words)
 
 
-def _findings(numbers: Numbers) -> tuple[Words, ...]:
-    told: list[Words] = []
+def _finding(argued: Argued) -> Words:
     nothing = text.words("study.hypotheses.finding.nothing")
-    for one in arguments()["hypothesis"]:
-        pro, con = (side if str(side) else nothing for side in _sides(one, numbers).values())
-        title = text.message(f"study.hypotheses.{one['key']}.title")
-        told.append(text.words("study.hypotheses.finding", hypothesis=title, pro=pro, con=con))
-    return tuple(told)
+    pro, con = (side if str(side) else nothing for side in (argued.pro, argued.con))
+    return text.words("study.hypotheses.finding", hypothesis=argued.title, pro=pro, con=con)
 
 
 HYPOTHESES = Procedure(_needs, _run)

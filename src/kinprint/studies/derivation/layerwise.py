@@ -6,35 +6,35 @@ shuffled vectors give.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from kinprint import text
 from kinprint.measure.matching import match_rows
 from kinprint.model.places import Address
-from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Band, Lines, Series
-from kinprint.studies.derivation.alignment import LayerMap, map_layers
+from kinprint.studies.comparing import SHUFFLED, shape_text
+from kinprint.studies.derivation.layer_map import LayerMap, map_layers
 from kinprint.studies.derivation.pairwise import (
     NORMS,
     A,
     B,
-    Row,
+    TensorPair,
     addresses,
     by_role,
-    file_of,
-    rounded,
-    row_of,
+    compare_tensors,
+    cosine_facts,
     spread_of,
 )
-from kinprint.studies.pairing import all_layers, shape_text, tell_gaps, wanted_roles
-from kinprint.studies.results import Cell, Fact, Result, Table
-from kinprint.studies.scene import Item, Scene, Taken
+from kinprint.studies.results import Cell, Fact, Output, Table
+from kinprint.studies.study import Procedure, ReadTensor, StudyInput, TensorRows
+from kinprint.studies.summary import rounded
 from kinprint.studies.titles import role_title
 from kinprint.text import Words
 
-MEASURES = ("cosine", "pearson", "shuffled_cosine")
+MEASURES = ("cosine", "pearson", SHUFFLED)
 ROUTER = "router"
 _CATEGORIES = {"norm_in": "norm_pre", "norm_post_attn": "norm_post", ROUTER: "router_or_gate"}
 _COLUMNS = (
@@ -45,255 +45,243 @@ _COLUMNS = (
 _WHOLE = 4
 
 
-def _roles(study: Study, scene: Scene) -> tuple[str, ...]:
-    return wanted_roles(scene, study.roles)
+def _needs(inputs: StudyInput) -> list[TensorRows]:
+    found = list(addresses(inputs, (*inputs.roles, *NORMS), inputs.own_layers()))
+    both = [TensorRows(model, one) for one in found for model in (A, B)]
+    routers = [one for one in found if one.role == ROUTER]
+    return both + [_tensor(inputs, model, one) for one in routers for model in (A, B)]
 
 
-def _item(scene: Scene, model: int, address: Address) -> Item:
+def _run(inputs: StudyInput) -> Output:
+    inside = list(addresses(inputs, inputs.roles, inputs.own_layers()))
+    same = _compare(inputs, ((address, address) for address in inside))
+    layers = map_layers(inputs, NORMS, inputs.own_layers(A), inputs.own_layers(B))
+    aligned = _compare(inputs, _mapped_addresses(layers, inside))
+    tables = (
+        _table("layerwise_similarity", text.words("study.layers.table.same"), same),
+        _table("aligned_layerwise_similarity", text.words("study.layers.table.aligned"), aligned),
+        _map_table(layers),
+    )
+    findings = (*_findings(same, layers), *tables[0].gaps)
+    return Output(tables, _facts(same, layers), _charts(same), findings)
+
+
+def _mapped_addresses(
+    layers: LayerMap, inside: Sequence[Address]
+) -> Iterable[tuple[Address, Address]]:
+    """What lies in the layers that were paired anew, in the order of the second model."""
+    for first, second in sorted(layers.pairs, key=lambda pair: pair[1]):
+        for one in inside:
+            if one.layer == first:
+                yield one, Address(one.role, second, one.expert)
+
+
+def _compare(inputs: StudyInput, both: Iterable[tuple[Address, Address]]) -> list[TensorPair]:
+    pairs = [
+        compare_tensors(inputs, *_read_alike(inputs, first, second), MEASURES)
+        for first, second in both
+    ]
+    return pairs if inputs.request.roles else [pair for pair in pairs if not pair.both_missing]
+
+
+def _read_alike(
+    inputs: StudyInput, first: Address, second: Address
+) -> tuple[TensorRows, TensorRows]:
+    """Both tensors read alike: whole only where both are."""
+    whole = _tensor(inputs, A, first), _tensor(inputs, B, second)
+    if all(one.rows is not None for one in whole):
+        return whole
+    return TensorRows(A, first), TensorRows(B, second)
+
+
+def _tensor(inputs: StudyInput, model: int, address: Address) -> TensorRows:
     """A tensor as this study reads it: a few routers whole, everything else as asked."""
-    if address.role == ROUTER and address.layer in _whole_layers(scene):
-        place = scene.models[model].places.get(address)
+    if address.role == ROUTER and address.layer in _whole_layers(inputs):
+        place = inputs.models[model].places.get(address)
         if place is not None and place.shape is not None:
-            return Item(model, address, tuple(range(place.shape[0])))
-    return Item(model, address)
+            return TensorRows(model, address, tuple(range(place.shape[0])))
+    return TensorRows(model, address)
 
 
-def _whole_layers(scene: Scene) -> tuple[int, ...]:
+def _whole_layers(inputs: StudyInput) -> tuple[int, ...]:
     """Layers whose routers are read whole, so that experts can be paired: four, evenly spread.
 
     A router of a hundred experts is a megabyte, and a model has fifty of them; pairing a few
     says what pairing all would. `--full` and a short list of layers read all of them.
     """
-    layers = all_layers(scene)
-    if scene.request.rows is None or len(layers) <= _WHOLE:
+    layers = inputs.own_layers()
+    if inputs.request.rows is None or len(layers) <= _WHOLE:
         return layers
     return tuple(layers[round(at)] for at in np.linspace(1, len(layers) - 1, _WHOLE))
 
 
-def _needs(study: Study, scene: Scene) -> list[Item]:
-    found = list(addresses(scene, (*_roles(study, scene), *NORMS), all_layers(scene)))
-    both = [Item(model, one) for one in found for model in (A, B)]
-    whole = [_item(scene, model, one) for one in found for model in (A, B) if one.role == ROUTER]
-    return both + whole
+def _table(name: str, title: Words, pairs: Iterable[TensorPair]) -> Table:
+    return Table(name, title, _COLUMNS, tuple(map(_row, pairs)))
 
 
-def _run(study: Study, scene: Scene) -> Result:
-    roles = _roles(study, scene)
-    inside = list(addresses(scene, roles, all_layers(scene)))
-    same = _rows(scene, ((one, one) for one in inside))
-    mapped = map_layers(scene, NORMS, all_layers(scene, A), all_layers(scene, B))
-    aligned = _rows(
-        scene,
-        (
-            (Address(one.role, first, one.expert), Address(one.role, second, one.expert))
-            for first, second in sorted(mapped.pairs, key=lambda pair: pair[1])
-            for one in inside
-            if one.layer == first
-        ),
-    )
-    tables = (
-        _table("layerwise_similarity", text.words("study.layers.table.same"), same),
-        _table(
-            "aligned_layerwise_similarity",
-            text.words("study.layers.table.aligned"),
-            aligned,
-        ),
-        _map_table(mapped),
-    )
-    return Result(
-        study.name,
-        scene.names,
-        tables,
-        _facts(same, mapped),
-        _charts(same),
-        (*_findings(same, mapped), *tell_gaps(tables[0].column("status"))),
-        scene.labels,
-    )
-
-
-def _rows(scene: Scene, pairs: Iterable[tuple[Address, Address]]) -> list[Row]:
-    rows = [row_of(scene, *_items(scene, first, second), MEASURES) for first, second in pairs]
-    return rows if scene.request.roles else [row for row in rows if not row.both_missing]
-
-
-def _items(scene: Scene, first: Address, second: Address) -> tuple[Item, Item]:
-    """Both tensors read alike: whole only where both are."""
-    whole = _item(scene, A, first), _item(scene, B, second)
-    if all(one.rows is not None for one in whole):
-        return whole
-    return Item(A, first), Item(B, second)
-
-
-def _table(name: str, title: Words, rows: Iterable[Row]) -> Table:
-    return Table(name, title, _COLUMNS, tuple(_line(row) for row in rows))
-
-
-def _line(row: Row) -> tuple[Cell, ...]:
-    found, (key_a, key_b) = row.found, row.keys
-    stored = row.a if row.a.place is not None else row.b
+def _row(pair: TensorPair) -> tuple[Cell, ...]:
+    stored = pair.a if pair.a.place is not None else pair.b
     return (
-        row.second.address.layer,
-        row.layer,
-        _CATEGORIES.get(row.role, row.role),
-        found.value("cosine"),
-        found.value("pearson"),
-        _aligned_experts(row),
+        pair.second.address.layer,
+        pair.layer,
+        _CATEGORIES.get(pair.role, pair.role),
+        pair.value("cosine"),
+        pair.value("pearson"),
+        _aligned_experts(pair),
         None if stored.place is None else stored.place.weight.spec.nbytes,
         shape_text(stored.shape),
-        key_a,
-        key_b,
-        file_of(row.a),
-        file_of(row.b),
-        found.status,
-        found.reason,
-        found.sample,
-        found.value("shuffled_cosine"),
-        *_moments(row.a),
-        *_moments(row.b),
+        pair.a.name,
+        pair.b.name,
+        pair.a.file,
+        pair.b.file,
+        pair.status,
+        pair.comparison.reason,
+        pair.comparison.sample,
+        pair.value(SHUFFLED),
+        *_moments(pair.a),
+        *_moments(pair.b),
     )
 
 
-def _moments(taken: Taken) -> tuple[float | None, float | None]:
+def _moments(tensor: ReadTensor) -> tuple[float | None, float | None]:
     """Mean and population deviation of what was read; nothing for values that are not finite."""
-    values = taken.values
+    values = tensor.values
     if values is None or not values.size or not np.isfinite(values).all():
         return None, None
     return float(values.mean(dtype=np.float64)), float(values.std(dtype=np.float64))
 
 
-def _aligned_experts(row: Row) -> float | None:
+def _aligned_experts(pair: TensorPair) -> float | None:
     """Mean cosine of router rows after pairing experts for the largest sum.
 
     Models with different numbers of experts can be paired, too, as far as the fewer go.
     """
-    x, y = row.a.values, row.b.values
-    if row.role != ROUTER or x is None or y is None or x.ndim != 2 or x.shape[1:] != y.shape[1:]:
+    x, y = pair.a.values, pair.b.values
+    if pair.role != ROUTER or x is None or y is None or x.ndim != 2 or x.shape[1:] != y.shape[1:]:
         return None
-    if row.a.sampled or row.b.sampled:
+    if pair.a.sampled or pair.b.sampled:
         return None
     matching = match_rows(x, y)
     return matching.mean if matching.scores else None
 
 
-def _map_table(mapped: LayerMap) -> Table:
+def _map_table(layers: LayerMap) -> Table:
     columns = ("layer_A", "layer_B", "pearson", "same_layer_pearson", "pearson_by_chance")
-    places = {layer: at for at, layer in enumerate(mapped.layers_b)}
+    places = {layer: at for at, layer in enumerate(layers.layers_b)}
     rows: list[tuple[Cell, ...]] = []
     for (first, second), score, (at, _) in zip(
-        mapped.pairs, mapped.matching.scores, mapped.matching.pairs, strict=True
+        layers.pairs, layers.matching.scores, layers.matching.pairs, strict=True
     ):
-        own = float(mapped.scores[at, places[first]]) if first in places else None
-        rows.append((first, second, score, own if own == own else None, mapped.chance.mean))
-    title = text.words("study.layers.table.map")
-    return Table("layer_alignment", title, columns, tuple(rows))
+        own = float(layers.scores[at, places[first]]) if first in places else math.nan
+        same = None if math.isnan(own) else own
+        rows.append((first, second, score, same, layers.chance.mean))
+    return Table("layer_alignment", text.words("study.layers.table.map"), columns, tuple(rows))
 
 
-def _facts(rows: Sequence[Row], mapped: LayerMap) -> dict[str, Fact]:
-    facts: dict[str, Fact] = {}
-    for role, group in by_role(rows).items():
-        s, p = spread_of(group, "cosine"), spread_of(group, "pearson")
-        facts[_CATEGORIES.get(role, role)] = {
-            "mean": s.mean,
-            "std": s.std,
-            "min": s.least,
-            "max": s.greatest,
-            "count": s.count,
-            "pearson_mean": p.mean,
-            "shuffled_cosine_mean": spread_of(group, "shuffled_cosine").mean,
-        }
-    matched = bool(mapped.matching.scores)
-    same = sum(first == second for first, second in mapped.pairs)
+def _facts(pairs: Sequence[TensorPair], layers: LayerMap) -> dict[str, Fact]:
+    facts = {
+        _CATEGORIES.get(role, role): cosine_facts(group) for role, group in by_role(pairs).items()
+    }
     facts["layer_alignment"] = {
-        "pairs": len(mapped.pairs),
-        "same_layer": same,
-        "mean_pearson": mapped.matching.mean if matched else None,
-        "mean_by_chance": mapped.chance.mean,
-        "std_by_chance": mapped.chance.std,
-        "distinct": mapped.matching.distinct,
+        "pairs": len(layers.pairs),
+        "same_layer": layers.kept,
+        "mean_pearson": layers.matching.mean if layers.matching.scores else None,
+        "mean_by_chance": layers.chance.mean,
+        "std_by_chance": layers.chance.std,
+        "distinct": layers.matching.distinct,
     }
     return facts
 
 
-def _charts(rows: Sequence[Row]) -> tuple[Lines, ...]:
-    groups = by_role(rows)
+def _charts(pairs: Sequence[TensorPair]) -> tuple[Lines, ...]:
+    groups = by_role(pairs)
     norms = {role: group for role, group in groups.items() if role.startswith("norm")}
     cosine, pearson = text.words("study.common.cosine"), text.words("study.common.pearson")
-    width = next((row.a.values.size for row in rows if row.a.values is not None), 0)
-    reach = 2 / (width - 1) ** 0.5 if width > 1 else 0.0
-    label = text.words("study.layers.band")
-    by_layer = text.words("study.layers.chart.cosine")
+    width = next((pair.a.values.size for pair in pairs if pair.a.values is not None), 0)
+    bands: tuple[Band, ...] = ()
+    if width > 1:
+        reach = 2 / (width - 1) ** 0.5
+        bands = (Band(text.words("study.layers.band"), 0.0, -reach, reach),)
+
+    def lines(
+        name: str, title: str, label: Words, series: list[Series], bands: tuple[Band, ...] = ()
+    ) -> Lines:
+        layer = text.words("study.common.layer")
+        return Lines(name, text.words(title), layer, label, tuple(series), bands)
+
     return (
-        _lines("plot_cosine_by_layer", by_layer, cosine, _curves(groups, "cosine", True)),
-        _lines(
-            "plot_pearson_by_layer",
-            text.words("study.layers.chart.pearson"),
-            pearson,
-            _curves(groups, "pearson", False),
-            (Band(label, 0.0, -reach, reach),) if reach else (),
-        ),
-        _lines(
-            "layernorm_by_layer",
-            text.words("study.layers.chart.norms"),
+        lines(
+            "plot_cosine_by_layer",
+            "study.layers.chart.cosine",
             cosine,
-            _curves(norms, "cosine", True),
+            _curves(groups, "cosine", shuffled=True),
+        ),
+        lines(
+            "plot_pearson_by_layer",
+            "study.layers.chart.pearson",
+            pearson,
+            _curves(groups, "pearson"),
+            bands,
+        ),
+        lines(
+            "layernorm_by_layer",
+            "study.layers.chart.norms",
+            cosine,
+            _curves(norms, "cosine", shuffled=True),
         ),
     )
 
 
-def _curves(groups: dict[str, list[Row]], name: str, shuffled: bool) -> tuple[Series, ...]:
+def _curves(
+    groups: Mapping[str, Sequence[TensorPair]], name: str, *, shuffled: bool = False
+) -> list[Series]:
+    """A line a role, with its interval where rows were sampled, and what shuffling leaves."""
     found: list[Series] = []
     for role, group in groups.items():
-        placed = [row for row in group if row.layer is not None]
-        x = tuple(float(row.layer or 0) for row in placed)
-        title = role_title(role)
-        low, high = zip(*(row.found.bounds(name) for row in placed), strict=True) or ((), ())
+        placed = [pair for pair in group if pair.layer is not None]
+        x = tuple(float(pair.layer or 0) for pair in placed)
+        bounds = [pair.comparison.bounds(name) for pair in placed]
+        low, high = (tuple(side) for side in zip(*bounds, strict=True)) if bounds else ((), ())
         known = any(one is not None for one in low)
-        y = tuple(row.found.value(name) for row in placed)
+        y = tuple(pair.value(name) for pair in placed)
+        title = role_title(role)
         found.append(Series(title, x, y, "pair", low if known else (), high if known else ()))
         if shuffled:
             label = text.words("study.common.shuffled", role=title)
-            left = tuple(row.found.value("shuffled_cosine") for row in placed)
+            left = tuple(pair.value(SHUFFLED) for pair in placed)
             found.append(Series(label, x, left, "random"))
-    return tuple(found)
+    return found
 
 
-def _lines(
-    name: str, title: Words, y: Words, series: tuple[Series, ...], bands: tuple[Band, ...] = ()
-) -> Lines:
-    return Lines(name, title, text.words("study.common.layer"), y, series, bands)
-
-
-def _findings(rows: Sequence[Row], mapped: LayerMap) -> tuple[Words, ...]:
-    told: list[Words] = []
-    for role, group in by_role(rows).items():
-        s, left = spread_of(group, "cosine"), spread_of(group, "shuffled_cosine")
-        if s.mean is None:
+def _findings(pairs: Sequence[TensorPair], layers: LayerMap) -> list[Words]:
+    found: list[Words] = []
+    for role, group in by_role(pairs).items():
+        cosine = spread_of(group, "cosine")
+        if cosine.mean is None:
             continue
-        title = role_title(role)
-        told.append(
+        found.append(
             text.words(
                 "study.layers.finding.role",
-                role=title,
-                low=rounded(s.least),
-                high=rounded(s.greatest),
-                count=s.count,
-                mean=rounded(s.mean),
-                left=rounded(left.mean),
+                role=role_title(role),
+                low=rounded(cosine.least),
+                high=rounded(cosine.greatest),
+                count=cosine.count,
+                mean=rounded(cosine.mean),
+                left=rounded(spread_of(group, SHUFFLED).mean),
                 pearson=rounded(spread_of(group, "pearson").mean),
             )
         )
-    if mapped.matching.scores:
-        same = sum(first == second for first, second in mapped.pairs)
-        told.append(
+    if layers.matching.scores:
+        found.append(
             text.words(
                 "study.layers.finding.map",
-                same=same,
-                count=len(mapped.pairs),
-                mean=rounded(mapped.matching.mean),
-                chance=rounded(mapped.chance.mean),
+                same=layers.kept,
+                count=len(layers.pairs),
+                mean=rounded(layers.matching.mean),
+                chance=rounded(layers.chance.mean),
             )
         )
-    return tuple(told)
+    return found
 
 
 LAYERS = Procedure(_needs, _run)

@@ -1,6 +1,6 @@
-"""The same role at the same layer in two models: what is read, and one row for each.
+"""The same role at the same layer in two models: what is read, and how the two compare.
 
-Several studies differ only in what they make of these rows; the rule for which tensors are
+Several studies differ only in what they make of these pairs; the rule for which tensors are
 asked for, and which gaps are worth a row, is here once.
 """
 
@@ -10,153 +10,173 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kinprint.model.places import Address
-from kinprint.studies.pairing import Compared, Spread, compare, own, spread
-from kinprint.studies.results import Cell
-from kinprint.studies.scene import MISSING, Item, Scene, Taken
+from kinprint.studies.charts import Bar
+from kinprint.studies.comparing import SHUFFLED, TensorComparison, compare
+from kinprint.studies.pairs import ONCE
+from kinprint.studies.results import Cell, Fact, RowStatus
+from kinprint.studies.study import ReadTensor, StudyInput, TensorRows
+from kinprint.studies.summary import Spread, spread
+from kinprint.studies.titles import role_title
+from kinprint.text import Words
 
 A, B = 0, 1  # the first model, which may be the derived one, and the second
 NORMS = ("norm_in", "norm_post_attn")
-OUTSIDE = ("embed", "lm_head", "norm_final", "pos_embed")  # roles that no layer has
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One tensor of the first model against one of the second."""
+class TensorPair:
+    """Two tensors that were asked for, what was read of each, and how they compare."""
 
-    role: str
-    first: Item
-    second: Item
-    a: Taken
-    b: Taken
-    found: Compared
+    first: TensorRows
+    second: TensorRows
+    a: ReadTensor
+    b: ReadTensor
+    comparison: TensorComparison
+
+    @property
+    def role(self) -> str:
+        """What both are."""
+        return self.first.address.role
 
     @property
     def layer(self) -> int | None:
-        """The layer in the first model."""
+        """The layer of the first."""
         return self.first.address.layer
 
     @property
-    def keys(self) -> tuple[str, str]:
-        """Names of the two tensors, empty where there is none."""
-        return name_of(self.a), name_of(self.b)
+    def status(self) -> RowStatus:
+        """Whether the two could be compared."""
+        return self.comparison.status
 
     @property
     def raw_equal(self) -> bool | None:
         """Whether all that was read of both is stored alike, bit by bit."""
-        if not self.found.ok or self.a.values is None or self.b.values is None:
+        if not self.comparison.ok or self.a.values is None or self.b.values is None:
             return None
-        same = stored_type(self.a) == stored_type(self.b)
-        return same and self.a.values.tobytes() == self.b.values.tobytes()
+        return self.a.dtype == self.b.dtype and self.a.values.tobytes() == self.b.values.tobytes()
 
     @property
     def both_missing(self) -> bool:
         """Whether neither model has such a tensor, so that there is nothing to say."""
-        return self.a.status == self.b.status == MISSING
+        return self.a.status is self.b.status is RowStatus.MISSING
+
+    def value(self, name: str) -> float | None:
+        """One measure; None where it has no value."""
+        return self.comparison.value(name)
+
+    def values(self, names: Iterable[str]) -> tuple[Cell, ...]:
+        """Several measures, in order."""
+        return tuple(map(self.value, names))
 
 
-def addresses(scene: Scene, roles: Iterable[str], layers: Iterable[int]) -> Iterator[Address]:
+def addresses(inputs: StudyInput, roles: Iterable[str], layers: Iterable[int]) -> Iterator[Address]:
     """Every address that roles and layers span; of experts, the first and the middle one.
 
     Roles outside the layers (embedding, head, last norm) have one address each.
     """
     roles = tuple(roles)
-    experts = sampled_experts(scene)
-    yield from (Address(role) for role in roles if role in OUTSIDE)
+    experts = sampled_experts(inputs)
+    yield from (Address(role) for role in roles if role in ONCE)
     for layer in layers:
         for role in roles:
             if role.startswith("expert_"):
                 yield from (Address(role, layer, expert) for expert in experts)
-            elif role not in OUTSIDE:
+            elif role not in ONCE:
                 yield Address(role, layer)
 
 
-def sampled_experts(scene: Scene) -> tuple[int, ...]:
+def sampled_experts(inputs: StudyInput) -> tuple[int, ...]:
     """Two experts that stand for all: the first, and the middle one of the smaller model."""
     counts = [
         model.geometry.experts
         or 1 + max((one.expert for one in model.places if one.expert is not None), default=-1)
-        for model in scene.models
+        for model in inputs.models
     ]
     least = min(filter(None, counts), default=1)
     return tuple(dict.fromkeys((0, least // 2)))
 
 
-def items_for(scene: Scene, found: Iterable[Address]) -> list[Item]:
+def tensors_at(inputs: StudyInput, found: Iterable[Address]) -> list[TensorRows]:
     """Both models' tensors at each address."""
-    return [item for address in found for item in pair_items(scene, address)]
+    return [rows for address in found for rows in both_tensors(inputs, address)]
 
 
-def pair_items(scene: Scene, address: Address) -> tuple[Item, Item]:
+def both_tensors(inputs: StudyInput, address: Address) -> tuple[TensorRows, TensorRows]:
     """One tensor of both models; of shapes that differ nothing is read but that."""
-    first, second = (scene.models[model].places.get(address) for model in (A, B))
+    first, second = (inputs.models[model].places.get(address) for model in (A, B))
     apart = first is not None and second is not None and first.shape != second.shape
     rows = () if apart else None
-    return Item(A, address, rows), Item(B, address, rows)
+    return TensorRows(A, address, rows), TensorRows(B, address, rows)
 
 
-def rows_for(scene: Scene, found: Iterable[Address], names: Sequence[str]) -> list[Row]:
-    """One row for each address that at least one of the models has.
+def compare_at(
+    inputs: StudyInput, found: Iterable[Address], names: Sequence[str]
+) -> list[TensorPair]:
+    """One pair for each address that at least one of the models has.
 
-    A role that was asked for and that neither has anywhere keeps one row, as an answer.
+    A role that was asked for and that neither has anywhere keeps one pair, as an answer.
     """
-    rows = [row_of(scene, *pair_items(scene, one), names) for one in found]
-    answered = {row.role for row in rows if not row.both_missing}
-    asked = scene.request.roles is not None
-    kept: list[Row] = []
-    for row in rows:
-        if not row.both_missing or (asked and row.role not in answered):
-            answered.add(row.role)
-            kept.append(row)
+    pairs = [compare_tensors(inputs, *both_tensors(inputs, one), names) for one in found]
+    answered = {pair.role for pair in pairs if not pair.both_missing}
+    asked = inputs.request.roles is not None
+    kept: list[TensorPair] = []
+    for pair in pairs:
+        if not pair.both_missing or (asked and pair.role not in answered):
+            answered.add(pair.role)
+            kept.append(pair)
     return kept
 
 
-def row_of(
-    scene: Scene, first: Item, second: Item, names: Sequence[str], *, any_rows: bool = False
-) -> Row:
-    """Compare two items that were read."""
-    a, b = own(scene, first), own(scene, second)
-    found = compare(a, b, names, any_rows=any_rows)
-    return Row(first.address.role, first, second, a, b, found)
+def compare_tensors(
+    inputs: StudyInput,
+    first: TensorRows,
+    second: TensorRows,
+    names: Sequence[str],
+    *,
+    any_rows: bool = False,
+) -> TensorPair:
+    """Compare two tensors that were read."""
+    a, b = inputs.get_own(first), inputs.get_own(second)
+    return TensorPair(first, second, a, b, compare(a, b, names, any_rows=any_rows))
 
 
-def name_of(taken: Taken) -> str:
-    """What the tensor is called where it is stored."""
-    return "" if taken.place is None else taken.place.weight.name
-
-
-def stored_type(taken: Taken) -> str:
-    """The number format it is stored in."""
-    return "" if taken.place is None else taken.place.weight.spec.dtype
-
-
-def file_of(taken: Taken) -> str:
-    """The weight file it lies in."""
-    return "" if taken.place is None else taken.place.weight.spec.file
-
-
-def by_role(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Rows grouped by role, in their order."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row.role, []).append(row)
+def by_role(pairs: Iterable[TensorPair]) -> dict[str, list[TensorPair]]:
+    """Pairs grouped by role, in their order."""
+    groups: dict[str, list[TensorPair]] = {}
+    for pair in pairs:
+        groups.setdefault(pair.role, []).append(pair)
     return groups
 
 
-def spread_of(rows: Iterable[Row], name: str) -> Spread:
-    """Sum up one measure over rows."""
-    return spread(row.found.value(name) for row in rows)
+def spread_of(pairs: Iterable[TensorPair], name: str) -> Spread:
+    """Sum up one measure over pairs."""
+    return spread(pair.value(name) for pair in pairs)
 
 
-def rounded(value: float | None, digits: int = 3) -> str:
-    """A number for a sentence; a dash where there is none."""
-    return "–" if value is None else f"{value:.{digits}f}"
+def cosine_facts(pairs: Sequence[TensorPair]) -> Fact:
+    """Moments of the cosine, and beside them what is left when means or places do not count."""
+    found = spread_of(pairs, "cosine")
+    return {
+        "mean": found.mean,
+        "std": found.std,
+        "min": found.least,
+        "max": found.greatest,
+        "count": found.count,
+        "pearson_mean": spread_of(pairs, "pearson").mean,
+        "shuffled_cosine_mean": spread_of(pairs, SHUFFLED).mean,
+    }
 
 
-def extra_columns(asked: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
+def bar_beside_chance(
+    role: str, found: Spread, chance_label: Words, chance: Spread
+) -> tuple[Bar, Bar]:
+    """A role's mean, and beside it what needs no relation."""
+    return (
+        Bar(role_title(role), found.mean, found.deviation, "pair"),
+        Bar(chance_label, chance.mean, chance.deviation, "random"),
+    )
+
+
+def extra_measures(asked: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
     """Measures that were asked for beyond the columns a table has anyway."""
     return tuple(name for name in asked if name not in own)
-
-
-def cells(row: Row, names: Iterable[str]) -> tuple[Cell, ...]:
-    """Values of measures, in order."""
-    return tuple(row.found.value(name) for name in names)

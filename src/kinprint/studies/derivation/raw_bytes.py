@@ -6,40 +6,37 @@ leaves some too, so the share that chance gives stands beside every share.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kinprint import text
 from kinprint.measure.stored import bit_equal_share
-from kinprint.studies.catalogue import Procedure, Study
+from kinprint.model.places import Address
 from kinprint.studies.charts import Bar, Bars
 from kinprint.studies.derivation.pairwise import (
     A,
     B,
-    Row,
+    TensorPair,
     addresses,
-    items_for,
-    rounded,
-    rows_for,
-    stored_type,
+    bar_beside_chance,
+    compare_at,
+    tensors_at,
 )
-from kinprint.studies.pairing import all_layers, spread, tell_gaps, wanted_roles
-from kinprint.studies.results import Cell, Fact, Result, Table
-from kinprint.studies.scene import Floats, Item, Scene
+from kinprint.studies.results import Cell, Fact, Output, RowStatus, Table
+from kinprint.studies.study import Floats, Procedure, StudyInput, TensorRows
+from kinprint.studies.summary import rounded, spread
 from kinprint.studies.titles import role_title
 from kinprint.text import Words
-
-DTYPE_MISMATCH = "dtype_mismatch"
 
 
 @dataclass(frozen=True, slots=True)
 class _Bits:
     """One pair of tensors: whether all that was read is equal, and what share of it is."""
 
-    row: Row
-    status: str
+    pair: TensorPair
+    status: RowStatus
     reason: str
     identical: bool | None = None
     share: float | None = None
@@ -47,37 +44,30 @@ class _Bits:
     constant: bool | None = None
 
 
-def _needs(study: Study, scene: Scene) -> list[Item]:
-    return items_for(scene, addresses(scene, wanted_roles(scene, study.roles), all_layers(scene)))
+def _addresses(inputs: StudyInput) -> Iterator[Address]:
+    return addresses(inputs, inputs.roles, inputs.own_layers())
 
 
-def _run(study: Study, scene: Scene) -> Result:
-    wanted = addresses(scene, wanted_roles(scene, study.roles), all_layers(scene))
-    found = [_bits(row) for row in rows_for(scene, wanted, ("max_abs_diff",))]
-    files = _files(scene)
-    table = _table(found)
-    facts = _facts(found, files)
-    return Result(
-        study.name,
-        scene.names,
-        (table, files),
-        facts,
-        (_chart(found),),
-        (*_findings(facts, files), *tell_gaps(table.column("status"))),
-        scene.labels,
-    )
+def _needs(inputs: StudyInput) -> list[TensorRows]:
+    return tensors_at(inputs, _addresses(inputs))
 
 
-def _bits(row: Row) -> _Bits:
-    x, y = row.a.values, row.b.values
-    if not row.found.ok or x is None or y is None:
-        return _Bits(row, row.found.status, row.found.reason)
-    types = stored_type(row.a), stored_type(row.b)
-    if types[A] != types[B]:
-        return _Bits(row, DTYPE_MISMATCH, f"{types[A]} against {types[B]}")
+def _run(inputs: StudyInput) -> Output:
+    found = [_bits(pair) for pair in compare_at(inputs, _addresses(inputs), ("max_abs_diff",))]
+    table, file_table = _tensor_table(found), _file_table(inputs)
+    facts = _facts(found, file_table)
+    return Output((table, file_table), facts, (_chart(found),), (*_findings(facts), *table.gaps))
+
+
+def _bits(pair: TensorPair) -> _Bits:
+    x, y = pair.a.values, pair.b.values
+    if not pair.comparison.ok or x is None or y is None:
+        return _Bits(pair, pair.status, pair.comparison.reason)
+    if pair.a.dtype != pair.b.dtype:
+        return _Bits(pair, RowStatus.DTYPE_MISMATCH, f"{pair.a.dtype} against {pair.b.dtype}")
     share = bit_equal_share(x, y)
     constant = bool(np.ptp(x) == 0 and np.ptp(y) == 0)
-    return _Bits(row, row.found.status, "", share == 1.0, share, _by_chance(x, y), constant)
+    return _Bits(pair, pair.status, "", share == 1.0, share, _by_chance(x, y), constant)
 
 
 def _by_chance(x: Floats, y: Floats) -> float:
@@ -88,45 +78,45 @@ def _by_chance(x: Floats, y: Floats) -> float:
     return float((counts[here] / x.size) @ (theirs[there] / y.size))
 
 
-def _table(found: Iterable[_Bits]) -> Table:
+def _tensor_table(found: Iterable[_Bits]) -> Table:
     columns = (
         "role", "layer", "expert", "key_A", "key_B", "status", "identical", "equal_share",
         "equal_share_by_chance", "constant", "sample", "dtype_A", "dtype_B", "reason",
     )  # fmt: skip
     rows = tuple(
         (
-            one.row.role,
-            one.row.layer,
-            one.row.first.address.expert,
-            *one.row.keys,
+            one.pair.role,
+            one.pair.layer,
+            one.pair.first.address.expert,
+            one.pair.a.name,
+            one.pair.b.name,
             one.status,
             one.identical,
             one.share,
             one.by_chance,
             one.constant,
-            one.row.found.sample,
-            stored_type(one.row.a),
-            stored_type(one.row.b),
+            one.pair.comparison.sample,
+            one.pair.a.dtype,
+            one.pair.b.dtype,
             one.reason,
         )
         for one in found
     )
-    title = text.words("study.raw-bytes.table.tensors")
-    return Table("raw_bytes", title, columns, rows)
+    return Table("raw_bytes", text.words("study.raw-bytes.table.tensors"), columns, rows)
 
 
-def _files(scene: Scene) -> Table:
+def _file_table(inputs: StudyInput) -> Table:
     """Files of the first model whose content the second has too, and those that cannot tell."""
-    theirs = {one.sha256: one for one in scene.models[B].checkpoint.files.values() if one.sha256}
+    mine, other = (inputs.models[at].checkpoint for at in (A, B))
+    theirs = {one.sha256: one for one in other.files.values() if one.sha256}
+    shards = set(mine.shards)
     rows: list[tuple[Cell, ...]] = []
-    shards = set(scene.models[A].checkpoint.shards)
-    for path, entry in sorted(scene.models[A].checkpoint.files.items()):
+    for path, entry in sorted(mine.files.items()):
         twin = theirs.get(entry.sha256) if entry.sha256 else None
         if twin is None and path not in shards:
             continue
         equal = twin is not None if entry.sha256 and theirs else None
-        other = twin.path if twin is not None else ""
-        rows.append((path, other, entry.size, entry.sha256 or "", equal))
+        rows.append((path, twin.path if twin else "", entry.size, entry.sha256 or "", equal))
     title = text.words("study.raw-bytes.table.files")
     return Table("equal_files", title, ("file_A", "file_B", "size", "sha256", "equal"), tuple(rows))
 
@@ -142,7 +132,7 @@ def _facts(found: Sequence[_Bits], files: Table) -> dict[str, Fact]:
         "identical_and_constant": sum(bool(one.identical and one.constant) for one in known),
         "equal_share_mean": spread(one.share for one in varied).mean,
         "equal_share_by_chance_mean": spread(one.by_chance for one in varied).mean,
-        "sampled": any(one.row.a.sampled for one in known),
+        "sampled": any(one.pair.a.sampled for one in known),
         "files_equal": sum(one is True for one in equal),
         "files_without_hash": sum(one is None for one in equal),
     }
@@ -150,13 +140,14 @@ def _facts(found: Sequence[_Bits], files: Table) -> dict[str, Fact]:
 
 def _chart(found: Sequence[_Bits]) -> Bars:
     bars: list[Bar] = []
-    for role in dict.fromkeys(one.row.role for one in found):
-        group = [one for one in found if one.row.role == role]
-        seen, chance = spread(one.share for one in group), spread(one.by_chance for one in group)
-        title = role_title(role)
-        bars.append(Bar(title, seen.mean, seen.deviation, "pair"))
-        label = text.words("study.raw-bytes.by-chance", role=title)
-        bars.append(Bar(label, chance.mean, chance.deviation, "random"))
+    for role in dict.fromkeys(one.pair.role for one in found):
+        group = [one for one in found if one.pair.role == role]
+        bars += bar_beside_chance(
+            role,
+            spread(one.share for one in group),
+            text.words("study.raw-bytes.by-chance", role=role_title(role)),
+            spread(one.by_chance for one in group),
+        )
     return Bars(
         "raw_bytes",
         text.words("study.raw-bytes.chart"),
@@ -166,25 +157,24 @@ def _chart(found: Sequence[_Bits]) -> Bars:
     )
 
 
-def _findings(facts: dict[str, Fact], files: Table) -> tuple[Words, ...]:
+def _findings(facts: dict[str, Fact]) -> list[Words]:
     if not facts["compared"]:
-        return ()
-    share, chance = facts["equal_share_mean"], facts["equal_share_by_chance_mean"]
-    told = [
+        return []
+    found = [
         text.words(
             "study.raw-bytes.finding.equal",
             identical=facts["identical"],
             compared=facts["compared"],
             constant=facts["identical_and_constant"],
-            share=rounded(share if isinstance(share, float) else None, 4),
-            chance=rounded(chance if isinstance(chance, float) else None, 4),
+            share=rounded(facts["equal_share_mean"], 4),
+            chance=rounded(facts["equal_share_by_chance_mean"], 4),
         )
     ]
     if facts["sampled"]:
-        told.append(text.words("study.raw-bytes.finding.sampled"))
+        found.append(text.words("study.raw-bytes.finding.sampled"))
     if facts["files_without_hash"]:
-        told.append(text.words("study.raw-bytes.finding.no-hashes"))
-    return tuple(told)
+        found.append(text.words("study.raw-bytes.finding.no-hashes"))
+    return found
 
 
 BYTES = Procedure(_needs, _run)

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 from kinprint import text
 from kinprint.records import FileEntry
-from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.derivation.pairwise import A, B
-from kinprint.studies.results import Cell, Fact, Result, Table
-from kinprint.studies.scene import MISSING, OK, Document, Item, Scene
+from kinprint.studies.results import Cell, Fact, Output, RowStatus, Table
+from kinprint.studies.study import Document, Procedure, StudyInput
 from kinprint.text import Words
 
 LARGEST = 256 * 1024
@@ -67,10 +66,10 @@ def papers(files: Iterable[FileEntry]) -> list[str]:
     return [path for _, path in sorted(ranked)[:MOST_FILES]]
 
 
-def claims_in(model: int, path: str, text: str) -> list[Claim]:
+def claims_in(model: int, path: str, content: str) -> list[Claim]:
     """Lines that name a licence, a copyright holder or an origin."""
     found: list[Claim] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(content.splitlines(), 1):
         for kind, pattern in _CLAIMS.items():
             if pattern.search(line):
                 found.append(Claim(model, path, number, kind, _shown(line)))
@@ -78,7 +77,7 @@ def claims_in(model: int, path: str, text: str) -> list[Claim]:
     return found
 
 
-def code_lines(path: str, text: str) -> set[str]:
+def code_lines(path: str, content: str) -> set[str]:
     """Lines of modelling code without blanks, comments and the model's own name.
 
     Classes are renamed when code is reused; the name comes from the file's.
@@ -88,7 +87,7 @@ def code_lines(path: str, text: str) -> set[str]:
     name = re.compile(re.escape(stem.replace("_", "")), re.IGNORECASE) if stem else None
     spelled = re.compile(re.escape(stem), re.IGNORECASE) if stem else None
     lines: set[str] = set()
-    for raw in text.splitlines():
+    for raw in content.splitlines():
         line = raw.strip()
         if len(line) < 8 or line.startswith(("#", '"""', "import ", "from ")):
             continue
@@ -98,126 +97,129 @@ def code_lines(path: str, text: str) -> set[str]:
     return lines
 
 
-def _needs(study: Study, scene: Scene) -> list[Item]:
-    return []
-
-
-def _documents(study: Study, scene: Scene) -> list[Document]:
+def _documents(inputs: StudyInput) -> list[Document]:
     return [
-        (at, path) for at in (A, B) for path in papers(scene.models[at].checkpoint.files.values())
+        (at, path) for at in (A, B) for path in papers(inputs.models[at].checkpoint.files.values())
     ]
 
 
-def _run(study: Study, scene: Scene) -> Result:
-    texts = {key: raw.decode("utf-8", "replace") for key, raw in scene.documents.items()}
-    mine = {key: texts[key] for key in _documents(study, scene) if key in texts}
-    claims = [one for (at, path), text in mine.items() for one in claims_in(at, path, text)]
-    overlap = _overlap(mine)
-    facts = _facts(scene, mine, claims, overlap)
-    return Result(
-        study.name,
-        scene.names,
-        (_claim_table(scene, claims), overlap, _commit_table(scene)),
-        facts,
+def _run(inputs: StudyInput) -> Output:
+    texts = {document: raw.decode("utf-8", "replace") for document, raw in inputs.documents.items()}
+    claims = [one for (at, path), content in texts.items() for one in claims_in(at, path, content)]
+    overlap = _overlap_table(texts)
+    shares = [share for share in overlap.column("shared_of_smaller") if isinstance(share, float)]
+    largest = max(shares, default=None)
+    return Output(
+        (_claim_table(inputs, claims), overlap, _commit_table(inputs)),
+        _facts(inputs, texts, claims, largest),
         (),
-        _findings(scene, claims, overlap),
-        scene.labels,
+        _findings(inputs, claims, largest),
     )
 
 
 def _shown(line: str) -> str:
-    text = line.strip().strip("#*/ ").strip()
-    return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}…"
+    shown = line.strip().strip("#*/ ").strip()
+    return shown if len(shown) <= LONGEST_LINE else f"{shown[:LONGEST_LINE]}…"
 
 
-def _source(scene: Scene, model: int) -> str:
-    ref = scene.models[model].checkpoint.ref
+def _source(inputs: StudyInput, model: int) -> str:
+    ref = inputs.models[model].checkpoint.ref
     return f"{ref.name}@{ref.commit}" if ref.commit else ref.name
 
 
-def _claim_table(scene: Scene, claims: Iterable[Claim]) -> Table:
+def _claim_table(inputs: StudyInput, claims: Iterable[Claim]) -> Table:
     rows = tuple(
-        (scene.names[one.model], one.kind, one.text, one.path, one.line, _source(scene, one.model))
+        (
+            inputs.names[one.model],
+            one.kind,
+            one.text,
+            one.path,
+            one.line,
+            _source(inputs, one.model),
+        )
         for one in claims
     )
     title = text.words("study.repository.table.claims")
     return Table("claims", title, ("model", "kind", "text", "file", "line", "source"), rows)
 
 
-def _commit_table(scene: Scene) -> Table:
+def _commit_table(inputs: StudyInput) -> Table:
     """What the hosts tell of the repositories' past; dates are theirs, and can be set by hand."""
     rows: list[tuple[Cell, ...]] = []
-    for at, commits in enumerate(scene.histories):
-        name = scene.names[at]
-        rows += [(name, one.date, one.title, one.id, OK, "") for one in commits[:MOST_COMMITS]]
+    for at, commits in enumerate(inputs.histories):
+        name = inputs.names[at]
+        rows += [
+            (name, one.date, one.title, one.id, RowStatus.OK, "") for one in commits[:MOST_COMMITS]
+        ]
         if not commits:
-            rows.append((name, None, None, None, MISSING, "its place keeps no history"))
+            rows.append((name, None, None, None, RowStatus.MISSING, "its place keeps no history"))
     columns = ("model", "date", "title", "commit", "status", "reason")
     title = text.words("study.repository.table.commits")
     return Table("commits", title, columns, tuple(rows))
 
 
-def _overlap(texts: dict[Document, str]) -> Table:
+def _overlap_table(texts: dict[Document, str]) -> Table:
     columns = (
         "file_A", "file_B", "status", "lines_A", "lines_B", "shared", "shared_of_smaller", "reason",
     )  # fmt: skip
     code = [
-        {path: code_lines(path, text) for (model, path), text in texts.items() if model == at
-         and _CODE.search(path)}
+        {
+            path: code_lines(path, content)
+            for (model, path), content in texts.items()
+            if model == at and _CODE.search(path)
+        }
         for at in (A, B)
-    ]  # fmt: skip
+    ]
     rows: list[tuple[Cell, ...]] = []
     for first, mine in code[A].items():
         for second, theirs in code[B].items():
             shared = len(mine & theirs)
             smaller = min(len(mine), len(theirs))
             share = shared / smaller if smaller else None
-            rows.append((first, second, OK, len(mine), len(theirs), shared, share, ""))
+            rows.append((first, second, RowStatus.OK, len(mine), len(theirs), shared, share, ""))
     if not rows:
         lacking = " and ".join(name for name, one in zip("AB", code, strict=True) if not one)
         reason = f"no modelling code in the repository of {lacking}"
-        rows.append((None, None, MISSING, None, None, None, None, reason))
+        rows.append((None, None, RowStatus.MISSING, None, None, None, None, reason))
     title = text.words("study.repository.table.code")
     return Table("code_overlap", title, columns, tuple(rows))
 
 
 def _facts(
-    scene: Scene, texts: dict[Document, str], claims: list[Claim], overlap: Table
+    inputs: StudyInput, texts: dict[Document, str], claims: list[Claim], largest: float | None
 ) -> dict[str, Fact]:
     facts: dict[str, Fact] = {"counted_as_evidence": False}
     for key, at in (("A", A), ("B", B)):
         kinds: dict[str, Fact] = {
             kind: sum(one.kind == kind for one in claims if one.model == at) for kind in _CLAIMS
         }
-        ref = scene.models[at].checkpoint.ref
+        ref = inputs.models[at].checkpoint.ref
         facts[key] = {
             "repo": ref.name,
             "commit": ref.commit or None,
             "files_read": [path for model, path in texts if model == at],
             "claims": kinds,
         }
-    shares = [one for one in overlap.column("shared_of_smaller") if isinstance(one, float)]
-    facts["largest_code_overlap"] = max(shares, default=None)
+    facts["largest_code_overlap"] = largest
     return facts
 
 
-def _findings(scene: Scene, claims: list[Claim], overlap: Table) -> tuple[Words, ...]:
-    counts = [sum(one.model == at for one in claims) for at in (A, B)]
-    told = [
+def _findings(inputs: StudyInput, claims: list[Claim], largest: float | None) -> tuple[Words, ...]:
+    counts = [sum(claim.model == at for claim in claims) for at in (A, B)]
+    found = [
         text.words(
             "study.repository.finding.claims",
-            a=scene.names[A],
+            a=inputs.names[A],
             count_a=counts[A],
-            b=scene.names[B],
+            b=inputs.names[B],
             count_b=counts[B],
         )
     ]
-    shares = [one for one in overlap.column("shared_of_smaller") if isinstance(one, float)]
-    if shares:
-        told.append(text.words("study.repository.finding.code", share=max(shares)))
-    if not all(scene.models[at].checkpoint.ref.commit for at in (A, B)):
-        told.append(text.words("study.repository.finding.no-commit"))
-    return tuple(told)
+    if largest is not None:
+        found.append(text.words("study.repository.finding.code", share=largest))
+    if not all(inputs.models[at].checkpoint.ref.commit for at in (A, B)):
+        found.append(text.words("study.repository.finding.no-commit"))
+    return tuple(found)
 
 
-REPOSITORY = Procedure(_needs, _run, _documents)
+REPOSITORY = Procedure(lambda inputs: [], _run, _documents)

@@ -7,13 +7,14 @@ because nearly every tokenizer has them.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from kinprint.model.places import Address
 from kinprint.model.tokens import Vocabulary, align
 from kinprint.studies.derivation.pairwise import A, B
-from kinprint.studies.scene import Item, Scene
+from kinprint.studies.study import StudyInput, TensorRows
 
 TOKENS = 200
 EMBED = Address("embed")
@@ -30,25 +31,29 @@ class SharedTokens:
     reason: str = ""
 
     @property
-    def items(self) -> tuple[Item, Item]:
+    def tensors(self) -> tuple[TensorRows, TensorRows]:
         """The rows of both embeddings, token by token in the same order."""
-        return Item(A, EMBED, self.a), Item(B, EMBED, self.b)
+        return TensorRows(A, EMBED, self.a), TensorRows(B, EMBED, self.b)
+
+    def each(self) -> Iterator[tuple[str, int, int]]:
+        """Every token with its id in the first model and in the second."""
+        return zip(self.texts, self.a, self.b, strict=True)
 
 
-def shared_tokens(scene: Scene, limit: int = TOKENS) -> SharedTokens:
+def shared_tokens(inputs: StudyInput, limit: int = TOKENS) -> SharedTokens:
     """The first `limit` shared English tokens by their id in the second model.
 
     English is two or more ASCII letters, with or without a blank before. Ids beyond an
     embedding's rows are left out: some tokenizers have more tokens than the model has rows.
     """
     absent = [
-        name for name, known in zip(scene.names, scene.vocabularies, strict=True) if known is None
+        name for name, known in zip(inputs.names, inputs.vocabularies, strict=True) if known is None
     ]
     if absent:
         return SharedTokens(reason=f"no readable tokenizer: {', '.join(absent)}")
-    one, other = scene.vocabularies[A], scene.vocabularies[B]
+    one, other = inputs.vocabularies[A], inputs.vocabularies[B]
     assert one is not None and other is not None
-    rows = [_height(scene, model) for model in (A, B)]
+    rows = [_height(inputs, model) for model in (A, B)]
     return _chosen(one, other, rows[A], rows[B], limit)
 
 
@@ -72,6 +77,6 @@ def _chosen(
     return SharedTokens(texts, a, b)
 
 
-def _height(scene: Scene, model: int) -> float:
-    place = scene.models[model].places.get(EMBED)
+def _height(inputs: StudyInput, model: int) -> float:
+    place = inputs.models[model].places.get(EMBED)
     return float("inf") if place is None or place.shape is None else place.shape[0]

@@ -9,151 +9,139 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kinprint import text
-from kinprint.studies.catalogue import Procedure, Study
-from kinprint.studies.charts import Bar, Bars
+from kinprint.studies.charts import Bars
+from kinprint.studies.comparing import SHUFFLED, shape_text
 from kinprint.studies.derivation.pairwise import (
     A,
     B,
-    Row,
+    TensorPair,
     addresses,
+    bar_beside_chance,
     by_role,
-    cells,
-    extra_columns,
-    items_for,
-    rounded,
-    row_of,
-    rows_for,
+    compare_at,
+    compare_tensors,
+    cosine_facts,
+    extra_measures,
     spread_of,
+    tensors_at,
 )
 from kinprint.studies.derivation.shared_tokens import EMBED, SharedTokens, shared_tokens
-from kinprint.studies.pairing import (
-    all_layers,
-    shape_text,
-    tell_gaps,
-    wanted_measures,
-    wanted_roles,
-)
-from kinprint.studies.results import Cell, Fact, Result, Table
-from kinprint.studies.scene import Item, Scene
+from kinprint.studies.results import Cell, Output, Table
+from kinprint.studies.study import Procedure, StudyInput, TensorRows
+from kinprint.studies.summary import rounded
 from kinprint.studies.titles import role_title
 from kinprint.text import Words
 
 EMBED_TOKENS = 64
-_MEASURES = ("cosine", "relative_rmse", "pearson", "shuffled_cosine")
+_MEASURES = ("cosine", "relative_rmse", "pearson", SHUFFLED)
 _COLUMNS = (
     "layer", "key", "status", "cosine", "rel_rmse", "raw_hash_equal", "a_shape", "b_shape", "note",
     "role", "expert", "key_b", "pearson", "shuffled_cosine", "cosine_low", "cosine_high", "sample",
 )  # fmt: skip
 
 
-def needed(study: Study, scene: Scene) -> list[Item]:
+def needed(inputs: StudyInput) -> list[TensorRows]:
     """Both models' tensors of all types; of embeddings, the rows of shared tokens."""
-    roles = wanted_roles(scene, study.roles)
-    inside = [role for role in roles if role != EMBED.role]
-    items = items_for(scene, addresses(scene, inside, all_layers(scene)))
-    if EMBED.role in roles:
-        tokens = shared_tokens(scene, EMBED_TOKENS)
-        items += tokens.items if tokens.texts else [Item(A, EMBED), Item(B, EMBED)]
-    return items
+    wanted = tensors_at(inputs, addresses(inputs, _other_roles(inputs), inputs.own_layers()))
+    if EMBED.role in inputs.roles:
+        wanted += _embeddings(shared_tokens(inputs, EMBED_TOKENS))
+    return wanted
 
 
-def type_rows(study: Study, scene: Scene) -> tuple[list[Row], SharedTokens | None]:
-    """One row a tensor, and the tokens that stand for the embedding."""
-    roles = wanted_roles(scene, study.roles)
-    names = (*_MEASURES, *extra_columns(wanted_measures(scene, study.measures), _MEASURES))
-    inside = [role for role in roles if role != EMBED.role]
-    rows = rows_for(scene, addresses(scene, inside, all_layers(scene)), names)
-    if EMBED.role not in roles:
-        return rows, None
-    tokens = shared_tokens(scene, EMBED_TOKENS)
-    items = tokens.items if tokens.texts else (Item(A, EMBED), Item(B, EMBED))
-    rows.append(row_of(scene, *items, names, any_rows=bool(tokens.texts)))
-    return rows, tokens
+def compare_types(inputs: StudyInput) -> tuple[list[TensorPair], SharedTokens | None]:
+    """One pair a tensor, and the tokens that stand for the embedding."""
+    names = (*_MEASURES, *extra_measures(inputs.measures, _MEASURES))
+    found = addresses(inputs, _other_roles(inputs), inputs.own_layers())
+    pairs = compare_at(inputs, found, names)
+    if EMBED.role not in inputs.roles:
+        return pairs, None
+    tokens = shared_tokens(inputs, EMBED_TOKENS)
+    by_meaning = bool(tokens.texts)
+    pairs.append(compare_tensors(inputs, *_embeddings(tokens), names, any_rows=by_meaning))
+    return pairs, tokens
 
 
-def _run(study: Study, scene: Scene) -> Result:
-    rows, tokens = type_rows(study, scene)
-    extra = extra_columns(wanted_measures(scene, study.measures), _MEASURES)
+def _other_roles(inputs: StudyInput) -> list[str]:
+    return [role for role in inputs.roles if role != EMBED.role]
+
+
+def _embeddings(tokens: SharedTokens) -> tuple[TensorRows, TensorRows]:
+    """Rows of shared tokens; where there are none, rows by their number."""
+    return tokens.tensors if tokens.texts else (TensorRows(A, EMBED), TensorRows(B, EMBED))
+
+
+def _run(inputs: StudyInput) -> Output:
+    pairs, tokens = compare_types(inputs)
+    extra = extra_measures(inputs.measures, _MEASURES)
+    rows = tuple((*_row(pair, tokens), *pair.values(extra)) for pair in pairs)
     title = text.words("study.tensor-types.table.tensors")
-    lines = tuple((*_line(row, tokens), *cells(row, extra)) for row in rows)
-    details = Table("tensor_types_detailed", title, (*_COLUMNS, *extra), lines)
-    means = _means(rows)
-    return Result(
-        study.name,
-        scene.names,
-        (details, means),
-        _facts(rows),
-        (_chart(rows),),
-        (*_findings(rows), *tell_gaps(details.column("status"))),
-        scene.labels,
-    )
+    details = Table("tensor_types_detailed", title, (*_COLUMNS, *extra), rows)
+    facts = {role: cosine_facts(group) for role, group in by_role(pairs).items()}
+    findings = (*_findings(pairs), *details.gaps)
+    return Output((details, _mean_table(pairs)), facts, (_chart(pairs),), findings)
 
 
-def _line(row: Row, tokens: SharedTokens | None) -> tuple[Cell, ...]:
-    found, (key_a, key_b) = row.found, row.keys
-    note = found.reason
-    if row.role == EMBED.role and tokens is not None:
+def _row(pair: TensorPair, tokens: SharedTokens | None) -> tuple[Cell, ...]:
+    note = pair.comparison.reason
+    if pair.role == EMBED.role and tokens is not None:
         how = f"{len(tokens.texts)} shared tokens" if tokens.texts else f"by row: {tokens.reason}"
         note = f"{note}; {how}" if note else how
     return (
-        row.layer,
-        key_a or key_b,
-        found.status,
-        found.value("cosine"),
-        found.value("relative_rmse"),
-        row.raw_equal,
-        shape_text(row.a.shape),
-        shape_text(row.b.shape),
+        pair.layer,
+        pair.a.name or pair.b.name,
+        pair.status,
+        pair.value("cosine"),
+        pair.value("relative_rmse"),
+        pair.raw_equal,
+        shape_text(pair.a.shape),
+        shape_text(pair.b.shape),
         note,
-        row.role,
-        row.first.address.expert,
-        key_b,
-        found.value("pearson"),
-        found.value("shuffled_cosine"),
-        *found.bounds("cosine"),
-        found.sample,
+        pair.role,
+        pair.first.address.expert,
+        pair.b.name,
+        pair.value("pearson"),
+        pair.value(SHUFFLED),
+        *pair.comparison.bounds("cosine"),
+        pair.comparison.sample,
     )
 
 
-def _means(rows: Iterable[Row]) -> Table:
+def _mean_table(pairs: Iterable[TensorPair]) -> Table:
     columns = (
         "type", "tensors", "failed", "mean_cosine", "std", "min", "max", "mean_pearson",
         "mean_shuffled_cosine",
     )  # fmt: skip
-    lines: list[tuple[Cell, ...]] = []
-    for role, group in by_role(rows).items():
-        s = spread_of(group, "cosine")
-        rest = spread_of(group, "pearson").mean, spread_of(group, "shuffled_cosine").mean
-        failed = len(group) - s.count
-        lines.append((role, s.count, failed, s.mean, s.std, s.least, s.greatest, *rest))
+    rows: list[tuple[Cell, ...]] = []
+    for role, group in by_role(pairs).items():
+        cosine = spread_of(group, "cosine")
+        rows.append(
+            (
+                role,
+                cosine.count,
+                len(group) - cosine.count,
+                cosine.mean,
+                cosine.std,
+                cosine.least,
+                cosine.greatest,
+                spread_of(group, "pearson").mean,
+                spread_of(group, SHUFFLED).mean,
+            )
+        )
     title = text.words("study.tensor-types.table.means")
-    return Table("tensor_types", title, columns, tuple(lines))
+    return Table("tensor_types", title, columns, tuple(rows))
 
 
-def _facts(rows: Iterable[Row]) -> dict[str, Fact]:
-    facts: dict[str, Fact] = {}
-    for role, group in by_role(rows).items():
-        s = spread_of(group, "cosine")
-        facts[role] = {
-            "mean": s.mean,
-            "std": s.std,
-            "min": s.least,
-            "max": s.greatest,
-            "count": s.count,
-            "pearson_mean": spread_of(group, "pearson").mean,
-            "shuffled_cosine_mean": spread_of(group, "shuffled_cosine").mean,
-        }
-    return facts
-
-
-def _chart(rows: Iterable[Row]) -> Bars:
-    bars: list[Bar] = []
-    for role, group in by_role(rows).items():
-        seen, left = spread_of(group, "cosine"), spread_of(group, "shuffled_cosine")
-        title = role_title(role)
-        bars.append(Bar(title, seen.mean, seen.deviation, "pair"))
-        shuffled = text.words("study.common.shuffled", role=title)
-        bars.append(Bar(shuffled, left.mean, left.deviation, "random"))
+def _chart(pairs: Iterable[TensorPair]) -> Bars:
+    bars = [
+        bar
+        for role, group in by_role(pairs).items()
+        for bar in bar_beside_chance(
+            role,
+            spread_of(group, "cosine"),
+            text.words("study.common.shuffled", role=role_title(role)),
+            spread_of(group, SHUFFLED),
+        )
+    ]
     return Bars(
         "summary_comparison",
         text.words("study.tensor-types.chart"),
@@ -163,24 +151,23 @@ def _chart(rows: Iterable[Row]) -> Bars:
     )
 
 
-def _findings(rows: Sequence[Row]) -> tuple[Words, ...]:
-    told: list[Words] = []
-    for role, group in by_role(rows).items():
-        seen = spread_of(group, "cosine")
-        if seen.mean is None:
+def _findings(pairs: Sequence[TensorPair]) -> list[Words]:
+    found: list[Words] = []
+    for role, group in by_role(pairs).items():
+        cosine = spread_of(group, "cosine")
+        if cosine.mean is None:
             continue
-        title = role_title(role)
-        told.append(
+        found.append(
             text.words(
                 "study.tensor-types.finding",
-                role=title,
-                cosine=rounded(seen.mean),
-                left=rounded(spread_of(group, "shuffled_cosine").mean),
+                role=role_title(role),
+                cosine=rounded(cosine.mean),
+                left=rounded(spread_of(group, SHUFFLED).mean),
                 pearson=rounded(spread_of(group, "pearson").mean),
-                count=seen.count,
+                count=cosine.count,
             )
         )
-    return tuple(told)
+    return found
 
 
 TYPES = Procedure(needed, _run)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from kinprint import text
 from kinprint.model.tokens import (
-    Alignment,
-    Fingerprint,
     Likeness,
     Run,
     Vocabulary,
@@ -16,59 +14,51 @@ from kinprint.model.tokens import (
     compare_tokenizers,
     fingerprint,
 )
-from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Bar, Bars
 from kinprint.studies.derivation.pairwise import A, B
-from kinprint.studies.results import Cell, Fact, Result, Table
-from kinprint.studies.scene import MISSING, OK, Item, Scene
+from kinprint.studies.results import Cell, Fact, Output, RowStatus, Table
+from kinprint.studies.study import Procedure, StudyInput
 from kinprint.text import Words
 
 SAMPLED_TOKENS = 8
 
 
-def _needs(study: Study, scene: Scene) -> list[Item]:
-    return []
-
-
-def _run(study: Study, scene: Scene) -> Result:
-    a, b = scene.vocabularies[A], scene.vocabularies[B]
-    facts: dict[str, Fact] = {}
-    for key, at in (("A_fingerprint", A), ("B_fingerprint", B)):
-        vocabulary = scene.vocabularies[at]
-        facts[key] = (
-            None
-            if vocabulary is None
-            else _identity(scene.models[at].name, fingerprint(vocabulary))
-        )
+def _run(inputs: StudyInput) -> Output:
+    a, b = inputs.vocabularies[A], inputs.vocabularies[B]
+    facts: dict[str, Fact] = {
+        f"{side}_fingerprint": _identity(inputs.models[at].name, vocabulary)
+        for side, at, vocabulary in (("A", A, a), ("B", B, b))
+    }
     if a is None or b is None:
-        return _absent(study, scene, facts)
-    pairs = align(a, b)
-    found = compare_tokenizers(a, b, pairs)
-    facts |= _figures(a, b, pairs, found)
-    return Result(
-        study.name,
-        scene.names,
+        return _unreadable(inputs, facts)
+    found = compare_tokenizers(a, b, align(a, b))
+    return Output(
         (_figure_table(found, a, b), _offset_table(found)),
-        facts,
+        facts | _figures(a, b, found),
         (_chart(found),),
-        _findings(found, a, b),
-        scene.labels,
+        (_finding(found),),
     )
 
 
-def _absent(study: Study, scene: Scene, facts: dict[str, Fact]) -> Result:
+def _unreadable(inputs: StudyInput, facts: dict[str, Fact]) -> Output:
+    read = dict(zip(inputs.names, inputs.vocabularies, strict=True))
     rows = tuple(
-        (name, MISSING if known is None else OK, "no readable tokenizer" if known is None else "")
-        for name, known in zip(scene.names, scene.vocabularies, strict=True)
+        (name, RowStatus.MISSING, "no readable tokenizer")
+        if vocabulary is None
+        else (name, RowStatus.OK, "")
+        for name, vocabulary in read.items()
     )
     title = text.words("study.tokenizers.table.readable")
     table = Table("tokenizers", title, ("model", "status", "reason"), rows)
-    names = ", ".join(str(row[0]) for row in rows if row[1] == MISSING)
-    told = text.words("study.tokenizers.finding.nothing", names=names)
-    return Result(study.name, scene.names, (table,), facts, (), (told,), scene.labels)
+    names = ", ".join(name for name, vocabulary in read.items() if vocabulary is None)
+    finding = text.words("study.tokenizers.finding.nothing", names=names)
+    return Output((table,), facts, (), (finding,))
 
 
-def _identity(name: str, one: Fingerprint) -> Fact:
+def _identity(name: str, vocabulary: Vocabulary | None) -> Fact:
+    if vocabulary is None:
+        return None
+    one = fingerprint(vocabulary)
     return {
         "model_id": name,
         "tokenizer_model_type": one.algorithm,
@@ -83,7 +73,7 @@ def _identity(name: str, one: Fingerprint) -> Fact:
     }
 
 
-def _figures(a: Vocabulary, b: Vocabulary, pairs: Alignment, found: Likeness) -> dict[str, Fact]:
+def _figures(a: Vocabulary, b: Vocabulary, found: Likeness) -> dict[str, Fact]:
     smaller = min(a.used, b.used)
     offsets: list[Fact] = [{"offset": offset, "count": count} for offset, count in found.offsets]
     merges = found.merges
@@ -172,17 +162,15 @@ def _chart(found: Likeness) -> Bars:
     )
 
 
-def _findings(found: Likeness, a: Vocabulary, b: Vocabulary) -> tuple[Words, ...]:
+def _finding(found: Likeness) -> Words:
     run = found.longest_run
-    return (
-        text.words(
-            "study.tokenizers.finding.shared",
-            shared=found.overlap.shared,
-            share=found.overlap.of_smaller,
-            same=found.same_id,
-            run=run.length if run else 0,
-        ),
+    return text.words(
+        "study.tokenizers.finding.shared",
+        shared=found.overlap.shared,
+        share=found.overlap.of_smaller,
+        same=found.same_id,
+        run=run.length if run else 0,
     )
 
 
-TOKENIZERS = Procedure(_needs, _run)
+TOKENIZERS = Procedure(lambda inputs: [], _run)

@@ -8,36 +8,28 @@ upper half twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kinprint import text
 from kinprint.measure.measures import measures
-from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Chart, Heatmap, Panels, Values
-from kinprint.studies.pairing import (
-    depth_of,
-    tell_gaps,
-    wanted_measures,
-    wanted_roles,
-)
+from kinprint.studies.comparing import SHUFFLED
 from kinprint.studies.pairs import (
-    SHUFFLED,
-    Met,
-    Pair,
-    Spot,
+    ComparedPair,
+    ComparedPairs,
+    LayerPair,
+    ModelLayer,
     compare_pairs,
-    items_of,
     layers_for,
-    number,
     pair_table,
     published_name,
-    shuffled_note,
-    spread_of,
     stem,
+    tensors_of,
 )
-from kinprint.studies.results import Fact, Result
-from kinprint.studies.scene import Item, Scene
+from kinprint.studies.results import Fact, Output
+from kinprint.studies.study import Procedure, StudyInput, TensorRows
+from kinprint.studies.summary import unsigned_zero
 from kinprint.studies.titles import measure_title, role_title
 from kinprint.text import Words
 
@@ -51,65 +43,82 @@ _PUBLISHED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Square:
-    """One matrix to fill: the spots on both sides, and how its files begin and end."""
+class Matrix:
+    """One matrix to fill: the layers on both sides, and how its files begin and end.
+
+    `about` is what its JSON says besides metric and values; `axis` what the labels are, where
+    they do not say it.
+    """
 
     prefix: str
     suffix: str
     title: Words
     labels: tuple[str, ...]
-    spots: tuple[Spot, ...]
-    about: tuple[tuple[str, Fact], ...]  # what its JSON says besides metric and matrices
-    axis: Words | None = None  # what the labels are, where they do not say it
+    layers: tuple[ModelLayer, ...]
+    about: Mapping[str, Fact]
+    axis: Words | None = None
 
-    def pairs(self, roles: Sequence[str]) -> list[Pair]:
+    def pairs(self, roles: Sequence[str]) -> list[LayerPair]:
         """All ordered pairs, row by row, role by role."""
         group = f"{self.prefix}{self.suffix}"
-        return [Pair(a, b, role, group) for role in roles for a in self.spots for b in self.spots]
+        return [
+            LayerPair(a, b, role, group) for role in roles for a in self.layers for b in self.layers
+        ]
 
     def name(self, measure: str) -> str:
         """The file's stem for one measure."""
         return f"{self.prefix}_{published_name(measure)}_{self.suffix}"
 
+    def grid(self, pairs: ComparedPairs, role: str, measure: str) -> tuple[Values, ...]:
+        """The values of one role, row by row."""
+        size, line = len(self.layers), [one.value(measure) for one in pairs.only(role=role)]
+        return tuple(tuple(line[at : at + size]) for at in range(0, len(line), size))
 
-def same_layer(study: Study, scene: Scene) -> list[Square]:
+
+def same_layer(inputs: StudyInput) -> list[Matrix]:
     """All models at the same layer, one matrix a layer."""
-    found = []
-    for layer in layers_for(study, scene):
-        title = text.words("study.common.models-at-layer", layer=layer)
-        spots = tuple(Spot(at, layer) for at in range(len(scene.models)))
-        about: tuple[tuple[str, Fact], ...] = (("layer", layer), ("models", list(scene.names)))
-        found.append(Square("confusion", f"layer{layer}", title, scene.names, spots, about))
-    return found
+    return [
+        Matrix(
+            "confusion",
+            f"layer{layer}",
+            text.words("study.common.models-at-layer", layer=layer),
+            inputs.names,
+            tuple(ModelLayer(at, layer) for at in range(len(inputs.models))),
+            {"layer": layer, "models": list(inputs.names)},
+        )
+        for layer in layers_for(inputs)
+    ]
 
 
-def own_layers(study: Study, scene: Scene) -> list[Square]:
+def own_layers(inputs: StudyInput) -> list[Matrix]:
     """Each model at a layer of its own: one matrix."""
-    layers = layer_each(study, scene)
-    spots = tuple(Spot(at, layer) for at, layer in enumerate(layers))
-    labels = tuple(f"{name} [{at}]" for name, at in zip(scene.names, layers, strict=True))
-    marks = (f"{stem(name)[0]}{at}" for name, at in zip(scene.names, layers, strict=True))
-    title = text.words("study.confusion-mixed.chart")
-    named = zip(scene.names, layers, strict=True)
-    about: tuple[tuple[str, Fact], ...] = (
-        *((f"{stem(name)}_layer", layer) for name, layer in named),
-        ("models", list(scene.names)),
-    )
-    return [Square("confusion_mixed", "_".join(marks), title, labels, spots, about)]
+    layers = layer_each(inputs)
+    named = list(zip(inputs.names, layers, strict=True))
+    about: dict[str, Fact] = {f"{stem(name)}_layer": layer for name, layer in named}
+    return [
+        Matrix(
+            "confusion_mixed",
+            "_".join(f"{stem(name)[0]}{layer}" for name, layer in named),
+            text.words("study.confusion-mixed.chart"),
+            tuple(f"{name} [{layer}]" for name, layer in named),
+            tuple(ModelLayer(at, layer) for at, layer in enumerate(layers)),
+            about | {"models": list(inputs.names)},
+        )
+    ]
 
 
-def layer_each(study: Study, scene: Scene) -> tuple[int, ...]:
+def layer_each(inputs: StudyInput) -> tuple[int, ...]:
     """One layer a model: those asked for if they are as many as the models.
 
     Else the study's own, if there are enough of them and each model is deep enough; else
     model i of n at i/(n + 1) of its own depth, never its first layer.
     """
-    count = len(scene.models)
-    asked = scene.request.layers
+    count = len(inputs.models)
+    asked = inputs.request.layers
     if asked is not None and len(asked) == count:
         return asked
-    depths = [depth_of(scene, at) for at in range(count)]
-    own = study.layers[:count]
+    depths = [inputs.depth(at) for at in range(count)]
+    own = inputs.study.layers[:count]
     if len(own) == count and all(one < depth for one, depth in zip(own, depths, strict=True)):
         return own
     return tuple(
@@ -118,142 +127,131 @@ def layer_each(study: Study, scene: Scene) -> tuple[int, ...]:
     )
 
 
-def one_model(study: Study, scene: Scene) -> list[Square]:
+def one_model(inputs: StudyInput) -> list[Matrix]:
     """Each model by itself across its layers, one matrix a model."""
     found = []
-    for at, name in enumerate(scene.names):
-        layers = layers_for(study, scene, at)
-        suffix = f"{stem(name)}_layers{'_'.join(map(str, layers))}"
-        spots = tuple(Spot(at, layer) for layer in layers)
-        labels = tuple(map(str, layers))
-        title = text.words("study.within-model.chart", name=name)
-        axis = text.words("study.common.layer")
-        about: tuple[tuple[str, Fact], ...] = (("model", name), ("layers", list(layers)))
-        found.append(Square("within", suffix, title, labels, spots, about, axis))
+    for at, name in enumerate(inputs.names):
+        layers = layers_for(inputs, at)
+        found.append(
+            Matrix(
+                "within",
+                f"{stem(name)}_layers{'_'.join(map(str, layers))}",
+                text.words("study.within-model.chart", name=name),
+                tuple(map(str, layers)),
+                tuple(ModelLayer(at, layer) for layer in layers),
+                {"model": name, "layers": list(layers)},
+                text.words("study.common.layer"),
+            )
+        )
     return found
 
 
-def _procedure(squares_of: Callable[[Study, Scene], list[Square]]) -> Procedure:
-    def needs(study: Study, scene: Scene) -> list[Item]:
-        roles = wanted_roles(scene, study.roles)
-        return items_of(pair for one in squares_of(study, scene) for pair in one.pairs(roles))
+def _procedure(
+    matrices_of: Callable[[StudyInput], list[Matrix]],
+    remarks: Callable[[StudyInput], tuple[Words, ...]] = lambda inputs: (),
+) -> Procedure:
+    def needs(inputs: StudyInput) -> list[TensorRows]:
+        matrices = matrices_of(inputs)
+        return tensors_of(pair for one in matrices for pair in one.pairs(inputs.roles))
 
-    def run(study: Study, scene: Scene) -> Result:
-        return _fill(study, scene, squares_of(study, scene))
+    def run(inputs: StudyInput) -> Output:
+        return _fill(inputs, matrices_of(inputs), remarks(inputs))
 
     return Procedure(needs, run)
 
 
-def _fill(study: Study, scene: Scene, squares: Sequence[Square]) -> Result:
-    roles, names = wanted_roles(scene, study.roles), wanted_measures(scene, study.measures)
+def _fill(inputs: StudyInput, matrices: Sequence[Matrix], remarks: Sequence[Words]) -> Output:
     facts: dict[str, Fact] = {}
     charts: list[Chart] = []
-    every: list[Met] = []
-    for square in squares:
-        met = compare_pairs(scene, square.pairs(roles), names)
-        every += met
-        for name in names:
-            facts[square.name(name)] = _matrices(square, roles, met, name)
-            charts.append(_panels(square, roles, met, name))
-    title = text.words("study.common.pairs-table")
-    table = pair_table(scene, study.name, title, every, names)
-    findings = (*_findings(every, roles), *_layers_ignored(study, scene))
-    return Result(
-        study.name, scene.names, (table,), facts, tuple(charts),
-        (*findings, *tell_gaps(table.statuses)), scene.labels,
-    )  # fmt: skip
+    every: list[ComparedPair] = []
+    for matrix in matrices:
+        pairs = compare_pairs(inputs, matrix.pairs(inputs.roles))
+        every += pairs
+        for measure in inputs.measures:
+            facts[matrix.name(measure)] = _published_form(matrix, inputs.roles, pairs, measure)
+            charts.append(_panels(matrix, inputs.roles, pairs, measure))
+    pairs = ComparedPairs(tuple(every))
+    table = pair_table(inputs, text.words("study.common.pairs-table"), pairs)
+    findings = (*_findings(pairs, inputs.roles), *remarks, *table.gaps)
+    return Output((table,), facts, tuple(charts), findings)
 
 
-def _grid(square: Square, role: str, met: Sequence[Met], name: str) -> tuple[Values, ...]:
-    size = len(square.spots)
-    line = [each.value(name) for each in met if each.pair.role == role]
-    return tuple(tuple(line[at : at + size]) for at in range(0, len(line), size))
-
-
-def _matrices(square: Square, roles: Sequence[str], met: Sequence[Met], name: str) -> Fact:
+def _published_form(
+    matrix: Matrix, roles: Sequence[str], pairs: ComparedPairs, measure: str
+) -> Fact:
     """The JSON of one measure, in the form in which matrices were published."""
     mats: dict[str, Fact] = {}
     samples: dict[str, Fact] = {}
     for role in roles:
-        mats[_PUBLISHED.get(role, role)] = [list(row) for row in _grid(square, role, met, name)]
-        read = {each.found.sample for each in met if each.pair.role == role and each.found.sample}
+        name = _PUBLISHED.get(role, role)
+        mats[name] = [list(row) for row in matrix.grid(pairs, role, measure)]
+        read = {one.comparison.sample for one in pairs.only(role=role)} - {""}
         if read:
-            samples[_PUBLISHED.get(role, role)] = ", ".join(sorted(read))
-    fact: dict[str, Fact] = {"metric": published_name(name), **dict(square.about)}
+            samples[name] = ", ".join(sorted(read))
+    fact: dict[str, Fact] = {"metric": published_name(measure), **matrix.about}
     fact |= {"params": list(mats), "mats": mats}
     return fact | ({"rows_read": samples} if samples else {})
 
 
-def _panels(square: Square, roles: Sequence[str], met: Sequence[Met], name: str) -> Panels:
+def _panels(matrix: Matrix, roles: Sequence[str], pairs: ComparedPairs, measure: str) -> Panels:
+    """One heatmap a role."""
     maps = []
     for role in roles:
-        mine = [each for each in met if each.pair.role == role]
-        values = _grid(square, role, met, name)
-        low, high, diverging = _colours(name, values)
-        apart = [each for each in mine if each.pair.a != each.pair.b]
-        note = shuffled_note(apart) if name == "cosine" else None
+        values = matrix.grid(pairs, role, measure)
+        low, high, diverging = _colours(measure, values)
         maps.append(
             Heatmap(
-                f"{square.name(name)}_{stem(role)}", role_title(role), square.labels,
-                square.labels, values, measure_title(name), low, high, diverging,
-                row_label=square.axis, column_label=square.axis, note=note,
+                f"{matrix.name(measure)}_{stem(role)}", role_title(role), matrix.labels,
+                matrix.labels, values, measure_title(measure), low, high, diverging,
+                row_label=matrix.axis, column_label=matrix.axis,
+                note=pairs.only(role=role).apart.note(measure),
             )
         )  # fmt: skip
-    return Panels(square.name(name), square.title, tuple(maps))
+    return Panels(matrix.name(measure), matrix.title, tuple(maps))
 
 
-def _colours(name: str, values: tuple[Values, ...]) -> tuple[float, float, bool]:
+def _colours(measure: str, values: tuple[Values, ...]) -> tuple[float, float, bool]:
     """Similarities share one scale, so that pictures compare; distances begin at zero."""
-    least, greatest = measures()[name].range
-    if (least, greatest) == (-1, 1):
+    if measures()[measure].range == (-1, 1):
         return -1.0, 1.0, True
     known = [value for row in values for value in row if value is not None]
     return 0.0, max(known, default=0.0) or 1.0, False
 
 
-def _findings(met: Sequence[Met], roles: Sequence[str]) -> tuple[Words, ...]:
+def _findings(pairs: ComparedPairs, roles: Sequence[str]) -> list[Words]:
     found = []
     for role in roles:
-        apart = [each for each in met if each.pair.role == role and each.pair.a != each.pair.b]
-        cosine = spread_of(apart, "cosine")
-        if cosine.mean is None:
+        apart = pairs.only(role=role).apart
+        if apart.spread("cosine").mean is None:
             continue
-        means = number(cosine.mean), number(spread_of(apart, SHUFFLED).mean)
-        found.append(
-            text.words(
-                "study.confusion.finding.cosine", role=role, cosine=means[0], shuffled=means[1]
-            )
-        )
-        pearson = spread_of(apart, "pearson")
+        means = {
+            "cosine": apart.written_mean("cosine"), "shuffled": apart.written_mean(SHUFFLED),
+        }  # fmt: skip
+        found.append(text.words("study.confusion.finding.cosine", role=role, **means))
+        pearson = apart.spread("pearson")
         if pearson.mean is not None:
             found.append(
                 text.words(
                     "study.confusion.finding.pearson",
                     role=role,
-                    mean=number(pearson.mean),
-                    least=number(pearson.least),
-                    greatest=number(pearson.greatest),
+                    mean=unsigned_zero(pearson.mean),
+                    least=unsigned_zero(pearson.least),
+                    greatest=unsigned_zero(pearson.greatest),
                 )
             )
-    return tuple(found)
+    return found
 
 
-def _layers_ignored(study: Study, scene: Scene) -> tuple[Words, ...]:
+def _layers_ignored(inputs: StudyInput) -> tuple[Words, ...]:
     """Say so if layers were asked for that cannot be given out, one a model."""
-    asked = scene.request.layers
-    if study.name != "confusion-mixed" or asked is None or len(asked) == len(scene.models):
+    asked, models = inputs.request.layers, len(inputs.models)
+    if asked is None or len(asked) == models:
         return ()
-    given = ", ".join(map(str, layer_each(study, scene)))
-    return (
-        text.words(
-            "study.confusion-mixed.finding.layers",
-            asked=len(asked),
-            models=len(scene.models),
-            given=given,
-        ),
-    )
+    given = ", ".join(map(str, layer_each(inputs)))
+    key = "study.confusion-mixed.finding.layers"
+    return (text.words(key, asked=len(asked), models=models, given=given),)
 
 
 SAME_LAYER = _procedure(same_layer)
-OWN_LAYERS = _procedure(own_layers)
+OWN_LAYERS = _procedure(own_layers, _layers_ignored)
 ONE_MODEL = _procedure(one_model)

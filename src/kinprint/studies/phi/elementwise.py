@@ -8,23 +8,19 @@ from itertools import combinations
 import numpy as np
 
 from kinprint import text
-from kinprint.studies.catalogue import Procedure, Study
-from kinprint.studies.charts import Lines, Panels, Series, Values
-from kinprint.studies.pairing import tell_gaps, wanted_measures, wanted_roles
+from kinprint.studies.charts import Lines, Panels, Series
 from kinprint.studies.pairs import (
-    Met,
-    Pair,
-    Spot,
+    ComparedPairs,
+    LayerPair,
+    ModelLayer,
     compare_pairs,
-    items_of,
     layers_for,
-    number,
     pair_table,
-    spread_of,
     stem,
+    tensors_of,
 )
-from kinprint.studies.results import Cell, Fact, Result, Table
-from kinprint.studies.scene import OK, Scene, Taken
+from kinprint.studies.results import Cell, Fact, Output, Table
+from kinprint.studies.study import Procedure, ReadTensor, StudyInput
 from kinprint.studies.titles import role_title
 from kinprint.text import Words
 
@@ -32,92 +28,89 @@ SHOWN = 1024
 """Most values of one vector that a picture shows: more dots than pixels tell nothing."""
 
 
-def pairs_of(study: Study, scene: Scene) -> list[Pair]:
+def pairs_of(inputs: StudyInput) -> list[LayerPair]:
     """All pairs of models, at each layer, for each role."""
     return [
-        Pair(Spot(a, layer), Spot(b, layer), role)
-        for a, b in combinations(range(len(scene.models)), 2)
-        for layer in layers_for(study, scene)
-        for role in wanted_roles(scene, study.roles)
+        LayerPair(ModelLayer(a, layer), ModelLayer(b, layer), role)
+        for a, b in combinations(range(len(inputs.models)), 2)
+        for layer in layers_for(inputs)
+        for role in inputs.roles
     ]
 
 
-def run(study: Study, scene: Scene) -> Result:
+def run(inputs: StudyInput) -> Output:
     """Tabulate all values, and draw each pair with as many as a picture can show."""
-    names = wanted_measures(scene, study.measures)
-    pairs = pairs_of(study, scene)
-    met = compare_pairs(scene, pairs, names)
-    title = text.words("study.common.pairs-table")
-    table = pair_table(scene, study.name, title, met, names)
-    charts = []
-    for a, b in combinations(range(len(scene.models)), 2):
-        mine = [pair for pair in pairs if (pair.a.model, pair.b.model) == (a, b)]
-        charts.append(_panels(scene, a, b, mine))
+    wanted = pairs_of(inputs)
+    pairs = compare_pairs(inputs, wanted)
+    table = pair_table(inputs, text.words("study.common.pairs-table"), pairs)
+    by_models: dict[tuple[int, int], list[LayerPair]] = {}
+    for pair in wanted:
+        by_models.setdefault((pair.a.model, pair.b.model), []).append(pair)
+    charts = tuple(_panels(inputs, *both, mine) for both, mine in by_models.items())
     values = tuple(
-        _values(scene, layer, role)
-        for role, layer in dict.fromkeys((pair.role, pair.a.layer) for pair in pairs)
+        _value_table(inputs, layer, role)
+        for role, layer in dict.fromkeys((pair.role, pair.a.layer) for pair in wanted)
     )
     counts: dict[str, Fact] = {one.name: len(one.rows) for one in values}
     facts: dict[str, Fact] = {"shown_at_most": SHOWN, "values": counts}
-    findings = (*_findings(met), *tell_gaps(table.statuses))
-    return Result(
-        study.name, scene.names, (table, *values), facts, tuple(charts),
-        findings, scene.labels,
-    )  # fmt: skip
+    return Output((table, *values), facts, charts, (*_findings(pairs), *table.gaps))
 
 
-def _findings(met: Sequence[Met]) -> list[Words]:
+def _findings(pairs: ComparedPairs) -> list[Words]:
     """For each role and layer, over all pairs, how far apart values are."""
     found = []
-    for role, layer in dict.fromkeys((each.pair.role, each.pair.a.layer) for each in met):
-        mine = [each for each in met if (each.pair.role, each.pair.a.layer) == (role, layer)]
-        apart = spread_of(mine, "mean_abs_diff")
+    for role, layer in dict.fromkeys((one.pair.role, one.pair.a.layer) for one in pairs):
+        mine = pairs.only(role=role, layer=layer)
+        apart = mine.spread("mean_abs_diff")
         if apart.mean is None:
             continue
-        numbers = number(apart.mean), number(spread_of(mine, "pearson").mean)
-        values = dict(zip(("apart", "pearson"), numbers, strict=True))
         found.append(
             text.words(
-                "study.elementwise.finding", role=role, layer=layer, count=apart.count, **values
+                "study.elementwise.finding",
+                role=role,
+                layer=layer,
+                count=apart.count,
+                apart=mine.written_mean("mean_abs_diff"),
+                pearson=mine.written_mean("pearson"),
             )
         )
     return found
 
 
-def _values(scene: Scene, layer: int, role: str) -> Table:
+def _value_table(inputs: StudyInput, layer: int, role: str) -> Table:
     """One row an index, one column a model; a model without the tensor has none."""
-    taken = [scene.get(Spot(at, layer).item(role)) for at in range(len(scene.models))]
-    columns = [_flat(one) for one in taken]
+    read = [inputs.get(ModelLayer(at, layer).tensor(role)) for at in range(len(inputs.models))]
+    columns = [_flat(tensor) for tensor in read]
     length = max(map(len, columns), default=0)
     rows: list[tuple[Cell, ...]] = [
         (at, *(column[at] if at < len(column) else None for column in columns))
         for at in range(length)
     ]
     title = text.words("study.elementwise.table.values", role=role, layer=layer)
-    return Table(f"values_{stem(role)}_layer{layer}", title, ("index", *scene.names), tuple(rows))
+    return Table(f"values_{stem(role)}_layer{layer}", title, ("index", *inputs.names), tuple(rows))
 
 
-def _panels(scene: Scene, a: int, b: int, pairs: list[Pair]) -> Panels:
-    one, other = scene.names[a], scene.names[b]
+def _panels(inputs: StudyInput, a: int, b: int, pairs: Sequence[LayerPair]) -> Panels:
+    """Two models, one panel a role and layer."""
+    one, other = inputs.names[a], inputs.names[b]
     name = f"elementwise/{stem(one)}_vs_{stem(other)}"
-    charts = tuple(_lines(scene, name, pair) for pair in pairs)
+    charts = tuple(_lines(inputs, name, pair) for pair in pairs)
     return Panels(name, text.words("study.elementwise.chart", a=one, b=other), charts)
 
 
-def _lines(scene: Scene, name: str, pair: Pair) -> Lines:
-    role = role_title(pair.role)
+def _lines(inputs: StudyInput, name: str, pair: LayerPair) -> Lines:
     series, total, shown = [], 0, 0
-    for spot in (pair.a, pair.b):
-        values = _flat(scene.get(spot.item(pair.role)))
+    for rows in pair.tensors:
+        values = _flat(inputs.get(rows))
         picked = thin(len(values))
         total, shown = max(total, len(values)), max(shown, len(picked))
-        chosen: Values = tuple(values[at] for at in picked)
-        x = tuple(float(at) for at in picked)
-        series.append(Series(text.plain(scene.names[spot.model]), x, chosen))
+        x, y = tuple(map(float, picked)), tuple(values[at] for at in picked)
+        series.append(Series(text.plain(inputs.names[rows.model]), x, y))
+    role, layer = role_title(pair.role), pair.a.layer
     note = text.words("study.elementwise.chart.note", shown=shown, total=total)
     return Lines(
-        f"{name}_{stem(pair.role)}_layer{pair.a.layer}",
-        text.words("study.elementwise.chart.role", role=role, layer=pair.a.layer),
+        f"{name}_{stem(pair.role)}_layer{layer}",
+        text.words("study.elementwise.chart.role", role=role, layer=layer),
         text.words("study.elementwise.axis.index"),
         text.words("study.elementwise.axis.value"),
         tuple(series),
@@ -133,15 +126,15 @@ def thin(length: int, most: int = SHOWN) -> list[int]:
     return [int(at) for at in np.linspace(0, length - 1, most).round()]
 
 
-def _flat(taken: Taken) -> list[float | None]:
+def _flat(tensor: ReadTensor) -> list[float | None]:
     """All values in order; those that are no numbers are gaps."""
-    if taken.status != OK or taken.values is None:
+    if tensor.values is None:
         return []
-    flat = taken.values.reshape(-1)
+    flat = tensor.values.reshape(-1)
     return [
         float(value) if known else None
         for value, known in zip(flat.tolist(), np.isfinite(flat).tolist(), strict=True)
     ]
 
 
-ELEMENTWISE = Procedure(lambda study, scene: items_of(pairs_of(study, scene)), run)
+ELEMENTWISE = Procedure(lambda inputs: tensors_of(pairs_of(inputs)), run)

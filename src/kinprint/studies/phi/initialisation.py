@@ -14,33 +14,27 @@ import numpy as np
 
 from kinprint import text
 from kinprint.measure.measures import measure
-from kinprint.studies.catalogue import Procedure, Study
 from kinprint.studies.charts import Band, Bar, Bars, Chart, Lines, Panels, Series
-from kinprint.studies.pairing import (
-    spread,
-    tell_gaps,
-    wanted_measures,
-    wanted_roles,
-)
 from kinprint.studies.pairs import (
-    Met,
-    Pair,
-    Spot,
-    bar_of,
+    ComparedPairs,
+    LayerPair,
+    ModelLayer,
     compare_pairs,
-    items_of,
     layers_for,
-    number,
     pair_table,
+    tensors_of,
 )
 from kinprint.studies.phi.tiny_network import ONES, RANDOM, Shape, Trained, train
-from kinprint.studies.results import Cell, Fact, Result, Table
-from kinprint.studies.scene import Scene
+from kinprint.studies.results import Cell, Fact, Output, Table
+from kinprint.studies.study import Procedure, StudyInput
+from kinprint.studies.summary import Spread, spread, unsigned_zero
 from kinprint.studies.titles import measure_title
 from kinprint.text import Words
 
 NETWORKS = 4
 INDEPENDENT, CHILD = "independent", "child"
+CONTINUED = "0 continued"
+"""What tables call the child, which is the first network trained further."""
 _STARTS = {
     ONES: text.message("study.initialisation.start.ones"),
     RANDOM: text.message("study.initialisation.start.random"),
@@ -67,41 +61,43 @@ def raise_family(start: str, shape: Shape, seed: int = 0, count: int = NETWORKS)
     return Family(start, networks, child)
 
 
-def pairs_of(study: Study, scene: Scene) -> list[Pair]:
+def pairs_of(inputs: StudyInput) -> list[LayerPair]:
     """All pairs of the given models, at each layer, for each role; none without models."""
     return [
-        Pair(Spot(a, layer), Spot(b, layer), role, "given")
-        for layer in layers_for(study, scene)
-        for role in wanted_roles(scene, study.roles)
-        for a, b in combinations(range(len(scene.models)), 2)
+        LayerPair(ModelLayer(a, layer), ModelLayer(b, layer), role, "given")
+        for layer in layers_for(inputs)
+        for role in inputs.roles
+        for a, b in combinations(range(len(inputs.models)), 2)
     ]
 
 
-def run(study: Study, scene: Scene, shape: Shape | None = None) -> Result:
+def run(inputs: StudyInput, shape: Shape | None = None) -> Output:
     """Train, compare, and put the given models beside."""
     shape = shape or Shape()
-    names = wanted_measures(scene, study.measures)
-    families = [raise_family(start, shape, scene.request.seed) for start in (ONES, RANDOM)]
-    table = _compared(families, shape, names)
-    met = compare_pairs(scene, pairs_of(study, scene), names)
-    given = text.words("study.initialisation.table.given")
-    beside = (pair_table(scene, "given", given, met, names),) if met else ()
+    names = inputs.measures
+    families = [raise_family(start, shape, inputs.request.seed) for start in (ONES, RANDOM)]
+    networks = _network_table(families, shape, names)
+    pairs = compare_pairs(inputs, pairs_of(inputs))
+    title = text.words("study.initialisation.table.given")
+    given = [pair_table(inputs, title, pairs, "given")] if len(pairs) else []
     facts: dict[str, Fact] = {"networks": NETWORKS, "width": shape.width, "steps": shape.steps}
     for family in families:
-        facts[f"norms_start_{family.start}"] = _summary(table, family, names)
-    findings = (*_findings(table, families), *tell_gaps(beside[0].statuses if beside else {}))
-    charts: tuple[Chart, ...] = (_bars(table, met, shape, names), _losses(families))
-    tables = (table, _loss_table(families), *beside)
-    return Result(study.name, scene.names, tables, facts, charts, findings, scene.labels)
+        facts[f"norms_start_{family.start}"] = _summary(networks, family, names)
+    charts: tuple[Chart, ...] = (_bars(networks, pairs, shape, names), _losses(families))
+    gaps = [words for table in given for words in table.gaps]
+    findings = (*_findings(networks, families), *gaps)
+    return Output((networks, _loss_table(families), *given), facts, charts, findings)
 
 
-def _compared(families: Sequence[Family], shape: Shape, names: Sequence[str]) -> Table:
+def _network_table(families: Sequence[Family], shape: Shape, names: Sequence[str]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for family in families:
         numbered = list(enumerate(family.networks))
-        met = [(INDEPENDENT, str(a), str(b), x, y) for (a, x), (b, y) in combinations(numbered, 2)]
-        met.append((CHILD, "0", "0 continued", family.networks[0], family.child))
-        for relation, a, b, x, y in met:
+        pairs = [
+            (INDEPENDENT, str(a), str(b), x, y) for (a, x), (b, y) in combinations(numbered, 2)
+        ]
+        pairs.append((CHILD, "0", CONTINUED, family.networks[0], family.child))
+        for relation, a, b, x, y in pairs:
             for norm in shape.norms:
                 found = [measure(name, x.weights[norm], y.weights[norm]) for name in names]
                 values = (one.value if one.ok else None for one in found)
@@ -114,31 +110,32 @@ def _compared(families: Sequence[Family], shape: Shape, names: Sequence[str]) ->
 def _loss_table(families: Sequence[Family]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for family in families:
-        told = [*map(str, range(len(family.networks))), "0 continued"]
-        for name, one in zip(told, (*family.networks, family.child), strict=True):
-            first, last = ends(one)
-            rows.append((family.start, name, first, last))
+        names = [*map(str, range(len(family.networks))), CONTINUED]
+        for name, network in zip(names, (*family.networks, family.child), strict=True):
+            rows.append((family.start, name, *ends(network)))
     title = text.words("study.initialisation.table.losses")
     return Table("losses", title, ("start", "network", "loss_first", "loss_last"), tuple(rows))
 
 
-def ends(one: Trained) -> tuple[float, float]:
+def ends(network: Trained) -> tuple[float, float]:
     """Mean loss over the first and over the last tenth of training."""
-    tenth = max(len(one.losses) // 10, 1)
-    return float(np.mean(one.losses[:tenth])), float(np.mean(one.losses[-tenth:]))
+    losses = network.losses
+    tenth = max(len(losses) // 10, 1)
+    return float(np.mean(losses[:tenth])), float(np.mean(losses[-tenth:]))
 
 
-def _values(table: Table, start: str, relation: str, name: str) -> list[float | None]:
-    at = table.columns.index(name)
-    found = [row[at] for row in table.rows if row[:2] == (start, relation)]
-    return [float(one) if isinstance(one, float) else None for one in found]
+def _spread(networks: Table, start: str, relation: str, name: str) -> Spread:
+    """A measure over all networks of one start that are so related."""
+    at = networks.columns.index(name)
+    found = (row[at] for row in networks.rows if row[:2] == (start, relation))
+    return spread(value for value in found if isinstance(value, float))
 
 
-def _summary(table: Table, family: Family, names: Sequence[str]) -> Fact:
+def _summary(networks: Table, family: Family, names: Sequence[str]) -> Fact:
     summary: dict[str, Fact] = {}
     for relation in (INDEPENDENT, CHILD):
         for name in names:
-            found = spread(_values(table, family.start, relation, name))
+            found = _spread(networks, family.start, relation, name)
             summary[f"{relation}_{name}_mean"] = found.mean
             summary[f"{relation}_{name}_std"] = found.std
     firsts, lasts = zip(*map(ends, family.networks), strict=True)
@@ -146,32 +143,25 @@ def _summary(table: Table, family: Family, names: Sequence[str]) -> Fact:
     return summary
 
 
-def _bars(table: Table, met: Sequence[Met], shape: Shape, names: Sequence[str]) -> Panels:
+def _bars(networks: Table, pairs: ComparedPairs, shape: Shape, names: Sequence[str]) -> Panels:
+    """One panel a measure: every start and relation, and the given models."""
     charts = []
     for name in names:
         bars = []
-        for start, start_words in _STARTS.items():
-            for relation, words in _RELATIONS.items():
-                found = spread(_values(table, start, relation, name))
-                label = text.words("study.initialisation.bar", start=start_words, relation=words)
+        for start, start_label in _STARTS.items():
+            for relation, label in _RELATIONS.items():
+                found = _spread(networks, start, relation, name)
+                words = text.words("study.initialisation.bar", start=start_label, relation=label)
                 kind = "control" if relation == INDEPENDENT else "related"
-                bars.append(Bar(label, found.mean, found.std, kind))
-        if met:
-            bars.append(bar_of(text.words("study.initialisation.given"), met, name, "pair"))
+                bars.append(Bar(words, found.mean, found.std, kind))
+        if len(pairs):
+            bars.append(pairs.bar(text.words("study.initialisation.given"), name, "pair"))
         # Vectors drawn apart about zero have both measures within 1/√d of zero.
         reach = 1 / float(np.sqrt(shape.width))
         random = text.words("study.initialisation.band")
         bands = (Band(random, 0.0, -reach, reach),) if name in ("cosine", "pearson") else ()
-        charts.append(
-            Bars(
-                f"initialisation_{name}",
-                measure_title(name),
-                measure_title(name),
-                tuple(bars),
-                bands,
-                digits=4,
-            )
-        )
+        title = measure_title(name)
+        charts.append(Bars(f"initialisation_{name}", title, title, tuple(bars), bands, digits=4))
     title = text.words("study.initialisation.chart.similarity")
     return Panels("initialisation", title, tuple(charts))
 
@@ -179,12 +169,13 @@ def _bars(table: Table, met: Sequence[Met], shape: Shape, names: Sequence[str]) 
 def _losses(families: Sequence[Family]) -> Lines:
     series = []
     for family in families:
-        for at, one in enumerate(family.networks):
-            words = _STARTS[family.start]
-            label = text.words("study.initialisation.network", start=words, number=at)
-            tens = range(0, len(one.losses) // 10 * 10, 10)
-            y = tuple(float(np.mean(one.losses[step : step + 10])) for step in tens)
-            series.append(Series(label, tuple(float(step) for step in tens), y, "control"))
+        for at, network in enumerate(family.networks):
+            label = text.words(
+                "study.initialisation.network", start=_STARTS[family.start], number=at
+            )
+            tens = range(0, len(network.losses) // 10 * 10, 10)
+            y = tuple(float(np.mean(network.losses[step : step + 10])) for step in tens)
+            series.append(Series(label, tuple(map(float, tens)), y, "control"))
     return Lines(
         "initialisation_loss",
         text.words("study.initialisation.chart.losses"),
@@ -194,19 +185,20 @@ def _losses(families: Sequence[Family]) -> Lines:
     )
 
 
-def _findings(table: Table, families: Sequence[Family]) -> list[Words]:
+def _findings(networks: Table, families: Sequence[Family]) -> list[Words]:
+    if not {"cosine", "pearson"} <= set(networks.columns):
+        return []
     found = []
     for family in families:
-        numbers = {
-            f"{relation}_{name}": number(spread(_values(table, family.start, relation, name)).mean)
+        means = {
+            f"{relation}_{name}": unsigned_zero(
+                _spread(networks, family.start, relation, name).mean
+            )
             for relation in (INDEPENDENT, CHILD)
             for name in ("cosine", "pearson")
-            if name in table.columns
         }
-        if len(numbers) < 4:
-            continue
-        found.append(text.words(f"study.initialisation.finding.{family.start}", **numbers))
+        found.append(text.words(f"study.initialisation.finding.{family.start}", **means))
     return found
 
 
-INITIALISATION = Procedure(lambda study, scene: items_of(pairs_of(study, scene)), run)
+INITIALISATION = Procedure(lambda inputs: tensors_of(pairs_of(inputs)), run)

@@ -19,9 +19,9 @@ from typing import Any
 from kinprint import text
 from kinprint.errors import BadOption
 from kinprint.model.model import Model
-from kinprint.studies.catalogue import study_named
+from kinprint.studies.registry import study_named
 from kinprint.studies.running import Task
-from kinprint.studies.scene import Request
+from kinprint.studies.study import Request
 from kinprint.text import Words
 
 NAMES = ("solar-vs-glm",)
@@ -99,25 +99,26 @@ class Reproduction:
 def reproduction(name: str) -> Reproduction:
     """The reproduction of that name."""
     if name not in NAMES:
-        raise BadOption(option="NAME", value=name, cause=f"there is {', '.join(NAMES)}")
+        cause = text.message("cause.reproduction-unknown", names=", ".join(NAMES))
+        raise BadOption(option="NAME", value=name, cause=cause)
     home = files("kinprint.studies.reproduction")
-    told = tomllib.loads((home / f"{name}.toml").read_text("utf-8"))
+    table = tomllib.loads((home / f"{name}.toml").read_text("utf-8"))
     return Reproduction(
         name,
-        told["models"],
-        told["replicas"],
-        tuple(told["needed"]["models"]),
-        tuple(_step(entry) for entry in told["task"]),
-        tuple(file for entry in told["file"] for file in _files(entry, told["each"])),
+        table["models"],
+        table["replicas"],
+        tuple(table["needed"]["models"]),
+        tuple(_step(entry) for entry in table["task"]),
+        tuple(file for entry in table["file"] for file in _files(entry, table["each"])),
         {
             entry["key"].format(**values): (
                 entry["task"],
                 tuple(part.format(**values) for part in entry["path"]),
             )
-            for entry in told["number"]
-            for values in _choices(entry["key"], told["each"])
+            for entry in table["number"]
+            for values in _choices(entry["key"], table["each"])
         },
-        tuple(_section(entry, told["each"]) for entry in told["section"]),
+        tuple(_section(entry, table["each"]) for entry in table["section"]),
     )
 
 

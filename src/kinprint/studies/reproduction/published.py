@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -33,8 +34,6 @@ _SUMS_OF_NORMS = (
     "baselines/", "tensor-types/mean_cosine/norm", "decay/diagonal_mean", "decay/early",
     "decay/late", "decay/pearson",
 )  # fmt: skip
-# What replicas cannot have: their matrices are holes, and they bring no tokenizer.
-_HOLES = ("embeddings/", "tokenizers/", "raw-bytes/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +51,27 @@ class Published:
         return float(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """A published number and the one found now.
+class NumberStatus(StrEnum):
+    """What a number found now is worth beside a published one.
 
-    `status` is "measured", "by construction" (a replica gives back what it was made from),
-    "not determined" (a replica whose figures leave the number open), "not in the replica" (it
-    has no such tensors) or "not found".
+    By construction: a replica gives back what it was made from. Not determined: the figures that
+    a replica was made from leave it open. Not in the replica: it has no such tensors.
     """
+
+    MEASURED = "measured"
+    BY_CONSTRUCTION = "by construction"
+    NOT_DETERMINED = "not determined"
+    NOT_IN_REPLICA = "not in the replica"
+    NOT_FOUND = "not found"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedNumber:
+    """A published number and the one found now."""
 
     published: Published
     found: float | None
-    status: str
+    status: NumberStatus
 
     @property
     def difference(self) -> float | None:
@@ -74,16 +82,16 @@ class Beside:
 @cache
 def published() -> tuple[Published, ...]:
     """Every published number, in the order of its source."""
-    text = (files("kinprint.studies.reproduction") / "published.csv").read_text("utf-8")
+    table = (files("kinprint.studies.reproduction") / "published.csv").read_text("utf-8")
     return tuple(
         Published(row["seed"], row["key"], row["value"], row["source"])
-        for row in csv.DictReader(text.splitlines())
+        for row in csv.DictReader(table.splitlines())
     )
 
 
-def set_beside(
+def compare_published(
     results: Mapping[str, Result], numbers: Mapping[str, tuple[str, tuple[str, ...]]], replica: bool
-) -> tuple[Beside, ...]:
+) -> tuple[ComparedNumber, ...]:
     """Each published number with the one that the results have for it.
 
     `numbers` says for keys that sum up which step's facts hold them, and where.
@@ -93,18 +101,20 @@ def set_beside(
         value = _fact(results[step].facts, path) if step in results else None
         if value is not None:
             found[key] = value
-    return tuple(_beside(one, found, replica) for one in published())
+    return tuple(_compared(number, found, replica) for number in published())
 
 
-def _beside(one: Published, found: Mapping[str, float], replica: bool) -> Beside:
-    value = found.get(one.key, found.get(_turned(one.key)))
-    if replica and (value is None or one.key.startswith(_HOLES)):
-        return Beside(one, None, "not in the replica")
+def _compared(number: Published, found: Mapping[str, float], replica: bool) -> ComparedNumber:
+    key = number.key
+    value = found.get(key, found.get(_turned(key)))
+    if replica and (value is None or key.startswith(_HOLES)):
+        return ComparedNumber(number, None, NumberStatus.NOT_IN_REPLICA)
     if value is None:
-        return Beside(one, None, "not found")
-    if not replica or one.key.startswith("metrics/random/"):
-        return Beside(one, value, "measured")
-    return Beside(one, value, "by construction" if fixed(one.key) else "not determined")
+        return ComparedNumber(number, None, NumberStatus.NOT_FOUND)
+    if not replica or key.startswith("metrics/random/"):
+        return ComparedNumber(number, value, NumberStatus.MEASURED)
+    status = NumberStatus.BY_CONSTRUCTION if fixed(key) else NumberStatus.NOT_DETERMINED
+    return ComparedNumber(number, value, status)
 
 
 def fixed(key: str) -> bool:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from kinprint.measure.matching import Matching, assign
 from kinprint.model.places import Address
 from kinprint.studies.derivation.pairwise import A, B
-from kinprint.studies.pairing import Spread, spread
-from kinprint.studies.scene import OK, Item, Scene
+from kinprint.studies.study import StudyInput, TensorRows
+from kinprint.studies.summary import Spread, spread
 
 SHUFFLES = 20
 Scores = NDArray[np.float64]
@@ -43,13 +43,19 @@ class LayerMap:
         """Layers of the first and the second model that go together."""
         return tuple((self.layers_a[i], self.layers_b[j]) for i, j in self.matching.pairs)
 
+    @property
+    def kept(self) -> int:
+        """How many layers go with that of their own number."""
+        return sum(first == second for first, second in self.pairs)
+
 
 def map_layers(
-    scene: Scene, roles: Sequence[str], layers_a: Sequence[int], layers_b: Sequence[int]
+    inputs: StudyInput, roles: Sequence[str], layers_a: Sequence[int], layers_b: Sequence[int]
 ) -> LayerMap:
     """Pair layers so that their correlations add up to the most."""
     sides = [
-        (_profiles(scene, A, role, layers_a), _profiles(scene, B, role, layers_b)) for role in roles
+        (_profiles(inputs, A, role, layers_a), _profiles(inputs, B, role, layers_b))
+        for role in roles
     ]
     known = [(x, y) for x, y in sides if x is not None and y is not None and _fits(x, y)]
     if not known:
@@ -58,7 +64,7 @@ def map_layers(
             tuple(layers_a), tuple(layers_b), nothing, Matching((), (), False), Spread(0)
         )
     scores = _scores(known)
-    rng = np.random.default_rng(scene.request.seed)
+    rng = np.random.default_rng(inputs.request.seed)
     chance = []
     for _ in range(SHUFFLES):
         order = rng.permutation(known[0][0].shape[1])
@@ -78,10 +84,10 @@ def _scores(sides: Sequence[tuple[Scores, Scores]]) -> Scores:
     return np.where(counted > 0, total / np.maximum(counted, 1), np.nan)
 
 
-def _profiles(scene: Scene, model: int, role: str, layers: Sequence[int]) -> Scores | None:
+def _profiles(inputs: StudyInput, model: int, role: str, layers: Sequence[int]) -> Scores | None:
     """Norm vectors of one role, one a row, centred and of length one; NaN for what is missing."""
-    found = [scene.get(Item(model, Address(role, layer))) for layer in layers]
-    widths = [one.values.size for one in found if one.status == OK and one.values is not None]
+    found = [inputs.get(TensorRows(model, Address(role, layer))) for layer in layers]
+    widths = [one.values.size for one in found if one.values is not None]
     if not widths:
         return None
     rows = np.full((len(layers), max(set(widths), key=widths.count)), np.nan)

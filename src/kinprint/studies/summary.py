@@ -1,0 +1,49 @@
+"""Many numbers as a few: their mean and scatter, and how they are written in a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Mean, population deviation and range of the values that are there."""
+
+    count: int
+    mean: float | None = None
+    std: float | None = None
+    least: float | None = None
+    greatest: float | None = None
+
+    @property
+    def deviation(self) -> float | None:
+        """The deviation where there is one to speak of: a single value has none."""
+        return self.std if self.count > 1 else None
+
+
+def spread(values: Iterable[float | None]) -> Spread:
+    """Sum up what is there; deviations divide by n, as the published ones do."""
+    known = np.array([value for value in values if value is not None and math.isfinite(value)])
+    if not len(known):
+        return Spread(0)
+    parts = known.mean(), known.std(), known.min(), known.max()
+    return Spread(len(known), *map(float, parts))
+
+
+def difference(a: float | None, b: float | None) -> float | None:
+    """The first less the second, where both are known."""
+    return None if a is None or b is None else a - b
+
+
+def rounded(value: object, digits: int = 3) -> str:
+    """A number for a sentence; a dash where there is none."""
+    return f"{value:.{digits}f}" if isinstance(value, int | float) else "–"
+
+
+def unsigned_zero(value: float | None, digits: int = 4) -> str:
+    """The same without a minus before a zero."""
+    return rounded(None if value is None else round(value, digits) + 0.0, digits)
