@@ -236,9 +236,9 @@ def test_the_quick_way_and_the_careful_way_agree(monkeypatch: pytest.MonkeyPatch
 
 
 def test_headers_of_a_large_model_are_little_work() -> None:
-    """A few calls a tensor: eighty-nine shards take a fraction of a second."""
+    """Fewer calls than tensors: eighty-nine shards take a fraction of a second."""
     raw, data = large_header(3)
     view = view_of(raw, len(raw) + data)
     tensors = len(parse_safetensors(view).tensors)
-    with at_most(12 * tensors):
+    with at_most(tensors):
         parse_safetensors(view)
