@@ -25,12 +25,14 @@ import numpy as np
 
 from benchmarks.calibration.families import MIXES, Known, families, gentle_families
 from benchmarks.calibration.training import Shape
-from kinprint.lineage.alignment.gram_likeness import gram_likeness
-from kinprint.lineage.battery import examine, menu, run_battery
+from kinprint.lineage.alignment.gram import gram_likeness
+from kinprint.lineage.battery import run_battery
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Sample
+from kinprint.lineage.side import Side
 from kinprint.lineage.tests.calibrated import neighbour_correlation
+from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import decide
 
 TOKENS = 2048
@@ -130,15 +132,16 @@ def judged(known: list[Known]) -> list[dict[str, Any]]:
 
 
 def _judge(one: Known) -> dict[str, Any]:
-    sides = sorted((examine(one.one), examine(one.other)), key=lambda side: side.rank)
+    sides = sorted((Side(one.one), Side(one.other)), key=lambda side: side.rank)
     started = time.process_time()
     evidence = run_battery(*sides)
     seconds = time.process_time() - started
     verdict = decide(evidence, Charge.for_menu(menu("standard")))
     quality = [each.alignment_quality for each in evidence if each.alignment_quality is not None]
-    pair = Pair(sides[0], sides[1], seed=0, level="standard")
-    aligned = pair.units(*sides)
-    gram = gram_likeness(sides[0].prepared, sides[1].prepared, aligned) if aligned else math.nan
+    matching = Pair(*sides).alignment_from(sides[0]).feed_forwards
+    gram = math.nan
+    if matching is not None:
+        gram = gram_likeness(sides[0].prepared, sides[1].prepared, matching)
     gains = min(neighbour_correlation(side) for side in (one.one, one.other))
     return {
         "truth": one.truth,
@@ -147,7 +150,7 @@ def _judge(one: Known) -> dict[str, Any]:
         "relation": verdict.relation,
         "log10_p": verdict.log10_p,
         "reasons": verdict.reasons,
-        "quality": max(quality, default=aligned.quality if aligned else math.nan),
+        "quality": max(quality, default=matching.quality if matching else math.nan),
         "gram": gram,
         "neighbours": gains,
         "spreads": [_spread(side) for side in (one.one, one.other)],

@@ -423,7 +423,6 @@ class Evidence:
     reason : why there is no result.
     learnt : whether the parameters start at a constant, so that what they share was learnt.
     by_layer : the likeness in each layer of the first model, where a test tells it.
-    vectors : how many norm vectors a test of gains has compared.
     alignment_quality : how well the units of the two models could be matched.
     gram_likeness : how alike Gram matrices are in the basis that matches units best.
     gain_spread : how far the gains of the two models have moved from a constant.
@@ -448,7 +447,6 @@ class Evidence:
     reason: Message | None = None
     learnt: bool = False
     by_layer: tuple[tuple[int, float], ...] = ()
-    vectors: int | None = None
     alignment_quality: float | None = None
     gram_likeness: float | None = None
     gain_spread: float | None = None

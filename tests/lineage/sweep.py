@@ -14,8 +14,9 @@ from collections import defaultdict
 
 import numpy as np
 
-from kinprint.lineage.battery import menu, run_battery
+from kinprint.lineage.battery import run_battery
 from kinprint.lineage.charge import Charge
+from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import decide
 from kinprint.workers import workers
 from tests.lineage.null_pairs import PAIRS

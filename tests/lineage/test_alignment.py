@@ -1,4 +1,4 @@
-"""Residual maps, partner layers and heads are found, and see neither labels nor signs."""
+"""ResidualMap maps, partner layers and heads are found, and see neither labels nor signs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
-from kinprint.lineage.alignment.residual import IDENTITY, Residual, best_partners, polar_factor
-from kinprint.lineage.alignment.units import Stack, judge, some_parts, unit_scores
-from kinprint.lineage.battery import examine
-from kinprint.lineage.pair import Pair, common_blocks
+from kinprint.lineage.alignment.blocks import common_blocks
+from kinprint.lineage.alignment.residual import (
+    IDENTITY,
+    MapSource,
+    ResidualMap,
+    best_channels,
+    polar_factor,
+)
+from kinprint.lineage.alignment.units import UnitStack, rate_map, spread_parts, unit_scores
+from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Floats, Sample
+from kinprint.lineage.side import Side
 from kinprint.nulls.fixed_points import nearest_rows
 from tests.lineage.made import LLAMA, keyed, made, noisy
 from tests.lineage.null_pairs import with_experts
@@ -63,11 +70,11 @@ def turned(sample: Sample, seed: int) -> Sample:
 def paired(
     a: Sample, b: Sample, level: str = "standard"
 ) -> tuple[Pair, tuple[str, float], tuple[int, ...]]:
-    one, other = examine(a), examine(b)
-    pair = Pair(one, other, seed=0, level=level)
-    found = pair.units(one, other)
-    assert found is not None
-    return pair, (found.residual.name, found.quality), found.partners
+    first = Side(a)
+    pair = Pair(first, b, level=level)
+    matching = pair.alignment_from(first).feed_forwards
+    assert matching is not None
+    return pair, (matching.residual.source, matching.quality), matching.partners
 
 
 def test_a_turned_residual_stream_is_found_by_tokens() -> None:
@@ -148,7 +155,7 @@ def test_layers_of_a_model_of_other_depth_find_their_origin() -> None:
     )
     pair, _, partners = paired(BASE, noisy(deeper, 0.3, 5))
     assert partners[0] == 0 and partners[1] in (1, 2) and partners[2] == 3
-    heads = pair.heads(*pair.sides)
+    heads = pair.alignment_from(pair.sides[0]).attention
     assert heads is not None
     assert heads.partners[0] == 0 and heads.partners[1] in (1, 2) and heads.partners[2] == 3
 
@@ -156,9 +163,8 @@ def test_layers_of_a_model_of_other_depth_find_their_origin() -> None:
 def test_renamed_heads_are_matched() -> None:
     rng = np.random.default_rng(6)
     moved = relabelled(BASE, rng)
-    one, other = examine(BASE), examine(moved)
-    pair = Pair(one, other, seed=0, level="standard")
-    groups = pair.groups(one, other)
+    first = Side(BASE)
+    groups = Pair(first, moved).alignment_from(first).head_groups
     assert len(groups) == 6
     for match in groups:
         # Rows lose their mean, which a flipped basis does not keep: one part in the width.
@@ -167,11 +173,11 @@ def test_renamed_heads_are_matched() -> None:
 
 
 def test_the_quality_sees_neither_labels_nor_signs() -> None:
-    one, other = examine(BASE).prepared, examine(made(2, units=96)).prepared
-    shuffled = examine(_units_renamed(BASE, 7)).prepared
-    whole = Stack.of(other.forwards)
-    expected = judge(one.forwards, whole, IDENTITY, True).quality
-    assert judge(shuffled.forwards, whole, IDENTITY, True).quality == pytest.approx(
+    one, other = Side(BASE).prepared, Side(made(2, units=96)).prepared
+    shuffled = Side(_units_renamed(BASE, 7)).prepared
+    whole = UnitStack.of(other.feed_forwards)
+    expected = rate_map(one.feed_forwards, whole, IDENTITY, True).quality
+    assert rate_map(shuffled.feed_forwards, whole, IDENTITY, True).quality == pytest.approx(
         expected, rel=1e-5
     )
 
@@ -181,11 +187,12 @@ def test_maps_for_a_test_of_signs_never_saw_the_signs() -> None:
     plain = keyed(replace(made(2, units=96), facts=replace(LLAMA, odd_up=False)))
 
     def maps(sample: Sample) -> list[tuple[str, float]]:
-        odd, other = examine(sample), examine(plain)
-        assert odd.odd and not other.odd
-        pair = Pair(odd, other, seed=0, level="standard")
-        pair.maps(other, odd)
-        return [(one.residual.name, one.quality) for one in pair.maps(odd, other)]
+        first, second = Side(sample), Side(plain)
+        assert first.units_flip and not second.units_flip
+        pair = Pair(first, second)
+        assert pair.alignment_from(second).residual_maps
+        found = pair.alignment_from(first).residual_maps
+        return [(rated.residual.source, rated.quality) for rated in found]
 
     expected = maps(BASE)
     found = maps(_units_renamed(BASE, 7))
@@ -197,7 +204,7 @@ def test_maps_for_a_test_of_signs_never_saw_the_signs() -> None:
 def test_signed_partners_carry_rows_as_their_matrix_would() -> None:
     rng = np.random.default_rng(8)
     near = nearest_rows(rng.normal(size=(6, 3)), rng.normal(size=(9, 3)), flips=True)
-    found = best_partners("columns", near, signed=True)
+    found = best_channels(MapSource.COLUMNS, near, signed=True)
     assert found.pairs is not None
     left, right, signs = found.pairs
     matrix = np.zeros((6, 9), np.float32)
@@ -205,11 +212,11 @@ def test_signed_partners_carry_rows_as_their_matrix_would() -> None:
     rows = rng.normal(size=(4, 6)).astype(np.float32)
     assert np.allclose(found.carry(rows), rows @ matrix)
     turning = rows + 1j * rows[::-1]
-    assert np.allclose(Residual("m", matrix).carry(turning), turning @ matrix)
+    assert np.allclose(ResidualMap(MapSource.GRAM, matrix).carry(turning), turning @ matrix)
 
 
 def test_unit_scores_match_where_units_are_equal() -> None:
-    one = examine(BASE).prepared.forwards[0]
+    one = Side(BASE).prepared.feed_forwards[0]
     found = unit_scores(one, one, IDENTITY, True)
     assert np.array_equal(found.match.argmax(axis=1), np.arange(96))
     assert np.allclose(found.best(), 2.0, atol=1e-5)
@@ -242,7 +249,7 @@ def _units_renamed(sample: Sample, seed: int) -> Sample:
 
 def test_of_rivals_for_a_channel_the_better_stays() -> None:
     near = nearest_rows(np.array([[0.9, 0.1], [1.0, 0.0]]), np.eye(3)[:, :2])
-    found = best_partners("columns", near, signed=False)
+    found = best_channels(MapSource.COLUMNS, near, signed=False)
     assert found.pairs is not None
     left, right, _ = found.pairs
     assert (left.tolist(), right.tolist()) == ([1], [0])
@@ -263,5 +270,5 @@ def test_numbers_of_experts_choose_no_map() -> None:
     one = with_experts(made(3), rng)
     order = {(layer, expert): (layer, (expert + 1) % 4) for layer, expert in one.experts}
     other = replace(one, experts={order[at]: units for at, units in one.experts.items()})
-    chosen = [some_parts(examine(each).prepared.forwards, 3) for each in (one, other)]
+    chosen = [spread_parts(Side(each).prepared.feed_forwards, 3) for each in (one, other)]
     assert all(np.array_equal(x.up, y.up) for x, y in zip(*chosen, strict=True))

@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kinprint.lineage.battery import examine, menu, run_battery
+from kinprint.lineage.battery import run_battery
 from kinprint.lineage.reading.sample import Sample, Units
+from kinprint.lineage.side import Side
+from kinprint.lineage.tests.menu import menu
 from kinprint.records import Evidence, Group
 from tests.lineage.made import LLAMA, each_matrix, keyed, made, noisy
 from tests.lineage.relabelling import relabelled
@@ -75,7 +77,7 @@ def test_the_order_of_the_arguments_changes_nothing() -> None:
     narrow = made(5, width=24, depth=2, units=40)
     for one, other in ((BASE, CHILD), (BASE, made(4)), (BASE, narrow)):
         assert run_battery(one, other) == run_battery(other, one)
-        assert run_battery(examine(one), examine(other)) == run_battery(other, one)
+        assert run_battery(Side(one), Side(other)) == run_battery(other, one)
 
 
 def test_the_seed_draws_pictures_and_nothing_else() -> None:
@@ -320,7 +322,7 @@ def test_biases_of_q_and_k_speak_for_themselves() -> None:
 
 def test_facts_of_a_llama_grant_all_groups() -> None:
     """The other tests would prove little if the made-up model had no symmetries."""
-    side = examine(BASE)
+    side = Side(BASE)
     groups = [
         Group.RESIDUAL, Group.RESIDUAL_SIGN, Group.UNIT, Group.UNIT_SIGN, Group.VALUE_DIM,
         Group.PLANE_QUARTER,
@@ -332,10 +334,10 @@ def test_facts_of_a_llama_grant_all_groups() -> None:
 def test_what_did_not_change_is_not_examined_again() -> None:
     """Reading more units leaves the answers about channels; other gains do not."""
     bare = replace(BASE, units={}, attention={})
-    earlier = examine(bare)
+    earlier = Side(bare)
     run_battery(earlier, replace(CHILD, units={}, attention={}))
-    again = examine(BASE, earlier)
+    again = Side(BASE, earlier)
     assert again.prepared.scores is earlier.prepared.scores
     assert run_battery(again, CHILD) == run_battery(BASE, CHILD)
     other = replace(BASE, norms=made(9).norms)
-    assert run_battery(examine(other, earlier), CHILD) == run_battery(other, CHILD)
+    assert run_battery(Side(other, earlier), CHILD) == run_battery(other, CHILD)

@@ -173,5 +173,5 @@ def test_unread_rows_do_not_order_units_by_index() -> None:
     units = {
         layer: replace(part, down=np.zeros_like(part.down)) for layer, part in whole.units.items()
     }
-    for part in Prepared(replace(whole, units=units)).forwards:
+    for part in Prepared(replace(whole, units=units)).feed_forwards:
         assert len(np.unique(part.size)) == len(part.size)

@@ -10,8 +10,9 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from kinprint.lineage.battery import examine, run_battery
+from kinprint.lineage.battery import run_battery
 from kinprint.lineage.reading.sample import Sample
+from kinprint.lineage.side import Side
 from tests.lineage.made import made, noisy
 from tests.lineage.null_pairs import PAIRS
 from tests.lineage.relabelling import relabelled
@@ -31,7 +32,7 @@ SAME = made(40, width=24, depth=2, units=32, tokens=64)
 )
 def test_relabelled_models_give_valid_p_values(one: Sample, other: Sample) -> None:
     rng = np.random.default_rng(42)
-    still = examine(other)
+    still = Side(other)
     logs: dict[str, list[float]] = defaultdict(list)
     for _ in range(DRAWS):
         for found in run_battery(relabelled(one, rng), still):

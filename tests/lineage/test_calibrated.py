@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kinprint.lineage.battery import face
+from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Sample, Units
 from kinprint.lineage.tests.calibrated import (
     LOOKS,
@@ -41,7 +41,7 @@ def matched(quality: float) -> list[Evidence]:
 
 
 def calibrate(a: Sample, b: Sample, evidence: list[Evidence]) -> dict[str, Evidence]:
-    pair = face(a, b)
+    pair = Pair(a, b)
     return {look.name: look.run(pair, evidence) for look in LOOKS}
 
 
@@ -78,9 +78,9 @@ def test_gram_matrices_are_ranked_among_strangers() -> None:
 
 
 def test_gram_likeness_sees_through_labels_signs_and_turns() -> None:
-    from kinprint.lineage.alignment.gram_likeness import gram_likeness
-    from kinprint.lineage.alignment.residual import Residual
-    from kinprint.lineage.alignment.units import Aligned
+    from kinprint.lineage.alignment.gram import gram_likeness
+    from kinprint.lineage.alignment.residual import MapSource, ResidualMap
+    from kinprint.lineage.alignment.units import Matching
     from kinprint.lineage.preparation import Prepared
 
     one = sample("one", units=96)
@@ -95,10 +95,10 @@ def test_gram_likeness_sees_through_labels_signs_and_turns() -> None:
         norms={key: np.ones_like(gains) for key, gains in one.norms.items()},
     )  # fmt: skip
     plain = replace(one, norms=moved.norms)
-    aligned = Aligned(Residual("turn", turn), (0,), 1.0)
-    assert gram_likeness(Prepared(plain), Prepared(moved), aligned) > 0.9
+    matching = Matching(ResidualMap(MapSource.GRAM, turn), (0,), 1.0)
+    assert gram_likeness(Prepared(plain), Prepared(moved), matching) > 0.9
     other = Prepared(sample("other", units=96))
-    assert abs(gram_likeness(Prepared(plain), other, aligned)) < 0.2
+    assert abs(gram_likeness(Prepared(plain), other, matching)) < 0.2
 
 
 def test_it_says_what_it_lacks() -> None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kinprint.lineage.battery import face
 from kinprint.lineage.charge import Charge
+from kinprint.lineage.pair import Pair
 from kinprint.lineage.power import detectable_effects
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.tests.menu import menu
@@ -73,7 +73,7 @@ def planted(one: Sample, other: Sample, correlation: float) -> Sample:
 
 
 def found(name: str, one: Sample, other: Sample) -> Evidence:
-    return own_tests()[name].run(face(one, other))
+    return own_tests()[name].run(Pair(one, other))
 
 
 def stated(name: str, kind: Callable[[int], Sample], pairs: int = 6) -> list[float]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kinprint import extensions, text
-from kinprint.lineage.battery import face, gather_evidence
+from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.tests import registry
@@ -43,8 +43,7 @@ def test_every_reason_and_every_entry_of_the_menu_has_a_sentence() -> None:
 
 def test_a_name_is_taken_once() -> None:
     made_twice = lineage_test(
-        "U1.blocks", group=Group.UNIT, part=None, scale=registry.Scale.OTHER,
-        basis=registry.Basis.OPEN,
+        "U1.blocks", group=Group.UNIT, part=None, basis=registry.Basis.OPEN,
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"U1\.blocks"):
         made_twice(lambda pair, test: test.no_result(Reason.STATED, text="never"))
@@ -73,7 +72,7 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Entry]]:
 
 
 def shown(entry: str) -> Evidence:
-    evidence = gather_evidence(face(made(1), made(2)))
+    evidence = gather_evidence(Pair(made(1), made(2)))
     return next(one for one in evidence if one.test == entry)
 
 
@@ -115,7 +114,7 @@ def claiming(pair: Pair, test: LineageTest) -> Evidence:
 
 
 def test_a_test_from_outside_is_shown_and_changes_nothing_else(entries: list[Entry]) -> None:
-    pair, charge = face(made(1), made(2)), Charge.for_menu(menu())
+    pair, charge = Pair(made(1), made(2)), Charge.for_menu(menu())
     without = gather_evidence(pair)
     extensions._LOADED.clear()
     extension_tests.cache_clear()
@@ -125,8 +124,8 @@ def test_a_test_from_outside_is_shown_and_changes_nothing_else(entries: list[Ent
     assert (evidence[-1].test, evidence[-1].tier) == ("acme.rows", Tier.EXTENSION)
     assert evidence[-1].log10_p == -300.0
     assert decide(evidence, charge) == decide(without, charge)
-    read_by_rules = ("alignment_quality", "gram_likeness", "gain_spread", "one_to_one", "vectors")
-    assert [getattr(evidence[-1], name) for name in read_by_rules] == [None] * 5
+    read_by_rules = ("alignment_quality", "gram_likeness", "gain_spread", "one_to_one")
+    assert [getattr(evidence[-1], name) for name in read_by_rules] == [None] * 4
     assert evidence[-1].by_layer == ()
 
 

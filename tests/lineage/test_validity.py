@@ -20,11 +20,13 @@ import numpy as np
 import pytest
 
 from kinprint.demo import FOLDER
-from kinprint.lineage.battery import examine, menu, run_battery
+from kinprint.lineage.battery import run_battery
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.opening import open_all, read_headers, sampler_of
 from kinprint.lineage.reading.sample import Attention, Floats, Sample, Units
 from kinprint.lineage.results import Settings
+from kinprint.lineage.side import Side
+from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import decide
 from kinprint.reader.fetch import Fetcher
 
@@ -135,7 +137,7 @@ def thinned(one: Sample, layers: Sequence[int], units: int, tokens: int) -> Samp
 def draw(pairs: Sequence[tuple[Sample, Sample]], draws: int, seed: int) -> dict[str, list[float]]:
     """log10 p-values of every test and of the verdict, over relabelled copies of a model."""
     random = np.random.default_rng(seed)
-    fixed = [(one, examine(other)) for one, other in pairs]
+    fixed = [(one, Side(other)) for one, other in pairs]
     found: dict[str, list[float]] = {"combined": []}
     for at in range(draws):
         one, other = fixed[at % len(fixed)]
@@ -185,7 +187,7 @@ def test_the_battery_holds_its_level(small: list[Sample]) -> None:
 
 def test_the_check_can_fail(small: list[Sample]) -> None:
     """Without relabelling, the same procedure rejects at once."""
-    evidence = run_battery(small[0], examine(small[2]))
+    evidence = run_battery(small[0], Side(small[2]))
     assert decide(evidence, Charge.for_menu(menu())).log10_p < -6
 
 

@@ -1,7 +1,7 @@
-"""The battery: every entry of the menu, run on two samples.
+"""The battery: every test of the menu, run on two samples, and the looks that go with them.
 
-Pure: arrays and a seed in, evidence out. Every entry of the level's menu appears, also those
-that had to stay silent, with the reason; one look that is no test tells kinds of relation apart.
+Pure: arrays and a seed in, evidence out. Every test of the level's menu appears, also those
+that have no result, with the reason.
 """
 
 from __future__ import annotations
@@ -13,54 +13,27 @@ from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.side import Side
 from kinprint.lineage.tests.calibrated import LOOKS
 from kinprint.lineage.tests.leading import leading_directions
-from kinprint.lineage.tests.menu import MenuEntry, menu
-from kinprint.lineage.tests.registry import Needs, extension_tests, run_extension
-from kinprint.records import Evidence
-
-__all__ = [
-    "MenuEntry",
-    "Pair",
-    "Side",
-    "examine",
-    "face",
-    "gather_evidence",
-    "menu",
-    "run_battery",
-    "run_tests",
-]
-
-
-def examine(sample: Sample, earlier: Side | None = None) -> Side:
-    """Prepare a model once for many comparisons: its self-tests and prepared rows are kept.
-
-    `earlier` is the same model when less of it was read; what did not change is not done again.
-    """
-    return Side(sample, earlier)
-
-
-def face(a: Sample | Side, b: Sample | Side, *, seed: int = 0, level: str = "standard") -> Pair:
-    """Two models side by side, in an order of their own, whichever is named first."""
-    sides = [one if isinstance(one, Side) else examine(one) for one in (a, b)]
-    sides.sort(key=lambda side: side.rank)
-    return Pair(*sides, seed=seed, level=level)
+from kinprint.lineage.tests.menu import menu
+from kinprint.lineage.tests.registry import LineageTest, Needs, extension_tests, run_extension
+from kinprint.records import Evidence, Level
 
 
 def run_tests(pair: Pair) -> tuple[Evidence, ...]:
     """Run every test of the level's menu on a pair; what was aligned stays with the pair.
 
     Tests that wait for the alignment of units and heads come last, since that is found in a
-    thread of its own meanwhile.
+    thread of its own meanwhile. A rule that tells kinds of relation apart follows them.
     """
     tests = [entry.test for entry in menu(pair.level)]
     waiting = {Needs.ALIGNMENT}
-    if pair.numbered(*pair.sides) is None:
+    if pair.alignment_from(pair.sides[0]).numbered_feed_forwards is None:
         waiting.add(Needs.NUMBERS)
-    with ThreadPoolExecutor(1) as beside:
-        alignment = beside.submit(pair.align)
+    with ThreadPoolExecutor(1) as pool:
+        searching = pool.submit(pair.search)
         by_test = {
-            test: test.run(pair) for test in sorted(tests, key=lambda test: test.needs in waiting)
+            test: _run(pair, test) for test in sorted(tests, key=lambda test: test.needs in waiting)
         }
-        alignment.result()
+        searching.result()
     evidence = tuple(by_test[test] for test in tests)
     return (*evidence, leading_directions.run(pair, evidence))
 
@@ -73,10 +46,22 @@ def gather_evidence(pair: Pair) -> tuple[Evidence, ...]:
 
 
 def run_battery(
-    a: Sample | Side, b: Sample | Side, *, seed: int = 0, level: str = "standard"
+    a: Sample | Side, b: Sample | Side, *, seed: int = 0, level: str = Level.STANDARD
 ) -> tuple[Evidence, ...]:
     """Run every test of the level's menu on two models.
 
     The seed only draws the samples of the null that are kept for pictures.
     """
-    return run_tests(face(a, b, seed=seed, level=level))
+    return run_tests(Pair(a, b, seed=seed, level=level))
+
+
+def _run(pair: Pair, test: LineageTest) -> Evidence:
+    """Run a test, unless it reads channels alone and has compared these before."""
+    if not test.channels_only:
+        return test.run(pair)
+    alignment = pair.alignment(test.group)
+    known = alignment.first.channel_evidence.known
+    key = alignment.second.channel_evidence, test.name, pair.seed
+    if key not in known:
+        known[key] = test.run(pair)
+    return known[key]

@@ -19,14 +19,17 @@ from kinprint.lineage.about.description import (
     common_tokens,
     describe,
 )
-from kinprint.lineage.battery import Pair, Side, examine, face, gather_evidence, menu
+from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.controls import Control, calibrated
 from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict, same_numbers
 from kinprint.lineage.opening import labels_of, open_all, read_headers, reading_notes, sampler_of
+from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.results import Comparison, Settings
 from kinprint.lineage.sharing.map import map_shared, norm_likenesses
+from kinprint.lineage.side import Side
+from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import decide
 from kinprint.model.model import Model
 from kinprint.model.tokens import Vocabulary
@@ -131,8 +134,8 @@ def _read_in_stages(sampler: Sampler, settings: Settings, controlled: bool) -> _
         stages = sampler.stages if controlled else number
         samples = sampler.samples(stages - 1)
         earlier: Sequence[Side | None] = sides or [None] * len(samples)
-        sides = [examine(*both) for both in zip(samples, earlier, strict=True)]
-        pair = face(*sides[:2], seed=settings.seed, level=settings.level)
+        sides = [Side(*both) for both in zip(samples, earlier, strict=True)]
+        pair = Pair(*sides[:2], seed=settings.seed, level=settings.level)
         evidence = gather_evidence(pair)
         controls: tuple[Control, ...] = ()
         if controlled:

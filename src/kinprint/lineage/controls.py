@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from kinprint.lineage.battery import Side, run_battery
+from kinprint.lineage.battery import run_battery
+from kinprint.lineage.side import Side
+from kinprint.lineage.tests.calibrated import match_quality
 from kinprint.lineage.tests.registry import Likeness, LineageTest, register
 from kinprint.nulls.conformal import conformal, disjoint_pairs
 from kinprint.records import Evidence, Group, Part, Status, Tier
@@ -39,40 +41,26 @@ def calibrated(
     The first two sides are the pair, the others controls.
     """
 
-    def run(one: int, other: int) -> tuple[Evidence, ...]:
-        return run_battery(sides[one], sides[other], seed=seed, level=level)
+    def run(model: int, control: int) -> tuple[Evidence, ...]:
+        return run_battery(sides[model], sides[control], seed=seed, level=level)
 
     names = [side.prepared.sample.name for side in sides]
     controls = tuple(
-        Control(names[one], names[other], run(one, other))
-        for one in (0, 1)
-        for other in range(2, len(sides))
+        Control(names[model], names[control], run(model, control))
+        for model in (0, 1)
+        for control in range(2, len(sides))
     )
     pairs = list(combinations(range(2, len(sides)), 2))
     chosen = [pairs[at] for at in disjoint_pairs(pairs, (0, 1), seed)]
-    null = [value for pair in chosen if (value := quality(run(*pair))) is not None]
-    own = quality(evidence)
+    null = [value for pair in chosen if (value := match_quality(run(*pair))) is not None]
+    own = match_quality(evidence)
     if own is None or not null:
         return controls, ()
     result = conformal(own, null)
     return controls, (
         Evidence(
-            test=_AMONG_CONTROLS.name,
-            tier=_AMONG_CONTROLS.tier,
-            group=_AMONG_CONTROLS.group,
-            status=Status.OK,
-            log10_p=result.log10_p,
-            statistic=own,
-            n=result.n,
-            bound=result.bound,
-            floor=result.floor,
-            null=result.null,
-            roles=("gate", "up", "down"),
+            _AMONG_CONTROLS.name, _AMONG_CONTROLS.tier, _AMONG_CONTROLS.group, Status.OK,
+            result.log10_p, own, n=result.n, bound=result.bound, floor=result.floor,
+            null=result.null, roles=("gate", "up", "down"),
         ),
-    )
-
-
-def quality(evidence: Sequence[Evidence]) -> float | None:
-    """How well the units of two models can be matched, blind to labels and signs."""
-    told = (one.alignment_quality for one in evidence)
-    return next((value for value in told if value is not None), None)
+    )  # fmt: skip

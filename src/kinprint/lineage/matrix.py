@@ -13,7 +13,7 @@ from itertools import combinations
 from kinprint import text
 from kinprint.errors import BadOption, KinprintError, attempt
 from kinprint.lineage.about.description import Background, Description, backgrounds, describe
-from kinprint.lineage.battery import Side, examine, face, gather_evidence
+from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.compare import algebra_for, charge_of
 from kinprint.lineage.families import family_tree, likeness_of
 from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict, same_numbers
@@ -25,8 +25,10 @@ from kinprint.lineage.opening import (
     read_readable,
     reading_notes,
 )
+from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.results import FailedPair, Matrix, PairVerdict, Settings
+from kinprint.lineage.side import Side
 from kinprint.lineage.verdict import decide
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Evidence
@@ -152,7 +154,7 @@ class _Battery:
 
     def __init__(self, samples: Sequence[Sample], settings: Settings) -> None:
         self._settings = settings
-        self._sides = [attempt(examine, sample) for sample in samples]
+        self._sides = [attempt(Side, sample) for sample in samples]
 
     def evidence(self, pair: Places) -> PairEvidence | KinprintError:
         """What the tests give for a pair, by the places of its models, or why they failed."""
@@ -164,7 +166,7 @@ class _Battery:
         return attempt(self._run, one, other)
 
     def _run(self, one: Side, other: Side) -> PairEvidence:
-        pair = face(one, other, seed=self._settings.seed, level=self._settings.level)
+        pair = Pair(one, other, seed=self._settings.seed, level=self._settings.level)
         return gather_evidence(pair)
 
 

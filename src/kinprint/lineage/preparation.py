@@ -22,18 +22,20 @@ Complex = NDArray[np.complex64]
 NormKey = tuple[str, int]
 DENSE = -1
 """The expert number of a feed-forward that is not one of several."""
-TOKENS = 16
+FEWEST_TOKENS = 16
 """Fewer shared tokens than this do not make a column."""
+_COLUMNS = 256  # of a row, where all would be more than it takes
 _TINY = np.float32(1e-30)
 _ROUNDING = np.float32(1e-6)
 
 
 @dataclass(frozen=True, slots=True)
-class Forward:
+class FeedForward:
     """Units of one feed-forward with rows of length one, inputs scaled by the norm before.
 
-    `size` orders units without regard to index, sign or residual basis; `read` names the
-    matrices that say something: those not read, or constant, are all zero.
+    `index` are the units that were read of `total`. `size` orders them without regard to index,
+    sign or residual basis. `read` names the matrices that say something: those that were not
+    read, or are constant, are all zero.
     """
 
     layer: int
@@ -50,6 +52,11 @@ class Forward:
     def width(self) -> int:
         """Numbers in a row: the residual width."""
         return int(self.up.shape[1])
+
+    def thinned(self, units: int | None = None) -> Floats:
+        """Up and down rows side by side, of the first units or all, with some of the columns."""
+        step = max(1, self.width // _COLUMNS)
+        return np.concatenate([self.up[:units, ::step], self.down[:units, ::step]], axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +84,28 @@ class Heads:
         part = self.k if self.k is not None else self.v
         return 0 if part is None else len(part)
 
-    def says(self, role: str) -> bool:
+    @property
+    def queries(self) -> int:
+        """Query heads in a group."""
+        if self.q is not None:
+            return len(self.q) // self.groups
+        return 1 if self.o is None else int(self.o.shape[1])
+
+    def rows(self, role: str, group: int, step: int = 1) -> Floats:
+        """Rows of k or v in a group, every so many columns of them; planes as real numbers."""
+        part = getattr(self, role)[group][:, ::step]
+        if np.iscomplexobj(part):
+            return np.concatenate([part.real, part.imag], axis=-1).astype(np.float32)
+        return np.asarray(part, np.float32)
+
+    def informative(self, role: str) -> bool:
         """Whether a matrix was read and is more than a constant."""
         part = getattr(self, role)
         return part is not None and bool(part.any())
 
 
 class Prepared:
-    """One model as the tests see it, with what is prepared for several of them kept."""
+    """One model as the tests see it; what several of them need is prepared once."""
 
     def __init__(self, sample: Sample) -> None:
         self.sample = sample
@@ -93,19 +114,19 @@ class Prepared:
         self.width = sample.width
 
     @cached_property
-    def forwards(self) -> tuple[Forward, ...]:
+    def feed_forwards(self) -> tuple[FeedForward, ...]:
         """All feed-forwards read, dense ones and experts, by layer."""
-        known = {(layer, DENSE): one for layer, one in self.sample.units.items()}
-        known.update(self.sample.experts)
-        found = (self._forward(*key, known[key]) for key in sorted(known))
-        return tuple(one for one in found if one.up.size)
+        units = {(layer, DENSE): part for layer, part in self.sample.units.items()}
+        units.update(self.sample.experts)
+        prepared = (self._feed_forward(*place, units[place]) for place in sorted(units))
+        return tuple(part for part in prepared if part.up.size)
 
     @cached_property
     def heads(self) -> dict[int, Heads]:
         """Attention by layer."""
         return {
-            layer: _heads(layer, one, self.gain("norm_in", layer), self.facts.rotary)
-            for layer, one in sorted(self.sample.attention.items())
+            layer: _heads(layer, part, self.attention_gain(layer), self.facts.rotary)
+            for layer, part in sorted(self.sample.attention.items())
         }
 
     @cached_property
@@ -114,14 +135,15 @@ class Prepared:
 
         The norm before the feed-forward has one name, whatever the model calls it.
         """
-        found: dict[NormKey, Floats] = {}
-        for (role, layer), gain in sorted(self.sample.norms.items()):
-            if axes_of(role, 1) == ("residual",) and gain.shape == (self.width,):
-                found[self._station(role, layer), layer] = gain
-        for (role, layer), bias in sorted(self.sample.norm_biases.items()):
-            if axes_of(role, 1) == ("residual",) and bias.shape == (self.width,):
-                found[f"{self._station(role, layer)}.bias", layer] = bias
-        return found
+        stored = [
+            *((key, "", gain) for key, gain in sorted(self.sample.norms.items())),
+            *((key, ".bias", bias) for key, bias in sorted(self.sample.norm_biases.items())),
+        ]
+        return {
+            (self._common_name(role, layer) + suffix, layer): vector
+            for (role, layer), suffix, vector in stored
+            if axes_of(role, 1) == ("residual",) and vector.shape == (self.width,)
+        }
 
     @cached_property
     def scores(self) -> dict[NormKey, NDArray[np.float64]]:
@@ -139,7 +161,7 @@ class Prepared:
         Routers that read something else than the residual stream say nothing about it.
         """
         return {
-            layer: _unit_rows(_centred(rows) * self.gain("norm_mlp", layer))[0]
+            layer: _unit_rows(_centred(rows) * self.feed_forward_gain(layer))[0]
             for layer, rows in sorted(self.sample.routers.items())
             if rows.shape[-1] == self.width
         }
@@ -150,10 +172,24 @@ class Prepared:
         embedding = self.sample.embedding
         if embedding is None:
             return {}
-        return {token: at for at, token in reversed(list(enumerate(embedding.tokens)))}
+        return {token: row for row, token in reversed(list(enumerate(embedding.tokens)))}
 
-    def _forward(self, layer: int, expert: int, units: Units) -> Forward:
-        gain = self.gain("norm_mlp", layer)
+    def stored_units(self, part: FeedForward) -> Units:
+        """The units of a feed-forward as they were read."""
+        if part.expert == DENSE:
+            return self.sample.units[part.layer]
+        return self.sample.experts[part.layer, part.expert]
+
+    def attention_gain(self, layer: int) -> Floats:
+        """Gains of the norm before attention; ones where there is none."""
+        return self._gain("norm_in", layer)
+
+    def feed_forward_gain(self, layer: int) -> Floats:
+        """Gains of the norm before the feed-forward; ones where there is none."""
+        return self._gain(self._norm_before_feed_forward(layer), layer)
+
+    def _feed_forward(self, layer: int, expert: int, units: Units) -> FeedForward:
+        gain = self.feed_forward_gain(layer)
         gate = None
         if units.gate is not None:
             gate = _unit_rows(_centred(units.gate) * gain)[0]
@@ -167,27 +203,27 @@ class Prepared:
         size = up_size * down_size if down_size.any() else up_size
         parts = {"gate": gate, "up": up, "down": down}
         read = frozenset(role for role, part in parts.items() if part is not None and part.any())
-        return Forward(layer, expert, units.index, units.total, up, down, gate, size, read)
+        return FeedForward(layer, expert, units.index, units.total, up, down, gate, size, read)
 
-    def _station(self, role: str, layer: int) -> str:
-        return "norm_mlp" if role == self._before_mlp(layer) and role != "norm_in" else role
+    def _common_name(self, role: str, layer: int) -> str:
+        before = role == self._norm_before_feed_forward(layer) and role != "norm_in"
+        return "norm_mlp" if before else role
 
-    def _before_mlp(self, layer: int) -> str:
-        """Which norm feeds the feed-forward; empty where none does."""
+    def _norm_before_feed_forward(self, layer: int) -> str:
+        """The role of the norm that feeds the feed-forward; empty where none does."""
         norms = self.sample.norms
         if ("norm_pre_ffn", layer) in norms:
             return "norm_pre_ffn"
         if ("norm_post_ffn", layer) in norms:
             return ""
-        known = (role for role in ("norm_post_attn", "norm_in") if (role, layer) in norms)
-        return next(known, "")
+        roles = (role for role in ("norm_post_attn", "norm_in") if (role, layer) in norms)
+        return next(roles, "")
 
-    def gain(self, station: str, layer: int) -> Floats:
-        """Gains of the norm that feeds a part of a layer; ones where there is none."""
-        role = self._before_mlp(layer) if station == "norm_mlp" else station
+    def _gain(self, role: str, layer: int) -> Floats:
         gain = self.sample.norms.get((role, layer))
-        good = gain is not None and gain.shape == (self.width,) and np.isfinite(gain).all()
-        return gain if gain is not None and good else np.ones(self.width, np.float32)
+        if gain is None or gain.shape != (self.width,) or not np.isfinite(gain).all():
+            return np.ones(self.width, np.float32)
+        return gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,27 +238,27 @@ class SharedTokens:
     columns: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
 
 
-def shared_tokens(one: Prepared, other: Prepared) -> SharedTokens:
+def shared_tokens(first: Prepared, second: Prepared) -> SharedTokens:
     """Rows of the tokens that both models have, in an order that favours neither."""
-    tokens = sorted(one.token_rows.keys() & other.token_rows.keys())
-    first, second = one.sample.embedding, other.sample.embedding
-    if first is None or second is None or not tokens:
+    tokens = sorted(first.token_rows.keys() & second.token_rows.keys())
+    tables = first.sample.embedding, second.sample.embedding
+    if tables[0] is None or tables[1] is None or not tokens:
         none = np.empty((0, 0), np.float32)
         return SharedTokens(none, none)
-    x = first.rows[[one.token_rows[token] for token in tokens]]
-    y = second.rows[[other.token_rows[token] for token in tokens]]
-    good = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
-    x, y = x[good], y[good]
-    if len(x) < TOKENS:
+    x = tables[0].rows[[first.token_rows[token] for token in tokens]]
+    y = tables[1].rows[[second.token_rows[token] for token in tokens]]
+    finite = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
+    x, y = x[finite], y[finite]
+    if len(x) < FEWEST_TOKENS:
         return SharedTokens(x, y)
     return SharedTokens(x, y, (_columns(x), _columns(y)))
 
 
 def _columns(table: Floats) -> NDArray[np.float64]:
     """Columns over tokens, one row a channel; those that hold one value become zero."""
-    found = standardise_columns(table).T
-    found[one_valued(table.T)] = 0.0
-    return found
+    columns = standardise_columns(table).T
+    columns[one_valued(table.T)] = 0.0
+    return columns
 
 
 def _centred(rows: Floats) -> Floats:
@@ -233,9 +269,9 @@ def _centred(rows: Floats) -> Floats:
     flat = rows.reshape(-1, rows.shape[-1])
     with np.errstate(invalid="ignore", over="ignore"):
         mean = flat.mean(axis=1, dtype=np.float64, keepdims=True).astype(np.float32)
-        found: Floats = flat - mean
-    found[one_valued(flat)] = 0
-    return found.reshape(rows.shape)
+        centred: Floats = flat - mean
+    centred[one_valued(flat)] = 0
+    return centred.reshape(rows.shape)
 
 
 def _unit_rows(rows: Floats) -> tuple[Floats, Floats]:
@@ -246,11 +282,12 @@ def _unit_rows(rows: Floats) -> tuple[Floats, Floats]:
     length = np.sqrt(np.einsum("...d,...d->...", wide, wide)).astype(np.float32)
     good = finite.all(axis=-1) & (length > _TINY)
     scale = np.where(good, 1 / np.where(good, length, 1), 0).astype(np.float32)
-    found: Floats = x * scale[..., None]
-    return found, np.where(good, length, 0).astype(np.float32)
+    unit: Floats = x * scale[..., None]
+    return unit, np.where(good, length, 0).astype(np.float32)
 
 
 def _heads(layer: int, part: Attention, gain: Floats, rotary: int | None) -> Heads:
+    """A layer's attention; `rotary` is how many positions of a head the architecture rotates."""
     turned = part.rotated if rotary is None else min(part.rotated, rotary)
     q, q_rest = _planes(part.q, gain, turned)
     k, k_rest = _planes(part.k, gain, turned)
@@ -268,6 +305,7 @@ def _heads(layer: int, part: Attention, gain: Floats, rotary: int | None) -> Hea
 
 
 def _planes(rows: Floats | None, gain: Floats, turned: int) -> tuple[Complex | None, Floats | None]:
+    """Rotary planes of all heads, and the rows that do not rotate; both of length one."""
     if rows is None:
         return None, None
     scaled = _centred(rows) * gain
@@ -286,5 +324,5 @@ def _plane_bias(bias: Floats | None, turned: int) -> Complex | None:
     if bias is None or not turned:
         return None
     half = turned // 2
-    found: Complex = (bias[:, :half] + 1j * bias[:, half:turned]).astype(np.complex64)
-    return found
+    planes: Complex = (bias[:, :half] + 1j * bias[:, half:turned]).astype(np.complex64)
+    return planes

@@ -1,9 +1,14 @@
-"""Residual maps found without tokens or gains, and maps made better by matched units.
+"""Gram matrices: residual maps found without tokens or gains, and a likeness beyond labels.
 
 When norms were folded away and the vocabulary was replaced, what is left of the residual
 basis are the Gram matrices of the weights that read and write it: K = XᵀX·d/tr − I turns
 with the basis and knows neither labels nor signs of units. Fitting uses every second unit in
 the order of size, so that the quality, which looks at the others, is not flattered.
+
+Carried by the map that matches best, Gram matrices also tell how alike two models are where
+neither labels nor signs are left. Independent models have similar spectra, and a map that was
+fitted to Gram matrices lays these over each other: that value means something only beside
+strangers.
 """
 
 from __future__ import annotations
@@ -13,24 +18,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kinprint.lineage.alignment.residual import Residual, polar_factor
+from kinprint.lineage.alignment.residual import MapSource, ResidualMap, polar_factor
 from kinprint.lineage.alignment.units import (
-    Judged,
-    Stack,
+    Matching,
+    RatedMap,
+    UnitStack,
+    best_partners,
     fitted_units,
-    judge,
-    partners,
-    some_parts,
+    rate_map,
     spread,
+    spread_parts,
 )
-from kinprint.lineage.preparation import Forward, Prepared
+from kinprint.lineage.preparation import FeedForward, Prepared
 from kinprint.lineage.reading.sample import Floats
+from kinprint.records import Level
 
 CLEAR = 1.5
 """A residual map of this quality, half of the greatest, needs no better one."""
-WIDEST = {"quick": 0, "standard": 512, "deep": 2048}
+WIDEST = {Level.QUICK: 0, Level.STANDARD: 512, Level.DEEP: 2048}
 """Up to which width maps are looked for harder, by level: the work grows with its cube."""
-_PARTS = 4  # feed-forwards that a map is refined with
+GRAM_WIDTH = 256
+"""Up to this width the likeness of Gram matrices is told; no known strangers are wider."""
+_PARTS = 4  # feed-forwards that a map is refined with, and whose likeness is told
 _BETTER = 0.02  # what another round must have brought
 _ROLES = ("gate", "up", "down")
 
@@ -43,7 +52,7 @@ class _Start:
     """
 
     role: str = ""
-    few: int = 0
+    directions: int = 0
     pairing: str = "spread"
 
 
@@ -58,9 +67,9 @@ class _Search:
 
 
 _FEW = 24
-_LOOK = {
-    "standard": _Search(4, 6, 3, (_Start(),)),
-    "deep": _Search(
+_SEARCHES = {
+    Level.STANDARD: _Search(4, 6, 3, (_Start(),)),
+    Level.DEEP: _Search(
         12, 30, 6,
         (
             *(_Start(role, few) for role in ("", *_ROLES) for few in (0, _FEW)),
@@ -70,40 +79,55 @@ _LOOK = {
 }  # fmt: skip
 
 
-def judged_maps(
+def rated_maps(
     first: Prepared,
     second: Prepared,
-    known: Sequence[Residual],
-    level: str,
-    odd: bool,
-    whole: Stack | None,
-) -> tuple[Judged, ...]:
-    """The known maps with their quality, and further ones where none of them is clear.
+    candidates: Sequence[ResidualMap],
+    level: Level,
+    flips: bool,
+    stack: UnitStack | None,
+) -> tuple[RatedMap, ...]:
+    """The candidates with their quality, and further maps where none of them is clear.
 
-    Nothing but the quality decides whether to look further. `whole` is the second model's
-    stack of units, if it has any.
+    Nothing but the quality decides whether to look further. `stack` is the second model's, if it
+    has any units.
     """
-    mine, theirs = first.forwards, second.forwards
-    judged = [judge(mine, whole, one, odd) for one in known]
-    clear = any(one.quality >= CLEAR for one in judged)
+    ours, theirs = first.feed_forwards, second.feed_forwards
+    rated = [rate_map(ours, stack, residual, flips) for residual in candidates]
+    clear = any(each.quality >= CLEAR for each in rated)
     wide = max(first.width, second.width) > WIDEST[level]
-    few = sum(len(one.index) for one in mine) < 2 * first.width
-    if whole is None or clear or wide or few:
-        return tuple(judged)
-    search = _LOOK[level if first.width <= WIDEST["standard"] else "standard"]
+    few = sum(len(part.index) for part in ours) < 2 * first.width
+    if stack is None or clear or wide or few:
+        return tuple(rated)
+    search = _SEARCHES[level if first.width <= WIDEST[Level.STANDARD] else Level.STANDARD]
     if first.width == second.width:
-        for one in _gram_maps(mine, theirs, search):
-            judged.append(judge(mine, whole, one, odd))
-            if judged[-1].quality >= CLEAR:
+        for residual in _gram_maps(ours, theirs, search):
+            rated.append(rate_map(ours, stack, residual, flips))
+            if rated[-1].quality >= CLEAR:
                 break
-    if judged:
-        judged += _refined(mine, theirs, whole, max(judged, key=_quality), odd, search.rounds)
-    return tuple(judged)
+    if rated:
+        best = max(rated, key=lambda each: each.quality)
+        rated += _refined(ours, theirs, stack, best, flips, search.rounds)
+    return tuple(rated)
+
+
+def gram_likeness(first: Prepared, second: Prepared, matching: Matching) -> float:
+    """The mean cosine of Gram matrices of feed-forwards that correspond; NaN if there are none."""
+    matched = [at for at, partner in enumerate(matching.partners) if partner >= 0]
+    cosines: list[float] = []
+    for at in (matched[place] for place in spread(len(matched), _PARTS)):
+        ours, theirs = first.feed_forwards[at], second.feed_forwards[matching.partners[at]]
+        for role in _ROLES:
+            rows, others = getattr(ours, role), getattr(theirs, role)
+            if rows is not None and others is not None:
+                carried = matching.residual.carry(rows)
+                cosines.append(_cosine(_traceless_gram(carried), _traceless_gram(others)))
+    return float(np.mean(cosines)) if cosines else float("nan")
 
 
 def _gram_maps(
-    first: Sequence[Forward], second: Sequence[Forward], search: _Search
-) -> Iterator[Residual]:
+    first: Sequence[FeedForward], second: Sequence[FeedForward], search: _Search
+) -> Iterator[ResidualMap]:
     """Maps that turn the Gram matrices of one model into those of the other, and their negatives.
 
     Eigenbases of sums give a first map up to signs; these are synchronised by the top
@@ -111,33 +135,35 @@ def _gram_maps(
     Which sum has an eigenbasis that outlived further training differs from model to model, and
     so do the layers that were dropped; few directions make the safer start.
     """
-    mine, theirs = _grams(first, fit=True), _grams(second, fit=False)
-    roles = [role for role in _ROLES if role in mine and role in theirs]
+    ours, theirs = _grams(first, fitted=True), _grams(second, fitted=False)
+    roles = [role for role in _ROLES if role in ours and role in theirs]
     for start in search.starts:
         tables = [
-            (role, mine[role][at], theirs[role][to])
+            (role, ours[role][at], theirs[role][to])
             for role in roles
-            for at, to in _paired(len(mine[role]), len(theirs[role]), start.pairing, search.layers)
+            for at, to in _paired(len(ours[role]), len(theirs[role]), start.pairing, search.layers)
         ]
-        chosen = [(one, other) for role, one, other in tables if start.role in ("", role)]
+        chosen = [(x, y) for role, x, y in tables if start.role in ("", role)]
         if chosen:
-            turn = _turn(tables, chosen, start.few, search.steps)
-            yield Residual("Gram matrices", turn)
-            yield Residual("Gram matrices", -turn)
+            every = [(x, y) for _, x, y in tables]
+            turn = _turn(every, chosen, start.directions, search.steps)
+            yield ResidualMap(MapSource.GRAM, turn)
+            yield ResidualMap(MapSource.GRAM, -turn)
 
 
 def _turn(
-    tables: Sequence[tuple[str, Floats, Floats]],
+    tables: Sequence[tuple[Floats, Floats]],
     chosen: Sequence[tuple[Floats, Floats]],
-    few: int,
+    directions: int,
     steps: int,
 ) -> Floats:
-    x, y = np.stack([one for _, one, _ in tables]), np.stack([one for _, _, one in tables])
-    own = np.linalg.eigh(np.sum([one for one, _ in chosen], axis=0))[1][:, -few:]
-    their = np.linalg.eigh(np.sum([one for _, one in chosen], axis=0))[1][:, -few:]
-    both = ((own.T @ x @ own) * (their.T @ y @ their)).sum(axis=0)
+    """The turn between Gram matrices, from the eigenbases of the chosen ones."""
+    x, y = np.stack([one for one, _ in tables]), np.stack([other for _, other in tables])
+    ours = np.linalg.eigh(np.sum([one for one, _ in chosen], axis=0))[1][:, -directions:]
+    theirs = np.linalg.eigh(np.sum([other for _, other in chosen], axis=0))[1][:, -directions:]
+    both = ((ours.T @ x @ ours) * (theirs.T @ y @ theirs)).sum(axis=0)
     signs = np.where(np.linalg.eigh(both)[1][:, -1] < 0, -1, 1)
-    turn: Floats = ((own * signs) @ their.T).astype(np.float32)
+    turn: Floats = ((ours * signs) @ theirs.T).astype(np.float32)
     for _ in range(steps):
         turn = polar_factor((x @ turn @ y).sum(axis=0))
     return turn
@@ -153,67 +179,74 @@ def _paired(depth: int, other: int, pairing: str, most: int) -> list[tuple[int, 
     return [(at, at + shift) for at in range(depth) if 0 <= at + shift < other]
 
 
-def _grams(parts: Sequence[Forward], fit: bool) -> dict[str, list[Floats]]:
-    """Traceless Gram matrices by role and layer, experts of a layer together."""
-    found: dict[str, list[Floats]] = {}
-    for layer in sorted({one.layer for one in parts}):
+def _grams(parts: Sequence[FeedForward], fitted: bool) -> dict[str, list[Floats]]:
+    """Gram matrices by role and layer, experts of a layer together; of all or the fitted units."""
+    grams: dict[str, list[Floats]] = {}
+    for layer in sorted({part.layer for part in parts}):
         for role in _ROLES:
             rows = [
-                getattr(one, role)[fitted_units(one) if fit else slice(None)]
-                for one in parts
-                if one.layer == layer and getattr(one, role) is not None
+                getattr(part, role)[fitted_units(part) if fitted else slice(None)]
+                for part in parts
+                if part.layer == layer and getattr(part, role) is not None
             ]
             if rows:
-                stacked = np.concatenate(rows)
-                table = stacked.T @ stacked
-                width = len(table)
-                trace = max(float(np.trace(table)), 1e-30)
-                found.setdefault(role, []).append(
-                    table * np.float32(width / trace) - np.eye(width, dtype=np.float32)
-                )
-    return found
+                grams.setdefault(role, []).append(_traceless_gram(np.concatenate(rows)))
+    return grams
+
+
+def _traceless_gram(rows: Floats) -> Floats:
+    """XᵀX·d/tr − I: traceless, so that a common scale does not count as likeness."""
+    table: Floats = rows.T @ rows
+    width = len(table)
+    trace = max(float(np.trace(table)), 1e-30)
+    return table * np.float32(width / trace) - np.eye(width, dtype=np.float32)
+
+
+def _cosine(x: Floats, y: Floats) -> float:
+    size = float(np.linalg.norm(x) * np.linalg.norm(y))
+    return float((x * y).sum()) / size if size > 0 else 0.0
 
 
 def _refined(
-    first: Sequence[Forward],
-    second: Sequence[Forward],
-    whole: Stack,
-    start: Judged,
-    odd: bool,
+    first: Sequence[FeedForward],
+    second: Sequence[FeedForward],
+    stack: UnitStack,
+    start: RatedMap,
+    flips: bool,
     rounds: int,
-) -> Iterator[Judged]:
+) -> Iterator[RatedMap]:
     """Maps fitted to the units that the last one matched, for as long as that makes them better."""
     current = start
-    some = some_parts(first, _PARTS)
+    some = spread_parts(first, _PARTS)
     for _ in range(rounds):
         total = np.zeros((first[0].width, second[0].width))
-        for one, to in zip(some, partners(some, whole, current.residual, odd), strict=True):
-            total += _matched_products(one, second[to], current.residual, odd)
-        fitted = judge(first, whole, Residual("matched units", polar_factor(total)), odd)
-        yield fitted
-        if fitted.quality < current.quality + _BETTER:
+        partners = best_partners(some, stack, current.residual, flips)
+        for part, partner in zip(some, partners, strict=True):
+            total += _matched_products(part, second[partner], current.residual, flips)
+        fitted = ResidualMap(MapSource.UNITS, polar_factor(total))
+        rated = rate_map(first, stack, fitted, flips)
+        yield rated
+        if rated.quality < current.quality + _BETTER:
             return
-        current = fitted
+        current = rated
 
 
-def _quality(one: Judged) -> float:
-    return one.quality
-
-
-def _matched_products(one: Forward, other: Forward, residual: Residual, odd: bool) -> Floats:
+def _matched_products(
+    first: FeedForward, second: FeedForward, residual: ResidualMap, flips: bool
+) -> Floats:
     """Σ xᵀy over matched units; up and down with the sign that their cosine has."""
-    at = fitted_units(one)
-    up, down = one.up[at], one.down[at]
-    both = residual.carry(up) @ other.up.T + residual.carry(down) @ other.down.T
-    scores = np.abs(both) if odd else both
-    gate = one.gate[at] if one.gate is not None and other.gate is not None else None
-    if gate is not None and other.gate is not None:
-        scores = scores + residual.carry(gate) @ other.gate.T
+    units = fitted_units(first)
+    up, down = first.up[units], first.down[units]
+    both = residual.carry(up) @ second.up.T + residual.carry(down) @ second.down.T
+    scores = np.abs(both) if flips else both
+    gate = first.gate[units] if first.gate is not None and second.gate is not None else None
+    if gate is not None and second.gate is not None:
+        scores = scores + residual.carry(gate) @ second.gate.T
     best = scores.argmax(axis=1)
     rows = np.arange(len(best))
     weight = np.maximum(scores[rows, best], 0)[:, None]
-    signs = np.where(both[rows, best, None] < 0, -weight, weight) if odd else weight
-    found: Floats = (up * signs).T @ other.up[best] + (down * signs).T @ other.down[best]
-    if gate is not None and other.gate is not None:
-        found = found + (gate * weight).T @ other.gate[best]
-    return found
+    signs = np.where(both[rows, best, None] < 0, -weight, weight) if flips else weight
+    total: Floats = (up * signs).T @ second.up[best] + (down * signs).T @ second.down[best]
+    if gate is not None and second.gate is not None:
+        total = total + (gate * weight).T @ second.gate[best]
+    return total

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -26,15 +27,26 @@ FEW_GAINS = 5
 _UNREACHED = 1e-13  # squared singular values below this part of the largest are rounding
 
 
-@dataclass(frozen=True, slots=True)
-class Residual:
-    """One candidate: its name and its matrix, or a signed assignment, or neither: the identity.
+class MapSource(StrEnum):
+    """What a residual map was made of."""
+
+    IDENTITY = "identity"
+    TOKENS = "polar factor of embeddings"
+    COLUMNS = "embedding columns"
+    GAINS = "norm gains"
+    GRAM = "Gram matrices"
+    UNITS = "matched units"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResidualMap:
+    """One candidate: its source and its matrix, or a signed assignment, or neither: the identity.
 
     `pairs` are channels of the first model, their partners in the other and the signs of the
     pairs; `width` is the other model's.
     """
 
-    name: str
+    source: MapSource
     matrix: Floats | None = None
     pairs: tuple[Indices, Indices, Floats] | None = None
     width: int = 0
@@ -43,9 +55,9 @@ class Residual:
         """Rows of the first model (along the last axis) in the other's coordinates."""
         if self.pairs is not None:
             left, right, signs = self.pairs
-            found = np.zeros((*rows.shape[:-1], self.width), rows.dtype)
-            found[..., right] = rows[..., left] * signs
-            return found
+            placed = np.zeros((*rows.shape[:-1], self.width), rows.dtype)
+            placed[..., right] = rows[..., left] * signs
+            return placed
         if self.matrix is None:
             return rows
         if np.iscomplexobj(rows):
@@ -55,7 +67,7 @@ class Residual:
         return carried
 
 
-IDENTITY = Residual("identity")
+IDENTITY = ResidualMap(MapSource.IDENTITY)
 
 
 class Channels:
@@ -78,11 +90,11 @@ class Channels:
         keys = sorted(self.first.scores.keys() & self.second.scores.keys())
         if len(keys) < FEW_GAINS:
             return None
-        one, other = (
-            normalise_rows(np.stack([side.scores[key] for key in keys], axis=1))
-            for side in (self.first, self.second)
+        first, second = (
+            normalise_rows(np.stack([model.scores[key] for key in keys], axis=1))
+            for model in (self.first, self.second)
         )
-        return one, other
+        return first, second
 
     @cached_property
     def near_gains(self) -> Neighbours:
@@ -97,21 +109,21 @@ class Channels:
         return nearest_rows(*self.shared.columns, flips=True)
 
 
-def candidates(channels: Channels) -> Iterator[Residual]:
+def candidates(channels: Channels) -> Iterator[ResidualMap]:
     """Maps from the first model's channels to the second's, cheap ones only."""
     first, second, shared = channels.first, channels.second, channels.shared
     if first.width == second.width:
         yield IDENTITY
     if len(shared.first) >= max(first.width, second.width):
         table = _rows(shared.first).T @ _rows(shared.second)
-        yield Residual("polar factor of embeddings", polar_factor(table))
+        yield ResidualMap(MapSource.TOKENS, polar_factor(table))
     if shared.columns is not None:
-        yield best_partners("embedding columns", channels.near_columns, signed=True)
+        yield best_channels(MapSource.COLUMNS, channels.near_columns, signed=True)
     if channels.gain_rows is not None:
-        yield best_partners("norm gains", channels.near_gains, signed=False)
+        yield best_channels(MapSource.GAINS, channels.near_gains, signed=False)
 
 
-def best_partners(name: str, near: Neighbours, signed: bool) -> Residual:
+def best_channels(source: MapSource, near: Neighbours, signed: bool) -> ResidualMap:
     """Channels of the narrower model, each with its best partner; of rivals the better stays."""
     forward = len(near.there.at) <= len(near.back.at)
     best = near.there if forward else near.back
@@ -119,7 +131,7 @@ def best_partners(name: str, near: Neighbours, signed: bool) -> Residual:
     kept = order[np.unique(best.at[order], return_index=True)[1]]
     left, right = (kept, best.at[kept]) if forward else (best.at[kept], kept)
     signs = np.sign(best.score[kept]) if signed else np.ones(len(kept))
-    return Residual(name, None, (left, right, signs.astype(np.float32)), len(near.back.at))
+    return ResidualMap(source, None, (left, right, signs.astype(np.float32)), len(near.back.at))
 
 
 def polar_factor(table: NDArray[np.floating]) -> Floats:
@@ -134,8 +146,8 @@ def polar_factor(table: NDArray[np.floating]) -> Floats:
     squares, basis = np.linalg.eigh(rows @ rows.T)
     reached = squares > _UNREACHED * squares[-1]
     kept = basis[:, reached]
-    found = (kept / np.sqrt(squares[reached])) @ (kept.T @ rows)
-    return np.ascontiguousarray(found.T if tall else found, np.float32)
+    factor = (kept / np.sqrt(squares[reached])) @ (kept.T @ rows)
+    return np.ascontiguousarray(factor.T if tall else factor, np.float32)
 
 
 def _rows(table: Floats) -> Floats:

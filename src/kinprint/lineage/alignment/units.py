@@ -3,6 +3,10 @@
 The quality of two feed-forwards is the mean over units of the first of the best score among
 units of the second, s_ij = cos(gate) + |cos(up) + cos(down)|. Permuting units or flipping
 them changes nothing, so choosing by it costs tests on units nothing.
+
+Throughout, `first` is the model whose labels a test draws anew and `second` the other. `flips`
+says that units of the first may be flipped, up and down together, so that only the size of their
+common cosine may count; where they may not, its sign counts too.
 """
 
 from __future__ import annotations
@@ -14,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kinprint.lineage.alignment.residual import Residual
-from kinprint.lineage.preparation import Forward
+from kinprint.lineage.alignment.residual import ResidualMap
+from kinprint.lineage.preparation import FeedForward
 from kinprint.lineage.reading.sample import Floats
 
 PROBES = 32
@@ -25,25 +29,26 @@ PROBES = 32
 _FEWEST, _SCORES = 8, 400_000
 _ROWS = 128  # probes whose scores with all units are made at once
 PROBED = 3
-"""Feed-forwards or layers that a residual map is judged by."""
+"""Feed-forwards or layers that a residual map is rated by."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RatedMap:
     """A residual map and its quality."""
 
-    residual: Residual
+    residual: ResidualMap
     quality: float
 
 
 @dataclass(frozen=True, slots=True)
-class Aligned:
-    """The residual map that was chosen and, for each part of the first model, its partner.
+class Matching:
+    """For each part of the first model the place of its partner in the second, −1 without one.
 
-    `quality` is that of the search; NaN where parts are taken as they are numbered.
+    `residual` is the map between the residual streams in which they were matched, `quality` how
+    well they match there: NaN where parts were paired by number.
     """
 
-    residual: Residual
+    residual: ResidualMap
     partners: tuple[int, ...]
     quality: float
 
@@ -54,10 +59,11 @@ class Aligned:
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class UnitStack:
     """All units of a model's feed-forwards, one below the other.
 
-    `pair` has up and down side by side, so that one product gives the sum of their cosines.
+    `pair` has up and down side by side, so that one product gives the sum of their cosines;
+    `starts` are the first units of the feed-forwards.
     """
 
     pair: Floats
@@ -65,12 +71,12 @@ class Stack:
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, parts: Sequence[Forward]) -> Stack:
+    def of(cls, parts: Sequence[FeedForward]) -> UnitStack:
         """Stack feed-forwards in their order."""
-        gates = [one.gate for one in parts if one.gate is not None]
-        sizes = [len(one.up) for one in parts]
+        gates = [part.gate for part in parts if part.gate is not None]
+        sizes = [len(part.up) for part in parts]
         return cls(
-            np.concatenate([np.concatenate([one.up, one.down], axis=1) for one in parts]),
+            np.concatenate([np.concatenate([part.up, part.down], axis=1) for part in parts]),
             np.concatenate(gates) if len(gates) == len(parts) else None,
             np.cumsum([0, *sizes[:-1]]),
         )
@@ -83,52 +89,52 @@ class Stack:
         return np.maximum.reduceat(scores, self.starts, axis=1)
 
 
-def align_units(
-    first: Sequence[Forward],
-    second: Sequence[Forward],
-    judged: Sequence[Judged],
-    odd: bool,
-    whole: Stack | None = None,
-) -> Aligned | None:
+def match_feed_forwards(
+    first: Sequence[FeedForward],
+    second: Sequence[FeedForward],
+    maps: Sequence[RatedMap],
+    flips: bool,
+    stack: UnitStack | None = None,
+) -> Matching | None:
     """Take the best residual map, and a partner in `second` for every feed-forward of `first`.
 
-    `odd` says that up and down may be flipped together, so that only the size of their common
-    cosine counts; `whole` is the stack of the second where it is at hand.
+    `stack` is that of the second where it is at hand.
     """
-    if not first or not second or not judged:
+    if not first or not second or not maps:
         return None
-    best = max(judged, key=lambda one: one.quality).residual
-    known = whole or Stack.of(second)
-    table = _qualities(first, known, best, odd)
-    return Aligned(best, tuple(table.argmax(axis=1).tolist()), float(table.max(axis=1).mean()))
+    best = max(maps, key=lambda rated: rated.quality).residual
+    table = _qualities(first, stack or UnitStack.of(second), best, flips)
+    return Matching(best, tuple(table.argmax(axis=1).tolist()), float(table.max(axis=1).mean()))
 
 
-def judge(first: Sequence[Forward], whole: Stack | None, residual: Residual, odd: bool) -> Judged:
-    """Say how well a map makes units of the first model find their like in the second."""
-    if whole is None or not first:
-        return Judged(residual, 0.0)
-    table = _qualities(some_parts(first, PROBED), whole, residual, odd)
-    return Judged(residual, float(table.max(axis=1).mean()))
+def rate_map(
+    first: Sequence[FeedForward], stack: UnitStack | None, residual: ResidualMap, flips: bool
+) -> RatedMap:
+    """Say how well a map makes units of the first model find their like in the second's stack."""
+    if stack is None or not first:
+        return RatedMap(residual, 0.0)
+    table = _qualities(spread_parts(first, PROBED), stack, residual, flips)
+    return RatedMap(residual, float(table.max(axis=1).mean()))
 
 
-def partners(
-    first: Sequence[Forward], whole: Stack, residual: Residual, odd: bool
+def best_partners(
+    first: Sequence[FeedForward], stack: UnitStack, residual: ResidualMap, flips: bool
 ) -> tuple[int, ...]:
     """The best partner of every feed-forward of the first model."""
-    return tuple(_qualities(first, whole, residual, odd).argmax(axis=1).tolist())
+    return tuple(_qualities(first, stack, residual, flips).argmax(axis=1).tolist())
 
 
-def fitted_units(one: Forward) -> NDArray[np.int64]:
+def fitted_units(part: FeedForward) -> NDArray[np.int64]:
     """The units that residual maps may be fitted to: every second one in the order of size."""
-    return np.argsort(one.size, kind="stable")[::2]
+    return np.argsort(part.size, kind="stable")[::2]
 
 
-def some_parts(parts: Sequence[Forward], most: int) -> list[Forward]:
+def spread_parts(parts: Sequence[FeedForward], most: int) -> list[FeedForward]:
     """Feed-forwards over the depth, experts of a layer by their sizes: no number of theirs counts.
 
     Maps are chosen and fitted by these, and numbers of experts are labels that are tested.
     """
-    order = sorted(parts, key=lambda one: (one.layer, float(one.size.sum())))
+    order = sorted(parts, key=lambda part: (part.layer, float(part.size.sum())))
     return [order[at] for at in spread(len(order), most)]
 
 
@@ -141,7 +147,7 @@ def spread(n: int, most: int) -> list[int]:
 class UnitScores:
     """All units of one feed-forward with all of another: what matches them, what is tested.
 
-    `match` is blind to flips where the feed-forward is odd; `both` is cos(up) + cos(down).
+    `match` is blind to flips where units may be flipped; `both` is cos(up) + cos(down).
     """
 
     match: Floats
@@ -150,49 +156,50 @@ class UnitScores:
     def best(self) -> Floats:
         """For each unit of the first, `both` at the partner that matches best."""
         rows = np.arange(len(self.match))
-        found: Floats = self.both[rows, self.match.argmax(axis=1)]
-        return found
+        best: Floats = self.both[rows, self.match.argmax(axis=1)]
+        return best
 
 
-def unit_scores(one: Forward, other: Forward, residual: Residual, odd: bool) -> UnitScores:
+def unit_scores(
+    first: FeedForward, second: FeedForward, residual: ResidualMap, flips: bool
+) -> UnitScores:
     """Scores of all units of one feed-forward with all of another."""
-    both = residual.carry(one.up) @ other.up.T + residual.carry(one.down) @ other.down.T
-    match = np.abs(both) if odd else both
-    if one.gate is not None and other.gate is not None:
-        match = match + residual.carry(one.gate) @ other.gate.T
+    both = residual.carry(first.up) @ second.up.T + residual.carry(first.down) @ second.down.T
+    match = np.abs(both) if flips else both
+    if first.gate is not None and second.gate is not None:
+        match = match + residual.carry(first.gate) @ second.gate.T
     return UnitScores(np.asarray(match, np.float32), np.asarray(both, np.float32))
 
 
 def _qualities(
-    first: Sequence[Forward], whole: Stack, residual: Residual, odd: bool
+    first: Sequence[FeedForward], stack: UnitStack, residual: ResidualMap, flips: bool
 ) -> NDArray[np.float64]:
     """Quality of every feed-forward of the first with every one of the second."""
-    most = max(_SCORES // (len(first) * len(whole.pair)), _FEWEST)
-    probes = [_probes(one, min(most, PROBES)) for one in first]
+    most = max(_SCORES // (len(first) * len(stack.pair)), _FEWEST)
+    probes = [_probes(part, min(most, PROBES)) for part in first]
 
     def carried(role: str) -> Floats:
-        parts = [getattr(one, role)[at] for one, at in zip(first, probes, strict=True)]
-        return np.asarray(residual.carry(np.concatenate(parts)))
+        rows = [getattr(part, role)[units] for part, units in zip(first, probes, strict=True)]
+        return np.asarray(residual.carry(np.concatenate(rows)))
 
     pair = np.concatenate([carried("up"), carried("down")], axis=1)
-    gated = whole.gate is not None and all(one.gate is not None for one in first)
+    gated = stack.gate is not None and all(part.gate is not None for part in first)
     gate = carried("gate") if gated else None
-    best = np.empty((len(pair), len(whole.starts)), np.float32)
+    best = np.empty((len(pair), len(stack.starts)), np.float32)
     for start in range(0, len(pair), _ROWS):
         rows = slice(start, start + _ROWS)
-        scores = pair[rows] @ whole.pair.T
-        if odd:
+        scores = pair[rows] @ stack.pair.T
+        if flips:
             np.abs(scores, out=scores)
-        if gate is not None and whole.gate is not None:
-            scores += gate[rows] @ whole.gate.T
-        best[rows] = whole.best(scores)
-    ends = np.cumsum([len(at) for at in probes])[:-1]
-    found = [part.mean(axis=0, dtype=np.float64) for part in np.split(best, ends)]
-    return np.asarray(found)
+        if gate is not None and stack.gate is not None:
+            scores += gate[rows] @ stack.gate.T
+        best[rows] = stack.best(scores)
+    ends = np.cumsum([len(units) for units in probes])[:-1]
+    return np.asarray([part.mean(axis=0, dtype=np.float64) for part in np.split(best, ends)])
 
 
-def _probes(one: Forward, most: int) -> NDArray[np.int64]:
+def _probes(part: FeedForward, most: int) -> NDArray[np.int64]:
     """Units that no map was fitted to, evenly spaced in the order of size: it sees no index."""
-    order = np.argsort(one.size, kind="stable")
+    order = np.argsort(part.size, kind="stable")
     rest = order[1::2] if len(order) > 1 else order
     return rest[spread(len(rest), most)]

@@ -1,1 +1,1 @@
-"""Where shared weights are: which layer answers to which, and how alike each role is there."""
+"""The map of shared weights: which layer corresponds to which, and how alike each role is."""

@@ -13,9 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinprint.lineage.alignment.heads import GroupMatch, match_groups, numbered_groups, value_scores
-from kinprint.lineage.alignment.residual import Residual
-from kinprint.lineage.alignment.units import Aligned
+from kinprint.lineage.alignment.heads import (
+    HeadGroupMatch,
+    match_head_groups,
+    numbered_head_groups,
+    value_scores,
+)
+from kinprint.lineage.alignment.residual import ResidualMap
+from kinprint.lineage.alignment.units import Matching
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.preparation import Heads
 from kinprint.lineage.sharing.tally import Tally, row_cosines
@@ -24,66 +29,71 @@ Key = tuple[str, int, int]
 
 
 def attention_tallies(
-    pair: Pair, residual: Residual, layers: Mapping[int, int], matched: bool
+    pair: Pair, residual: ResidualMap, layers: Mapping[int, int], matched: bool
 ) -> dict[Key, Tally]:
     """Likeness of q, k, v and o in layers that correspond, by role and the two layers.
 
     Heads and value dimensions are taken by number, or `matched` by the sizes of their products.
     """
-    mine, theirs = (side.prepared.heads for side in pair.sides)
+    ours, theirs = (side.prepared.heads for side in pair.sides)
     tallies: dict[Key, Tally] = {}
-    for layer, one in mine.items():
-        other = theirs.get(layers.get(layer, -1))
-        if other is None:
+    for layer, first in ours.items():
+        second = theirs.get(layers.get(layer, -1))
+        if second is None:
             continue
-        for match in _groups(one, other, residual, matched):
-            for role, cosines, each in _cosines(match, one, other, residual, matched):
-                tally = tallies.setdefault((role, layer, other.layer), Tally())
-                tally.tossed(cosines, each)
+        for match in _head_groups(first, second, residual, matched):
+            for role, cosines, each in _cosines(match, first, second, residual, matched):
+                tally = tallies.setdefault((role, layer, second.layer), Tally())
+                tally.add_signed(cosines, each)
     return tallies
 
 
-def _groups(one: Heads, other: Heads, residual: Residual, matched: bool) -> Iterator[GroupMatch]:
+def _head_groups(
+    first: Heads, second: Heads, residual: ResidualMap, matched: bool
+) -> Iterator[HeadGroupMatch]:
     if matched:
-        yield from match_groups([one], [other], Aligned(residual, (0,), 0.0))
-        return
-    yield from numbered_groups([one], [replace(other, layer=one.layer)])
+        return match_head_groups([first], [second], Matching(residual, (0,), 0.0))
+    return numbered_head_groups([first], [replace(second, layer=first.layer)])
 
 
 def _cosines(
-    match: GroupMatch, one: Heads, other: Heads, residual: Residual, matched: bool
+    match: HeadGroupMatch, first: Heads, second: Heads, residual: ResidualMap, matched: bool
 ) -> Iterator[tuple[str, NDArray[Any], int]]:
-    """Signed cosines by role, one a coin: queries of a group share theirs."""
-    group, to, queries = match.group, match.partner, match.queries
-    for mine, theirs in ((one.k, other.k), (one.k_rest, other.k_rest)):
-        if mine is not None and theirs is not None and _alike(mine, theirs):
-            yield "k", row_cosines(residual.carry(mine[group]), theirs[to]), 1
-    for mine, theirs in ((one.q, other.q), (one.q_rest, other.q_rest)):
-        if mine is not None and theirs is not None and queries and _alike(mine, theirs):
-            parts = [row_cosines(residual.carry(mine[i]), theirs[j]) for i, j in queries]
+    """Signed cosines by role, one a coin, and how many rows share it: queries of a group do."""
+    group, partner, queries = match.group, match.partner, match.queries
+    for ours, theirs in ((first.k, second.k), (first.k_rest, second.k_rest)):
+        if ours is not None and theirs is not None and _comparable(ours, theirs):
+            yield "k", row_cosines(residual.carry(ours[group]), theirs[partner]), 1
+    for ours, theirs in ((first.q, second.q), (first.q_rest, second.q_rest)):
+        if ours is not None and theirs is not None and queries and _comparable(ours, theirs):
+            parts = [row_cosines(residual.carry(ours[i]), theirs[j]) for i, j in queries]
             yield "q", np.sum(parts, axis=0), len(queries)
-    if one.v is None or other.v is None:
+    if first.v is None or second.v is None:
         return
-    left, right = np.arange(one.v.shape[1]), np.arange(other.v.shape[1])
+    left, right = np.arange(first.v.shape[1]), np.arange(second.v.shape[1])
     if matched:
-        table = value_scores(match, one, other, residual)
-        assert table is not None
-        right = np.abs(table).argmax(axis=1)
+        scores = value_scores(match, first, second, residual)
+        assert scores is not None
+        right = np.abs(scores).argmax(axis=1)
     if len(left) != len(right):
         return
-    if one.says("v") and other.says("v"):
-        yield "v", row_cosines(residual.carry(one.v[group][left]), other.v[to][right]), 1
-    if one.o is not None and other.o is not None and one.says("o") and other.says("o") and queries:
-        inside, outside = one.o.shape[1], other.o.shape[1]
+    if first.informative("v") and second.informative("v"):
+        values = residual.carry(first.v[group][left])
+        yield "v", row_cosines(values, second.v[partner][right]), 1
+    if first.o is None or second.o is None or not queries:
+        return
+    if first.informative("o") and second.informative("o"):
+        inside, outside = first.o.shape[1], second.o.shape[1]
         parts = [
             row_cosines(
-                residual.carry(one.o[group, i % inside][left]), other.o[to, j % outside][right]
+                residual.carry(first.o[group, i % inside][left]),
+                second.o[partner, j % outside][right],
             )
             for i, j in queries
         ]
         yield "o", np.sum(parts, axis=0), len(queries)
 
 
-def _alike(mine: NDArray[Any], theirs: NDArray[Any]) -> bool:
+def _comparable(ours: NDArray[Any], theirs: NDArray[Any]) -> bool:
     """Whether both have as many planes a head, and these say something."""
-    return mine.shape[1] == theirs.shape[1] and bool(mine.any()) and bool(theirs.any())
+    return ours.shape[1] == theirs.shape[1] and bool(ours.any()) and bool(theirs.any())

@@ -32,11 +32,11 @@ class Tally:
     size: float = 0.0
     count: int = 0
 
-    def labelled(self, first: Rows, second: Rows) -> None:
+    def add_labelled(self, first: Rows, second: Rows) -> None:
         """Add finite rows that are paired by index; at least three, since centring takes one."""
         if len(first) < 3 or first.shape != second.shape:
             return
-        x, y = (_centred(one) for one in (first, second))
+        x, y = _centred(first), _centred(second)
         size = math.sqrt(_sum(x, x) * _sum(y, y))
         if not size > 0:
             return
@@ -47,7 +47,7 @@ class Tally:
         self.size += size
         self.count += len(x)
 
-    def tossed(self, cosines: NDArray[Any], each: int = 1) -> None:
+    def add_signed(self, cosines: NDArray[Any], each: int = 1) -> None:
         """Add signed cosines, one a coin; each is the sum of so many, of rows with one coin."""
         values = np.asarray(cosines, np.float64)
         good = values[np.isfinite(values)]
@@ -59,14 +59,14 @@ class Tally:
     @property
     def likeness(self) -> float | None:
         """The mean correlation; None where nothing was compared."""
-        found = self.total / self.size if self.size > 0 else math.nan
-        return found if math.isfinite(found) else None
+        mean = self.total / self.size if self.size > 0 else math.nan
+        return mean if math.isfinite(mean) else None
 
     @property
     def chance(self) -> float | None:
         """The standard deviation of the likeness under relabelling or flipping."""
-        found = math.sqrt(self.variance) / self.size if self.size > 0 else math.nan
-        return found if math.isfinite(found) else None
+        deviation = math.sqrt(self.variance) / self.size if self.size > 0 else math.nan
+        return deviation if math.isfinite(deviation) else None
 
 
 def row_cosines(first: Rows, second: Rows) -> NDArray[np.float64]:
@@ -75,8 +75,8 @@ def row_cosines(first: Rows, second: Rows) -> NDArray[np.float64]:
 
 
 def _centred(rows: Rows) -> Rows:
-    found: Rows = rows - rows.mean(axis=0, dtype=np.float64).astype(np.float32)
-    return found
+    centred: Rows = rows - rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return centred
 
 
 def _sum(x: Rows, y: Rows) -> float:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kinprint.lineage.alignment.gram_likeness import GRAM_WIDTH
+from kinprint.lineage.alignment.gram import GRAM_WIDTH
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.tests.registry import Likeness, LineageTest, look
@@ -74,83 +74,89 @@ def excess(quality: float, width: int, units: int, gated: bool = True) -> float:
 
 def stratum(a: Sample, b: Sample) -> str:
     """The kind of a pair, fixed before any value is seen; empty where no known pair is like it."""
-    gated = all(side.facts.gated for side in (a, b))
-    whole = all(_units(side) and _whole(side) for side in (a, b))
+    gated = all(sample.facts.gated for sample in (a, b))
+    whole = all(_most_units(sample) and _read_whole(sample) for sample in (a, b))
     narrow = max(a.width, b.width) <= WIDEST
     return "gated" if gated and whole and narrow else ""
 
 
-def neighbour_correlation(side: Sample) -> float:
+def neighbour_correlation(sample: Sample) -> float:
     """Mean correlation of a model's gains in neighbouring layers among those that were read.
 
     Trained gains follow each other through the depth (0.2 to 0.5 in small trained models);
     gains drawn anew do not. Layers further apart than a sixth of the depth, the distance of
     neighbours in the models where this was seen, are no neighbours. NaN where no two vary.
     """
-    reach = max(1, side.depth // _NEAR)
+    reach = max(1, sample.depth // _NEAR)
     layers: dict[str, list[int]] = {}
-    for role, layer in side.norms:
+    for role, layer in sample.norms:
         if layer >= 0:
             layers.setdefault(role, []).append(layer)
-    found = [
-        pearson(side.norms[role, one], side.norms[role, other])
+    correlations = [
+        pearson(sample.norms[role, layer], sample.norms[role, after])
         for role, places in layers.items()
-        for one, other in pairwise(sorted(places))
-        if other - one <= reach and len(side.norms[role, one]) == side.width
+        for layer, after in pairwise(sorted(places))
+        if after - layer <= reach and len(sample.norms[role, layer]) == sample.width
     ]
-    known = [value for value in found if math.isfinite(value)]
+    known = [value for value in correlations if math.isfinite(value)]
     return math.fsum(known) / len(known) if known else math.nan
 
 
-def gain_spread(side: Sample) -> float:
+def gain_spread(sample: Sample) -> float:
     """How far gains have moved from a constant: the mean of deviation over mean; 0 if none."""
-    found = [
+    spreads = [
         float(gains.std()) / float(abs(gains.mean()))
-        for gains in side.norms.values()
-        if len(gains) == side.width and np.isfinite(gains).all() and abs(float(gains.mean())) > 0
+        for gains in sample.norms.values()
+        if len(gains) == sample.width and np.isfinite(gains).all() and abs(float(gains.mean())) > 0
     ]
-    return math.fsum(found) / len(found) if found else 0.0
+    return math.fsum(spreads) / len(spreads) if spreads else 0.0
+
+
+def match_quality(evidence: Sequence[Evidence]) -> float | None:
+    """How well the units of two models can be matched, blind to labels and signs."""
+    qualities = (each.alignment_quality for each in evidence)
+    return max((value for value in qualities if value is not None), default=None)
 
 
 @look("Q.known", tier=Tier.CALIBRATED, part=Part.FEED_FORWARD, likeness=Likeness.MATCH)
 def match_among_strangers(pair: Pair, test: LineageTest, evidence: Sequence[Evidence]) -> Evidence:
     """How well units match, ranked among pairs of strangers."""
     a, b = pair.samples
-    quality = max(
-        (one.alignment_quality for one in evidence if one.alignment_quality is not None),
-        default=None,
-    )
-    kind = stratum(a, b)
+    quality, kind = match_quality(evidence), stratum(a, b)
     if quality is None or not kind:
         return _no_rank(test, Reason.MATCHED_UNITS if quality is None else Reason.KNOWN_PAIRS)
-    own = excess(quality, min(a.width, b.width), max(_units(a), _units(b)))
-    return _ranked(test, own, kind, [(one.excess, one.stratum) for one in known_pairs()])
+    own = excess(quality, min(a.width, b.width), max(_most_units(a), _most_units(b)))
+    return _ranked(test, own, kind, [(known.excess, known.stratum) for known in known_pairs()])
 
 
 @look("G.known", tier=Tier.CALIBRATED, part=Part.FEED_FORWARD, likeness=Likeness.GRAM)
 def gram_among_strangers(pair: Pair, test: LineageTest, evidence: Sequence[Evidence]) -> Evidence:
     """How alike Gram matrices are after alignment, ranked among pairs of strangers."""
-    likeness = max(
-        (one.gram_likeness for one in evidence if one.gram_likeness is not None), default=None
-    )
+    likenesses = (each.gram_likeness for each in evidence)
+    likeness = max((value for value in likenesses if value is not None), default=None)
     kind = stratum(*pair.samples)
     if likeness is None or not kind:
         return _no_rank(test, Reason.ALIGNED_UNITS)
-    known = [(one.gram, one.stratum) for one in known_pairs() if one.gram is not None]
+    known = [(pair.gram, pair.stratum) for pair in known_pairs() if pair.gram is not None]
     return _ranked(test, likeness, kind, known)
 
 
 @look("gains.look", tier=Tier.RULE, group=Group.RULE, part=Part.NORMS, learnt=True)
 def learnt_gains(pair: Pair, test: LineageTest, _: Sequence[Evidence]) -> Evidence:
     """Whether gains look learnt: how neighbouring layers agree, and how far gains have moved."""
-    least = min((neighbour_correlation(sample) for sample in pair.samples), key=_nan_first)
-    spread = max(gain_spread(sample) for sample in pair.samples)
-    silent = test.no_result(Reason.NO_NEIGHBOURING_GAINS, Status.UNDEFINED)
-    silent = replace(silent, learnt=test.learnt, bound="none", gain_spread=spread)
-    if math.isnan(least):
-        return silent
-    return replace(
-        silent, status=Status.OK, reason=None, effect=least, details=(("neighbours", least),)
+    least = min(map(neighbour_correlation, pair.samples), key=_nan_first)
+    varies = not math.isnan(least)
+    return Evidence(
+        test.name,
+        test.tier,
+        test.group,
+        Status.OK if varies else Status.UNDEFINED,
+        effect=least if varies else None,
+        bound="none",
+        reason=None if varies else Reason.NO_NEIGHBOURING_GAINS.message(),
+        learnt=test.learnt,
+        gain_spread=max(map(gain_spread, pair.samples)),
+        details=(("neighbours", least),) if varies else (),
     )
 
 
@@ -179,13 +185,13 @@ def _nan_first(value: float) -> float:
     return -math.inf if math.isnan(value) else value
 
 
-def _units(side: Sample) -> int:
-    """All units of a model that a unit of another may be matched with."""
-    parts = [*side.units.values(), *side.experts.values()]
-    return max((len(one.index) for one in parts), default=0)
+def _most_units(sample: Sample) -> int:
+    """The most units of a feed-forward that a unit of another model may be matched with."""
+    parts = [*sample.units.values(), *sample.experts.values()]
+    return max((len(part.index) for part in parts), default=0)
 
 
-def _whole(side: Sample) -> bool:
+def _read_whole(sample: Sample) -> bool:
     """Whether all units of its feed-forwards were read: the best of a sample is a weaker best."""
-    parts = [*side.units.values(), *side.experts.values()]
-    return all(len(np.unique(one.index)) == one.total for one in parts)
+    parts = [*sample.units.values(), *sample.experts.values()]
+    return all(len(np.unique(part.index)) == part.total for part in parts)

@@ -4,48 +4,42 @@ from __future__ import annotations
 
 import numpy as np
 
+from kinprint.lineage.alignment.blocks import common_blocks
 from kinprint.lineage.alignment.residual import IDENTITY
-from kinprint.lineage.pair import Pair, common_blocks
-from kinprint.lineage.tests.registry import (
-    Basis,
-    LineageTest,
-    Needs,
-    Scale,
-    lineage_test,
-)
+from kinprint.lineage.pair import Pair
+from kinprint.lineage.tests.conditions import granted_alignment
+from kinprint.lineage.tests.registry import Basis, LineageTest, Needs, NoResult, lineage_test
 from kinprint.nulls.blocks import block_permutation
-from kinprint.records import Evidence, Group, Part, Reason, Status
+from kinprint.records import Evidence, Group, Part, Reason
 
 
 @lineage_test(
-    "E5.blocks", group=Group.EXPERT, part=Part.FEED_FORWARD, scale=Scale.CORRELATION,
-    basis=Basis.OPEN, needs=Needs.ALIGNMENT,
+    "E5.blocks", group=Group.EXPERT, part=Part.FEED_FORWARD, basis=Basis.OPEN,
+    needs=Needs.ALIGNMENT,
 )  # fmt: skip
 def expert_blocks(pair: Pair, test: LineageTest) -> Evidence:
-    """E5: do experts of equal number resemble each other more than their neighbours do?
+    """Do experts of equal number resemble each other more than their neighbours do?
 
     Layers are paired by number, and the basis is the one in which units matched best.
     """
-    supply = pair.supply(test.group)
-    mine, theirs = supply.first.prepared, supply.second.prepared
-    x, y = mine.routers, theirs.routers
-    layers = [one for one in x.keys() & y.keys() if len(x[one]) == len(y[one]) > 1]
+    ours, theirs = (side.prepared.routers for side in pair.sides)
+    layers = [at for at in ours.keys() & theirs.keys() if len(ours[at]) == len(theirs[at]) > 1]
     if not layers:
-        return test.no_result(Reason.ROUTERS)
-    if supply.refusal:
-        return test.no_result(supply.refusal, Status.GUARDED)
-    aligned = pair.units(supply.first, supply.second)
-    if aligned is None and mine.width != theirs.width:
-        return test.no_result(Reason.RESIDUAL_MAP)
-    tables, sizes, diagonal = [], [], []
+        raise NoResult(Reason.ROUTERS)
+    alignment = granted_alignment(pair, test.group)
+    first, second = alignment.first.prepared, alignment.second.prepared
+    matching = alignment.feed_forwards
+    if matching is None and first.width != second.width:
+        raise NoResult(Reason.RESIDUAL_MAP)
+    residual = IDENTITY if matching is None else matching.residual
+    tables, sizes, likeness = [], [], []
     for layer in sorted(layers):
-        rows = x[layer] if aligned is None else aligned.residual.carry(x[layer])
-        index = np.arange(len(rows))
+        x, y = residual.carry(first.routers[layer]), second.routers[layer]
+        index = np.arange(len(x))
         blocks = common_blocks(index, index)
-        tables.append(blocks.products(rows, y[layer]))
+        tables.append(blocks.products(x, y))
         sizes.append(blocks.sizes)
-        diagonal.append(float(np.einsum("ed,ed->e", rows, y[layer]).mean()))
-    as_stored = aligned is None or aligned.residual is IDENTITY
-    unit = 1.0 if as_stored else None
+        likeness.append(float(np.einsum("ed,ed->e", x, y).mean()))
+    unit = 1.0 if residual is IDENTITY else None
     result = block_permutation(np.concatenate(tables), np.concatenate(sizes), pair.seed, unit)
-    return test.evidence(result, roles=("router",), layers=layers, effect=float(np.mean(diagonal)))
+    return test.evidence(result, roles=("router",), layers=layers, effect=float(np.mean(likeness)))

@@ -9,7 +9,7 @@ This is a size, not a p-value: it tells two kinds of relation apart once there i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,11 +17,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from kinprint.lineage.alignment.units import Aligned, spread
-from kinprint.lineage.pair import ForwardPair, Pair
-from kinprint.lineage.reading.sample import Floats, Units
-from kinprint.lineage.side import Side, Supply
+from kinprint.lineage.alignment.units import Matching, spread
+from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
+from kinprint.lineage.preparation import FeedForward
+from kinprint.lineage.reading.sample import Floats
+from kinprint.lineage.side import Side
 from kinprint.lineage.tests.registry import Likeness, LineageTest, look, registered_test
+from kinprint.nulls.result import Ints
 from kinprint.records import Evidence, Group, Part, Reason, Status, Tier
 
 LEADING = 8
@@ -49,30 +51,28 @@ def leading_directions(pair: Pair, test: LineageTest, evidence: Sequence[Evidenc
     """
     if not any(_depend(one) for one in evidence):
         return _no_result(test, Reason.DEPENDENT_UNITS)
-    supply = pair.supply(Group.UNIT_SIGN)
+    alignment = pair.alignment(Group.UNIT_SIGN)
     ways: list[_Way] = []
-    for aligned in _alignments(pair, supply):
-        with ThreadPoolExecutor(2) as beside:
-            found = list(beside.map(_strengths, *_sides(_matrices(pair, supply, aligned))))
-        ways += [_Way(*way.tolist()) for way in np.mean(found, axis=0)] if found else []
-        if ways and _kept(ways) >= _CLEAR:
+    for matching in _matchings(alignment):
+        ways += _ways(alignment, matching)
+        if ways and _strength(ways) >= _CLEAR:
             break
     if not ways:
         return _no_result(test, Reason.WHOLE_LAYERS)
-    if all(one.outstanding < _STANDS_OUT for one in ways):
+    if all(way.outstanding < _STANDS_OUT for way in ways):
         return _no_result(test, Reason.NO_LEADING_DIRECTION, Status.UNDEFINED)
-    best = max(ways, key=lambda one: one.score)
+    best = max(ways, key=lambda way: way.score)
     return Evidence(
-        test.name, test.tier, test.group, Status.OK, effect=_kept(ways), bound="none",
-        roles=("gate", "up", "down"), one_to_one=_one_to_one(supply),
-        details=(("leading", best.top), ("bulk", best.bulk)),
+        test.name, test.tier, test.group, Status.OK, effect=_strength(ways), bound="none",
+        roles=("gate", "up", "down"), one_to_one=_one_to_one(alignment),
+        details=(("leading", best.leading), ("bulk", best.bulk)),
     )  # fmt: skip
 
 
-def _depend(one: Evidence) -> bool:
+def _depend(evidence: Evidence) -> bool:
     """Whether a test has found that units of two models depend on each other."""
-    of_units = registered_test(one).group in (Group.UNIT, Group.UNIT_SIGN)
-    return of_units and one.status is Status.OK and one.log10_p <= _FOUND
+    of_units = registered_test(evidence).group in (Group.UNIT, Group.UNIT_SIGN)
+    return of_units and evidence.status is Status.OK and evidence.log10_p <= _FOUND
 
 
 def _no_result(test: LineageTest, reason: Reason, status: Status = Status.NEEDS) -> Evidence:
@@ -81,127 +81,134 @@ def _no_result(test: LineageTest, reason: Reason, status: Status = Status.NEEDS)
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How strongly leading (`top`) and weak (`bulk`) directions of one model are in the other.
+    """How strongly leading and weak (`bulk`) directions of one model are in the other.
 
     `scale` is the other's size over its own; `outstanding` compares its leading eigenvalues with
     the largest one of noise.
     """
 
-    top: float
+    leading: float
     bulk: float
     scale: float
     outstanding: float
 
     @property
     def score(self) -> float:
-        return _score(self.top, self.bulk)
+        return _score(self.leading, self.bulk)
 
     @property
-    def of_one_size(self) -> float:
-        return _score(self.top / self.scale, self.bulk / self.scale)
+    def score_of_one_size(self) -> float:
+        return _score(self.leading / self.scale, self.bulk / self.scale)
 
 
-def _kept(ways: Sequence[_Way]) -> float:
+def _strength(ways: Sequence[_Way]) -> float:
     """The larger strength of the two ways, unless it is there only because one model is larger."""
-    score, even = max(one.score for one in ways), max(one.of_one_size for one in ways)
-    return score if even >= _OF_ONE_SIZE else min(score, even)
+    score = max(way.score for way in ways)
+    of_one_size = max(way.score_of_one_size for way in ways)
+    return score if of_one_size >= _OF_ONE_SIZE else min(score, of_one_size)
 
 
-def _one_to_one(supply: Supply) -> bool:
-    """Whether layers have as many feed-forwards in both models: experts may have been merged."""
-    first, second = (
-        {one.expert for one in side.prepared.forwards} for side in (supply.first, supply.second)
-    )
-    return first == second
-
-
-def _score(top: float, bulk: float) -> float:
+def _score(leading: float, bulk: float) -> float:
     """The strength of the leading directions, weighed by how much of the bulk is left.
 
     A bulk that is stronger than they are is a shared initialisation; one that is weaker was
     washed out by training or noise, which the leading directions withstood.
     """
-    if top <= 0:
+    if leading <= 0:
         return 0.0
-    return top * (min(_MOST, top / bulk) if bulk > 0 else _MOST)
+    return leading * (min(_MOST, leading / bulk) if bulk > 0 else _MOST)
 
 
-def _alignments(pair: Pair, supply: Supply) -> Iterator[Aligned]:
-    """By number where that is possible, else as the quality has it."""
-    by_number = pair.numbered(supply.first, supply.second)
-    if by_number is not None:
-        yield by_number
-    by_quality = pair.units(supply.first, supply.second)
-    if by_quality is not None:
-        yield by_quality
+def _one_to_one(alignment: Alignment) -> bool:
+    """Whether layers have as many feed-forwards in both models: experts may have been merged."""
+    first, second = (
+        {part.expert for part in side.prepared.feed_forwards}
+        for side in (alignment.first, alignment.second)
+    )
+    return first == second
 
 
-def _matrices(pair: Pair, supply: Supply, aligned: Aligned) -> Iterator[tuple[Floats, Floats]]:
+def _matchings(alignment: Alignment) -> Iterator[Matching]:
+    """By number where that is possible, then by search, if it is asked for."""
+    if alignment.numbered_feed_forwards is not None:
+        yield alignment.numbered_feed_forwards
+    if alignment.feed_forwards is not None:
+        yield alignment.feed_forwards
+
+
+def _ways(alignment: Alignment, matching: Matching) -> list[_Way]:
+    """Both ways, averaged over the matrices of some layers; none where no layer was read whole."""
+    matrices = list(_matrices(alignment, matching))
+    if not matrices:
+        return []
+    with ThreadPoolExecutor(2) as pool:
+        strengths = list(pool.map(_both_ways, *zip(*matrices, strict=True)))
+    return [_Way(*way.tolist()) for way in np.mean(strengths, axis=0)]
+
+
+def _matrices(alignment: Alignment, matching: Matching) -> Iterator[tuple[Floats, Floats]]:
     """Matrices of both models in the first's order of units and the second's channels."""
-    mine, theirs = supply.first.prepared.forwards, supply.second.prepared.forwards
-    known = [
-        ForwardPair(at, to, mine[at], theirs[to])
-        for at, to in enumerate(aligned.partners)
-        if to >= 0 and all(len(x.index) == x.total for x in (mine[at], theirs[to]))
+    ours, theirs = alignment.first.prepared.feed_forwards, alignment.second.prepared.feed_forwards
+    whole = [
+        FeedForwardPair(at, to, ours[at], theirs[to])
+        for at, to in enumerate(matching.partners)
+        if to >= 0 and all(len(part.index) == part.total for part in (ours[at], theirs[to]))
     ]
-    for at in spread(len(known), _LAYERS) if known else []:
-        one = known[at]
-        found, coins = pair.matched(supply.first, one, aligned.residual)
-        if len(found.first) < max(_FEWEST, min(one.one.total, one.other.total) // 3):
+    for part in [whole[at] for at in spread(len(whole), _LAYERS)] if whole else []:
+        pairs, coins = alignment.matched_units(part, matching.residual)
+        if len(pairs.first) < max(_FEWEST, min(part.first.total, part.second.total) // 3):
             continue
-        left = _balanced(supply.first, one.one.layer, one.one.expert, found.first)
-        right = _balanced(supply.second, one.other.layer, one.other.expert, found.second)
+        left = _balanced(alignment.first, part.first, pairs.first)
+        right = _balanced(alignment.second, part.second, pairs.second)
         signs = np.where(coins < 0, -1, 1).astype(np.float32)[:, None]
-        turned = signs if supply.first.odd else np.float32(1)
+        flips = signs if alignment.first.units_flip else np.float32(1)
         for role in sorted(left.keys() & right.keys()):
-            carried = aligned.residual.carry(left[role])
-            yield carried, right[role] * (np.float32(1) if role == "gate" else turned)
+            carried = matching.residual.carry(left[role])
+            yield carried, right[role] * (np.float32(1) if role == "gate" else flips)
 
 
-def _sides(pairs: Iterable[tuple[Floats, Floats]]) -> tuple[list[Floats], list[Floats]]:
-    known = list(pairs)
-    return [one for one, _ in known], [other for _, other in known]
-
-
-def _balanced(side: Side, layer: int, expert: int, units: NDArray[np.int64]) -> dict[str, Floats]:
-    """A feed-forward's matrices, free of the scale that up and down can trade."""
-    sample = side.prepared.sample
-    part: Units = sample.experts[layer, expert] if expert >= 0 else sample.units[layer]
-    place = {index: at for at, index in enumerate(part.index.tolist())}
-    rows = [place[index] for index in units.tolist()]
-    gain = side.prepared.gain("norm_mlp", layer).astype(np.float32)
-    found = {"up": part.up[rows] * gain, "down": part.down[rows]}
-    sizes = {role: np.linalg.norm(matrix, axis=1) for role, matrix in found.items()}
-    if side.odd and all(size.all() for size in sizes.values()):
+def _balanced(side: Side, part: FeedForward, index: Ints) -> dict[str, Floats]:
+    """Matrices of some units of a feed-forward, free of the scale that up and down can trade."""
+    units = side.prepared.stored_units(part)
+    places = {number: at for at, number in enumerate(units.index.tolist())}
+    rows = [places[number] for number in index.tolist()]
+    gain = side.prepared.feed_forward_gain(part.layer).astype(np.float32)
+    matrices = {"up": units.up[rows] * gain, "down": units.down[rows]}
+    sizes = {role: np.linalg.norm(matrix, axis=1) for role, matrix in matrices.items()}
+    if side.units_flip and all(size.all() for size in sizes.values()):
         trade = np.sqrt(sizes["down"] / sizes["up"])[:, None]
-        found = {"up": found["up"] * trade, "down": found["down"] / trade}
-    if part.gate is not None:
-        found["gate"] = part.gate[rows] * gain
-    return {role: rows for role, rows in found.items() if np.isfinite(rows).all() and rows.any()}
+        matrices = {"up": matrices["up"] * trade, "down": matrices["down"] / trade}
+    if units.gate is not None:
+        matrices["gate"] = units.gate[rows] * gain
+    return {
+        role: matrix
+        for role, matrix in matrices.items()
+        if np.isfinite(matrix).all() and matrix.any()
+    }
 
 
-def _strengths(one: Floats, other: Floats) -> NDArray[np.float64]:
-    """What `_Way` holds, for the directions of the first in the second and the other way."""
-    cross = one.T @ other
-    scale = float(np.linalg.norm(other)) / max(float(np.linalg.norm(one)), 1e-30)
-    ways = (one, cross, scale), (other, cross.T, 1 / max(scale, 1e-30))
-    return np.array([_strength(*way) for way in ways])
+def _both_ways(first: Floats, second: Floats) -> NDArray[np.float64]:
+    """The numbers of a `_Way` for directions of the first in the second, and the other way."""
+    cross = first.T @ second
+    scale = float(np.linalg.norm(second)) / max(float(np.linalg.norm(first)), 1e-30)
+    ways = (first, cross, scale), (second, cross.T, 1 / max(scale, 1e-30))
+    return np.array([_one_way(*way) for way in ways])
 
 
-def _strength(one: Floats, cross: Floats, scale: float) -> tuple[float, float, float, float]:
+def _one_way(matrix: Floats, cross: Floats, scale: float) -> tuple[float, float, float, float]:
     """The numbers of a `_Way`: Σ sᵢ uᵢᵀ B vᵢ over Σ sᵢ² for leading and for weak directions of A.
 
     With v from AᵀA, sᵢ uᵢ = A vᵢ, so that each term is vᵢᵀ (AᵀB) vᵢ.
     """
-    squares, right = np.linalg.eigh(one.T @ one)
+    squares, right = np.linalg.eigh(matrix.T @ matrix)
     there = ((cross @ right) * right).sum(axis=0)
-    rank = min(one.shape)
+    rank = min(matrix.shape)
     weak = slice(len(squares) - rank, len(squares) - rank // 2)
-    top = there[-LEADING:].sum() / max(squares[-LEADING:].sum(), 1e-30)
+    leading = there[-LEADING:].sum() / max(squares[-LEADING:].sum(), 1e-30)
     bulk = there[weak].sum() / max(squares[weak].sum(), 1e-30)
-    noise = float(np.median(squares[-rank:])) * _largest_of_noise(*one.shape)
+    noise = float(np.median(squares[-rank:])) * _largest_of_noise(*matrix.shape)
     outstanding = float(squares[-LEADING:].mean()) / max(noise, 1e-30)
-    return float(top), float(bulk), max(scale, 1e-30), outstanding
+    return float(leading), float(bulk), max(scale, 1e-30), outstanding
 
 
 @lru_cache(maxsize=32)

@@ -1,8 +1,8 @@
 """A test of lineage is one object: its name, what it compares, and the function that runs it.
 
 The battery asks a test what it `needs`, the sharing map which `basis` its finding speaks for, the
-verdict which `part` it is about and of what its effect is a `likeness`, power on which `scale`
-that effect is. Nobody else keeps lists of names. A new test of ours is a function with the
+verdict which `part` it is about and of what its effect is a `likeness`. Nobody else keeps lists
+of names. A new test of ours is a function with the
 decorator `lineage_test`, its share in `menu.toml`, and its words in the catalogues
 (`test.<name>.compares`).
 
@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from kinprint.lineage.pair import Pair
 
 _HOMES = (
-    "kinprint.lineage.tests.channels",
+    "kinprint.lineage.tests.gains",
+    "kinprint.lineage.tests.columns",
     "kinprint.lineage.tests.units",
     "kinprint.lineage.tests.attention",
     "kinprint.lineage.tests.experts",
@@ -89,21 +90,6 @@ class Basis(Enum):
     """The basis and the layers that fit best."""
 
 
-class Scale(Enum):
-    """What one unit of a test's effect is."""
-
-    CORRELATION = auto()
-    """A mean correlation, proportional to the statistic."""
-    WEIGHTED = auto()
-    """A mean correlation, while the statistic weighs clear matches more."""
-    EQUAL_NUMBERS = auto()
-    """The share of stored numbers that are equal."""
-    COUNT = auto()
-    """The share of things that keep their index or their order."""
-    OTHER = auto()
-    """A size that only means something beside others of its kind."""
-
-
 class Likeness(Enum):
     """What the effect of a test is the likeness of, where rules and trees ask for it."""
 
@@ -125,6 +111,17 @@ class Likeness(Enum):
     """Gram matrices after alignment."""
 
 
+class NoResult(Exception):
+    """Raised by a part of a test where it cannot go on: the test then ends without a result."""
+
+    def __init__(
+        self, reason: Reason | Message, status: Status = Status.NEEDS, **fields: object
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason.message(**fields) if isinstance(reason, Reason) else reason
+        self.status = status
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LineageTest:
     """One test, look or rule of a comparison; two are equal only if they are the same object.
@@ -137,8 +134,10 @@ class LineageTest:
     part : the part of a model it is about; None if it mixes several.
     needs : what must be found before it can run.
     basis : in which basis models are alike if it finds something.
-    scale, likeness : what its effect is.
+    likeness : what its effect is the likeness of, where rules and trees ask for it.
     learnt : whether it compares parameters that start at a constant.
+    channels_only : whether it reads gains and embeddings alone, so that its evidence holds as long
+        as these are the same.
     function : runs it: the pair, the test itself, and the evidence gathered so far. None for what
         is built elsewhere.
     """
@@ -149,9 +148,9 @@ class LineageTest:
     part: Part | None = None
     needs: Needs = Needs.NOTHING
     basis: Basis = Basis.OPEN
-    scale: Scale = Scale.OTHER
     likeness: Likeness | None = None
     learnt: bool = False
+    channels_only: bool = False
     function: Callable[[Pair, LineageTest, Sequence[Evidence]], Evidence] | None = None
 
     @property
@@ -163,7 +162,10 @@ class LineageTest:
         """Run the test on a pair; looks and rules read the evidence of the tests before them."""
         if self.function is None:
             raise TypeError(f"{self.name} is not run on a pair")
-        return self.function(pair, self, evidence)
+        try:
+            return self.function(pair, self, evidence)
+        except NoResult as stop:
+            return self.no_result(stop.reason, stop.status)
 
     def evidence(
         self,
@@ -172,6 +174,7 @@ class LineageTest:
         roles: Sequence[str],
         layers: Sequence[int] = (),
         effect: float | None = None,
+        details: Sequence[tuple[str, float]] = (),
         **fields: Any,
     ) -> Evidence:
         """The evidence of a null result; a test with nothing to relabel is undefined.
@@ -181,6 +184,7 @@ class LineageTest:
         result : statistic, p-value and null.
         roles, layers : which tensors were compared.
         effect : replaces the result's own where that is not on the scale of the test.
+        details : further numbers by name, after those of the result.
         fields : further fields of `Evidence`.
         """
         if not result.n:
@@ -188,7 +192,6 @@ class LineageTest:
         if not result.floor:
             return self.no_result(Reason.RELABELLING_CHANGES_NOTHING, Status.UNDEFINED)
         size = result.effect if effect is None else effect
-        details = sorted((name, float(value)) for name, value in result.details.items())
         return Evidence(
             test=self.name,
             tier=self.tier,
@@ -204,7 +207,7 @@ class LineageTest:
             roles=tuple(roles),
             layers=tuple(sorted(set(layers))),
             learnt=self.learnt,
-            details=tuple(details),
+            details=(*sorted(result.details.items()), *details),
             sensitivity=result.sensitivity,
             **fields,
         )
@@ -238,18 +241,18 @@ def lineage_test(
     *,
     group: Group,
     part: Part | None,
-    scale: Scale,
     basis: Basis,
     needs: Needs = Needs.NOTHING,
     likeness: Likeness | None = None,
     learnt: bool = False,
+    channels_only: bool = False,
 ) -> Callable[[TestFunction], LineageTest]:
     """Make a function an exact test; the parameters are the attributes of `LineageTest`."""
 
     def made(function: TestFunction) -> LineageTest:
         return register(
             LineageTest(
-                name, Tier.EXACT, group, part, needs, basis, scale, likeness, learnt,
+                name, Tier.EXACT, group, part, needs, basis, likeness, learnt, channels_only,
                 lambda pair, test, _: function(pair, test),
             )
         )  # fmt: skip

@@ -2,33 +2,31 @@
 
 Units are permuted by training's own chance, one permutation for each feed-forward, and a
 gated unit that is odd in up has a coin besides. The basis and the partner layer were chosen
-by a quality that knows neither.
+by a quality that knows neither. A feed-forward that copies another is compared for itself, but
+the labels and coins of the two are the same, so that they are counted once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 import numpy as np
 
-from kinprint.lineage.alignment.gram_likeness import GRAM_WIDTH, gram_likeness
-from kinprint.lineage.alignment.units import Aligned
-from kinprint.lineage.pair import (
-    ForwardPair,
-    Pair,
-    classed_forwards,
-    common_blocks,
-    representatives,
-)
-from kinprint.lineage.preparation import Forward
-from kinprint.lineage.side import Side, Supply
+from kinprint.lineage.alignment.blocks import Blocks, common_blocks
+from kinprint.lineage.alignment.gram import GRAM_WIDTH, gram_likeness
+from kinprint.lineage.alignment.units import Matching
+from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
+from kinprint.lineage.preparation import FeedForward, Prepared
+from kinprint.lineage.tests.conditions import granted_alignment
 from kinprint.lineage.tests.registry import (
     Basis,
     Likeness,
     LineageTest,
     Needs,
-    Scale,
+    NoResult,
     lineage_test,
 )
 from kinprint.nulls.bits import equal_counts
@@ -36,286 +34,296 @@ from kinprint.nulls.blocks import block_permutation, signed_blocks
 from kinprint.nulls.copies import sum_over
 from kinprint.nulls.fixed_points import fixed_points
 from kinprint.nulls.increasing import increasing_subsequence
+from kinprint.nulls.result import Floats, Ints, NullResult
 from kinprint.nulls.signs import sign_chernoff
 from kinprint.records import Evidence, Group, Part, Reason, Status
 
 _FOUND = -7.0  # log10 p below which nothing is left for the calibrated tier to say
+_unit_test = functools.partial(lineage_test, part=Part.FEED_FORWARD)
 
 
-@lineage_test(
-    "U1.blocks", group=Group.UNIT, part=Part.FEED_FORWARD, scale=Scale.CORRELATION,
-    basis=Basis.NUMBERED_OR_FOUND, needs=Needs.NUMBERS, likeness=Likeness.MATRICES,
+@_unit_test(
+    "U1.blocks", group=Group.UNIT, basis=Basis.NUMBERED_OR_FOUND, needs=Needs.NUMBERS,
+    likeness=Likeness.MATRICES,
 )  # fmt: skip
 def unit_blocks(pair: Pair, test: LineageTest) -> Evidence:
-    """U1: do units of equal index resemble each other more than their neighbours do?"""
-    found = _placed(pair, test)
-    if isinstance(found, Evidence):
-        return found
-    supply, aligned = found
-    labelled, signed, sizes, layers, copies, compared = [], [], [], [], 0, 0
-    roles: set[str] = set()
-    matrices_of: list[tuple[int, int]] = []  # gates, and ups and downs, that a score adds up
-    per_layer: dict[int, list[float]] = {}
-    for members in classed_forwards(supply.first, supply.second, aligned):
-        tables = [_block_tables(supply.first, one, aligned) for one in members]
-        if not tables:
-            continue
-        gate, both, length = tables[0]
-        for other_gate, other_both, other_length in tables[1:]:
-            if np.array_equal(length, other_length):
-                gate, both = gate + other_gate, both + other_both
-        if not len(length):
-            continue
-        labelled.append(gate)
-        signed.append(both)
-        sizes.append(length)
-        copies += len(members) * int(length.sum())
-        known = _compared(members)
-        roles |= known
-        compared += len(known) * int(length.sum())
-        gated = "gate" in known
-        matrices_of += [(len(members) * gated, len(members) * (len(known) - gated))] * len(length)
-        own = (gate + both).trace(axis1=1, axis2=2).sum() / length.sum() / len(members)
-        own /= max(1, len(known))
-        per_layer.setdefault(members[0].one.layer, []).append(float(own))
-        layers += [one.one.layer for one in members]
-    if not labelled:
-        return _without_units(test, supply, aligned)
-    gates, others, lengths = (np.concatenate(part) for part in (labelled, signed, sizes))
-    units = np.array(matrices_of).T if aligned.by_number else None
-    if supply.first.odd:
-        result = signed_blocks(
-            gates, others, lengths, pair.seed, None if units is None else (units[0], units[1])
-        )
-    else:
-        unit = None if units is None else units.sum(axis=0)
-        result = block_permutation(gates + others, lengths, pair.seed, unit)
-    mean_class = copies / max(1, int(lengths.sum()))
-    matrices = max(1.0, compared / max(1, int(lengths.sum())))
+    """Do units of equal index resemble each other more than their neighbours do?"""
+    alignment, matching = _numbered_or_matched(pair, test.group)
+    classes = [
+        scores
+        for members in alignment.classes(matching)
+        if members and (scores := _ClassScores.of(members, alignment, matching)).units
+    ]
+    if not classes:
+        raise _no_common_units(alignment, matching)
+    result = _test_blocks(classes, alignment.first.units_flip, matching.by_number, pair.seed)
+    units = sum(scores.units for scores in classes)
+    copies = sum(scores.units * len(scores.members) for scores in classes) / units
+    matrices = max(1.0, sum(scores.units * len(scores.read) for scores in classes) / units)
+    by_layer: dict[int, list[float]] = {}
+    for scores in classes:
+        by_layer.setdefault(scores.members[0].first.layer, []).append(scores.likeness)
     return test.evidence(
         result,
-        roles=_ordered(roles),
-        layers=layers,
-        effect=result.effect / matrices / mean_class,
-        by_layer=tuple((layer, float(np.mean(own))) for layer, own in per_layer.items()),
+        roles=_ordered(frozenset[str]().union(*(scores.read for scores in classes))),
+        layers=[part.first.layer for scores in classes for part in scores.members],
+        effect=result.effect / matrices / copies,
+        by_layer=tuple((layer, float(np.mean(own))) for layer, own in by_layer.items()),
     )
 
 
-@lineage_test(
-    "U1.fixed", group=Group.UNIT, part=Part.FEED_FORWARD, scale=Scale.COUNT,
-    basis=Basis.NUMBERED_OR_FOUND, needs=Needs.NUMBERS,
-)  # fmt: skip
+@_unit_test("U1.fixed", group=Group.UNIT, basis=Basis.NUMBERED_OR_FOUND, needs=Needs.NUMBERS)
 def unit_fixed_points(pair: Pair, test: LineageTest) -> Evidence:
-    """U1: how many units and their mutual nearest neighbours carry the same index?"""
-    found = _placed(pair, test)
-    return found if isinstance(found, Evidence) else _fixed(pair, test, *found)
+    """How many units and their mutual nearest neighbours carry the same index?"""
+    return _fixed_points(pair, test, *_numbered_or_matched(pair, test.group))
 
 
-@lineage_test(
-    "U1.aligned", group=Group.UNIT, part=Part.FEED_FORWARD, scale=Scale.COUNT,
-    basis=Basis.FOUND, needs=Needs.ALIGNMENT,
-)  # fmt: skip
+@_unit_test("U1.aligned", group=Group.UNIT, basis=Basis.FOUND, needs=Needs.ALIGNMENT)
 def unit_fixed_points_aligned(pair: Pair, test: LineageTest) -> Evidence:
-    """U1: the same in the basis and the layers that the quality chose."""
-    found = _aligned(pair, test)
-    return found if isinstance(found, Evidence) else _fixed(pair, test, *found)
+    """The same in the basis and the layers that match best."""
+    return _fixed_points(pair, test, *_matched(pair, test.group))
 
 
-@lineage_test(
-    "U1.order", group=Group.UNIT, part=Part.FEED_FORWARD, scale=Scale.COUNT,
-    basis=Basis.FOUND, needs=Needs.ALIGNMENT,
-)  # fmt: skip
+@_unit_test("U1.order", group=Group.UNIT, basis=Basis.FOUND, needs=Needs.ALIGNMENT)
 def unit_order(pair: Pair, test: LineageTest) -> Evidence:
-    """U1: where units were removed or added, are those that match still in order?"""
-    found = _aligned(pair, test)
-    if isinstance(found, Evidence):
-        return found
-    supply, aligned = found
-    kept = [one for one in representatives(supply, aligned) if one.one.total != one.other.total]
-    if not kept:
-        return test.no_result(Reason.FEED_FORWARDS_OF_DIFFERENT_WIDTH)
-    matched = [pair.matched(supply.first, one, aligned.residual)[0] for one in kept]
-    result = increasing_subsequence(matched, pair.seed)
-    layers = [one.one.layer for one in kept]
-    return test.evidence(result, roles=_ordered(_compared(kept)), layers=layers)
+    """Where units were removed or added, are those that match still in order?"""
+    alignment, matching = _matched(pair, test.group)
+    parts = [
+        part
+        for part in alignment.representatives(matching)
+        if part.first.total != part.second.total
+    ]
+    if not parts:
+        raise NoResult(Reason.FEED_FORWARDS_OF_DIFFERENT_WIDTH)
+    pairs = [alignment.matched_units(part, matching.residual)[0] for part in parts]
+    result = increasing_subsequence(pairs, pair.seed)
+    return test.evidence(result, roles=_ordered(_read(parts)), layers=_layers(parts))
 
 
-@lineage_test(
-    "S1", group=Group.UNIT_SIGN, part=Part.FEED_FORWARD, scale=Scale.CORRELATION,
-    basis=Basis.FOUND, needs=Needs.ALIGNMENT, likeness=Likeness.MATRICES,
+@_unit_test(
+    "S1", group=Group.UNIT_SIGN, basis=Basis.FOUND, needs=Needs.ALIGNMENT,
+    likeness=Likeness.MATRICES,
 )  # fmt: skip
 def unit_signs(pair: Pair, test: LineageTest) -> Evidence:
-    """S1: do up and down of matched units point the same way more often than coins would?"""
-    found = _aligned(pair, test)
-    return found if isinstance(found, Evidence) else _signs(pair, test, *found)
+    """Do up and down of matched units point the same way more often than coins would?"""
+    return _signs(pair, test, *_matched(pair, test.group))
 
 
-@lineage_test(
-    "S1.numbered", group=Group.UNIT_SIGN, part=Part.FEED_FORWARD, scale=Scale.CORRELATION,
-    basis=Basis.AS_STORED,
-)  # fmt: skip
+@_unit_test("S1.numbered", group=Group.UNIT_SIGN, basis=Basis.AS_STORED)
 def unit_signs_numbered(pair: Pair, test: LineageTest) -> Evidence:
-    """S1: the same in the basis as it is and layers of equal number, units matched anew.
+    """The same in the basis as it is and layers of equal number, units matched anew.
 
     Where only units were renamed, a weak trace is not lost on a basis that fits features.
     """
-    found = _supplied(pair, test)
-    if isinstance(found, Evidence):
-        return found
-    aligned = pair.numbered(found.first, found.second)
-    if aligned is None:
-        return test.no_result(Reason.FEED_FORWARDS_OF_EQUAL_SHAPE)
-    return _signs(pair, test, found, aligned)
+    alignment = _with_units(pair, test.group)
+    matching = alignment.numbered_feed_forwards
+    if matching is None:
+        raise NoResult(Reason.FEED_FORWARDS_OF_EQUAL_SHAPE)
+    return _signs(pair, test, alignment, matching)
 
 
-@lineage_test(
-    "E6.units", group=Group.UNIT, part=Part.FEED_FORWARD, scale=Scale.EQUAL_NUMBERS,
-    basis=Basis.AS_STORED,
-)  # fmt: skip
+@_unit_test("E6.units", group=Group.UNIT, basis=Basis.AS_STORED)
 def unit_bits(pair: Pair, test: LineageTest) -> Evidence:
-    """E6: are stored weights of equal units equal more often than those of their neighbours?
+    """Are stored weights of equal units equal more often than those of their neighbours?
 
     Places are compared as they are: same basis, same layer.
     """
-    supply = pair.supply(test.group)
-    if supply.refusal:
-        return test.no_result(supply.refusal, Status.GUARDED)
-    theirs = {(one.layer, one.expert): one for one in supply.second.prepared.forwards}
-    counts, sizes, layers, near = [], [], [], False
-    roles: set[str] = set()
-    taken: set[int] = set()
-    for at, one in enumerate(supply.first.prepared.forwards):
-        other = theirs.get((one.layer, one.expert))
-        label = int(supply.first.forward_copies[at])
-        if other is None or other.width != one.width or label in taken:
-            continue
-        taken.add(label)
-        near = near or bool(np.isin(one.index, other.index).any())
-        blocks = common_blocks(one.index, other.index, supply.first.usable_units[at])
-        known = one.read & other.read
-        if not len(blocks.sizes) or not known:
-            continue
-        roles |= known
-        mine = _stored(supply.first, one, known)
-        yours = _stored(supply.second, other, known)
-        x = mine[blocks.first.reshape(-1)]
-        y = yours[blocks.second.reshape(-1)]
-        counts.append(equal_counts(x, y) / x.shape[1])
-        sizes.append(blocks.sizes)
-        layers.append(one.layer)
-    if not counts and near:
-        return test.no_result(Reason.CONSTANT_UNITS, Status.UNDEFINED)
-    if not counts:
-        return test.no_result(Reason.UNITS_OF_EQUAL_INDEX)
+    alignment = granted_alignment(pair, test.group)
+    first, second = alignment.first.prepared, alignment.second.prepared
+    parts = list(_parts_of_equal_place(alignment))
+    counts, sizes, compared = [], [], []
+    for part in parts:
+        usable = alignment.first.usable_units[part.at]
+        blocks = common_blocks(part.first.index, part.second.index, usable)
+        if len(blocks.sizes) and part.read:
+            x = _stored_rows(first, part.first, part.read)[blocks.first.reshape(-1)]
+            y = _stored_rows(second, part.second, part.read)[blocks.second.reshape(-1)]
+            counts.append(equal_counts(x, y) / x.shape[1])
+            sizes.append(blocks.sizes)
+            compared.append(part)
+    if not compared:
+        raise _no_units_of(parts)
     result = block_permutation(np.concatenate(counts), np.concatenate(sizes), pair.seed)
-    return test.evidence(result, roles=_ordered(roles), layers=layers)
+    return test.evidence(result, roles=_ordered(_read(compared)), layers=_layers(compared))
 
 
-def _placed(pair: Pair, test: LineageTest) -> Evidence | tuple[Supply, Aligned]:
-    """Parts paired as they are numbered; by quality only where shapes do not allow that.
+def _with_units(pair: Pair, group: Group) -> Alignment:
+    if not all(side.prepared.feed_forwards for side in pair.sides):
+        raise NoResult(Reason.FEED_FORWARD_UNITS)
+    return granted_alignment(pair, group)
+
+
+def _matched(pair: Pair, group: Group) -> tuple[Alignment, Matching]:
+    """Feed-forwards in the basis and the layers that match best."""
+    alignment = _with_units(pair, group)
+    matching = alignment.feed_forwards
+    if matching is None:
+        raise NoResult(Reason.RESIDUAL_MAP)
+    return alignment, matching
+
+
+def _numbered_or_matched(pair: Pair, group: Group) -> tuple[Alignment, Matching]:
+    """Feed-forwards as they are numbered; matched only where shapes do not allow that.
 
     Weak traces of a common origin are lost on a basis that fits shared features better.
     """
-    found = _supplied(pair, test)
-    if isinstance(found, Evidence):
-        return found
-    by_number = pair.numbered(found.first, found.second)
-    return (found, by_number) if by_number is not None else _aligned(pair, test)
+    alignment = _with_units(pair, group)
+    matching = alignment.numbered_feed_forwards
+    return (alignment, matching) if matching is not None else _matched(pair, group)
 
 
-def _aligned(pair: Pair, test: LineageTest) -> Evidence | tuple[Supply, Aligned]:
-    found = _supplied(pair, test)
-    if isinstance(found, Evidence):
-        return found
-    aligned = pair.units(found.first, found.second)
-    if aligned is None:
-        return test.no_result(Reason.RESIDUAL_MAP)
-    return found, aligned
+@dataclass(frozen=True, slots=True)
+class _ClassScores:
+    """Scores of units in blocks of the index, summed over feed-forwards that are copies.
+
+    `gate` and `both` (up and down together) are blocks × 4 × 4; `read` are the matrices that say
+    something in both models.
+    """
+
+    members: tuple[FeedForwardPair, ...]
+    gate: Floats
+    both: Floats
+    sizes: Ints
+    read: frozenset[str]
+
+    @classmethod
+    def of(
+        cls, members: tuple[FeedForwardPair, ...], alignment: Alignment, matching: Matching
+    ) -> _ClassScores:
+        tables = [_block_scores(part, alignment, matching) for part in members]
+        gate, both, sizes = tables[0]
+        for other_gate, other_both, other_sizes in tables[1:]:
+            if np.array_equal(sizes, other_sizes):
+                gate, both = gate + other_gate, both + other_both
+        return cls(members, gate, both, sizes, _read(members))
+
+    @property
+    def units(self) -> int:
+        """Units of the first model that were compared."""
+        return int(self.sizes.sum())
+
+    @property
+    def likeness(self) -> float:
+        """The mean correlation of units of equal index."""
+        total = (self.gate + self.both).trace(axis1=1, axis2=2).sum()
+        return float(total / self.sizes.sum() / len(self.members) / max(1, len(self.read)))
+
+    @property
+    def matrices(self) -> tuple[int, int]:
+        """How many gates, and how many ups and downs, a score adds up."""
+        gated = "gate" in self.read
+        return len(self.members) * gated, len(self.members) * (len(self.read) - gated)
 
 
-def _supplied(pair: Pair, test: LineageTest) -> Evidence | Supply:
-    if not all(side.prepared.forwards for side in pair.sides):
-        return test.no_result(Reason.FEED_FORWARD_UNITS)
-    supply = pair.supply(test.group)
-    return test.no_result(supply.refusal, Status.GUARDED) if supply.refusal else supply
-
-
-def _fixed(pair: Pair, test: LineageTest, supply: Supply, aligned: Aligned) -> Evidence:
-    parts = representatives(supply, aligned)
-    found = [pair.matched(supply.first, one, aligned.residual) for one in parts]
-    coins = [signs for _, signs in found] if supply.first.odd else None
-    result = fixed_points([matched for matched, _ in found], coins, pair.seed)
-    layers = [one.one.layer for one in parts]
-    return test.evidence(result, roles=_ordered(_compared(parts)), layers=layers)
-
-
-def _signs(pair: Pair, test: LineageTest, supply: Supply, aligned: Aligned) -> Evidence:
-    coins, values, layers = [], [], []
-    roles: set[str] = set()
-    for members in classed_forwards(supply.first, supply.second, aligned):
-        same = [one for one in members if len(one.one.index) == len(members[0].one.index)]
-        if not same:
-            continue
-        best = [pair.scores(supply.first, one, aligned.residual).best() for one in same]
-        mean = np.mean(best, axis=0, dtype=np.float64)
-        known = _compared(same) - {"gate"}
-        roles |= known
-        coins.append(sum_over(mean, supply.first.unit_clones[same[0].at]))
-        values.append(mean / max(1, len(known)))
-        layers += [one.one.layer for one in same]
-    result = sign_chernoff(np.concatenate(coins), pair.seed)
-    quality = None if aligned.by_number else aligned.quality
-    gram = None
-    if quality is not None and result.log10_p > _FOUND and _narrow(supply):
-        gram = gram_likeness(supply.first.prepared, supply.second.prepared, aligned)
-    return test.evidence(
-        result,
-        roles=_ordered(roles),
-        layers=layers,
-        effect=float(np.concatenate(values).mean()),
-        alignment_quality=quality,
-        gram_likeness=gram,
-    )
-
-
-def _narrow(supply: Supply) -> bool:
-    return max(side.prepared.width for side in (supply.first, supply.second)) <= GRAM_WIDTH
-
-
-def _block_tables(
-    first: Side, one: ForwardPair, aligned: Aligned
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    blocks = common_blocks(one.one.index, one.other.index, first.usable_units[one.at])
-    carry = aligned.residual.carry
-    both = blocks.products(carry(one.one.up), one.other.up)
-    both = both + blocks.products(carry(one.one.down), one.other.down)
+def _block_scores(
+    part: FeedForwardPair, alignment: Alignment, matching: Matching
+) -> tuple[Floats, Floats, Ints]:
+    usable = alignment.first.usable_units[part.at]
+    blocks: Blocks = common_blocks(part.first.index, part.second.index, usable)
+    carry = matching.residual.carry
+    both = blocks.products(carry(part.first.up), part.second.up)
+    both = both + blocks.products(carry(part.first.down), part.second.down)
     gate = np.zeros_like(both)
-    if one.one.gate is not None and one.other.gate is not None:
-        gate = blocks.products(carry(one.one.gate), one.other.gate)
+    if part.first.gate is not None and part.second.gate is not None:
+        gate = blocks.products(carry(part.first.gate), part.second.gate)
     return gate, both, blocks.sizes
 
 
-def _compared(pairs: Sequence[ForwardPair]) -> frozenset[str]:
-    """The matrices that say something in both models, in any of these feed-forwards.
+def _test_blocks(
+    classes: Sequence[_ClassScores], flips: bool, by_number: bool, seed: int
+) -> NullResult:
+    """The null of all blocks; where nothing was searched, with what a correlation of one adds."""
+    gate, both, sizes = (
+        np.concatenate([getattr(scores, name) for scores in classes])
+        for name in ("gate", "both", "sizes")
+    )
+    matrices = [scores.matrices for scores in classes for _ in scores.sizes]
+    gates, others = np.array(matrices).T
+    if flips:
+        return signed_blocks(gate, both, sizes, seed, (gates, others) if by_number else None)
+    return block_permutation(gate + both, sizes, seed, gates + others if by_number else None)
 
-    A sampled model may lack its down rows, and what was not read is no disagreement.
-    """
-    return frozenset[str]().union(*(one.one.read & one.other.read for one in pairs))
+
+def _fixed_points(
+    pair: Pair, test: LineageTest, alignment: Alignment, matching: Matching
+) -> Evidence:
+    parts = alignment.representatives(matching)
+    matched = [alignment.matched_units(part, matching.residual) for part in parts]
+    coins = [signs for _, signs in matched] if alignment.first.units_flip else None
+    result = fixed_points([pairs for pairs, _ in matched], coins, pair.seed)
+    return test.evidence(result, roles=_ordered(_read(parts)), layers=_layers(parts))
 
 
-def _without_units(test: LineageTest, supply: Supply, aligned: Aligned) -> Evidence:
-    """Why no unit could be compared: none has a common index, or none has content of its own."""
-    for members in classed_forwards(supply.first, supply.second, aligned):
-        if any(np.isin(one.one.index, one.other.index).any() for one in members):
-            return test.no_result(Reason.CONSTANT_UNITS, Status.UNDEFINED)
-    return test.no_result(Reason.UNITS_OF_EQUAL_INDEX)
+def _signs(pair: Pair, test: LineageTest, alignment: Alignment, matching: Matching) -> Evidence:
+    coins, values = [], []
+    compared: list[FeedForwardPair] = []
+    for members in alignment.classes(matching):
+        same = [part for part in members if len(part.first.index) == len(members[0].first.index)]
+        if not same:
+            continue
+        best = [alignment.scores(part, matching.residual).best() for part in same]
+        mean = np.mean(best, axis=0, dtype=np.float64)
+        coins.append(sum_over(mean, alignment.first.unit_clones[same[0].at]))
+        values.append(mean / max(1, len(_read(same) - {"gate"})))
+        compared += same
+    result = sign_chernoff(np.concatenate(coins), pair.seed)
+    return test.evidence(
+        result,
+        roles=_ordered(_read(compared) - {"gate"}),
+        layers=_layers(compared),
+        effect=float(np.concatenate(values).mean()),
+        alignment_quality=None if matching.by_number else matching.quality,
+        gram_likeness=_gram_likeness(alignment, matching, result),
+    )
 
 
-def _stored(side: Side, one: Forward, roles: frozenset[str]) -> np.ndarray:
-    sample = side.prepared.sample
-    units = sample.units.get(one.layer) if one.expert < 0 else None
-    units = sample.experts[one.layer, one.expert] if units is None else units
+def _gram_likeness(alignment: Alignment, matching: Matching, result: NullResult) -> float | None:
+    """For the calibrated tier, where signs have found nothing and there are known strangers."""
+    first, second = alignment.first.prepared, alignment.second.prepared
+    wide = max(first.width, second.width) > GRAM_WIDTH
+    if matching.by_number or result.log10_p <= _FOUND or wide:
+        return None
+    return gram_likeness(first, second, matching)
+
+
+def _parts_of_equal_place(alignment: Alignment) -> Iterator[FeedForwardPair]:
+    """Feed-forwards of equal layer, expert and width, one of each class of copies."""
+    places = {
+        (part.layer, part.expert): (to, part)
+        for to, part in enumerate(alignment.second.prepared.feed_forwards)
+    }
+    seen = set[int]()
+    for at, part in enumerate(alignment.first.prepared.feed_forwards):
+        label = int(alignment.first.feed_forward_copies[at])
+        to, other = places.get((part.layer, part.expert), (-1, None))
+        if other is not None and other.width == part.width and label not in seen:
+            seen.add(label)
+            yield FeedForwardPair(at, to, part, other)
+
+
+def _stored_rows(model: Prepared, part: FeedForward, roles: frozenset[str]) -> np.ndarray:
+    units = model.stored_units(part)
     return np.concatenate([getattr(units, role) for role in _ordered(roles)], axis=1)
+
+
+def _no_common_units(alignment: Alignment, matching: Matching) -> NoResult:
+    return _no_units_of([part for members in alignment.classes(matching) for part in members])
+
+
+def _no_units_of(parts: Sequence[FeedForwardPair]) -> NoResult:
+    """Why no unit could be compared: none has a common index, or none has content of its own."""
+    if any(np.isin(part.first.index, part.second.index).any() for part in parts):
+        return NoResult(Reason.CONSTANT_UNITS, Status.UNDEFINED)
+    return NoResult(Reason.UNITS_OF_EQUAL_INDEX)
+
+
+def _read(parts: Sequence[FeedForwardPair]) -> frozenset[str]:
+    """The matrices that say something in both models, in any of these feed-forwards."""
+    return frozenset[str]().union(*(part.read for part in parts))
+
+
+def _layers(parts: Sequence[FeedForwardPair]) -> list[int]:
+    return [part.first.layer for part in parts]
 
 
 def _ordered(roles: AbstractSet[str]) -> tuple[str, ...]:

@@ -160,7 +160,7 @@ def _shared(found: LayerMap) -> schema.SharedMap:
             )
             for one in found.cells
         ],
-        alignment=found.alignment,
+        alignment=", ".join(map(str, found.alignment)),
     )
 
 
@@ -248,7 +248,6 @@ def _evidence(one: Evidence, charge: Charge, translator: Translator) -> schema.E
 def _details(one: Evidence) -> dict[str, float | None]:
     """Further numbers of a test by name, those that rules read among them."""
     fields = (
-        ("vectors", one.vectors),
         *((f"layer {layer}", likeness) for layer, likeness in one.by_layer),
         ("quality", one.alignment_quality),
         ("gram", one.gram_likeness),

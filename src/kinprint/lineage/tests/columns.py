@@ -1,0 +1,224 @@
+"""Tests on columns, one a residual channel: of the embedding (E3, S3) and of matrices (Cm).
+
+One permutation and one coin a channel for the whole model. Channels are compared as they are
+numbered, since a basis that was fitted to them would already have used their labels; only the test
+of signs matches columns itself, by sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.lineage.alignment.blocks import common_blocks
+from kinprint.lineage.alignment.units import spread
+from kinprint.lineage.pair import Alignment, Pair
+from kinprint.lineage.preparation import FEWEST_TOKENS, Prepared
+from kinprint.lineage.reading.sample import Sample, Units
+from kinprint.lineage.side import CLONED, alone
+from kinprint.lineage.tests.conditions import granted_alignment, require_width
+from kinprint.lineage.tests.registry import Basis, Likeness, LineageTest, NoResult, lineage_test
+from kinprint.nulls.blocks import block_permutation, signed_blocks
+from kinprint.nulls.copies import clone_classes, sum_over
+from kinprint.nulls.exchangeability import Doubt, balance
+from kinprint.nulls.fixed_points import Pairs, fixed_points, nearest_rows
+from kinprint.nulls.increasing import increasing_subsequence
+from kinprint.nulls.preparation import normalise_rows, one_valued, standardise_columns
+from kinprint.nulls.result import Ints
+from kinprint.nulls.signs import sign_chernoff
+from kinprint.records import Evidence, Group, Part, Reason, Status
+
+Doubles = NDArray[np.float64]
+Rows = NDArray[np.float32]
+_ROWS = 1024  # matrix rows that are compared
+_BALANCED = 128
+# Strangers do not come near the cosine of clones over so many rows, but with chance 1e-24.
+_CLONED_ROWS = 64
+
+
+@lineage_test(
+    "E3.blocks", group=Group.RESIDUAL, part=Part.EMBEDDING, basis=Basis.AS_STORED,
+    likeness=Likeness.EMBEDDING, channels_only=True,
+)  # fmt: skip
+def column_blocks(pair: Pair, test: LineageTest) -> Evidence:
+    """Do embedding columns of equal channels agree over shared tokens?"""
+    columns = _embedding_columns(pair, test.group, same_width=True)
+    usable = alone(columns.alignment.first.channel_clones) & columns.x.any(axis=1)
+    return _correlation(pair, test, columns, usable, ("embed",))
+
+
+@lineage_test(
+    "E3.fixed", group=Group.RESIDUAL, part=Part.EMBEDDING, basis=Basis.AS_STORED,
+    channels_only=True,
+)  # fmt: skip
+def column_fixed_points(pair: Pair, test: LineageTest) -> Evidence:
+    """Are embedding columns that are each other's nearest the same channel?"""
+    columns = _embedding_columns(pair, test.group, same_width=True)
+    matched = columns.matched()
+    signs = None
+    if columns.flip:
+        signs = [np.einsum("ct,ct->c", columns.x[matched.first], columns.y[matched.second])]
+    return test.evidence(fixed_points([matched], signs, pair.seed), roles=("embed",))
+
+
+@lineage_test(
+    "E3.order", group=Group.RESIDUAL, part=Part.EMBEDDING, basis=Basis.AS_STORED,
+    channels_only=True,
+)  # fmt: skip
+def column_order(pair: Pair, test: LineageTest) -> Evidence:
+    """Where widths differ, do channels matched by embedding columns keep their order?"""
+    matched = _embedding_columns(pair, test.group, same_width=False).matched()
+    return test.evidence(increasing_subsequence([matched], pair.seed), roles=("embed",))
+
+
+@lineage_test(
+    "S3", group=Group.RESIDUAL_SIGN, part=Part.EMBEDDING, basis=Basis.FOUND,
+    likeness=Likeness.EMBEDDING, channels_only=True,
+)  # fmt: skip
+def column_signs(pair: Pair, test: LineageTest) -> Evidence:
+    """Do best-matching embedding columns have the same sign more often than coins would?
+
+    The cube lets clear matches count and leaves the many doubtful ones their small say.
+    """
+    alignment = _embedding_columns(pair, test.group, same_width=None).alignment
+    values = alignment.channels.near_columns.there.score
+    result = sign_chernoff(sum_over(values**3, alignment.first.channel_clones), pair.seed)
+    return test.evidence(result, roles=("embed",), effect=float(values.mean()))
+
+
+@lineage_test(
+    "Cm.blocks", group=Group.RESIDUAL, part=None, basis=Basis.AS_STORED,
+    likeness=Likeness.MATRICES,
+)  # fmt: skip
+def matrix_columns(pair: Pair, test: LineageTest) -> Evidence:
+    """Do matrix columns of equal channels agree over rows with equal places?"""
+    alignment = granted_alignment(pair, test.group)
+    require_width(alignment, same=True)
+    x, y, places = _rows_of_equal_place(alignment.first.prepared, alignment.second.prepared)
+    if places < FEWEST_TOKENS:
+        raise NoResult(Reason.MATRIX_ROWS)
+    if len(x) < FEWEST_TOKENS:
+        raise NoResult(Reason.CONSTANT_MATRICES, Status.UNDEFINED)
+    columns = _Columns(alignment, standardise_columns(x).T, standardise_columns(y).T)
+    if balance(columns.x, most=_BALANCED).reason is Doubt.UNFAIR:
+        raise NoResult(Reason.COLUMNS_LEAN, Status.GUARDED)
+    usable = alone(alignment.first.channel_clones) & columns.x.any(axis=1)
+    # Columns that are copies in the matrices need not be so in the embedding.
+    some = columns.x[:, :: max(1, columns.x.shape[1] // _CLONED_ROWS)]
+    usable &= alone(clone_classes(some, CLONED))
+    return _correlation(pair, test, columns, usable, ("q", "k", "v", "o", "gate", "up", "down"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Standardised columns of two models, one row a channel."""
+
+    alignment: Alignment
+    x: Doubles
+    y: Doubles
+
+    @property
+    def flip(self) -> bool:
+        """Whether the signs of the first model's channels are coins."""
+        return self.alignment.first.refusal(Group.RESIDUAL_SIGN) is None
+
+    def matched(self) -> Pairs:
+        """Columns that are each other's nearest; copies in the first take no part."""
+        usable = np.flatnonzero(alone(self.alignment.first.channel_clones))
+        if self.flip and len(usable) == len(self.x):
+            return self.alignment.channels.near_columns.pairs()
+        return nearest_rows(self.x[usable], self.y, self.flip).pairs(usable)
+
+
+def _embedding_columns(pair: Pair, group: Group, same_width: bool | None) -> _Columns:
+    """Columns of the embedding over the tokens that both models have."""
+    alignment = granted_alignment(pair, group)
+    if same_width is not None:
+        require_width(alignment, same_width)
+    columns = alignment.channels.shared.columns
+    if columns is None:
+        raise NoResult(Reason.SHARED_TOKENS, number=FEWEST_TOKENS)
+    return _Columns(alignment, *columns)
+
+
+def _correlation(
+    pair: Pair, test: LineageTest, columns: _Columns, usable: np.ndarray, roles: tuple[str, ...]
+) -> Evidence:
+    """The test of columns of equal channels."""
+    index = np.arange(len(columns.x))
+    blocks = common_blocks(index, index, usable)
+    if not len(blocks.sizes):
+        raise NoResult(Reason.CONSTANT_COLUMNS, Status.UNDEFINED)
+    table = blocks.products(columns.x, columns.y)
+    if columns.flip:
+        result = signed_blocks(np.zeros_like(table), table, blocks.sizes, pair.seed, (0.0, 1.0))
+    else:
+        result = block_permutation(table, blocks.sizes, pair.seed, 1.0)
+    effect = float(np.einsum("cn,cn->c", columns.x, columns.y).mean())
+    return test.evidence(result, roles=roles, effect=effect)
+
+
+@dataclass(frozen=True, slots=True)
+class _EqualRows:
+    """Two matrices, the rows of each that have equal places, and the norms before them."""
+
+    first: Rows
+    second: Rows
+    at: Ints
+    to: Ints
+    first_gain: Rows | float
+    second_gain: Rows | float
+
+
+def _rows_of_equal_place(first: Prepared, second: Prepared) -> tuple[Doubles, Doubles, int]:
+    """Rows of length one that lie at equal places in both models, and how many there were.
+
+    At most so many, evenly spaced. Rows keep their mean here, since a flip of channels would
+    change it; rows that hold one size of number say nothing and are left out.
+    """
+    matrices = list(_equal_rows(first, second))
+    total = sum(len(rows.at) for rows in matrices)
+    if not total:
+        return np.empty((0, first.width)), np.empty((0, first.width)), 0
+    some, start = np.array(spread(total, _ROWS)), 0
+    parts: list[tuple[Rows, Rows]] = []
+    for rows in matrices:
+        here = some[(some >= start) & (some < start + len(rows.at))] - start
+        parts.append((
+            rows.first[rows.at[here]] * rows.first_gain,
+            rows.second[rows.to[here]] * rows.second_gain,
+        ))  # fmt: skip
+        start += len(rows.at)
+    x, y = (np.concatenate(part) for part in zip(*parts, strict=True))
+    good = ~one_valued(np.abs(x)) & ~one_valued(np.abs(y))
+    return normalise_rows(x[good]), normalise_rows(y[good]), len(good)
+
+
+def _equal_rows(first: Prepared, second: Prepared) -> Iterator[_EqualRows]:
+    """Every matrix that both models have, inputs to be scaled by the norm before."""
+    for units, others, layer in _equal_units(first.sample, second.sample):
+        _, at, to = np.intersect1d(units.index, others.index, return_indices=True)
+        gains = first.feed_forward_gain(layer), second.feed_forward_gain(layer)
+        for role in ("gate", "up", "down"):
+            x, y = getattr(units, role), getattr(others, role)
+            if x is not None and y is not None:
+                yield _EqualRows(x, y, at, to, *((1.0, 1.0) if role == "down" else gains))
+    for layer, heads in sorted(first.sample.attention.items()):
+        other = second.sample.attention.get(layer)
+        gains = first.attention_gain(layer), second.attention_gain(layer)
+        for role in ("q", "k", "v", "o"):
+            x, y = getattr(heads, role), getattr(other, role, None)
+            if x is not None and y is not None and x.shape == y.shape:
+                x, y = (part.reshape(-1, first.width) for part in (x, y))
+                every = np.arange(len(x))
+                yield _EqualRows(x, y, every, every, *((1.0, 1.0) if role == "o" else gains))
+
+
+def _equal_units(first: Sample, second: Sample) -> Iterator[tuple[Units, Units, int]]:
+    for layer in sorted(first.units.keys() & second.units.keys()):
+        yield first.units[layer], second.units[layer], layer
+    for place in sorted(first.experts.keys() & second.experts.keys()):
+        yield first.experts[place], second.experts[place], place[0]
