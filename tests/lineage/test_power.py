@@ -27,7 +27,8 @@ SEEN = 30
 def model(seed: int) -> Sample:
     """Independent random numbers, with gains that vary a little around one."""
     sample = made(seed, width=128, depth=4, units=96, tokens=200)
-    return replace(sample, norms={key: 1 + (gain - 1) / 4 for key, gain in sample.norms.items()})
+    norms = {key: np.asarray(1 + (gain - 1) / 4, np.float32) for key, gain in sample.norms.items()}
+    return replace(sample, norms=norms)
 
 
 def deep(seed: int) -> Sample:
@@ -62,11 +63,17 @@ def sampled(seed: int) -> Sample:
 def planted(one: Sample, other: Sample, correlation: float) -> Sample:
     """The second model with some of the first in every number, at equal places."""
     givers: list[Floats] = []
-    each_matrix(one, lambda rows: givers.append(rows) or rows)
+
+    def note(rows: Floats) -> Floats:
+        givers.append(rows)
+        return rows
+
+    each_matrix(one, note)
     given = iter(givers)
 
     def mixed(rows: Floats, giver: Floats) -> Floats:
-        return (correlation * giver + np.sqrt(1 - correlation**2) * rows).astype(np.float32)
+        both = correlation * giver + np.sqrt(1 - correlation**2) * rows
+        return np.asarray(both, np.float32)
 
     norms = {key: 1 + mixed(gain - 1, one.norms[key] - 1) for key, gain in other.norms.items()}
     return each_matrix(replace(other, norms=norms), lambda rows: mixed(rows, next(given)))

@@ -151,8 +151,14 @@ def _halves(size: int, rotated: int) -> Indices:
 
 
 def _digest(pieces: ReadPieces, embedding: Embedding | None) -> str:
+    """A name for the contents; it breaks ties between models, so its order never changes."""
+
+    def order(key: PieceKey) -> str:
+        address, inputs = key
+        return f"{str(address.role)!r}, layer={address.layer}, expert={address.expert}, {inputs}"
+
     digest = hashlib.sha256()
-    for key in sorted(pieces, key=str):
+    for key in sorted(pieces, key=order):
         digest.update(f"{key[0]} {key[1]} {pieces[key].values.shape}".encode())
         digest.update(np.ascontiguousarray(pieces[key].values).data)
     if embedding is not None:
