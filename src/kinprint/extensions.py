@@ -3,7 +3,7 @@
 A package names an object of its own in an entry point of one of these groups:
 
     kinprint.formats        a `reader.formats.registry.Format`
-    kinprint.sources        a function that opens a `source.protocol.Source`, named by its scheme
+    kinprint.sources        a `source.opening.SourceKind`
     kinprint.architectures  a `model.architectures.Architecture`
     kinprint.measures       a `measure.measures.Measure`
     kinprint.studies        a `studies.study.Study`

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kinprint.model.architectures import with_added
 from kinprint.model.layout.parts import IN_OUT, OUT_IN
 from kinprint.model.layout.sizes import Sizes
 from kinprint.records import Reason, Role, weight_of
@@ -120,7 +121,9 @@ def _not(fact: bool | None) -> bool | None:
 
 @functools.cache
 def _table() -> Mapping[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("symmetries.toml").read_text(encoding="utf-8"))
+    own = Path(__file__).with_name("symmetries.toml").read_text(encoding="utf-8")
+    tables = tomllib.loads(own)
+    return {**tables, "facts": with_added(tables["facts"], "symmetries")}
 
 
 @functools.cache

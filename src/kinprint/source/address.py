@@ -27,6 +27,7 @@ from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
 from kinprint.source.bodies import read_range
 from kinprint.source.http import Refused, RetryPolicy, Target, answer_to, host_of
 from kinprint.source.protocol import Meter
+from kinprint.source.reference import Reference
 
 _Pin = tuple[str, str]
 _DIGITS = re.compile(r"[0-9]{1,18}")
@@ -35,6 +36,11 @@ _SIGNATURE = re.compile(
     r"^(x-amz-|x-goog-|expires$|signature$|key-pair-id$|policy$|token$|sig$|s[etprv]$|skoid$)",
     re.IGNORECASE,
 )
+
+
+def open_address(reference: Reference) -> AddressSource:
+    """The file at the web address that `reference` names."""
+    return AddressSource(reference.given, reference.place)
 
 
 class AddressSource:

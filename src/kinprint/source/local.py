@@ -14,6 +14,7 @@ from kinprint.errors import (
     system_cause,
 )
 from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
+from kinprint.source.reference import Reference
 
 _DEEPEST = 4
 _MOST_FILES = 20_000
@@ -33,6 +34,11 @@ def read_local(path: str, span: ByteRange) -> bytes:
         cause = text.message("cause.source.ends-early", stop=span.stop)
         raise FileChanged(path=path, cause=cause)
     return data
+
+
+def open_local(reference: Reference) -> LocalSource:
+    """The folder or file that `reference` names."""
+    return LocalSource(reference.given, reference.place)
 
 
 class LocalSource:

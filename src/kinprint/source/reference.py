@@ -7,6 +7,7 @@ wins over a repository of the same name, as in the Hugging Face tools.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -23,7 +24,7 @@ _PLAIN_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(@[^@\s]+)?$")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A parsed model name. `kind` is "hub", "local", "url" or "store".
+    """A parsed model name. `kind` is "hub", "local", "url" or, for all other schemes, "store".
 
     `place` is the repository id, path or address; `path` points inside a repository.
     """
@@ -55,20 +56,23 @@ def _parse(given: str, text: str) -> Reference:
     scheme = _SCHEME.match(text)
     if scheme is None:
         return _parse_bare(given, text)
-    match scheme.group(1).lower():
-        case "hf":
-            return _parse_hub(given, text)
-        case "http" | "https":
-            if _on_hub(text):
-                return _parse_hub(given, _as_hf_address(text))
-            return Reference(given, "url", text)
-        case "file":
-            place = unquote(urlsplit(text).path)
-            if not place:
-                raise BadReference(given=given, cause=message("cause.reference.names-no-file"))
-            return Reference(given, "local", place)
-        case _:
-            return Reference(given, "store", scheme.group(1).lower() + text[scheme.end(1) :])
+    name = scheme.group(1).lower()
+    if name in _SCHEMES:
+        return _SCHEMES[name](given, text)
+    return Reference(given, "store", name + text[scheme.end(1) :])
+
+
+def _parse_web(given: str, text: str) -> Reference:
+    if _on_hub(text):
+        return _parse_hub(given, _as_hf_address(text))
+    return Reference(given, "url", text)
+
+
+def _parse_file(given: str, text: str) -> Reference:
+    place = unquote(urlsplit(text).path)
+    if not place:
+        raise BadReference(given=given, cause=message("cause.reference.names-no-file"))
+    return Reference(given, "local", place)
 
 
 def _parse_bare(given: str, text: str) -> Reference:
@@ -148,3 +152,13 @@ def _as_hf_address(address: str) -> str:
     if prefix and _origin(address) == _origin(constants.ENDPOINT):
         path = path.removeprefix(prefix)
     return "https://huggingface.co" + path
+
+
+_SCHEMES: dict[str, Callable[[str, str], Reference]] = {
+    "hf": _parse_hub,
+    "http": _parse_web,
+    "https": _parse_web,
+    "file": _parse_file,
+}
+OWN_SCHEMES = frozenset(_SCHEMES)
+"""Schemes that no other package can take."""

@@ -23,8 +23,14 @@ from kinprint.errors import (
 )
 from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
 from kinprint.source.protocol import Meter
+from kinprint.source.reference import Reference
 
 _IN_THE_EXTRA = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"})
+
+
+def open_store(reference: Reference) -> StoreSource:
+    """The folder or object that `reference` names."""
+    return StoreSource(reference.given, reference.place)
 
 
 class StoreSource:

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kinprint.model.architectures import with_added
+
 _NESTED = (
     "text_config", "llm_config", "language_config", "thinker_config", "decoder", "llm",
 )  # fmt: skip
@@ -21,7 +23,8 @@ _NESTED = (
 @functools.cache
 def table() -> Mapping[str, Any]:
     """The table of layouts, read once."""
-    return tomllib.loads(Path(__file__).with_name("layouts.toml").read_text(encoding="utf-8"))
+    own = Path(__file__).with_name("layouts.toml").read_text(encoding="utf-8")
+    return with_added(tomllib.loads(own), "layout")
 
 
 class Sizes:

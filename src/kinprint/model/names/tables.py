@@ -14,6 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from kinprint.model.architectures import with_added
 from kinprint.model.geometry import text_parts
 from kinprint.records import Role
 
@@ -118,7 +119,7 @@ class Tables:
 def load_tables() -> Tables:
     """Read the tables; the result is kept, because every model needs all of them."""
     generic = _read("generic.toml")
-    plain = _read("families.toml")
+    plain = with_added(_read("families.toml"), "names")
     gguf = _read("gguf.toml")
     families = {name: _family(name, table) for name, table in plain.items()}
     base = _family(GGUF, gguf["gguf"])
