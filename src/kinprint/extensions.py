@@ -118,6 +118,11 @@ class Registry(Mapping[str, T]):
         return self._make()
 
     @property
+    def added(self) -> Mapping[str, T]:
+        """Those of other packages."""
+        return usable(self._group, self._kind, self.own)[0]
+
+    @property
     def faults(self) -> tuple[Message, ...]:
         """Why others cannot be used."""
         return usable(self._group, self._kind, self.own)[1]
@@ -130,11 +135,11 @@ class Registry(Mapping[str, T]):
     def __getitem__(self, name: str) -> T:
         if name in self.own:
             return self.own[name]
-        return usable(self._group, self._kind, self.own)[0][name]
+        return self.added[name]
 
     def __iter__(self) -> Iterator[str]:
         yield from self.own
-        yield from usable(self._group, self._kind, self.own)[0]
+        yield from self.added
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -39,6 +39,7 @@ _COMMANDS = {
     "demo": ("kinprint.cli.demo:command", "Compare small models that come with kinprint."),
     "mirror": ("kinprint.mirror.command:mirror_command", "Serve a folder of models like the Hub."),
     "cache": ("kinprint.cli.cache:command", "Show or clear what was read before."),
+    "extensions": ("kinprint.cli.extensions:command", "What other packages add to kinprint."),
 }
 DEBUG = "KINPRINT_DEBUG"
 FAILED, STOPPED = 2, 130

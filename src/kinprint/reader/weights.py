@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from kinprint import text
 from kinprint.errors import FileMissing, NoWeights
-from kinprint.reader.formats.registry import Format, added_formats, own_formats
+from kinprint.reader.formats.registry import Format, formats
 from kinprint.records import FileEntry
 
 _SHARD = re.compile(r"^(?P<stem>.+?)-(?P<number>\d{3,6})-of-(?P<count>\d{3,6})$")
@@ -64,22 +64,22 @@ def choose_weights(name: str, files: Iterable[FileEntry], focus: str = "") -> Ch
     Formats of other packages are tried where ours find nothing.
     """
     entries = {entry.path: entry for entry in files}
-    choice = _choose(name, entries, focus, own_formats())
+    known = formats()
+    choice = _choose(name, entries, focus, tuple(known.own.values()))
+    if choice is None and known.added:
+        choice = _choose(name, entries, focus, tuple(known.added.values()))
     if choice is None:
-        added, faults = added_formats()
-        choice = _choose(name, entries, focus, added) if added else None
-    if choice is None:
-        raise NoWeights(name=name, cause=_why_none(entries, focus, faults))
+        raise NoWeights(name=name, cause=_why_none(entries, focus, known.faults))
     return choice
 
 
 def _choose(
-    name: str, entries: Mapping[str, FileEntry], focus: str, formats: Sequence[Format]
+    name: str, entries: Mapping[str, FileEntry], focus: str, kinds: Sequence[Format]
 ) -> Choice | None:
     """The choice among the files of some formats; None where there are none."""
-    sets = _weight_sets(entries, formats)
+    sets = _weight_sets(entries, kinds)
     if focus in entries:
-        found = _focused(entries[focus], sets, formats)
+        found = _focused(entries[focus], sets, kinds)
         return Choice(found, ()) if found is not None else None
     if focus:
         inside = focus.rstrip("/")
@@ -88,7 +88,7 @@ def _choose(
             raise FileMissing(name=name, path=focus)
     if not sets:
         return None
-    ranked = sorted(sets, key=lambda item: _rank(item, formats))
+    ranked = sorted(sets, key=lambda item: _rank(item, kinds))
     slices = [item for item in sets if item.folder == ranked[0].folder and _SLICE.match(item.stem)]
     if _SLICE.match(ranked[0].stem) and len(slices) > 1:
         first = slices[0].shards[0]
@@ -103,23 +103,23 @@ def _choose(
 
 
 def _focused(
-    entry: FileEntry, sets: Sequence[WeightSet], formats: Sequence[Format]
+    entry: FileEntry, sets: Sequence[WeightSet], kinds: Sequence[Format]
 ) -> WeightSet | None:
     """What pointing at a file means: all of its set for an index or a split, else it alone."""
     for item in sets:
         if entry.path == item.index or (item.kind.whole and entry.path in item.shards):
             return item
-    return _single(entry, formats)
+    return _single(entry, kinds)
 
 
 def _below(path: str, folder: str) -> bool:
     return path.startswith(folder + "/")
 
 
-def _weight_sets(entries: Mapping[str, FileEntry], formats: Sequence[Format]) -> list[WeightSet]:
+def _weight_sets(entries: Mapping[str, FileEntry], kinds: Sequence[Format]) -> list[WeightSet]:
     """Group weight files into sets: by index, by shard numbering, or alone."""
-    known = {one.name: one for one in formats}
-    indexed = {one.index: one.name for one in formats if one.index}
+    known = {one.name: one for one in kinds}
+    indexed = {one.index: one.name for one in kinds if one.index}
     groups: dict[tuple[str, str, str, int], list[str]] = {}
     indexes: dict[tuple[str, str, str], str] = {}
     for path in sorted(entries):
@@ -130,7 +130,7 @@ def _weight_sets(entries: Mapping[str, FileEntry], formats: Sequence[Format]) ->
             stem = f"{index['stem']}.{variant}" if variant else index["stem"]
             indexes[(folder, indexed[index["kind"]], stem)] = path
             continue
-        single = _single(entries[path], formats)
+        single = _single(entries[path], kinds)
         if single is None:
             continue
         root = posixpath.splitext(base)[0]
@@ -157,20 +157,20 @@ def _weight_sets(entries: Mapping[str, FileEntry], formats: Sequence[Format]) ->
     return sets
 
 
-def _single(entry: FileEntry, formats: Sequence[Format]) -> WeightSet | None:
+def _single(entry: FileEntry, kinds: Sequence[Format]) -> WeightSet | None:
     folder, base = posixpath.split(entry.path)
     root, suffix = posixpath.splitext(base)
-    kind = next((one for one in formats if suffix.lower() in one.suffixes), None)
+    kind = next((one for one in kinds if suffix.lower() in one.suffixes), None)
     if kind is None or _NOT_WEIGHTS.match(base):
         return None
     return WeightSet(kind, folder, root, (entry.path,), None, entry.size)
 
 
-def _rank(item: WeightSet, formats: Sequence[Format]) -> tuple[int, int, int, int, str]:
+def _rank(item: WeightSet, kinds: Sequence[Format]) -> tuple[int, int, int, int, str]:
     """Shallow folders first, then preferred formats, known names, the larger (more precise) set."""
     depth = item.folder.count("/") + 1 if item.folder else 0
     stem = _STEM_ORDER.index(item.stem) if item.stem in _STEM_ORDER else len(_STEM_ORDER)
-    return depth, formats.index(item.kind), stem, -item.size, item.label
+    return depth, kinds.index(item.kind), stem, -item.size, item.label
 
 
 def _why_none(

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
-from kinprint.extensions import FORMATS, usable
+from kinprint.extensions import FORMATS, Registry
 from kinprint.reader.formats.gguf.header import parse_gguf
 from kinprint.reader.formats.gguf.splits import check_splits
 from kinprint.reader.formats.gguf.values import FIRST_READ
@@ -20,7 +19,6 @@ from kinprint.reader.formats.torch.zip import TAIL
 from kinprint.reader.formats.view import FileView
 from kinprint.reader.plan import ReadPolicy
 from kinprint.records import ByteRange, Header
-from kinprint.text import Message
 
 SAFETENSORS, GGUF, TORCH = "safetensors", "gguf", "torch"
 
@@ -96,13 +94,9 @@ _OWN = (
 )
 
 
-def own_formats() -> tuple[Format, ...]:
-    """Our own formats, the preferred first."""
-    return _OWN
+_FORMATS = Registry(FORMATS, Format, lambda: {one.name: one for one in _OWN})
 
 
-@cache
-def added_formats() -> tuple[tuple[Format, ...], tuple[Message, ...]]:
-    """Formats of other packages, and what is wrong with those that cannot be used."""
-    found, faults = usable(FORMATS, Format, {one.name for one in _OWN})
-    return tuple(found.values()), faults
+def formats() -> Registry[Format]:
+    """All formats by name, ours first and of ours the preferred first."""
+    return _FORMATS
