@@ -8,7 +8,7 @@ A package names an object of its own in an entry point of one of these groups:
     kinprint.measures       a `measure.measures.Measure`
     kinprint.studies        a `studies.study.Study`
     kinprint.tests          a test made by `lineage.tests.registry.extension_test`
-    kinprint.exports        an export of `report`
+    kinprint.exports        a `report.exports.Export`
 
 The room that a group belongs to asks for it when it needs more than it has itself, and then each
 object is loaded once. Whatever goes wrong is a `fault` of that extension and never an error of the

@@ -21,13 +21,14 @@ _KINDS = {
     extensions.MEASURES: "kinprint.measure.measures:Measure",
     extensions.STUDIES: "kinprint.studies.study:Study",
     extensions.TESTS: "kinprint.lineage.tests.registry:LineageTest",
+    extensions.EXPORTS: "kinprint.report.exports:Export",
 }
 
 
 @click.command("extensions")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 def command(form: str) -> int:
-    """List the formats, sources, architectures, measures, studies and tests of other packages.
+    """List what other packages add: formats, sources, measures, studies, tests and more.
 
     Each is loaded to see whether it can be used.
     """

@@ -11,21 +11,17 @@ naming an `Export`::
 
 Its files can then be asked for with `-o` and `save` like any other. Folders hold the forms of
 this package alone. A form of another package that cannot be loaded, or whose ending is taken, is
-left out with a warning.
+left out; `kinprint extensions` says why.
 """
 
 from __future__ import annotations
 
 import functools
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 
+from kinprint.extensions import EXPORTS, Registry
 from kinprint.report.schema import ComparisonDocument, MatrixDocument, encode
-
-ENTRY_POINTS = "kinprint.exports"
-"""The group of entry points through which other packages add forms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +36,15 @@ class Export:
 
     ending: str
     content: Callable[[ComparisonDocument | MatrixDocument, str], bytes]
+
+    def __post_init__(self) -> None:
+        if not self.ending.startswith(".") or self.ending != self.ending.lower():
+            raise ValueError(f"'{self.ending}' is no ending such as .html")
+
+    @property
+    def name(self) -> str:
+        """Forms go by their endings."""
+        return self.ending
 
 
 def _json(document: ComparisonDocument | MatrixDocument, language: str) -> bytes:
@@ -89,23 +94,12 @@ OWN = (
 )
 
 
-@functools.cache
-def exports() -> Mapping[str, Export]:
+_EXPORTS = Registry(EXPORTS, Export, lambda: {one.ending: one for one in OWN})
+
+
+def exports() -> Registry[Export]:
     """All forms by their endings: ours, then those of other packages."""
-    found = {one.ending: one for one in OWN}
-    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
-        try:
-            given = entry.load()
-        except Exception as error:
-            _leave_out(entry.name, f"{type(error).__name__}: {error}")
-            continue
-        if not isinstance(given, Export) or not given.ending.startswith("."):
-            _leave_out(entry.name, "it is no Export")
-        elif given.ending in found:
-            _leave_out(entry.name, f"'{given.ending}' is taken")
-        else:
-            found[given.ending] = given
-    return found
+    return _EXPORTS
 
 
 def render(
@@ -120,7 +114,3 @@ def export_for(name: str) -> Export | None:
     small = name.lower()
     endings = sorted((end for end in exports() if small.endswith(end)), key=len)
     return exports()[endings[-1]] if endings else None
-
-
-def _leave_out(name: str, cause: str) -> None:
-    warnings.warn(f"the form {name} of another package is left out: {cause}", stacklevel=3)
