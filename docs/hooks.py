@@ -117,30 +117,30 @@ def _menu(language: str) -> str:
 
 @cache
 def _values() -> dict[str, str]:
-    from kinprint.lineage import origin
+    from kinprint.lineage import kind
     from kinprint.lineage.tests.calibrated import WIDEST, known_pairs
     from kinprint.lineage.verdict import FLAG, FLAG_EFFECT
 
     pairs = known_pairs()
     return {
-        "learnt": f"{origin.LEARNT_LAYERS:.2f}",
-        "profile": f"{origin.LEARNT_PROFILE:.2f}",
-        "learnt_surely": f"{origin.LEARNT_SURELY:.2f}",
-        "learnt_flat": f"{origin.LEARNT_FLAT:.2f}",
-        "values": f"{origin.VALUES:.2f}",
-        "columns": f"{origin.SAME_INIT_EMBEDDING:.2f}",
-        "silent_layer": f"{origin.SILENT_LAYER:.2f}",
-        "shared_layer": f"{origin.SHARED_LAYER:.1f}",
-        "twins": f"{origin.TWINS_LEARNT:.2f}",
-        "moved": f"{100 * origin.MOVED:.0f} %",
-        "moved_matrices": f"{origin.MOVED_MATRICES:.2f}",
-        "moved_far": f"{100 * origin.MOVED_FAR:.0f} %",
-        "far_matrices": f"{origin.FAR_MATRICES:.2f}",
-        "barely": f"{100 * origin.BARELY:.1f} %",
-        "matrices": f"{origin.SAME_INIT_MATRICES:.2f}",
-        "behind": f"{origin.BEHIND:.2f}",
-        "kept": f"{origin.LEADING_KEPT:.2f}",
-        "looks_learnt": f"{origin.LOOKS_LEARNT:.2f}",
+        "learnt": f"{kind.DESCENDANT_GAINS:.2f}",
+        "profile": f"{kind.DESCENDANT_MEAN_GAINS:.2f}",
+        "learnt_surely": f"{kind.CERTAIN_GAINS:.2f}",
+        "learnt_flat": f"{kind.GAINS_WITHOUT_DIRECTIONS:.2f}",
+        "values": f"{kind.DESCENDANT_VALUES:.2f}",
+        "columns": f"{kind.SHARED_EMBEDDING:.2f}",
+        "silent_layer": f"{kind.UNSHARED_LAYER:.2f}",
+        "shared_layer": f"{kind.SHARED_LAYER:.1f}",
+        "twins": f"{kind.SAME_INIT_GAINS:.2f}",
+        "moved": f"{100 * kind.TRAINED:.0f} %",
+        "moved_matrices": f"{kind.TRAINED_MATRICES:.2f}",
+        "moved_far": f"{100 * kind.TRAINED_FAR:.0f} %",
+        "far_matrices": f"{kind.DESCENDANT_MATRICES_FAR:.2f}",
+        "barely": f"{100 * kind.HARDLY_TRAINED:.1f} %",
+        "matrices": f"{kind.DESCENDANT_MATRICES:.2f}",
+        "behind": f"{kind.GAINS_BEHIND:.2f}",
+        "kept": f"{kind.KEPT_DIRECTIONS:.2f}",
+        "looks_learnt": f"{kind.LEARNT_NEIGHBOURS:.2f}",
         "flag": f"{FLAG:.2f}",
         "flag_effect": f"{FLAG_EFFECT:.2f}",
         "widest": str(WIDEST),

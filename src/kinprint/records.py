@@ -455,19 +455,64 @@ class Evidence:
     sensitivity: Sensitivity | None = None
 
 
+class VerdictReason(StrEnum):
+    """A step that led to a relation; `verdict.reason.` and its value is the key of its sentence.
+
+    "Learnt" parameters are those that start at a constant, so that what two models share of them
+    was learnt (norm gains, biases).
+    """
+
+    # What is equal.
+    SAME_FILES = "same-files"
+    SAME_NUMBERS = "same-numbers"
+    # What learnt-only parameters say, or why they say nothing.
+    LEARNT_TOGETHER = "learnt-together"
+    LEARNT_LIKELY = "learnt-likely"
+    LEARNT_BETWEEN = "learnt-between"
+    LEARNT_BEHIND = "learnt-behind"
+    LEARNT_APART = "learnt-apart"
+    LEARNT_REWRITTEN = "learnt-rewritten"
+    LEARNT_SILENT = "learnt-silent"
+    LEARNT_ANEW = "learnt-anew"
+    # What matrices of the layers say.
+    LAYERS_MIXED = "layers-mixed"
+    LEADING_KEPT = "leading-kept"
+    LEADING_APART = "leading-apart"
+    MATRICES_ALIKE = "matrices-alike"
+    MATRICES_WEAK = "matrices-weak"
+    # Where the link ends.
+    LAYERS_UNSHARED = "layers-unshared"
+    LAYERS_NOT_READ = "layers-not-read"
+    EMBEDDING_SHARED = "embedding-shared"
+    NORMS_SHARED = "norms-shared"
+    WEAK_OUTSIDE_LAYERS = "weak-outside-layers"
+    # Without a link.
+    NOTHING_FOUND = "nothing-found"
+    LAUNDERING_FLAG = "laundering-flag"
+    NOTHING_TESTABLE = "nothing-testable"
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The relation of two models as the evidence has it, and how sure that is.
 
-    `relation` is identical, derived, partial, same-init, dependent, no-evidence or
-    untestable. `log10_p` is combined over the menu that was fixed in advance. `roles` are
-    those that a partial relation rests on; `power` the smallest shared effect, by test, that
-    would have been seen; `reasons` the steps that led here, as keys for the words.
+    Attributes
+    ----------
+    relation : how the models are related.
+    log10_p : log10 of the p-value of the link, all tests and stages paid for.
+    alpha : the chance of calling strangers related that was asked for.
+    parts : the parts of the models that are linked.
+    power : by test, the smallest shared effect that would have been seen.
+    reasons : the steps that led to the relation.
+    unshared : parts that were made anew beside shared layers.
+    missing : what tests had needed, where none could be run.
     """
 
-    relation: str
+    relation: Relation
     log10_p: float
     alpha: float
-    roles: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
     power: tuple[tuple[str, float], ...] = ()
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[VerdictReason, ...] = ()
+    unshared: tuple[Part, ...] = ()
+    missing: tuple[Message, ...] = ()

@@ -263,6 +263,6 @@ def test_shared_initialisation_is_not_descent() -> None:
 @pytest.mark.zoo
 def test_only_norms_is_partial_and_a_student_is_a_stranger() -> None:
     found = compare(ZOO / "base-a", ZOO / "a-normsonly").verdict
-    assert found.relation == "partial" and found.roles == ("norms",)
+    assert found.relation == "partial" and found.parts == ("norms",)
     assert json.loads((ZOO / "zoo.json").read_text())["a-distilled"]["teacher"] == "base-a"
     assert compare(ZOO / "base-a", ZOO / "a-distilled").verdict.relation == "no-evidence"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kinprint.lineage import origin
+from kinprint.lineage import kind
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
@@ -22,7 +22,7 @@ from kinprint.reader.fetch import Fetcher
 def test_doubts_about_norms_are_settled_by_reading_more(
     demo: Path, monkeypatch: pytest.MonkeyPatch, surely: float, stages: int, reason: str
 ) -> None:
-    monkeypatch.setattr(origin, "LEARNT_SURELY", surely)
+    monkeypatch.setattr(kind, "CERTAIN_GAINS", surely)
     one, other = (str(demo / "zoo" / name) for name in ("base-a", "a-cpt"))
     with Fetcher() as fetcher:
         found = compare_models(one, other, fetcher, Settings(budget=5_000_000))

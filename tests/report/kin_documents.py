@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kinprint.lineage.tests.menu import menu
-from kinprint.records import Level, Relation, Status, Tier, Verdict
+from kinprint.records import Level, Part, Relation, Status, Tier, Verdict
 from kinprint.report.answer import summary_of, sureness_of
 from kinprint.report.schema import (
     Asked,
@@ -66,16 +66,16 @@ def comparison(
     relation = Relation(relation)
     related = relation not in ("no-evidence", "untestable")
     log10_p = -120.5 if related else -0.2
-    roles = ("norms",) if relation == "partial" else ("norms", "attention")
+    linked = (Part.NORMS,) if relation is Relation.PARTIAL else (Part.NORMS, Part.ATTENTION)
     reasons = REASONS[relation]
-    verdict = Verdict(relation, log10_p, 1e-6, roles, (("U1.blocks", 0.043),), tuple(reasons))
+    verdict = Verdict(relation, log10_p, 1e-6, linked, (("U1.blocks", 0.043),))
     titles = [name.rpartition("/")[2] for name in (one, two)]
     return ComparisonDocument(
         a=one,
         b=two,
         models=[subject(one), subject(two)],
         verdict=VerdictPart(
-            relation=relation, log10_p=log10_p, alpha=1e-6, roles=list(roles), reasons=reasons,
+            relation=relation, log10_p=log10_p, alpha=1e-6, roles=list(linked), reasons=reasons,
             summary=summary_of(verdict, titles[0], titles[1], "en"),
             summary_ko=summary_of(verdict, titles[0], titles[1], "ko"),
             sureness=sureness_of(verdict, "en"), sureness_ko=sureness_of(verdict, "ko"),
@@ -171,14 +171,14 @@ def matrix(count: int = 7, family: int = 3, unread: int = 1, seed: int = 0) -> M
 
 
 def _pair(a: str, b: str, relation: str, log10_p: float, likeness: float) -> PairPart:
-    roles = ("norms", "attention") if likeness > 0.1 else ()
-    verdict = Verdict(relation, log10_p, 1e-6, roles, (), tuple(REASONS[relation]))
+    linked = (Part.NORMS, Part.ATTENTION) if likeness > 0.1 else ()
+    verdict = Verdict(Relation(relation), log10_p, 1e-6, linked)
     titles = [name.rpartition("/")[2] for name in (a, b)]
     return PairPart(
         a=a, b=b, relation=Relation(relation), log10_p=log10_p, likeness=likeness,
         summary=summary_of(verdict, titles[0], titles[1], "en"),
         summary_ko=summary_of(verdict, titles[0], titles[1], "ko"),
-        roles=list(roles), reasons=REASONS[relation], strongest="U1.blocks",
+        roles=list(linked), reasons=REASONS[relation], strongest="U1.blocks",
         evidence=[
             EvidenceShort(test="U1.blocks", status=Status.OK, log10_p=log10_p, effect=likeness)
         ],

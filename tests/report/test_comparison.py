@@ -23,20 +23,32 @@ from kinprint.lineage.results import (
     UnreadModel,
 )
 from kinprint.lineage.tests.menu import menu
-from kinprint.records import Cost, Evidence, Group, ModelRef, Reason, Status, Tier, Verdict
+from kinprint.records import (
+    Cost,
+    Evidence,
+    Group,
+    ModelRef,
+    Part,
+    Reason,
+    Relation,
+    Status,
+    Tier,
+    Verdict,
+    VerdictReason,
+)
 from kinprint.report.build.comparison import comparison_document, matrix_document, plan_document
 from kinprint.report.schema import Document, decode, encode
 from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines, plan_lines
 from kinprint.report.views.terminal.layout import columns_of
 
 RELATIONS = {
-    "identical": ("same-files",),
-    "derived": ("learnt-together",),
-    "partial": ("norms-shared",),
-    "same-init": ("learnt-apart",),
-    "dependent": ("learnt-silent", "matrices-weak"),
-    "no-evidence": ("nothing-found",),
-    "untestable": ("nothing-testable",),
+    Relation.IDENTICAL: (VerdictReason.SAME_FILES,),
+    Relation.DERIVED: (VerdictReason.LEARNT_TOGETHER,),
+    Relation.PARTIAL: (VerdictReason.NORMS_SHARED,),
+    Relation.SAME_INIT: (VerdictReason.LEARNT_APART,),
+    Relation.DEPENDENT: (VerdictReason.LEARNT_SILENT, VerdictReason.MATRICES_WEAK),
+    Relation.NO_EVIDENCE: (VerdictReason.NOTHING_FOUND,),
+    Relation.UNTESTABLE: (VerdictReason.NOTHING_TESTABLE,),
 }
 ROUTERS = text.message("note.left-out.routers")
 NOTE = text.message(
@@ -67,7 +79,8 @@ def evidence() -> tuple[Evidence, ...]:
 
 def comparison(relation: str) -> Comparison:
     power = (("U1.blocks", 0.02),)
-    verdict = Verdict(relation, -12.5, 1e-6, ("norms",), power, RELATIONS[relation])
+    kind = Relation(relation)
+    verdict = Verdict(kind, -12.5, 1e-6, (Part.NORMS,), power, RELATIONS[kind])
     return Comparison(
         A, B, Settings(), verdict, evidence(), Cost(10, 2, 0.5),
         Charge.for_menu(menu("standard")), (1, 2), 99, (ROUTERS,),
@@ -171,7 +184,9 @@ def test_the_strongest_evidence_comes_first_and_calibrated_last() -> None:
 def matrix(count: int) -> Matrix:
     models = tuple(ModelRef(f"org/model-{at}", "hub", f"org/model-{at}") for at in range(count))
     pairs = tuple(
-        PairVerdict(a, b, Verdict("derived" if a + b == 1 else "no-evidence", -9.0, 1e-6), ())
+        PairVerdict(
+            a, b, Verdict(Relation.DERIVED if a + b == 1 else Relation.NO_EVIDENCE, -9.0, 1e-6), ()
+        )
         for a in range(count)
         for b in range(a + 1, count)
     )

@@ -36,11 +36,12 @@ from kinprint.model.tokens import Vocabulary
 from kinprint.nulls.combination import equal_weights
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Evidence, Level, Relation, Verdict
+from kinprint.records import Evidence, Level, Relation, Verdict, VerdictReason
 from kinprint.workers import calm_algebra
 
 _CLEAR = (Relation.IDENTICAL, Relation.DERIVED)
-_DOUBTS = {"layers-not-read", "learnt-likely"}  # reasons that more reading may settle
+# Reasons that more reading may settle.
+_DOUBTS = {VerdictReason.LAYERS_NOT_READ, VerdictReason.LEARNT_LIKELY}
 
 
 def compare_models(

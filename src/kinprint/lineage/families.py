@@ -9,7 +9,7 @@ import numpy as np
 
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.tests.registry import registered_test
-from kinprint.records import Evidence, ModelRef, Verdict
+from kinprint.records import Evidence, ModelRef, Relation, Verdict
 
 _ORDERED = 256  # more leaves than this are not put into the best order: it takes too long
 
@@ -25,7 +25,7 @@ class Branch:
 
 def likeness_of(verdict: Verdict, evidence: Sequence[Evidence], charge: Charge) -> float:
     """The largest correlation of weights that is beyond chance; 0 where there is none."""
-    if verdict.relation == "identical":
+    if verdict.relation is Relation.IDENTICAL:
         return 1.0
     effects = [
         one.effect

@@ -20,6 +20,7 @@ from kinprint.records import (
     Status,
     Tier,
     Verdict,
+    VerdictReason,
 )
 
 _BITS = 256
@@ -58,7 +59,8 @@ def same_files(a: Checkpoint, b: Checkpoint) -> bool:
 
 def same_files_verdict(alpha: float) -> Verdict:
     """The verdict on two models with equal weight files."""
-    return Verdict(Relation.IDENTICAL, SAME_FILES.log10_p, alpha, reasons=("same-files",))
+    reasons = (VerdictReason.SAME_FILES,)
+    return Verdict(Relation.IDENTICAL, SAME_FILES.log10_p, alpha, reasons=reasons)
 
 
 def same_numbers(a: Sample, b: Sample) -> bool:

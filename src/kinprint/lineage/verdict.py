@@ -1,8 +1,9 @@
 """From evidence to a relation: one rule for all comparisons, pure, and it never says who copied.
 
-A small p-value says that labels or signs of two models depend on each other: common origin,
-direction unknown. Which kind of origin that is, `origin.py` reads from sizes of effects; what
-would have been seen where nothing was, `power.py` tells.
+A small p-value says that labels or signs of two models depend on each other: they are linked by a
+common origin, direction unknown. `decide` finds out whether they are, and pays for everything that
+could have been tried (`charge.py`). What kind of relation a link is, `kind.py` reads from sizes of
+effects; what would have been seen where nothing was, `power.py` tells.
 """
 
 from __future__ import annotations
@@ -11,12 +12,10 @@ import math
 from collections.abc import Sequence
 
 from kinprint.lineage.charge import Charge
-from kinprint.lineage.origin import PARTS, Case, relation_of
+from kinprint.lineage.kind import Kind, findings_of, kind_of_relation
 from kinprint.lineage.power import detectable_effects
 from kinprint.lineage.tests.registry import Likeness, registered_test
-from kinprint.records import Evidence, Verdict
-
-__all__ = ["FLAG", "FLAG_EFFECT", "PARTS", "decide"]
+from kinprint.records import Evidence, Relation, Status, Tier, Verdict, VerdictReason
 
 FLAG, FLAG_EFFECT, FLAG_GRAM = 0.05, 0.25, 0.75
 """A calibrated p-value at most this large is worth a remark, if the likeness is twice what any
@@ -38,37 +37,54 @@ def decide(evidence: Sequence[Evidence], charge: Charge, *, identical: bool = Fa
         rejection, since constant tensors are equal everywhere.
     """
     exact = charge.paid_for(evidence)
-    found = [one for one in exact if charge.significant(one)]
-    if not found:
-        return _silent(evidence, exact, charge)
-    case = Case(evidence, exact, found)
-    relation, reasons = ("identical", ["same-numbers"]) if identical else relation_of(case)
+    significant = [one for one in exact if charge.significant(one)]
+    if not significant:
+        return _without_link(evidence, exact, charge)
+    findings = findings_of(evidence, exact, significant)
+    if identical:
+        kind = Kind(Relation.IDENTICAL, (VerdictReason.SAME_NUMBERS,))
+    else:
+        kind = kind_of_relation(findings)
     return Verdict(
-        relation,
+        kind.relation,
         charge.combined(exact),
         charge.alpha,
-        case.parts,
+        findings.shared,
         detectable_effects(exact, charge),
-        tuple(reasons),
+        kind.reasons,
+        kind.unshared,
     )
 
 
-def _silent(evidence: Sequence[Evidence], exact: Sequence[Evidence], charge: Charge) -> Verdict:
+def _without_link(
+    evidence: Sequence[Evidence], exact: Sequence[Evidence], charge: Charge
+) -> Verdict:
+    """Nothing was found, or nothing could have been."""
     able = [one for one in exact if charge.could_reject(one)]
-    combined, alpha = charge.combined(exact), charge.alpha
+    combined = charge.combined(exact)
     if not able:
-        missing = [one.reason for one in evidence if one.tier == "exact" and one.reason]
-        reasons = ["nothing-testable", *(f"missing:{why}" for why in dict.fromkeys(missing))]
-        return Verdict("untestable", combined, alpha, reasons=tuple(reasons))
-    reasons = ["nothing-found"]
-    if any(_is_flag(one) for one in evidence):
-        reasons.append("laundering-flag")
-    power = detectable_effects(able, charge)
-    return Verdict("no-evidence", combined, alpha, power=power, reasons=tuple(reasons))
+        needed = {str(one.reason): one.reason for one in evidence if one.tier == Tier.EXACT}
+        return Verdict(
+            Relation.UNTESTABLE,
+            combined,
+            charge.alpha,
+            reasons=(VerdictReason.NOTHING_TESTABLE,),
+            missing=tuple(reason for reason in needed.values() if reason is not None),
+        )
+    flagged = any(_is_extreme(one) for one in evidence)
+    flags = (VerdictReason.LAUNDERING_FLAG,) if flagged else ()
+    return Verdict(
+        Relation.NO_EVIDENCE,
+        combined,
+        charge.alpha,
+        power=detectable_effects(able, charge),
+        reasons=(VerdictReason.NOTHING_FOUND, *flags),
+    )
 
 
-def _is_flag(one: Evidence) -> bool:
-    """Whether calibrated evidence is extreme: rare among strangers, and large if a size is told."""
-    rare = one.tier == "calibrated" and one.status == "ok" and one.log10_p <= math.log10(FLAG)
+def _is_extreme(one: Evidence) -> bool:
+    """Whether calibrated evidence is rare among strangers, and large where it tells a size."""
+    if one.tier != Tier.CALIBRATED or one.status != Status.OK or one.log10_p > math.log10(FLAG):
+        return False
     limit = FLAG_GRAM if registered_test(one).likeness is Likeness.GRAM else FLAG_EFFECT
-    return rare and (one.effect is None or one.effect >= limit)
+    return one.effect is None or one.effect >= limit

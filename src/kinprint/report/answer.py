@@ -9,25 +9,26 @@ import math
 from collections.abc import Iterable
 
 from kinprint import text
-from kinprint.records import Relation, Verdict
+from kinprint.records import Relation, Verdict, VerdictReason
 from kinprint.report.numbers import p_claim, percent
 from kinprint.report.relations import SIGNS
 from kinprint.report.schema import ComparisonDocument, FailedPair, PairPart, Unread, VerdictPart
 from kinprint.report.translation import translated
 
 _OFTEN = math.log10(0.5)
-_NORMS_ONLY = "layers-not-read"
 
 
 def summary_of(verdict: Verdict, a: str, b: str, language: str) -> str:
     """The answer to be put down in a document: one sentence or two."""
-    norms = verdict.relation == Relation.DERIVED and _NORMS_ONLY in verdict.reasons
+    norms = (
+        verdict.relation == Relation.DERIVED and VerdictReason.LAYERS_NOT_READ in verdict.reasons
+    )
     return text.say(
         f"verdict.answer.{'derived-norms' if norms else verdict.relation}",
         language,
         a=a,
         b=b,
-        parts=part_names(verdict.roles, language),
+        parts=part_names(verdict.parts, language),
         p=p_claim(verdict.log10_p),
     )
 

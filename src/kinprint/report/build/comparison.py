@@ -196,10 +196,17 @@ def _verdict(verdict: Verdict, titles: Sequence[str]) -> schema.VerdictPart:
         summary_ko=summary_of(verdict, a, b, "ko"),
         sureness=sureness_of(verdict, "en"),
         sureness_ko=sureness_of(verdict, "ko"),
-        roles=list(verdict.roles),
+        roles=list(verdict.parts),
         power={name: float(size) for name, size in verdict.power if math.isfinite(size)},
-        reasons=list(verdict.reasons),
+        reasons=_reasons(verdict),
     )
+
+
+def _reasons(verdict: Verdict) -> list[str]:
+    """The steps that led to a relation, then parts and needs that it names, after their step."""
+    unshared = (f"unshared:{part}" for part in verdict.unshared)
+    missing = (f"missing:{needed}" for needed in verdict.missing)
+    return [*verdict.reasons, *unshared, *missing]
 
 
 def _pair(found: Matrix, one: PairVerdict, titles: Sequence[str]) -> schema.PairPart:
@@ -213,8 +220,8 @@ def _pair(found: Matrix, one: PairVerdict, titles: Sequence[str]) -> schema.Pair
         log10_p=_log_p(one.verdict.log10_p),
         summary=summary_of(one.verdict, titles[one.a], titles[one.b], "en"),
         summary_ko=summary_of(one.verdict, titles[one.a], titles[one.b], "ko"),
-        roles=list(one.verdict.roles),
-        reasons=list(one.verdict.reasons),
+        roles=list(one.verdict.parts),
+        reasons=_reasons(one.verdict),
         strongest=None if strongest is None else strongest.test,
         likeness=_short(one.likeness),
         evidence=_in_short(one.evidence),
