@@ -66,7 +66,7 @@ def mirror_of_replicas(models: Sequence[str]) -> Iterator[str]:
 @contextmanager
 def mirror_of(folder: Path) -> Iterator[str]:
     """The address of a mirror of a folder, slowed as above, in a process of its own."""
-    command = [sys.executable, "-m", "kinprint.mirror", str(folder), "--port", "0"]
+    command = [sys.executable, "-m", "kinprint", "mirror", str(folder), "--port", "0"]
     command += ["--latency-ms", str(LATENCY * 1000), "--mbit", str(BANDWIDTH * 8 / 1e6)]
     command += ["--hash-limit-gib", "0.01"]  # hashing 400 GB of holes proves nothing
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

@@ -191,7 +191,7 @@ def _commands(text: str) -> Iterator[str]:
 def _parse(words: list[str]) -> str:
     """The command that words name, found to take them; nothing is run."""
     # The package offers a function of the same name as this module.
-    command: click.Command = import_module("kinprint.cli.root")._kinprint
+    command: click.Command = import_module("kinprint.cli.root").kinprint_command
     names: list[str] = []
     with click.Context(command) as context:
         while isinstance(command, click.Group) and words and not words[0].startswith("-"):

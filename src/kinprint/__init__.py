@@ -1,145 +1,380 @@
 """Was this model derived from that one? Answers from a few megabytes of weights, read in place.
 
-The verbs that compose the rooms; the command line calls the same ones.
+Everything public is here, and a test holds the list: verbs, the results that they give, errors and
+enums. What is not here may change without notice. The command line calls the same verbs.
 
-    >>> import kinprint
-    >>> model = kinprint.open("org/name")
-    >>> model.tensors()["model.norm.weight"].shape
-    >>> found = kinprint.compare("org/child", "org/parent")
-    >>> found.verdict.relation
-    >>> found.save("report.html")
-    >>> kinprint.report("result.json").figure()
+    >>> import kinprint, kinprint.demo
+    >>> zoo = kinprint.demo.FOLDER / "zoo"
+    >>> found = kinprint.compare(zoo / "base-a", zoo / "a-cpt", level="quick")
+    >>> print(found.relation)
+    derived
+
+Names are loaded when they are first used, so that `kinprint --help` loads nothing heavy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kinprint.version import __version__
 
 if TYPE_CHECKING:
-    from kinprint.reader.checkpoint import Checkpoint
-    from kinprint.records import Slice
-    from kinprint.report.results import AnyDrawing, ComparisonResult, MatrixResult, StudyDrawing
-    from kinprint.report.schema import ComparisonDocument, MatrixDocument, StudyDocument
+    from kinprint.errors import (
+        AccessRefused,
+        BadAdapter,
+        BadArchive,
+        BadConfig,
+        BadGguf,
+        BadHeader,
+        BadIndex,
+        BadOption,
+        BadPickle,
+        BadQuantisation,
+        BadReference,
+        BadTokenizer,
+        BodyBroken,
+        BudgetExceeded,
+        CacheBroken,
+        CacheError,
+        DiskFull,
+        DtypeUnknown,
+        FileChanged,
+        FileMissing,
+        FormatError,
+        InternalError,
+        KinprintError,
+        LengthWrong,
+        Malformed,
+        MissingExtra,
+        MissingLibrary,
+        NetworkError,
+        NotAHub,
+        NoWeights,
+        OfflineMiss,
+        PartsMissing,
+        RangeIgnored,
+        RangeRefused,
+        RateLimited,
+        RepositoryGated,
+        RepositoryMissing,
+        RepositoryPrivate,
+        RevisionMissing,
+        ServerFailed,
+        SliceOutside,
+        SourceError,
+        SystemFailed,
+        TensorMissing,
+        TensorUnknown,
+        TooSlow,
+        Unreachable,
+        UsageError,
+    )
+    from kinprint.measure.measures import (
+        Measure,
+    )
+    from kinprint.model.geometry import (
+        Geometry,
+    )
+    from kinprint.records import (
+        Cost,
+        Group,
+        Level,
+        ModelRef,
+        Part,
+        Progress,
+        Relation,
+        Role,
+        Status,
+        Tier,
+    )
+    from kinprint.report.results.comparison import (
+        Comparison,
+        Matrix,
+    )
+    from kinprint.report.results.inspection import (
+        Inspection,
+    )
+    from kinprint.report.results.plan import (
+        Plan,
+    )
+    from kinprint.report.results.result import (
+        Failure,
+        Result,
+    )
+    from kinprint.report.results.study import (
+        StudyResult,
+    )
+    from kinprint.studies.results import (
+        Table,
+    )
+    from kinprint.studies.study import (
+        Study,
+    )
+    from kinprint.verbs.caching import (
+        CacheContents,
+        CachedModel,
+        cached,
+        clear_cache,
+    )
+    from kinprint.verbs.comparing import (
+        compare,
+        matrix,
+        plan_comparison,
+    )
+    from kinprint.verbs.extending import (
+        InstalledExtension,
+        installed_extensions,
+    )
+    from kinprint.verbs.model import (
+        Model,
+        Tensor,
+    )
+    from kinprint.verbs.opening import (
+        inspect,
+        open,
+        plan,
+        plan_inspection,
+    )
+    from kinprint.verbs.reader import (
+        Reader,
+    )
+    from kinprint.verbs.reports import (
+        report,
+    )
+    from kinprint.verbs.studying import (
+        find_study,
+        measures,
+        plan_study,
+        studies,
+        study,
+    )
 
-__all__ = ["Slice", "__version__", "compare", "matrix", "open", "report", "study"]
+__all__ = [
+    "AccessRefused",
+    "BadAdapter",
+    "BadArchive",
+    "BadConfig",
+    "BadGguf",
+    "BadHeader",
+    "BadIndex",
+    "BadOption",
+    "BadPickle",
+    "BadQuantisation",
+    "BadReference",
+    "BadTokenizer",
+    "BodyBroken",
+    "BudgetExceeded",
+    "CacheBroken",
+    "CacheContents",
+    "CacheError",
+    "CachedModel",
+    "Comparison",
+    "Cost",
+    "DiskFull",
+    "DtypeUnknown",
+    "Failure",
+    "FileChanged",
+    "FileMissing",
+    "FormatError",
+    "Geometry",
+    "Group",
+    "Inspection",
+    "InstalledExtension",
+    "InternalError",
+    "KinprintError",
+    "LengthWrong",
+    "Level",
+    "Malformed",
+    "Matrix",
+    "Measure",
+    "MissingExtra",
+    "MissingLibrary",
+    "Model",
+    "ModelRef",
+    "NetworkError",
+    "NoWeights",
+    "NotAHub",
+    "OfflineMiss",
+    "Part",
+    "PartsMissing",
+    "Plan",
+    "Progress",
+    "RangeIgnored",
+    "RangeRefused",
+    "RateLimited",
+    "Reader",
+    "Relation",
+    "RepositoryGated",
+    "RepositoryMissing",
+    "RepositoryPrivate",
+    "Result",
+    "RevisionMissing",
+    "Role",
+    "ServerFailed",
+    "SliceOutside",
+    "SourceError",
+    "Status",
+    "Study",
+    "StudyResult",
+    "SystemFailed",
+    "Table",
+    "Tensor",
+    "TensorMissing",
+    "TensorUnknown",
+    "Tier",
+    "TooSlow",
+    "Unreachable",
+    "UsageError",
+    "__version__",
+    "cached",
+    "clear_cache",
+    "compare",
+    "find_study",
+    "inspect",
+    "installed_extensions",
+    "matrix",
+    "measures",
+    "open",
+    "plan",
+    "plan_comparison",
+    "plan_inspection",
+    "plan_study",
+    "report",
+    "studies",
+    "study",
+]
 
+# Where each name is loaded from when it is first used.
+_HOMES = {
+    "kinprint.errors": (
+        "AccessRefused",
+        "BadAdapter",
+        "BadArchive",
+        "BadConfig",
+        "BadGguf",
+        "BadHeader",
+        "BadIndex",
+        "BadOption",
+        "BadPickle",
+        "BadQuantisation",
+        "BadReference",
+        "BadTokenizer",
+        "BodyBroken",
+        "BudgetExceeded",
+        "CacheBroken",
+        "CacheError",
+        "DiskFull",
+        "DtypeUnknown",
+        "FileChanged",
+        "FileMissing",
+        "FormatError",
+        "InternalError",
+        "KinprintError",
+        "LengthWrong",
+        "Malformed",
+        "MissingExtra",
+        "MissingLibrary",
+        "NetworkError",
+        "NoWeights",
+        "NotAHub",
+        "OfflineMiss",
+        "PartsMissing",
+        "RangeIgnored",
+        "RangeRefused",
+        "RateLimited",
+        "RepositoryGated",
+        "RepositoryMissing",
+        "RepositoryPrivate",
+        "RevisionMissing",
+        "ServerFailed",
+        "SliceOutside",
+        "SourceError",
+        "SystemFailed",
+        "TensorMissing",
+        "TensorUnknown",
+        "TooSlow",
+        "Unreachable",
+        "UsageError",
+    ),
+    "kinprint.measure.measures": ("Measure",),
+    "kinprint.model.geometry": ("Geometry",),
+    "kinprint.records": (
+        "Cost",
+        "Group",
+        "Level",
+        "ModelRef",
+        "Part",
+        "Progress",
+        "Relation",
+        "Role",
+        "Status",
+        "Tier",
+    ),
+    "kinprint.report.results.comparison": (
+        "Comparison",
+        "Matrix",
+    ),
+    "kinprint.report.results.inspection": ("Inspection",),
+    "kinprint.report.results.plan": ("Plan",),
+    "kinprint.report.results.result": (
+        "Failure",
+        "Result",
+    ),
+    "kinprint.report.results.study": ("StudyResult",),
+    "kinprint.studies.results": ("Table",),
+    "kinprint.studies.study": ("Study",),
+    "kinprint.verbs.caching": (
+        "CacheContents",
+        "CachedModel",
+        "cached",
+        "clear_cache",
+    ),
+    "kinprint.verbs.comparing": (
+        "compare",
+        "matrix",
+        "plan_comparison",
+    ),
+    "kinprint.verbs.extending": (
+        "InstalledExtension",
+        "installed_extensions",
+    ),
+    "kinprint.verbs.model": (
+        "Model",
+        "Tensor",
+    ),
+    "kinprint.verbs.opening": (
+        "inspect",
+        "open",
+        "plan",
+        "plan_inspection",
+    ),
+    "kinprint.verbs.reader": ("Reader",),
+    "kinprint.verbs.reports": ("report",),
+    "kinprint.verbs.studying": (
+        "find_study",
+        "measures",
+        "plan_study",
+        "studies",
+        "study",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-if TYPE_CHECKING:
-
-    def report(
-        given: str | Path | bytes | ComparisonDocument | MatrixDocument | StudyDocument,
-        language: str = "en",
-    ) -> AnyDrawing:
-        """A result from its JSON file or its document, to look at and to save in other forms."""
+# `report` is a verb and a room. Python binds a package to its name in its parent when it is first
+# imported: that is done now, and the name is free again for the verb. The room is found as before
+# by `from kinprint.report.x import y`.
+import_module("kinprint.report")
+globals().pop("report")
 
 
 def __getattr__(name: str) -> object:
-    if name == "Slice":  # loaded when asked for: `kinprint --help` needs no records
-        from kinprint.records import Slice
-
-        return Slice
-    if name == "report":  # the package of that name, which is the verb
-        from importlib import import_module
-
-        return import_module("kinprint.report")
-    raise AttributeError(f"module 'kinprint' has no attribute {name!r}")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'kinprint' has no attribute {name!r}")
+    found = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = found
+    return found
 
 
-def open(model: str, *, budget: int | None = None, cache: bool = True) -> Checkpoint:
-    """Open a model by name, path or address; only its list of files and index are read.
-
-    `budget` limits the bytes that reading it may cost; `cache` keeps what was read.
-    """
-    from kinprint.reader.cache import Cache
-    from kinprint.reader.checkpoint import open_checkpoint
-    from kinprint.reader.fetch import Fetcher
-
-    return open_checkpoint(model, Fetcher(cache=Cache.default() if cache else None, budget=budget))
-
-
-def compare(
-    a: str,
-    b: str,
-    *,
-    controls: Sequence[str] = (),
-    level: str = "standard",
-    alpha: float = 1e-6,
-    budget: int | None = None,
-    seed: int = 0,
-    base: str | None = None,
-    cache: bool = True,
-    language: str = "en",
-) -> ComparisonResult:
-    """Say how two models are related, with a p-value, from a few megabytes of each.
-
-    `level` is quick, standard or deep; `budget` limits the bytes of both together; `controls`
-    are models known to be unrelated; `base` is what an adapter stands on. `language`, "en" or
-    "ko", is what the result speaks where it shows itself.
-    """
-    from kinprint.lineage.compare import compare_models
-    from kinprint.lineage.results import Settings
-    from kinprint.reader.cache import Cache
-    from kinprint.reader.fetch import Fetcher
-    from kinprint.report.results import of_comparison
-
-    settings = Settings(level, alpha, budget, seed, base)
-    with Fetcher(cache=Cache.default() if cache else None, budget=budget) as fetcher:
-        found = compare_models(a, b, fetcher, settings, controls)
-    return of_comparison(found, found.cost, language)
-
-
-def matrix(
-    models: Sequence[str],
-    *,
-    level: str = "standard",
-    alpha: float = 1e-6,
-    budget: int | None = None,
-    seed: int = 0,
-    base: str | None = None,
-    cache: bool = True,
-    jobs: int = 1,
-    language: str = "en",
-) -> MatrixResult:
-    """Say how all pairs of models are related; each model is read once.
-
-    With more than one of `jobs` pairs are compared in processes of their own, so a script
-    that asks for them needs the usual guard around its main part.
-    """
-    from kinprint.lineage.matrix import compare_all
-    from kinprint.lineage.results import Settings
-    from kinprint.reader.cache import Cache
-    from kinprint.reader.fetch import Fetcher
-    from kinprint.report.results import of_matrix
-
-    settings = Settings(level, alpha, budget, seed, base)
-    with Fetcher(cache=Cache.default() if cache else None, budget=budget) as fetcher:
-        found = compare_all(models, fetcher, settings, jobs)
-    return of_matrix(found, found.cost, language)
-
-
-def study(
-    name: str, *models: str, base: str | None = None, cache: bool = True, language: str = "en"
-) -> StudyDrawing:
-    """Run a named study of models; `kinprint study list` names them all."""
-    from kinprint.model.opening import open_models
-    from kinprint.reader.cache import Cache
-    from kinprint.reader.checkpoint import open_checkpoints
-    from kinprint.reader.fetch import Fetcher
-    from kinprint.report.build.study import study_document
-    from kinprint.report.results import StudyDrawing
-    from kinprint.report.schema import settled
-    from kinprint.studies.registry import study_named
-    from kinprint.studies.running import run_studies
-    from kinprint.studies.study import Request
-
-    chosen, request = study_named(name), Request()
-    with Fetcher(cache=Cache.default() if cache else None) as fetcher:
-        opened = open_models(open_checkpoints(models, fetcher), base)
-        (result,) = run_studies([chosen], opened, request)
-        refs = [model.checkpoint.ref for model in opened]
-    document = study_document(result, chosen, request, refs, fetcher.spent)
-    return StudyDrawing(settled(document), language)
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

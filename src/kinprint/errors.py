@@ -4,7 +4,8 @@
     ├── UsageError                the command cannot be understood
     │   ├── BadReference          a model name that names nothing
     │   ├── BadOption             an option with a value that makes no sense
-    │   └── MissingExtra          an optional part is not installed
+    │   ├── MissingExtra          an optional part is not installed
+    │   └── MissingLibrary        a library that kinprint can work with is not installed
     ├── SourceError               the bytes cannot be had
     │   ├── RepositoryMissing  RevisionMissing  FileMissing  NoWeights
     │   ├── RepositoryGated  RepositoryPrivate  AccessRefused
@@ -162,6 +163,10 @@ class BadOption(UsageError):
 
 class MissingExtra(UsageError):
     """A part that is installed on demand is not installed."""
+
+
+class MissingLibrary(UsageError):
+    """A library that kinprint can hand results to is not installed."""
 
 
 class SourceError(KinprintError):

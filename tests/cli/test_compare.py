@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -120,8 +119,8 @@ def test_all_pairs_of_a_matrix(run: Run) -> None:
     assert "derived" in shown.stdout
 
 
-def relation(found: Any) -> tuple[str, float]:
-    return found.verdict.relation, found.verdict.log10_p
+def relation(found: kinprint.Comparison) -> tuple[str, float]:
+    return found.relation, found.log10_p
 
 
 def test_the_order_of_the_models_makes_no_difference(demo: Path) -> None:
@@ -141,9 +140,10 @@ def test_reading_stops_when_the_answer_is_clear(demo: Path) -> None:
     base = str(folder / "base-a")
     child = kinprint.compare(base, str(folder / "a-cpt"), budget=budget)
     stranger = kinprint.compare(base, str(folder / "base-b"), budget=budget)
-    assert child.stages == (1, 2) and child.verdict.relation == "derived"
-    assert stranger.stages == (2, 2) and stranger.verdict.relation == "no-evidence"
-    assert child.limit <= budget
+    assert child.plan.stages_read == 1 and child.relation == "derived"
+    assert stranger.plan.stages_read == 2 and stranger.relation == "no-evidence"
+    assert child.plan.stages == stranger.plan.stages == 2
+    assert child.plan.bytes_at_most <= budget
 
 
 def test_controls_rank_and_never_decide(demo: Path) -> None:
@@ -157,6 +157,7 @@ def test_controls_rank_and_never_decide(demo: Path) -> None:
     (ranked,) = [one for one in found.evidence if one.test not in before]
     assert ranked.tier == "calibrated"
     assert ranked.bound == "conformal" and ranked.n == 1
+    assert ranked.log10_p is not None and ranked.floor is not None
     assert ranked.log10_p >= ranked.floor
 
 

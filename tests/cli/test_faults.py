@@ -34,7 +34,7 @@ def plant(hub_environment: Callable[..., dict[str, str]], demo: Path, tmp_path: 
         **variables: str,
     ) -> subprocess.CompletedProcess[str]:
         pair = [str(demo / "zoo" / one) for one in ("base-a", "a-cpt")]
-        arguments = [*options, "compare", *pair, "--level", "quick", "--exit-code"]
+        arguments = ["compare", *pair, "--level", "quick", "--exit-code", *options]
         code = PLANT.format(module=module, name=name, statement=statement, arguments=arguments)
         return subprocess.run(
             [sys.executable, "-c", code],

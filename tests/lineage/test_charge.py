@@ -16,7 +16,6 @@ from kinprint.lineage.families import likeness_of
 from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import decide
 from kinprint.records import Evidence, Group, Status, Tier
-from kinprint.report.results import ComparisonResult
 
 SHARE = 0.25
 HALF = Charge({"U1.blocks": SHARE, "E1.blocks": 1 - SHARE}, alpha=1e-6, stage=0.5)
@@ -97,14 +96,15 @@ def test_a_page_never_contradicts_its_verdict(demo: Path, tmp_path: Path) -> Non
     """Two stages are read; the error is chosen so that only the stages' price decides."""
     names = [str(demo / "zoo" / name) for name in ("base-a", "a-rotated")]
 
-    def compared(alpha: float) -> ComparisonResult:
+    def compared(alpha: float) -> kinprint.Comparison:
         return kinprint.compare(*names, alpha=alpha, budget=1_500_000, cache=False)
 
-    strongest = compared(1e-300).verdict.log10_p
+    strongest = compared(1e-300).log10_p
     result = compared(10 ** (strongest - 0.15))
-    assert result.found.stages == (2, 2) and result.verdict.relation == "no-evidence"
-    adjusted = [one.adjusted for one in result.document.evidence if one.adjusted is not None]
-    assert min(adjusted) == result.verdict.log10_p > math.log10(result.verdict.alpha)
+    assert result.plan.stages_read == result.plan.stages == 2
+    assert result.relation == "no-evidence"
+    adjusted = [one.adjusted for one in result.evidence if one.adjusted is not None]
+    assert min(adjusted) == result.log10_p > math.log10(result.alpha)
     result.save(tmp_path / "page.html")
     counts = re.findall(r"(\d+) of (\d+) tests found a link", (tmp_path / "page.html").read_text())
     assert counts and all(first == "0" and int(total) > 5 for first, total in counts)

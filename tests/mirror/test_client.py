@@ -222,14 +222,14 @@ print(json.dumps([folder, metadata.parameter_count]))
 
 def test_end_to_end_in_two_processes(zoo: Path, tmp_path: Path) -> None:
     mirror = subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "kinprint.mirror", str(zoo), "--port", "0"],
+        [sys.executable, "-W", "error", "-m", "kinprint", "mirror", str(zoo), "--port", "0"],
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
         assert mirror.stderr is not None
         said = [mirror.stderr.readline() for _ in range(2)]
-        assert said[0].startswith("Serving 4 model(s)")
+        assert said[0].startswith("Serving 4 models")
         name, _, endpoint = said[1].strip().removeprefix("export ").partition("=")
         assert name == "HF_ENDPOINT"
         environment = {**os.environ, name: endpoint, "HF_HOME": str(tmp_path)}

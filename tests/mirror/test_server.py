@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 import pytest
 from click.testing import CliRunner
 
+from kinprint.cli.mirror import mirror as mirror_command
 from kinprint.errors import BadOption
 from kinprint.mirror import Fault, MirrorServer
-from kinprint.mirror.command import mirror_command
 from kinprint.mirror.delivery import CHUNK
 
 Get = Callable[..., Any]
@@ -125,7 +125,7 @@ def test_two_servers_and_a_port_in_use(zoo: Path, get: Get) -> None:
         assert one.endpoint != two.endpoint
         assert get(f"{two.endpoint}/api/models/bare").status == 200
         with (
-            pytest.raises(BadOption, match="--storage-port"),
+            pytest.raises(BadOption, match="storage_port"),
             MirrorServer(zoo, storage_port=one.port),
         ):
             pass
@@ -159,7 +159,7 @@ def test_without_httptools(zoo: Path, get: Get, monkeypatch: pytest.MonkeyPatch)
 
 def test_naming_the_command_loads_no_server() -> None:
     code = (
-        "import sys, kinprint.mirror, kinprint.mirror.command\n"
+        "import sys, kinprint.mirror, kinprint.cli.mirror\n"
         "print([name for name in ('uvicorn', 'asyncio', 'huggingface_hub') if name in sys.modules])"
     )
     done = subprocess.run(
@@ -173,7 +173,8 @@ def test_a_usage_error_is_a_sentence(zoo: Path) -> None:
         [
             sys.executable,
             "-m",
-            "kinprint.mirror",
+            "kinprint",
+            "mirror",
             str(zoo),
             "--port",
             "0",
@@ -185,4 +186,4 @@ def test_a_usage_error_is_a_sentence(zoo: Path) -> None:
         timeout=120,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("--fault cannot be") and "Traceback" not in done.stderr
+    assert done.stderr.startswith("kinprint: --fault cannot be") and "Traceback" not in done.stderr

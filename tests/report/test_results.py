@@ -1,4 +1,4 @@
-"""Results as Python users have them: the record, the document, files, pictures, a notebook view."""
+"""Results as Python users have them: fields, files, tables, pictures, a notebook view."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 import kinprint
-from kinprint.report.results import Drawing, StudyDrawing
-from kinprint.report.schema import encode
+from kinprint.errors import BadOption, FileMissing, FormatError
+from kinprint.report.results import tables
 from kinprint.report.views.notebook import fragment
 from tests.report.kin_documents import HOSTILE, RELATIONS, comparison, matrix
 
@@ -75,26 +75,53 @@ def test_the_notebook_view_of_many() -> None:
 def test_hostile_names_are_text_in_a_notebook() -> None:
     html = fragment(comparison("derived", HOSTILE, "org/two"))
     assert "<script" not in html and "&lt;script&gt;" in html and "\u202e" not in html
-    shown = repr(Drawing(comparison("derived", "a\x1b[31m\nb", "org/two")))
+    shown = repr(kinprint.Comparison(comparison("derived", "a\x1b[31m\nb", "org/two")))
     assert "\n" not in shown and "\x1b" not in shown
 
 
-def test_a_report_from_its_file_its_bytes_or_its_document(tmp_path: Path) -> None:
-    document = comparison()
-    file = tmp_path / "result.json"
-    file.write_bytes(encode(document))
-    for given in (file, str(file), file.read_bytes(), document):
+def test_a_report_from_its_file_its_bytes_or_its_data(tmp_path: Path) -> None:
+    result = kinprint.Comparison(comparison())
+    (file,) = result.save(tmp_path / "result.json")
+    for given in (file, str(file), tmp_path, file.read_bytes(), result.to_dict()):
         found = kinprint.report(given)
+        assert found == result
         assert repr(found).startswith("<derived: one and two share trained weights")
-        assert "kinprint-result" in found._repr_html_()  # type: ignore[union-attr]
+        assert "kinprint-result" in found._repr_html_()
     (page,) = kinprint.report(file).save(tmp_path / "page.html")
-    assert page.read_bytes() == kinprint.report(document).save(tmp_path / "b.html")[0].read_bytes()
-    many = kinprint.report(matrix(), "ko")
+    assert page.read_bytes() == result.save(tmp_path / "b.html")[0].read_bytes()
+    with pytest.raises(BadOption, match="evidence, layers, norms"):
+        result.figure("sample")
+    with pytest.raises(FormatError, match="holds a Comparison"):
+        kinprint.Matrix.load(file)
+    with pytest.raises(FileMissing):
+        kinprint.report(tmp_path / "nowhere.json")
+
+
+def test_a_result_speaks_the_language_that_it_is_asked_in() -> None:
+    many = kinprint.Matrix(matrix(), "ko")
     assert "모델 7개" in repr(many) and many.figure().get_figwidth() == 8
-    with pytest.raises(ValueError, match="evidence, layers, norms"):
-        kinprint.report(document).figure("sample")
-    with pytest.raises(TypeError):
-        kinprint.report(7)  # type: ignore[arg-type]
+    many.language = "en"
+    assert repr(many).startswith("<7 models")
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_result_is_a_table_of_either_library(library: str) -> None:
+    pytest.importorskip(library)
+    document = matrix(7)
+    frame = kinprint.Matrix(document).to_frame(library=library)
+    assert type(frame).__module__.partition(".")[0] == library
+    assert frame.shape[0] == len(document.pairs)
+    assert list(frame["relation"]) == [pair.relation for pair in document.pairs]
+    tests = kinprint.Comparison(comparison()).to_frame("evidence", library=library)
+    assert tests.shape[0] == len(comparison().evidence)
+
+
+def test_without_a_library_of_tables_the_error_names_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "find_spec", lambda name: None)
+    with pytest.raises(kinprint.MissingLibrary, match="pip install pandas"):
+        kinprint.Matrix(matrix(7)).to_frame()
+    with pytest.raises(BadOption, match="pandas, polars"):
+        kinprint.Matrix(matrix(7)).to_frame(library="excel")
 
 
 def test_a_warning_travels_with_the_view() -> None:
@@ -104,28 +131,42 @@ def test_a_warning_travels_with_the_view() -> None:
     assert "실제 모델이 아님" in fragment(labelled, "ko")
 
 
-def test_verbs_give_records_and_documents(demo: Path, tmp_path: Path) -> None:
-    a, b = (str(demo / "zoo" / name) for name in ("base-a", "a-cpt"))
-    found = kinprint.compare(a, b, level="quick", cache=False)
-    assert found.verdict.relation == found.document.verdict.relation == "derived"
-    assert found.found.settings.level == found.settings.level == "quick"
-    assert found.evidence == found.found.evidence
+def test_verbs_give_documented_fields(demo: Path, tmp_path: Path) -> None:
+    a, b = (demo / "zoo" / name for name in ("base-a", "a-cpt"))
+    found = kinprint.compare(a, b, level=kinprint.Level.QUICK, cache=False)
+    assert found.relation is kinprint.Relation.DERIVED
+    assert found.relation == found.to_dict()["verdict"]["relation"] == found.verdict.relation
+    assert found.asked.level == "quick" and found.alpha == 1e-6
+    assert [model.given for model in found.models] == [str(a), str(b)]
+    assert found.summary in repr(found)
     with pytest.raises(AttributeError):
-        _ = found.nothing
+        _ = found.nothing  # type: ignore[attr-defined]
     many = kinprint.matrix([a, b], level="quick", cache=False)
-    assert many.pairs[0].verdict.relation == "derived" and len(many.document.pairs) == 1
+    assert many.relations == (kinprint.Relation.DERIVED,) and len(many.pairs) == 1
+    assert many.pair(b, a) is many.pairs[0]
     (file,) = many.save(tmp_path / "m.json")
     told = "<2 models: 1 of 1 pairs share trained weights>"
     assert repr(kinprint.report(file)) == repr(many) == told
 
 
 def test_a_study_from_python(demo: Path, tmp_path: Path) -> None:
-    names = [str(demo / "zoo" / name) for name in ("base-a", "base-b")]
+    names = [demo / "zoo" / name for name in ("base-a", "base-b")]
     done = kinprint.study("same-layer", *names, cache=False)
-    assert isinstance(done, StudyDrawing) and "same-layer" in repr(done)
+    assert isinstance(done, kinprint.StudyResult) and "same-layer" in repr(done)
     written = done.save(tmp_path / "study")
-    again = kinprint.report(tmp_path / "study" / "result.json").save(tmp_path / "again")
+    again = kinprint.StudyResult.load(tmp_path / "study").save(tmp_path / "again")
     assert [one.name for one in written] == [one.name for one in again]
     for one, other in zip(written, again, strict=True):
         assert one.read_bytes() == other.read_bytes()
     done.figure()
+    assert done.to_frame().shape[0] == len(next(iter(done.tables.values())).rows)
+    assert "<table>" in done._repr_html_()
+
+
+def test_a_model_that_cannot_be_opened_is_set_aside(demo: Path, tmp_path: Path) -> None:
+    names = [demo / "zoo" / "base-a", tmp_path / "gone", demo / "zoo" / "base-b"]
+    done = kinprint.study("same-layer", *names, layers=[3], cache=False)
+    assert [one.given for one in done.failures] == [str(tmp_path / "gone")]
+    assert done.models == ("base-a", "base-b")
+    with pytest.raises(kinprint.BadReference):
+        kinprint.study("same-layer", *names[:2], cache=False)

@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import click
 
+import kinprint
+from kinprint.cli.commands import Command, Group
+from kinprint.cli.language import say
 from kinprint.errors import printable
 
 
-@click.group("cache", invoke_without_command=True)
+@click.command("cache", cls=Group, invoke_without_command=True)
 @click.pass_context
-def command(ctx: click.Context) -> None:
-    """Show what was read before and kept; `kinprint cache clear` removes it."""
+def cache(ctx: click.Context) -> None:
+    """Show what was read before and kept."""
     if ctx.invoked_subcommand is not None:
         return
-    from kinprint.reader.cache import Cache
-    from kinprint.reader.sizes import in_words
+    from kinprint.report.costs import size_in_words
 
-    cache = Cache.default()
-    models: dict[str, tuple[int, int]] = {}
-    for item in cache.items():
-        files, used = models.get(item.name, (0, 0))
-        models[item.name] = (files + 1, used + item.disk_bytes)
-    total = sum(used for _, used in models.values())
-    for name, (files, used) in sorted(models.items(), key=lambda pair: -pair[1][1]):
-        click.echo(f"{in_words(used):>9}  {printable(name)} ({files} file{'s' * (files != 1)})")
-    click.echo(f"{in_words(total):>9}  in {cache.folder}")
+    contents = kinprint.cached()
+    for model in contents.models:
+        name, size = printable(model.name), f"{size_in_words(model.disk_bytes):>9}"
+        click.echo(say("cli.cache.model", size=size, name=name, count=model.files))
+    size = f"{size_in_words(contents.disk_bytes):>9}"
+    click.echo(say("cli.cache.total", size=size, folder=printable(str(contents.folder), 1000)))
 
 
-@command.command("clear")
+@cache.command("clear", cls=Command, key="cache.clear")
 def clear() -> None:
-    """Remove everything that was kept. Models are not touched; reading costs anew."""
-    from kinprint.reader.cache import Cache
-    from kinprint.reader.sizes import in_words
-    from kinprint.source.listing import forget_all
+    """Remove everything that was kept."""
+    from kinprint.report.costs import size_in_words
 
-    forget_all()
-    click.echo(f"{in_words(Cache.default().clear())} freed.")
+    click.echo(say("cli.cache.freed", size=size_in_words(kinprint.clear_cache())))

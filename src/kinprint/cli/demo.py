@@ -9,90 +9,74 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from kinprint import text
+import kinprint
+from kinprint.cli.commands import command, option
 from kinprint.cli.language import language, say
-from kinprint.cli.loopback import loopback_hub
-from kinprint.cli.showing import cost_line, print_lines
+from kinprint.cli.output import print_cost, print_lines
 from kinprint.demo import FOLDER, PAIRS, KnownPair
 from kinprint.errors import printable
-from kinprint.records import Cost
-
-if TYPE_CHECKING:
-    from kinprint.report.results import ComparisonResult
+from kinprint.mirror.loopback import loopback_hub
 
 _INDENT = "  "
 
 
-@click.command("demo")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("out/demo"),
-    show_default=True,
-    help="Folder for the reports and their data.",
-)
-def command(output: Path) -> None:
-    """Compare small models that come with kinprint: a descendant, a disguised copy, a stranger.
-
-    A mirror of the Hub is started on this machine; nothing leaves it, and the cache and
-    the settings of your own Hub tools are left alone.
-    """
+@command("demo")
+@option("-o", "--output", metavar="FOLDER", type=Path, default=Path("out/demo"))
+def demo(output: Path) -> None:
+    """Compare small models that come with kinprint."""
     from kinprint.report.outputs import outputs
 
     files = {pair: output / f"{pair.history}.html" for pair in PAIRS}
-    outputs(files.values())  # a place where nothing can be written is refused before the work
+    outputs(
+        files.values(), "output"
+    )  # a place where nothing can be written is refused before the work
     with loopback_hub(FOLDER):
         _run(files)
 
 
 def _run(files: dict[KnownPair, Path]) -> None:
-    import kinprint
-
     started = time.monotonic()
     _print("demo.opening")
     cosines: list[float] = []
-    spent = Cost()
+    spent = kinprint.Cost()
     for pair, file in files.items():
         with _working(pair):
             # Not plain names: a folder zoo/base-a where the user stands would be taken for one.
             found = kinprint.compare(f"hf://{pair.a}", f"hf://{pair.b}", language=language())
             found.save(file, file.with_suffix(".json"))
         cosines.append(_norm_cosine(found))
-        spent = Cost(spent.bytes + found.cost.bytes, spent.requests + found.cost.requests)
+        spent += found.cost
         _print_pair(pair, found, cosines[-1], file)
     click.echo()
     _print("demo.closing", least=_rounded_down(min(cosines)))
     click.echo()
-    click.echo(cost_line(Cost(spent.bytes, spent.requests, time.monotonic() - started)))
+    print_cost(replace(spent, seconds=time.monotonic() - started))
     a, b = (shlex.quote(str(FOLDER / name)) for name in (PAIRS[0].a, PAIRS[0].b))
-    click.echo(printable(text.say("demo.by_hand", language(), a=a, b=b), 2000))
+    click.echo(printable(say("demo.by_hand", a=a, b=b), 2000))
 
 
-def _print_pair(pair: KnownPair, found: ComparisonResult, cosine: float, file: Path) -> None:
+def _print_pair(pair: KnownPair, found: kinprint.Comparison, cosine: float, file: Path) -> None:
     from kinprint.report.views.terminal.layout import WIDTH, Line, answer_look, wrapped
 
-    verdict = found.document.verdict
     click.echo()
     _print(f"demo.history.{pair.history}", a=_title(pair.a))
-    look = answer_look(verdict.relation)
-    summary = say(verdict.summary, verdict.summary_ko)
-    lines = wrapped(summary, width=WIDTH - len(_INDENT))
+    look = answer_look(found.relation)
+    lines = wrapped(found.summary, width=WIDTH - len(_INDENT))
     print_lines(Line(_INDENT + line, look) for line in lines)
-    click.echo(_INDENT + text.say("demo.cosine", language(), cosine=cosine))
-    click.echo(_INDENT + text.say("demo.report", language(), file=printable(str(file), 1000)))
+    click.echo(_INDENT + say("demo.cosine", cosine=cosine))
+    click.echo(_INDENT + say("demo.report", file=printable(str(file), 1000)))
 
 
 def _print(key: str, **fields: object) -> None:
     """A sentence of the catalogue, in lines of the terminal's width."""
     from kinprint.report.views.terminal.layout import wrapped
 
-    for line in wrapped(text.say(key, language(), **fields)):
+    for line in wrapped(say(key, **fields)):
         click.echo(line)
 
 
@@ -104,14 +88,14 @@ def _working(pair: KnownPair) -> Iterator[None]:
         return
     from rich.console import Console
 
-    doing = text.say("demo.comparing", language(), a=_title(pair.a), b=_title(pair.b))
+    doing = say("demo.comparing", a=_title(pair.a), b=_title(pair.b))
     with Console(stderr=True).status(doing):
         yield
 
 
-def _norm_cosine(found: ComparisonResult) -> float:
+def _norm_cosine(found: kinprint.Comparison) -> float:
     """The raw cosine of norm vectors, averaged over all that both models have."""
-    known = [one.cosine for one in found.document.seeds if one.cosine is not None]
+    known = [one.cosine for one in found.norms if one.cosine is not None]
     return statistics.fmean(known)
 
 

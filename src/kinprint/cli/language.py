@@ -1,22 +1,22 @@
-"""Which language to speak: Korean where the user's environment is Korean, else English."""
+"""Which language to speak: that of the user's environment, where there is a catalogue for it."""
 
 from __future__ import annotations
 
 import os
 import re
 
-_KOREAN = re.compile(r"^ko([_.\-@].*)?$", re.IGNORECASE)
+from kinprint import text
+
+_VARIABLES = ("KINPRINT_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
 
 
 def language() -> str:
-    """Give "ko" or "en", from KINPRINT_LANG or the usual locale variables."""
-    for name in ("KINPRINT_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
-        value = os.environ.get(name, "")
-        if value:
-            return "ko" if _KOREAN.match(value) else "en"
-    return "en"
+    """The code of a language, such as "ko", from KINPRINT_LANG or the usual variables."""
+    value = next(filter(None, (os.environ.get(name, "") for name in _VARIABLES)), "")
+    code = re.split(r"[_.\-@]", value)[0].lower()
+    return code if code in text.languages() else text.languages()[0]
 
 
-def say(english: str, korean: str) -> str:
-    """The one of two texts that the user reads."""
-    return korean if language() == "ko" else english
+def say(key: str, /, **fields: object) -> str:
+    """A sentence of the catalogues in the user's language."""
+    return text.say(key, language(), **fields)

@@ -6,19 +6,14 @@ from typing import Any
 
 import click
 
-from kinprint.cli.comparing import comparing_options, run_all
-from kinprint.cli.reading import reading_options
+from kinprint.cli.commands import Whole, command, option
+from kinprint.cli.comparing import compare_all, comparing_options
 
 
-@click.command("matrix")
+@command("matrix")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes to compare in.  [one a core]")
-@reading_options
+@option("--jobs", metavar="N", type=Whole(min=1))
 @comparing_options
-def command(models: tuple[str, ...], jobs: int | None, **options: Any) -> int:
-    """Say of all pairs of MODELs whether they share weights.
-
-    A level's bytes are for a pair; here each model may cost half of them. With --exit-code:
-    1 if any pair is related, else 3 if any is undecided, else 0.
-    """
-    return run_all(models, jobs, **options)
+def matrix(models: tuple[str, ...], jobs: int | None, **options: Any) -> int:
+    """Compare all pairs of models."""
+    return compare_all(models, jobs, **options)

@@ -1,28 +1,76 @@
-"""What several commands print alike: JSON for machines, counts for people."""
+"""What commands print: JSON for machines, lines with colours for people."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sys
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+import kinprint
+from kinprint.cli.commands import Choice, option
+from kinprint.cli.language import language, say
+from kinprint.errors import printable
+
+if TYPE_CHECKING:
+    from kinprint.report.views.terminal.layout import Line
+
+form_option = option("--format", type=Choice(["text", "json"]), default="text")
+"""How to print a result, handed over as `format`."""
 
 
-def write_line(document: Any) -> None:
-    """Write one object, a dict or a document; names that are no text are escaped, not lost."""
+def write_json(raw: bytes) -> None:
+    """Write one JSON object as one line; names that are no text stay escaped."""
     import msgspec
 
-    from kinprint.report.schema.encoding import encode_line, plain
-
     try:
-        line = encode_line(document)
-    except UnicodeEncodeError:
-        line = json.dumps(msgspec.to_builtins(document, enc_hook=plain)).encode("ascii")
+        line = msgspec.json.format(raw, indent=-1)
+    except msgspec.DecodeError:
+        line = json.dumps(json.loads(raw)).encode("ascii")
     out = getattr(sys.stdout, "buffer", None)
     if out is not None:
         out.write(line + b"\n")
         out.flush()
 
 
-def count_of(number: int, thing: str) -> str:
-    """Such as "1 file" and "1,200 files"."""
-    return f"{number:,} {thing}{'s' * (number != 1)}"
+def print_lines(lines: Iterable[Line]) -> None:
+    """Print lines, each with its look; text alone where nobody would see looks."""
+    if not sys.stdout.isatty():
+        for line in lines:
+            click.echo(line.text)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)  # rich itself honours NO_COLOR
+    for line in lines:
+        console.print(Text(line.text, line.look))
+
+
+def print_cost(cost: kinprint.Cost) -> None:
+    """Print what was read and how long it took."""
+    from kinprint.report.costs import cost_line
+
+    click.echo(cost_line(cost, language()))
+
+
+def print_written(places: Sequence[str | os.PathLike[str]]) -> None:
+    """Name files and folders that were written."""
+    for place in places:
+        click.echo(say("cli.written", place=printable(os.fspath(place), 1000)))
+
+
+@contextlib.contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Go on when nobody reads the output any more: the exit code is still to be told."""
+    try:
+        yield
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
+    except SystemExit as error:  # rich ends the process instead
+        if not isinstance(error.__context__, BrokenPipeError):
+            raise

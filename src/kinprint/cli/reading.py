@@ -1,19 +1,18 @@
-"""What commands that read have in common: options, a fetcher, and progress on a terminal."""
+"""What commands that read have in common: options, a reader, and progress on a terminal."""
 
 from __future__ import annotations
 
 import functools
-import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import click
 
+import kinprint
+from kinprint.cli.commands import DEBUG, option
 from kinprint.cli.language import say
 from kinprint.cli.sentences import sentence
 from kinprint.errors import FormatError, InternalError, KinprintError, printable
@@ -22,53 +21,25 @@ from kinprint.records import Progress
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from kinprint.reader.fetch import Fetcher
-
-
-@dataclass(frozen=True, slots=True)
-class ReadingOptions:
-    """How a command may read."""
-
-    budget: str | None
-    cache: bool
-
 
 def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --budget and --no-cache to a command, handed over as `reading`."""
+    """Add --budget and --no-cache to a command, which gets a `reader` that keeps to them.
 
-    @click.option(
-        "--budget",
-        metavar="SIZE",
-        help="Read at most this much of weights and headers, such as 64MB.",
-    )
-    @click.option("--no-cache", is_flag=True, help="Neither use nor fill the cache.")
+    A line tells how far reading has come, where stderr is a terminal.
+    """
+
+    @option("--budget", metavar="SIZE")
+    @option("--no-cache", is_flag=True)
     @functools.wraps(function)
-    def wrapper(*args: Any, budget: str | None, no_cache: bool, **options: Any) -> Any:
-        return function(*args, reading=ReadingOptions(budget, not no_cache), **options)
+    def wrapper(*arguments: Any, budget: str | None, no_cache: bool, **named: Any) -> Any:
+        progress = _LINE.show if sys.stderr.isatty() else None
+        with kinprint.Reader(budget=budget, cache=not no_cache, progress=progress) as reader:
+            try:
+                return function(*arguments, reader=reader, **named)
+            finally:
+                _LINE.clear()
 
     return wrapper
-
-
-@contextmanager
-def fetcher_for(reading: ReadingOptions) -> Iterator[Fetcher]:
-    """A fetcher as the options say, with a progress line where stderr is a terminal."""
-    from huggingface_hub.utils import logging as hub_logging
-
-    from kinprint.reader.cache import Cache
-    from kinprint.reader.fetch import Fetcher
-    from kinprint.reader.sizes import parse_size
-
-    if "HF_DEBUG" not in os.environ and "HF_HUB_VERBOSITY" not in os.environ:
-        # One sentence at the end says what went wrong; the client's own lines can be asked for.
-        hub_logging.set_verbosity(logging.ERROR)
-    budget = parse_size(reading.budget, "--budget") if reading.budget is not None else None
-    cache = Cache.default() if reading.cache else None
-    on_progress = _LINE.show if sys.stderr.isatty() else None
-    try:
-        with Fetcher(cache=cache, budget=budget, on_progress=on_progress) as fetcher:
-            yield fetcher
-    finally:
-        _LINE.clear()
 
 
 class _ProgressLine:
@@ -87,12 +58,11 @@ class _ProgressLine:
             if self._bar is None:
                 self._bar = _new_bar()
             count = f"{event.done_requests}/{event.total_requests}"
-            requests = say(f"{count} requests", f"요청 {count}")
             self._bar.update(
                 self._bar.task_ids[0],
                 completed=event.done_bytes,
                 total=event.total_bytes,
-                requests=requests,
+                requests=say("cli.progress.requests", done=count),
             )
 
     def clear(self) -> None:
@@ -115,12 +85,12 @@ def _new_bar() -> Bar:
     from rich.progress import Progress as Bar
 
     columns = (
-        TextColumn(say("reading", "읽는 중")),
+        TextColumn(say("cli.progress.reading")),
         BarColumn(bar_width=20),
         DownloadColumn(),
         TextColumn("{task.fields[requests]}"),
         TimeRemainingColumn(compact=True),
-        TextColumn(say("left", "남음")),
+        TextColumn(say("cli.progress.left")),
     )
     bar = Bar(*columns, console=Console(stderr=True), transient=True)
     bar.add_task("reading", total=None, requests="")
@@ -128,11 +98,11 @@ def _new_bar() -> Bar:
     return bar
 
 
-def report_failure(error: KinprintError, model: str) -> int:
+def name_failure(error: KinprintError, model: str) -> int:
     """Say what is wrong with one of several models; the exit code that it deserves."""
     _LINE.clear()
     about = f"{printable(model)}: " if isinstance(error, FormatError | InternalError) else ""
     click.echo(f"kinprint: {about}{sentence(error)}", err=True)
-    if isinstance(error, InternalError) and os.environ.get("KINPRINT_DEBUG"):
+    if isinstance(error, InternalError) and os.environ.get(DEBUG):
         click.echo(error.trace.rstrip(), err=True)
     return error.exit_code

@@ -18,34 +18,31 @@ from typing import Any
 import click
 
 from kinprint import text
+from kinprint.cli.commands import DEBUG, Group, Option, usage_sentence
 from kinprint.cli.environment import check_environment
 from kinprint.cli.language import language
 from kinprint.cli.sentences import sentence
-from kinprint.errors import InternalError, KinprintError, SystemFailed, printable
+from kinprint.errors import FormatError, InternalError, KinprintError, SystemFailed, printable
 from kinprint.version import __version__
 
-# Name, where its command object lives, and the line that `kinprint --help` shows.
+# Where each command lives; it is loaded when it is called.
 _COMMANDS = {
-    "inspect": ("kinprint.cli.inspect:command", "What a model holds, without downloading it."),
-    "plan": ("kinprint.cli.plan:command", "Bytes and requests a reading would cost."),
-    "compare": ("kinprint.cli.compare:command", "Was one of two models derived from the other?"),
-    "matrix": ("kinprint.cli.matrix:command", "The same question for all pairs of models."),
-    "report": ("kinprint.cli.report:command", "A result drawn again from its JSON, offline."),
-    "study": ("kinprint.cli.study:command", "Compare models by named studies."),
-    "reproduce": (
-        "kinprint.cli.reproduce:command",
-        "A public dispute's analyses, done again.",
-    ),
-    "demo": ("kinprint.cli.demo:command", "Compare small models that come with kinprint."),
-    "mirror": ("kinprint.mirror.command:mirror_command", "Serve a folder of models like the Hub."),
-    "cache": ("kinprint.cli.cache:command", "Show or clear what was read before."),
-    "extensions": ("kinprint.cli.extensions:command", "What other packages add to kinprint."),
+    "inspect": "kinprint.cli.inspect",
+    "plan": "kinprint.cli.plan",
+    "compare": "kinprint.cli.compare",
+    "matrix": "kinprint.cli.matrix",
+    "report": "kinprint.cli.report",
+    "study": "kinprint.cli.study",
+    "reproduce": "kinprint.cli.reproduce",
+    "demo": "kinprint.cli.demo",
+    "mirror": "kinprint.cli.mirror",
+    "cache": "kinprint.cli.cache",
+    "extensions": "kinprint.cli.extensions",
 }
-DEBUG = "KINPRINT_DEBUG"
 FAILED, STOPPED = 2, 130
 
 
-class _Commands(click.Group):
+class _Commands(Group):
     """A group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -54,28 +51,15 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module, _, name = _COMMANDS[cmd_name][0].partition(":")
-        found = getattr(import_module(module), name)
+        found = getattr(import_module(_COMMANDS[cmd_name]), cmd_name)
         assert isinstance(found, click.Command)
         return found
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
 
-
-@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="kinprint")
-@click.option("--debug", is_flag=True, help="Show the traceback of whatever goes wrong.")
-def _kinprint(debug: bool) -> None:
-    """Was this model derived from that one?
-
-    kinprint reads a few megabytes of weights where they lie, on the Hub, in a folder, in an
-    object store, and says what they show. MODEL is org/name, org/name@revision, hf://…,
-    the address of a model page, a folder, a file, or an https:// address.
-    """
-    if debug:
-        os.environ[DEBUG] = "1"  # worker processes hear of it too
+@click.command("kinprint", cls=_Commands, key="")
+@click.version_option(__version__, prog_name="kinprint", message="%(prog)s %(version)s", cls=Option)
+def kinprint_command() -> None:
+    """Find the command that was asked for."""
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -84,21 +68,25 @@ def run(arguments: list[str] | None = None) -> int:
     try:
         code = _run(arguments)
     except BaseException as error:
-        code = 0 if _reader_gone(error) else _tell(error)
+        code = 0 if _is_harmless(error) else _tell(error)
     _flush()
     return code
 
 
 def _run(arguments: list[str] | None) -> int:
     check_environment()
-    code: Any = _kinprint(arguments, standalone_mode=False)
+    code: Any = kinprint_command(arguments, standalone_mode=False)
     return code if isinstance(code, int) else 0
 
 
-def _reader_gone(error: BaseException) -> bool:
-    """Whether nobody reads our output any more, as after `head`; rich exits because of it."""
-    told = error.__context__ if isinstance(error, SystemExit) else error
-    return isinstance(told, BrokenPipeError)
+def _is_harmless(error: BaseException) -> bool:
+    """Whether nobody reads our output any more, as after `head`, or all is said and done.
+
+    rich exits where our output ends, click after it has completed words for a shell.
+    """
+    if isinstance(error, SystemExit):
+        return error.code in (None, 0) or isinstance(error.__context__, BrokenPipeError)
+    return isinstance(error, BrokenPipeError)
 
 
 def _tell(error: BaseException) -> int:
@@ -111,12 +99,16 @@ def _tell(error: BaseException) -> int:
         case click.Abort() | KeyboardInterrupt():
             _say(text.say("cli.stopped", language()))
             return STOPPED
-        case click.ClickException():
+        case click.exceptions.NoArgsIsHelpError():
             error.show()
+        case click.UsageError():
+            _say(f"kinprint: {usage_sentence(error)}")
         case InternalError():
             _say_fault(error)
         case KinprintError():
-            _say(f"kinprint: {sentence(error)}")
+            # A file says little by itself: which of several models is it of?
+            about = getattr(error, "__notes__", []) if isinstance(error, FormatError) else []
+            _say(": ".join(("kinprint", *map(printable, about[:1]), sentence(error))))
         case OSError():
             _say(f"kinprint: {sentence(SystemFailed(cause=error))}")
         case _:

@@ -10,6 +10,7 @@ _NAMES = {
     "a": "MODEL",
     "cache=False": "--no-cache",
     "controls": "--control",
+    "faults": "--fault",
     "file": "RESULT.json",
     "folder": "FOLDER",
     "models": "MODEL",

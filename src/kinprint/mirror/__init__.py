@@ -11,7 +11,7 @@ client. The names below are loaded on first use, so that naming this package cos
     hub        which address means what; storage: signed addresses, weights
     faults     what may go wrong on purpose; ranges: which bytes were asked for
     delivery   replies on the wire; stats: what was asked and sent
-    server     two listening sockets, one event loop; command: the command line
+    server     two listening sockets, one event loop; loopback: a process that serves itself
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kinprint.mirror.faults import Fault, parse_fault
-    from kinprint.mirror.server import MirrorServer, serve
+    from kinprint.mirror.server import MirrorServer
     from kinprint.mirror.stats import Stats
 
-__all__ = ["Fault", "MirrorServer", "Stats", "parse_fault", "serve"]
+__all__ = ["Fault", "MirrorServer", "Stats", "parse_fault"]
 
 _HOMES = {
     "Fault": "faults",
     "MirrorServer": "server",
     "Stats": "stats",
     "parse_fault": "faults",
-    "serve": "server",
 }
 
 

@@ -130,7 +130,7 @@ def parse_fault(text: str) -> Fault:
 
 
 def _bad(text: str, key: str, /, **fields: object) -> BadOption:
-    return BadOption(option="--fault", value=text, cause=message(key, **fields))
+    return BadOption(option="faults", value=text, cause=message(key, **fields))
 
 
 class FaultBook:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from kinprint import text
 from kinprint.errors import BadOption, system_cause
@@ -75,7 +74,7 @@ class MirrorServer:
         root = Path(folder)
         if not root.is_dir():
             raise BadOption(
-                option="FOLDER", value=folder, cause=text.message("cause.option.no-folder")
+                option="folder", value=folder, cause=text.message("cause.option.no-folder")
             )
         if bandwidth is not None and bandwidth <= 0:
             cause = text.message("cause.option.above-zero")
@@ -295,7 +294,7 @@ def _failure(fault: Fault, port: str) -> Reply:
 def _bind(host: str, ports: tuple[int, int]) -> list[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sockets: list[socket.socket] = []
-    for option, port in zip(("--port", "--storage-port"), ports, strict=True):
+    for option, port in zip(("port", "storage_port"), ports, strict=True):
         # asyncio turns Nagle's algorithm off only where the protocol is spelt out, and with it
         # on, every short answer would wait forty milliseconds for an acknowledgement.
         sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -320,25 +319,3 @@ def _reachable(host: str) -> str:
     if host == "::":
         return "[::1]"
     return f"[{host}]" if ":" in host else host
-
-
-def serve(server: MirrorServer, *, out: TextIO | None = None, language: str = "en") -> None:
-    """Serve until interrupted, after printing the line that points a client here.
-
-    The line goes to standard error and can be copied into a shell as it is.
-    """
-    out = out or sys.stderr
-    names = server.library.ids()
-    if not names:
-        cause = text.message("cause.mirror.no-models")
-        raise BadOption(option="FOLDER", value=server.library.root, cause=cause)
-    server.bind()
-    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-    root = server.library.root
-    said = text.say("cli.mirror.serving", language, models=len(names), folder=root, names=shown)
-    print(said, file=out)
-    print(f"export HF_ENDPOINT={server.endpoint}", file=out, flush=True)
-    try:
-        server.run()
-    except KeyboardInterrupt:
-        print(text.say("cli.mirror.stopped", language), file=out, flush=True)

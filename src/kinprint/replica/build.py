@@ -49,7 +49,7 @@ def _finished(place: Path) -> bool:
         return False
     if not (place / MANIFEST).is_file():
         cause = text.message("cause.replica.not-ours", folder=place, manifest=MANIFEST)
-        raise BadOption(option="FOLDER", value=place, cause=cause)
+        raise BadOption(option="folder", value=place, cause=cause)
     try:
         found = json.loads((place / MANIFEST).read_text("utf-8"))
     except ValueError:

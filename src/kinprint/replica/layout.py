@@ -109,7 +109,7 @@ def layout_of(name: str) -> Layout:
     if name not in models:
         known = ", ".join(models)
         cause = text.message("cause.replica.unknown", known=known)
-        raise BadOption(option="NAME", value=name, cause=cause)
+        raise BadOption(option="name", value=name, cause=cause)
     row = models[name]
     dims: dict[str, int] = row["dims"]
     return Layout(

@@ -84,4 +84,4 @@ def require_holes(folder: Path) -> None:
         probe.unlink(missing_ok=True)
     if dense:
         cause = text.message("cause.replica.no-holes")
-        raise BadOption(option="FOLDER", value=folder, cause=cause)
+        raise BadOption(option="folder", value=folder, cause=cause)

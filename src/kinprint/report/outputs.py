@@ -21,7 +21,9 @@ from kinprint.report.schema import (
     InspectionDocument,
     MatrixDocument,
     PlanDocument,
+    ReadingPlanDocument,
     StudyDocument,
+    StudyPlanDocument,
     decode,
     encode,
 )
@@ -40,7 +42,7 @@ class Output:
     form: Export | None = None
 
 
-def outputs(given: Iterable[str | Path], option: str = "-o") -> tuple[Output, ...]:
+def outputs(given: Iterable[str | Path], option: str = "paths") -> tuple[Output, ...]:
     """What was asked for, refused here if it could not be written later."""
     found: dict[Path, Output] = {}
     for one in given:
@@ -79,7 +81,7 @@ def redraw(file: Path, folder: Path) -> list[Path]:
 def decode_result(raw: bytes, name: str = DATA) -> Drawn:
     """What a JSON file of kinprint holds that can be drawn; an error that names the file."""
     found = decode(raw, name)
-    if isinstance(found, PlanDocument):
+    if isinstance(found, PlanDocument | ReadingPlanDocument | StudyPlanDocument):
         raise FormatError(cause=text.message("cause.a-plan", file=name))
     if isinstance(found, InspectionDocument):
         raise FormatError(cause=text.message("cause.an-inspection", file=name))
@@ -100,7 +102,7 @@ def _contents(document: Drawn, wanted: Output, language: str) -> Iterator[tuple[
         yield from folder_contents(document, wanted.path)
     elif isinstance(document, StudyDocument):
         cause = text.message("cause.study-needs-folder")
-        raise BadOption(option="-o", value=str(wanted.path), cause=cause)
+        raise BadOption(option="paths", value=str(wanted.path), cause=cause)
     else:
         yield wanted.path, wanted.form.content(document, language)
 

@@ -75,4 +75,4 @@ def study_named(name: str) -> Study:
         if near
         else text.message("cause.study-unknown")
     )
-    raise BadOption(option="NAME", value=name, cause=cause)
+    raise BadOption(option="name", value=name, cause=cause)

@@ -294,4 +294,4 @@ def _check_count(study: Study, count: int) -> None:
     else:
         cause = text.message("cause.study-range", study=study.name, least=least, most=most)
     given = text.message("cause.models", number=count)
-    raise BadOption(option="MODEL", value=given, cause=cause)
+    raise BadOption(option="models", value=given, cause=cause)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kinprint.model.inspection import Inspection
+from kinprint.model.inspection import Inspection, group_tensors
 from kinprint.model.tensor_map import MappedTensor
 from kinprint.records import Cost
 from kinprint.report import schema
@@ -34,8 +34,16 @@ def inspection_document(found: Inspection, spent: Cost) -> schema.InspectionDocu
         adapter=_adapter(found, translator),
         fused=found.fused,
         tokenizer=found.tokenizer.path if found.tokenizer else None,
+        tokenizer_bytes=_tokenizer_bytes(found),
+        layers=len(found.model.layers()),
+        tied=found.tensor_map.tied,
         unknown=found.tensor_map.unknown,
         tensors=tuple(_tensor(one) for one in found.tensor_map.tensors),
+        groups=msgspec.convert(
+            group_tensors(found.tensor_map),
+            tuple[schema.TensorGroupPart, ...],
+            from_attributes=True,
+        ),
         warnings=tuple(translator.all_said(found.tensor_map.warnings)),
         labels=tuple(translator.all_said(checkpoint.labels)),
         others=tuple(other.label for other in checkpoint.choice.others),
@@ -45,6 +53,13 @@ def inspection_document(found: Inspection, spent: Cost) -> schema.InspectionDocu
             bytes=spent.bytes, requests=spent.requests, seconds=round(spent.seconds, 3)
         ),
     )
+
+
+def _tokenizer_bytes(found: Inspection) -> int | None:
+    choice = found.tokenizer
+    if choice is None or choice.in_header:
+        return None
+    return found.model.checkpoint.files[choice.path].size
 
 
 def _quantisation(found: Inspection, translator: Translator) -> schema.QuantisationPart | None:

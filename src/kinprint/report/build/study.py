@@ -1,8 +1,8 @@
-"""A study's result as a document."""
+"""A study's result, and the list of studies, as documents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kinprint.records import Cost, ModelRef
 from kinprint.report import schema
@@ -61,4 +61,25 @@ def _asked(request: Request) -> schema.StudyAsked:
         measures=request.measures,
         rows=request.rows,
         seed=request.seed,
+    )
+
+
+def studies_document(found: Iterable[Study]) -> schema.StudiesDocument:
+    """The list of studies as a document."""
+    return schema.StudiesDocument(
+        studies=tuple(
+            schema.StudyEntry(
+                name=one.name,
+                code=one.code,
+                title=one.title,
+                shows=one.shows,
+                cannot=one.cannot,
+                models=schema.ModelCount(least=one.least, most=one.most),
+                roles=one.roles,
+                layers=one.layers,
+                measures=one.measures,
+                vocabulary=one.vocabulary,
+            )
+            for one in found
+        )
     )

@@ -35,9 +35,11 @@ from kinprint.report.schema.comparison import (
 )
 from kinprint.report.schema.encoding import (
     Document,
+    Plan,
     decode,
     encode,
     encode_line,
+    plain,
     read_document,
     settled,
 )
@@ -49,6 +51,7 @@ from kinprint.report.schema.inspection import (
     InspectionDocument,
     QuantisationPart,
     SplitsPart,
+    TensorGroupPart,
     TensorPart,
 )
 from kinprint.report.schema.matrix import (
@@ -59,7 +62,21 @@ from kinprint.report.schema.matrix import (
     PairPart,
     Unread,
 )
-from kinprint.report.schema.plan import PLAN_SCHEMA, PlanDocument, StageCost
+from kinprint.report.schema.plan import (
+    PLAN_SCHEMA,
+    READING_PLAN_SCHEMA,
+    STUDY_PLAN_SCHEMA,
+    PlanDocument,
+    ReadingPlanDocument,
+    StageCost,
+    StudyPlanDocument,
+)
+from kinprint.report.schema.studies import (
+    STUDIES_SCHEMA,
+    ModelCount,
+    StudiesDocument,
+    StudyEntry,
+)
 from kinprint.report.schema.study import (
     STUDY_SCHEMA,
     SourcePart,
@@ -73,6 +90,9 @@ __all__ = [
     "INSPECT_SCHEMA",
     "MATRIX_SCHEMA",
     "PLAN_SCHEMA",
+    "READING_PLAN_SCHEMA",
+    "STUDIES_SCHEMA",
+    "STUDY_PLAN_SCHEMA",
     "STUDY_SCHEMA",
     "AdapterPart",
     "Asked",
@@ -92,11 +112,14 @@ __all__ = [
     "MapCell",
     "MatrixDocument",
     "Merge",
+    "ModelCount",
     "PairPart",
+    "Plan",
     "PlanDocument",
     "PlanPart",
     "QuantisationPart",
     "ReadPart",
+    "ReadingPlanDocument",
     "SeedMetric",
     "SettingRow",
     "SharedMap",
@@ -104,10 +127,14 @@ __all__ = [
     "SourcePart",
     "SplitsPart",
     "StageCost",
+    "StudiesDocument",
     "StudyAsked",
     "StudyDocument",
+    "StudyEntry",
     "StudyPart",
+    "StudyPlanDocument",
     "Subject",
+    "TensorGroupPart",
     "TensorPart",
     "Tokenizer",
     "Unread",
@@ -115,6 +142,7 @@ __all__ = [
     "decode",
     "encode",
     "encode_line",
+    "plain",
     "read_document",
     "settled",
 ]

@@ -18,10 +18,11 @@ from kinprint.errors import FormatError
 from kinprint.report.schema.comparison import ComparisonDocument
 from kinprint.report.schema.inspection import InspectionDocument
 from kinprint.report.schema.matrix import MatrixDocument
-from kinprint.report.schema.plan import PlanDocument
+from kinprint.report.schema.plan import PlanDocument, ReadingPlanDocument, StudyPlanDocument
 from kinprint.report.schema.study import StudyDocument
 
-Document = ComparisonDocument | MatrixDocument | PlanDocument | StudyDocument | InspectionDocument
+Plan = PlanDocument | ReadingPlanDocument | StudyPlanDocument
+Document = ComparisonDocument | MatrixDocument | StudyDocument | InspectionDocument | Plan
 Shown = TypeVar("Shown", bound=ComparisonDocument | MatrixDocument | StudyDocument)
 
 _SHOWN = 200  # characters of a cause

@@ -81,6 +81,16 @@ class TensorPart(Struct, frozen=True, kw_only=True):
     splits: SplitsPart | None
 
 
+class TensorGroupPart(Struct, frozen=True, kw_only=True):
+    """Tensors that differ by a number in their name alone, such as the layer's."""
+
+    pattern: str
+    role: str
+    shape: tuple[Count, ...]
+    dtype: str
+    count: Count
+
+
 class InspectionDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=INSPECT_SCHEMA):
     """A model without its numbers: files, tensors, number formats and dimensions."""
 
@@ -99,8 +109,12 @@ class InspectionDocument(Struct, frozen=True, kw_only=True, tag_field="schema", 
     adapter: AdapterPart | None
     fused: dict[str, Count]
     tokenizer: str | None
+    tokenizer_bytes: Count | None = None
+    layers: Count = 0
+    tied: bool | None = None
     unknown: tuple[str, ...]
     tensors: tuple[TensorPart, ...]
+    groups: tuple[TensorGroupPart, ...] = ()
     warnings: tuple[str, ...]
     labels: tuple[str, ...]
     others: tuple[str, ...]

@@ -19,12 +19,18 @@ from kinprint.report.schema import (
     INSPECT_SCHEMA,
     MATRIX_SCHEMA,
     PLAN_SCHEMA,
+    READING_PLAN_SCHEMA,
+    STUDIES_SCHEMA,
+    STUDY_PLAN_SCHEMA,
     STUDY_SCHEMA,
     ComparisonDocument,
     InspectionDocument,
     MatrixDocument,
     PlanDocument,
+    ReadingPlanDocument,
+    StudiesDocument,
     StudyDocument,
+    StudyPlanDocument,
 )
 from kinprint.text import Words
 
@@ -35,6 +41,9 @@ KINDS: dict[str, tuple[type[msgspec.Struct], str]] = {
     PLAN_SCHEMA: (PlanDocument, "What a comparison would cost"),
     STUDY_SCHEMA: (StudyDocument, "A study, done"),
     INSPECT_SCHEMA: (InspectionDocument, "What a model holds"),
+    READING_PLAN_SCHEMA: (ReadingPlanDocument, "What reading tensors of a model would cost"),
+    STUDY_PLAN_SCHEMA: (StudyPlanDocument, "What a study would cost"),
+    STUDIES_SCHEMA: (StudiesDocument, "All named studies"),
 }
 """Every kind of document by the name of its schema, with a title."""
 README = "README.md"

@@ -1,4 +1,4 @@
-"""What a comparison would cost."""
+"""What reading would cost: a comparison, some tensors or headers of a model, a study."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from msgspec import UNSET, Struct, UnsetType
 from kinprint.report.schema.common import Asked, Count, Translations
 
 PLAN_SCHEMA = "kinprint.compare-plan/1"
+READING_PLAN_SCHEMA, STUDY_PLAN_SCHEMA = "kinprint.plan/1", "kinprint.study-plan/1"
 
 
 class StageCost(Struct, frozen=True, kw_only=True):
-    """What one stage of reading would cost."""
+    """What one stage of reading would cost, or what knowing it took."""
 
     bytes: Count
     requests: Count
@@ -27,4 +28,30 @@ class PlanDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=PL
     left_out: list[str] = []
     translations: Translations | UnsetType = UNSET
     asked: Asked
+    spent: StageCost
+
+
+class ReadingPlanDocument(
+    Struct, frozen=True, kw_only=True, tag_field="schema", tag=READING_PLAN_SCHEMA
+):
+    """What reading tensors of a model would cost, or its headers."""
+
+    model: str
+    commit: str | None
+    what: str
+    tensors: Count | None
+    bytes: Count
+    requests: Count
+    spent: StageCost
+
+
+class StudyPlanDocument(
+    Struct, frozen=True, kw_only=True, tag_field="schema", tag=STUDY_PLAN_SCHEMA
+):
+    """What a study of some models would cost."""
+
+    study: str
+    models: list[str]
+    bytes: Count
+    requests: Count
     spent: StageCost

@@ -100,7 +100,7 @@ def reproduction(name: str) -> Reproduction:
     """The reproduction of that name."""
     if name not in NAMES:
         cause = text.message("cause.reproduction-unknown", names=", ".join(NAMES))
-        raise BadOption(option="NAME", value=name, cause=cause)
+        raise BadOption(option="name", value=name, cause=cause)
     home = files("kinprint.studies.reproduction")
     table = tomllib.loads((home / f"{name}.toml").read_text("utf-8"))
     return Reproduction(

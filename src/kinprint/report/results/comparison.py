@@ -1,0 +1,333 @@
+"""Two models compared, and all pairs of some models: results of `compare` and `matrix`."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from kinprint import text
+from kinprint.errors import BadOption
+from kinprint.records import Cost, Relation
+from kinprint.report import answer
+from kinprint.report.outputs import outputs, write_outputs
+from kinprint.report.results.result import Failure, Result
+from kinprint.report.schema import (
+    Asked,
+    ComparisonDocument,
+    ControlPart,
+    EvidencePart,
+    FailedPair,
+    MatrixDocument,
+    Merge,
+    PairPart,
+    PlanPart,
+    ReadPart,
+    SeedMetric,
+    SettingRow,
+    SharedMap,
+    SharedTokens,
+    Subject,
+    Unread,
+    VerdictPart,
+)
+from kinprint.report.translation import warning
+from kinprint.studies.results import Table
+
+if TYPE_CHECKING:
+    from kinprint.report.figures.drawing import Picture
+
+
+Found = TypeVar("Found", ComparisonDocument, MatrixDocument)
+
+
+class _Compared(Result, Generic[Found]):
+    """What comparisons and matrices have in common."""
+
+    def __init__(self, document: Found, language: str = "en") -> None:
+        self._document: Found = document
+        self.language = language
+
+    @property
+    def document(self) -> Found:
+        """The record from which everything is drawn, field by field the JSON."""
+        return self._document
+
+    @property
+    def models(self) -> tuple[Subject, ...]:
+        """The models: which state was read, and what they say about themselves."""
+        return tuple(self._document.models)
+
+    @property
+    def asked(self) -> Asked:
+        """The level, the error, the budget and the rest of what was asked for."""
+        return self._document.asked
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks on how a model was read."""
+        return tuple(self._document.notes)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What models say they are not, as replicas do."""
+        return tuple(self._document.labels)
+
+    @property
+    def command(self) -> str:
+        """The command line that asks for the same again."""
+        return self._document.made.command
+
+    @property
+    def cost(self) -> Cost:
+        """What was read, and how long all of it took."""
+        return cost_of(self._document.read)
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """One table: the tests of a comparison, or the pairs of a matrix."""
+        from kinprint.report.views.csv import table_of
+
+        table = table_of(self._document)
+        return {table.name: table}
+
+    def to_json(self) -> bytes:
+        """The result as the bytes of its JSON file."""
+        from kinprint.report.schema import encode
+
+        return encode(self._document)
+
+    def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
+        """Write files, each in the form that its ending names, or a folder with all forms.
+
+        Parameters
+        ----------
+        *paths : str or path
+            Files that end in .json, .html, .md, .csv, .png or .svg, or folders.
+
+        Returns
+        -------
+        list of pathlib.Path
+            The files written.
+
+        Raises
+        ------
+        BadOption
+            A place cannot be written to, or its ending names no form.
+
+        Examples
+        --------
+        >>> import kinprint, kinprint.demo, pathlib, tempfile
+        >>> zoo = kinprint.demo.FOLDER / "zoo"
+        >>> found = kinprint.compare(zoo / "base-a", zoo / "base-b", level="quick")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     files = found.save(pathlib.Path(folder, "page.html"))
+        >>> files[0].name
+        'page.html'
+        """
+        wanted = outputs([os.fspath(path) for path in paths], "paths")
+        return write_outputs(self._document, wanted, self.language)
+
+    def _pictures(self) -> Mapping[str, Picture]:
+        from kinprint.report.figures.comparison import charts_of
+
+        return {chart.name: chart for chart in charts_of(self._document)}
+
+    def _warning(self) -> str:
+        return warning(self._document, self.language)
+
+    def _repr_html_(self) -> str:
+        from kinprint.report.views.notebook import fragment
+
+        return fragment(self._document, self.language)
+
+
+class Comparison(_Compared[ComparisonDocument]):
+    """How two models are related, and on what that rests: the result of `kinprint.compare`.
+
+    Examples
+    --------
+    >>> import kinprint, kinprint.demo
+    >>> zoo = kinprint.demo.FOLDER / "zoo"
+    >>> found = kinprint.compare(zoo / "base-a", zoo / "a-cpt", level="quick")
+    >>> found.relation
+    <Relation.DERIVED: 'derived'>
+    >>> found.log10_p < -6
+    True
+    """
+
+    @property
+    def relation(self) -> Relation:
+        """How the models are related, as far as the evidence goes."""
+        return Relation(self._document.verdict.relation)
+
+    @property
+    def log10_p(self) -> float:
+        """log10 of the p-value of the link, all tests and stages paid for."""
+        found = self._document.verdict.log10_p
+        return -math.inf if found is None else found
+
+    @property
+    def alpha(self) -> float:
+        """The chance of calling strangers related that was asked for."""
+        return self._document.verdict.alpha
+
+    @property
+    def summary(self) -> str:
+        """The answer as a sentence, in the result's language."""
+        return answer.summary(self._document.verdict, self.language)
+
+    @property
+    def verdict(self) -> VerdictPart:
+        """The relation with its reasons, and what would have been seen."""
+        return self._document.verdict
+
+    @property
+    def evidence(self) -> tuple[EvidencePart, ...]:
+        """What each test found."""
+        return tuple(self._document.evidence)
+
+    @property
+    def controls(self) -> tuple[ControlPart, ...]:
+        """Both models against those that are known to be unrelated."""
+        return tuple(self._document.controls)
+
+    @property
+    def shared(self) -> SharedMap | None:
+        """Where weights are alike: which layer answers to which, and how alike each role is."""
+        return self._document.shared
+
+    @property
+    def norms(self) -> tuple[SeedMetric, ...]:
+        """Cosines and correlations of norm vectors, which decide nothing."""
+        return tuple(self._document.seeds)
+
+    @property
+    def configuration(self) -> tuple[SettingRow, ...]:
+        """Fields of both configurations side by side."""
+        return tuple(self._document.configuration)
+
+    @property
+    def tokens(self) -> SharedTokens | None:
+        """How many tokens both vocabularies have, where both were read."""
+        return self._document.tokens
+
+    @property
+    def plan(self) -> PlanPart:
+        """How much was planned, how far reading went, and what was left out."""
+        return self._document.plan
+
+    def _in_short(self) -> str:
+        return f"{self.relation}: {self.summary}"
+
+
+class Matrix(_Compared[MatrixDocument]):
+    """How all pairs of some models are related: the result of `kinprint.matrix`.
+
+    Examples
+    --------
+    >>> import kinprint, kinprint.demo
+    >>> zoo = kinprint.demo.FOLDER / "zoo"
+    >>> names = [str(zoo / name) for name in ("base-a", "a-cpt", "base-b")]
+    >>> found = kinprint.matrix(names, level="quick")
+    >>> [str(pair.relation) for pair in found.pairs]
+    ['derived', 'no-evidence', 'no-evidence']
+    """
+
+    def __init__(
+        self,
+        document: MatrixDocument,
+        language: str = "en",
+        *,
+        failures: tuple[Failure, ...] = (),
+    ) -> None:
+        super().__init__(document, language)
+        self._failures = failures
+
+    @property
+    def pairs(self) -> tuple[PairPart, ...]:
+        """All pairs of them, each with its relation."""
+        return tuple(self._document.pairs)
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """The relations of `pairs`, in the same order."""
+        return tuple(Relation(pair.relation) for pair in self._document.pairs)
+
+    @property
+    def unread(self) -> tuple[Unread, ...]:
+        """Models that were set aside because they could not be read, and why."""
+        return tuple(self._document.unread)
+
+    @property
+    def failed(self) -> tuple[FailedPair, ...]:
+        """Pairs that were set aside because comparing them failed, and why."""
+        return tuple(self._document.failed)
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """What was set aside, models and pairs, with the errors, which are not kept in files."""
+        return self._failures
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Places of `models` such that those that are alike stand side by side."""
+        return tuple(self._document.order)
+
+    @property
+    def tree(self) -> tuple[Merge, ...]:
+        """Which models and branches join, the most alike first."""
+        return tuple(self._document.tree)
+
+    def pair(self, a: str | os.PathLike[str], b: str | os.PathLike[str]) -> PairPart:
+        """One of the pairs, in either order.
+
+        Parameters
+        ----------
+        a, b : str or path
+            Two of the models, as they were given.
+
+        Returns
+        -------
+        PairPart
+            The relation of the two.
+
+        Raises
+        ------
+        BadOption
+            They are no pair of the matrix.
+
+        Examples
+        --------
+        >>> import kinprint, kinprint.demo
+        >>> zoo = kinprint.demo.FOLDER / "zoo"
+        >>> found = kinprint.matrix([zoo / "base-a", zoo / "a-cpt"], level="quick")
+        >>> str(found.pair(zoo / "a-cpt", zoo / "base-a").relation)
+        'derived'
+        """
+        wanted = {os.fspath(a), os.fspath(b)}
+        for one in self._document.pairs:
+            if {one.a, one.b} == wanted:
+                return one
+        known = ", ".join(model.given for model in self._document.models)
+        cause = text.message("cause.option.choice", choices=known)
+        raise BadOption(option="a", value=" / ".join(sorted(wanted)), cause=cause)
+
+    def _in_short(self) -> str:
+        from kinprint.report.matrix import count_related
+
+        document = self._document
+        return text.say(
+            "report.short.matrix",
+            self.language,
+            number=len(document.models),
+            related=count_related(document),
+            pairs=len(document.pairs),
+        )
+
+
+def cost_of(read: ReadPart) -> Cost:
+    """What a document says about reading, as a record."""
+    return Cost(read.bytes, read.requests, read.seconds)

@@ -1,0 +1,162 @@
+"""What reading would cost: the result of `plan` and its kin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kinprint import text
+from kinprint.records import Cost
+from kinprint.report.costs import cost_message
+from kinprint.report.results.result import Result, write_json_files
+from kinprint.report.schema import Plan as PlanOf
+from kinprint.report.schema import PlanDocument, ReadingPlanDocument, encode
+from kinprint.studies.results import Table
+
+if TYPE_CHECKING:
+    from kinprint.report.figures.drawing import Picture
+
+
+class Plan(Result):
+    """What reading would cost, known before a weight is read.
+
+    `kinprint.plan`, `plan_comparison`, `plan_study` and `plan_inspection` make it. Neither
+    number is exceeded by the reading itself, but for formats that do not say beforehand how
+    long their headers are (`at_least`).
+
+    Examples
+    --------
+    >>> import kinprint, kinprint.demo
+    >>> plan = kinprint.plan(kinprint.demo.FOLDER / "zoo" / "base-a", tensors="*norm*")
+    >>> plan.tensors, plan.cost.bytes  # files on this machine are read in place
+    (13, 0)
+    """
+
+    def __init__(
+        self,
+        document: PlanOf,
+        language: str = "en",
+        *,
+        local: bool = False,
+        at_least: bool = False,
+        files: int | None = None,
+    ) -> None:
+        self._document, self.language = document, language
+        self._local, self._at_least, self._files = local, at_least, files
+
+    @property
+    def document(self) -> PlanOf:
+        """The record from which everything is shown, field by field the JSON."""
+        return self._document
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models, as they were given."""
+        if isinstance(self._document, ReadingPlanDocument):
+            return (self._document.model,)
+        return tuple(self._document.models)
+
+    @property
+    def cost(self) -> Cost:
+        """Bytes and requests that it would take."""
+        return Cost(self._document.bytes, self._document.requests)
+
+    @property
+    def spent(self) -> Cost:
+        """What knowing this took."""
+        return Cost(self._document.spent.bytes, self._document.spent.requests)
+
+    @property
+    def local(self) -> bool:
+        """Whether all models lie on this machine, where they are read in place for nothing."""
+        return self._local
+
+    @property
+    def at_least(self) -> bool:
+        """Whether it may cost more, because headers do not say how long they are."""
+        return self._at_least
+
+    @property
+    def files(self) -> int | None:
+        """How many weight files the model has, where one model was asked about."""
+        return self._files
+
+    @property
+    def stages(self) -> tuple[Cost, ...]:
+        """The stages of a comparison, which ends as soon as the answer is clear."""
+        if isinstance(self._document, PlanDocument):
+            return tuple(Cost(one.bytes, one.requests) for one in self._document.stages)
+        return (self.cost,)
+
+    @property
+    def bytes_at_most(self) -> int:
+        """Most bytes that all of it may cost, headers included."""
+        if isinstance(self._document, PlanDocument):
+            return self._document.bytes_at_most
+        return self._document.bytes + self._document.spent.bytes
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What is not read because of the budget."""
+        return tuple(self._document.left_out) if isinstance(self._document, PlanDocument) else ()
+
+    @property
+    def tensors(self) -> int | None:
+        """How many tensors would be read, where tensors were asked for by name."""
+        return self._document.tensors if isinstance(self._document, ReadingPlanDocument) else None
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """ "stages": one row a stage."""
+        rows = tuple((number, one.bytes, one.requests) for number, one in enumerate(self.stages, 1))
+        title = text.words("report.plan.stages")
+        return {"stages": Table("stages", title, ("stage", "bytes", "requests"), rows)}
+
+    def to_json(self) -> bytes:
+        """The plan as the bytes of its JSON file."""
+        return encode(self._document)
+
+    def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
+        """Write the plan to JSON files.
+
+        Parameters
+        ----------
+        *paths : str or path
+            Files that end in .json.
+
+        Returns
+        -------
+        list of pathlib.Path
+            The files written.
+
+        Raises
+        ------
+        BadOption
+            A file ends in something else, or cannot be written.
+
+        Examples
+        --------
+        >>> import kinprint, kinprint.demo, pathlib, tempfile
+        >>> plan = kinprint.plan(kinprint.demo.FOLDER / "zoo" / "base-a")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     files = plan.save(pathlib.Path(folder, "plan.json"))
+        >>> files[0].name
+        'plan.json'
+        """
+        return write_json_files(self.to_json(), paths)
+
+    def _pictures(self) -> Mapping[str, Picture]:
+        return {}
+
+    def _in_short(self) -> str:
+        models = ", ".join(self.models)
+        return text.say(
+            "report.plan.in-short", self.language, models=models, cost=cost_message(self.cost)
+        )
+
+    def _repr_html_(self) -> str:
+        from kinprint.report.results.html import fragment
+
+        return fragment(self._in_short(), (), self.tables["stages"], self.language)

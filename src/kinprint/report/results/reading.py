@@ -1,0 +1,43 @@
+"""Results from their JSON, whichever kind it is."""
+
+from __future__ import annotations
+
+from kinprint.report.outputs import DATA, decode_result
+from kinprint.report.results.comparison import Comparison, Matrix
+from kinprint.report.results.inspection import Inspection
+from kinprint.report.results.plan import Plan
+from kinprint.report.results.study import StudyResult
+from kinprint.report.schema import (
+    ComparisonDocument,
+    InspectionDocument,
+    MatrixDocument,
+    StudyDocument,
+    decode,
+)
+
+
+def read_result(
+    raw: bytes, name: str = DATA, language: str = "en"
+) -> Comparison | Matrix | StudyResult:
+    """The result in the bytes of a file, one that can be drawn; errors call it by `name`."""
+    document = decode_result(raw, name)
+    match document:
+        case ComparisonDocument():
+            return Comparison(document, language)
+        case MatrixDocument():
+            return Matrix(document, language)
+        case StudyDocument():
+            return StudyResult(document, language)
+
+
+def read_any(
+    raw: bytes, name: str = DATA, language: str = "en"
+) -> Comparison | Matrix | StudyResult | Inspection | Plan:
+    """The result in the bytes of a file, of any kind."""
+    document = decode(raw, name)
+    match document:
+        case InspectionDocument():
+            return Inspection(document, language)
+        case ComparisonDocument() | MatrixDocument() | StudyDocument():
+            return read_result(raw, name, language)
+    return Plan(document, language)

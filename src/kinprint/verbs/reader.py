@@ -1,0 +1,127 @@
+"""Reading for several calls: one budget, one cache, one set of connections."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from kinprint import text
+from kinprint.errors import BadOption
+from kinprint.reader.cache import Cache
+from kinprint.reader.fetch import Fetcher
+from kinprint.reader.sizes import parse_size
+from kinprint.records import Cost, Progress
+
+
+class Reader:
+    """Reads models for several calls, under one budget and over the same connections.
+
+    Every verb reads with a reader of its own unless it is given one. It is a context manager.
+
+    Parameters
+    ----------
+    budget : int or str, optional
+        Most bytes of weights and headers that all calls together may read, as a number or in
+        words such as "64MB". Nothing is read that would exceed it.
+    cache : bool
+        Whether to take what was read before from the cache, and to keep what is read.
+    progress : callable, optional
+        Called with a `Progress` whenever more was planned or read, from any thread.
+
+    Raises
+    ------
+    BadOption
+        The budget is no size.
+
+    Examples
+    --------
+    >>> import kinprint, kinprint.demo
+    >>> zoo = kinprint.demo.FOLDER / "zoo"
+    >>> with kinprint.Reader(budget="64MB") as reader:
+    ...     a = kinprint.inspect(zoo / "base-a", reader=reader)
+    ...     b = kinprint.inspect(zoo / "base-b", reader=reader)
+    >>> a.parameters == b.parameters
+    True
+    >>> reader.cost.requests  # files on this machine are read in place
+    0
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: int | str | None = None,
+        cache: bool = True,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self._budget = parse_size(budget, "budget") if isinstance(budget, str) else budget
+        self._fetcher = Fetcher(
+            cache=Cache.default() if cache else None, budget=self._budget, on_progress=progress
+        )
+
+    @property
+    def budget(self) -> int | None:
+        """Most bytes that may be read, None where there is no limit."""
+        return self._budget
+
+    @property
+    def cost(self) -> Cost:
+        """Bytes, requests and seconds since the reader was made."""
+        return self._fetcher.spent
+
+    def close(self) -> None:
+        """Begin nothing more. What was read stays in the cache."""
+        self._fetcher.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def fetcher_of(reader: Reader) -> Fetcher:
+    """What carries out the reading, for the rooms below."""
+    return reader._fetcher
+
+
+class Meter:
+    """What one call costs, of all that its reader reads."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader, self._before, self._started = reader, reader.cost, time.monotonic()
+
+    @property
+    def cost(self) -> Cost:
+        """Bytes, requests and seconds since the call began."""
+        now = self._reader.cost
+        return Cost(
+            now.bytes - self._before.bytes,
+            now.requests - self._before.requests,
+            time.monotonic() - self._started,
+        )
+
+
+@contextmanager
+def reading(
+    reader: Reader | None,
+    budget: int | str | None,
+    cache: bool,
+    progress: Callable[[Progress], None] | None,
+) -> Iterator[Reader]:
+    """The reader that was given, or one made for a single call."""
+    if reader is None:
+        with Reader(budget=budget, cache=cache, progress=progress) as own:
+            yield own
+        return
+    if budget is not None or not cache or progress is not None:
+        given = "budget" if budget is not None else "progress" if cache else "cache"
+        raise BadOption(option=given, value="…", cause=text.message("cause.reader.has-its-own"))
+    yield reader
