@@ -26,7 +26,7 @@ def cache(ctx: click.Context) -> None:
     click.echo(say("cli.cache.total", size=size, folder=printable(str(contents.folder), 1000)))
 
 
-@cache.command("clear", cls=Command, key="cache.clear")
+@cache.command("clear", cls=Command, key=("cache", "clear"))
 def clear() -> None:
     """Remove everything that was kept."""
     from kinprint.report.costs import size_in_words

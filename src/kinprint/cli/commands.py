@@ -9,7 +9,7 @@ what it is when nothing is given.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import click
@@ -44,12 +44,12 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """A command whose help stands in the catalogues under `key`."""
+    """A command whose help stands in the catalogues under `key`: the names that lead to it."""
 
-    def __init__(self, *arguments: Any, key: str | None = None, **named: Any) -> None:
+    def __init__(self, *arguments: Any, key: Sequence[str] | None = None, **named: Any) -> None:
         named.setdefault("context_settings", {"help_option_names": _HELP_NAMES})
         super().__init__(*arguments, **named)
-        self.key = self.name or "" if key is None else key
+        self.key = ".".join((self.name or "",) if key is None else key)
         self.params.append(debug_option(hidden=bool(self.key)))
 
     def get_short_help_str(self, limit: int = 45) -> str:
@@ -65,7 +65,7 @@ class Command(click.Command):
         pieces = [piece for param in self.get_params(ctx) for piece in param.get_usage_pieces(ctx)]
         usage = " ".join((ctx.command_path, say("cli.usage.options"), *pieces, *self.more_pieces()))
         lines = wrapped(f"{say('cli.usage')} {usage}", "  ")
-        for paragraph in say(f"help.{self.key}" if self.key else "help").split("\n\n"):
+        for paragraph in say(f"help.{self.key or 'kinprint'}").split("\n\n"):
             lines += ["", *(f"  {line}" for line in wrapped(paragraph, width=WIDTH - 2))]
         options = [one for one in self.params if isinstance(one, Option) and not one.hidden]
         rows = [(one.spelling(), one.words(self.key)) for one in options]

@@ -56,7 +56,7 @@ class _Commands(Group):
         return found
 
 
-@click.command("kinprint", cls=_Commands, key="")
+@click.command("kinprint", cls=_Commands, key=())
 @click.version_option(__version__, prog_name="kinprint", message="%(prog)s %(version)s", cls=Option)
 def kinprint_command() -> None:
     """Find the command that was asked for."""

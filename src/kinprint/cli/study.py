@@ -25,7 +25,7 @@ def study() -> None:
     """Run named studies of models."""
 
 
-@study.command("list", cls=Command, key="study.list")
+@study.command("list", cls=Command, key=("study", "list"))
 @form_option
 def list_studies(format: str) -> None:
     """Name all studies."""
@@ -50,7 +50,7 @@ def list_studies(format: str) -> None:
     click.echo(say("cli.study.listed"))
 
 
-@study.command("show", cls=Command, key="study.show")
+@study.command("show", cls=Command, key=("study", "show"))
 @click.argument("name")
 def show_study(name: str) -> None:
     """Say what a study compares, shows and cannot show."""
@@ -79,7 +79,7 @@ def show_study(name: str) -> None:
         click.echo(paragraph(f"{measure}: {title}. {trap}", "  "))
 
 
-@study.command("run", cls=Command, key="study.run")
+@study.command("run", cls=Command, key=("study", "run"))
 @click.argument("name")
 @click.argument("models", nargs=-1, metavar="MODEL...")
 @option("--layers", metavar="LIST")
