@@ -33,6 +33,7 @@ MEASURES = "kinprint.measures"
 STUDIES = "kinprint.studies"
 TESTS = "kinprint.tests"
 EXPORTS = "kinprint.exports"
+GROUPS = (FORMATS, SOURCES, ARCHITECTURES, MEASURES, STUDIES, TESTS, EXPORTS)
 
 LOADING_SECONDS = 60.0
 """How long the module of an extension may take to load."""

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from kinprint.extensions import ARCHITECTURES, usable
+from kinprint.records import Role
 from kinprint.text import Message, message
 
 _SECTIONS = ("names", "layout", "symmetries")
@@ -57,7 +58,8 @@ class Architecture:
 
         Raises
         ------
-        ValueError : the text is no TOML, or speaks of models that it does not name.
+        ValueError : the text is no TOML, or speaks of roles that there are not or of models that it
+            does not name.
         """
         content = tomllib.loads(text)
         if unknown := set(content) - set(_SECTIONS):
@@ -65,6 +67,10 @@ class Architecture:
         names, layout, symmetries = (content.get(section, {}) for section in _SECTIONS)
         if any("marks" in table for table in names.values()):
             raise ValueError("a family is recognised by its configuration, not by 'marks'")
+        for table in names.values():
+            for words in (table.get(part, {}) for part in ("words", "top", "starts")):
+                for said in words.values():
+                    Role(said.partition(":")[0])  # raises for a word that is no role
         known = {model for table in names.values() for model in table.get("models", ())}
         for key, value in (*layout.items(), *symmetries.items()):
             for strange in set(_families(key, value)) - known:
