@@ -100,6 +100,7 @@ def _reports(docs: Path, language: str) -> str:
 
 
 def _menu(language: str) -> str:
+    from kinprint import text
     from kinprint.lineage.tests.menu import menu
 
     quick = {entry.name for entry in menu("quick")}
@@ -109,7 +110,7 @@ def _menu(language: str) -> str:
     }
     rows = [heads[language], ("---",) * 4]
     for entry in menu("standard"):
-        words = entry.words.ko if language == "ko" else entry.words.en
+        words = text.say(f"test.{entry.name}.compares", language)
         level = "quick" if entry.name in quick else "standard"
         rows.append((f"`{entry.name}`", words, f"{100 * entry.share:.1f} %", f"`{level}`"))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -18,7 +18,7 @@ from kinprint.reader.fetch import Fetcher
 
 
 def samples_of(folder: Path, names: Sequence[str]) -> dict[str, Sample]:
-    """Portraits of the models in a folder, by name."""
+    """Whole samples of the models in a folder, by name."""
     with Fetcher() as fetcher:
         models = open_models(open_checkpoints([str(folder / name) for name in names], fetcher))
         return {name: sample_of(name, one) for name, one in zip(names, models, strict=True)}

@@ -18,7 +18,6 @@ from kinprint.lineage.tests.menu import LEVELS, menu
 from kinprint.lineage.tests.registry import (
     LineageTest,
     extension_test,
-    extension_tests,
     lineage_test,
     own_tests,
 )
@@ -66,9 +65,7 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Entry]]:
     found: list[Entry] = []
     monkeypatch.setattr(extensions, "entry_points", lambda group: found)
     monkeypatch.setattr(extensions, "_LOADED", {})
-    extension_tests.cache_clear()
     yield found
-    extension_tests.cache_clear()
 
 
 def shown(entry: str) -> Evidence:
@@ -108,6 +105,17 @@ def odd(pair: Pair, test: LineageTest) -> Evidence:
     return 0.5  # type: ignore[return-value]
 
 
+@extension_test("acme.vague")
+def vague(pair: Pair, test: LineageTest) -> Evidence:
+    return Evidence(test.name, test.tier, test.group, "fine")  # type: ignore[arg-type]
+
+
+@extension_test("acme.mute")
+def mute(pair: Pair, test: LineageTest) -> Evidence:
+    """Has a reason that no catalogue has a sentence for."""
+    return test.no_result(text.message("acme.reason"))
+
+
 @extension_test("U1.blocks")
 def claiming(pair: Pair, test: LineageTest) -> Evidence:
     return boasting.run(pair)
@@ -117,7 +125,6 @@ def test_a_test_from_outside_is_shown_and_changes_nothing_else(entries: list[Ent
     pair, charge = Pair(made(1), made(2)), Charge.for_menu(menu())
     without = gather_evidence(pair)
     extensions._LOADED.clear()
-    extension_tests.cache_clear()
     entries.append(Entry("acme.rows", boasting))
     evidence = gather_evidence(pair)
     assert evidence[:-1] == without
@@ -133,7 +140,9 @@ def test_a_test_from_outside_is_shown_and_changes_nothing_else(entries: list[Ent
     ("entry", "name", "said"),
     [
         (Entry("acme.broken", broken), "acme.broken", "ZeroDivisionError: by nothing"),
-        (Entry("acme.odd", odd), "acme.odd", "float"),
+        (Entry("acme.odd", odd), "acme.odd", "float is no Evidence"),
+        (Entry("acme.vague", vague), "acme.vague", "'fine' is not a valid Status"),
+        (Entry("acme.mute", mute), "acme.mute", "acme.reason"),
         (Entry("acme.none", nothing), "acme.none", "no module named torch"),
         (Entry("acme.stop", stop), "acme.stop", "SystemExit"),
         (Entry("acme.thing", lambda: 3), "acme.thing", "package:thing"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kinprint import text
+from kinprint.lineage.tests.registry import family_of
 from kinprint.records import Status, Tier
 from kinprint.report.numbers import finite, reading, rough, shown
 from kinprint.report.schema import ComparisonDocument, EvidencePart
@@ -75,7 +76,7 @@ class Finding:
     @property
     def family(self) -> str:
         """The test of which it is a variant."""
-        return self.test.partition(".")[0]
+        return family_of(self.test)
 
     @property
     def outcome(self) -> text.Message:
@@ -135,7 +136,6 @@ def own_p(part: EvidencePart) -> float | None:
 
 def _finding(part: EvidencePart, level: float) -> Finding:
     state = _state(part, level)
-    family = part.test.partition(".")[0]
     marks = [text.message("page.mark.learnt")] if part.learnt else []
     if part.tier != Tier.EXACT:
         marks.append(text.message(f"page.mark.{part.tier}"))
@@ -145,7 +145,7 @@ def _finding(part: EvidencePart, level: float) -> Finding:
         p=own_p(part),
         adjusted=None if part.tier == Tier.RULE else part.adjusted,
         title=title(part.test),
-        question=_message(f"test.{family}.asks"),
+        question=_message(f"test.{family_of(part.test)}.asks"),
         compares=_message(f"test.{part.test}.compares"),
         reading=_reading(part, state),
         marks=tuple(marks),

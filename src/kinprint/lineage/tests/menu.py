@@ -13,7 +13,6 @@ from pathlib import Path
 
 from kinprint.lineage.tests.registry import LineageTest, own_tests
 from kinprint.records import Level
-from kinprint.text import Words, words
 
 LEVELS = tuple(Level)
 
@@ -29,11 +28,6 @@ class MenuEntry:
     def name(self) -> str:
         """The name of the test."""
         return self.test.name
-
-    @property
-    def words(self) -> Words:
-        """What the test compares."""
-        return words(f"test.{self.name}.compares")
 
 
 @functools.cache

@@ -2,9 +2,8 @@
 
 The battery asks a test what it `needs`, the sharing map which `basis` its finding speaks for, the
 verdict which `part` it is about and of what its effect is a `likeness`. Nobody else keeps lists
-of names. A new test of ours is a function with the
-decorator `lineage_test`, its share in `menu.toml`, and its words in the catalogues
-(`test.<name>.compares`).
+of names. A new test of ours is a function with the decorator `lineage_test`, its share in
+`menu.toml`, and its words in the catalogues (`test.<name>.title` and `test.<name>.compares`).
 
 Tests from other packages
 -------------------------
@@ -23,8 +22,8 @@ by `extension_test`::
 
 Such a test is run and shown in the tier `Tier.EXTENSION`. It is on no menu, has no share of the
 error, and takes no part in the map and the verdict, whatever evidence it returns. If it cannot be
-loaded, takes too long to load, raises an error or returns something else, the
-comparison goes on and shows the test without a result, with the reason.
+loaded, takes too long to load, raises an error or returns something else, the comparison goes on
+and shows the test without a result, with the reason.
 
 Stable for such a test: `pair.samples` (what was read of the two models, see
 `kinprint.lineage.reading.sample.Sample`, in an order that does not depend on the order of asking),
@@ -111,6 +110,11 @@ class Likeness(Enum):
     """Gram matrices after alignment."""
 
 
+def family_of(name: str) -> str:
+    """The test of which a test with this name is a variant: what stands before the point."""
+    return name.partition(".")[0]
+
+
 class NoResult(Exception):
     """Raised by a part of a test where it cannot go on: the test then ends without a result."""
 
@@ -156,7 +160,7 @@ class LineageTest:
     @property
     def family(self) -> str:
         """The test of which this is a variant."""
-        return self.name.partition(".")[0]
+        return family_of(self.name)
 
     def run(self, pair: Pair, evidence: Sequence[Evidence] = ()) -> Evidence:
         """Run the test on a pair; looks and rules read the evidence of the tests before them."""
@@ -308,22 +312,16 @@ def registered_test(evidence: Evidence) -> LineageTest:
     return known or LineageTest(evidence.test, evidence.tier, evidence.group)
 
 
-@functools.cache
 def extension_tests() -> tuple[LineageTest, ...]:
     """The tests that other packages bring, loaded once, when a comparison first asks."""
-    found: dict[str, LineageTest] = {}
+    tests: dict[str, LineageTest] = {}
     for extension in extensions(TESTS, LineageTest):
         test = _usable(extension)
-        if test.name in own_tests() or test.name in found:
+        if test.name in own_tests() or test.name in tests:
             name = f"{extension.name} ({extension.value})"
             test = _unusable(name, Reason.EXTENSION_NAME_TAKEN.message(name=test.name))
-        found[test.name] = test
-    return tuple(found.values())
-
-
-def registered_tests() -> tuple[LineageTest, ...]:
-    """All tests: ours, then those of other packages."""
-    return *own_tests().values(), *extension_tests()
+        tests[test.name] = test
+    return tuple(tests.values())
 
 
 def run_extension(pair: Pair, test: LineageTest) -> Evidence:
@@ -332,18 +330,35 @@ def run_extension(pair: Pair, test: LineageTest) -> Evidence:
     Fields that rules read are left out, so that nothing is decided by them.
     """
     try:
-        found = test.run(pair)
+        return _only_shown(test, test.run(pair))
     except (Exception, SystemExit) as error:
         return test.no_result(Reason.EXTENSION_FAILED, Status.UNDEFINED, error=told(error))
+
+
+def _only_shown(test: LineageTest, found: Evidence) -> Evidence:
+    """What is shown of evidence from outside, each field made the kind of value that it must be."""
     if not isinstance(found, Evidence):
-        return test.no_result(
-            Reason.EXTENSION_FAILED, Status.UNDEFINED, error=f"it returned {type(found).__name__}"
-        )
+        raise TypeError(f"{type(found).__name__} is no Evidence")
+    if found.reason is not None:
+        found.reason.words()  # whoever shows it must be able to say it
     return Evidence(
-        test.name, Tier.EXTENSION, found.group, found.status, found.log10_p, found.statistic,
-        found.effect, found.n, found.bound, found.floor, found.null, found.roles, found.layers,
-        found.reason, found.learnt, details=found.details,
-    )  # fmt: skip
+        test.name,
+        Tier.EXTENSION,
+        Group(found.group),
+        Status(found.status),
+        float(found.log10_p),
+        None if found.statistic is None else float(found.statistic),
+        None if found.effect is None else float(found.effect),
+        int(found.n),
+        str(found.bound),
+        float(found.floor),
+        tuple(map(float, found.null)),
+        tuple(map(str, found.roles)),
+        tuple(map(int, found.layers)),
+        found.reason,
+        bool(found.learnt),
+        details=tuple((str(name), float(value)) for name, value in found.details),
+    )
 
 
 def _usable(extension: Extension[LineageTest]) -> LineageTest:
