@@ -20,7 +20,6 @@ def test_a_shuffled_copy_is_put_back() -> None:
     assert [order[j] for _, j in found.pairs] == list(range(20))
     assert found.mean == pytest.approx(1)
     assert found.distinct
-    assert found.fixed_share == np.mean(order == np.arange(20))
 
 
 def test_the_table_is_made_of_cosines() -> None:

@@ -47,14 +47,6 @@ def test_chance_overlap_is_k_over_width() -> None:
     assert np.mean(found) == pytest.approx(4 / 20, abs=0.02)
 
 
-def test_effective_rank() -> None:
-    assert spectra.effective_rank([3.0, 3.0, 3.0, 0.0]) == pytest.approx(3)
-    assert spectra.effective_rank([5.0]) == pytest.approx(1)
-    assert 1 < spectra.effective_rank([5.0, 1.0]) < 2
-    assert math.isnan(spectra.effective_rank([0.0, 0.0]))
-    assert math.isnan(spectra.effective_rank([]))
-
-
 def test_spectra_of_noise_are_alike() -> None:
     a, b = np.random.default_rng(3).normal(size=(2, 60, 40))
     assert spectra.spectrum_cosine(a, b) > 0.99

@@ -9,20 +9,10 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtr
 
 from kinprint.nulls.bits import equal_counts
 from kinprint.nulls.blocks import block_log10_p, block_sizes, signed_log10_p
-from kinprint.nulls.combination import (
-    average,
-    bonferroni,
-    calibrate,
-    calibrate_mixed,
-    falling_weights,
-    fisher,
-    p_of,
-    sequential,
-)
+from kinprint.nulls.combination import fisher
 from kinprint.nulls.exchangeability import trend
 from kinprint.nulls.fixed_points import Pairs, fixed_point_log10_p, mutual_pairs
 from kinprint.nulls.increasing import increasing_log10_p, longest_increasing
@@ -104,7 +94,8 @@ def runs(kind: str, repeats: int, rng: np.random.Generator) -> Floats:
 def places_or_runs(kind: str, repeats: int, rng: np.random.Generator) -> Floats:
     """The better of two dependent tests, times two."""
     drawn = _layers(kind, repeats, rng)
-    return np.array([bonferroni([_fixed(layers), _runs(layers)], 2) for layers in drawn])
+    doubled = [min(_fixed(layers), _runs(layers)) + np.log10(2) for layers in drawn]
+    return np.array([min(0.0, log10_p) for log10_p in doubled])
 
 
 def bits(kind: str, repeats: int, rng: np.random.Generator) -> Floats:
@@ -150,41 +141,9 @@ BY_WORLD: dict[str, Simulation] = {
 }
 
 
-def menu_bonferroni(_: str, repeats: int, rng: np.random.Generator) -> Floats:
-    """Four tests that depend on each other."""
-    return np.array([bonferroni(list(row), 4) for row in _menu(repeats, rng)])
-
-
-def menu_spent(_: str, repeats: int, rng: np.random.Generator) -> Floats:
-    """A reader who stops as soon as the last p looks good."""
-    found = []
-    for row in _menu(repeats, rng):
-        end = next((i + 1 for i, p in enumerate(row) if p < -1.5), 4)
-        found.append(sequential([*row[:end], *[None] * (4 - end)], falling_weights(4)))
-    return np.array(found)
-
-
-def menu_averaged(_: str, repeats: int, rng: np.random.Generator) -> Floats:
-    """E-values of dependent tests, averaged."""
-    drawn = _menu(repeats, rng)
-    return np.array([p_of(average([calibrate(p) for p in row])) for row in drawn])
-
-
-def menu_mixed(_: str, repeats: int, rng: np.random.Generator) -> Floats:
-    """The same with the mixed calibrator."""
-    drawn = _menu(repeats, rng)
-    return np.array([p_of(average([calibrate_mixed(p) for p in row])) for row in drawn])
-
-
 def independent_fisher(_: str, repeats: int, rng: np.random.Generator) -> Floats:
     """Five independent uniform p-values."""
     return np.array([fisher(list(row)) for row in np.log10(rng.uniform(size=(repeats, 5)))])
-
-
-COMBINED: dict[str, Simulation] = {
-    one.__name__: one
-    for one in (menu_bonferroni, menu_spent, menu_averaged, menu_mixed, independent_fisher)
-}
 
 
 def _layers(kind: str, repeats: int, rng: np.random.Generator) -> list[list[Pairs]]:
@@ -206,9 +165,3 @@ def _fixed(layers: list[Pairs]) -> float:
 def _runs(layers: list[Pairs]) -> float:
     each = [increasing_log10_p(longest_increasing(p.second), len(p.first)) for p in layers]
     return fisher(each)
-
-
-def _menu(repeats: int, rng: np.random.Generator) -> Floats:
-    common = rng.normal(size=(repeats, 1))
-    found: Floats = np.log10(ndtr(0.8 * common + 0.6 * rng.normal(size=(repeats, 4))))
-    return found

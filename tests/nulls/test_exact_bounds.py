@@ -14,7 +14,6 @@ from hypothesis.extra.numpy import arrays
 from kinprint.nulls.blocks import (
     block_log10_p,
     block_permutation,
-    block_products,
     block_sizes,
     signed_blocks,
     signed_log10_p,
@@ -24,6 +23,7 @@ from kinprint.nulls.fixed_points import fixed_point_log10_p
 from kinprint.nulls.increasing import increasing_log10_p, longest_increasing, longest_of_many
 from kinprint.nulls.result import Floats
 from kinprint.nulls.signs import quarter_log10_p, quarter_turns, sign_chernoff, sign_log10_p
+from tests.nulls.worlds import block_products
 
 # Scores on a grid, far above what counts as rounding beside the largest of them.
 grid = st.one_of(st.integers(-40, 40).map(lambda k: k / 8), st.sampled_from([0.0, 1.0, 1e5]))

@@ -10,7 +10,6 @@ import pytest
 from kinprint.nulls.blocks import (
     block_log10_p,
     block_permutation,
-    block_products,
     block_sizes,
     signed_blocks,
     signed_log10_p,
@@ -20,6 +19,7 @@ from kinprint.nulls.power import smallest_effect
 from kinprint.nulls.preparation import normalise_rows
 from kinprint.nulls.result import Floats, NullResult
 from kinprint.nulls.signs import quarter_log10_p, quarter_turns, sign_chernoff, sign_log10_p
+from tests.nulls.worlds import block_products
 
 
 def related(

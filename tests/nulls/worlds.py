@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import binom
 
+from kinprint.nulls.blocks import blocked
 from kinprint.nulls.preparation import normalise_rows
 from kinprint.nulls.result import Floats, Ints
 
@@ -60,6 +61,12 @@ def table(kind: str, n: int, d: int, rng: np.random.Generator) -> Floats:
     if kind not in ("sorted", "heavy"):
         a, b = normalise_rows(a), normalise_rows(b)
     return a @ b.T
+
+
+def block_products(a: Floats, b: Floats) -> Floats:
+    """Score matrices (B, m, m) of inner products of rows (n, d) within each block."""
+    products: Floats = blocked(a) @ blocked(b).swapaxes(1, 2)
+    return products
 
 
 def orders(repeats: int, n: int, rng: np.random.Generator) -> Ints:

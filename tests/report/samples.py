@@ -27,7 +27,7 @@ LONG = "an-organisation/An-Extremely-Long-Model-Name-Which-Never-Ends-Instruct-2
 
 
 def words(text: str) -> Words:
-    return Words(text, f"한국어 {text}")
+    return Words({"en": text, "ko": f"한국어 {text}"})
 
 
 BAND = Band(words("baseline"), 0.377, 0.30, 0.45)

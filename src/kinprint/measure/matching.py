@@ -33,13 +33,6 @@ class Matching:
         """Mean score of the pairs."""
         return math.fsum(self.scores) / len(self.scores) if self.scores else math.nan
 
-    @property
-    def fixed_share(self) -> float:
-        """Share of pairs with one index on both sides."""
-        if not self.pairs:
-            return math.nan
-        return sum(i == j for i, j in self.pairs) / len(self.pairs)
-
 
 @blocks.quiet
 def cosine_table(a: ArrayLike, b: ArrayLike) -> Floats:

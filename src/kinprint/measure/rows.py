@@ -1,4 +1,4 @@
-"""Matrices compared row by row: one cosine or correlation a row, and what they sum up to.
+"""Matrices compared row by row: one cosine or correlation a row, and their mean.
 
 Rows are neurons, tokens or experts; a mean over rows does not let a few long ones decide,
 as the cosine of the whole matrix does.
@@ -7,33 +7,12 @@ as the cosine of the whole matrix does.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kinprint.measure import blocks
 from kinprint.measure.blocks import BLOCK, Floats
-
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-
-
-@dataclass(frozen=True, slots=True)
-class RowSummary:
-    """Rows that have a value, rows that have none, and the distribution of the former.
-
-    `std` is the population's; `quantiles` goes with `shares`.
-    """
-
-    rows: int
-    undefined: int
-    mean: float
-    std: float
-    least: float
-    greatest: float
-    shares: tuple[float, ...]
-    quantiles: tuple[float, ...]
 
 
 @blocks.quiet
@@ -59,27 +38,19 @@ def row_pearsons(a: ArrayLike, b: ArrayLike, block: int = BLOCK) -> Floats:
     return row_cosines(a, b, centred=True, block=block)
 
 
-def summarise(values: ArrayLike, shares: Sequence[float] = QUANTILES) -> RowSummary:
-    """Mean, deviation and quantiles of the values that are numbers."""
-    given = np.asarray(values, np.float64).reshape(-1)
-    known = given[np.isfinite(given)]
-    rest = len(given) - len(known)
-    if not len(known):
-        nothing = (math.nan,) * len(shares)
-        return RowSummary(0, rest, *(math.nan,) * 4, tuple(shares), nothing)
-    quantiles = tuple(float(one) for one in np.quantile(known, shares))
-    moments = float(known.mean()), float(known.std()), float(known.min()), float(known.max())
-    return RowSummary(len(known), rest, *moments, tuple(shares), quantiles)
-
-
 def row_cosine_mean(a: ArrayLike, b: ArrayLike) -> float:
     """Mean of the row cosines over the rows that have one."""
-    return summarise(row_cosines(a, b), ()).mean
+    return _mean(row_cosines(a, b))
 
 
 def row_pearson_mean(a: ArrayLike, b: ArrayLike) -> float:
     """Mean of the row correlations over the rows that have one."""
-    return summarise(row_pearsons(a, b), ()).mean
+    return _mean(row_pearsons(a, b))
+
+
+def _mean(values: Floats) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else math.nan
 
 
 def _prepare(rows: Floats, centred: bool) -> Floats:

@@ -55,19 +55,6 @@ def spectrum_log_distance(a: ArrayLike, b: ArrayLike, share: float = 1e-6) -> fl
     return float(np.sqrt(np.mean(np.log(s[both] / t[both]) ** 2)))
 
 
-def effective_rank(values: ArrayLike) -> float:
-    """Exponential of the entropy of the singular values as shares of their sum.
-
-    Roy and Vetterli 2007: a number of directions, from one to the number of values.
-    """
-    s = np.asarray(values, np.float64).reshape(-1)
-    if not len(s) or not np.isfinite(s).all() or not s.max() > 0:
-        return math.nan
-    shares = s[s > 0] / s.max()
-    shares /= shares.sum()
-    return math.exp(-float((shares * np.log(shares)).sum()))
-
-
 @blocks.quiet
 def principal_angles(a: ArrayLike, b: ArrayLike, k: int = 8, direct: int = _DIRECT) -> Floats:
     """Angles in radians between the spans of the k leading right singular vectors, rising.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinprint.nulls.blocks import BLOCK, block_permutation, block_sizes
-from kinprint.nulls.result import Floats, NullResult, no_evidence
+from kinprint.nulls.blocks import BLOCK
+from kinprint.nulls.result import Floats
 
 
 def equal_counts(a: NDArray[Any], b: NDArray[Any], m: int = BLOCK) -> Floats:
@@ -34,19 +34,6 @@ def equal_counts(a: NDArray[Any], b: NDArray[Any], m: int = BLOCK) -> Floats:
             whole = same[..., 0] if same.shape[-1] == 1 else same.all(axis=-1)
             counts[:both, i, j] = np.count_nonzero(whole, axis=-1)
     return counts
-
-
-def bit_equality(a: NDArray[Any], b: NDArray[Any], seed: int = 0) -> NullResult:
-    """Test equal bits of rows (n, d) at equal index against neighbours' rows.
-
-    The score of rows i and j is the number of equal elements, and the bound is that of block
-    permutation: what is equal everywhere (zeros, constants) cancels. The effect is the share
-    of elements equal beyond what neighbouring rows share.
-    """
-    if not a.size:
-        return no_evidence("block permutation")
-    counts = equal_counts(a, b)
-    return block_permutation(counts / a.shape[1], block_sizes(len(a)), seed)
 
 
 def _words(part: NDArray[Any]) -> NDArray[Any]:

@@ -40,19 +40,6 @@ def blocked(rows: ArrayLike, m: int = BLOCK) -> Floats:
     return x.reshape(-1, m, *x.shape[1:])
 
 
-def block_products(a: ArrayLike, b: ArrayLike, m: int = BLOCK) -> Floats:
-    """Score matrices (B, m, m) of inner products of rows (n, d) within each block.
-
-    With normalised rows these are cosines; with one row a channel and one column a layer they
-    are products of gains summed over layers, as one permutation for all layers demands.
-    """
-    x, y = blocked(a, m), blocked(b, m)
-    if x.shape != y.shape:
-        raise ValueError(f"blocks of shape {x.shape} and {y.shape} cannot be compared")
-    products: Floats = x @ y.swapaxes(1, 2)
-    return products
-
-
 def block_permutation(
     scores: ArrayLike,
     sizes: ArrayLike | None = None,

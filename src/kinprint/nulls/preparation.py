@@ -140,14 +140,3 @@ def _normalised(x: Floats) -> Floats:
         squares[odd] = np.einsum("ij,ij->i", x[odd], x[odd])
     x /= np.sqrt(np.where(squares > 0, squares, 1.0))[:, None]
     return x
-
-
-def centre_over_units(rows: ArrayLike) -> Floats:
-    """Take the mean row off every row: for labels only.
-
-    The mean over all units commutes with their permutations but not with flips: never before a
-    sign test.
-    """
-    x = np.asarray(rows, np.float64)
-    found: Floats = x - x.mean(axis=0, keepdims=True)
-    return found

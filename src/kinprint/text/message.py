@@ -19,9 +19,8 @@ class Words(Mapping[str, str]):
 
     __slots__ = ("_texts",)
 
-    def __init__(self, texts: Mapping[str, str] | str, ko: str | None = None) -> None:
-        given = {"en": texts, "ko": ko or ""} if isinstance(texts, str) else texts
-        self._texts = dict(given)
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = dict(texts)
 
     def __getitem__(self, language: str) -> str:
         return self._texts[language if language in self._texts else FIRST]
@@ -46,27 +45,6 @@ class Words(Mapping[str, str]):
 
     def __str__(self) -> str:
         return self[FIRST]
-
-    @property
-    def en(self) -> str:
-        """The English text."""
-        return self["en"]
-
-    @property
-    def ko(self) -> str:
-        """The Korean text."""
-        return self["ko"]
-
-    def format(self, **fields: object) -> Words:
-        """The same with fields filled in, in every language."""
-        return Words(
-            {
-                language: text.format(
-                    **{name: _said(value, language) for name, value in fields.items()}
-                )
-                for language, text in self._texts.items()
-            }
-        )
 
 
 @dataclass(frozen=True, slots=True)
