@@ -361,11 +361,12 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-# `report` is a verb and a room. Python binds a package to its name in its parent when it is first
-# imported: that is done now, and the name is free again for the verb. The room is found as before
-# by `from kinprint.report.x import y`.
-import_module("kinprint.report")
-globals().pop("report")
+# `report` and `studies` are verbs and rooms. Python binds a package to its name in its parent when
+# it is first imported: that is done now, and the name is free again for the verb. The room is found
+# as before by `from kinprint.report.x import y`.
+for _room in ("report", "studies"):
+    import_module(f"kinprint.{_room}")
+    globals().pop(_room)
 
 
 def __getattr__(name: str) -> object:

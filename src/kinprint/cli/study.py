@@ -36,7 +36,7 @@ def list_studies(format: str) -> None:
 
         write_json(encode(studies_document(found)))
         return
-    from kinprint.report.views.terminal.layout import WIDTH, wrapped
+    from kinprint.report.views.terminal.layout import WIDTH, paragraph, wrapped
 
     first = max(len(one.name) for one in found)
     second = max(len(one.code) for one in found)
@@ -48,6 +48,9 @@ def list_studies(format: str) -> None:
             click.echo((head if number == 0 else " " * len(head)) + line)
     click.echo()
     click.echo(say("cli.study.listed"))
+    for extension in kinprint.installed_extensions(language()):
+        if extension.group == "kinprint.studies" and extension.fault is not None:
+            click.echo(paragraph(printable(extension.fault, 1000), ""))
 
 
 @study.command("show", cls=Command, key=("study", "show"))
