@@ -48,12 +48,12 @@ def same_files(a: Checkpoint, b: Checkpoint) -> bool:
     """
     if _is_adapter(a) or _is_adapter(b):
         return False
-    ours, theirs = ([one.files[shard] for shard in one.shards] for one in (a, b))
-    if sorted(one.size for one in ours) != sorted(one.size for one in theirs):
+    ours, theirs = ([model.files[shard] for shard in model.shards] for model in (a, b))
+    if sorted(file.size for file in ours) != sorted(file.size for file in theirs):
         return False
-    if all(_one_file(*pair) for pair in zip(ours, theirs, strict=True)):
+    if all(map(_same_local_file, ours, theirs)):
         return True
-    digests = [sorted(map(digest_of, side)) for side in (ours, theirs)]
+    digests = [sorted(map(digest_of, files)) for files in (ours, theirs)]
     return "" not in digests[0] and digests[0] == digests[1]
 
 
@@ -68,14 +68,14 @@ def same_numbers(a: Sample, b: Sample) -> bool:
     return a.key == b.key and bool(a.norms or a.units)
 
 
-def _is_adapter(one: Checkpoint) -> bool:
-    return posixpath.join(one.choice.weights.folder, CONFIG) in one.files
+def _is_adapter(model: Checkpoint) -> bool:
+    return posixpath.join(model.choice.weights.folder, CONFIG) in model.files
 
 
-def _one_file(one: FileEntry, other: FileEntry) -> bool:
-    if one.local is None or other.local is None:
+def _same_local_file(first: FileEntry, second: FileEntry) -> bool:
+    if first.local is None or second.local is None:
         return False
-    return Path(one.local).samefile(other.local)
+    return Path(first.local).samefile(second.local)
 
 
 def digest_of(entry: FileEntry) -> str:
