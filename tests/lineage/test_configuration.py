@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from kinprint.lineage.about.configuration import Setting, as_text, fields_of, rows, side_by_side
+from kinprint.lineage.about.configuration import (
+    ConfigurationField,
+    as_text,
+    compare_configurations,
+    fields_of,
+    shown_fields,
+)
 
 
 def test_names_of_different_libraries_meet_in_one_row() -> None:
@@ -18,12 +24,12 @@ def test_names_of_different_libraries_meet_in_one_row() -> None:
         "n_embd": 64, "rope_parameters": {"rope_theta": 10000}, "dtype": "float32",
         "layer_norm_epsilon": 1e-6,
     }  # fmt: skip
-    found = {one.name: one for one in side_by_side((llama, None), (newer, None))}
-    assert found["hidden_size"] == Setting("hidden_size", "64", "64")
-    assert found["rope_theta"] == Setting("rope_theta", "10000", "10000")
-    assert found["dtype"] == Setting("dtype", "bfloat16", "float32")
-    assert found["norm_eps"] == Setting("norm_eps", "1e-05", "1e-06")
-    assert found["tie_word_embeddings"] == Setting("tie_word_embeddings", "false", None)
+    found = {one.name: one for one in compare_configurations((llama, None), (newer, None))}
+    assert found["hidden_size"] == ConfigurationField("hidden_size", "64", "64")
+    assert found["rope_theta"] == ConfigurationField("rope_theta", "10000", "10000")
+    assert found["dtype"] == ConfigurationField("dtype", "bfloat16", "float32")
+    assert found["norm_eps"] == ConfigurationField("norm_eps", "1e-05", "1e-06")
+    assert found["tie_word_embeddings"] == ConfigurationField("tie_word_embeddings", "false", None)
     assert "num_experts" not in found
 
 
@@ -65,6 +71,6 @@ def test_values_from_strangers_are_cut() -> None:
 
 
 def test_rows_have_names_of_their_own() -> None:
-    names = [row.name for row in rows()]
+    names = [row.name for row in shown_fields()]
     assert len(set(names)) == len(names)
-    assert all(bool(row.size) != bool(row.keys) for row in rows())
+    assert all(bool(row.size) != bool(row.keys) for row in shown_fields())

@@ -12,12 +12,12 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
-from kinprint.lineage.about.configuration import side_by_side
+from kinprint.lineage.about.configuration import compare_configurations
 from kinprint.lineage.about.description import (
     Background,
-    backgrounds,
     common_tokens,
     describe,
+    reading_backgrounds,
 )
 from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.charge import Charge
@@ -63,7 +63,7 @@ def compare_models(
     """
     checkpoints = open_all([a, b, *controls], fetcher, settings)
     pair = checkpoints[:2]
-    with backgrounds(pair, settings.budget) as started:
+    with reading_backgrounds(pair, settings.budget) as started:
         if same_files(*pair):
             identical = Comparison(
                 pair[0].ref,
@@ -165,7 +165,7 @@ def _described(
     return replace(
         comparison,
         subjects=tuple(map(describe, pair, models, vocabularies, started)),
-        configuration=side_by_side(a, b),
+        configuration=compare_configurations(a, b),
         tokens=common_tokens(*vocabularies),
         cost=pair[0].fetcher.spent,
     )

@@ -12,7 +12,12 @@ from itertools import combinations
 
 from kinprint import text
 from kinprint.errors import BadOption, KinprintError, attempt
-from kinprint.lineage.about.description import Background, Description, backgrounds, describe
+from kinprint.lineage.about.description import (
+    Background,
+    Description,
+    describe,
+    reading_backgrounds,
+)
 from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.compare import algebra_for, charge_of
 from kinprint.lineage.families import family_tree, likeness_of
@@ -62,7 +67,7 @@ def compare_all(
         cause = text.message("cause.option.two-models")
         raise BadOption(option="models", value=" ".join(given), cause=cause)
     opened, unread = open_readable(given, fetcher, settings)
-    with backgrounds(opened, settings.budget) as started:
+    with reading_backgrounds(opened, settings.budget) as started:
         read = read_readable(opened, settings, unread)
         with algebra_for(settings.level):
             pairs, failed = _judge_pairs(read, settings, jobs)

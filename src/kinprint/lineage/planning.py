@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kinprint.lineage.about.description import backgrounds
+from kinprint.lineage.about.description import reading_backgrounds
 from kinprint.lineage.identity import same_files
 from kinprint.lineage.opening import open_all, read_headers, sampler_of
 from kinprint.lineage.results import ComparisonPlan, Settings
@@ -18,7 +18,7 @@ def plan_comparison(given: Sequence[str], fetcher: Fetcher, settings: Settings) 
     """
     checkpoints = open_all(given, fetcher, settings)
     models = tuple(checkpoint.ref for checkpoint in checkpoints)
-    with backgrounds(checkpoints, settings.budget) as started:
+    with reading_backgrounds(checkpoints, settings.budget) as started:
         if len(given) == 2 and same_files(*checkpoints):
             found = ComparisonPlan(models, settings, (), 0)
         else:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kinprint import text
 from kinprint.errors import BadOption, KinprintError
-from kinprint.lineage.about.configuration import Setting
+from kinprint.lineage.about.configuration import ConfigurationField
 from kinprint.lineage.about.description import CommonTokens, Description
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.controls import Control
@@ -125,7 +125,7 @@ class Comparison:
     subjects: tuple[Description, ...] = ()
     shared: LayerMap | None = None
     norms: tuple[NormLikeness, ...] = ()
-    configuration: tuple[Setting, ...] = ()
+    configuration: tuple[ConfigurationField, ...] = ()
     tokens: CommonTokens | None = None
 
 

@@ -22,7 +22,17 @@ _TOP = re.compile(r"^([A-Za-z_][\w-]*)[ \t]*:")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The file and field that says so, what it names, and its word for the relation if any."""
+    """A model that another names as its origin.
+
+    Attributes
+    ----------
+    where
+        The file and the field that say so.
+    model
+        What they name.
+    relation
+        Their word for the relation, empty if they have none.
+    """
 
     where: str
     model: str
@@ -31,17 +41,18 @@ class Claim:
 
 def card_claims(head: bytes, path: str = CARD) -> list[Claim]:
     """Models that a card's first bytes name as their origin."""
-    told = _front_matter(head.decode("utf-8-sig", "replace"))
-    said = told.get("base_model_relation")
-    relation = said if isinstance(said, str) and said in _RELATIONS else ""
-    tags = told.get("tags")
+    fields = _front_matter(head.decode("utf-8-sig", "replace"))
+    stated = fields.get("base_model_relation")
+    relation = stated if isinstance(stated, str) and stated in _RELATIONS else ""
+    tags = fields.get("tags")
     merge = isinstance(tags, list) and "merge" in tags
-    found: list[Claim] = []
+    claims: list[Claim] = []
     for key in ("base_model", "base_models", "merged_models"):
-        names = _names(told.get(key))
-        word = relation or ("merge" if (merge and len(names) > 1) or "merged" in key else "")
-        found += [Claim(f"{path}: {key}", name, word) for name in names]
-    return found
+        names = _names(fields.get(key))
+        merged = (merge and len(names) > 1) or "merged" in key
+        word = relation or ("merge" if merged else "")
+        claims += [Claim(f"{path}: {key}", name, word) for name in names]
+    return claims
 
 
 def config_claims(config: Mapping[str, Any], own: Sequence[str], path: str) -> list[Claim]:
@@ -59,26 +70,26 @@ def adapter_claims(config: Mapping[str, Any], path: str) -> list[Claim]:
 def gguf_claims(metadata: Mapping[str, object], path: str) -> list[Claim]:
     """The bases that a GGUF header names: by address if it has one, else by name."""
     count = metadata.get("general.base_model.count")
-    found: list[Claim] = []
+    claims: list[Claim] = []
     for at in range(min(count, _MOST) if isinstance(count, int) else 0):
         key = f"general.base_model.{at}"
         owner = _names(metadata.get(f"{key}.organization"))
         name = _names(metadata.get(f"{key}.name"))
-        full = ["/".join((*owner, *name))] if name else []
-        told = _names(metadata.get(f"{key}.repo_url")) or full
-        found += [Claim(f"{path}: {key}", model) for model in told[:1]]
-    return found
+        full_name = ["/".join((*owner, *name))] if name else []
+        models = _names(metadata.get(f"{key}.repo_url")) or full_name
+        claims += [Claim(f"{path}: {key}", model) for model in models[:1]]
+    return claims
 
 
 def _front_matter(text: str) -> Mapping[str, Any]:
     """The fields about lineage in a card's first block, by the Hub's own parser."""
-    kept = "\n".join(_lineage_lines(text))
-    if not kept:
+    lines = "\n".join(_lineage_lines(text))
+    if not lines:
         return {}
     from huggingface_hub import ModelCard
 
     try:
-        data = ModelCard(f"---\n{kept}\n---\n", ignore_metadata_errors=True).data
+        data = ModelCard(f"---\n{lines}\n---\n", ignore_metadata_errors=True).data
         return {field: data.get(field) for field in _FIELDS}
     except Exception:  # broken or hostile YAML: the card then says nothing
         return {}
@@ -107,11 +118,11 @@ def _lineage_lines(text: str) -> Iterator[str]:
 
 def _names(value: object) -> list[str]:
     """Names in a field that may hold one, or a list of some; anything else is no name."""
-    listed = value if isinstance(value, list | tuple) else [value]
-    found = []
-    for one in listed[:_MOST]:
-        if isinstance(one, Mapping):  # merge tools list models with their shares
-            one = one.get("model") or one.get("name")
-        if isinstance(one, str) and 0 < len(one.strip()) <= _LONGEST:
-            found.append(one.strip())
-    return list(dict.fromkeys(found))
+    entries = value if isinstance(value, list | tuple) else [value]
+    names = []
+    for entry in entries[:_MOST]:
+        if isinstance(entry, Mapping):  # merge tools list models with their shares
+            entry = entry.get("model") or entry.get("name")
+        if isinstance(entry, str) and 0 < len(entry.strip()) <= _LONGEST:
+            names.append(entry.strip())
+    return list(dict.fromkeys(names))

@@ -16,8 +16,20 @@ from kinprint.model.geometry import geometry_of, text_parts
 _LONGEST = 120  # characters of a value; longer ones are cut
 
 
-class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of the table: where a field stands in configurations of any kind."""
+class FieldPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a field stands in configurations of any kind: a row of `configuration.toml`.
+
+    Attributes
+    ----------
+    name
+        What the field is called.
+    size
+        The field of the model's geometry that knows it, which has all its spellings.
+    keys
+        Its names in config.json; a point leads inside.
+    gguf
+        Its key in a GGUF header, after the architecture's own name.
+    """
 
     name: str
     size: str = ""
@@ -26,8 +38,8 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """A field of both configurations as text; None where a model does not say."""
+class ConfigurationField:
+    """A field of two configurations as text; None where a model does not say."""
 
     name: str
     a: str | None = None
@@ -35,20 +47,20 @@ class Setting:
 
 
 @functools.cache
-def rows() -> tuple[Row, ...]:
+def shown_fields() -> tuple[FieldPlace, ...]:
     """All fields that are shown, in order."""
-    text = Path(__file__).with_name("configuration.toml").read_bytes()
-    return tuple(msgspec.toml.decode(text, type=dict[str, list[Row]])["row"])
+    table = Path(__file__).with_name("configuration.toml").read_bytes()
+    return tuple(msgspec.toml.decode(table, type=dict[str, list[FieldPlace]])["row"])
 
 
-def side_by_side(
+def compare_configurations(
     a: tuple[Mapping[str, Any], Mapping[str, Any] | None],
     b: tuple[Mapping[str, Any], Mapping[str, Any] | None],
-) -> tuple[Setting, ...]:
-    """Fields that either model tells; each is a configuration and a GGUF header's metadata."""
-    mine, theirs = fields_of(*a), fields_of(*b)
-    names = (row.name for row in rows() if row.name in mine or row.name in theirs)
-    return tuple(Setting(name, mine.get(name), theirs.get(name)) for name in names)
+) -> tuple[ConfigurationField, ...]:
+    """Fields that either model has; each is a configuration and a GGUF header's metadata."""
+    first, second = fields_of(*a), fields_of(*b)
+    names = [field.name for field in shown_fields() if field.name in {*first, *second}]
+    return tuple(ConfigurationField(name, first.get(name), second.get(name)) for name in names)
 
 
 def fields_of(config: Mapping[str, Any], metadata: Mapping[str, Any] | None) -> dict[str, str]:
@@ -56,26 +68,25 @@ def fields_of(config: Mapping[str, Any], metadata: Mapping[str, Any] | None) -> 
     sizes = geometry_of(config, metadata)
     parts = list(reversed(text_parts(config)))  # what the language model itself says comes first
     family = (metadata or {}).get("general.architecture")
-    found: dict[str, str] = {}
-    for row in rows():
-        value = getattr(sizes, row.size) if row.size else None
-        for key in row.keys if value is None else ():
-            value = next((told for part in parts if (told := _inside(part, key)) is not None), None)
-            if value is not None:
-                break
-        if value is None and row.gguf and metadata is not None and not config:
-            value = metadata.get(f"{family}.{row.gguf}")
+    fields: dict[str, str] = {}
+    for field in shown_fields():
+        value = getattr(sizes, field.size) if field.size else None
+        if value is None:
+            inside = (_inside(part, key) for key in field.keys for part in parts)
+            value = next((one for one in inside if one is not None), None)
+        if value is None and field.gguf and metadata is not None and not config:
+            value = metadata.get(f"{family}.{field.gguf}")
         if value is not None:
-            found[row.name] = as_text(value)
-    return found
+            fields[field.name] = as_text(value)
+    return fields
 
 
 def as_text(value: object) -> str:
     """A value of a configuration as people write it: 10000.0 and 10000 are the same."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         value = int(value)
-    text = value if isinstance(value, str) else _json(value)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    written = value if isinstance(value, str) else _json(value)
+    return written if len(written) <= _LONGEST else written[: _LONGEST - 1] + "…"
 
 
 def _json(value: object) -> str:
@@ -86,7 +97,7 @@ def _json(value: object) -> str:
 
 
 def _inside(part: Mapping[str, Any], key: str) -> Any:
-    found: Any = part
+    value: Any = part
     for word in key.split("."):
-        found = found.get(word) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(word) if isinstance(value, Mapping) else None
+    return value

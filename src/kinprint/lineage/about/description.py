@@ -44,7 +44,7 @@ _PAGE = 50  # commits that the Hub lists at once; a full page may not reach the 
 
 @dataclass(frozen=True, slots=True)
 class TokenizerFile:
-    """A tokenizer as the listing tells it; `kind` and `tokens` where more is known."""
+    """A tokenizer as the listing has it; `kind` and `tokens` where more is known."""
 
     file: str
     kind: str = ""
@@ -65,7 +65,17 @@ class CommonTokens:
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What is read beside the weights: claims of small files, and dates of commits."""
+    """What is read while weights come in: claims of small files, and dates of commits.
+
+    Attributes
+    ----------
+    claims
+        Models that the card or an adapter's configuration names as origin.
+    published
+        When the first commit was made, if the host's list reaches it.
+    changed
+        When the commit that is read was made.
+    """
 
     claims: tuple[Claim, ...] = ()
     published: str | None = None
@@ -74,12 +84,30 @@ class Background:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A model as it presents itself; `digests` are the first weight files of `files`."""
+    """A model as it presents itself.
+
+    Attributes
+    ----------
+    published, changed
+        When the first commit was made, and the one that was read.
+    architecture
+        The name of its architecture.
+    formats
+        Formats of stored numbers, those of most numbers first.
+    files, bytes
+        How many weight files there are, and how long they are together.
+    digests
+        The first of them.
+    tokenizer
+        The file that holds its vocabulary.
+    claims
+        Models that it names as its origin.
+    """
 
     published: str | None = None
     changed: str | None = None
     architecture: str | None = None
-    formats: tuple[str, ...] = ()
+    formats: tuple[str | Message, ...] = ()
     files: int = 0
     bytes: int = 0
     digests: tuple[FileEntry, ...] = ()
@@ -89,19 +117,19 @@ class Description:
 
 def card_bytes(checkpoints: Sequence[Checkpoint]) -> int:
     """What reading cards will cost, the same wherever the models lie."""
-    entries = [one.files[CARD] for one in checkpoints if CARD in one.files]
-    return sum(min(entry.size, CARD_HEAD) for entry in entries)
+    cards = [checkpoint.files[CARD] for checkpoint in checkpoints if CARD in checkpoint.files]
+    return sum(min(card.size, CARD_HEAD) for card in cards)
 
 
 @contextmanager
-def backgrounds(
+def reading_backgrounds(
     checkpoints: Sequence[Checkpoint], budget: int | None
 ) -> Iterator[list[Future[Background]]]:
     """Read what models say about themselves while the caller reads their weights."""
     cards = budget is None or card_bytes(checkpoints) * _CARD_SHARE <= budget
     pool = ThreadPoolExecutor(min(16, max(len(checkpoints), 1)), "kinprint-background")
     try:
-        yield [pool.submit(_background, one, cards) for one in checkpoints]
+        yield [pool.submit(_background, checkpoint, cards) for checkpoint in checkpoints]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -116,17 +144,17 @@ def describe(
     shards = [checkpoint.files[shard] for shard in checkpoint.shards]
     metadata = None if model is None else model.metadata
     sizes = geometry_of(checkpoint.config, metadata)
-    beside = background.result()
+    read = background.result()
     return Description(
-        published=beside.published,
-        changed=beside.changed,
+        published=read.published,
+        changed=read.changed,
         architecture=sizes.architecture or sizes.family,
         formats=() if model is None else _formats(model),
         files=len(shards),
         bytes=sum(entry.size for entry in shards),
         digests=tuple(shards[:_DIGESTS]),
         tokenizer=_tokenizer(checkpoint, vocabulary, sizes.vocabulary),
-        claims=(*beside.claims, *_own_claims(checkpoint, metadata)),
+        claims=(*read.claims, *_own_claims(checkpoint, metadata)),
     )
 
 
@@ -139,16 +167,16 @@ def common_tokens(a: Vocabulary | None, b: Vocabulary | None) -> CommonTokens | 
 
 
 def _background(checkpoint: Checkpoint, cards: bool) -> Background:
-    found: list[Claim] = []
+    claims: list[Claim] = []
     if cards:
-        found += card_claims(_head(checkpoint, CARD, CARD_HEAD))
+        claims += card_claims(_head(checkpoint, CARD, CARD_HEAD))
     path = posixpath.join(checkpoint.choice.weights.folder, CONFIG)
     if path in checkpoint.files and checkpoint.files[path].size <= _ADAPTER_CONFIG:
         with suppress(KinprintError):
             raw = _head(checkpoint, path, _ADAPTER_CONFIG)
-            found += adapter_claims(parse_object(path, raw), path)
+            claims += adapter_claims(parse_object(path, raw), path)
     published, changed = _dates(checkpoint)
-    return Background(tuple(found), published, changed)
+    return Background(tuple(claims), published, changed)
 
 
 def _head(checkpoint: Checkpoint, path: str, most: int) -> bytes:
@@ -164,7 +192,7 @@ def _head(checkpoint: Checkpoint, path: str, most: int) -> bytes:
 
 
 def _dates(checkpoint: Checkpoint) -> tuple[str | None, str | None]:
-    """When the first commit was made and when the one that was read; as the host tells it."""
+    """When the first commit was made and when the one that was read, as the host says."""
     with suppress(KinprintError):
         history = checkpoint.source.history()
         if history:
@@ -177,29 +205,28 @@ def _own_claims(checkpoint: Checkpoint, metadata: Mapping[str, object] | None) -
     """Claims in what was read anyway: the configuration, a GGUF header."""
     ref = checkpoint.ref
     own = (ref.name, ref.given, ref.name.rpartition("/")[2])
-    found = config_claims(checkpoint.config, own, "config.json")
+    claims = config_claims(checkpoint.config, own, "config.json")
     if metadata is not None and checkpoint.format == GGUF:
-        found += gguf_claims(metadata, checkpoint.shards[0])
-    return found
+        claims += gguf_claims(metadata, checkpoint.shards[0])
+    return claims
 
 
-def _formats(model: Model) -> tuple[str, ...]:
+def _formats(model: Model) -> tuple[str | Message, ...]:
     """Formats of stored numbers, those of most numbers first; quantised ones in words."""
     counts: Counter[str | Message] = Counter()
     for weight in model.weights.values():
         quantised = weight.quantised
         counts[weight.spec.dtype if quantised is None else quantised.summary] += weight.spec.count
-    found = ((str(one), count) for one, count in counts.items())
-    return tuple(name for name, _ in sorted(found, key=lambda one: (-one[1], one[0])))
+    return tuple(sorted(counts, key=lambda name: (-counts[name], str(name))))
 
 
 def _tokenizer(
-    checkpoint: Checkpoint, vocabulary: Vocabulary | None, told: int | None
+    checkpoint: Checkpoint, vocabulary: Vocabulary | None, stated_size: int | None
 ) -> TokenizerFile | None:
     choice = choose_vocabulary(checkpoint.files.values(), checkpoint.choice.weights.label)
     if choice is None:
         return None
-    known: dict[str, Any] = {"tokens": told}
+    known: dict[str, Any] = {"tokens": stated_size}
     if vocabulary is not None:
         known = {"tokens": vocabulary.used, "kind": vocabulary.algorithm or vocabulary.kind}
     entry = None if choice.in_header else checkpoint.files[choice.path]

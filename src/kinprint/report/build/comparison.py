@@ -39,7 +39,7 @@ def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocum
     return schema.ComparisonDocument(
         a=found.a.given,
         b=found.b.given,
-        models=_subjects((found.a, found.b), found.subjects),
+        models=_subjects((found.a, found.b), found.subjects, translator),
         verdict=_verdict(found.verdict, titles),
         evidence=[_evidence(one, found.charge, translator) for one in found.evidence],
         controls=[
@@ -73,7 +73,7 @@ def matrix_document(found: Matrix, cost: Cost) -> schema.MatrixDocument:
     titles = full_titles(found.models)
     translator = Translator()
     return schema.MatrixDocument(
-        models=_subjects(found.models, found.subjects),
+        models=_subjects(found.models, found.subjects, translator),
         pairs=[_pair(found, one, titles) for one in found.pairs],
         order=list(found.order),
         tree=_told(found.tree, list[schema.Merge]),
@@ -119,7 +119,9 @@ def plan_document(found: ComparisonPlan, spent: Cost) -> schema.PlanDocument:
     )
 
 
-def _subjects(refs: Sequence[ModelRef], told: Sequence[Description]) -> list[schema.Subject]:
+def _subjects(
+    refs: Sequence[ModelRef], told: Sequence[Description], translator: Translator
+) -> list[schema.Subject]:
     described = list(told) or [Description() for _ in refs]
     return [
         schema.Subject(
@@ -131,7 +133,7 @@ def _subjects(refs: Sequence[ModelRef], told: Sequence[Description]) -> list[sch
             published=one.published,
             changed=one.changed,
             architecture=one.architecture,
-            formats=list(one.formats),
+            formats=[translator.said(name) for name in one.formats],
             files=one.files,
             bytes=one.bytes,
             digests=[

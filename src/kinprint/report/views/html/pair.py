@@ -112,7 +112,7 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
         heat=heat(document.shared, language, say),
         ties=ties(document.shared, (a, b), language, say),
         dispute=dispute(document.seeds, language, say),
-        models=models(document.models, say),
+        models=models(document, language, say),
         settings=settings(document.configuration),
         tokens=document.tokens,
         facts=tuple(_facts(document, language, say)),

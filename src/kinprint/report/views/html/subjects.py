@@ -9,7 +9,8 @@ from markupsafe import Markup
 
 from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
-from kinprint.report.schema import SettingRow, Subject
+from kinprint.report.schema import ComparisonDocument, SettingRow, Subject
+from kinprint.report.translation import translated
 from kinprint.report.views.html.words import Say, named
 
 _DIGESTS = 12
@@ -43,8 +44,14 @@ class SettingsView:
         return len(self.differ) + len(self.equal) + self.more
 
 
-def models(subjects: Sequence[Subject], say: Say) -> ModelsView:
+def models(document: ComparisonDocument, language: str, say: Say) -> ModelsView:
     """Both models side by side; a fact that neither has is left out."""
+    subjects = document.models
+
+    def formats(subject: Subject) -> str:
+        shown = subject.formats[:_CLAIMS]
+        return ", ".join(translated(document, name, language) for name in shown)
+
     facts: tuple[tuple[Markup, list[object]], ...] = (
         (say("page.models.name"), [one.name for one in subjects]),
         (
@@ -56,7 +63,7 @@ def models(subjects: Sequence[Subject], say: Say) -> ModelsView:
         (say("page.models.published"), [one.published for one in subjects]),
         (say("page.models.changed"), [one.changed for one in subjects]),
         (say("page.models.architecture"), [one.architecture for one in subjects]),
-        (say("page.models.formats"), [", ".join(one.formats[:_CLAIMS]) for one in subjects]),
+        (say("page.models.formats"), [formats(one) for one in subjects]),
         (say("page.models.files"), [_files(one, say) for one in subjects]),
         (say("page.models.tokenizer"), [_tokenizer(one, say) for one in subjects]),
     )
