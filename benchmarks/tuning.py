@@ -67,7 +67,7 @@ def measured(endpoint: str, name: str, value: int, step: int) -> str:
 def read_once(settings: dict[str, int], step: int) -> dict[str, float]:
     """Read norms, or every `step`-th row of a few matrices, under a policy; what it cost."""
     from kinprint.reader.cache import Cache
-    from kinprint.reader.checkpoint import open_checkpoints
+    from kinprint.reader.checkpoint import open_checkpoint
     from kinprint.reader.fetch import Fetcher, side_by_side
     from kinprint.reader.plan import ReadPolicy
 
@@ -75,7 +75,7 @@ def read_once(settings: dict[str, int], step: int) -> dict[str, float]:
     pattern = MATRIX if step else NORM
     started = time.monotonic()
     with Fetcher(cache=Cache.default(), policy=ReadPolicy(**settings)) as fetcher:
-        checkpoints = open_checkpoints(MODELS, fetcher)
+        checkpoints = side_by_side(lambda name: open_checkpoint(name, fetcher), MODELS)
         located = side_by_side(
             lambda one: one.tensors([name for name in one.names() if wanted(pattern, name)]),
             checkpoints,

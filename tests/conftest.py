@@ -18,11 +18,10 @@ import kinprint.demo
 import kinprint.source.http
 from kinprint.mirror import MirrorServer
 from kinprint.model.model import Model
-from kinprint.model.opening import open_models
-from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
 from kinprint.replica import build_replicas
 from kinprint.replica.layout import layouts
+from tests.opened import open_models
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -101,7 +100,7 @@ def replica_models(replicas: Path) -> Iterator[dict[str, Model]]:
     """All replicas, opened once, by the short names that published figures use."""
     with Fetcher() as fetcher:
         paths = {one.key: str(replicas / one.name) for one in layouts()}
-        opened = open_models(open_checkpoints(list(paths.values()), fetcher))
+        opened = open_models(list(paths.values()), fetcher)
         yield dict(zip(paths, opened, strict=True))
 
 

@@ -10,17 +10,16 @@ import numpy as np
 
 from kinprint.lineage.reading.sample import Attention, Embedding, Floats, Sample, Units
 from kinprint.model.model import Model
-from kinprint.model.opening import open_models
 from kinprint.model.places import Address
 from kinprint.model.symmetries import facts_of
-from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
+from tests.opened import open_models
 
 
 def samples_of(folder: Path, names: Sequence[str]) -> dict[str, Sample]:
     """Whole samples of the models in a folder, by name."""
     with Fetcher() as fetcher:
-        models = open_models(open_checkpoints([str(folder / name) for name in names], fetcher))
+        models = open_models([str(folder / name) for name in names], fetcher)
         return {name: sample_of(name, one) for name, one in zip(names, models, strict=True)}
 
 

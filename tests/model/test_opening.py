@@ -15,10 +15,11 @@ from safetensors.numpy import save_file
 from kinprint.errors import BadQuantisation
 from kinprint.mirror import MirrorServer
 from kinprint.model.model import Model, read_all
-from kinprint.model.opening import open_model, open_models
+from kinprint.model.opening import open_model
 from kinprint.model.places import Address, by_role
 from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import Fetcher
+from tests.opened import open_models
 
 PACKED = Path(__file__).parent / "quantised" / "data"
 Array = NDArray[Any]
@@ -198,9 +199,7 @@ def test_stacked_experts_are_addressed_one_by_one(tmp_path: Path, fetcher: Fetch
 
 def test_only_the_rows_asked_for_are_read_over_the_network(mirror: MirrorServer) -> None:
     with Fetcher() as fetcher:
-        models = open_models(
-            [open_checkpoint(name, fetcher) for name in ("zoo/base-a", "zoo/base-b")]
-        )
+        models = open_models(("zoo/base-a", "zoo/base-b"), fetcher)
         before = fetcher.spent.bytes
         readings = []
         for model in models:

@@ -13,8 +13,6 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from kinprint.model.opening import open_models
-from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
 from kinprint.studies.charts import Bars, Heatmap, Lines, Panels
 from kinprint.studies.registry import studies, study_named
@@ -22,6 +20,7 @@ from kinprint.studies.results import Result
 from kinprint.studies.running import run_studies
 from kinprint.studies.study import Request
 from tests.conftest import ZOO
+from tests.opened import open_models
 
 Vector = NDArray[np.float32]
 CODES = {
@@ -72,7 +71,7 @@ def study() -> Iterator[Callable[..., Result]]:
     with Fetcher() as fetcher:
 
         def do(name: str, paths: Sequence[Path], **request: Any) -> Result:
-            models = open_models(open_checkpoints([str(path) for path in paths], fetcher))
+            models = open_models(paths, fetcher)
             return run_studies([study_named(name)], models, Request(**request))[0]
 
         yield do

@@ -15,14 +15,13 @@ from safetensors.numpy import load_file, save_file
 
 from kinprint.demo import FOLDER
 from kinprint.mirror import MirrorServer
-from kinprint.model.opening import open_models
-from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
 from kinprint.studies.charts import Bars, Flow, Heatmap, Lines, Panels
 from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
 from kinprint.studies.running import run_studies
 from kinprint.studies.study import Request
+from tests.opened import open_models
 
 DEMO = FOLDER / "zoo"
 ALL = (
@@ -37,7 +36,7 @@ def run(
     names: Sequence[str], models: Sequence[Path], request: Request | None = None
 ) -> list[Result]:
     with Fetcher() as fetcher:
-        opened = open_models(open_checkpoints([str(one) for one in models], fetcher))
+        opened = open_models(models, fetcher)
         return run_studies([study_named(name) for name in names], opened, request or Request())
 
 

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from kinprint.model.model import Model
-from kinprint.model.opening import open_models
-from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
 from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
 from kinprint.studies.running import run_studies
 from kinprint.studies.study import Request
 from tests.conftest import ZOO
+from tests.opened import open_models
 
 pytestmark = pytest.mark.zoo
 
@@ -30,7 +29,7 @@ def tree() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def models(tree: dict[str, Any]) -> Iterator[dict[str, Model]]:
     with Fetcher() as fetcher:
-        opened = open_models(open_checkpoints([str(ZOO / name) for name in tree], fetcher))
+        opened = open_models([str(ZOO / name) for name in tree], fetcher)
         yield dict(zip(tree, opened, strict=True))
 
 

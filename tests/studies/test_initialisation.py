@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kinprint.model.opening import open_models
-from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
 from kinprint.studies.charts import Bars, Panels
 from kinprint.studies.phi.initialisation import INITIALISATION, run
@@ -27,6 +25,7 @@ from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
 from kinprint.studies.running import run_studies
 from kinprint.studies.study import Request, StudyInput
+from tests.opened import open_models
 
 TINY = Shape(width=7, hidden=5, blocks=2, inputs=4, classes=3, batch=6, steps=3)
 SHORT = replace(Shape(), steps=150, rate=1e-3)
@@ -104,7 +103,7 @@ def test_given_models_stand_beside(demo: Path) -> None:
     study, request = study_named("initialisation"), Request(layers=(2,), roles=("norm_in",))
     with Fetcher() as fetcher:
         paths = [str(demo / "zoo" / name) for name in ("base-a", "base-b")]
-        models = tuple(open_models(open_checkpoints(paths, fetcher)))
+        models = tuple(open_models(paths, fetcher))
         inputs = StudyInput(study, models, ("base-a", "base-b"), request)
         read = read_tensors(models, INITIALISATION.needs(inputs), request)
         found = run(replace(inputs, tensors=read.tensors), TINY)

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from kinprint.model.opening import open_models
-from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
 from kinprint.studies.charts import Heatmap, Lines, Panels
 from kinprint.studies.phi.elementwise import SHOWN, thin
@@ -22,6 +20,7 @@ from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
 from kinprint.studies.running import run_studies
 from kinprint.studies.study import Request
+from tests.opened import open_models
 
 Vector = NDArray[np.float64]
 Study = Callable[..., Result]
@@ -33,7 +32,7 @@ def study() -> Iterator[Study]:
     with Fetcher() as fetcher:
 
         def do(name: str, paths: Sequence[Path], **request: Any) -> Result:
-            models = open_models(open_checkpoints([str(path) for path in paths], fetcher))
+            models = open_models(paths, fetcher)
             return run_studies([study_named(name)], models, Request(**request))[0]
 
         yield do

@@ -12,13 +12,12 @@ import pytest
 from kinprint.demo import FOLDER
 from kinprint.errors import BadOption, BudgetExceeded, InternalError, Unreachable
 from kinprint.model.model import Model, Reading
-from kinprint.model.opening import open_models
-from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
 from kinprint.studies.registry import study_named
 from kinprint.studies.results import Output, Result
 from kinprint.studies.running import run_studies
 from kinprint.studies.study import Procedure, Request, StudyInput, TensorRows
+from tests.opened import open_models
 
 NAMES = ("base-a", "base-b", "a-cpt")
 
@@ -27,7 +26,7 @@ NAMES = ("base-a", "base-b", "a-cpt")
 def models() -> Iterator[list[Model]]:
     with Fetcher() as fetcher:
         paths = [str(Path(FOLDER) / "zoo" / name) for name in NAMES]
-        yield open_models(open_checkpoints(paths, fetcher))
+        yield open_models(paths, fetcher)
 
 
 def run(name: str, models: list[Model]) -> Result:

@@ -10,13 +10,12 @@ import pytest
 from kinprint import text
 from kinprint.demo import FOLDER
 from kinprint.model.model import Model
-from kinprint.model.opening import open_models
-from kinprint.reader.checkpoint import open_checkpoints
 from kinprint.reader.fetch import Fetcher
 from kinprint.studies.registry import study_named
 from kinprint.studies.results import Table
 from kinprint.studies.study import Request, StudyInput
 from kinprint.studies.summary import rounded, spread, unsigned_zero
+from tests.opened import open_models
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +23,7 @@ def models() -> Iterator[list[Model]]:
     zoo = FOLDER / "zoo"
     with Fetcher() as fetcher:
         paths = [str(zoo / "base-a"), str(zoo / "base-b")]
-        yield open_models(open_checkpoints(paths, fetcher))
+        yield open_models(paths, fetcher)
 
 
 def inputs(

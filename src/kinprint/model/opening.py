@@ -11,7 +11,6 @@ from kinprint.model.adapted import AdaptedModel
 from kinprint.model.adapters import Adapter, parse_adapter
 from kinprint.model.model import Model
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
-from kinprint.reader.fetch import side_by_side
 from kinprint.reader.formats.registry import GGUF
 from kinprint.reader.jsonfile import parse_object
 from kinprint.records import TensorSpec
@@ -46,11 +45,6 @@ def open_partly(
     """
     specs = checkpoint.tensors_in(shards)
     return Model(checkpoint, {name: spec for name, spec in specs.items() if wanted(spec)})
-
-
-def open_models(checkpoints: Sequence[Checkpoint], base: str | None = None) -> list[Model]:
-    """Open several models, their headers read in one sweep."""
-    return side_by_side(lambda checkpoint: open_model(checkpoint, base), checkpoints)
 
 
 def adapter_config(checkpoint: Checkpoint) -> Mapping[str, Any] | None:

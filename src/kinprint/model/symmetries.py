@@ -155,12 +155,6 @@ def group_named(name: str) -> Group:
     return next(group for group in groups() if group.name == name)
 
 
-def groups_for(role: str, facts: Facts | None = None) -> tuple[Group, ...]:
-    """Groups that act on tensors of a role; with facts, only those known to hold."""
-    acting = (group for group in groups() if group.moves(role))
-    return tuple(g for g in acting if facts is None or refusal(g, facts) is None)
-
-
 def refusal(group: Group, facts: Facts) -> Message | None:
     """Why a group is not known to leave the function unchanged; None where it is."""
     for need in group.needs:
@@ -174,12 +168,6 @@ def refusal(group: Group, facts: Facts) -> Message | None:
     if group.unrotated and facts.rotary == facts.head_dim:
         return Reason.ALL_POSITIONS_ROTATED.message()
     return None
-
-
-def why_fixed(word: str) -> str | None:
-    """Why the innermost level of an axis is never exchangeable; None if it may be."""
-    reason = _table()["fixed"].get(word.split(".")[-1])
-    return reason if isinstance(reason, str) else None
 
 
 def axes_of(

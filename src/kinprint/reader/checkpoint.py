@@ -328,8 +328,3 @@ def label_of(said: str) -> text.Message:
 def open_checkpoint(given: str, fetcher: Fetcher, *, indexed: bool = True) -> Checkpoint:
     """Open the model that `given` names; its index only if it is wanted."""
     return Checkpoint(open_source(given), fetcher, indexed=indexed)
-
-
-def open_checkpoints(given: Sequence[str], fetcher: Fetcher) -> list[Checkpoint]:
-    """Open several models at once, over the same connections."""
-    return side_by_side(lambda name: open_checkpoint(name, fetcher), given)

@@ -122,9 +122,3 @@ def generator(label: str) -> np.random.Generator:
 def to_bits(values: Matrix) -> Bits:
     """Round to bf16."""
     return values.astype(np.float32).astype(ml_dtypes.bfloat16).view(np.uint16)
-
-
-def to_values(bits: Bits) -> Matrix:
-    """The numbers that bf16 bits stand for."""
-    values: Matrix = bits.view(ml_dtypes.bfloat16).astype(np.float64)
-    return values

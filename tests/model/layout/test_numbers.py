@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kinprint.model.layout import Layout, cut, layout_of, pattern_of, split_slices
+from kinprint.model.layout import Layout, cut, layout_of, pattern_of
 from kinprint.reader.plan import element_runs, result_shape
 from kinprint.records import Slice, TensorSpec
 
@@ -306,11 +306,11 @@ def test_paired_rows_of_gguf_are_read_in_halves() -> None:
     metadata = {"general.architecture": "llama", "llama.embedding_length": 32,
                 "llama.attention.head_count": 4, "llama.attention.head_count_kv": 4}  # fmt: skip
     layout = layout_of("q", (32, 3), {}, name="blk.0.attn_q.weight", gguf=metadata)
-    assert layout.gguf_permuted
+    assert any(part.paired for part in layout.parts)
     np.testing.assert_array_equal(take(stored, layout, "q"), rows)
     np.testing.assert_array_equal(take(stored, layout, "q", rows=[5, 9, 30]), rows[[5, 9, 30]])
     other = layout_of("q", (32, 3), {}, gguf=metadata | {"general.architecture": "qwen2"})
-    assert not other.gguf_permuted
+    assert not any(part.paired for part in other.parts)
 
 
 @pytest.mark.parametrize("case", ["gpt2", "gpt_neox", "codegen", "falcon_40b", "phi3"])
@@ -330,10 +330,10 @@ def test_only_the_rows_asked_for_are_read() -> None:
         "qkv", (96, 8), {"model_type": "gpt_neox", "hidden_size": 32, "num_attention_heads": 4}
     )
     tensor = TensorSpec("t", "F32", (96, 8), "f", 0, 96 * 8 * 4)
-    (piece,) = split_slices(tensor, layout, "k", rows=range(8))
+    (piece,) = cut(tensor, layout, "k", rows=range(8)).slices
     assert piece.rows == range(8, 16)
     assert piece.columns is None
-    (piece,) = split_slices(tensor, layout, "v", rows=[8])
+    (piece,) = cut(tensor, layout, "v", rows=[8]).slices
     assert piece.rows == range(40, 41)
 
 

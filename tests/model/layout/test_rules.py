@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kinprint.errors import SliceOutside
-from kinprint.model.layout import IN_OUT, OUT_IN, Part, cut, layout_of, pattern_of, split_slices
+from kinprint.model.layout import IN_OUT, OUT_IN, Part, cut, layout_of, pattern_of
 from kinprint.records import TensorSpec
 
 LLAMA: dict[str, Any] = {
@@ -27,7 +27,7 @@ def config(family: str, **more: Any) -> dict[str, Any]:
 def test_a_plain_tensor_is_one_part() -> None:
     layout = layout_of("gate", (160, 64), LLAMA)
     assert (pattern_of(layout), layout.orient, layout.fused) == ("", OUT_IN, False)
-    assert split_slices(spec(160, 64), layout, "gate", rows=[3, 4])[0].rows == range(3, 5)
+    assert cut(spec(160, 64), layout, "gate", rows=[3, 4]).slices[0].rows == range(3, 5)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,7 @@ def test_experts_are_turned_by_their_shape() -> None:
 def test_an_expert_must_be_named() -> None:
     layout = layout_of("expert_down", (4, 64, 48), config("granitemoe"))
     tensor = spec(4, 64, 48)
-    assert split_slices(tensor, layout, "expert_down", rows=[0], expert=3)[0].rows == range(
-        192, 193
-    )
+    assert cut(tensor, layout, "expert_down", rows=[0], expert=3).slices[0].rows == range(192, 193)
     for expert in (None, 4):
         with pytest.raises(SliceOutside):
             cut(tensor, layout, "expert_down", expert=expert)
@@ -145,8 +143,9 @@ def test_some_families_mix_both_habits_of_norms() -> None:
 
 def test_first_publishers_files_store_rows_in_pairs() -> None:
     layout = layout_of("q", (64, 64), LLAMA, name="layers.0.attention.wq.weight")
-    assert layout.gguf_permuted
-    assert not layout_of("v", (32, 64), LLAMA, name="layers.0.attention.wv.weight").gguf_permuted
+    assert any(part.paired for part in layout.parts)
+    values = layout_of("v", (32, 64), LLAMA, name="layers.0.attention.wv.weight")
+    assert not any(part.paired for part in values.parts)
 
 
 def test_tied_heads_are_known() -> None:
@@ -177,7 +176,7 @@ def test_rows_outside_a_part_are_refused() -> None:
 
 def test_columns_far_apart_are_read_apart() -> None:
     layout = layout_of("qkv", (64, 192), config("gpt2"))
-    pieces = split_slices(spec(64, 192), layout, "q", rows=[0, 1, 60])
+    pieces = cut(spec(64, 192), layout, "q", rows=[0, 1, 60]).slices
     assert [piece.columns for piece in pieces] == [range(2), range(60, 61)]
 
 

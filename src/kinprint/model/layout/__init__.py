@@ -6,7 +6,7 @@ result, `sizes` looks up what the table speaks of in a configuration, and `slice
 
 from kinprint.model.layout.parts import IN_OUT, OUT_IN, Layout, Part, pattern_of
 from kinprint.model.layout.rules import layout_of
-from kinprint.model.layout.slices import Cut, cut, split_slices
+from kinprint.model.layout.slices import Cut, cut
 
 __all__ = [
     "IN_OUT",
@@ -17,5 +17,4 @@ __all__ = [
     "cut",
     "layout_of",
     "pattern_of",
-    "split_slices",
 ]

@@ -95,11 +95,6 @@ class Layout:
         size = self.shape[self.axis] if self.shape else 1
         return size // self.experts if self.flat and self.orient == OUT_IN else size
 
-    @property
-    def gguf_permuted(self) -> bool:
-        """Whether rows inside heads are stored in another order than they are counted."""
-        return any(part.paired for part in self.parts)
-
     def part(self, role: str) -> Part | None:
         """The part of that role, or None."""
         return next((part for part in self.parts if part.role == role), None)

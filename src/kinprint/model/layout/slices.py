@@ -52,17 +52,6 @@ class Cut:
         return joined + joined.dtype.type(self.offset) if self.offset else joined
 
 
-def split_slices(
-    spec: TensorSpec,
-    layout: Layout,
-    part: str,
-    rows: Sequence[int] | None = None,
-    expert: int | None = None,
-) -> tuple[Slice, ...]:
-    """Slices that hold the rows of one part; `cut` also says how to assemble them."""
-    return cut(spec, layout, part, rows, expert=expert).slices
-
-
 def cut(
     spec: TensorSpec,
     layout: Layout,
