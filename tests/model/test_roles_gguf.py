@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kinprint.model.roles import TensorRole, assign_roles
 from kinprint.records import Role, TensorSpec
 
@@ -126,7 +124,8 @@ _NEIGHBOURS = (
 
 def test_the_converters_own_list_is_understood() -> None:
     """Every name llama.cpp converts from, one at a time and without a configuration."""
-    mapping = pytest.importorskip("gguf.tensor_mapping", reason="the gguf extra is not installed")
+    from gguf import tensor_mapping as mapping
+
     wanted = {
         "ATTN_NORM": {"norm_in"}, "ATTN_QKV": {"qkv"}, "ATTN_Q": {"q"}, "ATTN_K": {"k"},
         "ATTN_V": {"v"}, "ATTN_OUT": {"o"}, "FFN_UP": {"up", "gate_up"}, "FFN_GATE": {"gate"},

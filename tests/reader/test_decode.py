@@ -235,7 +235,6 @@ def test_an_unknown_type_is_named() -> None:
 
 
 def test_quantised_blocks_are_cut_to_the_count() -> None:
-    pytest.importorskip("gguf")
     block = struct.pack("<e", 0.5) + bytes(range(32))
     found = decode_run(memoryview(block * 2), "Q8_0", 3, 40, "m.gguf")
     expected = [0.5 * number for number in range(32)] * 2

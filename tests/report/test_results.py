@@ -106,7 +106,6 @@ def test_a_result_speaks_the_language_that_it_is_asked_in() -> None:
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_result_is_a_table_of_either_library(library: str) -> None:
-    pytest.importorskip(library)
     document = matrix(7)
     frame = kinprint.Matrix(document).to_frame(library=library)
     assert type(frame).__module__.partition(".")[0] == library
