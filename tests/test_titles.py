@@ -1,0 +1,63 @@
+"""What models are called: short, and never two alike unless they are one and the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from kinprint.records import ModelRef
+from kinprint.titles import full_titles, short_titles
+
+
+def hub(name: str, commit: str = "", path: str = "") -> ModelRef:
+    return ModelRef(name, "hub", name, commit, path)
+
+
+def local(given: str) -> ModelRef:
+    return ModelRef(given, "local", given.rstrip("/"))
+
+
+@pytest.mark.parametrize(
+    ("refs", "short", "full"),
+    [
+        ([hub("org/one"), hub("org/two")], ["one", "two"], ["org/one", "org/two"]),
+        ([hub("x/m"), hub("y/m")], ["x/m", "y/m"], ["x/m", "y/m"]),
+        ([hub("gpt2"), hub("org/two")], ["gpt2", "two"], ["gpt2", "org/two"]),
+        ([local("/a/one/"), local("two")], ["one", "two"], ["one", "two"]),
+        ([local("/a/m"), local("/b/m")], ["a/m", "b/m"], ["a/m", "b/m"]),
+        ([local("/a/c/m"), local("/b/c/m")], ["a/c/m", "b/c/m"], ["a/c/m", "b/c/m"]),
+        ([local("m"), local("/b/m")], ["m", "b/m"], ["m", "b/m"]),
+        ([hub("org/m"), local("/zoo/m")], ["org/m", "zoo/m"], ["org/m", "m"]),
+        (
+            [hub("org/m", "a" * 40), hub("org/m", "b" * 40)],
+            [f"org/m@{'a' * 12}", f"org/m@{'b' * 12}"],
+            [f"org/m@{'a' * 12}", f"org/m@{'b' * 12}"],
+        ),
+        (
+            [hub("org/m", "a" * 40, "q4.gguf"), hub("org/m", "a" * 40, "q8.gguf")],
+            ["org/m/q4.gguf", "org/m/q8.gguf"],
+            ["org/m/q4.gguf", "org/m/q8.gguf"],
+        ),
+        (
+            [local("/a/m"), local("/a/m"), local("/b/m")],
+            ["a/m", "a/m", "b/m"],
+            ["a/m", "a/m", "b/m"],
+        ),
+        ([local("/a/m"), local("/a/m")], ["m", "m"], ["m", "m"]),
+    ],
+)  # fmt: skip
+def test_the_shortest_name_that_tells_apart(
+    refs: list[ModelRef], short: list[str], full: list[str]
+) -> None:
+    assert short_titles(refs) == short
+    assert full_titles(refs) == full
+
+
+def test_a_folder_is_called_by_its_path_where_it_was_given_as_a_dot() -> None:
+    here = ModelRef(".", "local", "/models/mine")
+    assert short_titles([here]) == ["mine"] == full_titles([here])
+
+
+def test_an_address_keeps_its_file_where_there_is_little_room() -> None:
+    given = "https://host/models/x.safetensors"
+    assert short_titles([ModelRef(given, "url", given)]) == ["x.safetensors"]
+    assert full_titles([ModelRef(given, "url", given)]) == [given]
