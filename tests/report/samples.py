@@ -20,7 +20,7 @@ from kinprint.studies.charts import (
 )
 from kinprint.studies.results import Result, Table
 from kinprint.studies.study import Study
-from kinprint.text import Words
+from kinprint.text import Words, message
 
 HOSTILE = "evil|name`<script>alert(1)</script>*_[x](http://a.b)$x$\x1b[31m\u202e中文\ud800"
 LONG = "an-organisation/An-Extremely-Long-Model-Name-Which-Never-Ends-Instruct-2507-FP8-dynamic"
@@ -125,5 +125,5 @@ def result() -> Result:
         {"mean": 0.25, "none": math.inf, "inner": {"deep": np.float64(2.5), "list": [1, 2]}},
         (lines(2, 5), heatmap(3), panels()),
         (words(f"{HOSTILE} came out."),),
-        ("replica: these values are invented",),
+        (message("note.about-model", model="replica", note="these values are invented"),),
     )

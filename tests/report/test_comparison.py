@@ -56,6 +56,7 @@ NOTE = text.message(
     model="org/a-model",
     note="rather long words on how one of the models was read, and on what is left",
 )
+LABEL = text.message("note.about-model", model="org/a-model", note="NOT the real model")
 A = ModelRef("org/a-model-with-a-long-name-of-many-words@main", "hub", "org/a-model", "c" * 40)
 B = ModelRef("/somewhere/b/", "local", "/somewhere/b")
 
@@ -85,7 +86,7 @@ def comparison(relation: str) -> Comparison:
         A, B, Settings(), verdict, evidence(), Cost(10, 2, 0.5),
         Charge.for_menu(menu("standard")), (1, 2), 99, (ROUTERS,),
         (NOTE,),
-        ("org/a-model: NOT the real model",), (Control("org/a-model", "c", evidence()),),
+        (LABEL,), (Control("org/a-model", "c", evidence()),),
     )  # fmt: skip
 
 

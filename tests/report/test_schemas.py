@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,14 @@ from kinprint.lineage.compare import compare_models
 from kinprint.lineage.matrix import compare_all
 from kinprint.lineage.planning import plan_comparison
 from kinprint.lineage.results import ComparisonPlan, Settings
+from kinprint.model.inspection import inspect_checkpoint
+from kinprint.reader.checkpoint import label_of, open_checkpoint
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Cost
+from kinprint.replica.manifest import LABEL
 from kinprint.report.build.comparison import comparison_document, matrix_document, plan_document
+from kinprint.report.build.inspection import inspection_document
+from kinprint.report.build.study import study_document
 from kinprint.report.schema import (
     COMPARE_SCHEMA,
     ComparisonDocument,
@@ -26,8 +32,15 @@ from kinprint.report.schema import (
     decode,
     encode,
     json_schema,
+    settled,
 )
+from kinprint.studies.registry import study_named
+from kinprint.studies.running import run_studies
+from kinprint.studies.study import Request
+from kinprint.text import message
 from tests.conftest import ZOO
+from tests.opened import open_models
+from tests.report import samples
 
 FOLDER = Path(__file__).resolve().parents[2] / "schema"
 
@@ -144,6 +157,42 @@ def test_a_plan_keeps_to_its_schema(
     document = plan_document(found, Cost(3, 1))
     assert isinstance(document, PlanDocument)
     check(document, validators)
+
+
+@pytest.mark.parametrize("name", ["same-layer", "hypotheses"])
+def test_studies_keep_to_their_schema(
+    demo: Path, fetcher: Fetcher, validators: dict[str, Any], name: str
+) -> None:
+    paths = [str(demo / "zoo" / one) for one in ("base-a", "a-cpt")]
+    models = open_models(paths, fetcher)
+    (result,) = run_studies([study_named(name)], models, Request())
+    refs = [model.checkpoint.ref for model in models]
+    found = check(study_document(result, study_named(name), Request(), refs), validators)
+    assert found["study"]["name"] == name and found["charts"] and found["read"] is None
+
+
+def test_every_kind_of_chart_keeps_to_the_schema(validators: dict[str, Any]) -> None:
+    result = replace(samples.result(), charts=tuple(samples.charts()))
+    found = check(settled(study_document(result, samples.study())), validators)
+    kinds = {one["kind"] for one in found["charts"]}
+    assert kinds == {"lines", "bars", "heatmap", "flow", "panels"}
+
+
+def test_labels_of_replicas_travel_with_their_translation(validators: dict[str, Any]) -> None:
+    label = message("note.about-model", model="a", note=label_of(LABEL))
+    result = replace(samples.result(), labels=(label,))
+    found = check(settled(study_document(result, samples.study())), validators)
+    assert found["translations"]["ko"] == {f"a: {LABEL}": label.say("ko")}
+    assert label.say("ko") != label.say("en") == f"a: {LABEL}"
+
+
+def test_inspections_keep_to_their_schema(
+    demo: Path, fetcher: Fetcher, validators: dict[str, Any]
+) -> None:
+    found = inspect_checkpoint(open_checkpoint(str(demo / "zoo/base-a"), fetcher))
+    told = check(inspection_document(found, Cost(3, 1, 0.5)), validators)
+    assert told["geometry"]["layers"] == 6 and told["read"]["requests"] == 1
+    assert {one["role"] for one in told["tensors"]} >= {"embed", "q", "up", "norm_in"}
 
 
 @pytest.mark.zoo

@@ -24,13 +24,14 @@ def test_a_message_is_put_down_in_english_and_kept_in_other_languages() -> None:
     translator = Translator()
     message = Reason.SHARED_TOKENS.message(number=16)
     assert translator.said(message) == message.say("en")
-    assert translator.said(None) == translator.said("") == ""
+    assert translator.said(None) == ""
     assert translator.kept == {"ko": {message.say("en"): message.say("ko")}}
 
 
 def test_a_document_without_anything_to_translate_carries_nothing() -> None:
     translator = Translator()
-    assert translator.all_said(["what a stranger wrote"]) == ["what a stranger wrote"]
+    stranger = text.message("note.about-model", model="org/one", note="what a stranger wrote")
+    assert translator.all_said([stranger]) == ["org/one: what a stranger wrote"]
     assert translator.kept is msgspec.UNSET
     assert b"translations" not in encode(comparison())
 

@@ -123,9 +123,13 @@ def note_about(model: str, note: Message) -> Message:
     return text.message("note.about-model", model=model, note=note)
 
 
-def labels_of(checkpoints: Sequence[Checkpoint]) -> tuple[str, ...]:
+def labels_of(checkpoints: Sequence[Checkpoint]) -> tuple[Message, ...]:
     """What models say they are not, each once."""
-    labels = (f"{one.ref.name}: {label}" for one in checkpoints for label in one.labels)
+    labels = (
+        text.message("note.about-model", model=one.ref.name, note=label)
+        for one in checkpoints
+        for label in one.labels
+    )
     return tuple(dict.fromkeys(labels))
 
 

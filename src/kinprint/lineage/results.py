@@ -119,7 +119,7 @@ class Comparison:
     limit: int = 0
     left_out: tuple[Message, ...] = ()
     notes: tuple[Message, ...] = ()
-    labels: tuple[str, ...] = ()
+    labels: tuple[Message, ...] = ()
     controls: tuple[Control, ...] = ()
     strangers: tuple[str, ...] = ()
     subjects: tuple[Description, ...] = ()
@@ -205,7 +205,7 @@ class Matrix:
     pairs: tuple[PairVerdict, ...]
     cost: Cost
     notes: tuple[Message, ...] = ()
-    labels: tuple[str, ...] = ()
+    labels: tuple[Message, ...] = ()
     subjects: tuple[Description, ...] = ()
     order: tuple[int, ...] = ()
     tree: tuple[Branch, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from string import Formatter
 from typing import Protocol
 
@@ -45,34 +45,24 @@ class Translator:
     def __init__(self) -> None:
         self._kept: Translations = {}
 
-    def said(self, given: str | text.Message | None) -> str:
-        """The English of a text; what is no message has no other language, unless it is known."""
-        english = "" if given is None else str(given)
-        if isinstance(given, text.Message):
-            self._keep(english, given.words())
-        else:
-            self.labelled(english)
+    def said(self, given: text.Message | str | None) -> str:
+        """The English of a message; what is no message reads alike in every language."""
+        if not isinstance(given, text.Message):
+            return given or ""
+        english = given.say(_FIRST)
+        for language, said in given.words().items():
+            if language != _FIRST and said != english:
+                self._kept.setdefault(language, {})[english] = said
         return english
 
-    def labelled(self, label: str) -> str:
-        """A label of the form `model: text`, of which the text may be known."""
-        for language in text.languages():
-            self._keep(label, {language: _label_in(label, language)})
-        return label
-
-    def all_said(self, given: Iterable[str | text.Message]) -> list[str]:
-        """Several texts in English."""
+    def all_said(self, given: Iterable[text.Message]) -> list[str]:
+        """Several messages in English."""
         return [self.said(one) for one in given]
 
     @property
     def kept(self) -> Translations | UnsetType:
         """What the document carries; nothing where there is nothing to say."""
         return {language: dict(texts) for language, texts in self._kept.items()} or UNSET
-
-    def _keep(self, english: str, words: Mapping[str, str]) -> None:
-        for language, said in words.items():
-            if language != _FIRST and said != english:
-                self._kept.setdefault(language, {})[english] = said
 
 
 def translated(document: Translatable, english: str, language: str) -> str:
@@ -82,7 +72,7 @@ def translated(document: Translatable, english: str, language: str) -> str:
     carried = document.translations
     if carried is not UNSET and english in carried.get(language, {}):
         return carried[language][english]
-    return _label_in(english, language)
+    return _known_in(english, language)
 
 
 def warning(document: Labelled, language: str) -> str:
@@ -92,7 +82,7 @@ def warning(document: Labelled, language: str) -> str:
     return "; ".join(dict.fromkeys(one.partition(": ")[2] or one for one in said))
 
 
-def _label_in(english: str, language: str) -> str:
+def _known_in(english: str, language: str) -> str:
     """A sentence of the catalogues, alone or after the name of a model, in a language."""
     name, colon, inner = english.partition(": ")
     alone = _sentence_in(english, language)

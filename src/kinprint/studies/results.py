@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from kinprint import text
 from kinprint.studies.charts import Chart
-from kinprint.text import Words
+from kinprint.text import Message, Words
 
 Cell = str | int | float | bool | None
 Fact = Cell | list["Fact"] | dict[str, "Fact"]
@@ -91,7 +91,7 @@ class Result:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     charts: tuple[Chart, ...] = ()
     findings: tuple[Words, ...] = ()
-    labels: tuple[str, ...] = ()
+    labels: tuple[Message, ...] = ()
 
     def table(self, name: str) -> Table:
         """The table of that name."""

@@ -36,6 +36,7 @@ from kinprint.studies.study import (
     TensorRows,
 )
 from kinprint.text import Words
+from kinprint.titles import short_titles
 from kinprint.workers import workers
 
 
@@ -275,12 +276,8 @@ def _common_request(tasks: Sequence[Task]) -> Request:
 
 
 def short_names(models: Sequence[Model]) -> tuple[str, ...]:
-    """Names without their owner, unless two would be the same."""
-    last = [model.name.rstrip("/").rpartition("/")[2] or model.name for model in models]
-    return tuple(
-        model.name if last.count(name) > 1 else name
-        for model, name in zip(models, last, strict=True)
-    )
+    """What the models are called in tables and pictures."""
+    return tuple(short_titles([model.checkpoint.ref for model in models]))
 
 
 def _check_count(study: Study, count: int) -> None:

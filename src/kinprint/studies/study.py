@@ -19,7 +19,7 @@ from kinprint.model.places import Address, Place
 from kinprint.model.tokens import Vocabulary
 from kinprint.records import Commit
 from kinprint.studies.results import Output, RowStatus
-from kinprint.text import Words
+from kinprint.text import Message, Words, message
 
 Floats = NDArray[np.float32]
 Document = tuple[int, str]  # which model, and the path of a small file beside its weights
@@ -150,10 +150,12 @@ class StudyInput:
         return self.study.measures if self.request.measures is None else self.request.measures
 
     @property
-    def labels(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[Message, ...]:
         """What the models say they are not."""
         found = (
-            f"{model.name}: {label}" for model in self.models for label in model.checkpoint.labels
+            message("note.about-model", model=model.name, note=label)
+            for model in self.models
+            for label in model.checkpoint.labels
         )
         return tuple(dict.fromkeys(found))
 

@@ -32,7 +32,7 @@ def study_document(
             cannot=study.cannot,
         ),
         models=result.models,
-        labels=tuple(translator.labelled(label) for label in result.labels),
+        labels=tuple(translator.all_said(result.labels)),
         sources=tuple(
             schema.SourcePart(
                 given=one.given, name=one.name, kind=one.kind, commit=one.commit or None

@@ -84,10 +84,10 @@ def write_reproduction(done: Reproduced, folder: Path) -> list[Path]:
     written += draw_all(charts)
     present = {str(path.relative_to(folder)) for path in written}
     for seed, path in SEEDS.items():
-        text = "\n".join(_results(done, seed, path, present))
-        written.append(write_file(folder / path, text.encode("utf-8")))
-    text = "\n".join(_front(done))
-    return [*written, write_file(folder / "README.md", text.encode("utf-8"))]
+        page = "\n".join(_results(done, seed, path, present))
+        written.append(write_file(folder / path, page.encode("utf-8")))
+    front = "\n".join(_front(done))
+    return [*written, write_file(folder / "README.md", front.encode("utf-8"))]
 
 
 def revisions(sources: Mapping[str, ModelRef], replica: bool) -> dict[str, dict[str, str | None]]:
