@@ -1,9 +1,10 @@
-"""What models are called where people read: the shortest name that tells each from the others.
+"""What models and roles are called where people read.
 
-A folder is called by the last part of its path, with as much of what comes before it as tells
-it from the others; a repository of the Hub by its own name where there is little room, and in
-sentences with its owner. Two states of one repository are told apart by their commits. Only one
-and the same model, given twice, has the same name twice.
+A model has the shortest name that tells it from the others. A folder is called by the last part
+of its path, with as much of what comes before it as tells it from the others; a repository of the
+Hub by its own name where there is little room, and in sentences with its owner. Two states of one
+repository are told apart by their commits. Only one and the same model, given twice, has the same
+name twice.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from kinprint import text
 from kinprint.records import ModelRef
+from kinprint.text import Words
 
 _COMMIT = 12  # letters of a commit that are shown
 _NOWHERE = ("", ".", "..")  # parts of a path that name no folder
@@ -32,6 +35,12 @@ def full_titles(refs: Sequence[ModelRef]) -> list[str]:
             for ref, mine in zip(refs, names, strict=True)
         ],
     )
+
+
+def role_title(role: str) -> Words:
+    """A role's name for people; its own where there is no better one."""
+    key = f"role.{role}"
+    return text.words(key) if text.knows(key) else text.plain(role)
 
 
 def _names(ref: ModelRef) -> list[str]:

@@ -34,7 +34,7 @@ def bit_equal_share(a: NDArray[Any], b: NDArray[Any], block: int = BLOCK) -> flo
     equal = 0
     for start in range(0, len(x), block):
         part = slice(start, start + block)
-        equal += int((_words(x[part]) == _words(y[part])).all(axis=1).sum())
+        equal += int((stored_words(x[part]) == stored_words(y[part])).all(axis=1).sum())
     return equal / len(x)
 
 
@@ -44,7 +44,7 @@ def raw_hash(a: NDArray[Any]) -> RawHash:
     digest = hashlib.sha256()
     vector = x.reshape(-1)
     for start in range(0, len(vector), BLOCK):
-        digest.update(_words(vector[start : start + BLOCK]).reshape(-1).data)
+        digest.update(stored_words(vector[start : start + BLOCK]).reshape(-1).data)
     return RawHash(digest.hexdigest(), str(x.dtype), tuple(x.shape))
 
 
@@ -53,8 +53,8 @@ def raw_hash_equal(a: NDArray[Any], b: NDArray[Any]) -> float:
     return float(raw_hash(a) == raw_hash(b))
 
 
-def _words(part: NDArray[Any]) -> NDArray[Any]:
-    """Elements as unsigned words, one row each; odd widths fall apart into bytes."""
+def stored_words(part: NDArray[Any]) -> NDArray[Any]:
+    """Elements as unsigned words along a last axis; odd widths fall apart into bytes."""
     size = part.dtype.itemsize
     word = size if size in (1, 2, 4, 8) else 1
-    return np.ascontiguousarray(part).view(f"u{word}").reshape(len(part), -1)
+    return np.ascontiguousarray(part).view(f"u{word}").reshape(*part.shape, -1)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint.measure.stored import stored_words
 from kinprint.nulls.blocks import BLOCK
 from kinprint.nulls.result import Floats
 
@@ -23,7 +24,7 @@ def equal_counts(a: NDArray[Any], b: NDArray[Any], m: int = BLOCK) -> Floats:
     """
     if a.dtype != b.dtype or a.shape != b.shape or a.ndim != 2:
         raise ValueError(f"cannot compare bits of {a.dtype}{a.shape} and {b.dtype}{b.shape}")
-    x, y = _words(a), _words(b)
+    x, y = stored_words(a), stored_words(b)
     n = len(x)
     counts = np.zeros((-(-n // m), m, m))
     for i in range(m):
@@ -34,11 +35,3 @@ def equal_counts(a: NDArray[Any], b: NDArray[Any], m: int = BLOCK) -> Floats:
             whole = same[..., 0] if same.shape[-1] == 1 else same.all(axis=-1)
             counts[:both, i, j] = np.count_nonzero(whole, axis=-1)
     return counts
-
-
-def _words(part: NDArray[Any]) -> NDArray[Any]:
-    """Elements as unsigned words along a last axis; odd widths fall apart into bytes."""
-    size = part.dtype.itemsize
-    word = size if size in (1, 2, 4, 8) else 1
-    flat = np.ascontiguousarray(part).view(f"u{word}")
-    return flat.reshape(*part.shape, -1)

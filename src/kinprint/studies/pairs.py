@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from kinprint import text
 from kinprint.measure.measures import measures
 from kinprint.model.places import Address
-from kinprint.studies.charts import Band, Bar
+from kinprint.studies.charts import Band, Bar, Bars
 from kinprint.studies.comparing import SHUFFLED, TensorComparison, compare
 from kinprint.studies.results import Cell, Fact, Table
 from kinprint.studies.study import StudyInput, TensorRows
@@ -155,6 +155,19 @@ def shuffled_band(found: Iterable[TensorComparison], label: Message) -> tuple[Ba
     if left.mean is None or left.least is None or left.greatest is None:
         return ()
     return (Band(label.words(), left.mean, left.least, left.greatest),)
+
+
+def measure_bars(
+    name: str,
+    title: Words,
+    measure: str,
+    bars: Iterable[Bar],
+    bands: tuple[Band, ...] = (),
+    note: Words | None = None,
+) -> Bars:
+    """Bars of a measure, written with as many digits as tell cosines near one apart."""
+    label = measures()[measure].title
+    return Bars(name, title, label, tuple(bars), bands, digits=4, note=note)
 
 
 def layers_for(inputs: StudyInput, *models: int) -> tuple[int, ...]:

@@ -53,11 +53,16 @@ class Task:
     names: tuple[str, ...] = ()
     notes: tuple[Words, ...] = ()
 
+    @property
+    def shown_names(self) -> tuple[str, ...]:
+        """The names that were given, else the shortest that tell the models apart."""
+        return self.names or tuple(short_titles([one.checkpoint.ref for one in self.models]))
+
     def without_each(self, error: InternalError) -> Iterator[Task]:
         """The task without one of its models, for each of them, if the study takes so few."""
         if len(self.models) <= self.study.least:
             return
-        names = self.names or short_names(self.models)
+        names = self.shown_names
         for at, name in enumerate(names):
             note = text.words("study.common.set-aside", model=name, error=error.message)
             yield replace(
@@ -243,7 +248,7 @@ class _Preparation:
         inputs = StudyInput(
             study,
             task.models,
-            task.names or short_names(task.models),
+            task.shown_names,
             task.request,
             tuple(self.vocabularies[key] for key in keys) if study.vocabulary else (),
             histories=tuple(self.histories[key] for key in keys) if study.history else (),
@@ -273,11 +278,6 @@ def _common_request(tasks: Sequence[Task]) -> Request:
     samples = {(task.request.rows, task.request.seed) for task in tasks}
     assert len(samples) == 1, "studies that are read together sample alike"
     return tasks[0].request
-
-
-def short_names(models: Sequence[Model]) -> tuple[str, ...]:
-    """What the models are called in tables and pictures."""
-    return tuple(short_titles([model.checkpoint.ref for model in models]))
 
 
 def _check_count(study: Study, count: int) -> None:

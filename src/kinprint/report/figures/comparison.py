@@ -14,7 +14,7 @@ from kinprint.report.numbers import p_value
 from kinprint.report.relations import SIGNS, words_for
 from kinprint.report.schema import ComparisonDocument, MatrixDocument, SeedMetric
 from kinprint.studies.charts import Heatmap, Lines, Panels, Series
-from kinprint.studies.titles import role_title
+from kinprint.titles import role_title
 
 
 def charts_of(

@@ -28,7 +28,7 @@ from kinprint.studies.reproduction import Expected, Reproduction, Section
 from kinprint.studies.reproduction.published import ComparedNumber
 from kinprint.studies.results import Result, Table
 from kinprint.studies.running import Task
-from kinprint.studies.titles import role_title
+from kinprint.titles import role_title
 
 SEEDS = {
     "derivation": "derivation/RESULTS.md",

@@ -14,13 +14,13 @@ from kinprint.studies.pairs import (
     chart_name,
     compare_pairs,
     leading,
+    measure_bars,
     pair_table,
     tensors_of,
 )
 from kinprint.studies.results import Cell, Fact, Output, Table
 from kinprint.studies.study import Procedure, StudyInput
 from kinprint.studies.summary import unsigned_zero
-from kinprint.studies.titles import measure_title
 from kinprint.text import Words
 
 MOE, DENSE = "MoE", "dense"
@@ -68,12 +68,12 @@ def _group(one: str, other: str) -> str:
 
 def _group_bars(name: str, pairs: ComparedPairs, measure: str) -> Bars:
     """Three bars: how similar models are by the kinds that meet."""
-    bars = tuple(
+    bars = (
         pairs.only(group=group).bar(label.words(), measure, "pair")
         for group, label in GROUPS.items()
     )
     title = text.words("study.architectures.chart.groups")
-    return Bars(name, title, measure_title(measure), bars, pairs.bands(measure), digits=4)
+    return measure_bars(name, title, measure, bars, pairs.bands(measure))
 
 
 def _model_table(inputs: StudyInput) -> Table:

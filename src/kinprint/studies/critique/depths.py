@@ -20,12 +20,12 @@ from kinprint.studies.pairs import (
     compare_pairs,
     layers_for,
     leading,
+    measure_bars,
     pair_table,
     tensors_of,
 )
 from kinprint.studies.results import Fact, Output
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
-from kinprint.studies.titles import measure_title
 from kinprint.text import Message, Words
 
 FROM_FIRST = text.message("study.layer-zero.chart")
@@ -103,7 +103,7 @@ def _by_model(inputs: StudyInput, pairs: ComparedPairs) -> Fact:
 def _layer_bars(inputs: StudyInput, name: str, title: Words, pairs: ComparedPairs) -> Bars:
     """One bar a pair of layers, grouped by model."""
     measure = leading(inputs.measures)
-    bars = tuple(
+    bars = (
         Bar(
             text.plain(f"{each.pair.a.layer} ↔ {each.pair.b.layer}"),
             each.value(measure),
@@ -112,17 +112,17 @@ def _layer_bars(inputs: StudyInput, name: str, title: Words, pairs: ComparedPair
         )
         for each in pairs
     )
-    return Bars(name, title, measure_title(measure), bars, pairs.bands(measure), digits=4)
+    return measure_bars(name, title, measure, bars, pairs.bands(measure))
 
 
 def model_bars(inputs: StudyInput, name: str, title: Words, pairs: ComparedPairs) -> Bars:
     """One bar a model: the mean over its pairs of layers, with their deviation."""
     measure = leading(inputs.measures)
-    bars = tuple(
+    bars = (
         pairs.only(model=at).bar(text.plain(model), measure, "within")
         for at, model in enumerate(inputs.names)
     )
-    return Bars(name, title, measure_title(measure), bars, pairs.bands(measure), digits=4)
+    return measure_bars(name, title, measure, bars, pairs.bands(measure))
 
 
 def _findings(inputs: StudyInput, pairs: ComparedPairs) -> list[Words]:

@@ -13,7 +13,8 @@ import numpy as np
 
 from kinprint import text
 from kinprint.measure.baselines import Baseline, random_baseline
-from kinprint.studies.charts import Band, Bar, Bars, Chart, Panels
+from kinprint.measure.measures import measures
+from kinprint.studies.charts import Band, Bar, Chart, Panels
 from kinprint.studies.pairs import (
     ComparedPairs,
     LayerPair,
@@ -21,13 +22,13 @@ from kinprint.studies.pairs import (
     chart_name,
     compare_pairs,
     layers_for,
+    measure_bars,
     pair_table,
     tensors_of,
 )
 from kinprint.studies.results import Cell, Fact, Output, Table
 from kinprint.studies.study import Procedure, StudyInput
 from kinprint.studies.summary import unsigned_zero
-from kinprint.studies.titles import measure_title
 from kinprint.text import Words
 
 MEAN, STD, DRAWS = 1.0, 0.1, 400
@@ -134,8 +135,8 @@ def _panels(
             bands.append(Band(chance, random.mean, low, high))
         for group, (label, kind) in _GROUPS.items():
             bars.append(pairs.only(group=group).bar(label.words(), measure, kind))
-        title = measure_title(measure)
-        charts.append(Bars(f"{name}_{measure}", title, title, tuple(bars), tuple(bands), digits=4))
+        title = measures()[measure].title
+        charts.append(measure_bars(f"{name}_{measure}", title, measure, bars, tuple(bands)))
     return Panels(name, text.words("study.metrics.chart"), tuple(charts), across=3)
 
 
@@ -144,7 +145,7 @@ def _findings(pairs: ComparedPairs, roles: Sequence[str], baselines: Baselines) 
         text.words(
             "study.metrics.finding.random",
             length=length,
-            measure=measure_title(one.measure),
+            measure=measures()[one.measure].title,
             mean=unsigned_zero(one.mean),
             std=unsigned_zero(one.std),
         )

@@ -14,6 +14,7 @@ from kinprint.studies.pairs import (
     chart_name,
     compare_pairs,
     leading,
+    measure_bars,
     pair_table,
     tensors_of,
 )
@@ -21,7 +22,6 @@ from kinprint.studies.registry import study_named
 from kinprint.studies.results import Cell, Fact, Output, Table
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import difference, spread
-from kinprint.studies.titles import measure_title
 from kinprint.text import Words
 
 _BARS = {
@@ -77,11 +77,11 @@ def _from_cross(groups: Mapping[str, ComparedPairs], group: str, name: str) -> f
 
 
 def _bars(name: str, groups: Mapping[str, ComparedPairs], measure: str) -> Bars:
-    bars = tuple(
+    bars = (
         groups[group].bar(label.words(), measure, kind) for group, (label, kind) in _BARS.items()
     )
     title, bands = text.words("study.baselines.chart"), groups["cross"].bands(measure)
-    return Bars(name, title, measure_title(measure), bars, bands, digits=4)
+    return measure_bars(name, title, measure, bars, bands)
 
 
 def _finding(role: str, groups: Mapping[str, ComparedPairs]) -> list[Words]:

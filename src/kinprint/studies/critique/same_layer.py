@@ -22,14 +22,15 @@ from kinprint.studies.pairs import (
     compare_pairs,
     layers_for,
     leading,
+    measure_bars,
     pair_table,
     tensors_of,
 )
 from kinprint.studies.results import Fact, Output
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import Spread, spread, unsigned_zero
-from kinprint.studies.titles import measure_title, role_title
 from kinprint.text import Words
+from kinprint.titles import role_title
 
 Bounds = tuple[float | None, float | None]
 Draw = Callable[[StudyInput, str, ComparedPairs, str], Chart]
@@ -109,7 +110,7 @@ def model_map(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: str)
         inputs.names,
         inputs.names,
         grid,
-        measure_title(measure),
+        measures()[measure].title,
         low,
         high,
         bounded and measure != "cosine",
@@ -135,7 +136,7 @@ def _over_layers(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: s
         for both, mine in _by_models(inputs, pairs).items()
     ]
     title, layer = text.words("study.many-layers.chart"), text.words("study.common.layer")
-    return Lines(name, title, layer, measure_title(measure), tuple(series))
+    return Lines(name, title, layer, measures()[measure].title, tuple(series))
 
 
 def _summed(
@@ -175,8 +176,7 @@ def _pair_bars(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: str
         for one in pairs
     )
     title, note = text.words("study.multi-model.chart"), text.words("study.multi-model.gap")
-    bands = pairs.bands(measure)
-    return Bars(name, title, measure_title(measure), bars, bands, digits=4, note=note)
+    return measure_bars(name, title, measure, bars, pairs.bands(measure), note)
 
 
 def _layer_map(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: str) -> Heatmap:
@@ -194,7 +194,7 @@ def _layer_map(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: str
         tuple(rows),
         tuple(map(str, pairs.layers)),
         grid,
-        measure_title(measure),
+        measures()[measure].title,
         low,
         high if high > low else low + 1.0,
         annotate=False,
@@ -210,7 +210,7 @@ def _run_weights(inputs: StudyInput) -> Output:
         pairs.only(role=role).bar(role_title(role), measure, "pair") for role in inputs.roles
     )
     title, bands = text.words("study.weights.chart"), pairs.bands(measure)
-    chart = Bars("weights_comparison", title, measure_title(measure), bars, bands, digits=4)
+    chart = measure_bars("weights_comparison", title, measure, bars, bands)
     return _output(inputs, pairs, [chart])
 
 

@@ -19,8 +19,8 @@ from kinprint.studies.derivation.pairwise import TensorPair, compare_tensors
 from kinprint.studies.results import Cell, Fact, RowStatus, Table
 from kinprint.studies.study import StudyInput, TensorRows
 from kinprint.studies.summary import spread
-from kinprint.studies.titles import role_title
 from kinprint.text import Words
+from kinprint.titles import role_title
 
 BASE = 0  # the layer that the report held against the others
 LEVELS = (3, 5)

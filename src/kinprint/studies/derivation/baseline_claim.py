@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from kinprint import text
+from kinprint.measure.measures import measures
 from kinprint.studies.charts import Bar, Bars, Panels
 from kinprint.studies.derivation.baseline import (
     Claim,
@@ -29,8 +30,8 @@ from kinprint.studies.pairs import shuffled_band
 from kinprint.studies.results import Fact, Output, RowStatus, Table
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import rounded
-from kinprint.studies.titles import measure_title, role_title
 from kinprint.text import Words
+from kinprint.titles import role_title
 
 
 def _pairs(inputs: StudyInput) -> list[tuple[int, int]]:
@@ -64,7 +65,7 @@ def _is_asked(claim: Claim) -> bool:
 
 
 def _line_table(inputs: StudyInput, lines: Sequence[TensorPair]) -> Table:
-    measures = measure_names(inputs)
+    names = measure_names(inputs)
     rows = tuple(
         (
             line.role,
@@ -74,14 +75,14 @@ def _line_table(inputs: StudyInput, lines: Sequence[TensorPair]) -> Table:
             inputs.names[line.second.model],
             line.second.address.layer,
             line.status,
-            *line.values(measures),
+            *line.values(names),
             line.comparison.reason,
         )
         for line in lines
     )
     title = text.words("study.baseline-claim.table.lines")
     columns = ("role", "kind", "model_a", "layer_a", "model_b", "layer_b", "status")
-    return Table("baseline_lines", title, (*columns, *measures, "reason"), rows)
+    return Table("baseline_lines", title, (*columns, *names, "reason"), rows)
 
 
 def _facts(asked: Sequence[Claim], controls: Sequence[Claim]) -> dict[str, Fact]:
@@ -110,7 +111,7 @@ def _chart(inputs: StudyInput, claims: Sequence[Claim], lines: Sequence[TensorPa
             Bars(
                 f"definitive_evidence_{role}",
                 role_title(role),
-                measure_title(measure),
+                measures()[measure].title,
                 tuple(bar for claim in mine for bar in _bars_of_claim(inputs, claim)),
                 shuffled_band(crossed, label) if measure == "cosine" else (),
             )

@@ -22,7 +22,7 @@ from kinprint.studies.derivation.baseline import (
 )
 from kinprint.studies.results import Fact, Output, RowStatus
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
-from kinprint.studies.titles import role_title
+from kinprint.titles import role_title
 
 
 def _pairs(inputs: StudyInput) -> list[tuple[int, int]]:

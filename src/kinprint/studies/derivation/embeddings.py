@@ -21,7 +21,6 @@ from kinprint.studies.derivation.shared_tokens import shared_tokens
 from kinprint.studies.results import Cell, Fact, Output, RowStatus, Table
 from kinprint.studies.study import Floats, Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import Spread, rounded, spread
-from kinprint.studies.titles import measure_title
 from kinprint.text import Words
 
 HIGH, LOW = 0.9, 0.1
@@ -182,7 +181,7 @@ def _empty_chart(found: _Comparison) -> Bars:
     return Bars(
         "embedding_comparison",
         text.words("study.embeddings.chart"),
-        measure_title("cosine"),
+        text.words("measure.cosine.title"),
         (Bar(text.words("study.embeddings.shared-tokens"), None),),
         y_range=(-1.0, 1.0),
         note=text.words("study.embeddings.chart.empty", reason=found.tokens[0].reason),

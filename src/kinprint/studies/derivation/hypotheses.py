@@ -24,8 +24,8 @@ from kinprint.studies.derivation.pairwise import NORMS, A, B, TensorPair, by_rol
 from kinprint.studies.results import Cell, Fact, Output, RowStatus, Table
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import rounded, spread
-from kinprint.studies.titles import role_title
 from kinprint.text import Words
+from kinprint.titles import role_title
 
 ATTENTION = ("q", "k", "v", "o")
 # A centred correlation above this is far from what unrelated models give, and kept weights

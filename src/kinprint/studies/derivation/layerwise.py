@@ -31,8 +31,8 @@ from kinprint.studies.derivation.pairwise import (
 from kinprint.studies.results import Cell, Fact, Output, Table
 from kinprint.studies.study import Procedure, ReadTensor, StudyInput, TensorRows
 from kinprint.studies.summary import rounded
-from kinprint.studies.titles import role_title
 from kinprint.text import Words
+from kinprint.titles import role_title
 
 MEASURES = ("cosine", "pearson", SHUFFLED)
 ROUTER = "router"

@@ -16,8 +16,8 @@ from kinprint.studies.pairs import ONCE
 from kinprint.studies.results import Cell, Fact, RowStatus
 from kinprint.studies.study import ReadTensor, StudyInput, TensorRows
 from kinprint.studies.summary import Spread, spread
-from kinprint.studies.titles import role_title
 from kinprint.text import Words
+from kinprint.titles import role_title
 
 A, B = 0, 1  # the first model, which may be the derived one, and the second
 NORMS = ("norm_in", "norm_post_attn")

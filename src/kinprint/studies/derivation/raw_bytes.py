@@ -27,8 +27,8 @@ from kinprint.studies.derivation.pairwise import (
 from kinprint.studies.results import Cell, Fact, Output, RowStatus, Table
 from kinprint.studies.study import Floats, Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import rounded, spread
-from kinprint.studies.titles import role_title
 from kinprint.text import Words
+from kinprint.titles import role_title
 
 
 @dataclass(frozen=True, slots=True)

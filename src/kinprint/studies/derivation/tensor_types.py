@@ -29,8 +29,8 @@ from kinprint.studies.derivation.shared_tokens import EMBED, SharedTokens, share
 from kinprint.studies.results import Cell, Output, Table
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import rounded
-from kinprint.studies.titles import role_title
 from kinprint.text import Words
+from kinprint.titles import role_title
 
 EMBED_TOKENS = 64
 _MEASURES = ("cosine", "relative_rmse", "pearson", SHUFFLED)

@@ -30,8 +30,8 @@ from kinprint.studies.pairs import (
 from kinprint.studies.results import Fact, Output
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import unsigned_zero
-from kinprint.studies.titles import measure_title, role_title
 from kinprint.text import Words
+from kinprint.titles import role_title
 
 # What published matrices call the roles.
 _PUBLISHED = {
@@ -202,7 +202,7 @@ def _panels(matrix: Matrix, roles: Sequence[str], pairs: ComparedPairs, measure:
         maps.append(
             Heatmap(
                 f"{matrix.name(measure)}_{stem(role)}", role_title(role), matrix.labels,
-                matrix.labels, values, measure_title(measure), low, high, diverging,
+                matrix.labels, values, measures()[measure].title, low, high, diverging,
                 row_label=matrix.axis, column_label=matrix.axis,
                 note=pairs.only(role=role).apart.note(measure),
             )

@@ -21,8 +21,8 @@ from kinprint.studies.pairs import (
 )
 from kinprint.studies.results import Cell, Fact, Output, Table
 from kinprint.studies.study import Procedure, ReadTensor, StudyInput
-from kinprint.studies.titles import role_title
 from kinprint.text import Words
+from kinprint.titles import role_title
 
 SHOWN = 1024
 """Most values of one vector that a picture shows: more dots than pixels tell nothing."""

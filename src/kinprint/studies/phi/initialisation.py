@@ -13,14 +13,15 @@ from itertools import combinations
 import numpy as np
 
 from kinprint import text
-from kinprint.measure.measures import measure
-from kinprint.studies.charts import Band, Bar, Bars, Chart, Lines, Panels, Series
+from kinprint.measure.measures import measure, measures
+from kinprint.studies.charts import Band, Bar, Chart, Lines, Panels, Series
 from kinprint.studies.pairs import (
     ComparedPairs,
     LayerPair,
     ModelLayer,
     compare_pairs,
     layers_for,
+    measure_bars,
     pair_table,
     tensors_of,
 )
@@ -28,7 +29,6 @@ from kinprint.studies.phi.tiny_network import ONES, RANDOM, Shape, Trained, trai
 from kinprint.studies.results import Cell, Fact, Output, Table
 from kinprint.studies.study import Procedure, StudyInput
 from kinprint.studies.summary import Spread, spread, unsigned_zero
-from kinprint.studies.titles import measure_title
 from kinprint.text import Words
 
 NETWORKS = 4
@@ -160,8 +160,8 @@ def _bars(networks: Table, pairs: ComparedPairs, shape: Shape, names: Sequence[s
         reach = 1 / float(np.sqrt(shape.width))
         random = text.words("study.initialisation.band")
         bands = (Band(random, 0.0, -reach, reach),) if name in ("cosine", "pearson") else ()
-        title = measure_title(name)
-        charts.append(Bars(f"initialisation_{name}", title, title, tuple(bars), bands, digits=4))
+        title = measures()[name].title
+        charts.append(measure_bars(f"initialisation_{name}", title, name, bars, bands))
     title = text.words("study.initialisation.chart.similarity")
     return Panels("initialisation", title, tuple(charts))
 

@@ -16,7 +16,7 @@ from kinprint.report.numbers import finite, log10_reading, reading
 from kinprint.report.schema import ComparisonDocument, EvidencePart
 from kinprint.report.views.html import drawings, shapes
 from kinprint.report.views.html.words import Say, named
-from kinprint.studies.titles import role_title
+from kinprint.titles import role_title
 
 _LAYERS = 12  # runs of layers that are listed
 _DETAILS = 16  # numbers about a test that are listed

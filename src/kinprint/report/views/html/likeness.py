@@ -12,7 +12,7 @@ from kinprint.report.numbers import NOTHING, finite, reading
 from kinprint.report.schema import MapCell, SeedMetric, SharedMap
 from kinprint.report.views.html import drawings, shapes
 from kinprint.report.views.html.words import Say, named
-from kinprint.studies.titles import role_title
+from kinprint.titles import role_title
 
 _ROWS = 128
 _COLUMNS = 24
