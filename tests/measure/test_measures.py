@@ -202,7 +202,7 @@ def test_statuses_of_their_own() -> None:
     assert measure("unbiased_cka", RISING[:3], RISING[:3]).detail == "degenerate"
     assert measure("gram_similarity", np.eye(3), RISING[:, :3]).detail == "degenerate"
     for reason in ("zero", "constant", "single", "degenerate"):
-        assert text.knows(f"measure.reason.{reason}", "ko")
+        assert text.knows(f"reason.measure.{reason}", "ko")
 
 
 def test_importing_the_room_does_not_import_scipy() -> None:

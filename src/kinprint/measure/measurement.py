@@ -28,7 +28,7 @@ class Measurement:
     """A value and its status; the value is NaN unless the status is OK.
 
     `detail` holds the facts without prose: the two shapes, how many values are no numbers,
-    or which of the reasons in the catalogues (`measure.reason`) applies ("zero", "constant", …).
+    or which of the reasons in the catalogues (`reason.measure`) applies ("zero", "constant", …).
     """
 
     value: float

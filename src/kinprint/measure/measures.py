@@ -175,7 +175,7 @@ def _fits(needs: Agree, x: blocks.Array, y: blocks.Array) -> bool:
 
 
 def _reason(x: blocks.Array, y: blocks.Array, seen: tuple[blocks.Scan, blocks.Scan]) -> str:
-    """The first of the usual causes that applies; `measure.reason` has the words."""
+    """The first of the usual causes that applies; `reason.measure` has the words."""
     if any(one.peak == 0 for one in seen):
         return "zero"
     if min(x.size, y.size) == 1:

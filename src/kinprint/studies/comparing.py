@@ -77,8 +77,9 @@ def compare(
         return TensorComparison(failed[0].status, reason)
     assert a.values is not None and b.values is not None
     if a.values.shape != b.values.shape or (a.shape != b.shape and not any_rows):
-        shapes = f"{shape_text(a.shape)} against {shape_text(b.shape)}"
-        return TensorComparison(RowStatus.SHAPE_MISMATCH, shapes)
+        shapes = {"a": shape_text(a.shape), "b": shape_text(b.shape)}
+        reason = str(text.message("reason.study.against", **shapes))
+        return TensorComparison(RowStatus.SHAPE_MISMATCH, reason)
     read, height = (None, None) if a.rows is None or a.shape is None else (len(a.rows), a.shape[0])
     values: dict[str, float | None] = {}
     intervals: dict[str, tuple[float, float]] = {}
@@ -105,7 +106,7 @@ def shape_text(shape: Sequence[int] | None) -> str:
 
 def _reason(found: Measurement) -> str:
     if found.status is ValueStatus.UNDEFINED:
-        return text.say(f"measure.reason.{found.detail}", "en")
+        return str(text.message(f"reason.measure.{found.detail}"))
     return f"{found.status} {found.detail}".strip()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kinprint import text
 from kinprint.errors import KinprintError, SourceError, attempt
 from kinprint.measure.sampling import Rows, sample_rows
 from kinprint.model.model import Model, Reading, read_all, vocabulary_files
@@ -80,7 +81,8 @@ def _planned(
     model: Model, wanted: TensorRows, place: Place | None, request: Request
 ) -> PlannedTensor | ReadTensor:
     if place is None:
-        return ReadTensor(RowStatus.MISSING, f"{model.name} has no {wanted.address}")
+        missing = text.message("reason.study.no-tensor", model=model.name, address=wanted.address)
+        return ReadTensor(RowStatus.MISSING, str(missing))
     rows = _rows(wanted, place, request)
     reading = attempt(model.reading, place, rows)
     if isinstance(reading, KinprintError):

@@ -13,6 +13,7 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint import text
 from kinprint.measure.sampling import Rows
 from kinprint.model.model import Model
 from kinprint.model.places import Address, Place
@@ -168,8 +169,9 @@ class StudyInput:
         layer, model = rows.address.layer, self.models[rows.model]
         depth = model.geometry.layers
         if self.request.layers is None and layer is not None and depth and layer >= depth:
-            beyond = f"{model.name} has {depth} layers; layer {layer} is beyond them"
-            return ReadTensor(RowStatus.MISSING, beyond)
+            key = "reason.study.beyond-depth"
+            beyond = text.message(key, model=model.name, depth=depth, layer=layer)
+            return ReadTensor(RowStatus.MISSING, str(beyond))
         return self.get(rows)
 
     def depth(self, model: int) -> int:

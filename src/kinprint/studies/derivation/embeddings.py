@@ -21,7 +21,7 @@ from kinprint.studies.derivation.shared_tokens import shared_tokens
 from kinprint.studies.results import Cell, Fact, Output, RowStatus, Table
 from kinprint.studies.study import Floats, Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import Spread, rounded, spread
-from kinprint.text import Words
+from kinprint.text import Message, Words
 
 HIGH, LOW = 0.9, 0.1
 SHOWN = 50  # tokens that the facts list one by one; the table has all
@@ -57,6 +57,7 @@ class _Comparison:
     tokens: tuple[_Token, ...]
     inside: tuple[Spread, Spread]
     across: tuple[float, ...] = ()
+    reason: str | Message | None = None  # why there is nothing to compare
 
     @property
     def cosines(self) -> list[float]:
@@ -81,15 +82,15 @@ def _run(inputs: StudyInput) -> Output:
 def _compare(inputs: StudyInput) -> _Comparison:
     shared = shared_tokens(inputs)
     if not shared.texts:
-        nothing = _Token(None, None, None, RowStatus.MISSING, reason=shared.reason)
-        return _Comparison((nothing,), (Spread(0), Spread(0)))
+        nothing = _Token(None, None, None, RowStatus.MISSING, reason=str(shared.reason))
+        return _Comparison((nothing,), (Spread(0), Spread(0)), reason=shared.reason)
     first, second = map(inputs.get, shared.tensors)
     x, y = first.values, second.values
     inside = _inside(inputs, x), _inside(inputs, y)
     if x is None or y is None or x.shape != y.shape:
         whole = compare(first, second, ("cosine",), any_rows=True)
         tokens = [_Token(*token, whole.status, reason=whole.reason) for token in shared.each()]
-        return _Comparison(tuple(tokens), inside)
+        return _Comparison(tuple(tokens), inside, reason=whole.reason)
     measured = zip(row_cosines(x, y), row_pearsons(x, y), strict=True)
     tokens = [
         _token(token, float(cosine), float(pearson))
@@ -102,7 +103,7 @@ def _compare(inputs: StudyInput) -> _Comparison:
 
 def _token(token: tuple[str, int, int], cosine: float, pearson: float) -> _Token:
     if math.isnan(cosine):
-        reason = "a row is zero or holds what is no number"
+        reason = str(text.message("reason.study.no-direction"))
         return _Token(*token, RowStatus.UNDEFINED, reason=reason)
     return _Token(*token, RowStatus.OK, cosine, None if math.isnan(pearson) else pearson)
 
@@ -178,13 +179,16 @@ def _ranked(label: Words, values: Sequence[float], kind: str) -> Series:
 
 def _empty_chart(found: _Comparison) -> Bars:
     """The picture where no token could be compared: the gap, and why."""
+    reason = found.reason or found.tokens[0].reason
     return Bars(
         "embedding_comparison",
         text.words("study.embeddings.chart"),
         text.words("measure.cosine.title"),
         (Bar(text.words("study.embeddings.shared-tokens"), None),),
         y_range=(-1.0, 1.0),
-        note=text.words("study.embeddings.chart.empty", reason=found.tokens[0].reason),
+        note=text.words(
+            "study.embeddings.chart.empty", reason=found.reason or found.tokens[0].reason
+        ),
     )
 
 

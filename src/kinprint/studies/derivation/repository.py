@@ -152,7 +152,8 @@ def _commit_table(inputs: StudyInput) -> Table:
             (name, one.date, one.title, one.id, RowStatus.OK, "") for one in commits[:MOST_COMMITS]
         ]
         if not commits:
-            rows.append((name, None, None, None, RowStatus.MISSING, "its place keeps no history"))
+            reason = str(text.message("reason.study.no-history"))
+            rows.append((name, None, None, None, RowStatus.MISSING, reason))
     columns = ("model", "date", "title", "commit", "status", "reason")
     title = text.words("study.repository.table.commits")
     return Table("commits", title, columns, tuple(rows))
@@ -178,8 +179,8 @@ def _overlap_table(texts: dict[Document, str]) -> Table:
             share = shared / smaller if smaller else None
             rows.append((first, second, RowStatus.OK, len(mine), len(theirs), shared, share, ""))
     if not rows:
-        lacking = " and ".join(name for name, one in zip("AB", code, strict=True) if not one)
-        reason = f"no modelling code in the repository of {lacking}"
+        lacking = "".join(name for name, one in zip("AB", code, strict=True) if not one)
+        reason = str(text.message(f"reason.study.no-code-{lacking}"))
         rows.append((None, None, RowStatus.MISSING, None, None, None, None, reason))
     title = text.words("study.repository.table.code")
     return Table("code_overlap", title, columns, tuple(rows))

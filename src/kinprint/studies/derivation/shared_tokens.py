@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kinprint import text
 from kinprint.model.places import Address
 from kinprint.model.tokens import Vocabulary, align
 from kinprint.studies.derivation.pairwise import A, B
 from kinprint.studies.study import StudyInput, TensorRows
+from kinprint.text import Message
 
 TOKENS = 200
 EMBED = Address("embed")
@@ -28,7 +30,7 @@ class SharedTokens:
     texts: tuple[str, ...] = ()
     a: tuple[int, ...] = ()
     b: tuple[int, ...] = ()
-    reason: str = ""
+    reason: Message | None = None
 
     @property
     def tensors(self) -> tuple[TensorRows, TensorRows]:
@@ -50,7 +52,8 @@ def shared_tokens(inputs: StudyInput, limit: int = TOKENS) -> SharedTokens:
         name for name, known in zip(inputs.names, inputs.vocabularies, strict=True) if known is None
     ]
     if absent:
-        return SharedTokens(reason=f"no readable tokenizer: {', '.join(absent)}")
+        names = ", ".join(absent)
+        return SharedTokens(reason=text.message("reason.study.no-tokenizers", names=names))
     one, other = inputs.vocabularies[A], inputs.vocabularies[B]
     assert one is not None and other is not None
     rows = [_height(inputs, model) for model in (A, B)]
@@ -72,7 +75,7 @@ def _chosen(
             chosen.append((at_b, at_a, token.decode("ascii")))
     chosen = sorted(chosen)[:limit]
     if not chosen:
-        return SharedTokens(reason="the tokenizers share no English token")
+        return SharedTokens(reason=text.message("reason.study.no-shared-token"))
     b, a, texts = zip(*chosen, strict=True)
     return SharedTokens(texts, a, b)
 

@@ -42,10 +42,9 @@ def _run(inputs: StudyInput) -> Output:
 
 def _unreadable(inputs: StudyInput, facts: dict[str, Fact]) -> Output:
     read = dict(zip(inputs.names, inputs.vocabularies, strict=True))
+    reason = str(text.message("reason.study.no-tokenizer"))
     rows = tuple(
-        (name, RowStatus.MISSING, "no readable tokenizer")
-        if vocabulary is None
-        else (name, RowStatus.OK, "")
+        (name, RowStatus.OK, "") if vocabulary is not None else (name, RowStatus.MISSING, reason)
         for name, vocabulary in read.items()
     )
     title = text.words("study.tokenizers.table.readable")
