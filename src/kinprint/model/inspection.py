@@ -18,9 +18,10 @@ from kinprint.model.tensor_map import MappedTensor, TensorMap
 from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.records import FileEntry, ModelRef, Role, TensorSpec
-from kinprint.text import Message
+from kinprint.text import Message, message
 
-_Key = tuple[str, str, tuple[int, ...], str]
+_Role = tuple[str, bool, str, bool]
+_Key = tuple[str, str, tuple[int, ...], _Role]
 _NUMBER = re.compile(r"(?<=[./])\d+(?=[./])")
 
 
@@ -117,7 +118,7 @@ class TensorGroup:
     pattern: str
     dtype: str
     shape: tuple[int, ...]
-    role: str
+    role: str | Message
     count: int
 
 
@@ -140,20 +141,24 @@ def group_tensors(tensor_map: TensorMap) -> list[TensorGroup]:
     for one in tensor_map.tensors:
         key = (_NUMBER.sub("*", one.spec.name), one.spec.dtype, one.spec.shape, _role(one))
         groups[key] = groups.get(key, 0) + 1
-    return [TensorGroup(*key, groups[key]) for key in sorted(groups, key=_place_in_model)]
+    return [
+        TensorGroup(*key[:3], _role_in_words(*key[3]), groups[key])
+        for key in sorted(groups, key=_place_in_model)
+    ]
 
 
-def _role(one: MappedTensor) -> str:
-    """A role as people read it: with what it belongs to, and whether it is fused."""
+def _role(one: MappedTensor) -> _Role:
+    """What people are told of a role: its word, whether it is a bias, its tower, if it is fused."""
     role, detail = one.role.role, one.role.detail
-    word: str = role
-    if role is Role.BIAS and detail:
-        word = f"{detail} bias"
-    elif role is Role.OTHER and detail:
-        word = detail
-    if one.role.tower is not None:
-        word = f"{one.role.tower}: {word}"
-    return f"{word} (fused)" if one.layout.fused else word
+    word = detail if detail and role in (Role.BIAS, Role.OTHER) else role
+    return word, role is Role.BIAS and word is not role, one.role.tower or "", one.layout.fused
+
+
+def _role_in_words(word: str, bias: bool, tower: str, fused: bool) -> str | Message:
+    said: str | Message = message("note.role.bias", role=word) if bias else word
+    if tower:
+        said = message("note.role.tower", tower=tower, role=said)
+    return message("note.role.fused", role=said) if fused else said
 
 
 def _count(weight: Weight) -> int:

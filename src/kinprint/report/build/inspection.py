@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from kinprint.model.inspection import Inspection, group_tensors
+from kinprint.model.inspection import Inspection, TensorGroup, group_tensors
 from kinprint.model.tensor_map import MappedTensor
 from kinprint.records import Cost
 from kinprint.report import schema
 from kinprint.report.translation import Translator
+from kinprint.text import Message
 
 
 def inspection_document(found: Inspection, spent: Cost) -> schema.InspectionDocument:
@@ -39,11 +40,7 @@ def inspection_document(found: Inspection, spent: Cost) -> schema.InspectionDocu
         tied=found.tensor_map.tied,
         unknown=found.tensor_map.unknown,
         tensors=tuple(_tensor(one) for one in found.tensor_map.tensors),
-        groups=msgspec.convert(
-            group_tensors(found.tensor_map),
-            tuple[schema.TensorGroupPart, ...],
-            from_attributes=True,
-        ),
+        groups=tuple(_group(one, translator) for one in group_tensors(found.tensor_map)),
         warnings=tuple(translator.all_said(found.tensor_map.warnings)),
         labels=tuple(translator.all_said(checkpoint.labels)),
         others=tuple(other.label for other in checkpoint.choice.others),
@@ -52,6 +49,16 @@ def inspection_document(found: Inspection, spent: Cost) -> schema.InspectionDocu
         read=schema.ReadPart(
             bytes=spent.bytes, requests=spent.requests, seconds=round(spent.seconds, 3)
         ),
+    )
+
+
+def _group(one: TensorGroup, translator: Translator) -> schema.TensorGroupPart:
+    return schema.TensorGroupPart(
+        pattern=one.pattern,
+        role=translator.said(one.role) if isinstance(one.role, Message) else one.role,
+        shape=one.shape,
+        dtype=one.dtype,
+        count=one.count,
     )
 
 

@@ -42,7 +42,7 @@ def inspection_view(document: InspectionDocument, language: str) -> InspectionVi
     rows = tuple(
         (
             group.pattern,
-            group.role,
+            translated(document, group.role, language),
             " × ".join(map(str, group.shape)) or say("scalar"),
             group.dtype,
             f"{group.count:,}",
