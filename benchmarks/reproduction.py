@@ -65,32 +65,25 @@ def main() -> int:
 
 def child(folder: Path) -> None:
     """One run: open, measure, draw; figures as one JSON line."""
-    from kinprint.cli.reproduce import open_all
-    from kinprint.reader.cache import Cache
-    from kinprint.reader.fetch import Fetcher
-    from kinprint.report.views.reproduction import Reproduced, write_reproduction
-    from kinprint.studies.reproduction.published import compare_published
-    from kinprint.studies.running import run_tasks
     from kinprint.studies.study import Request
+    from kinprint.verbs.reader import Meter, Reader, fetcher_of
+    from kinprint.verbs.reproducing import carry_out, open_models
 
     what = reproduction("solar-vs-glm")
     started = time.monotonic()
-    with Fetcher(cache=Cache.default()) as fetcher:
-        models, missing = open_all(what, fetcher, {}, replica=True)
+    with Reader() as reader:
+        meter = Meter(reader)
+        models, missing = open_models(what, fetcher_of(reader), {}, replica=True)
         opened = time.monotonic()
-        tasks = what.tasks(models, Request())
-        results = dict(zip(tasks, run_tasks(list(tasks.values())), strict=True))
-        spent = fetcher.spent
+        done = carry_out(what, models, Request(), meter, missing, replica=True)
+        spent = reader.cost
     measured = time.monotonic()
     peak, cpu = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000, time.process_time()
-    sources = {name: model.checkpoint.ref for name, model in models.items()}
-    numbers = compare_published(results, what.numbers, replica=True)
-    done = Reproduced(what, tasks, results, numbers, sources, missing, True, spent)
-    files = write_reproduction(done, folder)
+    files = done.save(folder)
     print(json.dumps({
         "opened": opened - started, "measured": measured - started,
         "drawn": time.monotonic() - measured, "bytes": spent.bytes, "peak_mb": peak, "cpu": cpu,
-        "studies": len(results), "models": len(models), "files": len(files),
+        "studies": len(done.studies), "models": len(models), "files": len(files),
     }))  # fmt: skip
 
 

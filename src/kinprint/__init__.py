@@ -98,6 +98,9 @@ if TYPE_CHECKING:
     from kinprint.report.results.plan import (
         Plan,
     )
+    from kinprint.report.results.reproduction import (
+        Reproduction,
+    )
     from kinprint.report.results.result import (
         Failure,
         Result,
@@ -141,6 +144,9 @@ if TYPE_CHECKING:
     )
     from kinprint.verbs.reports import (
         report,
+    )
+    from kinprint.verbs.reproducing import (
+        reproduce,
     )
     from kinprint.verbs.studying import (
         find_study,
@@ -208,6 +214,7 @@ __all__ = [
     "RepositoryGated",
     "RepositoryMissing",
     "RepositoryPrivate",
+    "Reproduction",
     "Result",
     "RevisionMissing",
     "Role",
@@ -241,6 +248,7 @@ __all__ = [
     "plan_inspection",
     "plan_study",
     "report",
+    "reproduce",
     "studies",
     "study",
 ]
@@ -317,6 +325,7 @@ _HOMES = {
     ),
     "kinprint.report.results.inspection": ("Inspection",),
     "kinprint.report.results.plan": ("Plan",),
+    "kinprint.report.results.reproduction": ("Reproduction",),
     "kinprint.report.results.result": (
         "Failure",
         "Result",
@@ -351,6 +360,7 @@ _HOMES = {
     ),
     "kinprint.verbs.reader": ("Reader",),
     "kinprint.verbs.reports": ("report",),
+    "kinprint.verbs.reproducing": ("reproduce",),
     "kinprint.verbs.studying": (
         "find_study",
         "measures",

@@ -8,16 +8,16 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
+import kinprint
 from kinprint.model.model import Model
-from kinprint.records import Cost
-from kinprint.report.views.reproduction import Reproduced, write_reproduction
 from kinprint.studies.registry import studies
 from kinprint.studies.reproduction import reproduction
-from kinprint.studies.reproduction.published import TOLERANCE, compare_published, fixed, published
-from kinprint.studies.running import run_tasks
+from kinprint.studies.reproduction.published import TOLERANCE, fixed, published
 from kinprint.studies.study import Request
+from kinprint.verbs.reproducing import carry_out
 
 FIGURES = Path(__file__).resolve().parents[1] / "replica" / "figures.csv"
 LAYERWISE = "derivation/out_solar_vs_glm45_layerwise_similarity.csv"
@@ -28,14 +28,9 @@ COARSE = {"l2": 0.006}
 
 
 @pytest.fixture(scope="module")
-def done(replica_models: Mapping[str, Model]) -> Reproduced:
+def done(replica_models: Mapping[str, Model]) -> kinprint.Reproduction:
     what = reproduction("solar-vs-glm")
-    opened = _models(replica_models)
-    tasks = what.tasks(opened, Request())
-    results = dict(zip(tasks, run_tasks(list(tasks.values())), strict=True))
-    sources = {name: model.checkpoint.ref for name, model in opened.items()}
-    numbers = compare_published(results, what.numbers, replica=True)
-    return Reproduced(what, tasks, results, numbers, sources, {}, True, Cost())
+    return carry_out(what, _models(replica_models), Request(), replica=True)
 
 
 def _models(found: Mapping[str, Model]) -> dict[str, Model]:
@@ -67,43 +62,45 @@ def test_every_section_speaks_of_published_numbers() -> None:
     assert set(what.numbers) <= known
 
 
-def test_published_numbers_come_back(done: Reproduced) -> None:
+def test_published_numbers_come_back(done: kinprint.Reproduction) -> None:
     fixed_ones = [one for one in done.numbers if one.status == "by construction"]
     assert len(fixed_ones) > 900
     for one in fixed_ones:
-        key = one.published.key
+        key = one.number
         allowed = ROUNDED.get(key, COARSE.get(key.split("/")[0], TOLERANCE))
         assert one.difference is not None
         assert abs(one.difference) <= allowed, (key, one.found, one.published)
 
 
-def test_what_is_missing_is_what_replicas_do_not_have(done: Reproduced) -> None:
+def test_what_is_missing_is_what_replicas_do_not_have(done: kinprint.Reproduction) -> None:
     assert not [one for one in done.numbers if one.status == "not found"]
-    missing = [one.published.key for one in done.numbers if one.status == "not in the replica"]
+    missing = [one.number for one in done.numbers if one.status == "not in the replica"]
     holes = re.compile(r"[a-z_0-9]+/(k|v|router)/|embeddings/|tokenizers/|tensor-types/|raw-bytes/")
     assert all(holes.match(key) for key in missing), [k for k in missing if not holes.match(k)]
 
 
-def test_random_vectors_are_measured_and_not_constructed(done: Reproduced) -> None:
-    found = {one.published.key: one for one in done.numbers}
+def test_random_vectors_are_measured_and_not_constructed(done: kinprint.Reproduction) -> None:
+    found = {one.number: one for one in done.numbers}
     for measure, allowed in (("cosine", 0.0002), ("pearson", 0.003), ("l2", 0.02)):
         one = found[f"metrics/random/{measure}/mean"]
         assert one.status == "measured"
         assert one.difference is not None and abs(one.difference) <= allowed
 
 
-def test_the_tree_is_that_of_the_originals(done: Reproduced, tmp_path: Path) -> None:
+def test_the_tree_is_that_of_the_originals(done: kinprint.Reproduction, tmp_path: Path) -> None:
     few = {"layers", "confusion-mixed", "decay", "layer-zero", "configuration", "tensor-types"}
-    results = {name: result for name, result in done.results.items() if name in few}
-    part = Reproduced(done.what, done.tasks, results, done.numbers, done.sources, {}, True, Cost())
-    written = {str(path.relative_to(tmp_path)) for path in write_reproduction(part, tmp_path)}
+    kept = {name: study.document for name, study in done.studies.items() if name in few}
+    document = msgspec.structs.replace(done.document, studies=tuple(kept))
+    part = kinprint.Reproduction(document, kept)
+    written = {str(path.relative_to(tmp_path)) for path in part.save(tmp_path)}
     drawn = {
-        file.path for file in done.what.files
+        file.path for file in reproduction(done.name).files
         if file.step in few and "p99" not in (file.chart or "")
     }  # fmt: skip
     assert drawn <= written
     assert {
         "README.md",
+        "reproduction.json",
         "revisions.json",
         "published.csv",
         "critique/results/RESULTS.md",
@@ -120,13 +117,16 @@ def test_the_tree_is_that_of_the_originals(done: Reproduced, tmp_path: Path) -> 
         (tmp_path / "derivation/out_solar_vs_glm45/00_config_compare.json").read_text()
     )
     assert config["labels"]
+    again = kinprint.Reproduction.load(tmp_path)
+    assert again == part and set(again.studies) == few
+    assert again.studies["layers"] == part.studies["layers"]
 
 
-def test_every_expected_file_has_something_to_be_drawn_from(done: Reproduced) -> None:
-    for file in done.what.files:
-        result = done.results[file.step]
-        assert file.chart is None or file.chart in {chart.name for chart in result.charts}
-        assert file.table is None or file.table in {table.name for table in result.tables}
+def test_every_expected_file_has_something_to_be_drawn_from(done: kinprint.Reproduction) -> None:
+    for file in reproduction(done.name).files:
+        result = done.studies[file.step]
+        assert file.chart is None or file.chart in result.figures
+        assert file.table is None or file.table in result.tables
 
 
 def test_models_that_are_missing_leave_the_rest(replica_models: Mapping[str, Model]) -> None:

@@ -22,6 +22,7 @@ from kinprint.report.schema import (
     MatrixDocument,
     PlanDocument,
     ReadingPlanDocument,
+    ReproductionDocument,
     StudyDocument,
     StudyPlanDocument,
     decode,
@@ -42,8 +43,13 @@ class Output:
     form: Export | None = None
 
 
-def outputs(given: Iterable[str | Path], option: str = "paths") -> tuple[Output, ...]:
-    """What was asked for, refused here if it could not be written later."""
+def outputs(
+    given: Iterable[str | Path], option: str = "paths", data: str = DATA
+) -> tuple[Output, ...]:
+    """What was asked for, refused here if it could not be written later.
+
+    A folder that is there already must hold the file `data`, as one that was written before.
+    """
     found: dict[Path, Output] = {}
     for one in given:
         if not str(one):
@@ -55,7 +61,7 @@ def outputs(given: Iterable[str | Path], option: str = "paths") -> tuple[Output,
         if not folder and form is None:
             cause = text.message("cause.unknown-ending", endings=_endings())
             raise BadOption(option=option, value=str(one), cause=cause)
-        _check_place(path, not folder, option)
+        _check_place(path, not folder, option, data)
         found[path] = Output(path, form)
     return tuple(found.values())
 
@@ -83,6 +89,8 @@ def decode_result(raw: bytes, name: str = DATA) -> Drawn:
     found = decode(raw, name)
     if isinstance(found, PlanDocument | ReadingPlanDocument | StudyPlanDocument):
         raise FormatError(cause=text.message("cause.a-plan", file=name))
+    if isinstance(found, ReproductionDocument):
+        raise FormatError(cause=text.message("cause.a-reproduction", file=name))
     if isinstance(found, InspectionDocument):
         raise FormatError(cause=text.message("cause.an-inspection", file=name))
     return found
@@ -167,12 +175,12 @@ def _endings() -> str:
     return ", ".join(exports())
 
 
-def _check_place(path: Path, is_file: bool, option: str) -> None:
+def _check_place(path: Path, is_file: bool, option: str, data: str) -> None:
     """Refuse a place where nothing can be written; trying it is the only sure way to know."""
     if not is_file and path.exists() and not path.is_dir():
         cause = text.message("cause.is-a-file", endings=_endings())
         raise BadOption(option=option, value=str(path), cause=cause)
-    if not is_file and path.is_dir() and any(path.iterdir()) and not (path / DATA).is_file():
+    if not is_file and path.is_dir() and any(path.iterdir()) and not (path / data).is_file():
         cause = text.message("cause.folder-not-ours")
         raise BadOption(option=option, value=str(path), cause=cause)
     folder = path.parent if is_file else path

@@ -57,6 +57,7 @@ class Reader:
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
         self._budget = parse_size(budget, "budget") if isinstance(budget, str) else budget
+        self._cached, self._progress = cache, progress
         self._fetcher = Fetcher(
             cache=Cache.default() if cache else None, budget=self._budget, on_progress=progress
         )
@@ -70,6 +71,23 @@ class Reader:
     def cost(self) -> Cost:
         """Bytes, requests and seconds since the reader was made."""
         return self._fetcher.spent
+
+    def again(self) -> Reader:
+        """Another reader of the same kind, which begins to count anew.
+
+        Returns
+        -------
+        Reader
+            With the same budget and progress; its cache is where the settings of the Hub's
+            tools now say.
+
+        Examples
+        --------
+        >>> import kinprint
+        >>> kinprint.Reader(budget="1MB").again().budget
+        1000000
+        """
+        return Reader(budget=self._budget, cache=self._cached, progress=self._progress)
 
     def close(self) -> None:
         """Begin nothing more. What was read stays in the cache."""

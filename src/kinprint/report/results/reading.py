@@ -11,7 +11,10 @@ from kinprint.report.schema import (
     ComparisonDocument,
     InspectionDocument,
     MatrixDocument,
+    PlanDocument,
+    ReadingPlanDocument,
     StudyDocument,
+    StudyPlanDocument,
     decode,
 )
 
@@ -38,6 +41,6 @@ def read_any(
     match document:
         case InspectionDocument():
             return Inspection(document, language)
-        case ComparisonDocument() | MatrixDocument() | StudyDocument():
-            return read_result(raw, name, language)
-    return Plan(document, language)
+        case PlanDocument() | ReadingPlanDocument() | StudyPlanDocument():
+            return Plan(document, language)
+    return read_result(raw, name, language)

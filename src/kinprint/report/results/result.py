@@ -14,6 +14,7 @@ from kinprint import text
 from kinprint.errors import BadOption, FileMissing, FormatError, KinprintError, printable
 from kinprint.report.files import write_file
 from kinprint.report.outputs import DATA, outputs
+from kinprint.report.schema import decode
 from kinprint.studies.results import Table
 
 if TYPE_CHECKING:
@@ -276,10 +277,19 @@ def write_json_files(raw: bytes, paths: Iterable[str | os.PathLike[str]]) -> lis
     return [write_file(one.path, raw) for one in wanted]
 
 
-def read_file(path: str | os.PathLike[str]) -> bytes:
+def read_as(kind: type[_T], raw: bytes, name: str) -> _T:
+    """The document in a file, of the kind that is needed."""
+    found = decode(raw, name)
+    if not isinstance(found, kind):
+        kinds = {"found": type(found).__name__, "wanted": kind.__name__}
+        raise FormatError(cause=text.message("cause.result.other-kind", file=name, **kinds))
+    return found
+
+
+def read_file(path: str | os.PathLike[str], data: str = DATA) -> bytes:
     """The bytes of a result's file, or of the file in a folder that was written as a whole."""
     file = Path(path)
-    inside = file / DATA
+    inside = file / data
     file = inside if inside.is_file() else file
     if not file.is_file():
         raise FileMissing(name=str(file.parent), path=file.name)

@@ -71,6 +71,11 @@ from kinprint.report.schema.plan import (
     StageCost,
     StudyPlanDocument,
 )
+from kinprint.report.schema.reproduction import (
+    REPRODUCTION_SCHEMA,
+    NumberPart,
+    ReproductionDocument,
+)
 from kinprint.report.schema.studies import (
     STUDIES_SCHEMA,
     ModelCount,
@@ -91,6 +96,7 @@ __all__ = [
     "MATRIX_SCHEMA",
     "PLAN_SCHEMA",
     "READING_PLAN_SCHEMA",
+    "REPRODUCTION_SCHEMA",
     "STUDIES_SCHEMA",
     "STUDY_PLAN_SCHEMA",
     "STUDY_SCHEMA",
@@ -113,6 +119,7 @@ __all__ = [
     "MatrixDocument",
     "Merge",
     "ModelCount",
+    "NumberPart",
     "PairPart",
     "Plan",
     "PlanDocument",
@@ -120,6 +127,7 @@ __all__ = [
     "QuantisationPart",
     "ReadPart",
     "ReadingPlanDocument",
+    "ReproductionDocument",
     "SeedMetric",
     "SettingRow",
     "SharedMap",

@@ -19,10 +19,18 @@ from kinprint.report.schema.comparison import ComparisonDocument
 from kinprint.report.schema.inspection import InspectionDocument
 from kinprint.report.schema.matrix import MatrixDocument
 from kinprint.report.schema.plan import PlanDocument, ReadingPlanDocument, StudyPlanDocument
+from kinprint.report.schema.reproduction import ReproductionDocument
 from kinprint.report.schema.study import StudyDocument
 
 Plan = PlanDocument | ReadingPlanDocument | StudyPlanDocument
-Document = ComparisonDocument | MatrixDocument | StudyDocument | InspectionDocument | Plan
+Document = (
+    ComparisonDocument
+    | MatrixDocument
+    | StudyDocument
+    | InspectionDocument
+    | ReproductionDocument
+    | Plan
+)
 Shown = TypeVar("Shown", bound=ComparisonDocument | MatrixDocument | StudyDocument)
 
 _SHOWN = 200  # characters of a cause

@@ -20,6 +20,7 @@ from kinprint.report.schema import (
     MATRIX_SCHEMA,
     PLAN_SCHEMA,
     READING_PLAN_SCHEMA,
+    REPRODUCTION_SCHEMA,
     STUDIES_SCHEMA,
     STUDY_PLAN_SCHEMA,
     STUDY_SCHEMA,
@@ -28,6 +29,7 @@ from kinprint.report.schema import (
     MatrixDocument,
     PlanDocument,
     ReadingPlanDocument,
+    ReproductionDocument,
     StudiesDocument,
     StudyDocument,
     StudyPlanDocument,
@@ -43,6 +45,7 @@ KINDS: dict[str, tuple[type[msgspec.Struct], str]] = {
     INSPECT_SCHEMA: (InspectionDocument, "What a model holds"),
     READING_PLAN_SCHEMA: (ReadingPlanDocument, "What reading tensors of a model would cost"),
     STUDY_PLAN_SCHEMA: (StudyPlanDocument, "What a study would cost"),
+    REPRODUCTION_SCHEMA: (ReproductionDocument, "A public dispute's analyses, done again"),
     STUDIES_SCHEMA: (StudiesDocument, "All named studies"),
 }
 """Every kind of document by the name of its schema, with a title."""

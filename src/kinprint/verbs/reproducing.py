@@ -1,0 +1,172 @@
+"""The studies of a public dispute, done again."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from kinprint import text
+from kinprint.errors import BadOption, FileMissing, KinprintError, attempt
+from kinprint.mirror.loopback import loopback_hub
+from kinprint.model.model import Model
+from kinprint.model.opening import open_model
+from kinprint.reader.checkpoint import open_checkpoint
+from kinprint.reader.fetch import Fetcher, side_by_side
+from kinprint.records import Cost, Progress
+from kinprint.replica.build import build_replicas
+from kinprint.report.build.reproduction import reproduction_document
+from kinprint.report.build.study import study_document
+from kinprint.report.results.reproduction import Reproduction
+from kinprint.report.schema import settled
+from kinprint.studies.reproduction import Reproduction as Dispute
+from kinprint.studies.reproduction import reproduction
+from kinprint.studies.reproduction.published import compare_published
+from kinprint.studies.running import run_tasks
+from kinprint.studies.study import Request
+from kinprint.verbs.reader import Meter, Reader, fetcher_of, reading
+from kinprint.verbs.studying import ROWS
+
+
+def reproduce(
+    name: str = "solar-vs-glm",
+    *,
+    replica: bool = False,
+    revisions: str | os.PathLike[str] | None = None,
+    rows: int = ROWS,
+    seed: int = 0,
+    budget: int | str | None = None,
+    cache: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+    reader: Reader | None = None,
+    language: str = "en",
+) -> Reproduction:
+    """Do the analyses of a public dispute again, with the published number beside every number.
+
+    Parameters
+    ----------
+    name : str
+        The dispute.
+    replica : bool
+        Whether to work offline, on sparse replicas made from the published figures. They are
+        built in a temporary folder and served by this process; they are not the real models.
+    revisions : str or path, optional
+        A file `revisions.json` that an earlier run wrote: its commits are read.
+    rows : int
+        Rows of a matrix to sample.
+    seed : int
+        Chooses the rows.
+    budget, cache, progress, reader, language
+        As for `compare`. What is read of replicas is not kept.
+
+    Returns
+    -------
+    Reproduction
+        Every study, and every published number with the one found.
+
+    Raises
+    ------
+    BadOption
+        There is no such dispute, or `revisions` is no such file.
+    SourceError, FormatError
+        A model that nothing works without cannot be read.
+    BudgetExceeded
+        Reading costs more than allowed.
+
+    Examples
+    --------
+    >>> import kinprint
+    >>> found = kinprint.reproduce("solar-vs-glm", replica=True)  # doctest: +SKIP
+    >>> len(found.numbers)  # doctest: +SKIP
+    2206
+    """
+    dispute = reproduction(name)
+    pinned = _pinned(revisions, dispute)
+    with (
+        reading(reader, budget, cache, progress) as given,
+        _place(dispute, replica, given) as own,
+    ):
+        meter = Meter(own)
+        models, missing = open_models(dispute, fetcher_of(own), pinned, replica=replica)
+        request = Request(rows=rows, seed=seed)
+        return carry_out(dispute, models, request, meter, missing, replica, language)
+
+
+def carry_out(
+    dispute: Dispute,
+    models: Mapping[str, Model],
+    request: Request,
+    meter: Meter | None = None,
+    missing: Mapping[str, KinprintError] | None = None,
+    replica: bool = False,
+    language: str = "en",
+) -> Reproduction:
+    """Do all studies of a dispute on models that are open."""
+    tasks = dispute.tasks(models, request)
+    results = dict(zip(tasks, run_tasks(list(tasks.values())), strict=True))
+    studies = {}
+    for step, task in tasks.items():
+        refs = [model.checkpoint.ref for model in task.models]
+        studies[step] = settled(study_document(results[step], task.study, task.request, refs))
+    document = reproduction_document(
+        dispute.name,
+        {name: model.checkpoint.ref for name, model in models.items()},
+        missing or {},
+        results,
+        compare_published(results, dispute.numbers, replica),
+        replica=replica,
+        cost=Cost() if meter is None else meter.cost,
+    )
+    return Reproduction(document, studies, language)
+
+
+def open_models(
+    dispute: Dispute, fetcher: Fetcher, pinned: Mapping[str, str], *, replica: bool
+) -> tuple[dict[str, Model], dict[str, KinprintError]]:
+    """All models side by side; one that cannot be had is named, unless nothing works without."""
+
+    def open_one(name: str) -> Model | KinprintError:
+        repository = dispute.replicas.get(name) if replica else None
+        place = repository or dispute.models[name]
+        commit = f"@{pinned[name]}" if name in pinned else ""
+        found = attempt(lambda: open_model(open_checkpoint(place + commit, fetcher)))
+        if isinstance(found, KinprintError) and name in dispute.needed:
+            raise found
+        return found
+
+    names = list(dispute.models)
+    found = dict(zip(names, side_by_side(open_one, names), strict=True))
+    models = {name: one for name, one in found.items() if isinstance(one, Model)}
+    return models, {name: one for name, one in found.items() if isinstance(one, KinprintError)}
+
+
+@contextmanager
+def _place(dispute: Dispute, replica: bool, reader: Reader) -> Iterator[Reader]:
+    """Where the models are: on the Hub, or built now and served by this process."""
+    if not replica:
+        yield reader
+        return
+    names = [dispute.replicas.get(key, place) for key, place in dispute.models.items()]
+    with tempfile.TemporaryDirectory() as built:
+        build_replicas(Path(built), names)
+        with loopback_hub(Path(built)), reader.again() as own:
+            yield own
+
+
+def _pinned(file: str | os.PathLike[str] | None, dispute: Dispute) -> dict[str, str]:
+    """Commits to read, by the model's short name."""
+    if file is None:
+        return {}
+    path = Path(file)
+    if not path.is_file():
+        raise FileMissing(name=str(path.parent), path=path.name)
+    try:
+        given = json.loads(path.read_text("utf-8"))
+        found = {name: given[name]["commit"] for name in dispute.models if name in given}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        cause = text.message("cause.reproduce.revisions")
+        raise BadOption(option="revisions", value=str(file), cause=cause) from None
+    return {name: commit for name, commit in found.items() if isinstance(commit, str)}
