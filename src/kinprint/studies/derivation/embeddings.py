@@ -186,9 +186,7 @@ def _empty_chart(found: _Comparison) -> Bars:
         text.words("measure.cosine.title"),
         (Bar(text.words("study.embeddings.shared-tokens"), None),),
         y_range=(-1.0, 1.0),
-        note=text.words(
-            "study.embeddings.chart.empty", reason=found.reason or found.tokens[0].reason
-        ),
+        note=text.words("study.embeddings.chart.empty", reason=reason),
     )
 
 
