@@ -204,6 +204,6 @@ def test_faults_are_read_from_text(text: str, fault: Fault) -> None:
     ],
 )
 def test_a_bad_fault_is_explained(text: str, said: str) -> None:
-    with pytest.raises(BadOption, match="--fault") as bad:
+    with pytest.raises(BadOption, match="faults") as bad:
         parse_fault(text)
     assert said in str(bad.value)

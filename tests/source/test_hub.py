@@ -128,6 +128,7 @@ def test_a_repository_that_moves_changes_nothing(
 ) -> None:
     shutil.copytree(demo / "zoo/base-a", tmp_path / "zoo/model")
     shutil.copytree(demo / "zoo/a-cpt", tmp_path / "zoo/model@next")
+    (tmp_path / "zoo/model@next/README.md").write_text("moved")  # equal sizes and dates may be
     server = make_mirror(tmp_path)
     source = open_source("zoo/model")
     before = source.read(FILE, SPAN)
