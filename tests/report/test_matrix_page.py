@@ -13,8 +13,10 @@ import pytest
 from kinprint.records import Relation
 from kinprint.report.matrix import groups_of, linked_pairs
 from kinprint.report.relations import SIGNS, words_for
-from kinprint.report.schema import MatrixDocument
+from kinprint.report.schema import FailedPair, MatrixDocument
 from kinprint.report.views.html.matrix import matrix_page
+from kinprint.report.views.markdown import comparison as markdown
+from kinprint.report.views.notebook import fragment
 from tests.report.kin_documents import HOSTILE, matrix
 
 if TYPE_CHECKING:
@@ -80,6 +82,22 @@ def test_the_page_says_what_it_must(language: str) -> None:
     for lost in document.unread:
         assert lost.given in text and (lost.error_ko if language == "ko" else lost.error) in text
     assert document.made.command in text
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_a_pair_that_failed_has_an_empty_cell_and_its_error(language: str) -> None:
+    whole = matrix(4)
+    lost = whole.pairs[0]
+    failed = FailedPair(a=lost.a, b=lost.b, error="no luck", error_ko="운이 없음")
+    document = msgspec.structs.replace(whole, pairs=whole.pairs[1:], failed=[failed])
+    error = failed.error_ko if language == "ko" else failed.error
+    page = matrix_page(document)
+    assert error in side(page, language) and error not in side(matrix_page(whole), language)
+    grid = cells(page, language)
+    assert [len(row) for row in grid] == [4] * 4
+    assert sum(mark != "" for row in grid for _, mark in row) == 2 * len(document.pairs)
+    assert error in fragment(document, language)
+    assert error in markdown.page(document, language)
 
 
 def test_groups_hold_together_through_others() -> None:

@@ -159,6 +159,10 @@ def _matrix(document: MatrixDocument, language: str) -> list[Markup]:
         _tag("p", f"{one.given}: {answer.error(one, language)}", "kp-warn")
         for one in document.unread
     ]
+    parts += [
+        _tag("p", f"{one.a} × {one.b}: {answer.error(one, language)}", "kp-warn")
+        for one in document.failed[:_PAIRS]
+    ]
     return parts
 
 

@@ -117,6 +117,7 @@ def _body(document: MatrixDocument, language: str) -> Markup:
         lines=[_line(one, language) for one in close[:_PAIRS]],
         more=len(close) - _PAIRS,
         unread=[(one.given, error(one, language)) for one in document.unread],
+        failed=[(one.a, one.b, error(one, language)) for one in document.failed[:_PAIRS]],
         models=[document.models[at] for at in order],
         size=in_words,
         command=frame.whole(document.made.command),

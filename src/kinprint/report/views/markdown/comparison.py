@@ -158,6 +158,10 @@ def _matrix(out: _Page, document: MatrixDocument, beside: Beside | None) -> None
     if document.unread:
         out.heading("report.matrix.unread")
         out.items([f"{one.given}: {answer.error(one, out.language)}" for one in document.unread])
+    if document.failed:
+        out.heading("report.matrix.failed")
+        failed = document.failed[:_MOST]
+        out.items([f"{one.a} × {one.b}: {answer.error(one, out.language)}" for one in failed])
     _subjects(out, [document.models[at] for at in ordered(document)])
     out.notes()
     if beside is not None:
