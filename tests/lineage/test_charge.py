@@ -52,9 +52,6 @@ def test_reaching_the_level_and_an_adjusted_p_below_alpha_are_one_thing(
     one = found(log10_p)
     if abs(log10_p - charge.level("U1.blocks")) > 1e-9:
         assert charge.significant(one) == (log10_p <= charge.level("U1.blocks"))
-    assert charge.significant_tests([one]) == (
-        {"U1.blocks"} if charge.significant(one) else frozenset()
-    )
     assert charge.could_reject(found(0.0, floor=log10_p)) == charge.significant(one)
 
 

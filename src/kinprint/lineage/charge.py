@@ -102,10 +102,6 @@ class Charge:
         adjusted = self.adjusted(evidence)
         return adjusted is not None and adjusted <= math.log10(self.alpha)
 
-    def significant_tests(self, evidence: Iterable[Evidence]) -> frozenset[str]:
-        """Names of all tests that reject."""
-        return frozenset(one.test for one in evidence if self.significant(one))
-
     def could_reject(self, evidence: Evidence) -> bool:
         """Whether the least p-value that a test could have given would have been enough."""
         if not self._counts(evidence):

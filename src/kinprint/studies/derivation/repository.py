@@ -180,7 +180,7 @@ def _overlap_table(texts: dict[Document, str]) -> Table:
             rows.append((first, second, RowStatus.OK, len(mine), len(theirs), shared, share, ""))
     if not rows:
         lacking = "".join(name for name, one in zip("AB", code, strict=True) if not one)
-        reason = str(text.message(f"reason.study.no-code-{lacking}"))
+        reason = str(text.message(f"reason.study.no-code.{lacking}"))
         rows.append((None, None, RowStatus.MISSING, None, None, None, None, reason))
     title = text.words("study.repository.table.code")
     return Table("code_overlap", title, columns, tuple(rows))
