@@ -45,7 +45,6 @@ if TYPE_CHECKING:
         InternalError,
         KinprintError,
         LengthWrong,
-        Malformed,
         MissingExtra,
         MissingLibrary,
         NetworkError,
@@ -150,9 +149,9 @@ if TYPE_CHECKING:
     )
     from kinprint.verbs.studying import (
         find_study,
-        measures,
+        list_measures,
+        list_studies,
         plan_study,
-        studies,
         study,
     )
 
@@ -191,7 +190,6 @@ __all__ = [
     "KinprintError",
     "LengthWrong",
     "Level",
-    "Malformed",
     "Matrix",
     "Measure",
     "MissingExtra",
@@ -240,8 +238,9 @@ __all__ = [
     "find_study",
     "inspect",
     "installed_extensions",
+    "list_measures",
+    "list_studies",
     "matrix",
-    "measures",
     "open",
     "plan",
     "plan_comparison",
@@ -249,62 +248,11 @@ __all__ = [
     "plan_study",
     "report",
     "reproduce",
-    "studies",
     "study",
 ]
 
-# Where each name is loaded from when it is first used.
+# Where each name is loaded from when it is first used; all others are errors.
 _HOMES = {
-    "kinprint.errors": (
-        "AccessRefused",
-        "BadAdapter",
-        "BadArchive",
-        "BadConfig",
-        "BadGguf",
-        "BadHeader",
-        "BadIndex",
-        "BadOption",
-        "BadPickle",
-        "BadQuantisation",
-        "BadReference",
-        "BadTokenizer",
-        "BodyBroken",
-        "BudgetExceeded",
-        "CacheBroken",
-        "CacheError",
-        "DiskFull",
-        "DtypeUnknown",
-        "FileChanged",
-        "FileMissing",
-        "FormatError",
-        "InternalError",
-        "KinprintError",
-        "LengthWrong",
-        "Malformed",
-        "MissingExtra",
-        "MissingLibrary",
-        "NetworkError",
-        "NoWeights",
-        "NotAHub",
-        "OfflineMiss",
-        "PartsMissing",
-        "RangeIgnored",
-        "RangeRefused",
-        "RateLimited",
-        "RepositoryGated",
-        "RepositoryMissing",
-        "RepositoryPrivate",
-        "RevisionMissing",
-        "ServerFailed",
-        "SliceOutside",
-        "SourceError",
-        "SystemFailed",
-        "TensorMissing",
-        "TensorUnknown",
-        "TooSlow",
-        "Unreachable",
-        "UsageError",
-    ),
     "kinprint.measure.measures": ("Measure",),
     "kinprint.model.geometry": ("Geometry",),
     "kinprint.records": (
@@ -363,13 +311,15 @@ _HOMES = {
     "kinprint.verbs.reproducing": ("reproduce",),
     "kinprint.verbs.studying": (
         "find_study",
-        "measures",
+        "list_measures",
+        "list_studies",
         "plan_study",
-        "studies",
         "study",
     ),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_HOME_OF = dict.fromkeys(__all__, "kinprint.errors") | {
+    name: home for home, names in _HOMES.items() for name in names
+}
 
 # `report` and `studies` are verbs and rooms. Python binds a package to its name in its parent when
 # it is first imported: that is done now, and the name is free again for the verb. The room is found
@@ -378,13 +328,14 @@ for _room in ("report", "studies"):
     import_module(f"kinprint.{_room}")
     globals().pop(_room)
 
+if not TYPE_CHECKING:  # to a type checker, names that are not above are mistakes
 
-def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'kinprint' has no attribute {name!r}")
-    found = getattr(import_module(_HOME_OF[name]), name)
-    globals()[name] = found
-    return found
+    def __getattr__(name: str) -> object:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'kinprint' has no attribute {name!r}")
+        found = getattr(import_module(_HOME_OF[name]), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

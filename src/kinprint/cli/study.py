@@ -29,7 +29,7 @@ def study() -> None:
 @form_option
 def list_studies(format: str) -> None:
     """Name all studies."""
-    found = list(kinprint.studies().values())
+    found = list(kinprint.list_studies().values())
     if format == "json":
         from kinprint.report.build.study import studies_document
         from kinprint.report.schema import encode
@@ -76,7 +76,7 @@ def show_study(name: str) -> None:
     for key, value in facts:
         if value:
             click.echo(paragraph(say(key, value=value), ""))
-    known = kinprint.measures()
+    known = kinprint.list_measures()
     for measure in filter(known.__contains__, chosen.measures):
         title, trap = known[measure].title[language()], known[measure].trap[language()]
         click.echo(paragraph(f"{measure}: {title}. {trap}", "  "))

@@ -7,7 +7,7 @@ Each composes the rooms below and returns a result of `report.results`. They are
     model      Model: what `open` gives, tensors asked for by meaning
     opening    open, inspect, plan_inspection, plan
     comparing  compare, matrix, plan_comparison
-    studying   study, studies, measures, plan_study; reproducing: reproduce
+    studying   study, list_studies, find_study, list_measures, plan_study; reproducing: reproduce
     reports    report
     caching    cached, clear_cache; extending: installed_extensions
 """

@@ -31,7 +31,7 @@ ROWS = 16
 """Rows of a matrix that a study samples unless somebody asks for more or all."""
 
 
-def studies() -> Mapping[str, Study]:
+def list_studies() -> Mapping[str, Study]:
     """All named studies.
 
     Returns
@@ -42,7 +42,7 @@ def studies() -> Mapping[str, Study]:
     Examples
     --------
     >>> import kinprint
-    >>> kinprint.studies()["same-layer"].least
+    >>> kinprint.list_studies()["same-layer"].least
     2
     """
     return known_studies()
@@ -70,12 +70,12 @@ def find_study(name: str) -> Study:
     --------
     >>> import kinprint
     >>> kinprint.find_study("same-layer").code
-    'B1'
+    'C3'
     """
     return study_named(name)
 
 
-def measures() -> Mapping[str, Measure]:
+def list_measures() -> Mapping[str, Measure]:
     """All measures that studies take.
 
     Returns
@@ -86,7 +86,7 @@ def measures() -> Mapping[str, Measure]:
     Examples
     --------
     >>> import kinprint
-    >>> kinprint.measures()["cosine"].range
+    >>> kinprint.list_measures()["cosine"].range
     (-1.0, 1.0)
     """
     return known_measures()
@@ -107,7 +107,7 @@ def study(
     reader: Reader | None = None,
     language: str = "en",
 ) -> StudyResult:
-    """Run a named study of models; `kinprint.studies` names them all.
+    """Run a named study of models; `kinprint.list_studies` names them all.
 
     A study measures and reaches no verdict; each says what it can and cannot show. A model that
     cannot be opened is set aside, as long as enough remain for the study.
@@ -149,9 +149,9 @@ def study(
     --------
     >>> import kinprint, kinprint.demo
     >>> zoo = kinprint.demo.FOLDER / "zoo"
-    >>> found = kinprint.study("same-layer", zoo / "base-a", zoo / "base-b", roles=["norm_in"])
+    >>> found = kinprint.study("same-layer", zoo / "base-a", zoo / "base-b", layers=[3])
     >>> found.statuses
-    {'ok': 6}
+    {'ok': 1}
     """
     chosen, request = study_named(name), _request(layers, roles, measures, rows, seed)
     with reading(reader, budget, cache, progress) as own:

@@ -98,6 +98,13 @@ class Result(ABC):
         -------
         bytes
             UTF-8, the same for the same result.
+
+        Examples
+        --------
+        >>> import kinprint, kinprint.demo
+        >>> found = kinprint.inspect(kinprint.demo.FOLDER / "zoo" / "base-a")
+        >>> found.to_json()[:1]
+        b'{'
         """
 
     @property
@@ -205,6 +212,15 @@ class Result(ABC):
         ------
         BadOption
             A place cannot be written to, or its ending names no form.
+
+        Examples
+        --------
+        >>> import kinprint, kinprint.demo, pathlib, tempfile
+        >>> found = kinprint.inspect(kinprint.demo.FOLDER / "zoo" / "base-a")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     files = found.save(pathlib.Path(folder, "model.json"))
+        >>> [file.name for file in files]
+        ['model.json']
         """
 
     @classmethod
