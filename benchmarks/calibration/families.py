@@ -136,12 +136,12 @@ def samples(shape: Shape, weights: Parameters) -> list[Sample]:
         name: value.to(torch.bfloat16).float().cpu().numpy() for name, value in weights.items()
     }
     return [
-        _portrait(shape, {name: value[at] for name, value in plain.items()}, at)
+        _sample(shape, {name: value[at] for name, value in plain.items()}, at)
         for at in range(len(plain["embed"]))
     ]
 
 
-def _portrait(shape: Shape, one: Mapping[str, Any], at: int) -> Sample:
+def _sample(shape: Shape, one: Mapping[str, Any], at: int) -> Sample:
     size = shape.width // shape.heads
     layers = range(shape.depth)
     norms = {(role, layer): one[role][layer] for role in ("norm_in", "norm_post_attn")

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -61,7 +62,7 @@ def print_cost(cost: kinprint.Cost) -> None:
 def print_written(places: Sequence[str | os.PathLike[str]]) -> None:
     """Name files and folders that were written."""
     for place in places:
-        click.echo(say("cli.written", place=printable(os.fspath(place), 1000)))
+        click.echo(say("cli.written", place=printable(str(Path(place)), 1000)))
 
 
 @contextlib.contextmanager

@@ -2,8 +2,9 @@
 
 The battery asks a test what it `needs`, the sharing map which `basis` its finding speaks for, the
 verdict which `part` it is about and of what its effect is a `likeness`. Nobody else keeps lists
-of names. A new test of ours is a function with the decorator `lineage_test`, its share in
-`menu.toml`, and its words in the catalogues (`test.<name>.title` and `test.<name>.compares`).
+of names. A new test of ours is a function with the decorator `lineage_test` in one of the modules
+of `_HOMES`, its share in `menu.toml`, and its words in the catalogues (`test.<name>.title` and
+`test.<name>.compares`; for a new family `test.<family>.asks`).
 
 Tests from other packages
 -------------------------
