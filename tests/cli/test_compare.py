@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 
 import kinprint
 from kinprint.mirror import MirrorServer
-from kinprint.report.views.terminal.layout import columns_of
+from kinprint.text.lines import columns_of
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 CHILD, STRANGERS = ("zoo/base-a", "zoo/a-cpt"), ("zoo/base-a", "zoo/base-b")

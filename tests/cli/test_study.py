@@ -15,8 +15,8 @@ from safetensors.numpy import load_file
 
 from kinprint.mirror import MirrorServer
 from kinprint.report.outputs import redraw
-from kinprint.report.views.terminal.layout import columns_of
 from kinprint.studies.registry import studies
+from kinprint.text.lines import columns_of
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 PAIR = ("zoo/base-a", "zoo/a-cpt")
@@ -98,6 +98,14 @@ def test_a_run_for_people(study: Run, tmp_path: Path) -> None:
     for file in (tmp_path / "made").rglob("*.*"):
         again = tmp_path / "again" / file.relative_to(tmp_path / "made")
         assert again.read_bytes() == file.read_bytes()
+
+
+def test_a_model_that_cannot_be_opened_is_set_aside(study: Run) -> None:
+    done = study("run", "same-layer", *PAIR, "zoo/nothing", "--layers", "3")
+    assert done.returncode == 2
+    assert "base-a" in done.stdout and "nothing" not in done.stdout
+    assert done.stderr.startswith("kinprint: There is no model 'zoo/nothing'")
+    assert done.stderr.count("\n") == 1
 
 
 def test_nothing_is_written_unasked_and_korean_is_spoken(study: Run, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from kinprint.mirror import MirrorServer
 from kinprint.records import Relation
 from kinprint.report.relations import SIGNS
-from kinprint.report.views.terminal.layout import columns_of
+from kinprint.text.lines import columns_of
 
 Environment = Callable[..., dict[str, str]]
 CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

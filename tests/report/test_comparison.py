@@ -39,7 +39,7 @@ from kinprint.records import (
 from kinprint.report.build.comparison import comparison_document, matrix_document, plan_document
 from kinprint.report.schema import Document, decode, encode
 from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines, plan_lines
-from kinprint.report.views.terminal.layout import columns_of
+from kinprint.text.lines import columns_of
 
 RELATIONS = {
     Relation.IDENTICAL: (VerdictReason.SAME_FILES,),

@@ -16,10 +16,10 @@ from kinprint.report.outputs import redraw, write_folder
 from kinprint.report.schema import StudyDocument, encode, read_document, settled
 from kinprint.report.views.csv import sheet
 from kinprint.report.views.markdown.escape import escaped
-from kinprint.report.views.terminal.layout import columns_of
 from kinprint.report.views.terminal.study import study_lines
 from kinprint.studies.results import Result, Table
 from kinprint.studies.study import Request
+from kinprint.text.lines import columns_of
 from tests.report import samples
 
 REF = ModelRef("base-a", "hub", "zoo/base-a", "c0ffee" * 6)

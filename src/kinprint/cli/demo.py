@@ -61,7 +61,8 @@ def _run(files: dict[KnownPair, Path]) -> None:
 
 
 def _print_pair(pair: KnownPair, found: kinprint.Comparison, cosine: float, file: Path) -> None:
-    from kinprint.report.views.terminal.layout import WIDTH, Line, answer_look, wrapped
+    from kinprint.report.views.terminal.layout import Line, answer_look
+    from kinprint.text.lines import WIDTH, wrapped
 
     click.echo()
     _print(f"demo.history.{pair.history}", a=_title(pair.a))
@@ -74,7 +75,7 @@ def _print_pair(pair: KnownPair, found: kinprint.Comparison, cosine: float, file
 
 def _print(key: str, **fields: object) -> None:
     """A sentence of the catalogue, in lines of the terminal's width."""
-    from kinprint.report.views.terminal.layout import wrapped
+    from kinprint.text.lines import wrapped
 
     for line in wrapped(say(key, **fields)):
         click.echo(line)

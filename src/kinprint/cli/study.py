@@ -36,7 +36,8 @@ def list_studies(format: str) -> None:
 
         write_json(encode(studies_document(found)))
         return
-    from kinprint.report.views.terminal.layout import WIDTH, paragraph, wrapped
+    from kinprint.report.views.terminal.layout import paragraph
+    from kinprint.text.lines import WIDTH, wrapped
 
     first = max(len(one.name) for one in found)
     second = max(len(one.code) for one in found)

@@ -27,8 +27,6 @@ from kinprint.report.translation import Translator
 from kinprint.titles import full_titles, short_titles
 from kinprint.version import __version__
 
-_LEVEL = "standard"  # what the commands take when nothing is said
-
 
 def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocument:
     """A comparison as a document; `cost` is what the run took as a whole."""
@@ -305,7 +303,7 @@ def _made(
 def _command(verb: str, names: Sequence[str], settings: Settings, controls: Sequence[str]) -> str:
     """The command that asks for the same again, quoted for a shell; defaults are left out."""
     words = ["kinprint", verb]
-    if settings.level != _LEVEL:
+    if settings.level != Level.STANDARD:
         words += ["--level", settings.level]
     if settings.alpha != ALPHA:
         words += ["--alpha", repr(settings.alpha)]

@@ -25,9 +25,7 @@ def frame(table: Table, library: str | None = None) -> pandas.DataFrame | polars
     wanted = LIBRARIES if library is None else (library,)
     found = next((name for name in wanted if find_spec(name) is not None), None)
     if found is None:
-        raise MissingLibrary(
-            feature="to_frame", libraries=" / ".join(wanted), install=f"pip install {wanted[0]}"
-        )
+        raise MissingLibrary(libraries=" / ".join(wanted), install=f"pip install {wanted[0]}")
     columns = {name: [row[at] for row in table.rows] for at, name in enumerate(table.columns)}
     module = import_module(found)
     # Columns of polars have one type: where rows differ in it, the widest is taken.

@@ -14,15 +14,8 @@ from kinprint.report.numbers import p_value
 from kinprint.report.relations import SIGNS
 from kinprint.report.schema import ComparisonDocument, MatrixDocument, PlanDocument
 from kinprint.report.translation import translated
-from kinprint.report.views.terminal.layout import (
-    WIDTH,
-    Line,
-    Look,
-    answer_look,
-    columns_of,
-    lines,
-    wrapped,
-)
+from kinprint.report.views.terminal.layout import Line, Look, answer_look, lines
+from kinprint.text.lines import WIDTH, columns_of, wrapped
 
 _SHOWN = 10  # tests in the table of a terminal
 _NAME = 26

@@ -9,8 +9,7 @@ from enum import StrEnum
 
 from kinprint.records import Relation
 from kinprint.report.relations import SIGNS
-
-WIDTH = 80
+from kinprint.text.lines import WIDTH, wrapped
 
 
 class Look(StrEnum):
@@ -41,30 +40,6 @@ def lines(text: str, indent: str = "", look: str = Look.PLAIN) -> Iterator[Line]
     """Text in lines of the terminal's width, all of one look."""
     for line in wrapped(text, indent):
         yield Line(line, look)
-
-
-def wrapped(text: str, indent: str = "", width: int = WIDTH) -> list[str]:
-    """Text in lines of the terminal's width; Hangul takes two columns a letter."""
-    found: list[str] = []
-    line = ""
-    for word in text.split(" "):
-        tried = f"{line} {word}" if line else word
-        if line.strip() and columns_of(tried) > width:
-            found.append(line)
-            tried = indent + word
-        line = tried
-        while columns_of(line) > width:
-            cut = next(at for at in range(len(line), 0, -1) if columns_of(line[:at]) <= width)
-            found.append(line[:cut])
-            line = indent + line[cut:]
-    return [*found, line]
-
-
-def columns_of(text: str) -> int:
-    """How many columns of a terminal some text takes."""
-    from rich.cells import cell_len
-
-    return cell_len(text)
 
 
 def paragraph(text: str, indent: str) -> str:

@@ -10,9 +10,10 @@ from kinprint.report.numbers import telling
 from kinprint.report.schema import StudyDocument
 from kinprint.report.study import in_language, sample_note, statuses
 from kinprint.report.translation import translated
-from kinprint.report.views.terminal.layout import WIDTH, Line, columns_of, lines, wrapped
+from kinprint.report.views.terminal.layout import Line, lines
 from kinprint.studies.results import Cell, Table
 from kinprint.text import Message, Words
+from kinprint.text.lines import WIDTH, columns_of, wrapped
 
 _WIDEST = 26  # columns of a cell
 _ROWS = 8  # of a table that is one of several
