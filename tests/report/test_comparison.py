@@ -214,6 +214,16 @@ def test_a_matrix_has_a_grid_where_it_fits(count: int, grid: bool) -> None:
     assert lines[-1] == f"no evidence for {pairs - 1} of {pairs} pairs"
 
 
+def test_relations_fit_their_column_in_every_language() -> None:
+    for language in text.languages():
+        document = matrix_document(matrix(3), Cost())
+        lines = [line.text for line in matrix_lines(document, language)]
+        assert max(map(columns_of, lines)) <= 80
+        for relation in Relation:
+            word = text.say(f"report.terminal.relation.{relation}", language)
+            assert columns_of(word) <= 11 and word in " ".join(lines)
+
+
 def test_a_plan_says_what_each_stage_costs() -> None:
     found = ComparisonPlan((A, B), Settings(), (Cost(1000, 2), Cost(5000, 3)), 9000, (ROUTERS,))
     planned = plan_document(found, Cost(100, 4))

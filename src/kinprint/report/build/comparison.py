@@ -46,7 +46,7 @@ def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocum
             )
             for one in found.controls
         ],
-        shared=None if found.shared is None else _shared(found.shared),
+        shared=None if found.shared is None else _shared(found.shared, translator),
         seeds=[_seed(one) for one in found.norms],
         configuration=_told(found.configuration, list[schema.SettingRow]),
         tokens=_told(found.tokens, schema.SharedTokens | None),
@@ -145,7 +145,7 @@ def _subjects(
     ]
 
 
-def _shared(found: LayerMap) -> schema.SharedMap:
+def _shared(found: LayerMap, translator: Translator) -> schema.SharedMap:
     return schema.SharedMap(
         depths=found.depths,
         layers=_told(found.layers, list[schema.LayerPair]),
@@ -160,7 +160,7 @@ def _shared(found: LayerMap) -> schema.SharedMap:
             )
             for one in found.cells
         ],
-        alignment=", ".join(map(str, found.alignment)),
+        alignment=", ".join(translator.all_said(found.alignment)),
     )
 
 

@@ -151,7 +151,15 @@ def _facts(one: Finding, language: str, say: Say) -> Iterable[tuple[Markup | str
     if part.layers:
         yield say("page.evidence.layers"), layers_in_words(part.layers, say)
     for name, value in list(part.details.items())[:_DETAILS]:
-        yield name, reading(value)
+        yield _detail(name, say), reading(value)
+
+
+def _detail(name: str, say: Say) -> Markup | str:
+    """What a further number is called; that of a layer has the layer's number in its name."""
+    word, _, number = name.partition(" ")
+    if word == "layer" and number.isdecimal():
+        return say("page.detail.layer", layer=number)
+    return named(say, "page.detail.", name)
 
 
 def _why(document: ComparisonDocument, part: EvidencePart, language: str, say: Say) -> Markup:

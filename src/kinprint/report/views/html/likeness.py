@@ -9,9 +9,10 @@ from markupsafe import Markup
 
 from kinprint.errors import printable
 from kinprint.report.numbers import NOTHING, finite, reading
-from kinprint.report.schema import MapCell, SeedMetric, SharedMap
+from kinprint.report.schema import ComparisonDocument, MapCell, SeedMetric, SharedMap
+from kinprint.report.translation import translated
 from kinprint.report.views.html import drawings, shapes
-from kinprint.report.views.html.words import Say, named
+from kinprint.report.views.html.words import Say
 from kinprint.titles import role_title
 
 _ROWS = 128
@@ -73,8 +74,9 @@ class DisputeView:
     more: int
 
 
-def heat(shared: SharedMap | None, language: str, say: Say) -> HeatView | None:
+def heat(document: ComparisonDocument, language: str, say: Say) -> HeatView | None:
     """The grid of likeness; None where there is none."""
+    shared = document.shared
     if shared is None or not shared.cells:
         return None
     found = {(one.a, one.b, one.role): one for one in shared.cells}
@@ -85,8 +87,8 @@ def heat(shared: SharedMap | None, language: str, say: Say) -> HeatView | None:
         for a, b in lines[:_ROWS]
     )
     columns = tuple(_role(role, language) for role in roles)
-    how = ", ".join(str(named(say, "page.aligned.", one)) for one in shared.alignment.split(", "))
-    return HeatView(columns, rows, max(len(lines) - _ROWS, 0), how)
+    how = (translated(document, one, language) for one in shared.alignment.split(", "))
+    return HeatView(columns, rows, max(len(lines) - _ROWS, 0), ", ".join(how))
 
 
 def ties(

@@ -109,7 +109,7 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
         rest=shown.rest,
         silent=shown.silent,
         controls=_controls(document, say),
-        heat=heat(document.shared, language, say),
+        heat=heat(document, language, say),
         ties=ties(document.shared, (a, b), language, say),
         dispute=dispute(document.seeds, language, say),
         models=models(document, language, say),

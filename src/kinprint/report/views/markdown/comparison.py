@@ -111,7 +111,7 @@ def _evidence(out: _Page, document: ComparisonDocument, beside: Beside | None) -
             _p_cell(one.p),
             one.part.effect,
             one.part.n or None,
-            one.part.tier,
+            out.say(f"report.tier.{one.part.tier}"),
         )
         for one in findings(document)
     ]

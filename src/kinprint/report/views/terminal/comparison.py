@@ -15,10 +15,10 @@ from kinprint.report.relations import SIGNS
 from kinprint.report.schema import ComparisonDocument, MatrixDocument, PlanDocument
 from kinprint.report.translation import translated
 from kinprint.report.views.terminal.layout import Line, Look, answer_look, lines
-from kinprint.text.lines import WIDTH, columns_of, wrapped
+from kinprint.text.lines import WIDTH, columns_of, padded, wrapped
 
 _SHOWN = 10  # tests in the table of a terminal
-_NAME = 26
+_NAME, _WORD = 26, 11  # columns of a model's name, and of a relation
 
 
 def comparison_lines(document: ComparisonDocument, language: str) -> Iterator[Line]:
@@ -59,11 +59,12 @@ def matrix_lines(document: MatrixDocument, language: str) -> Iterator[Line]:
     }
     yield from _labels(document, language)
     if 4 + _NAME + 2 * len(document.models) <= WIDTH:
-        yield from _grid(document, names)
+        yield from _grid(document, names, language)
     telling = [one for one in document.pairs if one.relation != Relation.NO_EVIDENCE]
     for one in sorted(telling, key=lambda one: one.log10_p or 0.0):
         a, b = (_fitted(names.get(given, given)) for given in (one.a, one.b))
-        shown = f"{a} {b} {one.relation:<11} {p_value(one.log10_p):>10}"
+        word = padded(_word(one.relation, language), _WORD)
+        shown = f"{a} {b} {word} {p_value(one.log10_p):>10}"
         yield Line(shown, SIGNS[one.relation].terminal)
     pairs, rest = len(document.pairs), len(document.pairs) - len(telling)
     yield Line(text.say("report.terminal.no-evidence", language, rest=rest, pairs=pairs))
@@ -93,14 +94,15 @@ def _labels(document: ComparisonDocument | MatrixDocument, language: str) -> Ite
         yield from lines(f"! {shown}", "  ", Look.WARNING)
 
 
-def _grid(document: MatrixDocument, names: dict[str, str]) -> Iterator[Line]:
+def _grid(document: MatrixDocument, names: dict[str, str], language: str) -> Iterator[Line]:
     known = {(one.a, one.b): one.relation for one in document.pairs}
     given = [one.given for one in document.models]
     for row, mine in enumerate(given):
         pairs = (((mine, other), (other, mine)) for other in given)
         cells = [next((SIGNS[known[at]].mark for at in both if at in known), " ") for both in pairs]
         yield Line(f"{row + 1:>2} {_fitted(names[mine])} " + " ".join(cells).rstrip())
-    yield from lines(", ".join(f"{sign.mark} {relation}" for relation, sign in SIGNS.items()))
+    key = (f"{sign.mark} {_word(relation, language)}" for relation, sign in SIGNS.items())
+    yield from lines(", ".join(key))
     yield Line()
 
 
@@ -116,10 +118,7 @@ def _table(rows: Sequence[Finding], document: ComparisonDocument, language: str)
     room = WIDTH - sum(widths) - 8
     for at, row in enumerate(grid):
         look = Look.PLAIN if at else Look.ASIDE
-        cells = (
-            cell + " " * (width - columns_of(cell))
-            for cell, width in zip(row, widths, strict=False)
-        )
+        cells = (padded(cell, width) for cell, width in zip(row, widths, strict=False))
         first, *rest = wrapped(row[3], width=room)
         yield Line("  " + "  ".join((*cells, first)).rstrip(), look)
         yield from (Line(" " * (WIDTH - room) + line) for line in rest)
@@ -134,6 +133,11 @@ def _left_out(
         yield from lines(f"- {printable(told, 1000)}", "  ", Look.ASIDE)
 
 
+def _word(relation: Relation, language: str) -> str:
+    """A relation in a word or two."""
+    return text.say(f"report.terminal.relation.{relation}", language)
+
+
 def _fitted(name: str) -> str:
     shown = name if columns_of(name) <= _NAME else "…" + name[-_NAME + 1 :]
-    return shown + " " * (_NAME - columns_of(shown))
+    return padded(shown, _NAME)

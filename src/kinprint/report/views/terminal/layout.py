@@ -1,4 +1,4 @@
-"""Lines of a terminal: how wide text is, where it breaks, and how a line looks."""
+"""Lines of a terminal and how they look."""
 
 from __future__ import annotations
 
