@@ -65,7 +65,7 @@ RECORDS = [
 ENUMS = [
     "Group",
     "Level",
-    "Part",
+    "Component",
     "Relation",
     "Role",
     "Status",

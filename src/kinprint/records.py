@@ -18,8 +18,10 @@ class Relation(StrEnum):
     """How two models are related, as far as the evidence goes; never who copied from whom."""
 
     IDENTICAL = "identical"
+    SAME_WEIGHTS = "same-weights"
     DERIVED = "derived"
     PARTIAL = "partial"
+    LAUNDERED = "laundered"
     SAME_INIT = "same-init"
     DEPENDENT = "dependent"
     NO_EVIDENCE = "no-evidence"
@@ -78,13 +80,93 @@ class Group(StrEnum):
     RULE = "rule"
 
 
-class Part(StrEnum):
-    """A part of a model that may be shared by itself."""
+class Component(StrEnum):
+    """What a part of a model is made of; an expert is a feed-forward of its own.
+
+    `HEAD` is the output matrix over the vocabulary where it is not the embedding itself, `MIXER`
+    what mixes positions without attention (state spaces, convolutions).
+    """
 
     NORMS = "norms"
     EMBEDDING = "embedding"
     ATTENTION = "attention"
     FEED_FORWARD = "feed-forward"
+    EXPERT = "expert"
+    ROUTER = "router"
+    HEAD = "head"
+    MIXER = "mixer"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Part:
+    """A part of a model that may be shared by itself.
+
+    Attributes
+    ----------
+    component : what it is made of.
+    layer : its layer; None outside the layers.
+    expert : its number among the experts of its layer; None where it is none of them.
+    tower : the stack of layers that it belongs to; empty for the text model.
+    """
+
+    component: Component
+    layer: int | None = None
+    expert: int | None = None
+    tower: str = ""
+
+
+class PartState(StrEnum):
+    """What is known about a part of two models.
+
+    "No trace" is said only where a copy would have been seen, renumbered or turned copies too;
+    where they would not, the part is not comparable.
+    """
+
+    EQUAL = "equal"
+    ROUNDED = "rounded"
+    SHARED = "shared"
+    NO_TRACE = "no-trace"
+    NOT_COMPARABLE = "not-comparable"
+    NOT_READ = "not-read"
+
+    @property
+    def linked(self) -> bool:
+        """Whether something of the part is in both models."""
+        return self in (PartState.EQUAL, PartState.ROUNDED, PartState.SHARED)
+
+
+@dataclass(frozen=True, slots=True)
+class PartFinding:
+    """What is known about one part of two models, and from what.
+
+    Attributes
+    ----------
+    part : the part of the first model.
+    partner : the part of the second model that it was compared with; None where there is none.
+    state : what is known.
+    likeness : mean correlation of its weights with those of the partner; None if not known.
+    log10_p : log10 of the p-value of this part alone, its tests paid for; None without a test.
+    learnt : whether it is more alike than one initialisation makes it; None if that is not known.
+    bits : of a rounded part, the bits of a number in the coarser model.
+    reason : why it is not comparable or was not read.
+    tests : the tests that speak of it.
+    weights : how many numbers it has.
+    read : the share of them that was read.
+    needs : how many bytes would have to be read to decide it; None if not known.
+    """
+
+    part: Part
+    partner: Part | None
+    state: PartState
+    likeness: float | None = None
+    log10_p: float | None = None
+    learnt: bool | None = None
+    bits: int | None = None
+    reason: Message | None = None
+    tests: tuple[str, ...] = ()
+    weights: int = 0
+    read: float = 0.0
+    needs: int | None = None
 
 
 class Reason(StrEnum):
@@ -511,8 +593,8 @@ class Verdict:
     relation: Relation
     log10_p: float
     alpha: float
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Component, ...] = ()
     power: tuple[tuple[str, float], ...] = ()
     reasons: tuple[VerdictReason, ...] = ()
-    unshared: tuple[Part, ...] = ()
+    unshared: tuple[Component, ...] = ()
     missing: tuple[Message, ...] = ()

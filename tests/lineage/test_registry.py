@@ -23,7 +23,7 @@ from kinprint.lineage.tests.registry import (
 )
 from kinprint.lineage.verdict import decide
 from kinprint.nulls.result import NullResult
-from kinprint.records import Evidence, Group, Part, Reason, Status, Tier
+from kinprint.records import Component, Evidence, Group, Reason, Status, Tier
 from tests.lineage.made import made
 
 
@@ -42,7 +42,7 @@ def test_every_reason_and_every_entry_of_the_menu_has_a_sentence() -> None:
 
 def test_a_name_is_taken_once() -> None:
     made_twice = lineage_test(
-        "U1.blocks", group=Group.UNIT, part=None, basis=registry.Basis.OPEN,
+        "U1.blocks", group=Group.UNIT, component=None, basis=registry.Basis.OPEN,
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"U1\.blocks"):
         made_twice(lambda pair, test: test.no_result(Reason.STATED, text="never"))
@@ -81,7 +81,7 @@ def nothing() -> Any:
     raise ModuleNotFoundError("no module named torch")
 
 
-@extension_test("acme.rows", part=Part.FEED_FORWARD)
+@extension_test("acme.rows", component=Component.FEED_FORWARD)
 def boasting(pair: Pair, test: LineageTest) -> Evidence:
     """Says what nobody may say from outside: exact, and with fields that rules read."""
     result = NullResult(9.0, -300.0, "signs", -300.0, 1.0, 64)

@@ -15,9 +15,9 @@ from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import decide
 from kinprint.records import (
     ALPHA,
+    Component,
     Evidence,
     Group,
-    Part,
     Reason,
     Relation,
     Sensitivity,
@@ -355,14 +355,14 @@ def test_every_reason_has_words(language: str) -> None:
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize("language", text.languages())
 def test_every_relation_has_words(relation: Relation, language: str) -> None:
-    verdict = Verdict(relation, -12.5, ALPHA, (Part.NORMS,), (("U1.blocks", 0.031),))
+    verdict = Verdict(relation, -12.5, ALPHA, (Component.NORMS,), (("U1.blocks", 0.031),))
     said = summary_of(verdict, "one/a", "two/b", language)
     assert "one/a" in said and "two/b" in said and "{" not in said
     assert sureness_of(verdict, language)
 
 
 def test_every_part_has_a_name() -> None:
-    assert all(text.knows(f"verdict.part.{part}") for part in Part)
+    assert all(text.knows(f"verdict.part.{part}") for part in Component)
 
 
 def test_p_values_are_rounded_up() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kinprint.lineage.tests.menu import menu
-from kinprint.records import Level, Part, Relation, Status, Tier, Verdict
+from kinprint.records import Component, Level, Relation, Status, Tier, Verdict
 from kinprint.report.answer import summary_of, sureness_of
 from kinprint.report.schema import (
     Asked,
@@ -66,7 +66,11 @@ def comparison(
     relation = Relation(relation)
     related = relation not in ("no-evidence", "untestable")
     log10_p = -120.5 if related else -0.2
-    linked = (Part.NORMS,) if relation is Relation.PARTIAL else (Part.NORMS, Part.ATTENTION)
+    linked = (
+        (Component.NORMS,)
+        if relation is Relation.PARTIAL
+        else (Component.NORMS, Component.ATTENTION)
+    )
     reasons = REASONS[relation]
     verdict = Verdict(relation, log10_p, 1e-6, linked, (("U1.blocks", 0.043),))
     titles = [name.rpartition("/")[2] for name in (one, two)]
@@ -171,7 +175,7 @@ def matrix(count: int = 7, family: int = 3, unread: int = 1, seed: int = 0) -> M
 
 
 def _pair(a: str, b: str, relation: str, log10_p: float, likeness: float) -> PairPart:
-    linked = (Part.NORMS, Part.ATTENTION) if likeness > 0.1 else ()
+    linked = (Component.NORMS, Component.ATTENTION) if likeness > 0.1 else ()
     verdict = Verdict(Relation(relation), log10_p, 1e-6, linked)
     titles = [name.rpartition("/")[2] for name in (a, b)]
     return PairPart(

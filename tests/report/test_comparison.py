@@ -24,11 +24,11 @@ from kinprint.lineage.results import (
 )
 from kinprint.lineage.tests.menu import menu
 from kinprint.records import (
+    Component,
     Cost,
     Evidence,
     Group,
     ModelRef,
-    Part,
     Reason,
     Relation,
     Status,
@@ -81,7 +81,7 @@ def evidence() -> tuple[Evidence, ...]:
 def comparison(relation: str) -> Comparison:
     power = (("U1.blocks", 0.02),)
     kind = Relation(relation)
-    verdict = Verdict(kind, -12.5, 1e-6, (Part.NORMS,), power, RELATIONS[kind])
+    verdict = Verdict(kind, -12.5, 1e-6, (Component.NORMS,), power, RELATIONS[kind])
     return Comparison(
         A, B, Settings(), verdict, evidence(), Cost(10, 2, 0.5),
         Charge.for_menu(menu("standard")), (1, 2), 99, (ROUTERS,),
@@ -221,7 +221,7 @@ def test_relations_fit_their_column_in_every_language() -> None:
         assert max(map(columns_of, lines)) <= 80
         for relation in Relation:
             word = text.say(f"report.terminal.relation.{relation}", language)
-            assert columns_of(word) <= 11 and word in " ".join(lines)
+            assert columns_of(word) <= 12 and word in " ".join(lines)
 
 
 def test_a_plan_says_what_each_stage_costs() -> None:

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 _CODES = {
     Relation.IDENTICAL: 1,
+    Relation.SAME_WEIGHTS: 1,
     Relation.DERIVED: 1,
     Relation.PARTIAL: 1,
+    Relation.LAUNDERED: 1,
     Relation.SAME_INIT: 3,
     Relation.DEPENDENT: 3,
     Relation.UNTESTABLE: 3,

@@ -15,11 +15,11 @@ from kinprint.lineage.side import Side
 from kinprint.lineage.tests.calibrated import match_quality
 from kinprint.lineage.tests.registry import Likeness, LineageTest, register
 from kinprint.nulls.conformal import conformal, disjoint_pairs
-from kinprint.records import Evidence, Group, Part, Status, Tier
+from kinprint.records import Component, Evidence, Group, Status, Tier
 
 _AMONG_CONTROLS = register(
     LineageTest(
-        "Q.controls", Tier.CALIBRATED, Group.NONE, Part.FEED_FORWARD, likeness=Likeness.MATCH
+        "Q.controls", Tier.CALIBRATED, Group.NONE, Component.FEED_FORWARD, likeness=Likeness.MATCH
     )
 )
 

@@ -54,7 +54,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kinprint.lineage.tests.registry import Likeness, registered_test
-from kinprint.records import Evidence, Group, Part, Relation, Status, VerdictReason
+from kinprint.records import Component, Evidence, Group, Relation, Status, VerdictReason
 
 DESCENDANT_GAINS, DESCENDANT_MEAN_GAINS = 0.68, 0.90
 """Correlations of learnt-only parameters, layer by layer or averaged over the depth, from which on
@@ -92,7 +92,7 @@ SHARED_EMBEDDING = 0.85
 LEARNT_NEIGHBOURS = 0.05
 """Correlation of gains in neighbouring layers below which they do not look learnt."""
 
-LAYERS = (Part.ATTENTION, Part.FEED_FORWARD)
+LAYERS = (Component.ATTENTION, Component.FEED_FORWARD)
 """Parts that are matrices of the layers."""
 
 
@@ -129,8 +129,8 @@ class Findings:
         Whether no direction stands out of the noise.
     """
 
-    shared: tuple[Part, ...]
-    unshared: tuple[Part, ...]
+    shared: tuple[Component, ...]
+    unshared: tuple[Component, ...]
     layers_tested: bool
     matrices: float
     values_only: bool
@@ -185,7 +185,7 @@ class Kind:
 
     relation: Relation
     reasons: tuple[VerdictReason, ...]
-    unshared: tuple[Part, ...] = ()
+    unshared: tuple[Component, ...] = ()
 
 
 def kind_of_relation(found: Findings) -> Kind:
@@ -221,7 +221,7 @@ def kind_of_relation(found: Findings) -> Kind:
         if found.gains_behind:
             return kind(Relation.DEPENDENT, VerdictReason.LEARNT_BEHIND)
         return kind(Relation.DEPENDENT, VerdictReason.LEARNT_BETWEEN)
-    if Part.FEED_FORWARD in found.unshared:
+    if Component.FEED_FORWARD in found.unshared:
         # One initialisation is shared by all parts; attention from elsewhere is not.
         return kind(Relation.DEPENDENT, VerdictReason.LEARNT_APART)
     return Kind(Relation.SAME_INIT, (VerdictReason.LEARNT_APART,))
@@ -245,7 +245,7 @@ def _why_gains_cannot_tell(found: Findings) -> VerdictReason | None:
 
 def _outside_layers(found: Findings) -> Kind:
     """The relation where no matrix of the layers is known to be shared."""
-    norms, embedding = Part.NORMS in found.shared, Part.EMBEDDING in found.shared
+    norms, embedding = Component.NORMS in found.shared, Component.EMBEDDING in found.shared
     weak = VerdictReason.WEAK_OUTSIDE_LAYERS
     if not found.layers_tested:
         if norms and found.best_gains >= CERTAIN_GAINS:
@@ -265,7 +265,7 @@ def _outside_layers(found: Findings) -> Kind:
     return Kind(Relation.PARTIAL, (reason, VerdictReason.LAYERS_UNSHARED))
 
 
-def _made_anew(found: Findings) -> tuple[Part, ...]:
+def _made_anew(found: Findings) -> tuple[Component, ...]:
     """Unshared parts of which a test could tell: renamed channels silence norms and embedding."""
     return tuple(part for part in found.unshared if part in LAYERS or found.channels_aligned)
 
@@ -293,8 +293,8 @@ def findings_of(
     look = next((one for one in evidence if one.gain_spread is not None), None)
     neighbours = None if look is None else look.effect
     return Findings(
-        shared=tuple(part for part in Part if part in shared),
-        unshared=tuple(part for part in Part if part in tested - shared),
+        shared=tuple(part for part in Component if part in shared),
+        unshared=tuple(part for part in Component if part in tested - shared),
         layers_tested=any(part in tested for part in LAYERS),
         matrices=_or(matrices, math.nan),
         values_only=values_only and matrices is not None,
@@ -305,7 +305,7 @@ def findings_of(
         channels_aligned=any(one.group == Group.RESIDUAL for one in significant),
         gains_look_learnt=None if neighbours is None else neighbours >= LEARNT_NEIGHBOURS,
         gain_spread=_or(None if look is None else look.gain_spread, 0.0),
-        leading_directions=_leading(evidence) if Part.FEED_FORWARD in shared else None,
+        leading_directions=_leading(evidence) if Component.FEED_FORWARD in shared else None,
         directions_flat=any(
             one.status == Status.UNDEFINED and _is(one, Likeness.LEADING_DIRECTIONS)
             for one in evidence
@@ -317,9 +317,9 @@ def _or(value: float | None, otherwise: float) -> float:
     return otherwise if value is None else value
 
 
-def _parts_of(evidence: Sequence[Evidence]) -> set[Part]:
+def _parts_of(evidence: Sequence[Evidence]) -> set[Component]:
     """The parts that some tests are about, those that mix several apart."""
-    parts = {registered_test(one).part for one in evidence if one.roles}
+    parts = {registered_test(one).component for one in evidence if one.roles}
     return {part for part in parts if part is not None}
 
 

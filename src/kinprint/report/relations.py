@@ -6,7 +6,7 @@ ones that every terminal has, those of a notebook read on dark and on light.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kinprint import text
@@ -23,7 +23,6 @@ class Sign:
     terminal, notebook : its colour there.
     shares_training : whether the two models share trained weights, all or some.
     linked : whether chance is excluded; one initialisation is a link as well.
-    exit_code : what a command ends with that was asked to tell by its exit code.
     does_not_show, could_be_wrong : keys of what to say about its limits.
     """
 
@@ -32,34 +31,36 @@ class Sign:
     notebook: str
     shares_training: bool
     linked: bool
-    exit_code: int
     does_not_show: tuple[str, ...]
     could_be_wrong: tuple[str, ...] = ()
 
 
-_RELATED, _UNRELATED, _UNDECIDED = 1, 0, 3
 _LINKED = ("direction", "intent", "unread")
 _DOUBTS = ("doctored", "indexwise", "structure")
 
 SIGNS: Mapping[Relation, Sign] = {
     Relation.IDENTICAL: Sign(
-        "=", "magenta", "#8e5cc0", True, True, _RELATED, ("direction", "intent")
+        "=", "magenta", "#8e5cc0", True, True, ("direction", "intent")
+    ),
+    Relation.SAME_WEIGHTS: Sign(
+        "W", "magenta", "#8e5cc0", True, True, _LINKED
     ),
     Relation.DERIVED: Sign(
-        "D", "blue", "#1f7fc4", True, True, _RELATED, _LINKED,
+        "D", "blue", "#1f7fc4", True, True, _LINKED,
         ("doctored", "indexwise", "undertrained", "structure"),
     ),
-    Relation.PARTIAL: Sign("P", "cyan", "#c0558f", True, True, _RELATED, _LINKED, _DOUBTS),
+    Relation.PARTIAL: Sign("P", "cyan", "#c0558f", True, True, _LINKED, _DOUBTS),
+    Relation.LAUNDERED: Sign("L", "red", "#c23b3b", True, True, _LINKED, _DOUBTS),
     Relation.SAME_INIT: Sign(
-        "S", "yellow", "#a98600", False, True, _UNDECIDED,
+        "S", "yellow", "#a98600", False, True,
         ("direction", "distillation", "unread"), _DOUBTS,
     ),
-    Relation.DEPENDENT: Sign("?", "yellow", "#d9691e", False, True, _UNDECIDED, _LINKED, _DOUBTS),
+    Relation.DEPENDENT: Sign("?", "yellow", "#d9691e", False, True, _LINKED, _DOUBTS),
     Relation.NO_EVIDENCE: Sign(
-        "·", "default", "#7d8793", False, False, _UNRELATED,
+        "·", "default", "#7d8793", False, False,
         ("distillation", "laundering", "unread"),
     ),
-    Relation.UNTESTABLE: Sign("x", "yellow", "#7d8793", False, False, _UNDECIDED, ("unread",)),
+    Relation.UNTESTABLE: Sign("x", "yellow", "#7d8793", False, False, ("unread",)),
 }  # fmt: skip
 
 RANK: Mapping[Relation, int] = {relation: at for at, relation in enumerate(SIGNS)}
@@ -69,9 +70,3 @@ RANK: Mapping[Relation, int] = {relation: at for at, relation in enumerate(SIGNS
 def words_for(relation: Relation) -> text.Words:
     """What a relation is called, in a few words."""
     return text.words(f"report.relation.{relation}")
-
-
-def exit_code_for(relations: Iterable[Relation]) -> int:
-    """The code for what was found: 1 if any are related, 3 if any are undecided, else 0."""
-    codes = {SIGNS[relation].exit_code for relation in relations}
-    return _RELATED if _RELATED in codes else max(codes, default=_UNRELATED)

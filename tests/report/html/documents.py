@@ -8,7 +8,7 @@ import random
 import msgspec
 
 from kinprint.lineage.tests.menu import menu
-from kinprint.records import Level, Part, Relation, Status, Tier, Verdict
+from kinprint.records import Component, Level, Relation, Status, Tier, Verdict
 from kinprint.report.answer import summary_of, sureness_of
 from kinprint.report.schema import (
     Asked,
@@ -67,7 +67,7 @@ def comparison(relation: str = "derived", depth: int = 6, seed: int = 0) -> Comp
     log10_p = -433.2 if related else -0.21
     reasons = _REASONS[relation]
     power = () if relation == "untestable" else (("U1.blocks", 0.0071), ("S1", 0.042))
-    verdict = Verdict(relation, log10_p, 1e-6, (Part.NORMS,), power)
+    verdict = Verdict(relation, log10_p, 1e-6, (Component.NORMS,), power)
     return ComparisonDocument(
         a="org/elder-7b",
         b="org/younger-7b",

@@ -26,7 +26,7 @@ from kinprint.lineage.sharing.tally import Tally, row_cosines
 from kinprint.lineage.side import Side
 from kinprint.lineage.tests.registry import Basis, LineageTest, registered_test
 from kinprint.measure.direct import cosine, pearson, relative_l2
-from kinprint.records import Evidence, Group, Part
+from kinprint.records import Component, Evidence, Group
 from kinprint.text import Message, message
 
 OUTSIDE = -1
@@ -226,7 +226,7 @@ def _tally_matched(
 def _attention_cells(
     pair: Pair, route: Route, significant: Collection[LineageTest]
 ) -> Iterator[Cell]:
-    bases = {test.basis for test in significant if test.part is Part.ATTENTION}
+    bases = {test.basis for test in significant if test.component is Component.ATTENTION}
     matched = Basis.FOUND in bases and Basis.AS_STORED not in bases
     tallies = attention_tallies(pair, route.residual, route.layers, matched)
     planes, values = (pair.refusal(group) is None for group in (Group.PLANE_SIGN, Group.VALUE_SIGN))

@@ -32,9 +32,9 @@ from kinprint.lineage.tests.registry import (
 from kinprint.nulls.blocks import block_permutation, signed_blocks
 from kinprint.nulls.exchangeability import Doubt, balance
 from kinprint.nulls.signs import quarter_turns, sign_chernoff
-from kinprint.records import Evidence, Group, Part, Reason, Status
+from kinprint.records import Component, Evidence, Group, Reason, Status
 
-_attention_test = functools.partial(lineage_test, part=Part.ATTENTION)
+_attention_test = functools.partial(lineage_test, component=Component.ATTENTION)
 
 
 @_attention_test("S2", group=Group.PLANE_SIGN, basis=Basis.FOUND, needs=Needs.ALIGNMENT)

@@ -25,7 +25,7 @@ from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.tests.registry import Likeness, LineageTest, look
 from kinprint.measure.direct import pearson
 from kinprint.nulls.conformal import conformal
-from kinprint.records import Evidence, Group, Part, Reason, Status, Tier
+from kinprint.records import Component, Evidence, Group, Reason, Status, Tier
 
 WIDEST = GRAM_WIDTH
 """Width up to which the shipped pairs speak for a model; none of them is wider."""
@@ -118,7 +118,7 @@ def match_quality(evidence: Sequence[Evidence]) -> float | None:
     return max((value for value in qualities if value is not None), default=None)
 
 
-@look("Q.known", tier=Tier.CALIBRATED, part=Part.FEED_FORWARD, likeness=Likeness.MATCH)
+@look("Q.known", tier=Tier.CALIBRATED, component=Component.FEED_FORWARD, likeness=Likeness.MATCH)
 def match_among_strangers(pair: Pair, test: LineageTest, evidence: Sequence[Evidence]) -> Evidence:
     """How well units match, ranked among pairs of strangers."""
     a, b = pair.samples
@@ -129,7 +129,7 @@ def match_among_strangers(pair: Pair, test: LineageTest, evidence: Sequence[Evid
     return _ranked(test, own, kind, [(known.excess, known.stratum) for known in known_pairs()])
 
 
-@look("G.known", tier=Tier.CALIBRATED, part=Part.FEED_FORWARD, likeness=Likeness.GRAM)
+@look("G.known", tier=Tier.CALIBRATED, component=Component.FEED_FORWARD, likeness=Likeness.GRAM)
 def gram_among_strangers(pair: Pair, test: LineageTest, evidence: Sequence[Evidence]) -> Evidence:
     """How alike Gram matrices are after alignment, ranked among pairs of strangers."""
     likenesses = (each.gram_likeness for each in evidence)
@@ -141,7 +141,7 @@ def gram_among_strangers(pair: Pair, test: LineageTest, evidence: Sequence[Evide
     return _ranked(test, likeness, kind, known)
 
 
-@look("gains.look", tier=Tier.RULE, group=Group.RULE, part=Part.NORMS, learnt=True)
+@look("gains.look", tier=Tier.RULE, group=Group.RULE, component=Component.NORMS, learnt=True)
 def learnt_gains(pair: Pair, test: LineageTest, _: Sequence[Evidence]) -> Evidence:
     """Whether gains look learnt: how neighbouring layers agree, and how far gains have moved."""
     least = min(map(neighbour_correlation, pair.samples), key=_nan_first)

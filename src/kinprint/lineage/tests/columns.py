@@ -29,7 +29,7 @@ from kinprint.nulls.increasing import increasing_subsequence
 from kinprint.nulls.preparation import normalise_rows, one_valued, standardise_columns
 from kinprint.nulls.result import Ints
 from kinprint.nulls.signs import sign_chernoff
-from kinprint.records import Evidence, Group, Part, Reason, Status
+from kinprint.records import Component, Evidence, Group, Reason, Status
 
 Doubles = NDArray[np.float64]
 Rows = NDArray[np.float32]
@@ -40,7 +40,7 @@ _CLONED_ROWS = 64
 
 
 @lineage_test(
-    "E3.blocks", group=Group.RESIDUAL, part=Part.EMBEDDING, basis=Basis.AS_STORED,
+    "E3.blocks", group=Group.RESIDUAL, component=Component.EMBEDDING, basis=Basis.AS_STORED,
     likeness=Likeness.EMBEDDING, channels_only=True,
 )  # fmt: skip
 def column_blocks(pair: Pair, test: LineageTest) -> Evidence:
@@ -51,7 +51,7 @@ def column_blocks(pair: Pair, test: LineageTest) -> Evidence:
 
 
 @lineage_test(
-    "E3.fixed", group=Group.RESIDUAL, part=Part.EMBEDDING, basis=Basis.AS_STORED,
+    "E3.fixed", group=Group.RESIDUAL, component=Component.EMBEDDING, basis=Basis.AS_STORED,
     channels_only=True,
 )  # fmt: skip
 def column_fixed_points(pair: Pair, test: LineageTest) -> Evidence:
@@ -65,7 +65,7 @@ def column_fixed_points(pair: Pair, test: LineageTest) -> Evidence:
 
 
 @lineage_test(
-    "E3.order", group=Group.RESIDUAL, part=Part.EMBEDDING, basis=Basis.AS_STORED,
+    "E3.order", group=Group.RESIDUAL, component=Component.EMBEDDING, basis=Basis.AS_STORED,
     channels_only=True,
 )  # fmt: skip
 def column_order(pair: Pair, test: LineageTest) -> Evidence:
@@ -75,7 +75,7 @@ def column_order(pair: Pair, test: LineageTest) -> Evidence:
 
 
 @lineage_test(
-    "S3", group=Group.RESIDUAL_SIGN, part=Part.EMBEDDING, basis=Basis.FOUND,
+    "S3", group=Group.RESIDUAL_SIGN, component=Component.EMBEDDING, basis=Basis.FOUND,
     likeness=Likeness.EMBEDDING, channels_only=True,
 )  # fmt: skip
 def column_signs(pair: Pair, test: LineageTest) -> Evidence:
@@ -90,7 +90,7 @@ def column_signs(pair: Pair, test: LineageTest) -> Evidence:
 
 
 @lineage_test(
-    "Cm.blocks", group=Group.RESIDUAL, part=None, basis=Basis.AS_STORED,
+    "Cm.blocks", group=Group.RESIDUAL, component=None, basis=Basis.AS_STORED,
     likeness=Likeness.MATRICES,
 )  # fmt: skip
 def matrix_columns(pair: Pair, test: LineageTest) -> Evidence:

@@ -10,11 +10,11 @@ from kinprint.lineage.pair import Pair
 from kinprint.lineage.tests.conditions import granted_alignment
 from kinprint.lineage.tests.registry import Basis, LineageTest, Needs, NoResult, lineage_test
 from kinprint.nulls.blocks import block_permutation
-from kinprint.records import Evidence, Group, Part, Reason
+from kinprint.records import Component, Evidence, Group, Reason
 
 
 @lineage_test(
-    "E5.blocks", group=Group.EXPERT, part=Part.FEED_FORWARD, basis=Basis.OPEN,
+    "E5.blocks", group=Group.EXPERT, component=Component.FEED_FORWARD, basis=Basis.OPEN,
     needs=Needs.ALIGNMENT,
 )  # fmt: skip
 def expert_blocks(pair: Pair, test: LineageTest) -> Evidence:

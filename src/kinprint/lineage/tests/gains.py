@@ -30,14 +30,14 @@ from kinprint.nulls.blocks import block_permutation
 from kinprint.nulls.fixed_points import Pairs, fixed_points, nearest_rows
 from kinprint.nulls.increasing import increasing_subsequence
 from kinprint.nulls.preparation import degenerate, normal_scores
-from kinprint.records import Evidence, Group, Part, Reason, Status
+from kinprint.records import Component, Evidence, Group, Reason, Status
 
 Doubles = NDArray[np.float64]
 _NORMS = ("norm_in", "norm_post_attn", "norm_pre_ffn", "norm_post_ffn", "norm_final")
 _gain_test = functools.partial(
     lineage_test,
     group=Group.RESIDUAL,
-    part=Part.NORMS,
+    component=Component.NORMS,
     basis=Basis.AS_STORED,
     learnt=True,
     channels_only=True,

@@ -24,7 +24,7 @@ from kinprint.lineage.reading.sample import Floats
 from kinprint.lineage.side import Side
 from kinprint.lineage.tests.registry import Likeness, LineageTest, look, registered_test
 from kinprint.nulls.result import Ints
-from kinprint.records import Evidence, Group, Part, Reason, Status, Tier
+from kinprint.records import Component, Evidence, Group, Reason, Status, Tier
 
 LEADING = 8
 """Singular directions that count as leading."""
@@ -41,7 +41,7 @@ _STANDS_OUT = 1.0
 
 
 @look(
-    "L.leading", tier=Tier.RULE, group=Group.RULE, part=Part.FEED_FORWARD,
+    "L.leading", tier=Tier.RULE, group=Group.RULE, component=Component.FEED_FORWARD,
     likeness=Likeness.LEADING_DIRECTIONS,
 )  # fmt: skip
 def leading_directions(pair: Pair, test: LineageTest, evidence: Sequence[Evidence]) -> Evidence:

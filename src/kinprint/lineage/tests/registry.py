@@ -14,7 +14,7 @@ by `extension_test`::
     [project.entry-points."kinprint.tests"]
     "acme.rows" = "acme_kinprint:row_likeness"
 
-    @extension_test("acme.rows", part=Part.FEED_FORWARD)
+    @extension_test("acme.rows", component=Component.FEED_FORWARD)
     def row_likeness(pair: Pair, test: LineageTest) -> Evidence:
         first, second = pair.samples
         if first.width != second.width:
@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Any
 
 from kinprint.extensions import TESTS, Extension, extensions, told
 from kinprint.nulls.result import NullResult
-from kinprint.records import Evidence, Group, Part, Reason, Status, Tier
+from kinprint.records import Component, Evidence, Group, Reason, Status, Tier
 from kinprint.text import Message
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class LineageTest:
     name : what it is called in evidence and documents; the part before the point is its family.
     tier : what its evidence rests on. Exact tests stand on the menu.
     group : the relabellings or flips it compares with.
-    part : the part of a model it is about; None if it mixes several.
+    component : what of a model it is about; None if it mixes several.
     needs : what must be found before it can run.
     basis : in which basis models are alike if it finds something.
     likeness : what its effect is the likeness of, where rules and trees ask for it.
@@ -150,7 +150,7 @@ class LineageTest:
     name: str
     tier: Tier
     group: Group
-    part: Part | None = None
+    component: Component | None = None
     needs: Needs = Needs.NOTHING
     basis: Basis = Basis.OPEN
     likeness: Likeness | None = None
@@ -245,7 +245,7 @@ def lineage_test(
     name: str,
     *,
     group: Group,
-    part: Part | None,
+    component: Component | None,
     basis: Basis,
     needs: Needs = Needs.NOTHING,
     likeness: Likeness | None = None,
@@ -257,7 +257,7 @@ def lineage_test(
     def made(function: TestFunction) -> LineageTest:
         return register(
             LineageTest(
-                name, Tier.EXACT, group, part, needs, basis, likeness, learnt, channels_only,
+                name, Tier.EXACT, group, component, needs, basis, likeness, learnt, channels_only,
                 lambda pair, test, _: function(pair, test),
             )
         )  # fmt: skip
@@ -270,7 +270,7 @@ def look(
     *,
     tier: Tier,
     group: Group = Group.NONE,
-    part: Part | None = None,
+    component: Component | None = None,
     likeness: Likeness | None = None,
     learnt: bool = False,
 ) -> Callable[[LookFunction], LineageTest]:
@@ -279,7 +279,7 @@ def look(
     def made(function: LookFunction) -> LineageTest:
         return register(
             LineageTest(
-                name, tier, group, part, likeness=likeness, learnt=learnt, function=function
+                name, tier, group, component, likeness=likeness, learnt=learnt, function=function
             )
         )
 
@@ -287,13 +287,17 @@ def look(
 
 
 def extension_test(
-    name: str, *, group: Group = Group.NONE, part: Part | None = None
+    name: str, *, group: Group = Group.NONE, component: Component | None = None
 ) -> Callable[[TestFunction], LineageTest]:
     """Make a function a test of another package, for an entry point to name."""
 
     def made(function: TestFunction) -> LineageTest:
         return LineageTest(
-            name, Tier.EXTENSION, group, part, function=lambda pair, test, _: function(pair, test)
+            name,
+            Tier.EXTENSION,
+            group,
+            component,
+            function=lambda pair, test, _: function(pair, test),
         )
 
     return made

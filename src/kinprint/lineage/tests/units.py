@@ -36,10 +36,10 @@ from kinprint.nulls.fixed_points import fixed_points
 from kinprint.nulls.increasing import increasing_subsequence
 from kinprint.nulls.result import Floats, Ints, NullResult
 from kinprint.nulls.signs import sign_chernoff
-from kinprint.records import Evidence, Group, Part, Reason, Status
+from kinprint.records import Component, Evidence, Group, Reason, Status
 
 _FOUND = -7.0  # log10 p below which nothing is left for the calibrated tier to say
-_unit_test = functools.partial(lineage_test, part=Part.FEED_FORWARD)
+_unit_test = functools.partial(lineage_test, component=Component.FEED_FORWARD)
 
 
 @_unit_test(

@@ -133,6 +133,8 @@ def heat(value: float | None) -> str:
 
 _RINGS = {
     Relation.IDENTICAL: (("ring", 28, 20, 15), ("common", 28, 20, 10)),
+    Relation.SAME_WEIGHTS: (("ring", 28, 20, 15), ("dashed", 32, 20, 15)),
+    Relation.LAUNDERED: (("ring", 25, 20, 15), ("dashed", 39, 20, 15)),
     Relation.NO_EVIDENCE: (("ring", 15, 20, 11), ("ring", 49, 20, 11)),
     Relation.UNTESTABLE: (("dashed", 15, 20, 11), ("dashed", 49, 20, 11)),
     Relation.DEPENDENT: (("dashed", 24, 20, 14), ("dashed", 40, 20, 14)),
@@ -141,6 +143,7 @@ _RINGS = {
     Relation.SAME_INIT: (("ring", 15, 13, 10), ("ring", 49, 13, 10)),
 }
 _COMMON = {
+    Relation.LAUNDERED: "M32 6.7 A15 15 0 0 1 32 33.3 A15 15 0 0 1 32 6.7Z",
     Relation.DERIVED: "M32 6.7 A15 15 0 0 1 32 33.3 A15 15 0 0 1 32 6.7Z",
     Relation.PARTIAL: "M32 10.2 A14 14 0 0 1 32 29.8 A14 14 0 0 1 32 10.2Z",
     Relation.SAME_INIT: "M29 36 a3.4 3.4 0 1 0 6.8 0 a3.4 3.4 0 1 0 -6.8 0Z",

@@ -18,7 +18,7 @@ from kinprint.report.views.terminal.layout import Line, Look, answer_look, lines
 from kinprint.text.lines import WIDTH, columns_of, padded, wrapped
 
 _SHOWN = 10  # tests in the table of a terminal
-_NAME, _WORD = 26, 11  # columns of a model's name, and of a relation
+_NAME, _WORD = 25, 12  # columns of a model's name, and of a relation
 
 
 def comparison_lines(document: ComparisonDocument, language: str) -> Iterator[Line]:
