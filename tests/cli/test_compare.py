@@ -116,7 +116,7 @@ def test_all_pairs_of_a_matrix(run: Run) -> None:
     }
     shown = run("matrix", *names, KINPRINT_LANG="ko")
     assert max(map(columns_of, shown.stdout.splitlines())) <= 80
-    assert "derived" in shown.stdout
+    assert "가중치 공유" in shown.stdout
 
 
 def relation(found: kinprint.Comparison) -> tuple[str, float]:
