@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+import kinprint
 from kinprint.mirror import MirrorServer
-from kinprint.report.outputs import redraw
 from kinprint.studies.registry import studies
 from kinprint.text.lines import columns_of
 
@@ -94,7 +94,7 @@ def test_a_run_for_people(study: Run, tmp_path: Path) -> None:
     assert re.search(r"^read .* in \d+ requests, ", done.stdout, re.MULTILINE)
     made = {path.name for path in (tmp_path / "made").iterdir()}
     assert {"result.json", "README.md", "README.ko.md"} <= made
-    redraw(tmp_path / "made" / "result.json", tmp_path / "again")
+    kinprint.report(tmp_path / "made").save(tmp_path / "again")
     for file in (tmp_path / "made").rglob("*.*"):
         again = tmp_path / "again" / file.relative_to(tmp_path / "made")
         assert again.read_bytes() == file.read_bytes()

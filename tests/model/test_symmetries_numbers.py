@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kinprint.model.symmetries import Facts, Group, axes_of, group_named, planes_of, refusal
+from kinprint.model.symmetries import Facts, SymmetryGroup, axes_of, group_named, planes_of, refusal
 
 Array = NDArray[np.float64]
 Key = tuple[str, int]
@@ -167,7 +167,7 @@ def _feed_forward(kind: Kind, w: dict[Key, Array], i: int, x: Array) -> Array:
     return (silu(x @ w["gate", i].T) * (up if kind.odd else up + 1)) @ w["down", i].T
 
 
-def act(group: Group, kind: Kind, w: dict[Key, Array], seed: int = 1) -> dict[Key, Array]:
+def act(group: SymmetryGroup, kind: Kind, w: dict[Key, Array], seed: int = 1) -> dict[Key, Array]:
     """The model with one random element of the group applied, as its members say."""
     done: dict[Key, Array] = {}
     for (name, layer), tensor in w.items():
@@ -188,7 +188,13 @@ def act(group: Group, kind: Kind, w: dict[Key, Array], seed: int = 1) -> dict[Ke
 
 
 def _move(
-    group: Group, kind: Kind, x: Array, words: tuple[str, ...], axis: int, layer: int, seed: int
+    group: SymmetryGroup,
+    kind: Kind,
+    x: Array,
+    words: tuple[str, ...],
+    axis: int,
+    layer: int,
+    seed: int,
 ) -> Array:
     """Apply the group's element to one level of one axis."""
     levels = [level for word in words for level in word.split(".")]
@@ -204,7 +210,7 @@ def _move(
     return np.moveaxis(lines, range(len(outer) + 1), [*outer, place]).reshape(x.shape)
 
 
-def _element(group: Group, kind: Kind, x: Array, rng: np.random.Generator) -> Array:
+def _element(group: SymmetryGroup, kind: Kind, x: Array, rng: np.random.Generator) -> Array:
     if group.kind == "permutation":
         while len(x) > 1:
             order = rng.permutation(len(x))

@@ -12,8 +12,8 @@ import pytest
 from kinprint.errors import FormatError
 from kinprint.records import Cost, ModelRef
 from kinprint.report.build.study import study_document
-from kinprint.report.outputs import redraw, write_folder
-from kinprint.report.schema import StudyDocument, encode, read_document, settled
+from kinprint.report.outputs import Output, decode_result, write_outputs
+from kinprint.report.schema import StudyDocument, encode, settled
 from kinprint.report.views.csv import sheet
 from kinprint.report.views.markdown.escape import escaped
 from kinprint.report.views.terminal.study import study_lines
@@ -31,9 +31,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("made")
     cost = Cost(10, 2, 0.5)
     document = study_document(samples.result(), samples.study(), ASKED, [REF], cost)
-    written = write_folder(settled(document), target)
+    written = write_outputs(settled(document), [Output(target)], "en")
     assert sorted(written) == sorted(path for path in target.rglob("*") if path.is_file())
     return target
+
+
+def redraw(folder: Path, target: Path) -> None:
+    document = decode_result((folder / "result.json").read_bytes())
+    write_outputs(document, [Output(target)], "en")
 
 
 def test_the_folder_has_everything(folder: Path) -> None:
@@ -52,7 +57,7 @@ def test_pictures_of_replicas_say_so(folder: Path) -> None:
 
 
 def test_redrawing_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    redraw(folder / "result.json", tmp_path)
+    redraw(folder, tmp_path)
     for made in folder.rglob("*"):
         if made.is_file():
             assert (tmp_path / made.relative_to(folder)).read_bytes() == made.read_bytes(), made
@@ -72,7 +77,7 @@ def test_the_json_is_versioned_and_has_no_nan(folder: Path) -> None:
 
 
 def test_a_result_comes_back_whole(folder: Path) -> None:
-    back, given = read_document(folder / "result.json"), samples.result()
+    back, given = decode_result((folder / "result.json").read_bytes()), samples.result()
     assert isinstance(back, StudyDocument)
     assert back.charts[0] == given.charts[0]
     assert back.charts[2] == samples.panels()
@@ -91,7 +96,7 @@ def test_other_files_are_refused_with_a_sentence(raw: bytes, tmp_path: Path) -> 
     file = tmp_path / "result.json"
     file.write_bytes(raw)
     with pytest.raises(FormatError, match=r"result\.json"):
-        read_document(file)
+        decode_result(file.read_bytes())
 
 
 def test_sheets_keep_every_digit_and_start_no_formula(folder: Path) -> None:
@@ -150,7 +155,7 @@ def test_an_interrupted_write_leaves_what_was_there(
 
     monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(OSError, match="no"):
-        redraw(folder / "result.json", tmp_path)
+        redraw(folder, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
     assert (tmp_path / "result.json").read_bytes() == b"old"
 
@@ -160,7 +165,8 @@ def test_names_lead_nowhere_else(tmp_path: Path) -> None:
         Table(name, samples.words("t"), ("a",), ((1,),)) for name in ("../../up", "x y", "x-y", "")
     )
     inside = tmp_path / "inside"
-    write_folder(study_document(Result("sample", (), tables), samples.study()), inside, ["en"])
+    document = study_document(Result("sample", (), tables), samples.study())
+    write_outputs(document, [Output(inside)], "en")
     assert {path.name for path in tmp_path.rglob("*.csv")} == {
         "up.csv", "x-y.csv", "x-y-2.csv", "unnamed.csv",
     }  # fmt: skip

@@ -8,7 +8,7 @@ either model.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -147,16 +147,3 @@ def stored_rows(place: Place, rows: Iterable[int]) -> tuple[int, ...]:
     assert part is not None
     first = (place.expert or 0) * layout.outputs
     return tuple(first + part.stored(row) for row in rows)
-
-
-def by_role(places: Mapping[Address, Place]) -> dict[str, list[Place]]:
-    """Places of the text model grouped by role, in the order of layers and experts."""
-    groups: dict[str, list[Place]] = {}
-    for address in sorted(places, key=_order):
-        groups.setdefault(address.role, []).append(places[address])
-    return groups
-
-
-def _order(address: Address) -> tuple[str, str, int, int]:
-    layer = -1 if address.layer is None else address.layer
-    return address.tower, address.role, layer, -1 if address.expert is None else address.expert

@@ -39,7 +39,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SymmetryGroup:
     """Relabellings of one level of the axes, applied to all members together.
 
     `kind` is "permutation", "sign" or "quarter" (a quarter turn of a rotary plane). `per`
@@ -56,10 +56,6 @@ class Group:
     needs: tuple[str, ...]
     pairs: bool = False
     unrotated: bool = False
-
-    def moves(self, role: str) -> bool:
-        """Whether the group acts on tensors of that role."""
-        return any(member.role == role for member in self.members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +123,11 @@ def _table() -> Mapping[str, Any]:
 
 
 @functools.cache
-def groups() -> tuple[Group, ...]:
+def groups() -> tuple[SymmetryGroup, ...]:
     """All groups; members follow from the axes, so the two cannot disagree."""
     tables = _table()
     axes: dict[str, list[str]] = {**tables["axes"], **tables["details"]}
-    found: list[Group] = []
+    found: list[SymmetryGroup] = []
     for row in tables["group"]:
         members = tuple(
             Member(role, axis)
@@ -142,7 +138,7 @@ def groups() -> tuple[Group, ...]:
             and role in row.get("only", axes)
         )
         found.append(
-            Group(
+            SymmetryGroup(
                 row["name"], row["kind"], row["level"], tuple(row["per"]), members,
                 tuple(row["needs"]), row.get("pairs", False), row.get("unrotated", False),
             )
@@ -150,12 +146,12 @@ def groups() -> tuple[Group, ...]:
     return tuple(found)
 
 
-def group_named(name: str) -> Group:
+def group_named(name: str) -> SymmetryGroup:
     """One group by its name."""
     return next(group for group in groups() if group.name == name)
 
 
-def refusal(group: Group, facts: Facts) -> Message | None:
+def refusal(group: SymmetryGroup, facts: Facts) -> Message | None:
     """Why a group is not known to leave the function unchanged; None where it is."""
     for need in group.needs:
         holds, otherwise = _NEEDS[need]

@@ -72,18 +72,6 @@ def write_outputs(document: Drawn, wanted: Sequence[Output], language: str) -> l
     return [write_file(file, raw) for file, raw in ready]
 
 
-def write_folder(
-    document: Drawn, folder: Path, languages: Sequence[str] | None = None
-) -> list[Path]:
-    """Write all forms of a document to a folder; the files, the JSON first."""
-    return [write_file(file, raw) for file, raw in folder_contents(document, folder, languages)]
-
-
-def redraw(file: Path, folder: Path) -> list[Path]:
-    """Write a folder anew from its JSON file: the same files, byte for byte."""
-    return write_folder(decode_result(file.read_bytes(), str(file)), folder)
-
-
 def decode_result(raw: bytes, name: str = DATA) -> Drawn:
     """What a JSON file of kinprint holds that can be drawn; an error that names the file."""
     found = decode(raw, name)
@@ -96,27 +84,20 @@ def decode_result(raw: bytes, name: str = DATA) -> Drawn:
     return found
 
 
-def folder_contents(
-    document: Drawn, folder: Path, languages: Sequence[str] | None = None
-) -> Iterator[tuple[Path, bytes]]:
-    """All files of a document's folder, the JSON first."""
-    if isinstance(document, StudyDocument):
-        return _study_folder(document, folder, languages or text.languages())
-    return _comparison_folder(document, folder, languages or text.languages())
-
-
 def _contents(document: Drawn, wanted: Output, language: str) -> Iterator[tuple[Path, bytes]]:
-    if wanted.form is None:
-        yield from folder_contents(document, wanted.path)
-    elif isinstance(document, StudyDocument):
-        cause = text.message("cause.study-needs-folder")
-        raise BadOption(option="paths", value=str(wanted.path), cause=cause)
+    if isinstance(document, StudyDocument):
+        if wanted.form is not None:
+            cause = text.message("cause.study-needs-folder")
+            raise BadOption(option="paths", value=str(wanted.path), cause=cause)
+        yield from _study_folder(document, wanted.path)
+    elif wanted.form is None:
+        yield from _comparison_folder(document, wanted.path)
     else:
         yield wanted.path, wanted.form.content(document, language)
 
 
 def _comparison_folder(
-    document: ComparisonDocument | MatrixDocument, folder: Path, languages: Sequence[str]
+    document: ComparisonDocument | MatrixDocument, folder: Path
 ) -> Iterator[tuple[Path, bytes]]:
     from kinprint.report.figures.comparison import charts_of
     from kinprint.report.figures.drawing import FORMATS, pictures
@@ -124,11 +105,11 @@ def _comparison_folder(
     from kinprint.report.views.markdown.comparison import Beside, page
 
     yield folder / DATA, encode(document)
-    yield folder / _PAGE, exports()[".html"].content(document, languages[0])
+    yield folder / _PAGE, exports()[".html"].content(document, text.languages()[0])
     rows = table_of(document)
     yield folder / f"{rows.name}.csv", sheet(rows)
     charts = charts_of(document)
-    for language in languages:
+    for language in text.languages():
         drawn = [
             pictures(chart, FORMATS, language, warning(document, language)) for chart in charts
         ]
@@ -144,9 +125,7 @@ def _comparison_folder(
         yield folder / f"{in_language(_README, language)}.md", readme.encode("utf-8")
 
 
-def _study_folder(
-    document: StudyDocument, folder: Path, languages: Sequence[str]
-) -> Iterator[tuple[Path, bytes]]:
+def _study_folder(document: StudyDocument, folder: Path) -> Iterator[tuple[Path, bytes]]:
     from kinprint.report.figures.drawing import FORMATS, pictures
     from kinprint.report.views.csv import sheet
     from kinprint.report.views.markdown.study import Names, page
@@ -156,7 +135,7 @@ def _study_folder(
     yield folder / DATA, encode(document)
     for table in document.tables:
         yield folder / f"{sheets[table.name]}.csv", sheet(table)
-    for language in languages:
+    for language in text.languages():
         names = {name: in_language(stem, language) for name, stem in charts.items()}
         for chart in document.charts:
             drawn = pictures(chart, FORMATS, language, warning(document, language))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kinprint.model.layout import IN_OUT, OUT_IN, Layout, Part, cut
+from kinprint.model.layout import IN_OUT, OUT_IN, Layout, StoredPart, cut
 from kinprint.model.layout.parts import interleave
 from kinprint.reader.plan import element_runs, result_shape
 from kinprint.records import Slice, TensorSpec
@@ -23,7 +23,7 @@ class Case:
     """A stored tensor, one of its parts, and what is asked of it."""
 
     layout: Layout
-    part: Part
+    part: StoredPart
     rows: list[int] | range | None
     columns: range | None
     expert: int | None
@@ -51,7 +51,7 @@ def cases(draw: st.DrawFn) -> Case:
         shape = (experts * matrix[0], matrix[1])
     axis = len(shape) - (1 if orient == IN_OUT else 2)
     part = draw(st.sampled_from(parts))
-    chosen = Part(part.role, part.offset, part.length, part.period, part.count, pair)
+    chosen = StoredPart(part.role, part.offset, part.length, part.period, part.count, pair)
     parts = tuple(chosen if one.role == part.role else one for one in parts)
     numbers = st.integers(0, part.rows - 1)
     stretch = st.builds(lambda one, other: range(min(one, other), max(one, other) + 1), numbers,
@@ -133,7 +133,7 @@ def test_only_what_was_asked_for_is_read(case: Case) -> None:
 
 def test_a_single_number_is_a_vector_of_one() -> None:
     stored = np.array(3.0)
-    layout = Layout("t", (), OUT_IN, 0, (Part("t", 0, 1, 1),))
+    layout = Layout("t", (), OUT_IN, 0, (StoredPart("t", 0, 1, 1),))
     plan = cut(TensorSpec("t", "F64", (), "f", 0, 8), layout, "t")
     np.testing.assert_array_equal(plan.assemble([stored]), [3.0])
 
@@ -141,7 +141,7 @@ def test_a_single_number_is_a_vector_of_one() -> None:
 def test_heads_with_an_axis_of_their_own_are_folded() -> None:
     stored = np.arange(5 * 3 * 2).reshape(5, 3, 2)  # [in, heads, width]
     spec = TensorSpec("t", "I64", (5, 3, 2), "f", 0, stored.nbytes)
-    parts = (Part("k", 0, 6, 6),)
+    parts = (StoredPart("k", 0, 6, 6),)
     plan = cut(spec, Layout("k", (5, 6), IN_OUT, 1, parts), "k", [4, 1])
     found = plan.assemble([read(stored, p) for p in plan.slices])
     np.testing.assert_array_equal(found, stored.reshape(5, 6).T[[4, 1]])

@@ -4,7 +4,7 @@
 result, `sizes` looks up what the table speaks of in a configuration, and `slices` plans reading.
 """
 
-from kinprint.model.layout.parts import IN_OUT, OUT_IN, Layout, Part, pattern_of
+from kinprint.model.layout.parts import IN_OUT, OUT_IN, Layout, StoredPart, pattern_of
 from kinprint.model.layout.rules import layout_of
 from kinprint.model.layout.slices import Cut, cut
 
@@ -13,7 +13,7 @@ __all__ = [
     "OUT_IN",
     "Cut",
     "Layout",
-    "Part",
+    "StoredPart",
     "cut",
     "layout_of",
     "pattern_of",

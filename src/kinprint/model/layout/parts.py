@@ -16,7 +16,7 @@ IN_OUT = "in_out"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StoredPart:
     """One logical tensor inside a stored one, by its rows along the output axis.
 
     The part has `count` runs of `length` rows; the first begins at `offset`, each next one
@@ -35,12 +35,6 @@ class Part:
     def rows(self) -> int:
         """Number of rows the part has in all."""
         return self.length * self.count
-
-    @property
-    def runs(self) -> tuple[tuple[int, int], ...]:
-        """Ranges (start, stop) along the output axis, in order."""
-        starts = (self.offset + i * self.period for i in range(self.count))
-        return tuple((start, start + self.length) for start in starts)
 
     def stored(self, row: int) -> int:
         """Index along the output axis where logical row `row` is stored."""
@@ -76,7 +70,7 @@ class Layout:
     shape: tuple[int, ...]
     orient: str
     axis: int
-    parts: tuple[Part, ...]
+    parts: tuple[StoredPart, ...]
     experts: int = 0
     flat: bool = False
     norm_offset: float = 0.0
@@ -95,7 +89,7 @@ class Layout:
         size = self.shape[self.axis] if self.shape else 1
         return size // self.experts if self.flat and self.orient == OUT_IN else size
 
-    def part(self, role: str) -> Part | None:
+    def part(self, role: str) -> StoredPart | None:
         """The part of that role, or None."""
         return next((part for part in self.parts if part.role == role), None)
 
@@ -115,16 +109,16 @@ def pattern_of(layout: Layout) -> str:
     return f"{count} x ({inner})" if count > 1 else inner
 
 
-def interleave(sizes: list[tuple[str, int]], repeat: int) -> tuple[Part, ...]:
+def interleave(sizes: list[tuple[str, int]], repeat: int) -> tuple[StoredPart, ...]:
     """Parts that take turns `repeat` times, each giving an equal share of its rows.
 
     One rule covers concatenation (once), heads, groups, blocks and single rows.
     """
     period = sum(rows for _, rows in sizes) // repeat
-    parts: list[Part] = []
+    parts: list[StoredPart] = []
     offset = 0
     for role, rows in sizes:
         length = rows // repeat
-        parts.append(Part(role, offset, length, period, repeat))
+        parts.append(StoredPart(role, offset, length, period, repeat))
         offset += length
     return tuple(parts)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from kinprint.model.layout.parts import IN_OUT, OUT_IN, Layout, Part, interleave
+from kinprint.model.layout.parts import IN_OUT, OUT_IN, Layout, StoredPart, interleave
 from kinprint.model.layout.sizes import Sizes, table, tower_of
 from kinprint.model.names.patterns import unwrapped
 from kinprint.records import Role, weight_of
@@ -63,7 +63,7 @@ def layout_of(
         layout = Layout(
             owner, shape, OUT_IN if owner == Role.O else IN_OUT, int(owner != Role.O), ()
         )
-        return replace(layout, parts=(Part(owner, 0, layout.outputs, layout.outputs),))
+        return replace(layout, parts=(StoredPart(owner, 0, layout.outputs, layout.outputs),))
     layout = _whole_layout(owner, shape, sizes, name, bias, is_gguf)
     if is_gguf and len(shape) == 3 and detail in table()["stacked_heads"]:
         return _stacked_heads(layout, table()["stacked_heads"][detail])
@@ -102,14 +102,14 @@ def _whole_layout(
         axis = len(shape) - 1 if orient == IN_OUT else first
     layout = Layout(role, shape, orient, axis, (), experts, flat, warnings=tuple(warnings))
     rows = layout.outputs
-    return replace(layout, parts=(Part(role, 0, rows, rows),))
+    return replace(layout, parts=(StoredPart(role, 0, rows, rows),))
 
 
 def _stacked_heads(layout: Layout, orient: str) -> Layout:
     """Heads of latent attention one upon another, each a matrix of its own."""
     axis = 2 if orient == IN_OUT else 1
     stack = replace(layout, orient=orient, axis=axis, experts=layout.shape[0])
-    return replace(stack, parts=(Part(layout.role, 0, stack.outputs, stack.outputs),))
+    return replace(stack, parts=(StoredPart(layout.role, 0, stack.outputs, stack.outputs),))
 
 
 def _orientation(

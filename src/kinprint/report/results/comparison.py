@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kinprint import text
 from kinprint.errors import BadOption
-from kinprint.records import Cost, Relation
+from kinprint.records import Relation
 from kinprint.report import answer
-from kinprint.report.outputs import outputs, write_outputs
-from kinprint.report.results.result import Failure, Result
+from kinprint.report.results.result import DrawnResult, Failure
 from kinprint.report.schema import (
     Asked,
     ComparisonDocument,
@@ -24,7 +22,6 @@ from kinprint.report.schema import (
     Merge,
     PairPart,
     PlanPart,
-    ReadPart,
     SeedMetric,
     SettingRow,
     SharedMap,
@@ -33,7 +30,6 @@ from kinprint.report.schema import (
     Unread,
     VerdictPart,
 )
-from kinprint.report.translation import warning
 from kinprint.studies.results import Table
 
 if TYPE_CHECKING:
@@ -43,17 +39,8 @@ if TYPE_CHECKING:
 Found = TypeVar("Found", ComparisonDocument, MatrixDocument)
 
 
-class _Compared(Result, Generic[Found]):
+class _Compared(DrawnResult[Found]):
     """What comparisons and matrices have in common."""
-
-    def __init__(self, document: Found, language: str = "en") -> None:
-        self._document: Found = document
-        self.language = language
-
-    @property
-    def document(self) -> Found:
-        """The record from which everything is drawn, field by field the JSON."""
-        return self._document
 
     @property
     def models(self) -> tuple[Subject, ...]:
@@ -71,19 +58,9 @@ class _Compared(Result, Generic[Found]):
         return tuple(self._document.notes)
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """What models say they are not, as replicas do."""
-        return tuple(self._document.labels)
-
-    @property
     def command(self) -> str:
         """The command line that asks for the same again."""
         return self._document.made.command
-
-    @property
-    def cost(self) -> Cost:
-        """What was read, and how long all of it took."""
-        return cost_of(self._document.read)
 
     @property
     def tables(self) -> Mapping[str, Table]:
@@ -93,50 +70,10 @@ class _Compared(Result, Generic[Found]):
         table = table_of(self._document)
         return {table.name: table}
 
-    def to_json(self) -> bytes:
-        """The result as the bytes of its JSON file."""
-        from kinprint.report.schema import encode
-
-        return encode(self._document)
-
-    def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
-        """Write files, each in the form that its ending names, or a folder with all forms.
-
-        Parameters
-        ----------
-        *paths : str or path
-            Files that end in .json, .html, .md, .csv, .png or .svg, or folders.
-
-        Returns
-        -------
-        list of pathlib.Path
-            The files written.
-
-        Raises
-        ------
-        BadOption
-            A place cannot be written to, or its ending names no form.
-
-        Examples
-        --------
-        >>> import kinprint, kinprint.demo, pathlib, tempfile
-        >>> zoo = kinprint.demo.FOLDER / "zoo"
-        >>> found = kinprint.compare(zoo / "base-a", zoo / "base-b", level="quick")
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     files = found.save(pathlib.Path(folder, "page.html"))
-        >>> files[0].name
-        'page.html'
-        """
-        wanted = outputs([os.fspath(path) for path in paths], "paths")
-        return write_outputs(self._document, wanted, self.language)
-
     def _pictures(self) -> Mapping[str, Picture]:
         from kinprint.report.figures.comparison import charts_of
 
         return {chart.name: chart for chart in charts_of(self._document)}
-
-    def _warning(self) -> str:
-        return warning(self._document, self.language)
 
     def _repr_html_(self) -> str:
         from kinprint.report.views.notebook import fragment
@@ -326,8 +263,3 @@ class Matrix(_Compared[MatrixDocument]):
             related=count_related(document),
             pairs=len(document.pairs),
         )
-
-
-def cost_of(read: ReadPart) -> Cost:
-    """What a document says about reading, as a record."""
-    return Cost(read.bytes, read.requests, read.seconds)

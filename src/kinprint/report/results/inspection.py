@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from kinprint import text
 from kinprint.records import Cost
-from kinprint.report.results.result import Result, write_json_files
+from kinprint.report.results.result import Result, cost_of
 from kinprint.report.schema import (
     AdapterPart,
     FilePart,
@@ -26,15 +23,12 @@ from kinprint.report.schema import (
 from kinprint.report.translation import warning
 from kinprint.studies.results import Table
 
-if TYPE_CHECKING:
-    from kinprint.report.figures.drawing import Picture
-
 _COLUMNS = (
     "name", "role", "layer", "expert", "tower", "shape", "dtype", "file", "offset", "nbytes"
 )  # fmt: skip
 
 
-class Inspection(Result):
+class Inspection(Result[InspectionDocument]):
     """A model without its numbers: files, tensors, number formats and dimensions.
 
     `kinprint.inspect` makes it, from headers and small files alone.
@@ -46,14 +40,6 @@ class Inspection(Result):
     >>> found.geometry.layers, found.format, found.parameters
     (6, 'safetensors', 1631872)
     """
-
-    def __init__(self, document: InspectionDocument, language: str = "en") -> None:
-        self._document, self.language = document, language
-
-    @property
-    def document(self) -> InspectionDocument:
-        """The record from which everything is shown, field by field the JSON."""
-        return self._document
 
     @property
     def name(self) -> str:
@@ -133,8 +119,7 @@ class Inspection(Result):
     @property
     def cost(self) -> Cost:
         """What was read, and how long it took."""
-        read = self._document.read
-        return Cost(read.bytes, read.requests, read.seconds)
+        return cost_of(self._document.read)
 
     @property
     def tables(self) -> Mapping[str, Table]:
@@ -156,38 +141,6 @@ class Inspection(Result):
         except UnicodeEncodeError:  # names on a disk may be no text, and are escaped here
             built = msgspec.to_builtins(self._document, enc_hook=plain)
             return json.dumps(built, indent=1).encode("ascii") + b"\n"
-
-    def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
-        """Write the inspection to JSON files.
-
-        Parameters
-        ----------
-        *paths : str or path
-            Files that end in .json.
-
-        Returns
-        -------
-        list of pathlib.Path
-            The files written.
-
-        Raises
-        ------
-        BadOption
-            A file ends in something else, or cannot be written.
-
-        Examples
-        --------
-        >>> import kinprint, kinprint.demo, pathlib, tempfile
-        >>> found = kinprint.inspect(kinprint.demo.FOLDER / "zoo" / "base-a")
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     files = found.save(pathlib.Path(folder, "model.json"))
-        >>> files[0].name
-        'model.json'
-        """
-        return write_json_files(self.to_json(), paths)
-
-    def _pictures(self) -> Mapping[str, Picture]:
-        return {}
 
     def _warning(self) -> str:
         return warning(self._document, self.language)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kinprint import text
 from kinprint.records import Cost
 from kinprint.report.costs import cost_message
-from kinprint.report.results.result import Result, write_json_files
+from kinprint.report.results.result import Result
 from kinprint.report.schema import Plan as PlanOf
-from kinprint.report.schema import PlanDocument, ReadingPlanDocument, encode
+from kinprint.report.schema import PlanDocument, ReadingPlanDocument
 from kinprint.studies.results import Table
 
-if TYPE_CHECKING:
-    from kinprint.report.figures.drawing import Picture
 
-
-class Plan(Result):
+class Plan(Result[PlanOf]):
     """What reading would cost, known before a weight is read.
 
     `kinprint.plan`, `plan_comparison`, `plan_study` and `plan_inspection` make it. Neither
@@ -43,13 +37,8 @@ class Plan(Result):
         at_least: bool = False,
         files: int | None = None,
     ) -> None:
-        self._document, self.language = document, language
+        super().__init__(document, language)
         self._local, self._at_least, self._files = local, at_least, files
-
-    @property
-    def document(self) -> PlanOf:
-        """The record from which everything is shown, field by field the JSON."""
-        return self._document
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -113,42 +102,6 @@ class Plan(Result):
         rows = tuple((number, one.bytes, one.requests) for number, one in enumerate(self.stages, 1))
         title = text.words("report.plan.stages")
         return {"stages": Table("stages", title, ("stage", "bytes", "requests"), rows)}
-
-    def to_json(self) -> bytes:
-        """The plan as the bytes of its JSON file."""
-        return encode(self._document)
-
-    def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
-        """Write the plan to JSON files.
-
-        Parameters
-        ----------
-        *paths : str or path
-            Files that end in .json.
-
-        Returns
-        -------
-        list of pathlib.Path
-            The files written.
-
-        Raises
-        ------
-        BadOption
-            A file ends in something else, or cannot be written.
-
-        Examples
-        --------
-        >>> import kinprint, kinprint.demo, pathlib, tempfile
-        >>> plan = kinprint.plan(kinprint.demo.FOLDER / "zoo" / "base-a")
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     files = plan.save(pathlib.Path(folder, "plan.json"))
-        >>> files[0].name
-        'plan.json'
-        """
-        return write_json_files(self.to_json(), paths)
-
-    def _pictures(self) -> Mapping[str, Picture]:
-        return {}
 
     def _in_short(self) -> str:
         models = ", ".join(self.models)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kinprint import text
 from kinprint.errors import BadOption
 from kinprint.records import Cost
-from kinprint.report.outputs import outputs
-from kinprint.report.results.result import Result, read_as, read_file
+from kinprint.report.outputs import Output
+from kinprint.report.results.result import Result, cost_of, read_as, read_file
 from kinprint.report.results.study import StudyResult
-from kinprint.report.schema import (
-    NumberPart,
-    ReproductionDocument,
-    SourcePart,
-    StudyDocument,
-    encode,
+from kinprint.report.schema import NumberPart, ReproductionDocument, SourcePart, StudyDocument
+from kinprint.report.views.reproduction import (
+    DATA,
+    STUDIES,
+    published_table,
+    write_reproduction,
 )
 from kinprint.studies.reproduction.published import NumberStatus
 from kinprint.studies.results import Table
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kinprint.report.figures.drawing import Picture
 
 
-class Reproduction(Result):
+class Reproduction(Result[ReproductionDocument]):
     """A public dispute's analyses done again, with the published number beside every number.
 
     `kinprint.reproduce` makes it.
@@ -41,18 +41,16 @@ class Reproduction(Result):
     1164
     """
 
+    _DATA = DATA
+
     def __init__(
         self,
         document: ReproductionDocument,
         studies: Mapping[str, StudyDocument],
         language: str = "en",
     ) -> None:
-        self._document, self._studies, self.language = document, dict(studies), language
-
-    @property
-    def document(self) -> ReproductionDocument:
-        """The record of the whole, field by field the JSON."""
-        return self._document
+        super().__init__(document, language)
+        self._studies = dict(studies)
 
     @property
     def name(self) -> str:
@@ -92,48 +90,15 @@ class Reproduction(Result):
     @property
     def cost(self) -> Cost:
         """What was read, and how long all of it took."""
-        read = self._document.read
-        return Cost(read.bytes, read.requests, read.seconds)
+        return cost_of(self._document.read)
 
     @property
     def tables(self) -> Mapping[str, Table]:
         """One table: a row a published number."""
-        from kinprint.report.views.reproduction import published_table
-
         table = published_table(self._document)
         return {table.name: table}
 
-    def to_json(self) -> bytes:
-        """The reproduction as the bytes of its JSON file, without the results of its studies."""
-        return encode(self._document)
-
-    def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
-        """Write everything to folders, under the names of the original files.
-
-        Parameters
-        ----------
-        *paths : str or path
-            Folders, which are made.
-
-        Returns
-        -------
-        list of pathlib.Path
-            The files written.
-
-        Raises
-        ------
-        BadOption
-            A place is no folder, or cannot be written to.
-
-        Examples
-        --------
-        >>> import kinprint
-        >>> found = kinprint.reproduce("solar-vs-glm", replica=True)  # doctest: +SKIP
-        >>> files = found.save("out/solar-vs-glm")  # doctest: +SKIP
-        """
-        from kinprint.report.views.reproduction import DATA, write_reproduction
-
-        wanted = outputs([os.fspath(path) for path in paths], data=DATA)
+    def _write(self, wanted: Sequence[Output]) -> list[Path]:
         for one in wanted:
             if one.form is not None:
                 cause = text.message("cause.output.folder-alone")
@@ -172,8 +137,6 @@ class Reproduction(Result):
         >>> import kinprint
         >>> found = kinprint.Reproduction.load("out/solar-vs-glm")  # doctest: +SKIP
         """
-        from kinprint.report.views.reproduction import DATA, STUDIES
-
         folder = Path(path)
         document = read_as(ReproductionDocument, read_file(folder, DATA), str(folder / DATA))
         studies = {

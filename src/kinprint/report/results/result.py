@@ -5,16 +5,26 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from kinprint import text
 from kinprint.errors import BadOption, FileMissing, FormatError, KinprintError, printable
+from kinprint.records import Cost
 from kinprint.report.files import write_file
-from kinprint.report.outputs import DATA, outputs
-from kinprint.report.schema import decode
+from kinprint.report.outputs import DATA, Output, outputs, write_outputs
+from kinprint.report.schema import (
+    ComparisonDocument,
+    Document,
+    MatrixDocument,
+    ReadPart,
+    StudyDocument,
+    decode,
+    encode,
+)
+from kinprint.report.translation import warning
 from kinprint.studies.results import Table
 
 if TYPE_CHECKING:
@@ -25,6 +35,8 @@ if TYPE_CHECKING:
     from kinprint.report.figures.drawing import Picture
 
 _T = TypeVar("_T")
+Kept = TypeVar("Kept", bound=Document)
+Drawn = TypeVar("Drawn", ComparisonDocument, MatrixDocument, StudyDocument)
 MOST_BYTES = 512 * 1024 * 1024  # the JSON of a matrix of a thousand models is smaller
 
 
@@ -53,7 +65,7 @@ class Failure:
     error: KinprintError
 
 
-class Result(ABC):
+class Result(ABC, Generic[Kept]):
     """What every result can do.
 
     Attributes
@@ -70,7 +82,16 @@ class Result(ABC):
     True
     """
 
-    language: str
+    _DATA: ClassVar[str] = DATA  # the file in a folder that is written as a whole
+
+    def __init__(self, document: Kept, language: str = "en") -> None:
+        self._document: Kept = document
+        self.language = language
+
+    @property
+    def document(self) -> Kept:
+        """The record from which everything is shown, field by field the JSON."""
+        return self._document
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data: what its JSON file holds.
@@ -90,7 +111,6 @@ class Result(ABC):
         found: dict[str, Any] = json.loads(self.to_json())
         return found
 
-    @abstractmethod
     def to_json(self) -> bytes:
         """The result as the bytes of its JSON file.
 
@@ -106,6 +126,7 @@ class Result(ABC):
         >>> found.to_json()[:1]
         b'{'
         """
+        return encode(self._document)
 
     @property
     @abstractmethod
@@ -155,9 +176,9 @@ class Result(ABC):
         """Names of its pictures, the most telling first; none where there is nothing to draw."""
         return tuple(self._pictures())
 
-    @abstractmethod
     def _pictures(self) -> Mapping[str, Picture]:
         """Its pictures by name, to be drawn."""
+        return {}
 
     def _warning(self) -> str:
         """What a picture has to say about its models, as that they are replicas."""
@@ -194,14 +215,15 @@ class Result(ABC):
 
         return draw(_named(self._pictures(), name, "name"), self.language, self._warning())
 
-    @abstractmethod
     def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
         """Write files, each in the form that its ending names, or a folder with all forms.
 
         Parameters
         ----------
         *paths : str or path
-            Files, or folders (no ending, or a slash at the end).
+            Comparisons and matrices: files that end in .json, .html, .md, .csv, .png or .svg, or
+            folders (no ending, or a slash at the end). Studies and reproductions: folders.
+            Inspections and plans: files that end in .json.
 
         Returns
         -------
@@ -211,7 +233,7 @@ class Result(ABC):
         Raises
         ------
         BadOption
-            A place cannot be written to, or its ending names no form.
+            A place cannot be written to, or its ending names no form that the result has.
 
         Examples
         --------
@@ -222,6 +244,15 @@ class Result(ABC):
         >>> [file.name for file in files]
         ['model.json']
         """
+        return self._write(outputs([os.fspath(path) for path in paths], data=self._DATA))
+
+    def _write(self, wanted: Sequence[Output]) -> list[Path]:
+        """Write what was asked for; the files. A result has its JSON at least."""
+        for one in wanted:
+            if one.form is None or one.form.ending != ".json":
+                cause = text.message("cause.output.json-alone")
+                raise BadOption(option="paths", value=str(one.path), cause=cause)
+        return [write_file(one.path, self.to_json()) for one in wanted]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], language: str = "en") -> Self:
@@ -283,14 +314,29 @@ class Result(ABC):
         return hash(self.to_json())
 
 
-def write_json_files(raw: bytes, paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """Write a result that has no form but JSON."""
-    wanted = outputs([os.fspath(path) for path in paths])
-    for one in wanted:
-        if one.form is None or one.form.ending != ".json":
-            cause = text.message("cause.output.json-alone")
-            raise BadOption(option="paths", value=str(one.path), cause=cause)
-    return [write_file(one.path, raw) for one in wanted]
+class DrawnResult(Result[Drawn]):
+    """A result that has pages and pictures, and a folder for all of them."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What models say they are not, as replicas do."""
+        return tuple(self._document.labels)
+
+    @property
+    def cost(self) -> Cost:
+        """What was read, and how long all of it took."""
+        return cost_of(self._document.read)
+
+    def _write(self, wanted: Sequence[Output]) -> list[Path]:
+        return write_outputs(self._document, wanted, self.language)
+
+    def _warning(self) -> str:
+        return warning(self._document, self.language)
+
+
+def cost_of(read: ReadPart | None) -> Cost:
+    """What a document says about reading, as a record."""
+    return Cost() if read is None else Cost(read.bytes, read.requests, read.seconds)
 
 
 def read_as(kind: type[_T], raw: bytes, name: str) -> _T:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kinprint.records import Cost
-from kinprint.report.outputs import outputs, write_outputs
-from kinprint.report.results.result import Failure, Result
-from kinprint.report.schema import SourcePart, StudyDocument, encode
-from kinprint.report.translation import warning
+from kinprint.report.results.result import DrawnResult, Failure
+from kinprint.report.schema import SourcePart, StudyDocument
 from kinprint.studies.results import Fact, Table
 
 if TYPE_CHECKING:
     from kinprint.report.figures.drawing import Picture
 
 
-class StudyResult(Result):
+class StudyResult(DrawnResult[StudyDocument]):
     """What a named study of some models gave: the result of `kinprint.study`.
 
     A study measures and reaches no verdict.
@@ -35,12 +30,8 @@ class StudyResult(Result):
     def __init__(
         self, document: StudyDocument, language: str = "en", *, failures: tuple[Failure, ...] = ()
     ) -> None:
-        self._document, self.language, self._failures = document, language, failures
-
-    @property
-    def document(self) -> StudyDocument:
-        """The record from which everything is drawn."""
-        return self._document
+        super().__init__(document, language)
+        self._failures = failures
 
     @property
     def name(self) -> str:
@@ -93,61 +84,12 @@ class StudyResult(Result):
         return self._document.statuses
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """What models say they are not, as replicas do."""
-        return self._document.labels
-
-    @property
-    def cost(self) -> Cost:
-        """What was read, and how long all of it took."""
-        read = self._document.read
-        return Cost() if read is None else Cost(read.bytes, read.requests, read.seconds)
-
-    @property
     def tables(self) -> Mapping[str, Table]:
         """Its tables by name."""
         return {table.name: table for table in self._document.tables}
 
-    def to_json(self) -> bytes:
-        """The result as the bytes of its JSON file."""
-        return encode(self._document)
-
-    def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
-        """Write everything about it to folders: data, tables, pictures and a page to read.
-
-        Parameters
-        ----------
-        *paths : str or path
-            Folders, which are made.
-
-        Returns
-        -------
-        list of pathlib.Path
-            The files written.
-
-        Raises
-        ------
-        BadOption
-            A place is no folder, or cannot be written to.
-
-        Examples
-        --------
-        >>> import kinprint, kinprint.demo, tempfile
-        >>> zoo = kinprint.demo.FOLDER / "zoo"
-        >>> found = kinprint.study("same-layer", zoo / "base-a", zoo / "base-b", layers=[3])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     files = found.save(folder)
-        >>> files[0].name
-        'result.json'
-        """
-        wanted = outputs([os.fspath(path) for path in paths], "paths")
-        return write_outputs(self._document, wanted, self.language)
-
     def _pictures(self) -> Mapping[str, Picture]:
         return {chart.name: chart for chart in self._document.charts}
-
-    def _warning(self) -> str:
-        return warning(self._document, self.language)
 
     def _in_short(self) -> str:
         return f"study {self.name} of {', '.join(self.models)}"

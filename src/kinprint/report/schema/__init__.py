@@ -40,7 +40,6 @@ from kinprint.report.schema.encoding import (
     encode,
     encode_line,
     plain,
-    read_document,
     settled,
 )
 from kinprint.report.schema.inspection import (
@@ -151,6 +150,5 @@ __all__ = [
     "encode",
     "encode_line",
     "plain",
-    "read_document",
     "settled",
 ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -65,11 +64,6 @@ def decode(raw: bytes, name: str = "result.json") -> Document:
     for cause in _contradictions(found):
         raise _unreadable(name, cause)
     return found
-
-
-def read_document(file: Path) -> Document:
-    """The document in a file on disk."""
-    return decode(file.read_bytes(), str(file))
 
 
 def settled(document: Shown) -> Shown:

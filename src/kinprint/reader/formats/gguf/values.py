@@ -18,7 +18,7 @@ from kinprint import text
 from kinprint.errors import BadGguf
 from kinprint.reader.formats.view import FileView
 
-Part = Callable[[], text.Message]
+What = Callable[[], text.Message]
 """What is being read, in words; called only when something is wrong with it."""
 
 Value = bool | int | float | str | list[str] | list[object] | npt.NDArray[np.generic]
@@ -72,7 +72,7 @@ class Cursor:
         """The error that says what is wrong with this file."""
         return BadGguf(file=self.view.path, cause=text.message(key, **fields))
 
-    def require(self, size: int, what: Part) -> None:
+    def require(self, size: int, what: What) -> None:
         """Refuse a claim of `size` more bytes that the file cannot hold."""
         if self.position + size <= self._limit:
             return
@@ -80,20 +80,20 @@ class Cursor:
             raise self.bad("cause.gguf.ends-early", part=what())
         raise self.bad("cause.gguf.header-too-long", most=LARGEST_HEADER >> 20, part=what())
 
-    def take(self, size: int, what: Part) -> bytes:
+    def take(self, size: int, what: What) -> bytes:
         """The next `size` bytes."""
         start = self._advance(size, what)
         return bytes(memoryview(self._known)[start : start + size])
 
-    def u32(self, what: Part) -> int:
+    def u32(self, what: What) -> int:
         """The next unsigned 32-bit number."""
         return int(_U32.unpack_from(self._known, self._advance(4, what))[0])
 
-    def u64(self, what: Part) -> int:
+    def u64(self, what: What) -> int:
         """The next unsigned 64-bit number."""
         return int(_U64.unpack_from(self._known, self._advance(8, what))[0])
 
-    def name(self, what: Part) -> str:
+    def name(self, what: What) -> str:
         """The next string, which names something and so must be text."""
         raw = self.take(self.u64(what), what)
         try:
@@ -109,7 +109,7 @@ class Cursor:
         """
         return self._value(kind, partial(text.message, "cause.gguf.part.value", key=key), 0)
 
-    def _value(self, kind: int, what: Part, depth: int) -> Value:
+    def _value(self, kind: int, what: What, depth: int) -> Value:
         if kind == STRING:
             return self.take(self.u64(what), what).decode("utf-8", "surrogateescape")
         if kind == ARRAY:
@@ -125,7 +125,7 @@ class Cursor:
         number: int | float = form.unpack_from(self._known, self._advance(form.size, what))[0]
         return number
 
-    def _array(self, what: Part, depth: int) -> Value:
+    def _array(self, what: What, depth: int) -> Value:
         kind, count = self.u32(what), self.u64(what)
         if kind == STRING:
             self.require(count * _SMALLEST_STRING, what)
@@ -146,7 +146,7 @@ class Cursor:
             raise self.bad("cause.gguf.no-boolean", part=what())
         return numbers.astype(np.bool_)
 
-    def _strings(self, count: int, what: Part) -> list[str]:
+    def _strings(self, count: int, what: What) -> list[str]:
         # The one loop that runs a quarter of a million times: no calls but the needed ones.
         unpack, known, texts = _U64.unpack_from, self._known, []
         start = self.position
@@ -163,14 +163,14 @@ class Cursor:
         self.position = start
         return texts
 
-    def _advance(self, size: int, what: Part) -> int:
+    def _advance(self, size: int, what: What) -> int:
         start = self.position
         if start + size > len(self._known):
             self._reach(size, what)
         self.position = start + size
         return start
 
-    def _reach(self, size: int, what: Part) -> None:
+    def _reach(self, size: int, what: What) -> None:
         """Fetch so much that `size` bytes from the position on are known."""
         self.require(size, what)
         known = len(self._known)
