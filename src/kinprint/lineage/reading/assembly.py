@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from typing import TypeVar
 
 import numpy as np
 
 from kinprint.lineage.reading.plan import PieceKey
-from kinprint.lineage.reading.sample import Attention, Embedding, Floats, Indices, Sample, Units
+from kinprint.lineage.reading.sample import (
+    Attention,
+    Embedding,
+    Extent,
+    Floats,
+    Indices,
+    Sample,
+    Units,
+    component_of,
+)
 from kinprint.lineage.reading.tower import Tower, in_halves
+from kinprint.model.places import Address
+from kinprint.records import Component, Part
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -55,9 +67,42 @@ def assemble(tower: Tower, pieces: ReadPieces, embedding: Embedding | None) -> S
         experts=_present({place: layers.units(*place) for place in sorted(experts)}),
         routers=routers,
         embedding=embedding,
+        parts=_extents(tower, pieces, embedding),
         dtypes={address.role: tower.places[address].weight.spec.dtype for address, _ in pieces},
         notes=tuple(tower.notes),
     )
+
+
+def _extents(tower: Tower, pieces: ReadPieces, embedding: Embedding | None) -> dict[Part, Extent]:
+    """The parts of a tower with their sizes.
+
+    Layers whose headers were not read have the parts of the nearest layer below that were.
+    """
+    weights: dict[Part, int] = {}
+    read: dict[Part, int] = {}
+    for address, place in tower.places.items():
+        part = _part_of(address, tower.stack)
+        if part is not None and place.shape is not None:
+            weights[part] = weights.get(part, 0) + prod(place.shape)
+    for (address, _), piece in pieces.items():
+        part = _part_of(address, tower.stack)
+        if part is not None:
+            read[part] = read.get(part, 0) + piece.values.size
+    if embedding is not None and tower.embedding is not None:
+        part = Part(Component.EMBEDDING, tower=tower.stack)
+        read[part] = max(read.get(part, 0), embedding.rows.size)
+    known: list[Part] = []
+    for layer in range(tower.depth):
+        own = [part for part in weights if part.layer == layer]
+        for part in known if not own else ():
+            weights[replace(part, layer=layer)] = weights[part]
+        known = own or known
+    return {part: Extent(size, min(read.get(part, 0), size)) for part, size in weights.items()}
+
+
+def _part_of(address: Address, tower: str) -> Part | None:
+    component = component_of(address.role)
+    return None if component is None else Part(component, address.layer, address.expert, tower)
 
 
 class _Layers:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.model.symmetries import Facts
+from kinprint.records import Component, Part, Role, weight_of
 from kinprint.text import Message
 
 Floats = NDArray[np.float32]
@@ -64,6 +65,36 @@ class Embedding:
 
 
 @dataclass(frozen=True, slots=True)
+class Extent:
+    """How many numbers a part of a model has, and how many of them were read."""
+
+    weights: int = 0
+    read: int = 0
+
+
+def component_of(role: str) -> Component | None:
+    """What a tensor of some role, or its bias, is a part of; None for what has no name."""
+    match weight_of(role):
+        case Role.EMBED | Role.POS_EMBED:
+            return Component.EMBEDDING
+        case Role.LM_HEAD:
+            return Component.HEAD
+        case Role.ROUTER:
+            return Component.ROUTER
+        case Role.SSM:
+            return Component.MIXER
+        case Role.Q | Role.K | Role.V | Role.O | Role.QKV | Role.NORM_Q | Role.NORM_K:
+            return Component.ATTENTION
+        case Role.OTHER | Role.BIAS:
+            return None
+        case named if named.startswith("norm"):
+            return Component.NORMS
+        case named if named.startswith("expert_"):
+            return Component.EXPERT
+    return Component.FEED_FORWARD
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One model as the lineage tests see it.
 
@@ -89,6 +120,8 @@ class Sample:
         Of each layer, one row an expert.
     embedding
         Rows of the token embedding; None where they were not read.
+    parts
+        The parts that the model has, read or not, as far as its headers are known.
     dtypes
         The stored number formats by role.
     notes
@@ -107,5 +140,6 @@ class Sample:
     experts: Mapping[tuple[int, int], Units] = field(default_factory=dict)
     routers: Mapping[int, Floats] = field(default_factory=dict)
     embedding: Embedding | None = None
+    parts: Mapping[Part, Extent] = field(default_factory=dict)
     dtypes: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Message, ...] = ()

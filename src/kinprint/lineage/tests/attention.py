@@ -40,7 +40,7 @@ _attention_test = functools.partial(lineage_test, component=Component.ATTENTION)
 @_attention_test("S2", group=Group.PLANE_SIGN, basis=Basis.FOUND, needs=Needs.ALIGNMENT)
 def plane_signs(pair: Pair, test: LineageTest) -> Evidence:
     """Do rotary planes of matched heads point the same way more often than chance?"""
-    return _plane_signs(pair, test, _HeadGroups.matched(pair, test.group))
+    return _plane_signs(pair, test, HeadGroups.matched(pair, test.group))
 
 
 @_attention_test("S2.numbered", group=Group.PLANE_SIGN, basis=Basis.AS_STORED)
@@ -49,7 +49,7 @@ def plane_signs_numbered(pair: Pair, test: LineageTest) -> Evidence:
 
     A trace too weak to match heads by shows all the same.
     """
-    return _plane_signs(pair, test, _HeadGroups.numbered(pair, test.group))
+    return _plane_signs(pair, test, HeadGroups.numbered(pair, test.group))
 
 
 @_attention_test(
@@ -60,7 +60,7 @@ def plane_biases(pair: Pair, test: LineageTest) -> Evidence:
 
     They start at zero, so whatever they share was learnt together.
     """
-    groups = _HeadGroups.matched(pair, test.group)
+    groups = HeadGroups.matched(pair, test.group)
     compared = [
         (match, biases)
         for match in groups.matches
@@ -90,12 +90,12 @@ def value_blocks(pair: Pair, test: LineageTest) -> Evidence:
     Heads are paired by number; matched only where shapes do not allow that.
     """
     try:
-        groups = _HeadGroups.numbered(pair, test.group)
+        groups = HeadGroups.numbered(pair, test.group)
         scores = groups.value_scores()
     except NoResult as missing:
         if missing.status is not Status.NEEDS:
             raise
-        groups = _HeadGroups.matched(pair, test.group)
+        groups = HeadGroups.matched(pair, test.group)
         scores = groups.value_scores()
     tables, sizes = [], []
     for members in groups.classes(groups.matches):
@@ -124,7 +124,7 @@ def value_blocks(pair: Pair, test: LineageTest) -> Evidence:
 )  # fmt: skip
 def value_signs(pair: Pair, test: LineageTest) -> Evidence:
     """Do matched value dimensions have the same sign more often than coins would?"""
-    groups = _HeadGroups.matched(pair, test.group)
+    groups = HeadGroups.matched(pair, test.group)
     scores = groups.value_scores()
     coins = []
     for members in groups.classes(groups.matches):
@@ -141,7 +141,7 @@ def value_signs(pair: Pair, test: LineageTest) -> Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class _HeadGroups:
+class HeadGroups:
     """Key-value groups of the first model with their partners, and the basis they are in."""
 
     alignment: Alignment
@@ -150,7 +150,7 @@ class _HeadGroups:
     by_number: bool
 
     @classmethod
-    def numbered(cls, pair: Pair, group: Group) -> _HeadGroups:
+    def numbered(cls, pair: Pair, group: Group) -> HeadGroups:
         """Heads as they are numbered, in the basis as it is."""
         alignment = _with_heads(pair, group)
         if not alignment.numbered_head_groups:
@@ -158,7 +158,7 @@ class _HeadGroups:
         return cls(alignment, alignment.numbered_head_groups, IDENTITY, True)
 
     @classmethod
-    def matched(cls, pair: Pair, group: Group) -> _HeadGroups:
+    def matched(cls, pair: Pair, group: Group) -> HeadGroups:
         """Heads that match best, in the basis and the layers that do."""
         alignment = _with_heads(pair, group)
         if not alignment.head_groups:
@@ -214,7 +214,7 @@ def _with_heads(pair: Pair, group: Group) -> Alignment:
     return granted_alignment(pair, group)
 
 
-def _plane_signs(pair: Pair, test: LineageTest, groups: _HeadGroups) -> Evidence:
+def _plane_signs(pair: Pair, test: LineageTest, groups: HeadGroups) -> Evidence:
     matches, first = groups.matches, groups.alignment.first
     planes = np.concatenate(groups.by_class(matches, [match.planes for match in matches]))
     rest = np.concatenate(groups.by_class(matches, [match.rest for match in matches])).real

@@ -1,0 +1,261 @@
+"""Single parts of two models: how alike each is, and how often chance alone does that.
+
+The tests of the menu pool all layers, which finds weak traces and hides what only one layer shares.
+Here the same symmetries are asked part by part. Labels and coins of one part are a relabelling of
+their own, so that every p-value is exact by itself; `parts.py` pays for all of them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kinprint.lineage.alignment.blocks import common_blocks
+from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
+from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
+from kinprint.lineage.preparation import DENSE, FeedForward
+from kinprint.lineage.tests.attention import HeadGroups
+from kinprint.lineage.side import alone
+from kinprint.lineage.tests.registry import NoResult
+from kinprint.nulls.blocks import block_log10_p, signed_log10_p
+from kinprint.nulls.copies import sum_over
+from kinprint.nulls.signs import quarter_log10_p, sign_log10_p
+from kinprint.records import Component, Evidence, Group, Part, Status
+
+OUTSIDE = -1
+"""The layer of norms that belong to none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartScore:
+    """One test of one part.
+
+    Attributes
+    ----------
+    parts : the part in each of the models, in the order of `Pair.sides`.
+    test : which test of the menu asks the same of all layers.
+    log10_p : its p-value for this part alone.
+    likeness : mean correlation of the weights compared.
+    matched : whether units or heads were matched first, so that a renumbered copy would show.
+    """
+
+    parts: tuple[Part, Part]
+    test: str
+    log10_p: float
+    likeness: float
+    matched: bool = False
+
+
+def part_scores(pair: Pair, evidence: Sequence[Evidence]) -> tuple[PartScore, ...]:
+    """Every test of every part that both models have; `evidence` is what the menu gave."""
+    return (
+        *_norms(pair),
+        *_numbered_units(pair),
+        *_matched_units(pair),
+        *_heads(pair),
+        *_routers(pair),
+        *_embedding(evidence),
+    )
+
+
+def _norms(pair: Pair) -> Iterator[PartScore]:
+    """Gains of equal channels, all vectors of a layer together."""
+    if pair.refusal(Group.RESIDUAL) is not None:
+        return
+    alignment = pair.alignment(Group.RESIDUAL)
+    first, second = alignment.first.prepared, alignment.second.prepared
+    if first.width != second.width:
+        return
+    index = np.arange(first.width)
+    blocks = common_blocks(index, index, alone(alignment.first.channel_clones))
+    if not len(blocks.sizes):
+        return
+    shared = first.scores.keys() & second.scores.keys()
+    for layer in sorted({layer for _, layer in shared}):
+        keys = sorted(key for key in shared if key[1] == layer)
+        x, y = (np.stack([one.scores[key] for key in keys], axis=1) for one in (first, second))
+        lengths = np.sqrt(np.square(x).sum(axis=0) * np.square(y).sum(axis=0))
+        log10_p = block_log10_p(blocks.products(x, y), blocks.sizes)[0]
+        part = Part(Component.NORMS, None if layer == OUTSIDE else layer)
+        likeness = float(((x * y).sum(axis=0) / lengths).mean())
+        yield PartScore((part, part), "E1.blocks", float(log10_p), likeness)
+
+
+def _numbered_units(pair: Pair) -> Iterator[PartScore]:
+    """Units of equal number in feed-forwards of equal place and size, in the basis as it is."""
+    if pair.refusal(Group.UNIT) is not None:
+        return
+    alignment = pair.alignment(Group.UNIT)
+    theirs = {
+        (part.layer, part.expert): (to, part)
+        for to, part in enumerate(alignment.second.prepared.feed_forwards)
+    }
+    for at, ours in enumerate(alignment.first.prepared.feed_forwards):
+        to, other = theirs.get((ours.layer, ours.expert), (-1, None))
+        if other is None or (other.total, other.width) != (ours.total, ours.width):
+            continue
+        compared = FeedForwardPair(at, to, ours, other)
+        blocks = common_blocks(ours.index, other.index, alignment.first.usable_units[at])
+        if not len(blocks.sizes) or not compared.read:
+            continue
+        both = blocks.products(ours.up, other.up) + blocks.products(ours.down, other.down)
+        gate = np.zeros_like(both)
+        if ours.gate is not None and other.gate is not None:
+            gate = blocks.products(ours.gate, other.gate)
+        if alignment.first.units_flip:
+            log10_p = signed_log10_p(gate, both, blocks.sizes)[0]
+        else:
+            log10_p = block_log10_p(gate + both, blocks.sizes)[0]
+        total = float((gate + both).trace(axis1=1, axis2=2).sum())
+        likeness = total / int(blocks.sizes.sum()) / len(compared.read)
+        yield _score(pair, alignment, compared, "U1.blocks", float(log10_p), likeness)
+
+
+def _matched_units(pair: Pair) -> Iterator[PartScore]:
+    """Signs of units that match best, in the basis and the layers that do."""
+    if pair.refusal(Group.UNIT_SIGN) is not None:
+        return
+    alignment = pair.alignment(Group.UNIT_SIGN)
+    matching = alignment.feed_forwards
+    if matching is None:
+        return
+    ours, theirs = (side.prepared.feed_forwards for side in (alignment.first, alignment.second))
+    for at, to in enumerate(matching.partners):
+        if to < 0:
+            continue
+        compared = FeedForwardPair(at, to, ours[at], theirs[to])
+        best = alignment.scores(compared, matching.residual).best()
+        coins = sum_over(np.asarray(best, np.float64), alignment.first.unit_clones[at])
+        likeness = float(np.mean(best)) / max(1, len(compared.read - {"gate"}))
+        log10_p = float(sign_log10_p(coins[None])[0])
+        whole = len(theirs[to].index) == theirs[to].total
+        yield _score(pair, alignment, compared, "S1", log10_p, likeness, matched=whole)
+
+
+def _heads(pair: Pair) -> Iterator[PartScore]:
+    """Rotary planes and values of heads, as they are numbered and as they match best."""
+    for name, groups_of in (("S2.numbered", HeadGroups.numbered), ("S2", HeadGroups.matched)):
+        try:
+            groups = groups_of(pair, Group.PLANE_SIGN)
+        except NoResult:
+            continue
+        yield from _planes(pair, groups, name)
+    for name, groups_of in (("E4.blocks", HeadGroups.numbered), ("S4", HeadGroups.matched)):
+        try:
+            groups = groups_of(pair, Group.VALUE_SIGN)
+            tables = groups.value_scores()
+        except NoResult:
+            continue
+        yield from _values(pair, groups, tables, name)
+
+
+def _planes(pair: Pair, groups: HeadGroups, test: str) -> Iterator[PartScore]:
+    quarter = groups.alignment.first.refusal(Group.PLANE_QUARTER) is None
+    for parts, places in _by_layers(pair, groups).items():
+        matches = [groups.matches[at] for at in places]
+        planes = np.concatenate(groups.by_class(matches, [match.planes for match in matches]))
+        if not planes.size:
+            continue
+        log10_p = quarter_log10_p(planes[None]) if quarter else sign_log10_p(planes.real[None])
+        likeness = float(planes.real.mean())
+        yield PartScore(parts, test, float(log10_p[0]), likeness, not groups.by_number)
+
+
+def _values(
+    pair: Pair, groups: HeadGroups, tables: Sequence[np.ndarray], test: str
+) -> Iterator[PartScore]:
+    roles = max(1, len(groups.value_roles()))
+    for parts, places in _by_layers(pair, groups).items():
+        matches = [groups.matches[at] for at in places]
+        coins = []
+        for members in groups.classes(matches):
+            values = []
+            for member in members:
+                table = tables[places[member]]
+                if groups.by_number:
+                    values.append(np.diagonal(table))
+                else:
+                    best = np.abs(table).argmax(axis=1)
+                    values.append(table[np.arange(len(best)), best])
+            shortest = min(map(len, values))
+            coins.append(np.mean([value[:shortest] for value in values], axis=0))
+        flat = np.concatenate(coins)
+        likeness = float(flat.mean()) / roles
+        log10_p = float(sign_log10_p(flat[None])[0])
+        yield PartScore(parts, test, log10_p, likeness, not groups.by_number)
+
+
+def _by_layers(pair: Pair, groups: HeadGroups) -> dict[tuple[Part, Part], list[int]]:
+    """Places of the matches by the layers that they are in."""
+    places: dict[tuple[Part, Part], list[int]] = {}
+    for at, match in enumerate(groups.matches):
+        first = Part(Component.ATTENTION, match.layer)
+        second = Part(Component.ATTENTION, match.partner_layer)
+        places.setdefault(_ordered(pair, groups.alignment, first, second), []).append(at)
+    return places
+
+
+def _routers(pair: Pair) -> Iterator[PartScore]:
+    """Rows of equal experts in layers of equal number, in the basis in which units match best."""
+    if pair.refusal(Group.EXPERT) is not None:
+        return
+    alignment = pair.alignment(Group.EXPERT)
+    first, second = alignment.first.prepared, alignment.second.prepared
+    if not (first.routers.keys() & second.routers.keys()):
+        return
+    residual = _residual(alignment)
+    if residual is None:
+        return
+    for layer in sorted(first.routers.keys() & second.routers.keys()):
+        x, y = residual.carry(first.routers[layer]), second.routers[layer]
+        if len(x) != len(y) or len(x) < 2:
+            continue
+        index = np.arange(len(x))
+        blocks = common_blocks(index, index)
+        log10_p = float(block_log10_p(blocks.products(x, y), blocks.sizes)[0])
+        part = Part(Component.ROUTER, layer)
+        likeness = float(np.einsum("ed,ed->e", x, y).mean())
+        yield PartScore((part, part), "E5.blocks", log10_p, likeness)
+
+
+def _residual(alignment: Alignment) -> ResidualMap | None:
+    matching = alignment.feed_forwards
+    if matching is not None:
+        return matching.residual
+    return IDENTITY if alignment.first.prepared.width == alignment.second.prepared.width else None
+
+
+def _embedding(evidence: Sequence[Evidence]) -> Iterator[PartScore]:
+    """The embedding is one part: the tests of the menu are tests of it."""
+    part = Part(Component.EMBEDDING)
+    for one in evidence:
+        if one.roles == ("embed",) and one.status == Status.OK:
+            yield PartScore((part, part), one.test, one.log10_p, one.effect or 0.0)
+
+
+def _score(
+    pair: Pair,
+    alignment: Alignment,
+    compared: FeedForwardPair,
+    test: str,
+    log10_p: float,
+    likeness: float,
+    *,
+    matched: bool = False,
+) -> PartScore:
+    parts = _ordered(pair, alignment, part_of(compared.first), part_of(compared.second))
+    return PartScore(parts, test, log10_p, likeness, matched)
+
+
+def part_of(feed_forward: FeedForward) -> Part:
+    """The part that a feed-forward is."""
+    if feed_forward.expert == DENSE:
+        return Part(Component.FEED_FORWARD, feed_forward.layer)
+    return Part(Component.EXPERT, feed_forward.layer, feed_forward.expert)
+
+
+def _ordered(pair: Pair, alignment: Alignment, first: Part, second: Part) -> tuple[Part, Part]:
+    """Two parts in the order of the pair's models, whichever model supplied the labels."""
+    return (first, second) if alignment.first is pair.sides[0] else (second, first)

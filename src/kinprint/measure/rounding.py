@@ -1,0 +1,146 @@
+"""Are numbers equal, or equal after rounding to the coarser of two grids?
+
+Two copies of one tensor may differ by the format they are stored in: bfloat16 against float32, a
+quantised file against the original. Then one holds the numbers of the other rounded to its grid.
+Floating-point grids have a step that follows each number; quantised ones a step for a block of
+neighbours, which is read off the distinct values that the block holds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+_FLOAT_FORMATS: tuple[tuple[Any, int], ...] = (
+    (ml_dtypes.bfloat16, 16),
+    (np.float16, 16),
+    (ml_dtypes.float8_e4m3fn, 8),
+    (ml_dtypes.float8_e5m2, 8),
+)
+_ROWS = 64  # rows that a grid is looked for in
+_BLOCK = 32  # neighbours in a row that share a step in most quantised formats
+_GROUPS = (32, 64, 128)  # numbers that share a scale of eight bits, or else a whole row
+_SEEN = 0.75  # a block with more distinct values than this share of its numbers shows no grid
+_ON_GRID = 0.02  # how far a number may be off a multiple of its step: what decoding rounds
+# Rounding to the nearest level misses by half a step at most. Methods that carry the error on to
+# later columns (GPTQ) miss by more, but half of all numbers by less than half a step.
+_HALF, _FAR, _MOST = 0.5, 1.5, 0.99
+# Scaled floats of eight bits have at most eight mantissas, sixteen where a scale lets them wrap;
+# they miss by an eighth of a number at most (two bits of mantissa).
+_SCALED, _MANTISSAS, _EIGHTH, _FINE = 128, 18, 0.126, 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """How two arrays of numbers that belong together agree.
+
+    Attributes
+    ----------
+    equal : whether all numbers are equal.
+    bits : where they are only equal after rounding, the bits of a number of the coarser array.
+    information : log10 of how many arrangements the numbers have, within the row that has most:
+        equal constants mean nothing, and equal arrangements of distinct numbers no accident.
+    """
+
+    equal: bool
+    bits: int | None
+    information: float
+
+    @property
+    def same(self) -> bool:
+        """Whether the numbers are equal, if need be after rounding."""
+        return self.equal or self.bits is not None
+
+
+def equality(x: Floats, y: Floats) -> Equality:
+    """Compare rows of numbers at equal places."""
+    if x.shape != y.shape or not x.size:
+        return Equality(False, None, 0.0)
+    x, y = (np.atleast_2d(np.asarray(one, np.float32)) for one in (x, y))
+    information = min(arrangements(x), arrangements(y))
+    if np.array_equal(x, y):
+        return Equality(True, None, information)
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return Equality(False, None, information)
+    return Equality(False, _rounded(x, y) or _rounded(y, x), information)
+
+
+def arrangements(rows: Floats) -> float:
+    """log10 of n!/Π m! for the row where that is largest; m counts equal numbers among its n."""
+    best = 0.0
+    for row in rows[:_ROWS]:
+        counts = np.unique(row[np.isfinite(row)], return_counts=True)[1]
+        total = math.lgamma(int(counts.sum()) + 1) - sum(map(math.lgamma, (counts + 1).tolist()))
+        best = max(best, total / math.log(10.0))
+    return best
+
+
+def _rounded(fine: Floats, coarse: Floats) -> int | None:
+    """The bits of the grid that `coarse` is `fine` rounded to; None if it is not."""
+    for kind, bits in _FLOAT_FORMATS:
+        with np.errstate(over="ignore"):
+            if np.array_equal(fine.astype(kind).astype(np.float32), coarse):
+                return bits
+    step = max(1, len(coarse) // _ROWS)
+    x, y = (one[::step][:_ROWS] for one in (fine, coarse))
+    return _on_block_grid(x, y) or _on_byte_grid(x, y) or _on_scaled_floats(x, y)
+
+
+def _blocks(rows: Floats, size: int) -> Floats:
+    """Neighbours in a row, so many at a time; what is left over at its end is left out."""
+    return rows[:, : rows.shape[1] - rows.shape[1] % size].reshape(-1, size)
+
+
+def _on_block_grid(fine: Floats, coarse: Floats) -> int | None:
+    """The bits of a grid of few levels; its step is told by the distinct values of a block."""
+    x, y = _blocks(fine, _BLOCK), _blocks(coarse, _BLOCK)
+    if not len(y):
+        return None
+    ordered = np.sort(y, axis=1)
+    gaps = np.diff(ordered, axis=1)
+    levels = float(np.median(1 + np.count_nonzero(gaps, axis=1)))
+    if not 2 <= levels <= _SEEN * _BLOCK:  # as many values as numbers: no grid to be seen
+        return None
+    steps = np.where(gaps > 0, gaps, np.inf).min(axis=1)
+    good = np.isfinite(steps)
+    error = np.abs(x[good].astype(np.float64) - y[good]) / steps[good, None]
+    if not good.any() or np.median(error) > _HALF or np.quantile(error, _MOST) > _FAR:
+        return None
+    spread = (ordered[good, -1] - ordered[good, 0]) / steps[good]
+    return max(1, math.ceil(math.log2(float(np.median(spread)) + 1)))
+
+
+def _on_byte_grid(fine: Floats, coarse: Floats) -> int | None:
+    """Whether numbers are multiples of 1/127 of the largest of their block or row."""
+    for size in {*_GROUPS, coarse.shape[1]}:
+        x, y = _blocks(fine, size), _blocks(coarse, size)
+        step = np.abs(y).max(axis=1, initial=0.0, keepdims=True).astype(np.float64) / 127
+        good = step[:, 0] > 0
+        if not good.any():
+            continue
+        multiples = y[good] / step[good]
+        error = np.abs(x[good] - y[good]) / step[good]
+        on_grid = np.abs(multiples - np.round(multiples)).max() <= _ON_GRID
+        if on_grid and np.median(error) <= _HALF and np.quantile(error, _MOST) <= _FAR:
+            return 8
+    return None
+
+
+def _on_scaled_floats(fine: Floats, coarse: Floats) -> int | None:
+    """Whether numbers are floats of eight bits times a scale: few mantissas, small errors."""
+    size = min(_SCALED, coarse.shape[1])
+    x, y = _blocks(fine, size), _blocks(coarse, size)
+    mantissas = np.sort(np.round(np.abs(np.frexp(y)[0]) * _FINE), axis=1)
+    distinct = 1 + np.count_nonzero(np.diff(mantissas, axis=1), axis=1)
+    if size < _SCALED // 2 or np.median(distinct) > _MANTISSAS:
+        return None
+    large = np.abs(y) > np.abs(y).max(axis=1, keepdims=True) / 64
+    error = np.abs(x[large].astype(np.float64) - y[large]) / np.abs(y[large])
+    return 8 if error.size and error.max() <= _EIGHTH else None
