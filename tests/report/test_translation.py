@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import pickle
+
 import msgspec
 import pytest
 
+import kinprint
 from kinprint import text
 from kinprint.records import Reason
 from kinprint.replica.manifest import LABEL
+from kinprint.report.build.study import study_document
 from kinprint.report.exports import render
-from kinprint.report.schema import ComparisonDocument, decode, encode
+from kinprint.report.schema import ComparisonDocument, decode, encode, settled
 from kinprint.report.translation import Translator, translated, warning
+from kinprint.report.views.markdown.escape import escaped
+from kinprint.report.views.markdown.study import Names, page
+from kinprint.report.views.terminal.study import study_lines
+from kinprint.studies.results import Result, Table
+from kinprint.text import Words
+from tests.report import samples
 from tests.report.kin_documents import comparison
 
 REPLICA = f"org/one: {LABEL}"
@@ -53,6 +63,28 @@ def test_what_is_carried_goes_before_what_is_known() -> None:
 )
 def test_older_documents_are_translated_by_their_english(message: text.Message) -> None:
     assert translated(comparison(), message.say("en"), "ko") == message.say("ko")
+
+
+@pytest.mark.parametrize("english", ["F16 against BF16", "org/one has no layer 3 gate"])
+def test_what_could_be_anybodys_words_is_left_as_it_is(english: str) -> None:
+    assert translated(comparison(), english, "ko") == english
+
+
+def test_sentences_in_the_cells_of_a_study_are_read_in_every_language() -> None:
+    shapes = text.sentence("study.reason.against", a="(4, 2)", b="(3, 2)")
+    both = text.joined_sentences((shapes, "from another package", shapes))
+    assert both == f"{shapes}; from another package"
+    rows = ((1, "missing", pickle.loads(pickle.dumps(both))), (2, "ok", ""))
+    tables = (Table("rows", Words({"en": "Rows"}), ("layer", "status", "reason"), rows),)
+    document = settled(study_document(Result("sample", (), tables), samples.study()))
+    assert document.tables[0].column("reason") == (both, "")
+    assert document.translations == {"ko": {both: both.words["ko"]}}
+    for language in text.languages():
+        shown = both.words[language]
+        readme = page(document, language, Names("result.json", {"rows": "rows.csv"}, {}))
+        assert escaped(shown) in readme
+        assert shown[:12] in "\n".join(line.text for line in study_lines(document, language))
+        assert shown in kinprint.StudyResult(document, language)._repr_html_()
 
 
 def test_labels_are_translated_after_the_name_of_their_model() -> None:

@@ -14,7 +14,7 @@ from kinprint.reader.fetch import Fetcher
 from kinprint.studies.registry import study_named
 from kinprint.studies.results import Table
 from kinprint.studies.study import Request, StudyInput
-from kinprint.studies.summary import rounded, spread, unsigned_zero
+from kinprint.studies.summary import rounded, spread
 from tests.opened import open_models
 
 
@@ -61,7 +61,7 @@ def test_spread_divides_by_n_and_leaves_gaps_out() -> None:
 
 def test_numbers_in_sentences() -> None:
     assert (rounded(0.12345), rounded(None), rounded("no number")) == ("0.123", "–", "–")
-    assert (rounded(-0.0001), unsigned_zero(-0.00001)) == ("-0.000", "0.0000")
+    assert (rounded(-0.0001), rounded(-0.00001, 4), rounded(-1)) == ("0.000", "0.0000", "-1.000")
 
 
 def table(*statuses: str) -> Table:

@@ -6,17 +6,25 @@ from dataclasses import replace
 
 from kinprint import text
 from kinprint.report.schema import StudyDocument
-from kinprint.studies.results import Table
+from kinprint.report.translation import Translatable, translated
+from kinprint.studies.results import Cell, Table
+
+_SENTENCES = ("reason", "note")
 
 
-def in_language(one: Table, language: str) -> Table:
-    """A table whose texts are there in every language, with those of one; the file has all."""
+def in_language(document: Translatable, one: Table, language: str) -> Table:
+    """A table in a language: sentences in it, and of texts that are there in all, those in it."""
     others = tuple(f"_{other}" for other in text.languages() if other != language)
     kept = [at for at, name in enumerate(one.columns) if not name.endswith(others)]
     columns = tuple(one.columns[at].removesuffix(f"_{language}") for at in kept)
-    return replace(
-        one, columns=columns, rows=tuple(tuple(row[at] for at in kept) for row in one.rows)
-    )
+
+    def cell(at: int, value: Cell) -> Cell:
+        if one.columns[at] in _SENTENCES and isinstance(value, str):
+            return translated(document, value, language)
+        return value
+
+    rows = tuple(tuple(cell(at, row[at]) for at in kept) for row in one.rows)
+    return replace(one, columns=columns, rows=rows)
 
 
 def sample_note(document: StudyDocument) -> text.Message | None:

@@ -17,9 +17,8 @@ from msgspec import UNSET, UnsetType
 
 from kinprint import text
 from kinprint.report.schema.common import Translations
-from kinprint.text.catalogue import template
+from kinprint.text.catalogue import FIRST, template
 
-_FIRST = "en"
 _REASONS, _NOTES = "reason.", "note."
 
 
@@ -47,11 +46,16 @@ class Translator:
 
     def said(self, given: text.Message | str | None) -> str:
         """The English of a message; what is no message reads alike in every language."""
-        if not isinstance(given, text.Message):
-            return given or ""
-        english = given.say(_FIRST)
-        for language, said in given.words().items():
-            if language != _FIRST and said != english:
+        match given:
+            case text.Message():
+                words = given.words()
+            case text.Sentence():
+                words = given.words
+            case _:
+                return given or ""
+        english = str(words)
+        for language, said in words.items():
+            if language != FIRST and said != english:
                 self._kept.setdefault(language, {})[english] = said
         return english
 
@@ -67,7 +71,7 @@ class Translator:
 
 def translated(document: Translatable, english: str, language: str) -> str:
     """An English text of a document in a language; as it is where nobody knows better."""
-    if language == _FIRST:
+    if language == FIRST:
         return english
     carried = document.translations
     if carried is not UNSET and english in carried.get(language, {}):
@@ -114,7 +118,7 @@ def _sentences() -> tuple[tuple[str, re.Pattern[str]], ...]:
     ]
     found = []
     for key in sorted(keys, key=lambda key: len(text.field_names(key))):
-        parts = list(Formatter().parse(template(key, _FIRST)))
+        parts = list(Formatter().parse(template(key, FIRST)))
         if any(literal.strip() for literal, _, _, _ in parts):
             pattern = "".join(
                 re.escape(literal) + (f"(?P<{field}>.+)" if field else "")

@@ -73,29 +73,29 @@ def compare(
     """
     failed = [side for side in (a, b) if side.status is not RowStatus.OK]
     if failed:
-        reason = "; ".join(dict.fromkeys(side.reason for side in failed))
-        return TensorComparison(failed[0].status, reason)
+        reasons = text.joined_sentences(side.reason for side in failed)
+        return TensorComparison(failed[0].status, reasons)
     assert a.values is not None and b.values is not None
     if a.values.shape != b.values.shape or (a.shape != b.shape and not any_rows):
         shapes = {"a": shape_text(a.shape), "b": shape_text(b.shape)}
-        reason = str(text.message("reason.study.against", **shapes))
-        return TensorComparison(RowStatus.SHAPE_MISMATCH, reason)
+        unequal = text.sentence("study.reason.against", **shapes)
+        return TensorComparison(RowStatus.SHAPE_MISMATCH, unequal)
     read, height = (None, None) if a.rows is None or a.shape is None else (len(a.rows), a.shape[0])
     values: dict[str, float | None] = {}
     intervals: dict[str, tuple[float, float]] = {}
-    reasons: dict[str, str] = {}
+    causes: dict[str, str] = {}
     for name in names:
         found = measure(name, a.values, b.values)
         values[name] = found.value if found.ok else None
         if not found.ok:
-            reasons[name] = _reason(found)
+            causes[name] = _reason(found)
         elif a.sampled and read is not None and height is not None:
             bounds = sampled_interval(name, a.values, b.values, found.value, read / height)
             if bounds is not None:
                 intervals[name] = bounds
-    undefined = next(iter(values), None) in reasons
+    undefined = next(iter(values), None) in causes
     status = RowStatus.UNDEFINED if undefined else RowStatus.OK
-    reason = _joined_reasons(reasons, len(values))
+    reason = _joined_reasons(causes, len(values))
     return TensorComparison(status, reason, values, intervals, read, height)
 
 
@@ -106,7 +106,7 @@ def shape_text(shape: Sequence[int] | None) -> str:
 
 def _reason(found: Measurement) -> str:
     if found.status is ValueStatus.UNDEFINED:
-        return str(text.message(f"reason.measure.{found.detail}"))
+        return text.sentence(f"reason.measure.{found.detail}")
     return f"{found.status} {found.detail}".strip()
 
 
@@ -114,7 +114,9 @@ def _joined_reasons(reasons: Mapping[str, str], measures: int) -> str:
     """One reason if all measures lack a value for it, else each with its measure."""
     if len(reasons) == measures and len(set(reasons.values())) == 1:
         return next(iter(reasons.values()))
-    return "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+    return text.joined_sentences(
+        text.joined_sentences((name, reason), ": ") for name, reason in reasons.items()
+    )
 
 
 def compare_all(

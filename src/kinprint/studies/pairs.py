@@ -17,7 +17,7 @@ from kinprint.studies.charts import Band, Bar, Bars
 from kinprint.studies.comparing import SHUFFLED, TensorComparison, compare
 from kinprint.studies.results import Cell, Fact, Table
 from kinprint.studies.study import StudyInput, TensorRows
-from kinprint.studies.summary import Spread, spread, unsigned_zero
+from kinprint.studies.summary import Spread, rounded, spread
 from kinprint.text import Message, Words
 
 ONCE = ("embed", "lm_head", "norm_final", "pos_embed")
@@ -114,7 +114,7 @@ class ComparedPairs:
 
     def written_mean(self, name: str) -> str:
         """The mean of one measure for a sentence."""
-        return unsigned_zero(self.spread(name).mean)
+        return rounded(self.spread(name).mean, 4)
 
     def facts(self, names: Sequence[str]) -> dict[str, Fact]:
         """By measure: how many pairs there are, how many have a value, and their moments."""
@@ -143,7 +143,7 @@ class ComparedPairs:
     def note(self, measure: str) -> Words | None:
         """The same in words, for charts that have no room for a band."""
         for band in self.bands(measure):
-            middle, low, high = map(unsigned_zero, (band.middle, band.low, band.high))
+            middle, low, high = (rounded(one, 4) for one in (band.middle, band.low, band.high))
             key = "study.common.places-shuffled-note"
             return text.words(key, middle=middle, low=low, high=high)
         return None

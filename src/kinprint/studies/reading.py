@@ -81,8 +81,8 @@ def _planned(
     model: Model, wanted: TensorRows, place: Place | None, request: Request
 ) -> PlannedTensor | ReadTensor:
     if place is None:
-        missing = text.message("reason.study.no-tensor", model=model.name, address=wanted.address)
-        return ReadTensor(RowStatus.MISSING, str(missing))
+        names = {"model": model.name, "address": wanted.address}
+        return ReadTensor(RowStatus.MISSING, text.sentence("study.reason.no-tensor", **names))
     rows = _rows(wanted, place, request)
     reading = attempt(model.reading, place, rows)
     if isinstance(reading, KinprintError):
@@ -142,7 +142,8 @@ def _read_model(found: TensorsRead, at: int, planned: Sequence[PlannedTensor]) -
 
 def _failed(error: KinprintError, place: Place | None = None) -> ReadTensor:
     shape = None if place is None else place.shape
-    return ReadTensor(RowStatus.UNREADABLE, str(error), place=place, shape=shape)
+    reason = text.Sentence(error.message.words())
+    return ReadTensor(RowStatus.UNREADABLE, reason, place=place, shape=shape)
 
 
 def read_vocabularies(models: Sequence[Model]) -> dict[int, Vocabulary | None]:

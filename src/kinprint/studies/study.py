@@ -169,9 +169,9 @@ class StudyInput:
         layer, model = rows.address.layer, self.models[rows.model]
         depth = model.geometry.layers
         if self.request.layers is None and layer is not None and depth and layer >= depth:
-            key = "reason.study.beyond-depth"
-            beyond = text.message(key, model=model.name, depth=depth, layer=layer)
-            return ReadTensor(RowStatus.MISSING, str(beyond))
+            key = "study.reason.beyond-depth"
+            beyond = text.sentence(key, model=model.name, depth=depth, layer=layer)
+            return ReadTensor(RowStatus.MISSING, beyond)
         return self.get(rows)
 
     def depth(self, model: int) -> int:

@@ -40,10 +40,5 @@ def difference(a: float | None, b: float | None) -> float | None:
 
 
 def rounded(value: object, digits: int = 3) -> str:
-    """A number for a sentence; a dash where there is none."""
-    return f"{value:.{digits}f}" if isinstance(value, int | float) else "–"
-
-
-def unsigned_zero(value: float | None, digits: int = 4) -> str:
-    """The same without a minus before a zero."""
-    return rounded(None if value is None else round(value, digits) + 0.0, digits)
+    """A number for a sentence, without a minus before a zero; a dash where there is none."""
+    return f"{value:z.{digits}f}" if isinstance(value, int | float) else "–"

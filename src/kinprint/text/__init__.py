@@ -7,6 +7,7 @@ stands in `catalogues/en.po`, `catalogues/ko.po`, and so on. A new language is o
     >>> say("error.BadConfig", "en", **fields)     # a string, now
     >>> message("error.BadConfig", **fields)       # to be said later, in any language
     >>> words("error.BadConfig", **fields)["ko"]   # in all languages, to travel with data
+    >>> sentence("error.BadConfig", **fields)      # English text that knows its other languages
 
 Fields are filled in with `str.format`. A field may be a message or words itself, which are said in
 the language of the sentence around them. Keys are lower-case parts joined by dots, from the general
@@ -14,20 +15,36 @@ to the special, such as `verdict.answer.derived`; a sentence with a `count` may 
 """
 
 from kinprint.text.catalogue import field_names, known_keys, knows, languages
-from kinprint.text.message import Message, Span, Words, joined, message, plain, say, spans, words
+from kinprint.text.message import (
+    Message,
+    Sentence,
+    Span,
+    Words,
+    joined,
+    joined_sentences,
+    message,
+    plain,
+    say,
+    sentence,
+    spans,
+    words,
+)
 
 __all__ = [
     "Message",
+    "Sentence",
     "Span",
     "Words",
     "field_names",
     "joined",
+    "joined_sentences",
     "known_keys",
     "knows",
     "languages",
     "message",
     "plain",
     "say",
+    "sentence",
     "spans",
     "words",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Self
 
 from kinprint.text.catalogue import FIRST, languages, template
 
@@ -45,6 +46,25 @@ class Words(Mapping[str, str]):
 
     def __str__(self) -> str:
         return self[FIRST]
+
+
+class Sentence(str):
+    """English text that knows what it is in other languages.
+
+    For tables, whose cells are plain text to whoever computes with them.
+    """
+
+    __slots__ = ("words",)
+    words: Words
+
+    def __new__(cls, words: Words) -> Self:
+        """The English of the words, which stay beside it."""
+        found = super().__new__(cls, words[FIRST])
+        found.words = words
+        return found
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Words]]:
+        return type(self), (self.words,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +152,25 @@ def joined(parts: Iterable[Words], between: str = " ") -> Words:
     )
 
 
+def sentence(key: str, /, **fields: object) -> Sentence:
+    """A sentence for a cell of a table."""
+    return Sentence(words(key, **fields))
+
+
+def joined_sentences(parts: Iterable[str], between: str = "; ") -> Sentence:
+    """Texts of cells one after another, each said once."""
+    given = dict.fromkeys(parts)
+    return Sentence(
+        joined((one.words if isinstance(one, Sentence) else plain(one) for one in given), between)
+    )
+
+
 def _said(value: object, language: str) -> object:
-    if isinstance(value, Message):
-        return value.say(language)
-    return value[language] if isinstance(value, Words) else value
+    match value:
+        case Message():
+            return value.say(language)
+        case Words():
+            return value[language]
+        case Sentence():
+            return value.words[language]
+    return value

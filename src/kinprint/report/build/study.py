@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from kinprint.records import Cost, ModelRef
 from kinprint.report import schema
 from kinprint.report.translation import Translator
-from kinprint.studies.results import Result
+from kinprint.studies.results import Cell, Result, Table
 from kinprint.studies.study import Request, Study
+from kinprint.text import Sentence
 
 
 def study_document(
@@ -43,7 +45,7 @@ def study_document(
         findings=result.findings,
         facts=dict(result.facts),
         statuses=result.statuses,
-        tables=result.tables,
+        tables=tuple(_table(one, translator) for one in result.tables),
         charts=result.charts,
         translations=translator.kept,
         read=None
@@ -52,6 +54,15 @@ def study_document(
             bytes=cost.bytes, requests=cost.requests, seconds=round(cost.seconds, 3)
         ),
     )
+
+
+def _table(one: Table, translator: Translator) -> Table:
+    """A table whose sentences are English text; the translator keeps the other languages."""
+
+    def plain(value: Cell) -> Cell:
+        return translator.said(value) if isinstance(value, Sentence) else value
+
+    return replace(one, rows=tuple(tuple(map(plain, row)) for row in one.rows))
 
 
 def _asked(request: Request) -> schema.StudyAsked:

@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 
 from kinprint import text
 from kinprint.errors import printable
-from kinprint.report.numbers import telling
+from kinprint.report.numbers import NOTHING, telling
 from kinprint.studies.results import Cell, Table
 
 _ROWS = 20
@@ -19,7 +19,7 @@ def fragment(title: str, sentences: Iterable[str], table: Table | None, language
     parts = [Markup("<p><strong>{}</strong></p>").format(_shown(title))]
     parts += [Markup("<p>{}</p>").format(_shown(one)) for one in sentences]
     if table is not None:
-        parts.append(_table(table))
+        parts.append(_table(table, language))
         more = len(table.rows) - _ROWS
         if more > 0:
             said = text.say("report.more-rows", language, count=more)
@@ -47,21 +47,26 @@ def tree(title: str, branches: Iterable[tuple[str, Sequence[str]]], language: st
     )
 
 
-def _table(table: Table) -> Markup:
+def _table(table: Table, language: str) -> Markup:
     head = Markup("").join(Markup("<th>{}</th>").format(_shown(name)) for name in table.columns)
     rows = Markup("").join(
         Markup("<tr>{}</tr>").format(
-            Markup("").join(Markup("<td>{}</td>").format(_cell(one)) for one in row)
+            Markup("").join(Markup("<td>{}</td>").format(_cell(one, language)) for one in row)
         )
         for row in table.rows[:_ROWS]
     )
     return Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(head, rows)
 
 
-def _cell(value: Cell) -> str:
-    if value is None:
-        return "–"
-    return telling(value, 4) if isinstance(value, float) else _shown(str(value))
+def _cell(value: Cell, language: str) -> str:
+    match value:
+        case None:
+            return NOTHING
+        case bool():
+            return text.say("report.yes" if value else "report.no", language)
+        case float():
+            return telling(value, 4)
+    return _shown(str(value))
 
 
 def _shown(given: str) -> Markup:

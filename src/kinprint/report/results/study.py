@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kinprint.report.results.result import DrawnResult, Failure
 from kinprint.report.schema import SourcePart, StudyDocument
+from kinprint.report.study import in_language
 from kinprint.studies.results import Fact, Table
 
 if TYPE_CHECKING:
@@ -97,6 +98,6 @@ class StudyResult(DrawnResult[StudyDocument]):
     def _repr_html_(self) -> str:
         from kinprint.report.results.html import fragment
 
-        return fragment(
-            self.title, self.findings, next(iter(self.tables.values()), None), self.language
-        )
+        first = next(iter(self._document.tables), None)
+        table = None if first is None else in_language(self._document, first, self.language)
+        return fragment(self.title, self.findings, table, self.language)

@@ -20,7 +20,7 @@ from kinprint.studies.pairs import (
 )
 from kinprint.studies.results import Cell, Fact, Output, Table
 from kinprint.studies.study import Procedure, StudyInput
-from kinprint.studies.summary import unsigned_zero
+from kinprint.studies.summary import rounded
 from kinprint.text import Words
 
 MOE, DENSE = "MoE", "dense"
@@ -124,8 +124,8 @@ def _findings(pairs: ComparedPairs, roles: Sequence[str]) -> list[Words]:
                     "study.architectures.finding",
                     role=role,
                     group=label,
-                    mean=unsigned_zero(cosine.mean),
-                    std=unsigned_zero(cosine.std),
+                    mean=rounded(cosine.mean, 4),
+                    std=rounded(cosine.std, 4),
                     count=cosine.count,
                     pairs=len(mine),
                 )

@@ -28,7 +28,7 @@ from kinprint.studies.pairs import (
 )
 from kinprint.studies.results import Cell, Fact, Output, Table
 from kinprint.studies.study import Procedure, StudyInput
-from kinprint.studies.summary import unsigned_zero
+from kinprint.studies.summary import rounded
 from kinprint.text import Words
 
 MEAN, STD, DRAWS = 1.0, 0.1, 400
@@ -146,8 +146,8 @@ def _findings(pairs: ComparedPairs, roles: Sequence[str], baselines: Baselines) 
             "study.metrics.finding.random",
             length=length,
             measure=measures()[one.measure].title,
-            mean=unsigned_zero(one.mean),
-            std=unsigned_zero(one.std),
+            mean=rounded(one.mean, 4),
+            std=rounded(one.std, 4),
         )
         for length, drawn in baselines.items()
         for one in drawn

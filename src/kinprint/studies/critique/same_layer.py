@@ -28,7 +28,7 @@ from kinprint.studies.pairs import (
 )
 from kinprint.studies.results import Fact, Output
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
-from kinprint.studies.summary import Spread, spread, unsigned_zero
+from kinprint.studies.summary import Spread, rounded, spread
 from kinprint.text import Words
 from kinprint.titles import role_title
 
@@ -226,8 +226,8 @@ def _findings(inputs: StudyInput, pairs: ComparedPairs) -> list[Words]:
                 "study.same-layer.finding",
                 role=role,
                 count=cosine.count,
-                mean=unsigned_zero(cosine.mean),
-                std=unsigned_zero(cosine.std),
+                mean=rounded(cosine.mean, 4),
+                std=rounded(cosine.std, 4),
                 shuffled=mine.written_mean(SHUFFLED),
                 pearson=mine.written_mean("pearson"),
             )

@@ -126,7 +126,7 @@ def _claim(
         status = RowStatus.UNDEFINED if broken.ok else broken.status
         reason = broken.reason
     elif math.isnan(effect.sigma):
-        status, reason = RowStatus.UNDEFINED, str(text.message("reason.study.no-scatter"))
+        status, reason = RowStatus.UNDEFINED, text.sentence("study.reason.no-scatter")
     return Claim(role, a, b, status, reason, effect, own_mean)
 
 

@@ -81,7 +81,7 @@ def _crossed(inputs: StudyInput) -> list[CrossedLayers]:
 def _over_roles(a: int, b: int, found: Sequence[TensorComparison]) -> CrossedLayers:
     measured = [one for one in found if one.ok]
     means = tuple(spread(one.value(name) for one in measured).mean for name in MEASURES)
-    reasons = "; ".join(dict.fromkeys(one.reason for one in found if one.reason))
+    reasons = text.joined_sentences(one.reason for one in found if one.reason)
     return CrossedLayers(a, b, RowStatus.OK if measured else _status(found), reasons, means)
 
 

@@ -21,7 +21,7 @@ from kinprint.studies.derivation.shared_tokens import shared_tokens
 from kinprint.studies.results import Cell, Fact, Output, RowStatus, Table
 from kinprint.studies.study import Floats, Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import Spread, rounded, spread
-from kinprint.text import Message, Words
+from kinprint.text import Words
 
 HIGH, LOW = 0.9, 0.1
 SHOWN = 50  # tokens that the facts list one by one; the table has all
@@ -57,7 +57,7 @@ class _Comparison:
     tokens: tuple[_Token, ...]
     inside: tuple[Spread, Spread]
     across: tuple[float, ...] = ()
-    reason: str | Message | None = None  # why there is nothing to compare
+    reason: str = ""  # why there is nothing to compare
 
     @property
     def cosines(self) -> list[float]:
@@ -82,7 +82,7 @@ def _run(inputs: StudyInput) -> Output:
 def _compare(inputs: StudyInput) -> _Comparison:
     shared = shared_tokens(inputs)
     if not shared.texts:
-        nothing = _Token(None, None, None, RowStatus.MISSING, reason=str(shared.reason))
+        nothing = _Token(None, None, None, RowStatus.MISSING, reason=shared.reason)
         return _Comparison((nothing,), (Spread(0), Spread(0)), reason=shared.reason)
     first, second = map(inputs.get, shared.tensors)
     x, y = first.values, second.values
@@ -103,7 +103,7 @@ def _compare(inputs: StudyInput) -> _Comparison:
 
 def _token(token: tuple[str, int, int], cosine: float, pearson: float) -> _Token:
     if math.isnan(cosine):
-        reason = str(text.message("reason.study.no-direction"))
+        reason = text.sentence("study.reason.no-direction")
         return _Token(*token, RowStatus.UNDEFINED, reason=reason)
     return _Token(*token, RowStatus.OK, cosine, None if math.isnan(pearson) else pearson)
 

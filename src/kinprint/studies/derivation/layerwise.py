@@ -36,7 +36,8 @@ from kinprint.titles import role_title
 
 MEASURES = ("cosine", "pearson", SHUFFLED)
 ROUTER = "router"
-_CATEGORIES = {"norm_in": "norm_pre", "norm_post_attn": "norm_post", ROUTER: "router_or_gate"}
+PUBLISHED_NAMES = {"norm_in": "norm_pre", "norm_post_attn": "norm_post", ROUTER: "router_or_gate"}
+"""What the derivation report calls roles; others have the name that they have here."""
 _COLUMNS = (
     "layer_B", "layer_A", "category", "cosine", "pearson", "aligned_expert_cosine", "bytes",
     "shape", "key_A", "key_B", "shard_A", "shard_B", "status", "reason", "sample",
@@ -124,7 +125,7 @@ def _row(pair: TensorPair) -> tuple[Cell, ...]:
     return (
         pair.second.address.layer,
         pair.layer,
-        _CATEGORIES.get(pair.role, pair.role),
+        PUBLISHED_NAMES.get(pair.role, pair.role),
         pair.value("cosine"),
         pair.value("pearson"),
         _aligned_experts(pair),
@@ -180,7 +181,8 @@ def _map_table(layers: LayerMap) -> Table:
 
 def _facts(pairs: Sequence[TensorPair], layers: LayerMap) -> dict[str, Fact]:
     facts = {
-        _CATEGORIES.get(role, role): cosine_facts(group) for role, group in by_role(pairs).items()
+        PUBLISHED_NAMES.get(role, role): cosine_facts(group)
+        for role, group in by_role(pairs).items()
     }
     facts["layer_alignment"] = {
         "pairs": len(layers.pairs),

@@ -64,8 +64,8 @@ def _bits(pair: TensorPair) -> _Bits:
     if not pair.comparison.ok or x is None or y is None:
         return _Bits(pair, pair.status, pair.comparison.reason)
     if pair.a.dtype != pair.b.dtype:
-        types = text.message("reason.study.against", a=pair.a.dtype, b=pair.b.dtype)
-        return _Bits(pair, RowStatus.DTYPE_MISMATCH, str(types))
+        types = text.sentence("study.reason.against", a=pair.a.dtype, b=pair.b.dtype)
+        return _Bits(pair, RowStatus.DTYPE_MISMATCH, types)
     share = bit_equal_share(x, y)
     constant = bool(np.ptp(x) == 0 and np.ptp(y) == 0)
     return _Bits(pair, pair.status, "", share == 1.0, share, _by_chance(x, y), constant)

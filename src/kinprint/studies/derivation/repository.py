@@ -152,7 +152,7 @@ def _commit_table(inputs: StudyInput) -> Table:
             (name, one.date, one.title, one.id, RowStatus.OK, "") for one in commits[:MOST_COMMITS]
         ]
         if not commits:
-            reason = str(text.message("reason.study.no-history"))
+            reason = text.sentence("study.reason.no-history")
             rows.append((name, None, None, None, RowStatus.MISSING, reason))
     columns = ("model", "date", "title", "commit", "status", "reason")
     title = text.words("study.repository.table.commits")
@@ -180,7 +180,7 @@ def _overlap_table(texts: dict[Document, str]) -> Table:
             rows.append((first, second, RowStatus.OK, len(mine), len(theirs), shared, share, ""))
     if not rows:
         lacking = "".join(name for name, one in zip("AB", code, strict=True) if not one)
-        reason = str(text.message(f"reason.study.no-code.{lacking}"))
+        reason = text.sentence(f"study.reason.no-code.{lacking}")
         rows.append((None, None, RowStatus.MISSING, None, None, None, None, reason))
     title = text.words("study.repository.table.code")
     return Table("code_overlap", title, columns, tuple(rows))

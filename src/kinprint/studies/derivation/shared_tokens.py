@@ -16,7 +16,6 @@ from kinprint.model.places import Address
 from kinprint.model.tokens import Vocabulary, align
 from kinprint.studies.derivation.pairwise import A, B
 from kinprint.studies.study import StudyInput, TensorRows
-from kinprint.text import Message
 
 TOKENS = 200
 EMBED = Address("embed")
@@ -30,7 +29,7 @@ class SharedTokens:
     texts: tuple[str, ...] = ()
     a: tuple[int, ...] = ()
     b: tuple[int, ...] = ()
-    reason: Message | None = None
+    reason: str = ""
 
     @property
     def tensors(self) -> tuple[TensorRows, TensorRows]:
@@ -53,7 +52,7 @@ def shared_tokens(inputs: StudyInput, limit: int = TOKENS) -> SharedTokens:
     ]
     if absent:
         names = ", ".join(absent)
-        return SharedTokens(reason=text.message("reason.study.no-tokenizers", names=names))
+        return SharedTokens(reason=text.sentence("study.reason.no-tokenizers", names=names))
     one, other = inputs.vocabularies[A], inputs.vocabularies[B]
     assert one is not None and other is not None
     rows = [_height(inputs, model) for model in (A, B)]
@@ -75,7 +74,7 @@ def _chosen(
             chosen.append((at_b, at_a, token.decode("ascii")))
     chosen = sorted(chosen)[:limit]
     if not chosen:
-        return SharedTokens(reason=text.message("reason.study.no-shared-token"))
+        return SharedTokens(reason=text.sentence("study.reason.no-shared-token"))
     b, a, texts = zip(*chosen, strict=True)
     return SharedTokens(texts, a, b)
 

@@ -29,7 +29,7 @@ from kinprint.studies.derivation.shared_tokens import EMBED, SharedTokens, share
 from kinprint.studies.results import Cell, Output, Table
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import rounded
-from kinprint.text import Message, Words
+from kinprint.text import Words
 from kinprint.titles import role_title
 
 EMBED_TOKENS = 64
@@ -84,8 +84,8 @@ def _run(inputs: StudyInput) -> Output:
 def _row(pair: TensorPair, tokens: SharedTokens | None) -> tuple[Cell, ...]:
     note = pair.comparison.reason
     if pair.role == EMBED.role and tokens is not None:
-        how = str(_how_paired(tokens))
-        note = f"{note}; {how}" if note else how
+        how = _how_paired(tokens)
+        note = text.joined_sentences((note, how)) if note else how
     return (
         pair.layer,
         pair.a.name or pair.b.name,
@@ -106,11 +106,11 @@ def _row(pair: TensorPair, tokens: SharedTokens | None) -> tuple[Cell, ...]:
     )
 
 
-def _how_paired(tokens: SharedTokens) -> Message:
+def _how_paired(tokens: SharedTokens) -> str:
     """By which rows embeddings were compared."""
     if tokens.texts:
-        return text.message("reason.study.shared-tokens", number=len(tokens.texts))
-    return text.message("reason.study.by-row", reason=tokens.reason)
+        return text.sentence("study.reason.shared-tokens", number=len(tokens.texts))
+    return text.sentence("study.reason.by-row", reason=tokens.reason)
 
 
 def _mean_table(pairs: Iterable[TensorPair]) -> Table:

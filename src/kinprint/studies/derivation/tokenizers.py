@@ -42,7 +42,7 @@ def _run(inputs: StudyInput) -> Output:
 
 def _unreadable(inputs: StudyInput, facts: dict[str, Fact]) -> Output:
     read = dict(zip(inputs.names, inputs.vocabularies, strict=True))
-    reason = str(text.message("reason.study.no-tokenizer"))
+    reason = text.sentence("study.reason.no-tokenizer")
     rows = tuple(
         (name, RowStatus.OK, "") if vocabulary is not None else (name, RowStatus.MISSING, reason)
         for name, vocabulary in read.items()

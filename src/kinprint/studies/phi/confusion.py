@@ -29,7 +29,7 @@ from kinprint.studies.pairs import (
 )
 from kinprint.studies.results import Fact, Output
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
-from kinprint.studies.summary import unsigned_zero
+from kinprint.studies.summary import rounded
 from kinprint.text import Words
 from kinprint.titles import role_title
 
@@ -234,9 +234,9 @@ def _findings(pairs: ComparedPairs, roles: Sequence[str]) -> list[Words]:
                 text.words(
                     "study.confusion.finding.pearson",
                     role=role,
-                    mean=unsigned_zero(pearson.mean),
-                    least=unsigned_zero(pearson.least),
-                    greatest=unsigned_zero(pearson.greatest),
+                    mean=rounded(pearson.mean, 4),
+                    least=rounded(pearson.least, 4),
+                    greatest=rounded(pearson.greatest, 4),
                 )
             )
     return found

@@ -28,7 +28,7 @@ from kinprint.studies.pairs import (
 from kinprint.studies.phi.tiny_network import ONES, RANDOM, Shape, Trained, train
 from kinprint.studies.results import Cell, Fact, Output, Table
 from kinprint.studies.study import Procedure, StudyInput
-from kinprint.studies.summary import Spread, spread, unsigned_zero
+from kinprint.studies.summary import Spread, rounded, spread
 from kinprint.text import Words
 
 NETWORKS = 4
@@ -191,9 +191,7 @@ def _findings(networks: Table, families: Sequence[Family]) -> list[Words]:
     found = []
     for family in families:
         means = {
-            f"{relation}_{name}": unsigned_zero(
-                _spread(networks, family.start, relation, name).mean
-            )
+            f"{relation}_{name}": rounded(_spread(networks, family.start, relation, name).mean, 4)
             for relation in (INDEPENDENT, CHILD)
             for name in ("cosine", "pearson")
         }

@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from kinprint.studies.derivation.layerwise import PUBLISHED_NAMES
 from kinprint.studies.results import Cell, Fact, Result, Table
 
 # How close a replica must come where the published statistics determine a number.
@@ -19,7 +20,7 @@ _TURNED = frozenset({
     "cosine", "centred_cosine", "pearson", "mean_abs_diff", "p99_gap", "l2",
     "variation_difference", "shuffled_cosine", "aligned_cosine",
 })  # fmt: skip
-_CATEGORIES = {"norm_pre": "norm_in", "norm_post": "norm_post_attn", "router_or_gate": "router"}
+_ROLES = {name: role for role, name in PUBLISHED_NAMES.items()}
 _OTHER_NAMES = {"rel_rmse": "relative_rmse", "aligned_expert_cosine": "aligned_cosine"}
 # What the figures that replicas are made from fix: moments and correlations of norms.
 _FIXED = frozenset({
@@ -172,7 +173,7 @@ def _place(
         return None
     a, b = result.models
     if "category" in columns:
-        role = _CATEGORIES.get(get("category"), get("category"))
+        role = _ROLES.get(get("category"), get("category"))
         return role, f"{a}[{get('layer_A')}]", f"{b}[{get('layer_B')}]"
     if "rel_rmse" in columns and get("expert") is None:
         return get("role"), f"{a}[{get('layer')}]", f"{b}[{get('layer')}]"

@@ -56,8 +56,8 @@ def page(document: StudyDocument, language: str, names: Names) -> str:
     if document.tables:
         lines += [f"## {say('report.study.tables')}", ""]
         for one in document.tables:
-            link = names.sheets[one.name]
-            lines += [f"### {quote(one.title)}", "", *_table(one, language, link), ""]
+            shown = _table(in_language(document, one, language), language, names.sheets[one.name])
+            lines += [f"### {quote(one.title)}", "", *shown, ""]
     rows = statuses(document)
     if rows:
         head = say("report.column.status"), say("report.column.rows")
@@ -81,7 +81,6 @@ def _models(document: StudyDocument, title: str) -> list[str]:
 
 
 def _table(one: Table, language: str, link: str) -> list[str]:
-    one = in_language(one, language)
     if not one.rows:
         return [text.say("report.study.empty", language)]
     shown = one.rows[:ROWS]

@@ -38,7 +38,7 @@ def study_lines(document: StudyDocument, language: str) -> Iterator[Line]:
     for table in document.tables:
         yield Line()
         yield from lines(f"{shown(table.title)}:")
-        yield from table_lines(table, most, language)
+        yield from table_lines(in_language(document, table, language), most, language)
     if document.findings:
         yield Line()
     for finding in document.findings:
@@ -58,11 +58,10 @@ def table_lines(table: Table, most: int, language: str) -> Iterator[Line]:
     if not table.rows:
         yield Line("  " + text.say("report.study.empty", language))
         return
-    table = in_language(table, language)
     shown = table.rows[:most]
-    kept = _columns(table, shown)
-    grid = [[_text(table.columns[at]) for at in kept]]
-    grid += [[_text(row[at]) for at in kept] for row in shown]
+    kept = _columns(table, shown, language)
+    grid = [[_text(table.columns[at], language) for at in kept]]
+    grid += [[_text(row[at], language) for at in kept] for row in shown]
     widths = [max(columns_of(line[at]) for line in grid) for at in range(len(kept))]
     right = [_is_number(table, shown, at) for at in kept]
     for line in grid:
@@ -77,7 +76,7 @@ def table_lines(table: Table, most: int, language: str) -> Iterator[Line]:
         yield from (Line("  " + line) for line in wrapped(told, width=WIDTH - 2))
 
 
-def _columns(table: Table, rows: Sequence[Sequence[Cell]]) -> list[int]:
+def _columns(table: Table, rows: Sequence[Sequence[Cell]], language: str) -> list[int]:
     """The columns that say most: what a row is, its numbers, its status if any is not ok."""
     used = [
         at for at in range(len(table.columns)) if any(row[at] not in (None, "") for row in rows)
@@ -99,7 +98,8 @@ def _columns(table: Table, rows: Sequence[Sequence[Cell]]) -> list[int]:
     room = WIDTH
     for at in order:
         width = 2 + max(
-            columns_of(_text(value)) for value in (table.columns[at], *(row[at] for row in rows))
+            columns_of(_text(value, language))
+            for value in (table.columns[at], *(row[at] for row in rows))
         )
         if width <= room:
             kept.append(at)
@@ -107,20 +107,22 @@ def _columns(table: Table, rows: Sequence[Sequence[Cell]]) -> list[int]:
     return sorted(kept)
 
 
-def _text(value: Cell) -> str:
+def _text(value: Cell, language: str) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return text.say("report.yes" if value else "report.no", language)
     if isinstance(value, float):
         return telling(value, 4).replace("−", "-").replace("–", "-")
     shown = printable(str(value), 200)
     if columns_of(shown) <= _WIDEST:
         return shown
-    while columns_of(shown) >= _WIDEST:  # names of tensors differ at both ends
-        middle = len(shown) // 3
-        shown = shown[:middle] + shown[middle + 1 :]
-    return f"{shown[: len(shown) // 3]}…{shown[len(shown) // 3 :]}"
+    share = 1.0 if " " in shown else 1 / 3  # names of tensors differ at both ends
+    while columns_of(shown) >= _WIDEST:
+        at = int((len(shown) - 1) * share)
+        shown = shown[:at] + shown[at + 1 :]
+    at = int(len(shown) * share)
+    return f"{shown[:at]}…{shown[at:]}"
 
 
 def _is_number(table: Table, rows: Sequence[Sequence[Cell]], at: int) -> bool:
