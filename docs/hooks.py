@@ -14,22 +14,37 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-# Pages of real comparisons, in the order in which a reader should see them.
-REPORTS = (
-    ("derived", "base-a and a-cpt: derived", "base-a와 a-cpt: 파생"),
-    ("laundered", "base-a and a-rotated: derived, in disguise", "base-a와 a-rotated: 위장한 파생"),
-    ("independent", "base-a and base-b: no evidence", "base-a와 base-b: 증거 없음"),
-    ("partial", "base-a and a-normsonly: partial", "base-a와 a-normsonly: 일부만"),
-    ("same-init", "base-a and tie-a: same initialisation", "base-a와 tie-a: 초기값만 같음"),
-    ("many", "many models at once", "여러 모델을 한꺼번에"),
+from kinprint.text import Words
+from kinprint.text.catalogue import FIRST
+
+# Pages of real comparisons, in the order in which a reader should see them. Words of this module
+# are in English where a language has none.
+REPORTS = {
+    "derived": Words({"en": "base-a and a-cpt: derived", "ko": "base-a와 a-cpt: 파생"}),
+    "laundered": Words({
+        "en": "base-a and a-rotated: derived, in disguise", "ko": "base-a와 a-rotated: 위장한 파생",
+    }),
+    "independent": Words({
+        "en": "base-a and base-b: no evidence", "ko": "base-a와 base-b: 증거 없음",
+    }),
+    "partial": Words({
+        "en": "base-a and a-normsonly: partial", "ko": "base-a와 a-normsonly: 일부만",
+    }),
+    "same-init": Words({
+        "en": "base-a and tie-a: same initialisation", "ko": "base-a와 tie-a: 초기값만 같음",
+    }),
+    "many": Words({"en": "many models at once", "ko": "여러 모델을 한꺼번에"}),
+}  # fmt: skip
+_HEADS = Words(
+    {"en": "test | what it compares | share | from", "ko": "검정 | 비교하는 것 | 몫 | 수준"}
 )
 FONTS = Path(__file__).resolve().parents[1] / "src/kinprint/report/fonts"
 _PAGES = TemporaryDirectory(prefix="kinprint-site-")
 NOTEBOOK = "notebooks/first-comparison.ipynb"
-_ABSENT = {
+_ABSENT = Words({
     "en": "Not made in this build of the site.",
     "ko": "이번에 만든 사이트에는 들어 있지 않습니다.",
-}
+})  # fmt: skip
 _FORMULA = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\(?P<open>[(\[])(?P<tex>.*?)\\[)\]]</(?P=tag)>',
     re.DOTALL,
@@ -86,15 +101,16 @@ def _docs(config: Any) -> Path:
 
 
 def _language(page: Any) -> str:
-    return "ko" if page.file.src_uri.endswith(".ko.md") else "en"
+    """The language of a page, from the end of its name: `guide.ko.md`."""
+    ends = Path(page.file.src_uri).suffixes
+    return ends[-2].removeprefix(".") if len(ends) > 1 else FIRST
 
 
 def _reports(docs: Path, language: str) -> str:
-    column = 2 if language == "ko" else 1
     lines = [
-        f"- [{row[column]}](reports/{row[0]}.html)"
-        for row in REPORTS
-        if (docs / "reports" / f"{row[0]}.json").is_file()
+        f"- [{words[language]}](reports/{name}.html)"
+        for name, words in REPORTS.items()
+        if (docs / "reports" / f"{name}.json").is_file()
     ]
     return "\n".join(lines) or f"*{_ABSENT[language]}*"
 
@@ -104,11 +120,7 @@ def _menu(language: str) -> str:
     from kinprint.lineage.tests.menu import menu
 
     quick = {entry.name for entry in menu("quick")}
-    heads = {
-        "en": ("test", "what it compares", "share", "from"),
-        "ko": ("검정", "비교하는 것", "몫", "수준"),
-    }
-    rows = [heads[language], ("---",) * 4]
+    rows = [(_HEADS[language],), ("---",) * 4]
     for entry in menu("standard"):
         words = text.say(f"test.{entry.name}.compares", language)
         level = "quick" if entry.name in quick else "standard"

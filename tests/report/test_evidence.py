@@ -41,7 +41,7 @@ def test_the_order_is_that_of_what_was_paid() -> None:
     [
         (part("S1", -9.0, -7.0), State.FOUND),
         (part("S1", -9.0, -5.9), State.WEAK),
-        (part("S1", -9.0), State.FOUND),
+        (part("S1", -9.0), State.WEAK),
         (part("S1", -2.9, 0.0), State.NOTHING),
         (part("S1", None), State.NOTHING),
         (part("Q.known", -9.0, tier=Tier.CALIBRATED), State.CONTEXT),

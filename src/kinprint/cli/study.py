@@ -143,8 +143,9 @@ def _show(found: kinprint.StudyResult, format: str, output: str | None) -> None:
     print_lines(study_lines(found.document, language()))
     print_cost(found.cost)
     if output is not None:
-        end = "" if language() == text.languages()[0] else f".{language()}"
-        print_written([Path(output) / f"README{end}.md"])
+        from kinprint.report.files import readme
+
+        print_written([Path(output) / readme(language())])
 
 
 def _show_plan(found: kinprint.Plan, name: str, format: str) -> None:

@@ -6,14 +6,14 @@ Nothing is computed here, and no sentence says more than the relation does.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kinprint import text
 from kinprint.records import Relation, Verdict, VerdictReason
 from kinprint.report.numbers import p_claim, percent
 from kinprint.report.relations import SIGNS
 from kinprint.report.schema import ComparisonDocument, FailedPair, PairPart, Unread, VerdictPart
-from kinprint.report.translation import translated
+from kinprint.report.translation import Translatable, translated
 
 _OFTEN = math.log10(0.5)
 
@@ -51,14 +51,15 @@ def sureness_of(verdict: Verdict, language: str) -> str:
     return text.say("verdict.sure.chance", language, percent=percent(verdict.log10_p))
 
 
-def summary(part: VerdictPart | PairPart, language: str) -> str:
+def summary(document: Translatable, part: VerdictPart | PairPart, language: str) -> str:
     """The answer, as a document has it."""
-    return part.summary_ko if language == "ko" else part.summary
+    return _put_down(document, part.summary, {"ko": part.summary_ko}, language)
 
 
-def sureness(part: VerdictPart, language: str) -> str:
+def sureness(document: ComparisonDocument, language: str) -> str:
     """How sure it is, as a document has it."""
-    return part.sureness_ko if language == "ko" else part.sureness
+    part = document.verdict
+    return _put_down(document, part.sureness, {"ko": part.sureness_ko}, language)
 
 
 def reasons(document: ComparisonDocument, language: str) -> list[str]:
@@ -90,7 +91,7 @@ def explanation(document: ComparisonDocument, language: str) -> list[str]:
     """How sure, why, and what would have been seen where nothing was."""
     part = document.verdict
     seen = [power(part, language)] if part.relation == Relation.NO_EVIDENCE else []
-    return [sureness(part, language), *reasons(document, language), *seen]
+    return [sureness(document, language), *reasons(document, language), *seen]
 
 
 def not_shown(part: VerdictPart, language: str) -> list[str]:
@@ -117,6 +118,13 @@ def part_names(parts: Iterable[str], language: str) -> str:
     return ", ".join(part_name(part, language) for part in parts)
 
 
-def error(lost: Unread | FailedPair, language: str) -> str:
+def error(document: Translatable, lost: Unread | FailedPair, language: str) -> str:
     """Why a model could not be read or a pair not be compared, as a document has it."""
-    return lost.error_ko if language == "ko" else lost.error
+    return _put_down(document, lost.error, {"ko": lost.error_ko}, language)
+
+
+def _put_down(
+    document: Translatable, english: str, fields: Mapping[str, str], language: str
+) -> str:
+    """A sentence in a language: from the field that it has there, else from the translations."""
+    return fields[language] if language in fields else translated(document, english, language)

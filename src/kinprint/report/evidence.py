@@ -153,7 +153,7 @@ def _finding(part: EvidencePart, level: float) -> Finding:
 
 
 def _strength(part: EvidencePart) -> tuple[bool, bool, float, float]:
-    p = finite(part.adjusted if part.adjusted is not None else part.log10_p)
+    p = finite(part.adjusted)
     return part.tier != Tier.EXACT, p is None, p or 0.0, finite(part.log10_p) or 0.0
 
 
@@ -161,7 +161,7 @@ def _state(part: EvidencePart, level: float) -> State:
     if part.tier != Tier.EXACT:
         return State.RULE if part.tier == Tier.RULE else State.CONTEXT
     own = finite(part.log10_p)
-    paid = finite(part.adjusted) if part.adjusted is not None else own
+    paid = finite(part.adjusted)  # what has not paid for the menu finds nothing
     if paid is not None and paid <= level:
         return State.FOUND
     return State.WEAK if own is not None and own <= _WEAK else State.NOTHING

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-_FIRST = "en"
+from kinprint.text.catalogue import FIRST
 
 
 def write_file(file: Path, raw: bytes) -> Path:
@@ -29,7 +29,12 @@ def write_file(file: Path, raw: bytes) -> Path:
 
 def in_language(stem: str, language: str) -> str:
     """The name of a file that there is in several languages; the English one has none."""
-    return stem if language == _FIRST else f"{stem}.{language}"
+    return stem if language == FIRST else f"{stem}.{language}"
+
+
+def readme(language: str) -> str:
+    """The name of a folder's README in a language."""
+    return f"{in_language('README', language)}.md"
 
 
 def stems(names: Iterable[str]) -> dict[str, str]:

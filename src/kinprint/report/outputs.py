@@ -15,7 +15,7 @@ from pathlib import Path
 from kinprint import text
 from kinprint.errors import BadOption, FormatError
 from kinprint.report.exports import Export, export_for, exports
-from kinprint.report.files import in_language, stems, write_file
+from kinprint.report.files import in_language, readme, stems, write_file
 from kinprint.report.schema import (
     ComparisonDocument,
     InspectionDocument,
@@ -32,7 +32,7 @@ from kinprint.report.translation import warning
 
 Drawn = ComparisonDocument | MatrixDocument | StudyDocument
 DATA = "result.json"
-_PAGE, _README = "report.html", "README"
+_PAGE = "report.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ def _comparison_folder(
             (f"{name}.png", chart.title) for name, chart in zip(names, charts, strict=True)
         )
         beside = Beside(DATA, f"{rows.name}.csv", _PAGE, shown)
-        readme = page(document, language, beside)
-        yield folder / f"{in_language(_README, language)}.md", readme.encode("utf-8")
+        told = page(document, language, beside)
+        yield folder / readme(language), told.encode("utf-8")
 
 
 def _study_folder(document: StudyDocument, folder: Path) -> Iterator[tuple[Path, bytes]]:
@@ -146,8 +146,8 @@ def _study_folder(document: StudyDocument, folder: Path) -> Iterator[tuple[Path,
             {name: f"{stem}.csv" for name, stem in sheets.items()},
             {name: f"{stem}.png" for name, stem in names.items()},
         )
-        readme = page(document, language, links)
-        yield folder / f"{in_language(_README, language)}.md", readme.encode("utf-8")
+        told = page(document, language, links)
+        yield folder / readme(language), told.encode("utf-8")
 
 
 def _endings() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from string import Formatter
 from typing import Protocol
 
@@ -54,10 +54,14 @@ class Translator:
             case _:
                 return given or ""
         english = str(words)
+        self.keep(english, words)
+        return english
+
+    def keep(self, english: str, words: Mapping[str, str]) -> None:
+        """Keep what an English text is in other languages."""
         for language, said in words.items():
             if language != FIRST and said != english:
                 self._kept.setdefault(language, {})[english] = said
-        return english
 
     def all_said(self, given: Iterable[text.Message]) -> list[str]:
         """Several messages in English."""

@@ -41,10 +41,9 @@ def test_the_language_asked_for_shows_and_the_other_is_there(language: str) -> N
     assert f'class="side other" id="{other}" lang="{other}"' in made
 
 
-def test_titles_are_escaped_and_other_languages_refused() -> None:
+def test_titles_are_escaped_and_an_unknown_language_gets_english() -> None:
     assert "<title>A &amp; &lt;b&gt;</title>" in page()
-    with pytest.raises(ValueError, match="fr"):
-        page("fr")
+    assert page("fr") == page("en")
 
 
 def test_the_page_holds_no_address_but_its_own_places() -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import platform
 import shlex
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import msgspec
 
+from kinprint import text
 from kinprint.lineage.about.description import Description
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.results import Comparison, ComparisonPlan, Matrix, PairVerdict, Settings
@@ -24,8 +25,11 @@ from kinprint.records import ALPHA, Cost, Evidence, Level, ModelRef, Relation, V
 from kinprint.report import schema
 from kinprint.report.answer import summary_of, sureness_of
 from kinprint.report.translation import Translator
+from kinprint.text.catalogue import FIRST
 from kinprint.titles import full_titles, short_titles
 from kinprint.version import __version__
+
+_WITH_FIELDS = {FIRST, "ko"}  # languages that this version of the schema has fields for
 
 
 def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocument:
@@ -38,7 +42,7 @@ def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocum
         a=found.a.given,
         b=found.b.given,
         models=_subjects((found.a, found.b), found.subjects, translator),
-        verdict=_verdict(found.verdict, titles),
+        verdict=_verdict(found.verdict, titles, translator),
         evidence=[_evidence(one, found.charge, translator) for one in found.evidence],
         controls=[
             schema.ControlPart(
@@ -72,13 +76,13 @@ def matrix_document(found: Matrix, cost: Cost) -> schema.MatrixDocument:
     translator = Translator()
     return schema.MatrixDocument(
         models=_subjects(found.models, found.subjects, translator),
-        pairs=[_pair(found, one, titles) for one in found.pairs],
+        pairs=[_pair(found, one, titles, translator) for one in found.pairs],
         order=list(found.order),
         tree=_told(found.tree, list[schema.Merge]),
         unread=[
             schema.Unread(
                 given=one.given,
-                error=one.error.sentence("en"),
+                error=_kept(one.error.sentence, translator),
                 error_ko=one.error.sentence("ko"),
             )
             for one in found.unread
@@ -87,7 +91,7 @@ def matrix_document(found: Matrix, cost: Cost) -> schema.MatrixDocument:
             schema.FailedPair(
                 a=found.models[one.a].given,
                 b=found.models[one.b].given,
-                error=one.error.sentence("en"),
+                error=_kept(one.error.sentence, translator),
                 error_ko=one.error.sentence("ko"),
             )
             for one in found.failed
@@ -186,20 +190,28 @@ def _told(record: object, kind: Any) -> Any:
     return msgspec.convert(record, kind, from_attributes=True)
 
 
-def _verdict(verdict: Verdict, titles: Sequence[str]) -> schema.VerdictPart:
+def _verdict(verdict: Verdict, titles: Sequence[str], translator: Translator) -> schema.VerdictPart:
     a, b = titles
     return schema.VerdictPart(
         relation=Relation(verdict.relation),
         log10_p=_log_p(verdict.log10_p),
         alpha=float(verdict.alpha),
-        summary=summary_of(verdict, a, b, "en"),
+        summary=_kept(partial(summary_of, verdict, a, b), translator),
         summary_ko=summary_of(verdict, a, b, "ko"),
-        sureness=sureness_of(verdict, "en"),
+        sureness=_kept(partial(sureness_of, verdict), translator),
         sureness_ko=sureness_of(verdict, "ko"),
         roles=list(verdict.parts),
         power={name: float(size) for name, size in verdict.power if math.isfinite(size)},
         reasons=_reasons(verdict),
     )
+
+
+def _kept(say: Callable[[str], str], translator: Translator) -> str:
+    """A sentence in English; the translator keeps those in languages without a field."""
+    english = say(FIRST)
+    others = set(text.languages()) - _WITH_FIELDS
+    translator.keep(english, {language: say(language) for language in sorted(others)})
+    return english
 
 
 def _reasons(verdict: Verdict) -> list[str]:
@@ -209,17 +221,20 @@ def _reasons(verdict: Verdict) -> list[str]:
     return [*verdict.reasons, *unshared, *missing]
 
 
-def _pair(found: Matrix, one: PairVerdict, titles: Sequence[str]) -> schema.PairPart:
+def _pair(
+    found: Matrix, one: PairVerdict, titles: Sequence[str], translator: Translator
+) -> schema.PairPart:
     a, b = found.models[one.a], found.models[one.b]
     spoken = [each for each in one.evidence if each.status == "ok"]
     strongest = min(spoken, key=lambda each: (each.tier != "exact", each.log10_p), default=None)
+    say = partial(summary_of, one.verdict, titles[one.a], titles[one.b])
     return schema.PairPart(
         a=a.given,
         b=b.given,
         relation=Relation(one.verdict.relation),
         log10_p=_log_p(one.verdict.log10_p),
-        summary=summary_of(one.verdict, titles[one.a], titles[one.b], "en"),
-        summary_ko=summary_of(one.verdict, titles[one.a], titles[one.b], "ko"),
+        summary=_kept(say, translator),
+        summary_ko=say("ko"),
         roles=list(one.verdict.parts),
         reasons=_reasons(one.verdict),
         strongest=None if strongest is None else strongest.test,

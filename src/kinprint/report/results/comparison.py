@@ -114,7 +114,7 @@ class Comparison(_Compared[ComparisonDocument]):
     @property
     def summary(self) -> str:
         """The answer as a sentence, in the result's language."""
-        return answer.summary(self._document.verdict, self.language)
+        return answer.summary(self._document, self._document.verdict, self.language)
 
     @property
     def verdict(self) -> VerdictPart:

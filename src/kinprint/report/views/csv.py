@@ -10,18 +10,17 @@ import csv
 from io import StringIO
 
 from kinprint import text
+from kinprint.report.answer import summary
 from kinprint.report.evidence import compared, own_p
 from kinprint.report.schema import ComparisonDocument, EvidencePart, MatrixDocument
 from kinprint.studies.results import Cell, Table
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _EVIDENCE = (
-    "test", "what_en", "what_ko", "tier", "group", "status", "log10_p", "adjusted", "share",
-    "statistic", "effect", "n", "bound", "floor", "roles", "layers", "learnt", "reason",
+    "tier", "group", "status", "log10_p", "adjusted", "share", "statistic", "effect", "n", "bound",
+    "floor", "roles", "layers", "learnt", "reason",
 )  # fmt: skip
-_PAIRS = (
-    "a", "b", "relation", "log10_p", "likeness", "roles", "strongest", "summary_en", "summary_ko"
-)  # fmt: skip
+_PAIRS = ("a", "b", "relation", "log10_p", "likeness", "roles", "strongest")
 
 
 def sheet(table: Table) -> bytes:
@@ -35,23 +34,27 @@ def sheet(table: Table) -> bytes:
 
 def table_of(document: ComparisonDocument | MatrixDocument) -> Table:
     """What the CSV file of a document holds: every test of a pair, or every pair of a matrix."""
+    languages = text.languages()
     if isinstance(document, MatrixDocument):
         pairs = tuple(
             (
                 one.a, one.b, one.relation, one.log10_p, one.likeness, " ".join(one.roles),
-                one.strongest, one.summary, one.summary_ko,
+                one.strongest, *(summary(document, one, language) for language in languages),
             )
             for one in document.pairs
         )  # fmt: skip
-        return Table("pairs", text.words("report.table.pairs"), _PAIRS, pairs)
+        told = (f"summary_{language}" for language in languages)
+        return Table("pairs", text.words("report.table.pairs"), (*_PAIRS, *told), pairs)
+    columns = ("test", *(f"what_{language}" for language in languages), *_EVIDENCE)
     rows = tuple(_evidence_row(one) for one in document.evidence)
-    return Table("evidence", text.words("report.table.evidence"), _EVIDENCE, rows)
+    return Table("evidence", text.words("report.table.evidence"), columns, rows)
 
 
 def _evidence_row(one: EvidencePart) -> tuple[Cell, ...]:
     what = compared(one.test)
+    told = (what[language] for language in text.languages())
     return (
-        one.test, what["en"], what["ko"], one.tier, one.group, one.status, own_p(one),
+        one.test, *told, one.tier, one.group, one.status, own_p(one),
         one.adjusted, one.share, one.statistic, one.effect, one.n, one.bound, one.floor,
         " ".join(one.roles), " ".join(map(str, one.layers)), one.learnt, one.reason,
     )  # fmt: skip

@@ -70,7 +70,7 @@ def _comparison(document: ComparisonDocument, language: str) -> list[Markup]:
     verdict = document.verdict
     limits = answer.not_shown(verdict, language)
     return [
-        _tag("p", answer.summary(verdict, language), "kp-says"),
+        _tag("p", answer.summary(document, verdict, language), "kp-says"),
         *(_tag("p", sentence) for sentence in answer.explanation(document, language)),
         _evidence(document, language),
         Markup("<details><summary>{}</summary>{}</details>").format(
@@ -151,16 +151,16 @@ def _matrix(document: MatrixDocument, language: str) -> list[Markup]:
     parts = [_tag("p", says, "kp-says")]
     if count <= _GRID:
         parts.append(_grid(document, language))
-    parts += [_tag("p", answer.summary(one, language)) for one in linked[:_PAIRS]]
+    parts += [_tag("p", answer.summary(document, one, language)) for one in linked[:_PAIRS]]
     if len(linked) > _PAIRS:
         more = text.say("report.notebook.more-pairs", language, number=len(linked) - _PAIRS)
         parts.append(_tag("p", more, "kp-soft"))
     parts += [
-        _tag("p", f"{one.given}: {answer.error(one, language)}", "kp-warn")
+        _tag("p", f"{one.given}: {answer.error(document, one, language)}", "kp-warn")
         for one in document.unread
     ]
     parts += [
-        _tag("p", f"{one.a} × {one.b}: {answer.error(one, language)}", "kp-warn")
+        _tag("p", f"{one.a} × {one.b}: {answer.error(document, one, language)}", "kp-warn")
         for one in document.failed[:_PAIRS]
     ]
     return parts

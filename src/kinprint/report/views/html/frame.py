@@ -45,9 +45,10 @@ def render(template: str, language: str, **values: object) -> Markup:
 
 
 def assemble(titles: Mapping[str, str], bodies: Mapping[str, Markup], language: str) -> str:
-    """A whole page from its title and inside in each language; `language` shows first."""
-    if language not in languages():
-        raise ValueError(f"a page speaks one of {', '.join(languages())}, not {language!r}")
+    """A whole page from its title and inside in each language.
+
+    `language` shows first, English where there is no such language.
+    """
     sides = [
         Side(one, titles[one], bodies[one], str(speaker(one)("page.frame.language")))
         for one in languages()
@@ -58,7 +59,7 @@ def assemble(titles: Mapping[str, str], bodies: Mapping[str, Markup], language: 
         .get_template("frame.html.j2")
         .render(
             sides=sides,
-            asked=next(side for side in sides if side.lang == language),
+            asked=next((side for side in sides if side.lang == language), sides[0]),
             skip={one: speaker(one)("page.frame.skip") for one in languages()},
             switch={one: speaker(one)("page.frame.switch") for one in languages()},
             policy=policy(style, script),

@@ -114,10 +114,10 @@ def _body(document: MatrixDocument, language: str) -> Markup:
             if name in seen
         ],
         tree=_tree(document, order, names, say, language),
-        lines=[_line(one, language) for one in close[:_PAIRS]],
+        lines=[_line(document, one, language) for one in close[:_PAIRS]],
         more=len(close) - _PAIRS,
-        unread=[(one.given, error(one, language)) for one in document.unread],
-        failed=[(one.a, one.b, error(one, language)) for one in document.failed[:_PAIRS]],
+        unread=[(one.given, error(document, one, language)) for one in document.unread],
+        failed=[(one.a, one.b, error(document, one, language)) for one in document.failed[:_PAIRS]],
         models=[document.models[at] for at in order],
         size=in_words,
         command=frame.whole(document.made.command),
@@ -200,13 +200,13 @@ def _group(
     )
 
 
-def _line(pair: PairPart, language: str) -> _Line:
+def _line(document: MatrixDocument, pair: PairPart, language: str) -> _Line:
     likeness = finite(pair.likeness)
     return _Line(
         pair.relation,
         shapes.glyph(pair.relation, "glyph-small"),
         words_for(pair.relation)[language],
-        shapes.powers(summary(pair, language)),
+        shapes.powers(summary(document, pair, language)),
         RANK[pair.relation],
         shapes.chance(pair.log10_p),
         "" if pair.log10_p is None else f"{pair.log10_p:.2f}",

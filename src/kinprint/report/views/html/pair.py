@@ -100,7 +100,7 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
         a=a,
         b=b,
         answer=_answer(document, shown, language, say),
-        sureness=shapes.powers(answers.sureness(verdict, language)),
+        sureness=shapes.powers(answers.sureness(document, language)),
         ruler=_ruler(verdict, language, say),
         alpha=shapes.level(verdict.alpha),
         limits=_limits(document, language, say),
@@ -146,7 +146,7 @@ def _answer(
         word=words_for(verdict.relation)[language],
         glyph=shapes.glyph(verdict.relation),
         question=say("page.pair.question", a=_kept(a), b=_kept(b)),
-        says=shapes.powers(answers.summary(verdict, language)),
+        says=shapes.powers(answers.summary(document, verdict, language)),
         reasons=tuple(shapes.powers(one) for one in answers.reasons(document, language)[:_LIST]),
         chips=tuple(_chips(document, shown, say)),
         labels=tuple(

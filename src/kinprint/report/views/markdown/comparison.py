@@ -16,7 +16,7 @@ from kinprint.report.numbers import NOTHING, SHORT, p_value, rounded_up
 from kinprint.report.relations import SIGNS
 from kinprint.report.schema import ComparisonDocument, MatrixDocument, Subject
 from kinprint.report.translation import translated
-from kinprint.report.views.markdown.escape import escaped, table
+from kinprint.report.views.markdown.escape import escaped, other_languages, table
 from kinprint.studies.results import Cell
 
 _COMMIT = 12  # letters of a commit that are shown
@@ -86,7 +86,7 @@ def _comparison(out: _Page, document: ComparisonDocument, beside: Beside | None)
     a, b = (escaped(one.title) for one in document.models[:2])
     out.put(f"# {a}, {b}")
     _top(out, document, beside)
-    out.put(f"**{escaped(answer.summary(verdict, language))}**")
+    out.put(f"**{escaped(answer.summary(document, verdict, language))}**")
     out.put(" ".join(escaped(one) for one in answer.explanation(document, language)))
     _subjects(out, document.models)
     _pictures(out, beside)
@@ -149,7 +149,8 @@ def _matrix(out: _Page, document: MatrixDocument, beside: Beside | None) -> None
         out.heading("report.matrix.linked")
         out.put(
             *(
-                f"- **{SIGNS[one.relation].mark}** {escaped(answer.summary(one, out.language))}"
+                f"- **{SIGNS[one.relation].mark}** "
+                + escaped(answer.summary(document, one, out.language))
                 for one in linked[:_MOST]
             )
         )
@@ -157,11 +158,15 @@ def _matrix(out: _Page, document: MatrixDocument, beside: Beside | None) -> None
         out.sentence("report.matrix.more", number=len(linked) - _MOST)
     if document.unread:
         out.heading("report.matrix.unread")
-        out.items([f"{one.given}: {answer.error(one, out.language)}" for one in document.unread])
+        out.items(
+            [f"{one.given}: {answer.error(document, one, out.language)}" for one in document.unread]
+        )
     if document.failed:
         out.heading("report.matrix.failed")
         failed = document.failed[:_MOST]
-        out.items([f"{one.a} × {one.b}: {answer.error(one, out.language)}" for one in failed])
+        out.items(
+            [f"{one.a} × {one.b}: {answer.error(document, one, out.language)}" for one in failed]
+        )
     _subjects(out, [document.models[at] for at in ordered(document)])
     out.notes()
     if beside is not None:
@@ -172,7 +177,7 @@ def _top(out: _Page, document: ComparisonDocument | MatrixDocument, beside: Besi
     for label in document.labels:
         out.put(f"**{escaped(translated(document, label, out.language))}**")
     if beside is not None:
-        out.sentence("report.other-language")
+        out.put(other_languages(out.language))
 
 
 def _pictures(out: _Page, beside: Beside | None) -> None:

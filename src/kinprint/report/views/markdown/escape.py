@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from kinprint import text
 from kinprint.errors import printable
+from kinprint.report.files import readme
 from kinprint.report.numbers import NOTHING, telling
 from kinprint.studies.results import Cell
 
@@ -50,6 +51,12 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], language: str)
     ]
     lines += [_line(cell(value, language) for value in row) for row in rows]
     return lines
+
+
+def other_languages(language: str) -> str:
+    """Links to a README in all other languages."""
+    others = (one for one in text.languages() if one != language)
+    return " · ".join(f"[{text.say('page.frame.language', one)}]({readme(one)})" for one in others)
 
 
 def _line(parts: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from kinprint import text
 from kinprint.report.schema import StudyDocument
 from kinprint.report.study import in_language, sample_note, statuses
 from kinprint.report.translation import translated
-from kinprint.report.views.markdown.escape import escaped, table
+from kinprint.report.views.markdown.escape import escaped, other_languages, table
 from kinprint.studies.results import Cell, Fact, Table
 from kinprint.text import Words
 
@@ -38,7 +38,7 @@ def page(document: StudyDocument, language: str, names: Names) -> str:
     study = document.study
     lines = [f"# {quote(study.title)}", ""]
     lines += [f"**{escaped(translated(document, one, language))}**\n" for one in document.labels]
-    lines += [say("report.other-language"), ""]
+    lines += [other_languages(language), ""]
     lines += _models(document, say("report.models"))
     lines += [f"## {say('report.study.shows')}", "", quote(study.shows), ""]
     lines += [f"## {say('report.study.cannot')}", "", quote(study.cannot), ""]

@@ -24,7 +24,7 @@ _NAME, _WORD = 25, 12  # columns of a model's name, and of a relation
 def comparison_lines(document: ComparisonDocument, language: str) -> Iterator[Line]:
     """What a person wants to know: the sentence, the evidence, what was not looked at."""
     verdict = document.verdict
-    summary = printable(answer.summary(verdict, language), 1000)
+    summary = printable(answer.summary(document, verdict, language), 1000)
     yield from lines(summary, look=answer_look(verdict.relation))
     yield from _labels(document, language)
     if verdict.relation == Relation.NO_EVIDENCE:
@@ -69,11 +69,11 @@ def matrix_lines(document: MatrixDocument, language: str) -> Iterator[Line]:
     pairs, rest = len(document.pairs), len(document.pairs) - len(telling)
     yield Line(text.say("report.terminal.no-evidence", language, rest=rest, pairs=pairs))
     for lost in document.unread:
-        why = printable(answer.error(lost, language), 1000)
+        why = printable(answer.error(document, lost, language), 1000)
         yield from lines(f"! {printable(lost.given, 200)}: {why}", "  ", Look.WARNING)
     for pair in document.failed:
         both = " × ".join(printable(given, 200) for given in (pair.a, pair.b))
-        why = printable(answer.error(pair, language), 1000)
+        why = printable(answer.error(document, pair, language), 1000)
         yield from lines(f"! {both}: {why}", "  ", Look.WARNING)
 
 
