@@ -1,0 +1,93 @@
+"""`open`, `inspect`, `plan` and `plan_inspection` from Python, and what a model gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import kinprint
+from kinprint.mirror import MirrorServer
+
+BASE = "zoo/base-a"
+
+
+@pytest.fixture
+def stored(demo: Path) -> dict[str, np.ndarray]:
+    (file,) = (demo / BASE).glob("*.safetensors")
+    return load_file(file)
+
+
+def test_a_model_is_read_by_meaning(demo: Path, stored: dict[str, np.ndarray]) -> None:
+    name = "model.layers.2.mlp.down_proj.weight"
+    with kinprint.open(demo / BASE) as model:
+        assert model.layers() == tuple(range(6)) and model.towers == ("",)
+        (down,) = model.tensors("down", layer=2)
+        assert (down.name, down.shape) == (name, stored[name].shape)
+        rows = (5, 1)
+        picked = stored[name][list(rows)].astype(np.float32)
+        assert np.array_equal(model.read("down", layer=2, rows=rows), picked)
+        (whole,) = model.read_all([down])
+        assert np.array_equal(whole[list(rows)], picked)
+        assert np.array_equal(model.read_stored(name, rows), picked)
+        kept = model.read_stored(name, rows, as_stored=True)
+        assert kept.dtype == stored[name].dtype and np.array_equal(kept, stored[name][list(rows)])
+        with pytest.raises(kinprint.TensorUnknown, match="down"):
+            model.read("dwn", layer=2)
+        with pytest.raises(kinprint.TensorUnknown):
+            model.read_stored("no.such.weight")
+
+
+def test_a_plan_of_rows_is_what_reading_them_costs(mirror: MirrorServer) -> None:
+    with kinprint.open(BASE, cache=False) as model:
+        before = model.cost
+        norms = model.tensors("norm_in")
+        planned = model.plan(norms)
+        assert model.cost.bytes == before.bytes
+        model.read_all(norms)
+        assert 0 < planned.bytes == model.cost.bytes - before.bytes
+
+
+def test_a_model_keeps_to_its_budget_and_leaves_a_reader_open(mirror: MirrorServer) -> None:
+    with kinprint.open(BASE, budget="200kB", cache=False) as model:
+        with pytest.raises(kinprint.BudgetExceeded):
+            model.read("embed")
+        assert model.cost.bytes <= 200_000
+    with kinprint.Reader(cache=False) as reader:
+        with kinprint.open(BASE, reader=reader):
+            pass
+        assert kinprint.inspect(BASE, reader=reader).cost.bytes > 0
+
+
+def test_what_is_planned_is_what_inspecting_costs(mirror: MirrorServer) -> None:
+    plan = kinprint.plan_inspection(BASE, cache=False)
+    found = kinprint.inspect(BASE, cache=False)
+    assert (plan.local, plan.at_least, plan.files) == (False, False, 1)
+    assert plan.models == (BASE,) and plan.tensors is None
+    assert plan.cost.bytes > 0 and found.cost.bytes <= plan.cost.bytes + plan.spent.bytes
+    assert found.commit and found.name == BASE and len(found.tensors) > 50
+
+
+def test_tensors_are_chosen_by_patterns(mirror: MirrorServer) -> None:
+    norms = kinprint.plan(BASE, cache=False)
+    assert norms.tensors == 13 and norms.cost.bytes > 0
+    both = kinprint.plan(BASE, ["*norm*.weight", "*down_proj*"], cache=False)
+    assert both.tensors == 19 and both.cost.bytes > norms.cost.bytes
+    with pytest.raises(kinprint.BadOption, match="tensors"):
+        kinprint.plan(BASE, "nothing*")
+
+
+def test_nothing_is_planned_for_files_on_this_machine(demo: Path) -> None:
+    plan = kinprint.plan(demo / BASE, language="ko")
+    assert plan.local and plan.cost == kinprint.Cost() and not repr(plan).isascii()
+
+
+@pytest.mark.parametrize(
+    "verb", [kinprint.open, kinprint.inspect, kinprint.plan, kinprint.plan_inspection]
+)
+def test_a_name_that_names_nothing_is_refused(verb: object, tmp_path: Path) -> None:
+    assert callable(verb)
+    with pytest.raises(kinprint.BadReference):
+        verb(tmp_path / "nowhere")

@@ -1,0 +1,91 @@
+"""`study`, `plan_study`, `reproduce` and the lists from Python: what each option does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import kinprint
+from kinprint.mirror import MirrorServer
+
+PAIR = ("zoo/base-a", "zoo/base-b")
+
+
+@pytest.fixture
+def models(demo: Path) -> list[Path]:
+    return [demo / name for name in PAIR]
+
+
+def test_a_study_looks_where_it_is_told(models: list[Path]) -> None:
+    found = kinprint.study(
+        "many-layers", *models, layers=[1, 3], roles=["k", "norm_in"], measures=["pearson"], rows=4
+    )
+    (table,) = found.tables.values()
+    assert set(table.column("layer_a")) == {1, 3} and set(table.column("role")) == {"k", "norm_in"}
+    assert "pearson" in table.columns and "cosine" not in table.columns
+
+
+def test_seed_and_rows_choose_what_is_sampled(models: list[Path]) -> None:
+    def cosines(**options: int | None) -> tuple[object, ...]:
+        found = kinprint.study("same-layer", *models, roles=["k"], measures=["cosine"], **options)  # type: ignore[arg-type]
+        return next(iter(found.tables.values())).column("cosine")
+
+    assert cosines(rows=4) == cosines(rows=4, seed=0) != cosines(rows=4, seed=1)
+    assert cosines(rows=None, seed=0) == cosines(rows=None, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"layers": [99]}, "layers"),
+        ({"roles": ["norm-in"]}, "norm_in"),
+        ({"measures": ["cosin"]}, "cosine"),
+    ],
+)
+def test_what_there_is_not_is_refused(
+    models: list[Path], options: dict[str, list[str]], named: str
+) -> None:
+    with pytest.raises(kinprint.BadOption, match=named):
+        kinprint.study("same-layer", *models, **options)  # type: ignore[arg-type]
+    with pytest.raises(kinprint.BadOption, match=named):
+        kinprint.plan_study("same-layer", *models, **options)  # type: ignore[arg-type]
+
+
+def test_too_few_models_are_refused(models: list[Path]) -> None:
+    with pytest.raises(kinprint.BadOption):
+        kinprint.study("same-layer", models[0])
+
+
+def test_a_plan_holds_and_a_budget_too(mirror: MirrorServer) -> None:
+    plan = kinprint.plan_study("same-layer", *PAIR, roles=["k"], cache=False)
+    found = kinprint.study("same-layer", *PAIR, roles=["k"], cache=False)
+    assert not plan.local and plan.models == PAIR
+    assert 0 < found.cost.bytes <= plan.cost.bytes + plan.spent.bytes
+    with pytest.raises(kinprint.BudgetExceeded):
+        kinprint.study("same-layer", *PAIR, roles=["k"], budget=1000, cache=False)
+
+
+def test_a_study_speaks(models: list[Path]) -> None:
+    found = kinprint.study("same-layer", *models, layers=[3], language="ko")
+    assert not found.title.isascii() and not found.findings[0].isascii()
+    found.language = "en"
+    assert found.title == kinprint.find_study("same-layer").title["en"]
+
+
+def test_lists_know_every_name() -> None:
+    studies, measures = kinprint.list_studies(), kinprint.list_measures()
+    assert all(kinprint.find_study(name) is study for name, study in studies.items())
+    assert {name for study in studies.values() for name in study.measures} <= set(measures)
+    with pytest.raises(kinprint.BadOption, match="same-layer"):
+        kinprint.find_study("same-layers")
+
+
+def test_a_dispute_and_its_revisions_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(kinprint.BadOption, match="solar-vs-glm"):
+        kinprint.reproduce("solar-glm")
+    with pytest.raises(kinprint.FileMissing):
+        kinprint.reproduce(revisions=tmp_path / "none.json")
+    (tmp_path / "odd.json").write_text('{"solar": []}')
+    with pytest.raises(kinprint.BadOption, match="revisions"):
+        kinprint.reproduce(revisions=tmp_path / "odd.json")
