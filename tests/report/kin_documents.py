@@ -39,7 +39,9 @@ MADE = Made(
 READ = ReadPart(bytes=4_200_000, requests=31, seconds=2.5)
 REASONS = {
     "identical": ["same-files"],
+    "same-weights": ["same-numbers"],
     "derived": ["learnt-together"],
+    "laundered": ["matrices-alike"],
     "partial": ["norms-shared"],
     "same-init": ["learnt-apart"],
     "dependent": ["learnt-silent", "matrices-weak"],

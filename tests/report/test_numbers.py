@@ -57,3 +57,9 @@ def test_what_is_no_number_is_a_dash() -> None:
     assert numbers.p_value(None) == numbers.reading(math.nan) == numbers.log10_reading(None) == "–"
     assert numbers.percent(math.log10(0.612)) == "62 %"
     assert numbers.percent(math.log10(0.0471)) == "4.8 %"
+
+
+def test_a_zero_has_no_minus() -> None:
+    assert numbers.fixed(-0.0004, 3) == "0.000" and numbers.fixed(-0.0005001, 3) == "-0.001"
+    assert numbers.shown(-0.0004) == "0.000" and numbers.shown(-0.0016) == "−0.002"
+    assert numbers.ends((-0.0, 1.0)) == ["0", "1"]

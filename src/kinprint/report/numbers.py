@@ -101,6 +101,11 @@ def reading(value: float | None, digits: int = 3) -> str:
     return NOTHING if known is None else telling(known, digits)
 
 
+def fixed(value: float, decimals: int) -> str:
+    """A number with so many decimals and a plain minus, which a zero never has."""
+    return f"{value:z.{decimals}f}"
+
+
 def rough(value: float) -> str:
     """A number for an axis."""
     return shown(value, 2 if abs(value) < 10 else 0)
@@ -116,8 +121,7 @@ def shown(value: float, digits: int = 3) -> str:
     if size >= 1000:
         return f"{value:,.0f}".replace("-", "−")
     decimals = digits if size < 10 else max(digits - (1 if size < 100 else 2), 0)
-    text = f"{value:.{decimals}f}"
-    return (text if float(text) else text.lstrip("-")).replace("-", "−")
+    return fixed(value, decimals).replace("-", "−")
 
 
 def telling(value: float, digits: int = 3) -> str:
@@ -136,7 +140,7 @@ def ends(values: Sequence[float]) -> list[str]:
             most = digits
             break
     return [
-        f"{value:,.{most}f}".replace("-", "−") if abs(value) < 1e7 else _power(value)
+        f"{value:z,.{most}f}".replace("-", "−") if abs(value) < 1e7 else _power(value)
         for value in values
     ]
 

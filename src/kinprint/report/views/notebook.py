@@ -18,7 +18,7 @@ from kinprint.reader.sizes import in_words
 from kinprint.report import answer
 from kinprint.report.evidence import findings
 from kinprint.report.matrix import count_related, linked_pairs, ordered, pairs_by_place
-from kinprint.report.numbers import NOTHING, p_value
+from kinprint.report.numbers import NOTHING, fixed, p_value
 from kinprint.report.relations import SIGNS, words_for
 from kinprint.report.schema import ComparisonDocument, EvidencePart, MatrixDocument, Subject
 from kinprint.report.translation import warning
@@ -85,7 +85,7 @@ def _evidence(document: ComparisonDocument, language: str) -> Markup:
     found = findings(document)
     colour = SIGNS[document.verdict.relation].notebook
     for one in found[:_ROWS]:
-        effect = NOTHING if one.part.effect is None else f"{one.part.effect:.3f}"
+        effect = NOTHING if one.part.effect is None else fixed(one.part.effect, 3)
         cells = (
             _cell(one.words[language] or one.test),
             Markup("<td>{}</td>").format(_strip(one.part, colour)),

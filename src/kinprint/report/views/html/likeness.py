@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from kinprint.errors import printable
-from kinprint.report.numbers import NOTHING, finite, reading
+from kinprint.report.numbers import NOTHING, finite, fixed, reading
 from kinprint.report.schema import ComparisonDocument, MapCell, SeedMetric, SharedMap
 from kinprint.report.translation import translated
 from kinprint.report.views.html import drawings, shapes
@@ -162,5 +162,5 @@ def _cell(one: MapCell | None, say: Say) -> CellView:
         else say("page.shared.cell", chance=reading(known), count=count)
     )
     value = finite(one.likeness)
-    text = NOTHING if value is None else f"{value:.2f}".replace("-", "−").replace("0.", ".", 1)
+    text = NOTHING if value is None else fixed(value, 2).replace("-", "−").replace("0.", ".", 1)
     return CellView(shapes.heat(value), text.replace("−.00", ".00"), more)

@@ -10,7 +10,7 @@ from kinprint.reader.sizes import in_words
 from kinprint.records import Relation, Tier
 from kinprint.report import answer
 from kinprint.report.evidence import Finding, findings, reason, silent
-from kinprint.report.numbers import p_value
+from kinprint.report.numbers import fixed, p_value
 from kinprint.report.relations import SIGNS
 from kinprint.report.schema import ComparisonDocument, MatrixDocument, PlanDocument
 from kinprint.report.translation import translated
@@ -110,7 +110,7 @@ def _table(rows: Sequence[Finding], document: ComparisonDocument, language: str)
     head = text.say("report.column.test", language), "p", text.say("report.column.effect", language)
     grid = [(*head, "")]
     for one in rows:
-        effect = "" if one.part.effect is None else f"{one.part.effect:.3f}"
+        effect = "" if one.part.effect is None else fixed(one.part.effect, 3)
         words = one.words[language] or reason(document, one.part, language)
         mark = " *" if one.part.tier == Tier.CALIBRATED else ""
         grid.append((one.test, p_value(one.p), effect, words + mark))
