@@ -1,180 +1,155 @@
 """`python -m benchmarks.calibration FOLDER`: what known strangers, twins and kin look like.
 
-Trains families of small models (needs PyTorch; minutes on an accelerator, `--small` for a look
-on a laptop), runs the battery on pairs whose relation is known, and writes `pairs.jsonl` with
-the sizes of effects, the quality of matches and the verdict of each. `calibrated.toml` and the
-limits in `verdict.py` are read off such runs; the seeds are fixed.
+Trains families of small models (needs PyTorch; minutes on an accelerator, `--plans toy` for a look
+on a laptop), measures the invariants of pairs whose relation is known, and writes one row a pair
+and way of reading to `pairs-*.csv`. `invariants.toml` is made of such tables by
+`python -m benchmarks.calibration.shipping`. Plans whose name starts with `aside` are never used to
+set a limit. Seeds are fixed; the text is what the machine has.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
-import math
 import os
-import sysconfig
+import pickle
+import shutil
+import tempfile
 import time
-from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
+from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from benchmarks.calibration.families import MIXES, Known, families, gentle_families
-from benchmarks.calibration.training import Shape
-from kinprint.lineage.alignment.gram import gram_likeness
-from kinprint.lineage.battery import run_battery
-from kinprint.lineage.charge import Charge
-from kinprint.lineage.pair import Pair
-from kinprint.lineage.reading.sample import Sample
-from kinprint.lineage.side import Side
-from kinprint.lineage.tests.calibrated import neighbour_correlation
-from kinprint.lineage.tests.menu import menu
-from kinprint.lineage.verdict import decide
-
-TOKENS = 2048
-_TEXT = 12_000_000  # characters of each kind of text
-SHAPES: tuple[tuple[Shape, int, int], ...] = (
-    (Shape(64, 4, 4, 176, TOKENS), 24, 1000),
-    (Shape(96, 6, 6, 256, TOKENS), 24, 1000),
-    (Shape(128, 6, 4, 352, TOKENS), 24, 1500),
-    (Shape(192, 5, 6, 512, TOKENS), 24, 1500),
-    (Shape(256, 8, 4, 704, TOKENS), 16, 1500),
-    (Shape(512, 6, 8, 1408, TOKENS), 8, 1500),
-    (Shape(128, 6, 4, 512, TOKENS, gated=False), 24, 1500),
-    (Shape(256, 6, 8, 1024, TOKENS, gated=False), 16, 1500),
-)
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_GRAM_PAIRS = 24  # of a kind that are aligned by Gram matrices too, in wider models
+_EXPORTED = ("root", "twin", "pupil", "tuned", "continued", "hot", "laundered", "one layer taken",
+             "merge", "rounded", "rewritten", "fewer", "decoys")  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--small", action="store_true", help="one tiny shape, few steps")
-    parser.add_argument("--shapes", help="places in the list of shapes, such as 0,3")
-    parser.add_argument("--gentle", action="store_true", help="twins and children by amount")
+    parser.add_argument("--plans", default="toy", help="names of plans, such as 64,128,aside-64")
+    parser.add_argument("--export", default="", help="plans whose models are written out too")
+    parser.add_argument("--characters", type=int, default=24_000_000, help="of each kind of text")
+    parser.add_argument(
+        "--processor", type=int, default=128,
+        help="width up to which pairs are judged on the processor, while others are trained",
+    )  # fmt: skip
+    parser.add_argument("--limit", type=int, default=15_500_000, help="bytes of an archive")
     asked = parser.parse_args()
     import torch
 
+    from benchmarks.calibration.families import PLANS, TOKENS, grown
+    from benchmarks.calibration.texts import read_texts
+
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    shapes = list(SHAPES)
-    if asked.shapes:
-        shapes = [SHAPES[int(at)] for at in asked.shapes.split(",")]
-    if asked.small:
-        shapes = [(Shape(32, 2, 2, 64, 512), 2, 20)]
-    texts = read_texts(shapes[0][0].tokens)
+    torch.backends.cuda.matmul.allow_tf32 = True
     asked.folder.mkdir(parents=True, exist_ok=True)
-    with (asked.folder / "pairs.jsonl").open("w", encoding="utf-8") as file:
-        for shape, strangers, steps in shapes:
-            started = time.monotonic()
-            first = 1 + 1000 * next(
-                (at for at, one in enumerate(SHAPES) if one[0] == shape), len(SHAPES)
-            )
-            if asked.gentle:
-                known = gentle_families(shape, texts, device, first + 500)
-            else:
-                known = families(shape, strangers, texts, steps, device, first)
-            trained = time.monotonic()
-            for row in judged(known):
-                file.write(json.dumps({"shape": asdict(shape), "steps": steps, **row}) + "\n")
-                file.flush()
-            took = f"{trained - started:.0f} s training, {time.monotonic() - trained:.0f} s judging"
-            print(f"{shape.name}: {len(known)} pairs, {took}", flush=True)
+    begun = time.monotonic()
+    arrays, tokenizer = read_texts(TOKENS, asked.characters)
+    texts = {name: torch.from_numpy(ids).to(device) for name, ids in arrays.items()}
+    print(f"texts: {time.monotonic() - begun:.0f} s", flush=True)
+    shelf = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+    threads = {name: os.environ.get(name) for name in _ONE_THREAD}
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    waiting: list[tuple[str, list[Future[Any]]]] = []
+    try:
+        with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
+            for name in asked.plans.split(","):
+                plan, at = PLANS[name], time.monotonic()
+                collection = grown(plan, texts, device)
+                losses = [one["loss"] for one in collection.tree.values() if one["how"] == "root"]
+                print(
+                    f"{name}: {len(collection.models)} models, {len(collection.pairs)} pairs, "
+                    f"loss {min(losses):.2f} to {max(losses):.2f}, "
+                    f"{time.monotonic() - at:.0f} s", flush=True,
+                )  # fmt: skip
+                if name in asked.export.split(","):
+                    _export(collection, tokenizer, asked.folder / f"{name}.tar", asked.limit)
+                with (asked.folder / f"tree-{name}.json").open("w", encoding="utf-8") as file:
+                    json.dump(collection.tree, file)
+                if plan.shape.width <= asked.processor:
+                    waiting.append((name, _shelved(collection, shelf, pool, name)))
+                else:
+                    _on_accelerator(collection, asked.folder / f"pairs-{name}.csv", device)
+                    print(f"{name}: judged at {time.monotonic() - begun:.0f} s", flush=True)
+                for each in [each for each in waiting if all(one.done() for one in each[1])]:
+                    _collect(asked.folder, *waiting.pop(waiting.index(each)))
+            for each in waiting:
+                _collect(asked.folder, *each)
+            print(f"all judged at {time.monotonic() - begun:.0f} s", flush=True)
+    finally:
+        shutil.rmtree(shelf)
+        os.environ.update({name: value for name, value in threads.items() if value is not None})
 
 
-def read_texts(tokens: int) -> dict[str, Any]:
-    """Python, C headers and prose found on this machine, as tokens of one small vocabulary."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+def _shelved(collection: Any, shelf: Path, pool: ProcessPoolExecutor, name: str) -> list[Any]:
+    """Lay models where other processes find them, and have the pairs judged there."""
+    from benchmarks.calibration.judging import READINGS, judge_files
 
-    library, packages = (Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib"))
-    kinds = {
-        "python": ([library, packages], (".py",)),
-        "headers": ([Path("/usr/include"), packages, Path("/usr/local")], (".h", ".hpp", ".cuh")),
-        "prose": ([Path("/usr/share/doc"), packages, Path("/usr/share")],
-                  (".md", ".rst", ".txt", "copyright", "METADATA")),
-    }  # fmt: skip
-    raw = {name: _text(*kinds[name]) for name in MIXES}
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=tokens, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
-    )
-    tokenizer.train_from_iterator((text[:1_500_000] for text in raw.values()), trainer)
-    found = {}
-    for name, text in raw.items():
-        lines = [text[at : at + 20_000] for at in range(0, len(text), 20_000)]
-        ids = [one.ids for one in tokenizer.encode_batch(lines)]
-        found[name] = np.concatenate([np.asarray(one, np.int64) for one in ids])
-        print(f"{name}: {len(text):,} characters, {len(found[name]):,} tokens", flush=True)
-    return found
+    folder = shelf / name
+    folder.mkdir()
+    places = {}
+    for at, (model, weights) in enumerate(collection.models.items()):
+        places[model] = folder / f"{at}.pickle"
+        places[model].write_bytes(pickle.dumps(weights, protocol=5))
+    size = collection.plan.shape.size
+    return [
+        pool.submit(judge_files, collection.plan.name, known, places[known.first],
+                    places[known.second], size, READINGS)
+        for known in collection.pairs
+    ]  # fmt: skip
 
 
-def _text(folders: list[Path], ends: tuple[str, ...]) -> str:
-    """Files of a kind, in the order of their names, up to a common length."""
-    found: list[str] = []
-    length = 0
-    for folder in folders:
-        for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
-            if path.name.endswith(ends) and path.is_file() and path.stat().st_size < 400_000:
-                found.append(path.read_text(encoding="utf-8", errors="ignore"))
-                length += len(found[-1])
-            if length > _TEXT:
-                return "\n".join(found)[:_TEXT]
-    return "\n".join(found)
+def _collect(folder: Path, name: str, futures: list[Future[Any]]) -> None:
+    _write(folder / f"pairs-{name}.csv", [row for one in futures for row in one.result()])
+    print(f"{name}: judged on the processor", flush=True)
 
 
-def judged(known: list[Known]) -> list[dict[str, Any]]:
-    """The battery on every pair, side by side; BLAS is told to use one core by the caller."""
-    with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
-        return list(pool.map(_judge, known, chunksize=2))
+def _on_accelerator(collection: Any, path: Path, device: str) -> None:
+    """Judge all pairs here; only some of a kind by Gram matrices, which take longest."""
+    from collections import Counter
+    from functools import cache
+
+    from benchmarks.calibration.judging import Prepared, described, judged
+
+    if device == "cuda":
+        import cupy as arrays
+    else:
+        import numpy as arrays
+    size = collection.plan.shape.size
+    prepared = cache(lambda name: Prepared(collection.models[name], size, arrays))
+    seen: Counter[tuple[str, str]] = Counter()
+    rows = []
+    for known in collection.pairs:
+        kind = known.kind, known.how
+        seen[kind] += 1
+        few = seen[kind] > _GRAM_PAIRS * 512 // (collection.plan.shape.width * 2)
+        readings = ("tokens", "some rows") if few else ("whole", "tokens", "no tokens", "some rows")
+        rows += [
+            {"plan": collection.plan.name, **described(known), **row}
+            for row in judged(prepared(known.first), prepared(known.second), readings)
+        ]
+    _write(path, rows)
 
 
-def _judge(one: Known) -> dict[str, Any]:
-    sides = sorted((Side(one.one), Side(one.other)), key=lambda side: side.rank)
-    started = time.process_time()
-    evidence = run_battery(*sides)
-    seconds = time.process_time() - started
-    verdict = decide(evidence, Charge.for_menu(menu("standard")))
-    quality = [each.alignment_quality for each in evidence if each.alignment_quality is not None]
-    matching = Pair(*sides).alignment_from(sides[0]).feed_forwards
-    gram = math.nan
-    if matching is not None:
-        gram = gram_likeness(sides[0].prepared, sides[1].prepared, matching)
-    gains = min(neighbour_correlation(side) for side in (one.one, one.other))
-    return {
-        "truth": one.truth,
-        "how": one.how,
-        "roots": one.roots,
-        "relation": verdict.relation,
-        "log10_p": verdict.log10_p,
-        "reasons": verdict.reasons,
-        "quality": max(quality, default=matching.quality if matching else math.nan),
-        "gram": gram,
-        "neighbours": gains,
-        "spreads": [_spread(side) for side in (one.one, one.other)],
-        "tops": [_top(side) for side in (one.one, one.other)],
-        "tests": {each.test: (each.log10_p, each.effect) for each in evidence
-                  if each.status == "ok"},
-        "silent": Counter(each.status for each in evidence if each.status != "ok"),
-        "seconds": seconds,
-    }  # fmt: skip
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
 
 
-def _spread(side: Sample) -> float:
-    """How far gains are from a constant: the mean over norms of deviation over mean."""
-    return float(np.mean([one.std() / abs(one.mean()) for one in side.norms.values()]))
+def _export(collection: Any, tokenizer: Any, path: Path, limit: int) -> None:
+    from benchmarks.calibration.export import export
 
-
-def _top(side: Sample) -> float:
-    """The largest squared singular value of feed-forward inputs over that of random rows."""
-    found = []
-    for one in side.units.values():
-        values = np.linalg.svd(one.up, compute_uv=False)
-        edge = (1 + (one.up.shape[1] / one.up.shape[0]) ** 0.5) ** 2 * (one.up**2).sum()
-        found.append(values[0] ** 2 / (edge / one.up.shape[1]))
-    return float(np.mean(found))
+    names = [name for kind in _EXPORTED for name, facts in collection.tree.items()
+             if facts["how"].startswith(kind)]  # fmt: skip
+    export(collection, list(dict.fromkeys(names)), tokenizer, path, limit)
 
 
 if __name__ == "__main__":

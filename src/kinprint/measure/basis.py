@@ -1,0 +1,201 @@
+"""Orthogonal maps between the residual streams of two models, from arrays alone.
+
+A model may be written in another basis. A map is a matrix R with x·R in the other model's
+coordinates for a row x of the first; None stands for the identity. Maps are found from embedding
+rows of shared tokens, or from Gram matrices where there are none, and refined with units that are
+each other's nearest by their gate rows. Nothing here sees an up or down row of a unit beside its
+gate row, so that these are left to judge by. Arrays may be NumPy's or CuPy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = Any
+"""An array of NumPy or of CuPy."""
+ROUNDS = 4
+"""Rounds of matching and fitting that refine a map."""
+STEPS = 10
+"""Steps of the iteration that aligns Gram matrices."""
+_UNREACHED = 1e-13  # squared singular values below this part of the largest are rounding
+_SCORES = 16_000_000  # cosines that are held at once, where a layer has no more
+_KEPT = 1e-3  # weight of the last map beside matched rows: it keeps what these do not reach
+
+
+def array_module(array: Array) -> Any:
+    """NumPy, or CuPy where the array is one of its own."""
+    if type(array).__module__.partition(".")[0] == "cupy":
+        import cupy
+
+        return cupy
+    return np
+
+
+def unit_rows(rows: Array) -> Array:
+    """Rows of length one along the last axis, in single precision; rows without one become zero."""
+    xp = array_module(rows)
+    x = xp.asarray(rows, xp.float32)
+    length = xp.sqrt(xp.square(x.astype(xp.float64)).sum(axis=-1, keepdims=True))
+    good = xp.isfinite(length) & (length > 0)
+    return xp.where(good, x / xp.where(good, length, 1), 0).astype(xp.float32)
+
+
+def polar_factor(table: Array) -> Array:
+    """The nearest matrix with orthonormal rows or columns, (MMᵀ)^(−½)·M.
+
+    By the eigenvectors of the smaller Gram matrix, in double precision, which takes little more
+    than half of the time of singular values. Directions that M does not reach stay zero.
+    """
+    xp = array_module(table)
+    given = xp.asarray(table, xp.float64)
+    tall = given.shape[0] > given.shape[1]
+    rows = given.T if tall else given
+    squares, basis = xp.linalg.eigh(rows @ rows.T)
+    reached = squares > _UNREACHED * squares[-1]
+    kept = basis[:, reached]
+    factor = (kept / xp.sqrt(squares[reached])) @ (kept.T @ rows)
+    return xp.ascontiguousarray(factor.T if tall else factor, xp.float32)
+
+
+def carried(rows: Array, turn: Array | None) -> Array:
+    """Rows of the first model in the other's coordinates."""
+    return rows if turn is None else rows @ turn
+
+
+def token_table(first: Array, second: Array) -> Array:
+    """Products of the embeddings of shared tokens, of which a map is the polar factor.
+
+    Token rows have length one, so that frequent tokens do not rule.
+    """
+    return unit_rows(first).T @ unit_rows(second)
+
+
+def traceless_gram(rows: Array) -> Array:
+    """XᵀX·d/tr − I: traceless, so that a common scale does not count as likeness."""
+    xp = array_module(rows)
+    table = rows.T @ rows
+    width = len(table)
+    trace = max(float(xp.trace(table)), 1e-30)
+    return table * xp.float32(width / trace) - xp.eye(width, dtype=xp.float32)
+
+
+def gram_turn(
+    first: Sequence[Array],
+    second: Sequence[Array],
+    *,
+    start: Sequence[int] = (),
+    directions: int = 0,
+    steps: int = STEPS,
+) -> Array:
+    """The turn between Gram matrices that correspond; its negative fits them as well.
+
+    Eigenbases of sums give a first map up to signs; these are synchronised by the top eigenvector
+    of the summed elementwise products, and R ← polar(Σ K₁ R K₂) does the rest.
+
+    Parameters
+    ----------
+    first, second : traceless Gram matrices of the two models, in corresponding order.
+    start : places of those whose sums give the eigenbases; all if empty.
+    directions : how many leading directions the first map has, all if 0. Few are safer.
+    steps : how often the map is improved.
+    """
+    xp = array_module(first[0])
+    x, y = xp.stack(list(first)), xp.stack(list(second))
+    some = list(start) or list(range(len(first)))
+    ours = xp.linalg.eigh(x[some].sum(axis=0))[1][:, -directions:]
+    theirs = xp.linalg.eigh(y[some].sum(axis=0))[1][:, -directions:]
+    both = ((ours.T @ x @ ours) * (theirs.T @ y @ theirs)).sum(axis=0)
+    signs = xp.where(xp.linalg.eigh(both)[1][:, -1] < 0, -1, 1)
+    turn = ((ours * signs) @ theirs.T).astype(xp.float32)
+    for _ in range(steps):
+        turn = polar_factor((x @ turn @ y).sum(axis=0))
+    return turn
+
+
+def mutual(scores: Array) -> tuple[Array, Array]:
+    """For each row the column of its largest score, and whether that column's largest is the row.
+
+    Rows and columns without a score above zero have no partner.
+    """
+    xp = array_module(scores)
+    best = scores.argmax(axis=1)
+    back = scores.argmax(axis=0)
+    rows = xp.arange(len(scores))
+    return best, (back[best] == rows) & (scores[rows, best] > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class NearestKeys:
+    """Of every layer with every other: the mean cosine of nearest rows, and the mutual share.
+
+    Both are NumPy tables, layers of the first model × layers of the second.
+    """
+
+    cosines: NDArray[np.float64]
+    mutual: NDArray[np.float64]
+
+
+def nearest_keys(
+    first: Sequence[Array], second: Sequence[Array], turn: Array | None, *, shares: bool = True
+) -> NearestKeys:
+    """How near the rows of each layer of one model come to those of each layer of another.
+
+    Rows have length one. Without `shares` the mutual shares stay zero.
+    """
+    xp = array_module(first[0])
+    cosines = xp.zeros((len(first), len(second)))
+    found = xp.zeros((len(first), len(second)))
+    for at, rows in enumerate(first):
+        ours = carried(rows, turn)
+        for places in _stacks(len(rows), [len(others) for others in second]):
+            theirs = xp.stack([second[to] for to in places])
+            scores = ours @ theirs.transpose(0, 2, 1)
+            cosines[at, places] = scores.max(axis=2).mean(axis=1)
+            if shares:
+                best = scores.argmax(axis=2)
+                back = xp.take_along_axis(scores.argmax(axis=1), best, axis=1)
+                found[at, places] = (back == xp.arange(len(rows))).mean(axis=1)
+    on_host = (table if xp is np else xp.asnumpy(table) for table in (cosines, found))
+    return NearestKeys(*on_host)
+
+
+def _stacks(rows: int, sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Places of layers with equally many rows, as many together as scores may be held."""
+    for size in sorted(set(sizes)):
+        places = [at for at, other in enumerate(sizes) if other == size]
+        step = max(1, _SCORES // max(rows * size, 1))
+        yield from (places[at : at + step] for at in range(0, len(places), step))
+
+
+def refined(
+    first: Sequence[Array],
+    second: Sequence[Array],
+    turn: Array | None,
+    table: Array | None = None,
+    rounds: int = ROUNDS,
+) -> Array:
+    """A map fitted to the rows that the last one made each other's nearest, a few times over.
+
+    Parameters
+    ----------
+    first, second : gate rows of length one, layer by layer; all or some of a layer's.
+    turn : where to begin.
+    table : products of embeddings that are fitted along with the rows, if there are any.
+    rounds : how often.
+    """
+    xp = array_module(first[0])
+    width = first[0].shape[1], second[0].shape[1]
+    current = xp.eye(*width, dtype=xp.float32) if turn is None else turn
+    for _ in range(rounds):
+        partners = nearest_keys(first, second, current, shares=False).cosines.argmax(axis=1)
+        total = current * xp.float32(_KEPT) if table is None else xp.array(table)
+        for rows, to in zip(first, partners.tolist(), strict=True):
+            best, both = mutual(carried(rows, current) @ second[to].T)
+            total = total + rows[both].T @ second[to][best[both]]
+        current = polar_factor(total)
+    return current

@@ -1,0 +1,345 @@
+"""What no relabelling, flip, turn or rotation of a model can change, compared between two models.
+
+Units are matched by one end and judged by what the match did not see: nearest by gate rows, then
+up rows and down columns. Heads are matched by their query-key products and judged by their
+value-output products. Permuting units, flipping or rescaling them, turning rotary planes, mixing
+value dimensions or rotating the residual stream together with the map changes none of it. Strangers
+agree too, to an extent that only other strangers can tell: nothing here is a p-value.
+
+Rows are units (or rows of heads) × residual width, inputs already times the gains of the norm that
+feeds them, down and output matrices transposed. All of a layer of the second model must be there;
+of the first some rows are enough. Arrays may be NumPy's or CuPy's; results are plain numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kinprint.measure.basis import Array, array_module, carried, mutual, nearest_keys, unit_rows
+
+_COLUMNS = 1e-6  # a share of a row's length below which nothing but rounding is left
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many of how many."""
+
+    count: int
+    of: int
+
+    @property
+    def value(self) -> float:
+        """The share; NaN of none."""
+        return self.count / self.of if self.of else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRows:
+    """Units of one feed-forward, rows of length one; `gate` is None where there is none."""
+
+    up: Array
+    down: Array
+    gate: Array | None = None
+
+    @classmethod
+    def of(cls, up: Array, down: Array, gate: Array | None = None) -> UnitRows:
+        """Units from rows of any length; units of which some row is zero take no part."""
+        xp = array_module(up)
+        parts = [unit_rows(rows) for rows in (up, down, gate) if rows is not None]
+        kept = xp.ones(len(up), bool)
+        for rows in parts:
+            kept &= rows.any(axis=1)
+        chosen = [rows[kept] for rows in parts]
+        return cls(chosen[0], chosen[1], chosen[2] if gate is not None else None)
+
+    @property
+    def key(self) -> Array:
+        """The rows by which units are matched: gate rows, up rows where there are none."""
+        return self.up if self.gate is None else self.gate
+
+    @property
+    def count(self) -> int:
+        """Number of units."""
+        return len(self.up)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitAgreement:
+    """How two feed-forwards agree, in numbers of units of the first.
+
+    Attributes
+    ----------
+    cosine : mean cosine of units with their nearest, by the rows that match them.
+    mutual : units that are each other's nearest. Of few rows more are.
+    concordance : mutual ones whose up and down cosines have the same sign.
+    two_of_three : units for which at least two of gate, |up| and |down| have the same nearest.
+    span : units whose nearest by the plane of gate and up is the nearest by |down|.
+    nearest : mutual ones whose nearest by down is their partner; for plain feed-forwards.
+    """
+
+    cosine: float
+    mutual: Share
+    concordance: Share
+    two_of_three: Share
+    span: Share
+    nearest: Share
+
+
+@dataclass(frozen=True, slots=True)
+class LayerAgreement:
+    """A layer of the first model and the one it was matched with.
+
+    Attributes
+    ----------
+    layer, partner : places in the two lists of layers.
+    turn : place of the residual map, among those given, in which they were matched.
+    units : how they agree.
+    control : the mutual share of the layer with the best of the others in the same map; NaN if
+        there is no other.
+    """
+
+    layer: int
+    partner: int
+    turn: int
+    units: UnitAgreement
+    control: float
+
+    @property
+    def margin(self) -> float:
+        """The mutual share less that of the best other layer."""
+        return self.units.mutual.value - self.control
+
+
+def agreements(
+    first: Sequence[UnitRows], second: Sequence[UnitRows], turns: Sequence[Array | None]
+) -> tuple[LayerAgreement, ...]:
+    """Match every layer of the first model with one of the second, and count how they agree.
+
+    Map and partner are those with the largest mean cosine of nearest keys (gate rows, or up rows
+    of plain feed-forwards), layer by layer: parts of a model may follow different bases.
+    """
+    keys = [units.key for units in first], [units.key for units in second]
+    tables = [nearest_keys(*keys, turn) for turn in turns]
+    cosines = np.stack([table.cosines for table in tables])
+    found = []
+    for at, ours in enumerate(first):
+        which, to = np.unravel_index(cosines[:, at].argmax(), cosines[:, at].shape)
+        shares = tables[which].mutual[at]
+        others = np.delete(shares, to)
+        found.append(
+            LayerAgreement(
+                at, int(to), int(which), unit_agreement(ours, second[to], turns[which]),
+                float(others.max()) if len(others) else math.nan,
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def unit_agreement(first: UnitRows, second: UnitRows, turn: Array | None) -> UnitAgreement:
+    """How two feed-forwards agree in a given map; both gated, or both compared as plain."""
+    xp = array_module(first.up)
+    up = carried(first.up, turn) @ second.up.T
+    down = carried(first.down, turn) @ second.down.T
+    gated = first.gate is not None and second.gate is not None
+    gate = carried(first.gate, turn) @ second.gate.T if gated else up
+    rows = xp.arange(first.count)
+    best, both = mutual(gate)
+    pairs = rows[both], best[both]
+    none = Share(0, 0)
+    shared = Share(int(both.sum()), first.count)
+    cosine = float(gate.max(axis=1).mean())
+    if not gated:
+        nearest = Share(int((down.argmax(axis=1) == best)[both].sum()), shared.count)
+        return UnitAgreement(cosine, shared, none, none, none, nearest)
+    by_up, by_down = abs(up).argmax(axis=1), abs(down).argmax(axis=1)
+    two = (best == by_up) | (best == by_down) | (by_up == by_down)
+    concordant = (up[pairs] > 0) == (down[pairs] > 0)
+    by_span = _plane_likeness(first, second, turn).argmax(axis=1)
+    return UnitAgreement(
+        cosine,
+        shared,
+        Share(int(concordant.sum()), shared.count),
+        Share(int(two.sum()), first.count),
+        Share(int((by_span == by_down).sum()), first.count),
+        Share(int((by_down == best)[both].sum()), shared.count),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlaneAgreement:
+    """A layer and the one whose planes of gate and up are nearest, with the units that agree.
+
+    `span` counts units whose nearest by that plane is the nearest by |down|.
+    """
+
+    layer: int
+    partner: int
+    turn: int
+    span: Share
+
+
+def plane_agreements(
+    first: Sequence[UnitRows], second: Sequence[UnitRows], turns: Sequence[Array | None]
+) -> tuple[PlaneAgreement, ...]:
+    """Match layers by the planes that gate and up rows span, which exchanging the two leaves.
+
+    For maps that were not refined with gate rows: where gate and up were exchanged, these are not
+    each other's nearest.
+    """
+    found = []
+    for at, ours in enumerate(first):
+        best = PlaneAgreement(at, 0, 0, Share(0, 0))
+        largest = -1.0
+        for which, turn in enumerate(turns):
+            for to, theirs in enumerate(second):
+                likeness = _plane_likeness(ours, theirs, turn)
+                mean = float(likeness.max(axis=1).mean())
+                if mean > largest:
+                    largest = mean
+                    down = abs(carried(ours.down, turn) @ theirs.down.T).argmax(axis=1)
+                    agree = int((likeness.argmax(axis=1) == down).sum())
+                    best = PlaneAgreement(at, to, which, Share(agree, ours.count))
+        found.append(best)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class HeadRows:
+    """Attention of one layer: heads × rows of a head × width, `k` and `v` by key-value group.
+
+    Row j of q and k turns with row j + rotated/2; the rows from `rotated` on do not turn. Rows of
+    o are the output weights of value dimensions, by query head.
+    """
+
+    q: Array
+    k: Array
+    v: Array
+    o: Array
+    rotated: int
+
+    @property
+    def count(self) -> int:
+        """Number of query heads."""
+        return len(self.q)
+
+
+def head_agreement(first: HeadRows, second: HeadRows, turn: Array | None) -> Share | None:
+    """Query heads whose nearest by query-key product is the nearest by value-output product.
+
+    None where heads have different numbers of rotating rows, or the second has but one head.
+    """
+    if first.rotated != second.rotated or second.count < 2:
+        return None
+    if not first.rotated and first.q.shape[1] != second.q.shape[1]:
+        return None
+    by_product = _key_products(first, second, turn).argmax(axis=1)
+    by_value = _value_products(first, second, turn).argmax(axis=1)
+    return Share(int((by_product == by_value).sum()), first.count)
+
+
+def effective_gains(rows: Sequence[Array], turn: Array | None = None) -> Array:
+    """What a norm passes on of each channel: the lengths of the columns that it feeds.
+
+    `rows` are the matrices that read the norm's output, already times its gains: gains can be
+    rewritten without changing the function, their product with the columns cannot.
+    """
+    xp = array_module(rows[0])
+    squares = sum(xp.square(carried(part, turn).astype(xp.float64)).sum(axis=0) for part in rows)
+    return xp.sqrt(squares)
+
+
+def _plane_likeness(first: UnitRows, second: UnitRows, turn: Array | None) -> Array:
+    """Sum of the squared cosines between the planes that gate and up rows span."""
+    ours, theirs = _plane(first), _plane(second)
+    return sum((carried(x, turn) @ y.T) ** 2 for x in ours for y in theirs)
+
+
+def _plane(units: UnitRows) -> tuple[Array, Array]:
+    """Orthonormal rows that span gate and up; the second is zero where both are parallel."""
+    xp = array_module(units.up)
+    assert units.gate is not None
+    rest = units.up - (units.up * units.gate).sum(axis=1, keepdims=True) * units.gate
+    length = xp.sqrt((rest * rest).sum(axis=1, keepdims=True))
+    return units.gate, xp.where(length > _COLUMNS, rest / xp.where(length > 0, length, 1), 0)
+
+
+def _key_products(first: HeadRows, second: HeadRows, turn: Array | None) -> Array:
+    """Cosines of the products QᵀK of query heads, plane by plane where positions turn them.
+
+    A plane's two rows are one complex row: turning the plane multiplies q and k by one phase,
+    which the product of q with the conjugate of k does not see.
+    """
+    half = first.rotated // 2
+    total = own = other = 0.0
+    if half:
+        q1, k1, q2, k2 = (
+            part[:, :half] + 1j * part[:, half : 2 * half]
+            for part in (carried(first.q, turn), carried(first.k, turn), second.q, second.k)
+        )
+        q, k = _by_place(q1, q2), _by_group(_by_place(k1, k2), first, second)
+        total = (q * k.conj()).real.sum(axis=2)
+        own = _plane_sizes(first, half)
+        other = _plane_sizes(second, half)
+    if 2 * half < first.q.shape[1]:
+        rest = slice(2 * half, None)
+        args = [part[:, rest] for part in (first.q, first.k, second.q, second.k)]
+        total = total + _products(args[0], args[1], args[2], args[3], turn)
+        own = own + _own(args[0], args[1])
+        other = other + _own(args[2], args[3])
+    return _cosines(total, own, other)
+
+
+def _value_products(first: HeadRows, second: HeadRows, turn: Array | None) -> Array:
+    """Cosines of the products of values and outputs of query heads."""
+    total = _products(first.o, first.v, second.o, second.v, turn)
+    return _cosines(total, _own(first.o, first.v), _own(second.o, second.v))
+
+
+def _by_place(first: Array, second: Array) -> Array:
+    """Products of rows with the same place in every two heads: heads × heads × places."""
+    table = first.transpose(1, 0, 2) @ second.conj().transpose(1, 2, 0)
+    return table.transpose(1, 2, 0)
+
+
+def _by_group(table: Array, first: HeadRows, second: HeadRows) -> Array:
+    """Products of key-value groups repeated for the query heads of each group."""
+    inside, outside = first.count // len(first.k), second.count // len(second.k)
+    return table.repeat(inside, axis=0).repeat(outside, axis=1)
+
+
+def _plane_sizes(heads: HeadRows, half: int) -> Array:
+    """Squared sizes of the products of a model's own heads."""
+    q, k = (
+        (part[:, :half] ** 2 + part[:, half : 2 * half] ** 2).sum(axis=2)
+        for part in (heads.q, heads.k)
+    )
+    return (q * k.repeat(len(q) // len(k), axis=0)).sum(axis=1)
+
+
+def _products(a1: Array, b1: Array, a2: Array, b2: Array, turn: Array | None) -> Array:
+    """Σ (a₁a₂ᵀ)∘(b₁b₂ᵀ): inner products of a₁ᵀb₁ with a₂ᵀb₂, every head with every head."""
+    xp = array_module(a1)
+    b1, b2 = (b.repeat(len(a) // len(b), axis=0) for a, b in ((a1, b1), (a2, b2)))
+    a1, b1 = carried(a1, turn), carried(b1, turn)
+    found = xp.empty((len(a1), len(a2)), a1.dtype)
+    for at in range(len(a1)):
+        left = a1[at] @ a2.transpose(0, 2, 1)
+        right = b1[at] @ b2.transpose(0, 2, 1)
+        found[at] = (left * right).sum(axis=(1, 2))
+    return found
+
+
+def _own(a: Array, b: Array) -> Array:
+    """Squared sizes of aᵀb of each head."""
+    b = b.repeat(len(a) // len(b), axis=0)
+    return ((a @ a.transpose(0, 2, 1)) * (b @ b.transpose(0, 2, 1))).sum(axis=(1, 2))
+
+
+def _cosines(total: Array, own: Array, other: Array) -> Array:
+    xp = array_module(total)
+    size = xp.sqrt(own)[:, None] * xp.sqrt(other)[None, :]
+    return xp.where(size > 0, total / xp.where(size > 0, size, 1), 0)
