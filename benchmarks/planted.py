@@ -105,10 +105,10 @@ def _mixed(one: Doubles, other: Doubles, share: float) -> Doubles:
 def _wanted(sampler: Sampler) -> dict[tuple[str, str, bool], tuple[ByteRange, ...]]:
     """What will be read of either model, by file and tensor, and whether that is a norm."""
     found: dict[tuple[str, str, bool], list[ByteRange]] = {}
-    for at, tower in enumerate(sampler.towers):
-        for stage in sampler.plan.stages:
-            for part in stage.pieces[at]:
-                for reading in tower.readings(part):
+    for reader in sampler.readers:
+        for stage in reader.plan.stages:
+            for part in stage.pieces:
+                for reading in reader.tower.readings(part):
                     for one in (each for _, slices in reading.parts() for each in slices):
                         key = one.tensor.file, one.tensor.name, "norm" in one.tensor.name
                         found.setdefault(key, []).extend(slice_bytes(one))

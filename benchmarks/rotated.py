@@ -80,11 +80,12 @@ def plant_rotation(parent: Path, child: Path, rotation: Rotation, level: str) ->
 
 def _lines(sampler: Sampler) -> dict[str, tuple[TensorSpec, list[int]]]:
     """Every tensor that will be read of the first model, and which of its rows; tokens as well."""
-    tower = sampler.towers[0]
+    reader = sampler.readers[0]
+    tower = reader.tower
     slices: list[Slice] = [
         one
-        for stage in sampler.plan.stages
-        for part in stage.pieces[0]
+        for stage in reader.plan.stages
+        for part in stage.pieces
         for reading in tower.readings(part)
         for one in reading.slices
     ]

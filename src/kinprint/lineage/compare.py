@@ -91,8 +91,8 @@ def compare_models(
             fetcher.spent,
             outcome.charge,
             (outcome.stages, sampler.stages),
-            sampler.plan.bytes,
-            sampler.plan.left_out,
+            sampler.bytes,
+            sampler.left_out,
             reading_notes(sampler, checkpoints),
             labels_of(checkpoints),
             outcome.controls,
@@ -142,7 +142,7 @@ def _read_in_stages(sampler: Sampler, settings: Settings, controlled: bool) -> _
         if controlled:
             controls, ranked = calibrated(sides, settings.seed, settings.level, evidence)
             evidence += ranked
-        equal = all(sampler.plan.whole[:2]) and same_numbers(*samples[:2])
+        equal = all(sampler.whole[:2]) and same_numbers(*samples[:2])
         charge = charge_of(settings, share)
         verdict = decide(evidence, charge, identical=equal)
         outcome = _Outcome((sides[0], sides[1]), pair, verdict, evidence, stages, charge, controls)

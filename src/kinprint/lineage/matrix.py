@@ -124,7 +124,7 @@ def _judge_pairs(
 def _judge(
     read: ReadModels, pair: Places, evidence: PairEvidence, settings: Settings
 ) -> PairVerdict:
-    whole = all(read.sampler.plan.whole[at] for at in pair)
+    whole = all(read.sampler.whole[at] for at in pair)
     equal = whole and same_numbers(*(read.samples[at] for at in pair))
     charge = charge_of(settings)
     verdict = decide(evidence, charge, identical=equal)

@@ -65,13 +65,12 @@ def read_headers(checkpoints: Sequence[Checkpoint], settings: Settings) -> list[
 
 
 def sampler_of(models: Sequence[Model], settings: Settings) -> Sampler:
-    """Plan the reading of models; what their cards cost is taken off beforehand."""
-    budget = settings.budget
-    cards = card_bytes([model.checkpoint for model in models])
-    if cards:
-        level = level_plan(settings.level).budget * len(models) // 2
-        budget = max((level if budget is None else min(budget, level)) - cards, 0)
-    return Sampler(models, settings.level, budget)
+    """Plan the reading of models, each within its part of the budget and without what its card
+    costs."""
+    most = level_plan(settings.level).budget // 2
+    each = most if settings.budget is None else min(most, settings.budget // len(models))
+    limits = [max(each - card_bytes([model.checkpoint]), 0) for model in models]
+    return Sampler(models, settings.level, limits)
 
 
 def read_readable(
@@ -113,7 +112,7 @@ def naming(model: str) -> Iterator[None]:
 
 def reading_notes(sampler: Sampler, checkpoints: Sequence[Checkpoint]) -> tuple[Message, ...]:
     """Remarks on how models were read, each once."""
-    notes = [note for tower in sampler.towers for note in tower.notes]
+    notes = list(sampler.notes)
     notes += [note_about(one.ref.name, note) for one in checkpoints for note in one.notes]
     return tuple(dict.fromkeys(notes))
 

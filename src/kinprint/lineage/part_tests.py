@@ -16,8 +16,8 @@ from kinprint.lineage.alignment.blocks import common_blocks
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
 from kinprint.lineage.preparation import DENSE, FeedForward
-from kinprint.lineage.tests.attention import HeadGroups
 from kinprint.lineage.side import alone
+from kinprint.lineage.tests.attention import HeadGroups
 from kinprint.lineage.tests.registry import NoResult
 from kinprint.nulls.blocks import block_log10_p, signed_log10_p
 from kinprint.nulls.copies import sum_over

@@ -23,8 +23,9 @@ def plan_comparison(given: Sequence[str], fetcher: Fetcher, settings: Settings) 
             found = ComparisonPlan(models, settings, (), 0)
         else:
             sampler = sampler_of(read_headers(checkpoints, settings), settings)
-            plan = sampler.plan
-            found = ComparisonPlan(models, settings, sampler.costs(), plan.bytes, plan.left_out)
+            found = ComparisonPlan(
+                models, settings, sampler.costs(), sampler.bytes, sampler.left_out
+            )
         for background in started:
             background.result()
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeVar
@@ -17,13 +17,16 @@ from kinprint.lineage.reading.sample import (
     Extent,
     Floats,
     Indices,
+    ReadTensor,
     Sample,
     Units,
     component_of,
 )
-from kinprint.lineage.reading.tower import Tower, in_halves
+from kinprint.lineage.reading.tower import Piece, Tower, in_halves
 from kinprint.model.places import Address
-from kinprint.records import Component, Part
+from kinprint.reader.extents import union
+from kinprint.reader.plan import slice_bytes
+from kinprint.records import ByteRange, Component, Part
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -31,16 +34,32 @@ _V = TypeVar("_V")
 
 @dataclass(frozen=True, slots=True)
 class ReadPiece:
-    """Rows of one logical tensor that were read, and which they are (None for all)."""
+    """Rows of one logical tensor: which they are (None for all), and what was read for them."""
 
     rows: tuple[int, ...] | None
     values: Floats
+    read: tuple[ReadTensor, ...]
+
+    @classmethod
+    def of(cls, tower: Tower, piece: Piece, values: Floats) -> ReadPiece:
+        """A piece with its numbers, and where they were."""
+        digest = hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()
+        ranges: dict[tuple[str, str], list[ByteRange]] = {}
+        for reading in tower.readings(piece):
+            for _, slices in reading.parts():
+                for one in slices:
+                    place = one.tensor.file, one.tensor.name
+                    ranges.setdefault(place, []).extend(slice_bytes(one))
+        read = (ReadTensor(*place, union(spans), digest) for place, spans in ranges.items())
+        return cls(piece.rows, values, tuple(read))
 
 
 ReadPieces = Mapping[PieceKey, ReadPiece]
 
 
-def assemble(tower: Tower, pieces: ReadPieces, embedding: Embedding | None) -> Sample:
+def assemble(
+    tower: Tower, pieces: ReadPieces, embedding: Embedding | None, head: Embedding | None = None
+) -> Sample:
     """The sample of a tower from what was read of it."""
     norms: dict[tuple[str, int], Floats] = {}
     biases: dict[tuple[str, int], Floats] = {}
@@ -53,10 +72,11 @@ def assemble(tower: Tower, pieces: ReadPieces, embedding: Embedding | None) -> S
         elif address.role == "router":
             routers[layer] = piece.values
     layers = _Layers(tower, pieces)
+    tables = [table for table in (embedding, head) if table is not None]
     experts = [(layer, expert) for layer, all_of in tower.experts.items() for expert in all_of]
     return Sample(
         name=tower.name,
-        key=_digest(pieces, embedding),
+        key=_digest(pieces, tables),
         width=tower.width,
         depth=tower.depth,
         facts=in_halves(tower.facts),
@@ -67,13 +87,17 @@ def assemble(tower: Tower, pieces: ReadPieces, embedding: Embedding | None) -> S
         experts=_present({place: layers.units(*place) for place in sorted(experts)}),
         routers=routers,
         embedding=embedding,
-        parts=_extents(tower, pieces, embedding),
+        head=head,
+        parts=_extents(tower, pieces, {Component.EMBEDDING: embedding, Component.HEAD: head}),
         dtypes={address.role: tower.places[address].weight.spec.dtype for address, _ in pieces},
         notes=tuple(tower.notes),
+        read=_all_read(pieces, tables),
     )
 
 
-def _extents(tower: Tower, pieces: ReadPieces, embedding: Embedding | None) -> dict[Part, Extent]:
+def _extents(
+    tower: Tower, pieces: ReadPieces, tables: Mapping[Component, Embedding | None]
+) -> dict[Part, Extent]:
     """The parts of a tower with their sizes.
 
     Layers whose headers were not read have the parts of the nearest layer below that were.
@@ -88,9 +112,10 @@ def _extents(tower: Tower, pieces: ReadPieces, embedding: Embedding | None) -> d
         part = _part_of(address, tower.stack)
         if part is not None:
             read[part] = read.get(part, 0) + piece.values.size
-    if embedding is not None and tower.embedding is not None:
-        part = Part(Component.EMBEDDING, tower=tower.stack)
-        read[part] = max(read.get(part, 0), embedding.rows.size)
+    for component, table in tables.items():
+        if table is not None:
+            part = Part(component, tower=tower.stack)
+            read[part] = max(read.get(part, 0), table.rows.size)
     known: list[Part] = []
     for layer in range(tower.depth):
         own = [part for part in weights if part.layer == layer]
@@ -195,7 +220,15 @@ def _halves(size: int, rotated: int) -> Indices:
     return np.concatenate([pairs[::2], pairs[1::2], np.arange(rotated, size)])
 
 
-def _digest(pieces: ReadPieces, embedding: Embedding | None) -> str:
+def _all_read(pieces: ReadPieces, tables: Sequence[Embedding]) -> tuple[ReadTensor, ...]:
+    parts = [part for piece in pieces.values() for part in piece.read]
+    parts += [part for table in tables for part in table.read]
+    return tuple(
+        sorted(dict.fromkeys(parts), key=lambda part: (part.file, part.ranges, part.tensor))
+    )
+
+
+def _digest(pieces: ReadPieces, tables: Sequence[Embedding]) -> str:
     """A name for the contents; it breaks ties between models, so its order never changes."""
 
     def order(key: PieceKey) -> str:
@@ -204,8 +237,9 @@ def _digest(pieces: ReadPieces, embedding: Embedding | None) -> str:
 
     digest = hashlib.sha256()
     for key in sorted(pieces, key=order):
-        digest.update(f"{key[0]} {key[1]} {pieces[key].values.shape}".encode())
-        digest.update(np.ascontiguousarray(pieces[key].values).data)
-    if embedding is not None:
-        digest.update(np.ascontiguousarray(embedding.rows).data)
+        piece = pieces[key]
+        digest.update(f"{key[0]} {key[1]} {piece.values.shape} ".encode())
+        digest.update(" ".join(part.sha256 for part in piece.read).encode())
+    for table in tables:
+        digest.update(np.ascontiguousarray(table.rows).data)
     return digest.hexdigest()

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
-from kinprint.lineage.reading.levels import LevelPlan, StepKind, spread_layers
+from kinprint.lineage.reading.levels import LevelPlan, StepKind, choose_layers, spread_layers
 from kinprint.model.geometry import geometry_of
 from kinprint.model.model import Model
 from kinprint.model.opening import CONFIG, open_model, open_partly
@@ -36,17 +36,12 @@ ShardsByRole = Mapping[int, Mapping[str, int]]
 def open_with_few_headers(
     checkpoints: Sequence[Checkpoint], level: LevelPlan, base: str | None = None
 ) -> list[Model]:
-    """Read the headers that a level needs, of all models side by side.
-
-    All are looked into at the same layers, which the shallowest of them has.
-    """
-    depths = [depth for checkpoint in checkpoints if (depth := _depth(checkpoint)) is not None]
-    layers = spread_layers(min(depths, default=0), level.layers)
+    """Read the headers that a level needs, of all models side by side."""
 
     def open_one(checkpoint: Checkpoint) -> Model:
         if not _needs_some_headers(checkpoint, level):
             return open_model(checkpoint, base)
-        return _open_shards_of_layers(checkpoint, layers, level)
+        return _open_shards_of_layers(checkpoint, level)
 
     return side_by_side(open_one, checkpoints)
 
@@ -62,17 +57,16 @@ def _depth(checkpoint: Checkpoint) -> int | None:
     return geometry_of(checkpoint.config).layers
 
 
-def _open_shards_of_layers(
-    checkpoint: Checkpoint, layers: Sequence[int], level: LevelPlan
-) -> Model:
-    """The model as far as the shards with these layers' norms tell, and one layer's heads.
+def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
+    """The model as far as the shards with the norms of some layers tell, and one layer's heads.
 
     Two shards are looked at first; from them follows how layers go with shards.
     """
     shards, depth = checkpoint.shards, _depth(checkpoint) or 1
+    layers = spread_layers(depth, level.layers)
     wanted = [(layer, role) for layer in layers for role in _NORMS]
     if any(step.kind is StepKind.ATTENTION for step in level.steps):
-        wanted += [(layers[len(layers) // 2], role) for role in _HEADS]
+        wanted += [(layer, role) for layer in choose_layers(layers, depth, 1) for role in _HEADS]
     thirds = {layers[len(layers) // 3], layers[2 * len(layers) // 3]}
     to_read = {_shard_by_length(checkpoint, layer, depth) for layer in thirds}
     shards_by_role: dict[int, dict[str, int]] = {}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal
@@ -15,8 +14,10 @@ from kinprint.records import Level
 
 WIDTH: Literal["width"] = "width"
 """As many tokens as the model has channels, and some more."""
-RUN = 8
+RUN = 16
 """Units are read in runs of this many, because a request costs more than a few rows."""
+_FAR = 1024  # units from one run to the next, as long as there are enough of them
+_ONE = 8  # the layer that is looked into where one is enough; nearly all models have it
 
 
 class StepKind(StrEnum):
@@ -32,7 +33,7 @@ class StepKind(StrEnum):
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One thing to read of every model, if the budget still allows it.
+    """One thing to read of a model, if the budget still allows it.
 
     Attributes
     ----------
@@ -97,22 +98,6 @@ def level_plan(level: Level) -> LevelPlan:
     return msgspec.toml.decode(table, type=dict[Level, LevelPlan])[level]
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """Numbers spread over a range such that fewer of them are always among more of them."""
-
-    size: int
-
-    def first(self, count: int) -> tuple[int, ...]:
-        """`count` numbers below `size`, sorted: halves before quarters before eighths."""
-        found: dict[int, None] = {}
-        for share in _halving():
-            if len(found) >= min(count, self.size):
-                break
-            found[int(share * self.size)] = None
-        return tuple(sorted(found))
-
-
 def spread_layers(depth: int, most: int) -> tuple[int, ...]:
     """At most `most` layers, a power of two apart: models of different depth share them."""
     step = 1
@@ -121,22 +106,43 @@ def spread_layers(depth: int, most: int) -> tuple[int, ...]:
     return tuple(range(0, depth, step))
 
 
+def choose_layers(fitting: Sequence[int], depth: int, most: int) -> tuple[int, ...]:
+    """At most `most` of the layers that hold something, by a rule that knows one model alone.
+
+    Several are a power of two apart, or the next ones that fit: models of different depth share
+    them. One or two are the same low numbers in all models, because layers that were added or
+    removed move those behind them.
+    """
+    if most < 3:
+        return tuple(sorted(sorted(fitting, key=_preference)[:most]))
+    step = 1
+    while True:
+        chosen = {layer // step: layer for layer in sorted(fitting, reverse=True)}
+        if len(chosen) <= most or step > depth:
+            return tuple(sorted(chosen.values()))
+        step *= 2
+
+
 def sample_units(total: int, rows: int) -> tuple[int, ...]:
-    """About `rows` of `total` units in short runs, the same in every model of that total."""
+    """About `rows` of `total` units in runs at the same places of all models.
+
+    Runs are far apart, then between those, so that fewer units are always among more and models
+    of different totals share most of them. The first run serves pruned models: where units were
+    removed, the lowest numbers move least.
+    """
     if rows >= total or total <= RUN:
         return tuple(range(total))
-    starts = Grid(total // RUN).first(max(rows // RUN, 1))
-    return tuple(start * RUN + at for start in starts for at in range(RUN))
+    runs = max(rows // RUN, 1)
+    starts: dict[int, None] = {}
+    step = _FAR
+    while len(starts) < runs and step >= RUN:
+        starts.update(dict.fromkeys(range(0, total - RUN + 1, step)))
+        step //= 2
+    chosen = sorted(list(starts)[:runs])
+    return tuple(start + at for start in chosen for at in range(RUN))
 
 
-def _halving() -> Iterator[float]:
-    """0, 1/2, 1/4, 3/4, 1/8, …: the sequence of van der Corput."""
-    number = 0
-    while True:
-        share, digit, rest = 0.0, 0.5, number
-        while rest:
-            share += digit * (rest & 1)
-            rest >>= 1
-            digit /= 2
-        yield share
-        number += 1
+def _preference(layer: int) -> tuple[int, int]:
+    """Eight before its multiples before four and its multiples; the first layer is the last."""
+    even = min(layer & -layer, _ONE) if layer else 0
+    return -even, layer

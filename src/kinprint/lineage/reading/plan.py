@@ -18,8 +18,9 @@ from kinprint.lineage.reading.tower import Piece, Tower
 from kinprint.model.places import Address
 from kinprint.text import Message
 
-_SHORT = 1_000_000  # tokenizers up to this length are read; servers tell no digest of them
-_WASTE = 1.25  # tokens lie scattered: what reading them brings beyond the rows themselves
+SPREAD_TOKENS = 64
+"""Of a vocabulary that was read, so many tokens are chosen by their spelling, wherever they lie."""
+_APART = 16 * 1024  # bytes that each of these may bring beyond its own row
 
 PieceKey = tuple[Address, bool]
 """A tensor, and whether its rows are counted along its inputs."""
@@ -27,33 +28,45 @@ PieceKey = tuple[Address, bool]
 
 @dataclass(frozen=True, slots=True)
 class TokenRows:
-    """Rows of the embedding to read in a stage, of tokens that all models share.
+    """Rows of the embedding to read in a stage.
 
-    With `by_id` tokens are known by their number, because all tokenizers are one file.
+    Attributes
+    ----------
+    count
+        How many tokens, those with the lowest numbers.
+    spelled
+        Whether the vocabulary is read too. If not, tokens are known by number, and only to a model
+        with the same tokenizer file.
+    bytes
+        What the rows of one table may cost.
+    head
+        Whether rows of the output head are read for the same tokens.
     """
 
     count: int
-    by_id: bool
+    spelled: bool
+    bytes: int
+    head: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What is read at once: pieces of each tower, and tokens where they are to be read."""
+    """What is read of a model at once: pieces, and tokens where they are to be read."""
 
-    pieces: tuple[tuple[Piece, ...], ...]
+    pieces: tuple[Piece, ...]
     tokens: TokenRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingPlan:
-    """What a comparison reads.
+    """What is read of one model.
 
     Attributes
     ----------
     stages
         What is read in each stage.
     whole
-        Of each tower, whether everything is read.
+        Whether everything is read.
     bytes
         What all of it costs, headers included.
     left_out
@@ -61,7 +74,7 @@ class ReadingPlan:
     """
 
     stages: tuple[Stage, ...]
-    whole: tuple[bool, ...]
+    whole: bool
     bytes: int
     left_out: tuple[Message, ...] = ()
 
@@ -82,75 +95,73 @@ class _Budget:
         return True
 
 
-def plan_reading(towers: Sequence[Tower], level: LevelPlan, limit: int | None) -> ReadingPlan:
-    """Decide what to read.
+def plan_reading(tower: Tower, level: LevelPlan, limit: int | None = None) -> ReadingPlan:
+    """Decide what to read of a model.
 
     Parameters
     ----------
-    towers
+    tower
         What is compared.
     level
         What the level reads, and its bytes for two models together.
     limit
-        A lower limit in bytes, for all models together; None where there is none. Headers that
-        have been read count.
+        A lower limit in bytes for this model; None where there is none. Headers that have been
+        read count.
     """
-    each = level.budget // 2 if limit is None else min(level.budget // 2, limit // len(towers))
-    budget = _Budget(each * len(towers) - sum(tower.known_bytes for tower in towers))
-    whole = tuple(_pay_whole(tower, each, budget) for tower in towers)
-    some = [at for at, all_of_it in enumerate(whole) if not all_of_it]
+    most = level.budget // 2 if limit is None else min(level.budget // 2, limit)
+    budget = _Budget(most - tower.known_bytes)
+    if _pay_whole(tower, budget):
+        stage = Stage(all_pieces(tower))
+        return ReadingPlan((stage,), True, most - budget.remaining)
     stages: list[Stage] = []
-    planned: list[dict[PieceKey, Piece]] = [{} for _ in towers]
+    planned: dict[PieceKey, Piece] = {}
     for number in range(1, level.stages + 1):
-        pieces: list[list[Piece]] = [
-            list(all_pieces(tower)) if all_of_it and number == 1 else []
-            for tower, all_of_it in zip(towers, whole, strict=True)
-        ]
+        pieces: list[Piece] = []
         tokens = None
-        for step in level.steps if some else ():
+        for step in level.steps:
             if step.stage != number:
                 continue
             if step.kind is StepKind.EMBEDDING:
-                tokens = _pay_tokens(towers, some, step, budget) or tokens
+                tokens = _pay_tokens(tower, step, budget) or tokens
                 continue
-            for at, new in enumerate(_pay_step(towers, some, step, level, planned, budget)):
-                pieces[at] += new
-                planned[at].update(_by_key(new))
-        if any(pieces) or tokens is not None:
-            stages.append(Stage(tuple(map(tuple, pieces)), tokens))
-    spent = each * len(towers) - budget.remaining
-    return ReadingPlan(tuple(stages), whole, spent, tuple(dict.fromkeys(budget.left_out)))
+            new = _pay_step(tower, step, level, planned, budget)
+            pieces += new
+            planned.update(_by_key(new))
+        if pieces or tokens is not None:
+            stages.append(Stage(tuple(pieces), tokens))
+    spent = most - budget.remaining
+    return ReadingPlan(tuple(stages), False, spent, tuple(dict.fromkeys(budget.left_out)))
 
 
-def _pay_whole(tower: Tower, each: int, budget: _Budget) -> bool:
-    """Whether everything of a model is read: it fits into its part of the budget."""
+def _pay_whole(tower: Tower, budget: _Budget) -> bool:
+    """Whether everything of a model is read: it fits into its budget."""
     price = tower.whole_bytes + tower.tokenizer_bytes
-    fits = tower.known_bytes + price <= each and not tower.partial
-    return fits and budget.pay(price, text.message("note.left-out.model", model=tower.name))
+    if tower.partial or price > budget.remaining:
+        return False
+    budget.remaining -= price
+    return True
 
 
 def _pay_step(
-    towers: Sequence[Tower],
-    some: Sequence[int],
+    tower: Tower,
     step: Step,
     level: LevelPlan,
-    planned: Sequence[Mapping[PieceKey, Piece]],
+    planned: Mapping[PieceKey, Piece],
     budget: _Budget,
-) -> list[list[Piece]]:
-    """What a step adds for each model, in fewer layers where all would cost too much."""
-    nothing: list[list[Piece]] = [[] for _ in towers]
+) -> list[Piece]:
+    """What a step adds, in fewer layers where all would cost too much."""
+    most = budget.remaining // 2 if step.extra else budget.remaining
     layers = step.layers
     while True:
-        fewer = msgspec.structs.replace(step, layers=layers)
-        wanted = STEPS[step.kind](towers, some, fewer, level)
-        fresh = [_fresh(before, wanted.get(at, [])) for at, before in enumerate(planned)]
-        price = sum(map(_price, towers, fresh, planned))
-        if price <= (budget.remaining // 2 if step.extra else budget.remaining) or layers < 2:
+        wanted = STEPS[step.kind](tower, msgspec.structs.replace(step, layers=layers), level)
+        fresh = _fresh(planned, wanted)
+        price = _price(tower, fresh, planned)
+        if price <= most or layers < 2:
             break
         layers //= 2
-    if step.extra and price > budget.remaining // 2:  # tokens may cost more than their price
-        return nothing
-    return fresh if any(fresh) and budget.pay(price, _left_out(step.kind)) else nothing
+    if not fresh or (step.extra and price > most):
+        return []
+    return fresh if budget.pay(price, _left_out(step.kind)) else []
 
 
 def _price(tower: Tower, fresh: Sequence[Piece], planned: Mapping[PieceKey, Piece]) -> int:
@@ -178,25 +189,27 @@ def _by_key(pieces: Sequence[Piece]) -> dict[PieceKey, Piece]:
     return {(piece.address, piece.inputs): piece for piece in pieces}
 
 
-def _pay_tokens(
-    towers: Sequence[Tower], some: Sequence[int], step: Step, budget: _Budget
-) -> TokenRows | None:
-    """Tokens to read, if the tokenizers are one file or short enough to be read."""
-    if any(tower.embedding is None or tower.tokenizer is None for tower in towers):
+def _pay_tokens(tower: Tower, step: Step, budget: _Budget) -> TokenRows | None:
+    """Tokens to read, if the tokenizer is short enough to be read or known by its digest."""
+    table = tower.embedding
+    if table is None or tower.tokenizer is None:
         return None
-    longest = max(tower.tokenizer_bytes for tower in towers)
-    digests = {tower.tokenizer_digest for tower in towers} if longest > _SHORT else {""}
-    by_id = len(digests) == 1 and "" not in digests and len(some) == len(towers)
-    if not by_id and longest > step.tokenizers:
+    spelled = tower.tokenizer_bytes <= step.tokenizers
+    if not spelled and not tower.tokenizer_digest:
         budget.left_out.append(_left_out(step.kind))
         return None
-    width = max(tower.width for tower in towers)
-    count = width + width // 8 if step.tokens == WIDTH else step.tokens
-    price = 0
-    for tower in (towers[at] for at in some):
-        rows = min(count, tower.length(tower.embedding)) if tower.embedding is not None else 0
-        price += int(_WASTE * tower.row_bytes * rows) + (0 if by_id else tower.tokenizer_bytes)
-    return TokenRows(count, by_id) if budget.pay(price, _left_out(step.kind)) else None
+    wanted = tower.width + tower.width // 8 if step.tokens == WIDTH else step.tokens
+    count = min(wanted, tower.length(table))
+    price = tower.cost([Piece(table, tuple(range(count)))])
+    if spelled:
+        price += SPREAD_TOKENS * (tower.cost([Piece(table, (0,))]) + _APART)
+    price = min(price, tower.cost([Piece(table)]))
+    vocabulary = tower.tokenizer_bytes if spelled else 0
+    if not budget.pay(price + vocabulary, _left_out(step.kind)):
+        return None
+    head = tower.head is not None and price <= budget.remaining // 2
+    budget.remaining -= price if head else 0
+    return TokenRows(count, spelled, price, head)
 
 
 def _left_out(kind: StepKind) -> Message:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.model.symmetries import Facts
-from kinprint.records import Component, Part, Role, weight_of
+from kinprint.records import ByteRange, Component, Part, Role, weight_of
 from kinprint.text import Message
 
 Floats = NDArray[np.float32]
@@ -56,12 +56,37 @@ class Attention:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadTensor:
+    """What was read of one stored tensor.
+
+    Attributes
+    ----------
+    file, tensor
+        Where it lies, and what it is called there.
+    ranges
+        Bytes of the file that hold what was read.
+    sha256
+        Of the numbers as they are compared: float32, rows as the sample has them.
+    """
+
+    file: str
+    tensor: str
+    ranges: tuple[ByteRange, ...]
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Embedding:
-    """Rows of the token embedding for some tokens, and which tokens they are."""
+    """Rows of a table of tokens for some of them, and which tokens they are.
+
+    A token is known by its spelling, or where the vocabulary was not read by its number and the
+    digest of the tokenizer, so that the tokens of two models are the same if their names are.
+    """
 
     tokens: tuple[bytes, ...]
     ids: Indices
     rows: Floats
+    read: tuple[ReadTensor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +145,16 @@ class Sample:
         Of each layer, one row an expert.
     embedding
         Rows of the token embedding; None where they were not read.
+    head
+        Rows of the output head for the same tokens; None where it is tied or was not read.
     parts
         The parts that the model has, read or not, as far as its headers are known.
     dtypes
         The stored number formats by role.
     notes
         Remarks on how the model was read.
+    read
+        Files, byte ranges and digests of all that was read.
     """
 
     name: str
@@ -140,6 +169,8 @@ class Sample:
     experts: Mapping[tuple[int, int], Units] = field(default_factory=dict)
     routers: Mapping[int, Floats] = field(default_factory=dict)
     embedding: Embedding | None = None
+    head: Embedding | None = None
     parts: Mapping[Part, Extent] = field(default_factory=dict)
     dtypes: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Message, ...] = ()
+    read: tuple[ReadTensor, ...] = ()

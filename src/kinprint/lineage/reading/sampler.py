@@ -1,7 +1,8 @@
 """From models to samples: planned first, one reading a stage for all models, within a budget.
 
-A comparison asks for stages one after the other and stops when the answer is clear; what has
-been read is kept, and the samples of each stage hold all of it.
+What is read of a model depends on it, on the level and on its part of a budget; models only come
+together for the sake of one reading. A comparison asks for stages one after the other and stops
+when the answer is clear; what has been read is kept, and the samples of each stage hold all of it.
 """
 
 from __future__ import annotations
@@ -10,26 +11,119 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kinprint.errors import BudgetExceeded, FormatError
+from kinprint.errors import FormatError
 from kinprint.lineage.reading.assembly import ReadPiece, assemble
-from kinprint.lineage.reading.levels import Grid, level_plan
-from kinprint.lineage.reading.plan import PieceKey, ReadingPlan, Stage, TokenRows, plan_reading
+from kinprint.lineage.reading.levels import level_plan
+from kinprint.lineage.reading.plan import PieceKey, ReadingPlan, Stage, plan_reading
 from kinprint.lineage.reading.sample import Embedding, Floats, Sample
+from kinprint.lineage.reading.tokens import ChosenTokens, all_tokens, choose_tokens
 from kinprint.lineage.reading.tower import Piece, Tower, tower_of
-from kinprint.model.model import Model, Reading, wants_of
+from kinprint.model.model import Model, wants_of
 from kinprint.model.places import Address
-from kinprint.model.tokens import Vocabulary, align
+from kinprint.model.tokens import Vocabulary
 from kinprint.reader.fetch import Fetcher, Want
 from kinprint.records import ByteRange, Cost, Level
+from kinprint.text import Message
 
-_RUN = 64  # tokens that lie side by side, where any tokens will do
+_NO_STAGE = Stage(())
 
-TokenIds = dict[int, list[int]]
-"""Numbers of the chosen tokens by the place of the model."""
+
+class ModelReader:
+    """One model under reading: its plan, and what has been read of it so far."""
+
+    def __init__(self, model: Model, level: Level, limit: int | None = None) -> None:
+        self.tower: Tower = tower_of(model)
+        self.plan: ReadingPlan = plan_reading(self.tower, level_plan(level), limit)
+        self.vocabulary: Vocabulary | None = None
+        self._pieces: dict[PieceKey, ReadPiece] = {}
+        self._tables: dict[Address, Embedding] = {}
+        self._chosen = ChosenTokens((), ())
+
+    def stage(self, number: int) -> Stage:
+        """What is read in a stage, counted from 0; nothing after the last."""
+        stages = self.plan.stages
+        return stages[number] if number < len(stages) else _NO_STAGE
+
+    def wants(self, number: int) -> list[Want]:
+        """All bytes of a stage that are known beforehand, a tokenizer among them."""
+        stage = self.stage(number)
+        readings = [each for piece in stage.pieces for each in self.tower.readings(piece)]
+        wants = wants_of(readings)
+        spelled = stage.tokens is not None and stage.tokens.spelled
+        if spelled or (self.plan.whole and number == 0):
+            wants += _tokenizer_wants(self.tower)
+        return wants
+
+    def take(self, number: int, parsed: dict[bytes, Vocabulary]) -> list[Want]:
+        """Keep a stage's numbers; what its tokens need, which are known only now, is given."""
+        stage = self.stage(number)
+        for piece in stage.pieces:
+            self._pieces[piece.address, piece.inputs] = read_piece(self.tower, piece)
+        if self.plan.whole and number == 0:
+            self._read_vocabulary(parsed)
+            self._keep_whole_tables()
+        if stage.tokens is None or self.tower.embedding is None:
+            return []
+        if stage.tokens.spelled:
+            self._read_vocabulary(parsed)
+        self._chosen = choose_tokens(
+            self.tower, self.tower.embedding, stage.tokens, self.vocabulary
+        )
+        return wants_of(
+            reading for piece in self._token_pieces(stage) for reading in self.tower.readings(piece)
+        )
+
+    def take_tokens(self, number: int) -> None:
+        """Keep the rows of a stage's tokens."""
+        for piece in self._token_pieces(self.stage(number)):
+            read = read_piece(self.tower, piece)
+            assert piece.rows is not None
+            place = {number: row for row, number in enumerate(piece.rows)}
+            order = [place[number] for number in self._chosen.ids]
+            ids = np.array(self._chosen.ids, np.int64)
+            rows = read.values[order]
+            self._tables[piece.address] = Embedding(self._chosen.names, ids, rows, read.read)
+
+    def sample(self) -> Sample:
+        """The model as far as it has been read."""
+        tables = self._tables
+        embedding, head = (
+            None if address is None else tables.get(address)
+            for address in (self.tower.embedding, self.tower.head)
+        )
+        return assemble(self.tower, self._pieces, embedding, head)
+
+    def _token_pieces(self, stage: Stage) -> list[Piece]:
+        if stage.tokens is None or not self._chosen.ids:
+            return []
+        tables = [self.tower.embedding, self.tower.head if stage.tokens.head else None]
+        ids = tuple(sorted(self._chosen.ids))
+        return [Piece(address, ids) for address in tables if address is not None]
+
+    def _keep_whole_tables(self) -> None:
+        """All tokens of a model that was read whole."""
+        if self.vocabulary is None:
+            return
+        for address in (self.tower.embedding, self.tower.head):
+            if address is None:
+                continue
+            piece = self._pieces[address, False]
+            chosen = all_tokens(self.vocabulary, len(piece.values))
+            ids = np.array(chosen.ids, np.int64)
+            if chosen.ids:
+                rows = piece.values[ids]
+                self._tables[address] = Embedding(chosen.names, ids, rows, piece.read)
+
+    def _read_vocabulary(self, parsed: dict[bytes, Vocabulary]) -> None:
+        if self.vocabulary is None:
+            try:
+                self.vocabulary = self.tower.model.vocabulary(parsed)
+            except FormatError as error:  # a comparison of embeddings is lost, no more
+                self.tower.notes.append(error.message)
 
 
 class Sampler:
-    """Reads some models for a comparison: a plan, and what has been read so far.
+    """Reads some models for a comparison: their plans, and what has been read so far.
 
     Parameters
     ----------
@@ -37,44 +131,60 @@ class Sampler:
         What is compared; the first two are the pair, where there are controls.
     level
         How much to read.
-    budget
-        The most bytes that all of it may cost, headers included; None for the level's own.
+    limits
+        For each model the most bytes that it may cost, headers included; None for the level's own.
     """
 
-    def __init__(self, models: Sequence[Model], level: Level, budget: int | None = None) -> None:
-        self.towers: tuple[Tower, ...] = tuple(map(tower_of, models))
-        self.plan: ReadingPlan = plan_reading(self.towers, level_plan(level), budget)
-        self._pieces: tuple[dict[PieceKey, ReadPiece], ...] = tuple({} for _ in models)
-        self._embeddings: list[Embedding | None] = [None for _ in models]
-        self._vocabularies: dict[int, Vocabulary | None] = {}
+    def __init__(
+        self, models: Sequence[Model], level: Level, limits: Sequence[int] | None = None
+    ) -> None:
+        each: Sequence[int | None] = [None] * len(models) if limits is None else limits
+        self.readers: tuple[ModelReader, ...] = tuple(
+            ModelReader(model, level, limit) for model, limit in zip(models, each, strict=True)
+        )
         self._parsed: dict[bytes, Vocabulary] = {}
         self._stages_read = 0
 
     @property
     def stages(self) -> int:
         """How many stages there are; at least one, if it reads nothing."""
-        return max(len(self.plan.stages), 1)
+        return max(1, *(len(reader.plan.stages) for reader in self.readers))
 
     @property
-    def whole(self) -> bool:
-        """Whether everything of all models is read."""
-        return all(self.plan.whole)
+    def whole(self) -> tuple[bool, ...]:
+        """Of each model, whether everything is read."""
+        return tuple(reader.plan.whole for reader in self.readers)
+
+    @property
+    def bytes(self) -> int:
+        """The most that all stages cost, headers included."""
+        return sum(reader.plan.bytes for reader in self.readers)
+
+    @property
+    def left_out(self) -> tuple[Message, ...]:
+        """What the budget did not allow, each once."""
+        return tuple(dict.fromkeys(one for reader in self.readers for one in reader.plan.left_out))
+
+    @property
+    def notes(self) -> tuple[Message, ...]:
+        """Remarks on how models were read."""
+        return tuple(note for reader in self.readers for note in reader.tower.notes)
 
     @property
     def vocabularies(self) -> list[Vocabulary | None]:
         """The vocabularies that were read; those that were not needed stay unread."""
-        return [self._vocabularies.get(at) for at in range(len(self.towers))]
+        return [reader.vocabulary for reader in self.readers]
 
     def costs(self) -> tuple[Cost, ...]:
-        """What each stage would still cost; tokens are estimated until they are known."""
+        """What each stage would still cost; tokens at their most, until they are known."""
         costs: list[Cost] = []
         wants: list[Want] = []
         before = Cost()
-        for number, stage in enumerate(self.plan.stages):
-            wants += self._wants(stage, number)
+        for number in range(self.stages):
+            wants += [want for reader in self.readers for want in reader.wants(number)]
             plans = self._fetcher.plan(_joined(wants))
             total = sum((plan.cost for plan in plans), Cost())
-            rows = self._token_bytes(stage)
+            rows = sum(self._token_bytes(reader, number) for reader in self.readers)
             tokens = Cost(rows, -(-rows // self._fetcher.policy.part))
             own = Cost(total.bytes - before.bytes, total.requests - before.requests)
             costs.append(own + tokens)
@@ -83,144 +193,39 @@ class Sampler:
 
     def samples(self, stage: int) -> list[Sample]:
         """All samples as they are after a stage, counted from 0; what is missing is read."""
-        while self._stages_read <= min(stage, len(self.plan.stages) - 1):
+        while self._stages_read <= min(stage, self.stages - 1):
             self._read(self._stages_read)
             self._stages_read += 1
-        return list(map(assemble, self.towers, self._pieces, self._embeddings))
+        return [reader.sample() for reader in self.readers]
 
     @property
     def _fetcher(self) -> Fetcher:
-        return self.towers[0].model.checkpoint.fetcher
+        return self.readers[0].tower.model.checkpoint.fetcher
 
-    def _token_bytes(self, stage: Stage) -> int:
-        if stage.tokens is None:
+    @staticmethod
+    def _token_bytes(reader: ModelReader, number: int) -> int:
+        tokens = reader.stage(number).tokens
+        if tokens is None or reader.tower.model.checkpoint.ref.kind == "local":
             return 0
-        remote = [
-            tower
-            for tower, whole in zip(self.towers, self.plan.whole, strict=True)
-            if not whole and tower.model.checkpoint.ref.kind != "local"
-        ]
-        return sum(stage.tokens.count * tower.row_bytes for tower in remote)
+        return tokens.bytes * (2 if tokens.head else 1)
 
     def _read(self, number: int) -> None:
-        stage = self.plan.stages[number]
-        self._fetcher.ensure(_joined(self._wants(stage, number)))
-        for tower, wanted, pieces in zip(self.towers, stage.pieces, self._pieces, strict=True):
-            for piece in wanted:
-                pieces[piece.address, piece.inputs] = ReadPiece(piece.rows, _rows(tower, piece))
-        if number == 0:
-            for at, whole in enumerate(self.plan.whole):
-                if whole:
-                    self._embeddings[at] = self._whole_embedding(at)
-        if stage.tokens is not None:
-            self._read_tokens(stage.tokens)
-
-    def _wants(self, stage: Stage, number: int) -> list[Want]:
-        """All bytes of a stage that are known beforehand, tokenizers among them."""
-        readings: list[Reading] = []
-        tokenizers: list[Want] = []
-        by_spelling = stage.tokens is not None and not stage.tokens.by_id
-        for at, tower in enumerate(self.towers):
-            readings += [each for piece in stage.pieces[at] for each in tower.readings(piece)]
-            if (self.plan.whole[at] and number == 0) or by_spelling:
-                tokenizers += _tokenizer_wants(tower)
-        return wants_of(readings) + tokenizers
-
-    def _vocabulary(self, at: int) -> Vocabulary | None:
-        if at not in self._vocabularies:
-            tower = self.towers[at]
-            try:
-                self._vocabularies[at] = tower.model.vocabulary(self._parsed)
-            except FormatError as error:  # a comparison of embeddings is lost, no more
-                tower.notes.append(error.message)
-                self._vocabularies[at] = None
-        return self._vocabularies[at]
-
-    def _whole_embedding(self, at: int) -> Embedding | None:
-        """All tokens of a model that was read whole; of equal spellings the first."""
-        tower = self.towers[at]
-        vocabulary = self._vocabulary(at)
-        if tower.embedding is None or vocabulary is None:
-            return None
-        rows = self._pieces[at][tower.embedding, False].values
-        numbers: dict[bytes, int] = {}
-        for number, token in enumerate(vocabulary.tokens[: len(rows)]):
-            if token is not None and number not in vocabulary.special:
-                numbers.setdefault(token, number)
-        ids = np.array(list(numbers.values()), np.int64)
-        return Embedding(tuple(numbers), ids, rows[ids]) if numbers else None
-
-    def _read_tokens(self, tokens: TokenRows) -> None:
-        """Rows of tokens that all models share, read at once."""
-        some = [at for at, whole in enumerate(self.plan.whole) if not whole]
-        choose = self._tokens_by_number if tokens.by_id else self._tokens_by_spelling
-        names, ids = choose(tokens.count)
-        if not names:
-            return
-        pieces = {at: Piece(self._embedding_of(at), tuple(sorted(ids[at]))) for at in some}
-        readings = [each for at in some for each in self.towers[at].readings(pieces[at])]
-        try:
-            self._fetcher.ensure(_joined(wants_of(readings)))
-        except BudgetExceeded as error:  # tokens lie further apart than was estimated
-            self.towers[some[0]].notes.append(error.message)
-            return
-        for at in some:
-            rows = _rows(self.towers[at], pieces[at])
-            place = {number: row for row, number in enumerate(sorted(ids[at]))}
-            order = [place[number] for number in ids[at]]
-            self._embeddings[at] = Embedding(names, np.array(ids[at], np.int64), rows[order])
-
-    def _tokens_by_number(self, count: int) -> tuple[tuple[bytes, ...], TokenIds]:
-        """Tokens of one and the same tokenizer: any will do, so runs of them are read."""
-        height = min(self._heights)
-        runs = Grid(max(height // _RUN, 1)).first(-(-count // _RUN))
-        chosen = [run * _RUN + at for run in runs for at in range(min(_RUN, height))][:count]
-        names = tuple(f"#{number}".encode() for number in chosen)
-        return names, dict.fromkeys(range(len(self.towers)), chosen)
-
-    def _tokens_by_spelling(self, count: int) -> tuple[tuple[bytes, ...], TokenIds]:
-        """Tokens that all tokenizers have, those with low numbers first: they lie close."""
-        first, *others = (self._vocabulary(at) for at in range(len(self.towers)))
-        if first is None:
-            return (), {}
-        height, *heights = self._heights
-        # Numbers of a token in each of the models so far, by its number in the first.
-        shared = {at: [at] for at in range(min(first.size, height)) if at not in first.special}
-        for height, other in zip(heights, others, strict=True):
-            if other is None:
-                return (), {}
-            pairs = align(first, other)
-            partner = dict(zip(pairs.a.tolist(), pairs.b.tolist(), strict=True))
-            shared = {
-                at: [*numbers, partner[at]]
-                for at, numbers in shared.items()
-                if partner.get(at, height) < height
-            }
-
-        def low(numbers: list[int]) -> tuple[int, list[int], bytes]:
-            """Low numbers first, whichever model was named first."""
-            return max(numbers), sorted(numbers), first.tokens[numbers[0]] or b""
-
-        chosen = sorted(shared.values(), key=low)[:count]
-        names = tuple(first.tokens[numbers[0]] or b"" for numbers in chosen)
-        return names, {at: [numbers[at] for numbers in chosen] for at in range(len(self.towers))}
-
-    @property
-    def _heights(self) -> list[int]:
-        """Rows of each embedding."""
-        return [tower.length(self._embedding_of(at)) for at, tower in enumerate(self.towers)]
-
-    def _embedding_of(self, at: int) -> Address:
-        embedding = self.towers[at].embedding
-        assert embedding is not None
-        return embedding
+        """One sweep for what is known beforehand, one for the tokens that are known after it."""
+        self._fetcher.ensure(
+            _joined([want for reader in self.readers for want in reader.wants(number)])
+        )
+        of_tokens = [want for reader in self.readers for want in reader.take(number, self._parsed)]
+        self._fetcher.ensure(_joined(of_tokens))
+        for reader in self.readers:
+            reader.take_tokens(number)
 
 
-def _rows(tower: Tower, piece: Piece) -> Floats:
-    arrays = [reading.take() for reading in tower.readings(piece)]
+def read_piece(tower: Tower, piece: Piece) -> ReadPiece:
+    """The numbers of a piece, with what was read for them."""
+    arrays: list[Floats] = [reading.take() for reading in tower.readings(piece)]
     if not piece.inputs:
-        return arrays[0]
-    return np.ascontiguousarray(np.concatenate(arrays, axis=1).T)
+        return ReadPiece.of(tower, piece, arrays[0])
+    return ReadPiece.of(tower, piece, np.ascontiguousarray(np.concatenate(arrays, axis=1).T))
 
 
 def _tokenizer_wants(tower: Tower) -> list[Want]:

@@ -134,27 +134,17 @@ class Tower:
         return {layer: tuple(sorted(experts)) for layer, experts in numbers.items()}
 
     @cached_property
-    def fewest_units(self) -> int:
-        """Units of its smallest feed-forward; 0 where there is none."""
-        roles = ("up", "shared_up", "expert_up")
-        sizes = (self.length(address) for address in self.places if address.role in roles)
-        return min((size for size in sizes if size), default=0)
-
-    @cached_property
     def embedding(self) -> Address | None:
         """Where the token embedding is, for the stack that is compared or for all."""
-        for tower in dict.fromkeys((self.stack, "")):
-            address = Address("embed", tower=tower)
-            place = self.model.places.get(address)
-            if place is not None and not place.weight.refusal and place.shape is not None:
-                self.places.setdefault(address, place)
-                return address
-        return None
+        return self._table("embed")
 
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of one row of the embedding."""
-        return 0 if self.embedding is None else self.cost([Piece(self.embedding, (0,))])
+    @cached_property
+    def head(self) -> Address | None:
+        """Where the output head is, if it is a table of its own with a row for each token."""
+        head, embedding = self._table("lm_head"), self.embedding
+        if head is None or embedding is None:
+            return None
+        return head if self.places[head].shape == self.places[embedding].shape else None
 
     @property
     def partial(self) -> bool:
@@ -264,6 +254,15 @@ class Tower:
         """The sha256 of the tokenizer file, empty where it is not known for nothing."""
         choice = self.tokenizer
         return "" if choice is None else digest_of(self.model.checkpoint.files[choice.path])
+
+    def _table(self, role: str) -> Address | None:
+        for tower in dict.fromkeys((self.stack, "")):
+            address = Address(role, tower=tower)
+            place = self.model.places.get(address)
+            if place is not None and not place.weight.refusal and place.shape is not None:
+                self.places.setdefault(address, place)
+                return address
+        return None
 
     def _readable(self, address: Address) -> bool:
         place: Place | None = self.places.get(address)
