@@ -8,8 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from kinprint.measure.direct import cosine
-from kinprint.measure.shuffled import shuffled_cosine_mean
+from kinprint.measure.direct import cosine, shuffled_cosine_mean
 
 
 def test_the_closed_form_is_the_mean_over_all_shuffles() -> None:

@@ -1,15 +1,88 @@
-"""`kinprint compare`: was one of two models derived from the other? And of many: which are kin?"""
+"""`kinprint compare`: was one of two models derived from the other? `kinprint matrix`: of many,
+which are kin? Each model is read once, and both share options, showing and exit codes.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+import kinprint
 from kinprint import text
-from kinprint.cli.commands import Whole, command, option
-from kinprint.cli.comparing import compare_all, compare_two, comparing_options
+from kinprint.cli.commands import Choice, Real, Whole, command, option
+from kinprint.cli.language import language, say
+from kinprint.cli.output import (
+    form_option,
+    print_cost,
+    print_lines,
+    print_written,
+    reader_may_leave,
+    write_json,
+)
+from kinprint.cli.reading import name_failure, reading_options
 from kinprint.errors import BadOption
+from kinprint.records import ALPHA, Level, Relation
+
+if TYPE_CHECKING:
+    from kinprint.report.views.terminal.layout import Line
+
+_CODES = {
+    Relation.IDENTICAL: 1,
+    Relation.SAME_WEIGHTS: 1,
+    Relation.DERIVED: 1,
+    Relation.PARTIAL: 1,
+    Relation.LAUNDERED: 1,
+    Relation.SAME_INIT: 3,
+    Relation.DEPENDENT: 3,
+    Relation.UNTESTABLE: 3,
+    Relation.NO_EVIDENCE: 0,
+}
+
+
+def comparing_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what both commands ask for; where to write is checked before anything is read.
+
+    What the verbs take is handed over as `settings`, the reader among them.
+    """
+
+    @reading_options
+    @option("--level", type=Choice([one.value for one in Level]), default=Level.STANDARD.value)
+    @option(
+        "--alpha",
+        metavar="P",
+        type=Real(0, 1, min_open=True, max_open=True),
+        default=ALPHA,
+    )
+    @option("--seed", metavar="N", type=Whole(min=0), default=0)
+    @option("--base", metavar="MODEL")
+    @form_option
+    @option("--exit-code", is_flag=True)
+    @option("-o", "--output", multiple=True, metavar="PATH")
+    @option("--dry-run", is_flag=True)
+    @functools.wraps(function)
+    def wrapper(
+        *arguments: Any,
+        reader: kinprint.Reader,
+        level: str,
+        alpha: float,
+        seed: int,
+        base: str | None,
+        output: tuple[str, ...],
+        **named: Any,
+    ) -> Any:
+        if output:
+            from kinprint.report.outputs import outputs
+
+            outputs(output, "paths")
+        asked = {"level": level, "alpha": alpha, "seed": seed, "base": base}
+        settings = {**asked, "reader": reader, "language": language()}
+        return function(*arguments, settings=settings, output=output, **named)
+
+    return wrapper
 
 
 @command("compare")
@@ -30,3 +103,96 @@ def compare(
         cause = text.message("cause.comparison.controls-for-two")
         raise BadOption(option="controls", value=controls[0], cause=cause)
     return compare_all(models, jobs, **options)
+
+
+@command("matrix")
+@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+@option("--jobs", metavar="N", type=Whole(min=1))
+@comparing_options
+def matrix(models: tuple[str, ...], jobs: int | None, **options: Any) -> int:
+    """Compare all pairs of models."""
+    return compare_all(models, jobs, **options)
+
+
+def compare_two(
+    a: str,
+    b: str,
+    controls: Sequence[str],
+    *,
+    format: str,
+    exit_code: bool,
+    output: Sequence[str],
+    dry_run: bool,
+    settings: dict[str, Any],
+) -> int:
+    """Compare two models, show and write what was found; the exit code."""
+    if dry_run:
+        return show_plan((a, b, *controls), format, settings)
+    found = kinprint.compare(a, b, controls=controls, **settings)
+    show(found, format, output)
+    return code_for([found.relation]) if exit_code else 0
+
+
+def compare_all(
+    models: Sequence[str],
+    jobs: int | None,
+    *,
+    format: str,
+    exit_code: bool,
+    output: Sequence[str],
+    dry_run: bool,
+    settings: dict[str, Any],
+) -> int:
+    """Compare all pairs of models, show and write what was found; the exit code."""
+    if dry_run:
+        return show_plan(models, format, settings)
+    found = kinprint.matrix(models, jobs=jobs, **settings)
+    show(found, format, output)
+    if format == "json" or not sys.stdout.isatty():  # else the same terminal has just said so
+        for one in found.failures:
+            name_failure(one.error, one.given)
+    if found.failures:
+        return 2
+    return code_for(found.relations) if exit_code else 0
+
+
+def code_for(relations: Iterable[Relation]) -> int:
+    """The code for what was found: 1 if any are related, 3 if any are undecided, else 0."""
+    codes = {_CODES[relation] for relation in relations}
+    return 1 if 1 in codes else max(codes, default=0)
+
+
+def show(found: kinprint.Comparison | kinprint.Matrix, format: str, output: Sequence[str]) -> None:
+    """Write the files that were asked for, then print the result in the form asked for."""
+    found.save(*output)
+    with reader_may_leave():
+        if format == "json":
+            write_json(found.to_json())
+            return
+        print_lines(_lines(found))
+        print_cost(found.cost)
+        print_written(output)
+
+
+def show_plan(models: Sequence[str], format: str, settings: dict[str, Any]) -> int:
+    """Show what comparing would cost."""
+    from kinprint.report.costs import cost_line
+    from kinprint.report.schema import PlanDocument
+    from kinprint.report.views.terminal.comparison import plan_lines
+
+    found = kinprint.plan_comparison(models, **settings)
+    if format == "json":
+        write_json(found.to_json())
+        return 0
+    assert isinstance(found.document, PlanDocument)
+    print_lines(plan_lines(found.document, language()))
+    click.echo(say("cli.plan.spent", cost=cost_line(found.spent, language())))
+    return 0
+
+
+def _lines(found: kinprint.Comparison | kinprint.Matrix) -> Iterator[Line]:
+    from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines
+
+    if isinstance(found, kinprint.Comparison):
+        return comparison_lines(found.document, language())
+    return matrix_lines(found.document, language())

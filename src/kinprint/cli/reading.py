@@ -13,8 +13,7 @@ import click
 
 import kinprint
 from kinprint.cli.commands import DEBUG, option
-from kinprint.cli.language import say
-from kinprint.cli.sentences import sentence
+from kinprint.cli.language import say, sentence
 from kinprint.errors import FormatError, InternalError, KinprintError, printable
 from kinprint.records import Progress
 

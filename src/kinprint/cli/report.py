@@ -8,7 +8,7 @@ import click
 
 import kinprint
 from kinprint.cli.commands import command, option
-from kinprint.cli.comparing import show
+from kinprint.cli.compare import show
 from kinprint.cli.language import language
 from kinprint.cli.output import form_option, print_lines, print_written, write_json
 from kinprint.errors import printable

@@ -20,8 +20,7 @@ import click
 from kinprint import text
 from kinprint.cli.commands import DEBUG, Group, Option, usage_sentence
 from kinprint.cli.environment import check_environment
-from kinprint.cli.language import language
-from kinprint.cli.sentences import sentence
+from kinprint.cli.language import language, sentence
 from kinprint.errors import FormatError, InternalError, KinprintError, SystemFailed, printable
 from kinprint.version import __version__
 
@@ -30,7 +29,7 @@ _COMMANDS = {
     "inspect": "kinprint.cli.inspect",
     "plan": "kinprint.cli.plan",
     "compare": "kinprint.cli.compare",
-    "matrix": "kinprint.cli.matrix",
+    "matrix": "kinprint.cli.compare",
     "report": "kinprint.cli.report",
     "study": "kinprint.cli.study",
     "reproduce": "kinprint.cli.reproduce",

@@ -167,6 +167,19 @@ def sign_agreement(a: ArrayLike, b: ArrayLike, block: int = BLOCK) -> float:
     return equal / len(x)
 
 
+def shuffled_cosine_mean(a: ArrayLike, b: ArrayLike) -> float:
+    """Mean of the cosine over all n! shuffles, n·ā·b̄ / (‖a‖·‖b‖); NaN without a direction.
+
+    That is what a cosine owes to the two sets of values alone; the rest comes from their places.
+    Shuffling changes neither length, and Σ a_i b_π(i) has the mean n·ā·b̄ (Hoeffding 1951), which
+    is what centring takes off the product.
+    """
+    raw, centred = blocks.sums(a, b), blocks.sums(a, b, centred=True)
+    if raw is None or centred is None or math.isnan(raw.cosine):
+        return math.nan
+    return blocks.clip((raw.ab - centred.ab) / (math.sqrt(raw.aa) * math.sqrt(raw.bb)))
+
+
 def _gaps(
     x: NDArray[Any], y: NDArray[Any], gather: Callable[[Floats], np.float64], block: int
 ) -> list[float]:

@@ -28,7 +28,6 @@ from kinprint.measure import (
     matching,
     ordered,
     rows,
-    shuffled,
     spectra,
     stored,
 )
@@ -51,7 +50,7 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
     "p99_gap": ordered.p99_gap,
     "variation_difference": direct.variation_difference,
     "sign_agreement": direct.sign_agreement,
-    "shuffled_cosine": shuffled.shuffled_cosine_mean,
+    "shuffled_cosine": direct.shuffled_cosine_mean,
     "bit_equal_share": stored.bit_equal_share,
     "raw_hash_equal": stored.raw_hash_equal,
     "row_cosine_mean": rows.row_cosine_mean,

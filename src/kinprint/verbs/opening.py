@@ -224,7 +224,7 @@ def _plan(
         tensors=tensors,
         bytes=cost.bytes,
         requests=cost.requests,
-        spent=StageCost(bytes=spent.bytes, requests=spent.requests),
+        spent=StageCost.of(spent),
     )
     # Only safetensors say beforehand how long their headers are.
     open_ended = tensors is None and checkpoint.format != SAFETENSORS

@@ -18,8 +18,7 @@ from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import Fetcher, side_by_side
 from kinprint.records import Cost, Progress
 from kinprint.replica.build import build_replicas
-from kinprint.report.build.reproduction import reproduction_document
-from kinprint.report.build.study import study_document
+from kinprint.report.build.study import reproduction_document, study_document
 from kinprint.report.results.reproduction import Reproduction
 from kinprint.report.schema import settled
 from kinprint.studies.reproduction import Reproduction as Dispute

@@ -218,7 +218,7 @@ def plan_study(
         models=[ref.given for ref in refs],
         bytes=cost.bytes,
         requests=cost.requests,
-        spent=StageCost(bytes=spent.bytes, requests=spent.requests),
+        spent=StageCost.of(spent),
     )
     return Plan(document, language, local=all(ref.kind == "local" for ref in refs))
 

@@ -28,8 +28,8 @@ import msgspec
 
 from kinprint.errors import BadHeader, DtypeUnknown, Malformed
 from kinprint.reader.dtypes import PLAIN
-from kinprint.reader.formats.strict_json import DuplicateKeyError, quoted, unique_keys
 from kinprint.reader.formats.view import FileView
+from kinprint.reader.jsonfile import DuplicateKeyError, quoted, unique_keys
 from kinprint.records import Header, TensorSpec
 from kinprint.text import message
 

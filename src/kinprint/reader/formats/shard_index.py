@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from kinprint import text
 from kinprint.errors import BadIndex, TensorMissing
-from kinprint.reader.formats.strict_json import DuplicateKeyError, quoted, unique_keys
+from kinprint.reader.jsonfile import DuplicateKeyError, quoted, unique_keys
 from kinprint.records import Header
 
 INDEX_LIMIT = 100_000_000

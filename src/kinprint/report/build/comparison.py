@@ -65,7 +65,7 @@ def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocum
         labels=translator.all_said(found.labels),
         translations=translator.kept,
         made=_made("compare", names, settings, found.strangers),
-        read=_read(cost),
+        read=schema.ReadPart.of(cost),
     )
 
 
@@ -101,7 +101,7 @@ def matrix_document(found: Matrix, cost: Cost) -> schema.MatrixDocument:
         labels=translator.all_said(found.labels),
         translations=translator.kept,
         made=_made("matrix", names, found.settings),
-        read=_read(cost),
+        read=schema.ReadPart.of(cost),
     )
 
 
@@ -112,12 +112,12 @@ def plan_document(found: ComparisonPlan, spent: Cost) -> schema.PlanDocument:
         models=[ref.given for ref in found.models],
         bytes=found.cost.bytes,
         requests=found.cost.requests,
-        stages=[_stage(one) for one in found.stages],
+        stages=[schema.StageCost.of(one) for one in found.stages],
         bytes_at_most=found.limit,
         left_out=translator.all_said(found.left_out),
         translations=translator.kept,
         asked=_asked(found.settings),
-        spent=_stage(spent),
+        spent=schema.StageCost.of(spent),
     )
 
 
@@ -340,15 +340,6 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return ""
-
-
-def _stage(cost: Cost) -> schema.StageCost:
-    return schema.StageCost(bytes=cost.bytes, requests=cost.requests)
-
-
-def _read(cost: Cost) -> schema.ReadPart:
-    seconds = round(float(cost.seconds), 3)
-    return schema.ReadPart(bytes=cost.bytes, requests=cost.requests, seconds=seconds)
 
 
 def _log_p(value: float | None) -> float | None:

@@ -46,9 +46,7 @@ def inspection_document(found: Inspection, spent: Cost) -> schema.InspectionDocu
         others=tuple(other.label for other in checkpoint.choice.others),
         notes=tuple(translator.all_said(checkpoint.notes)),
         translations=translator.kept,
-        read=schema.ReadPart(
-            bytes=spent.bytes, requests=spent.requests, seconds=round(spent.seconds, 3)
-        ),
+        read=schema.ReadPart.of(spent),
     )
 
 

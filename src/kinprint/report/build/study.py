@@ -1,13 +1,15 @@
-"""A study's result, and the list of studies, as documents."""
+"""A study's result, the list of studies, and a dispute done again, as documents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from kinprint.errors import KinprintError
 from kinprint.records import Cost, ModelRef
 from kinprint.report import schema
 from kinprint.report.translation import Translator
+from kinprint.studies.reproduction.published import ComparedNumber
 from kinprint.studies.results import Cell, Result, Table
 from kinprint.studies.study import Request, Study
 from kinprint.text import Sentence
@@ -35,12 +37,7 @@ def study_document(
         ),
         models=result.models,
         labels=tuple(translator.all_said(result.labels)),
-        sources=tuple(
-            schema.SourcePart(
-                given=one.given, name=one.name, kind=one.kind, commit=one.commit or None
-            )
-            for one in sources
-        ),
+        sources=tuple(map(schema.SourcePart.of, sources)),
         asked=None if asked is None else _asked(asked),
         findings=result.findings,
         facts=dict(result.facts),
@@ -48,11 +45,7 @@ def study_document(
         tables=tuple(_table(one, translator) for one in result.tables),
         charts=result.charts,
         translations=translator.kept,
-        read=None
-        if cost is None
-        else schema.ReadPart(
-            bytes=cost.bytes, requests=cost.requests, seconds=round(cost.seconds, 3)
-        ),
+        read=None if cost is None else schema.ReadPart.of(cost),
     )
 
 
@@ -93,4 +86,36 @@ def studies_document(found: Iterable[Study]) -> schema.StudiesDocument:
             )
             for one in found
         )
+    )
+
+
+def reproduction_document(
+    name: str,
+    sources: Mapping[str, ModelRef],
+    missing: Mapping[str, KinprintError],
+    studies: Iterable[str],
+    numbers: Iterable[ComparedNumber],
+    *,
+    replica: bool,
+    cost: Cost,
+) -> schema.ReproductionDocument:
+    """What was found, without the results of its studies; `cost` is what reading took."""
+    return schema.ReproductionDocument(
+        name=name,
+        replica=replica,
+        models={key: schema.SourcePart.of(ref) for key, ref in sources.items()},
+        missing={key: error.message.words() for key, error in missing.items()},
+        studies=tuple(studies),
+        numbers=tuple(
+            schema.NumberPart(
+                analysis=one.published.seed,
+                number=one.published.key,
+                published=one.published.text,
+                found=one.found,
+                status=one.status,
+                source=one.published.source,
+            )
+            for one in numbers
+        ),
+        read=schema.ReadPart.of(cost),
     )

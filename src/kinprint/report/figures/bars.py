@@ -15,12 +15,12 @@ from kinprint.report.figures.blocks import (
     Box,
     Key,
     axes_in,
+    kind_keys,
     said,
     spoken,
     titled,
     write,
 )
-from kinprint.report.figures.kinds import kind_keys
 from kinprint.report.figures.lettering import drawable, line_height, width_of, wrap
 from kinprint.report.figures.scales import (
     band_keys,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kinprint.report.figures.lettering import drawable, line_height, width_of, wrap
-from kinprint.report.figures.style import INK, LABEL, NOTE, PAPER, SOFT, STRONG
+from kinprint.report.figures.style import INK, LABEL, NOTE, PAPER, SOFT, STRONG, Kind, kind_named
 from kinprint.text import Words, say
 
 if TYPE_CHECKING:
@@ -210,3 +210,26 @@ def _figure_of(axes: Axes) -> Figure:
     figure = axes.figure
     assert isinstance(figure, Figure)
     return figure
+
+
+def kind_keys(kinds: Sequence[str], language: str, *, hatched: bool) -> list[Key]:
+    """One key for each kind; none where there is only one, which needs no telling apart."""
+    several = list(dict.fromkeys(kinds))
+    if len(several) < 2:
+        return []
+    return [_kind_key(kind_named(name), language, hatched) for name in several]
+
+
+def _kind_key(kind: Kind, language: str, hatched: bool) -> Key:
+    def sign(box: Box) -> list[Artist]:
+        from matplotlib.patches import Rectangle
+
+        middle = box.bottom + box.height / 2
+        return [
+            Rectangle(
+                (box.left, middle - 0.055), box.width, 0.11, facecolor=kind.colour,
+                edgecolor=PAPER, linewidth=0, hatch=(kind.hatch or None) if hatched else None,
+            )
+        ]  # fmt: skip
+
+    return Key(said(kind.key, language), sign)

@@ -13,13 +13,13 @@ from kinprint.report.figures.blocks import (
     Key,
     axes_in,
     fit,
+    kind_keys,
     paragraph,
     said,
     spoken,
     stack,
     titled,
 )
-from kinprint.report.figures.kinds import kind_keys
 from kinprint.report.figures.scales import (
     band_keys,
     caption,

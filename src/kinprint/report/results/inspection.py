@@ -9,7 +9,7 @@ import msgspec
 
 from kinprint import text
 from kinprint.records import Cost
-from kinprint.report.results.result import Result, cost_of
+from kinprint.report.results.result import Result
 from kinprint.report.schema import (
     AdapterPart,
     FilePart,
@@ -119,7 +119,7 @@ class Inspection(Result[InspectionDocument]):
     @property
     def cost(self) -> Cost:
         """What was read, and how long it took."""
-        return cost_of(self._document.read)
+        return self._document.read.cost
 
     @property
     def tables(self) -> Mapping[str, Table]:

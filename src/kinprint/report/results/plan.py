@@ -55,7 +55,7 @@ class Plan(Result[PlanOf]):
     @property
     def spent(self) -> Cost:
         """What knowing this took."""
-        return Cost(self._document.spent.bytes, self._document.spent.requests)
+        return self._document.spent.cost
 
     @property
     def local(self) -> bool:
@@ -76,7 +76,7 @@ class Plan(Result[PlanOf]):
     def stages(self) -> tuple[Cost, ...]:
         """The stages of a comparison, which ends as soon as the answer is clear."""
         if isinstance(self._document, PlanDocument):
-            return tuple(Cost(one.bytes, one.requests) for one in self._document.stages)
+            return tuple(one.cost for one in self._document.stages)
         return (self.cost,)
 
     @property

@@ -12,7 +12,7 @@ from kinprint import text
 from kinprint.errors import BadOption
 from kinprint.records import Cost
 from kinprint.report.outputs import Output
-from kinprint.report.results.result import Result, cost_of, read_as, read_file
+from kinprint.report.results.result import Result, read_as, read_file
 from kinprint.report.results.study import StudyResult
 from kinprint.report.schema import NumberPart, ReproductionDocument, SourcePart, StudyDocument
 from kinprint.report.views.reproduction import (
@@ -90,7 +90,7 @@ class Reproduction(Result[ReproductionDocument]):
     @property
     def cost(self) -> Cost:
         """What was read, and how long all of it took."""
-        return cost_of(self._document.read)
+        return self._document.read.cost
 
     @property
     def tables(self) -> Mapping[str, Table]:

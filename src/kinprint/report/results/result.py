@@ -19,7 +19,6 @@ from kinprint.report.schema import (
     ComparisonDocument,
     Document,
     MatrixDocument,
-    ReadPart,
     StudyDocument,
     decode,
     encode,
@@ -325,18 +324,14 @@ class DrawnResult(Result[Drawn]):
     @property
     def cost(self) -> Cost:
         """What was read, and how long all of it took."""
-        return cost_of(self._document.read)
+        read = self._document.read
+        return Cost() if read is None else read.cost
 
     def _write(self, wanted: Sequence[Output]) -> list[Path]:
         return write_outputs(self._document, wanted, self.language)
 
     def _warning(self) -> str:
         return warning(self._document, self.language)
-
-
-def cost_of(read: ReadPart | None) -> Cost:
-    """What a document says about reading, as a record."""
-    return Cost() if read is None else Cost(read.bytes, read.requests, read.seconds)
 
 
 def read_as(kind: type[_T], raw: bytes, name: str) -> _T:

@@ -75,17 +75,15 @@ from kinprint.report.schema.reproduction import (
     NumberPart,
     ReproductionDocument,
 )
-from kinprint.report.schema.studies import (
-    STUDIES_SCHEMA,
-    ModelCount,
-    StudiesDocument,
-    StudyEntry,
-)
 from kinprint.report.schema.study import (
+    STUDIES_SCHEMA,
     STUDY_SCHEMA,
+    ModelCount,
     SourcePart,
+    StudiesDocument,
     StudyAsked,
     StudyDocument,
+    StudyEntry,
     StudyPart,
 )
 

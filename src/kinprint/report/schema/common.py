@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from msgspec import Meta, Struct
 
-from kinprint.records import Level, Status
+from kinprint.records import Cost, Level, Status
 
 Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 """A number of things; limits are held against files, not against what is made here."""
@@ -117,3 +117,13 @@ class ReadPart(Struct, frozen=True, kw_only=True):
     bytes: Count
     requests: Count
     seconds: float
+
+    @classmethod
+    def of(cls, cost: Cost) -> Self:
+        """What a document says of a cost."""
+        return cls(bytes=cost.bytes, requests=cost.requests, seconds=round(float(cost.seconds), 3))
+
+    @property
+    def cost(self) -> Cost:
+        """The same as a record."""
+        return Cost(self.bytes, self.requests, self.seconds)

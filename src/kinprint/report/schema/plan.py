@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from msgspec import UNSET, Struct, UnsetType
 
+from kinprint.records import Cost
 from kinprint.report.schema.common import Asked, Count, Translations
 
 PLAN_SCHEMA = "kinprint.compare-plan/1"
@@ -15,6 +18,16 @@ class StageCost(Struct, frozen=True, kw_only=True):
 
     bytes: Count
     requests: Count
+
+    @classmethod
+    def of(cls, cost: Cost) -> Self:
+        """What a document says of a cost."""
+        return cls(bytes=cost.bytes, requests=cost.requests)
+
+    @property
+    def cost(self) -> Cost:
+        """The same as a record."""
+        return Cost(self.bytes, self.requests)
 
 
 class PlanDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=PLAN_SCHEMA):

@@ -1,17 +1,18 @@
-"""A study's result: its words, what was asked, and everything that a redrawing needs."""
+"""A study's result: its words, what was asked, all that a redrawing needs; the list of studies."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from msgspec import UNSET, Struct, UnsetType
 
+from kinprint.records import ModelRef
 from kinprint.report.schema.common import Count, ReadPart, Translations
 from kinprint.studies.charts import Chart
 from kinprint.studies.results import Table
 from kinprint.text import Words
 
-STUDY_SCHEMA = "kinprint.study/1"
+STUDY_SCHEMA, STUDIES_SCHEMA = "kinprint.study/1", "kinprint.studies/1"
 
 
 class StudyPart(Struct, frozen=True, kw_only=True):
@@ -31,6 +32,11 @@ class SourcePart(Struct, frozen=True, kw_only=True):
     name: str
     kind: str
     commit: str | None
+
+    @classmethod
+    def of(cls, ref: ModelRef) -> Self:
+        """What a document says of the state of a model."""
+        return cls(given=ref.given, name=ref.name, kind=ref.kind, commit=ref.commit or None)
 
 
 class StudyAsked(Struct, frozen=True, kw_only=True):
@@ -65,3 +71,31 @@ class StudyDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=S
     charts: tuple[Chart, ...]
     translations: Translations | UnsetType = UNSET
     read: ReadPart | None
+
+
+class ModelCount(Struct, frozen=True, kw_only=True):
+    """How many models a study takes; `most` is null where there is no limit."""
+
+    least: Count
+    most: Count | None
+
+
+class StudyEntry(Struct, frozen=True, kw_only=True):
+    """One named study; texts by language."""
+
+    name: str
+    code: str
+    title: Words
+    shows: Words
+    cannot: Words
+    models: ModelCount
+    roles: tuple[str, ...]
+    layers: tuple[int, ...]
+    measures: tuple[str, ...]
+    vocabulary: bool
+
+
+class StudiesDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=STUDIES_SCHEMA):
+    """All named studies."""
+
+    studies: tuple[StudyEntry, ...]
