@@ -46,7 +46,9 @@ HOSTILE = (
 )
 _REASONS = {
     "identical": ["same-files"],
+    "same-weights": ["same-numbers"],
     "derived": ["learnt-together"],
+    "laundered": ["matrices-alike"],
     "partial": ["norms-shared", "layers-unshared"],
     "same-init": ["learnt-apart"],
     "dependent": ["learnt-silent", "matrices-weak"],

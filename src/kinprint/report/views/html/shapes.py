@@ -18,6 +18,7 @@ from kinprint.report.numbers import NOTHING, SENTENCE, finite, rounded_p
 
 _SENTENCE = 700
 _POWER_OF_TEN = re.compile(r"\b10\^(-?[0-9]{1,9})")
+_CLAIM = re.compile(r"\bp [≤=] (?:10<sup>[^<]*</sup>|\d[\d.]*\d|\d)")
 _LONGEST = 600
 _RAISED = re.compile(r"<sup>([^<]*)</sup>")
 _SMALL = str.maketrans("0123456789−-,.", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻ ·")
@@ -178,6 +179,7 @@ def _attribute(key: str) -> str:
 
 
 def powers(text: str) -> Markup:
-    """A sentence with powers of ten raised."""
-    shown = escape(printable(text, _SENTENCE))
-    return Markup(_POWER_OF_TEN.sub(r"10<sup>\1</sup>", str(shown)).replace("<sup>-", "<sup>−"))
+    """A sentence with powers of ten raised and p-values that no end of a line breaks."""
+    shown = str(escape(printable(text, _SENTENCE)))
+    raised = _POWER_OF_TEN.sub(r"10<sup>\1</sup>", shown).replace("<sup>-", "<sup>−")
+    return Markup(_CLAIM.sub(r'<span class="claim">\g<0></span>', raised))
