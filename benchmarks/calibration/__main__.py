@@ -18,27 +18,31 @@ import shutil
 import tempfile
 import time
 from concurrent.futures import Future, ProcessPoolExecutor
+from itertools import zip_longest
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-_GRAM_PAIRS = 24  # of a kind that are aligned by Gram matrices too, in wider models
-_EXPORTED = ("root", "twin", "pupil", "tuned", "continued", "hot", "laundered", "one layer taken",
-             "merge", "rounded", "rewritten", "fewer", "decoys")  # fmt: skip
+_GRAM_PAIRS = 16 * 256  # over the width: pairs of a kind that are aligned by Gram matrices too
+_ROOTS = 4  # that are written out
+_FIRST = ("pupil", "twin, other order", "continued, laundered", "hot", "merge 50%, laundered",
+          "twin, other data", "continued", "rounded, laundered", "tuned, laundered")  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--plans", default="toy", help="names of plans, such as 64,128,aside-64")
-    parser.add_argument("--export", default="", help="plans whose models are written out too")
+    parser.add_argument(
+        "--export", default="", help="plans whose models are written out, such as 64:15 for 15 MB"
+    )
+    parser.add_argument("--until", type=float, default=1e9, help="seconds: no plan begins later")
     parser.add_argument("--characters", type=int, default=24_000_000, help="of each kind of text")
     parser.add_argument(
         "--processor", type=int, default=128,
         help="width up to which pairs are judged on the processor, while others are trained",
     )  # fmt: skip
-    parser.add_argument("--limit", type=int, default=15_500_000, help="bytes of an archive")
     asked = parser.parse_args()
     import torch
 
@@ -55,11 +59,16 @@ def main() -> None:
     shelf = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     threads = {name: os.environ.get(name) for name in _ONE_THREAD}
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    sizes = {name: int(size) * 1_000_000 for name, size in
+             (each.split(":") for each in asked.export.split(",") if each)}  # fmt: skip
     waiting: list[tuple[str, list[Future[Any]]]] = []
     try:
         with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
             for name in asked.plans.split(","):
                 plan, at = PLANS[name], time.monotonic()
+                if at - begun > asked.until:
+                    print(f"{name}: left out", flush=True)
+                    continue
                 collection = grown(plan, texts, device)
                 losses = [one["loss"] for one in collection.tree.values() if one["how"] == "root"]
                 print(
@@ -67,8 +76,8 @@ def main() -> None:
                     f"loss {min(losses):.2f} to {max(losses):.2f}, "
                     f"{time.monotonic() - at:.0f} s", flush=True,
                 )  # fmt: skip
-                if name in asked.export.split(","):
-                    _export(collection, tokenizer, asked.folder / f"{name}.tar", asked.limit)
+                if name in sizes:
+                    _export(collection, tokenizer, asked.folder / f"{name}.tar", sizes[name])
                 with (asked.folder / f"tree-{name}.json").open("w", encoding="utf-8") as file:
                     json.dump(collection.tree, file)
                 if plan.shape.width <= asked.processor:
@@ -127,7 +136,7 @@ def _on_accelerator(collection: Any, path: Path, device: str) -> None:
     for known in collection.pairs:
         kind = known.kind, known.how
         seen[kind] += 1
-        few = seen[kind] > _GRAM_PAIRS * 512 // (collection.plan.shape.width * 2)
+        few = seen[kind] > _GRAM_PAIRS // collection.plan.shape.width
         readings = ("tokens", "some rows") if few else ("whole", "tokens", "no tokens", "some rows")
         rows += [
             {"plan": collection.plan.name, **described(known), **row}
@@ -147,9 +156,13 @@ def _write(path: Path, rows: list[dict[str, Any]]) -> None:
 def _export(collection: Any, tokenizer: Any, path: Path, limit: int) -> None:
     from benchmarks.calibration.export import export
 
-    names = [name for kind in _EXPORTED for name, facts in collection.tree.items()
-             if facts["how"].startswith(kind)]  # fmt: skip
-    export(collection, list(dict.fromkeys(names)), tokenizer, path, limit)
+    by_kind: dict[str, list[str]] = {how: [] for how in _FIRST}
+    for name, facts in collection.tree.items():
+        by_kind.setdefault(facts["how"], []).append(name)
+    roots = by_kind.pop("root")[:_ROOTS]
+    rounds = zip_longest(*by_kind.values())
+    names = [*roots, *(name for each in rounds for name in each if name is not None)]
+    export(collection, names, tokenizer, path, limit)
 
 
 if __name__ == "__main__":

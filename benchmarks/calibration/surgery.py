@@ -175,7 +175,7 @@ ATTACKS: dict[str, Callable[[Shape, Model, Draws], Model]] = {
 def orthogonal(width: int, draws: Draws) -> Any:
     """A random orthogonal matrix."""
     basis, triangle = np.linalg.qr(draws.normal(size=(width, width)))
-    return basis * np.sign(np.diag(triangle))
+    return (basis * np.sign(np.diag(triangle))).astype(np.float32)
 
 
 _LAYER = ("q", "k", "v", "o", "gate", "up", "down")
