@@ -8,12 +8,11 @@ from kinprint import text
 from kinprint.records import Cost
 from kinprint.report.costs import cost_message
 from kinprint.report.results.result import Result
-from kinprint.report.schema import Plan as PlanOf
-from kinprint.report.schema import PlanDocument, ReadingPlanDocument
+from kinprint.report.schema import AnyPlan, PlanDocument, ReadingPlanDocument
 from kinprint.studies.results import Table
 
 
-class Plan(Result[PlanOf]):
+class Plan(Result[AnyPlan]):
     """What reading would cost, known before a weight is read.
 
     `kinprint.plan`, `plan_comparison`, `plan_study` and `plan_inspection` make it. Neither
@@ -30,7 +29,7 @@ class Plan(Result[PlanOf]):
 
     def __init__(
         self,
-        document: PlanOf,
+        document: AnyPlan,
         language: str = "en",
         *,
         local: bool = False,
