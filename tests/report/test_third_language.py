@@ -67,11 +67,12 @@ def catalogues(folder: Path) -> Path:
         found = read_po(file, locale=FIRST)
     found.locale = CODE
     for one in found:
-        match one.string:
-            case str(said) if one.id:
-                one.string = other_vowels(said)
-            case [*forms]:
-                one.string = tuple(map(other_vowels, forms))
+        if one.id:
+            one.string = (
+                tuple(map(other_vowels, one.string))
+                if isinstance(one.string, tuple | list)
+                else other_vowels(one.string)
+            )
     with (folder / f"{CODE}.po").open("wb") as file:
         write_po(file, found, width=0)
     return folder

@@ -14,7 +14,6 @@ from kinprint.replica.manifest import LABEL
 from kinprint.report.build.study import study_document
 from kinprint.report.exports import render
 from kinprint.report.schema import ComparisonDocument, decode, encode, settled
-from kinprint.report.study import in_language
 from kinprint.report.translation import Translator, translated, warning
 from kinprint.report.views.markdown.escape import escaped
 from kinprint.report.views.markdown.study import Names, page
@@ -86,14 +85,6 @@ def test_sentences_in_the_cells_of_a_study_are_read_in_every_language() -> None:
         assert escaped(shown) in readme
         assert shown[:12] in "\n".join(line.text for line in study_lines(document, language))
         assert shown in kinprint.StudyResult(document, language)._repr_html_()
-
-
-@pytest.mark.parametrize(("language", "said"), [("en", "so"), ("ko", "그래서"), ("fr", "so")])
-def test_a_table_has_one_column_of_a_text_that_is_there_in_all(language: str, said: str) -> None:
-    columns = ("layer", "why_en", "why_ko", "sum_a")
-    table = Table("rows", Words({"en": "Rows"}), columns, ((1, "so", "그래서", 2),))
-    shown = in_language(comparison(), table, language)
-    assert (shown.columns, shown.rows) == (("layer", "why", "sum_a"), ((1, said, 2),))
 
 
 def test_labels_are_translated_after_the_name_of_their_model() -> None:

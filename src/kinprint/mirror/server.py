@@ -12,6 +12,7 @@ import socket
 import threading
 from collections.abc import Iterable
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from kinprint import text
@@ -153,7 +154,12 @@ class MirrorServer:
             raise RuntimeError("the mirror did not start")
         return self
 
-    def __exit__(self, *failure: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:

@@ -8,15 +8,15 @@ from kinprint import text
 from kinprint.report.schema import StudyDocument
 from kinprint.report.translation import Translatable, translated
 from kinprint.studies.results import Cell, Table
-from kinprint.text.catalogue import FIRST
 
 _SENTENCES = ("reason", "note")
 
 
 def in_language(document: Translatable, one: Table, language: str) -> Table:
     """A table in a language: sentences in it, and of texts that are there in all, those in it."""
-    named = ((at, _name(one, name, language)) for at, name in enumerate(one.columns))
-    kept = {at: name for at, name in named if name}
+    others = tuple(f"_{other}" for other in text.languages() if other != language)
+    kept = [at for at, name in enumerate(one.columns) if not name.endswith(others)]
+    columns = tuple(one.columns[at].removesuffix(f"_{language}") for at in kept)
 
     def cell(at: int, value: Cell) -> Cell:
         if one.columns[at] in _SENTENCES and isinstance(value, str):
@@ -24,19 +24,7 @@ def in_language(document: Translatable, one: Table, language: str) -> Table:
         return value
 
     rows = tuple(tuple(cell(at, row[at]) for at in kept) for row in one.rows)
-    return replace(one, columns=tuple(kept.values()), rows=rows)
-
-
-def _name(one: Table, column: str, language: str) -> str:
-    """What a column is called in a language; empty where it is that of another language.
-
-    `why_en` and `why_ko` are one column, `why`. English stands in for a language without one.
-    """
-    stem, _, code = column.rpartition("_")
-    if code not in text.languages():
-        return column
-    spoken = language if f"{stem}_{language}" in one.columns else FIRST
-    return stem if code == spoken else ""
+    return replace(one, columns=columns, rows=rows)
 
 
 def sample_note(document: StudyDocument) -> text.Message | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kinprint import text
@@ -334,7 +335,12 @@ class Model:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *failure: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def __repr__(self) -> str:

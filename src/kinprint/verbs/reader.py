@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Self
 
 from kinprint import text
@@ -95,7 +96,12 @@ class Reader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *failure: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
 

@@ -21,7 +21,8 @@ from kinprint.replica.build import build_replicas
 from kinprint.report.build.study import reproduction_document, study_document
 from kinprint.report.results.reproduction import Reproduction
 from kinprint.report.schema import settled
-from kinprint.studies.reproduction import Dispute, reproduction
+from kinprint.studies.reproduction import Reproduction as Dispute
+from kinprint.studies.reproduction import reproduction
 from kinprint.studies.reproduction.published import compare_published
 from kinprint.studies.running import run_tasks
 from kinprint.studies.study import Request

@@ -220,14 +220,3 @@ def test_on_paper_every_part_is_there_and_open(visit: Visitor) -> None:
     shown = "getComputedStyle(document.body).backgroundColor"
     assert found.page.evaluate(shown) == "rgb(255, 255, 255)"
     found.settled()
-
-
-@pytest.mark.parametrize("language", ["en", "ko"])
-def test_a_phone_breaks_neither_first_columns_nor_p_values(visit: Visitor, language: str) -> None:
-    page = visit(comparison(), language=language, viewport=PHONE).page
-    page.evaluate(OPEN)
-    heads = f"[...document.querySelectorAll('#{language} .scroll > table:not(.heat) tbody th')]"
-    widths = page.evaluate(f"{heads}.map(one => one.getBoundingClientRect().width)")
-    assert len(widths) > 10 and min(widths) > 100
-    lines = f"document.querySelector('#{language} .says .claim').getClientRects().length"
-    assert page.evaluate(lines) == 1

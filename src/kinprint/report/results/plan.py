@@ -8,11 +8,12 @@ from kinprint import text
 from kinprint.records import Cost
 from kinprint.report.costs import cost_message
 from kinprint.report.results.result import Result
-from kinprint.report.schema import AnyPlan, PlanDocument, ReadingPlanDocument
+from kinprint.report.schema import Plan as PlanOf
+from kinprint.report.schema import PlanDocument, ReadingPlanDocument
 from kinprint.studies.results import Table
 
 
-class Plan(Result[AnyPlan]):
+class Plan(Result[PlanOf]):
     """What reading would cost, known before a weight is read.
 
     `kinprint.plan`, `plan_comparison`, `plan_study` and `plan_inspection` make it. Neither
@@ -29,7 +30,7 @@ class Plan(Result[AnyPlan]):
 
     def __init__(
         self,
-        document: AnyPlan,
+        document: PlanOf,
         language: str = "en",
         *,
         local: bool = False,

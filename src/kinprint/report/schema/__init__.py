@@ -34,8 +34,8 @@ from kinprint.report.schema.comparison import (
     VerdictPart,
 )
 from kinprint.report.schema.encoding import (
-    AnyPlan,
     Document,
+    Plan,
     decode,
     encode,
     encode_line,
@@ -98,7 +98,6 @@ __all__ = [
     "STUDY_PLAN_SCHEMA",
     "STUDY_SCHEMA",
     "AdapterPart",
-    "AnyPlan",
     "Asked",
     "Claim",
     "ComparisonDocument",
@@ -119,6 +118,7 @@ __all__ = [
     "ModelCount",
     "NumberPart",
     "PairPart",
+    "Plan",
     "PlanDocument",
     "PlanPart",
     "QuantisationPart",

@@ -21,14 +21,14 @@ from kinprint.report.schema.plan import PlanDocument, ReadingPlanDocument, Study
 from kinprint.report.schema.reproduction import ReproductionDocument
 from kinprint.report.schema.study import StudyDocument
 
-AnyPlan = PlanDocument | ReadingPlanDocument | StudyPlanDocument
+Plan = PlanDocument | ReadingPlanDocument | StudyPlanDocument
 Document = (
     ComparisonDocument
     | MatrixDocument
     | StudyDocument
     | InspectionDocument
     | ReproductionDocument
-    | AnyPlan
+    | Plan
 )
 Shown = TypeVar("Shown", bound=ComparisonDocument | MatrixDocument | StudyDocument)
 

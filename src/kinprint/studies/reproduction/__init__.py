@@ -65,7 +65,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Dispute:
+class Reproduction:
     """A dispute as data."""
 
     name: str
@@ -96,14 +96,14 @@ class Dispute:
 
 
 @cache
-def reproduction(name: str) -> Dispute:
-    """The dispute of that name."""
+def reproduction(name: str) -> Reproduction:
+    """The reproduction of that name."""
     if name not in NAMES:
         cause = text.message("cause.reproduction-unknown", names=", ".join(NAMES))
         raise BadOption(option="name", value=name, cause=cause)
     home = files("kinprint.studies.reproduction")
     table = tomllib.loads((home / f"{name}.toml").read_text("utf-8"))
-    return Dispute(
+    return Reproduction(
         name,
         table["models"],
         table["replicas"],

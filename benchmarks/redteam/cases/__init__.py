@@ -1,0 +1,49 @@
+"""All crafted pairs, by family, and those of the short form."""
+
+from benchmarks.redteam.cases import (  # noqa: F401
+    broken,
+    merged,
+    relabelled,
+    stored,
+    strangers,
+    taken,
+    towers,
+    trained,
+)
+from benchmarks.redteam.cases.registry import CASES, Case
+
+__all__ = ["CASES", "SHORT", "Case"]
+
+SHORT = (
+    # parts taken over
+    "layer-copied", "feed-forward-copied", "two-layers-with-noise", "attention-copied",
+    "embedding-copied", "norms-copied", "layer-moved", "layer-copied-renumbered",
+    "half-the-units", "four-layers-of-six", "feed-forwards-copied", "narrower-feed-forwards",
+    # stored otherwise
+    "identical", "cast-fp32", "cast-fp16", "cast-from-master", "cast-fp8", "cast-int8",
+    "cast-gguf-q4", "cast-of-a-descendant", "renamed", "renamed-to-numbers", "other-shards",
+    "fused", "rows-moved", "vocabulary-extended", "one-number-changed",
+    # renumbered, rotated, laundered
+    "gains-overwritten", "function-equal", "units-permuted", "channels-permuted", "rotated",
+    "signs-flipped", "scaled", "dead-units", "swapped-gates", "laundered-copy",
+    "laundered-descendant", "laundered-with-gains", "laundered-with-split-units",
+    "laundered-with-swapped-gates",
+    # framed
+    "framed", "framed-by-rotation", "framed-with-gains",
+    # merged, pruned, grown
+    "fine-tuned", "average-50", "average-5", "low-rank-update", "same-update", "depth-upscaled",
+    "upcycled-shuffled", "heads-pruned", "attention-redrawn",
+    # towers
+    "vision-tower-shared", "encoder-of-a-multimodal-model", "encoder-shared",
+    "language-model-of-a-multimodal-model", "multimodal-strangers",
+    # strangers
+    "strangers", "strangers-one-pattern", "strangers-one-mask", "strangers-folded",
+    "strangers-ternary", "strangers-q4", "strangers-equal-tables", "strangers-principal-axes",
+    "strangers-laundered",
+    # broken files
+    "broken-norm-too-short", "broken-norm-a-matrix", "broken-gate-narrower",
+    "broken-up-fewer-units", "broken-q-fewer-rows", "broken-embedding-narrower",
+    "broken-embedding-a-vector", "broken-layer-missing", "broken-empty-tensor",
+    "broken-not-finite-gate", "broken-config-other-heads",
+)  # fmt: skip
+"""Names of the pairs that `make test` compares; the models of the package suffice for them."""

@@ -1,0 +1,184 @@
+"""The same weights in other formats, under other names, in other files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+
+from benchmarks.redteam.cases.registry import SAME, UNTOLD, Pair, case, embedding, true
+from benchmarks.redteam.relabelling import Rng
+from benchmarks.redteam.storage import (
+    as_fp8,
+    as_gguf,
+    as_int8,
+    cast,
+    fused,
+    in_prefix,
+    interleaved,
+    renamed,
+    unrounded,
+)
+from benchmarks.redteam.surgery import untied, with_tokens
+from benchmarks.redteam.truth import Fact
+from benchmarks.redteam.zoo import Zoo
+
+_EQUAL = true(f"{SAME} partial", SAME, SAME, rest=Fact.EQUAL)
+_ROUNDED = true("same-weights identical partial", "same-weights", "same-weights", rest=Fact.ROUNDED)
+
+
+@case("cast-fp32", _EQUAL)
+def cast_fp32(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model in bf16, and its numbers in single precision."""
+    return zoo.root(seed), cast(zoo.root(seed), np.float32)
+
+
+@case("cast-fp16", true(f"{SAME} partial", SAME, SAME, rest=Fact.ROUNDED))
+def cast_fp16(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model in bf16, and its numbers in half precision."""
+    return zoo.root(seed), cast(zoo.root(seed), np.float16)
+
+
+@case("cast-from-master", _ROUNDED)
+def cast_from_master(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A master in single precision, and what it rounds to in bf16."""
+    return unrounded(zoo.root(seed), rng), zoo.root(seed)
+
+
+@case("cast-master-fp16-bf16", _ROUNDED)
+def cast_both(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """One master rounded to half precision here and to bf16 there."""
+    master = unrounded(zoo.root(seed), rng)
+    return cast(master, np.float16), cast(master, ml_dtypes.bfloat16)
+
+
+@case("cast-fp8", _ROUNDED)
+def cast_fp8(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model, and its matrices in fp8 with a scale for each block."""
+    return zoo.root(seed), as_fp8(zoo.root(seed))
+
+
+@case("cast-int8", _ROUNDED)
+def cast_int8(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model, and its matrices in eight whole bits with a scale for each row."""
+    return zoo.root(seed), as_int8(zoo.root(seed))
+
+
+@case("cast-gguf-q8", _ROUNDED)
+def cast_gguf_q8(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model, and a GGUF file of it in Q8_0."""
+    return zoo.root(seed), as_gguf(zoo.root(seed), "Q8_0")
+
+
+@case("cast-gguf-q4", _ROUNDED)
+def cast_gguf_q4(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model, and a GGUF file of it in Q4_0."""
+    return zoo.root(seed), as_gguf(zoo.root(seed), "Q4_0")
+
+
+@case("cast-of-a-descendant", true("partial derived", "derived", "derived", rest=Fact.KIN))
+def cast_of_a_descendant(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model, and a descendant of it in fp8: not the same weights."""
+    return zoo["base-a"], as_fp8(zoo["a-cpt"])
+
+
+@case("renamed", true(f"{SAME} partial untestable", f"{SAME} untestable", SAME, rest=Fact.EQUAL))
+def renamed_known(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same tensors under names that no architecture has."""
+    return zoo.root(seed), renamed(zoo.root(seed), known=True)
+
+
+@case(
+    "renamed-to-numbers",
+    true(f"{SAME} partial untestable", f"{SAME} untestable", SAME, rest=Fact.EQUAL),
+)
+def renamed_to_numbers(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same tensors, each called by a number."""
+    return zoo.root(seed), renamed(zoo.root(seed), known=False)
+
+
+@case("renamed-strangers", true(UNTOLD, UNTOLD, UNTOLD))
+def renamed_strangers(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers, the second with names that no architecture has."""
+    return zoo.root(seed), renamed(zoo.stranger(seed), known=True)
+
+
+@case("other-prefix", _EQUAL)
+def other_prefix(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same tensors one level up in the names."""
+    return zoo.root(seed), in_prefix(zoo.root(seed), "")
+
+
+@case("other-shards", _EQUAL)
+def other_shards(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same tensors in five files and another order."""
+    return zoo.root(seed), replace(zoo.root(seed), shards=5)
+
+
+@case("fused", _EQUAL)
+def fused_tensors(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same numbers with q, k, v and gate, up in one tensor each."""
+    return zoo.root(seed), fused(zoo.root(seed))
+
+
+@case("interleaved-rotary", _EQUAL)
+def interleaved_rotary(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same numbers as Llama was first published: other names, rows of q and k in turn."""
+    return zoo.root(seed), interleaved(zoo.root(seed))
+
+
+@case("untied-head", _EQUAL)
+def untied_head(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The embedding written a second time as the head."""
+    return zoo.root(seed), untied(zoo.root(seed))
+
+
+@case(
+    "rows-moved",
+    true(
+        f"{SAME} partial derived",
+        f"{SAME} derived partial",
+        f"{SAME} derived",
+        {embedding(): Fact.KIN},
+        rest=Fact.EQUAL,
+    ),
+)
+def rows_moved(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same model with its tokens in another order, embedding and tokenizer alike."""
+    root = zoo.root(seed)
+    order = rng.permutation(int(root.geometry["vocab_size"])).tolist()
+    return root, with_tokens(root, order, {})
+
+
+@case(
+    "vocabulary-extended",
+    true(
+        "partial derived same-weights",
+        "derived same-weights partial",
+        "derived same-weights",
+        {embedding(): Fact.KIN},
+        rest=Fact.EQUAL,
+    ),
+)
+def vocabulary_extended(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same model with 256 more tokens and the old ones moved behind each other."""
+    root = zoo.root(seed)
+    size = int(root.geometry["vocab_size"])
+    order = [*range(100, size), *range(100)]
+    return root, with_tokens(root, order, {size + one: f"extra{one}" for one in range(256)})
+
+
+@case("no-tokenizer", _EQUAL)
+def no_tokenizer(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same weights without a tokenizer, in single precision."""
+    return zoo.root(seed), replace(cast(zoo.root(seed), np.float32), files={})
+
+
+@case(
+    "no-configuration",
+    true(f"{SAME} partial untestable", f"{SAME} untestable", SAME, rest=Fact.EQUAL),
+)
+def no_configuration(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same weights in single precision, without a configuration or a tokenizer."""
+    return zoo.root(seed), replace(cast(zoo.root(seed), np.float32), files={}, config=None)

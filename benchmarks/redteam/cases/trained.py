@@ -1,0 +1,155 @@
+"""Pairs of the zoo as they were trained."""
+
+from __future__ import annotations
+
+from benchmarks.redteam.cases.registry import (
+    STRANGERS,
+    UNTOLD,
+    Pair,
+    attention,
+    case,
+    embedding,
+    norms,
+    true,
+)
+from benchmarks.redteam.layers import EMBEDDING
+from benchmarks.redteam.relabelling import Rng, launder
+from benchmarks.redteam.surgery import redrawn
+from benchmarks.redteam.truth import Fact
+from benchmarks.redteam.zoo import Zoo
+
+
+@case(
+    "same-initialisation",
+    true(
+        f"same-init dependent {UNTOLD}",
+        "same-init dependent",
+        "same-init dependent",
+        {norms(): Fact.OPEN},
+        rest=Fact.INITIAL,
+    ),
+    needs="tie-a",
+)
+def same_initialisation(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """One initialisation, trained apart on other data."""
+    return zoo["base-a"], zoo["tie-a"]
+
+
+@case("same-initialisation-laundered", true(UNTOLD, UNTOLD, UNTOLD, rest=Fact.OPEN), needs="tie-a")
+def same_initialisation_laundered(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """One initialisation, trained apart, and every symmetry redrawn: not a laundered copy."""
+    return zoo["base-a"], launder(zoo["tie-a"], rng)
+
+
+@case("distilled", STRANGERS, needs="a-distilled")
+def distilled(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A student of a model's outputs, from weights of its own."""
+    return zoo["base-a"], zoo["a-distilled"]
+
+
+@case("distilled-laundered", true(UNTOLD, UNTOLD, UNTOLD), needs="a-distilled")
+def distilled_laundered(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A student with every symmetry redrawn."""
+    return zoo["base-a"], launder(zoo["a-distilled"], rng)
+
+
+@case(
+    "norms-kept",
+    true("partial", "partial dependent", "partial dependent", {norms(): Fact.KIN}, Fact.FOREIGN),
+    needs="a-normsonly",
+)
+def norms_kept(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Only the norms kept, everything else trained anew as long as pre-training."""
+    return zoo["base-a"], zoo["a-normsonly"]
+
+
+@case(
+    "attention-trained-anew",
+    true("partial derived", "derived", "derived", {attention(): Fact.OPEN}, rest=Fact.KIN),
+    needs="a-reattn",
+)
+def attention_trained_anew(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Attention initialised and trained anew."""
+    return zoo["base-a"], zoo["a-reattn"]
+
+
+@case(
+    "vocabulary-replaced",
+    true("partial derived", "derived", "derived", {embedding(): Fact.OPEN}, rest=Fact.KIN),
+    needs="a-newvocab",
+)
+def vocabulary_replaced(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Another tokenizer and an embedding trained anew."""
+    return zoo["base-a"], zoo["a-newvocab"]
+
+
+@case(
+    "narrower-and-trained",
+    true(
+        f"partial derived dependent {UNTOLD}",
+        f"derived partial dependent {UNTOLD}",
+        "derived",
+        rest=Fact.HIDDEN,
+    ),
+    needs="a-hidprune",
+)
+def narrower_and_trained(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Width 128 cut to 96 and trained on."""
+    return zoo["base-a"], zoo["a-hidprune"]
+
+
+@case(
+    "narrower-without-embedding",
+    true(
+        f"partial derived dependent {UNTOLD}",
+        f"derived partial dependent laundered {UNTOLD}",
+        f"derived partial dependent laundered {UNTOLD}",
+        {embedding(): Fact.FOREIGN},
+        rest=Fact.HIDDEN,
+    ),
+    needs="a-hidprune",
+)
+def narrower_without_embedding(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same with a fresh embedding: nothing tells which channel is which."""
+    return zoo["base-a"], redrawn(zoo["a-hidprune"], [EMBEDDING], rng)
+
+
+@case(
+    "permuted-and-trained",
+    true(
+        f"partial derived dependent {UNTOLD}",
+        f"derived partial dependent {UNTOLD}",
+        "derived",
+        rest=Fact.HIDDEN,
+    ),
+    needs="a-permuted",
+)
+def permuted(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A fine-tune with channels, units and heads renamed."""
+    return zoo["base-a"], zoo["a-permuted"]
+
+
+@case(
+    "upcycled-and-trained",
+    true("partial derived", "derived", "derived", rest=Fact.HIDDEN),
+    needs="a-upcycled",
+)
+def upcycled_and_trained(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Four experts with noise, trained on."""
+    return zoo["base-a"], zoo["a-upcycled"]
+
+
+@case(
+    "siblings-laundered",
+    true(UNTOLD, f"laundered {UNTOLD}", "laundered", rest=Fact.HIDDEN),
+    needs="a-sft",
+)
+def siblings_laundered(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two descendants of one model, every symmetry of the second redrawn."""
+    return zoo["a-sft"], launder(zoo["a-cpt"], rng)
+
+
+@case("other-architectures", true(UNTOLD, UNTOLD, UNTOLD), needs="neox-j moe-k")
+def other_architectures(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers of different architectures."""
+    return zoo["neox-j"], zoo["moe-k"]

@@ -1,0 +1,36 @@
+"""Pairs of the short form about which something false is said today, each with the reason.
+
+A pair leaves this list when it is told truly: its test fails until then.
+"""
+
+from __future__ import annotations
+
+_REASONS = {
+    "parts that contradict each other end the comparison":
+        "broken-norm-too-short broken-up-fewer-units broken-embedding-narrower "
+        "broken-embedding-a-vector broken-empty-tensor",
+    "one copied part drowns in averages, so that the kind is same-init or undecided":
+        "layer-copied feed-forward-copied two-layers-with-noise attention-copied layer-moved "
+        "half-the-units average-5 gains-overwritten layer-copied-renumbered",
+    "norms that are equal or alike are not called norms taken over":
+        "norms-copied four-layers-of-six depth-upscaled",
+    "power is stated without saying which parts and which transformations it covers":
+        "feed-forwards-copied embedding-copied channels-permuted rotated",
+    "a part whose units or signs may have been renamed is called no trace":
+        "function-equal units-permuted dead-units signs-flipped upcycled-shuffled",
+    "equality after rounding, under other names or in a sample has no relation of its own":
+        "cast-fp32 cast-fp16 cast-from-master cast-fp8 cast-int8 cast-gguf-q4 renamed "
+        "renamed-to-numbers other-shards fused",
+    "the invariants have no tier that decides":
+        "laundered-copy laundered-descendant laundered-with-gains laundered-with-split-units "
+        "laundered-with-swapped-gates",
+    "a numbering that was arranged passes for one initialisation or for a descendant":
+        "framed framed-by-rotation framed-with-gains",
+    "zeros at equal places count as equal weights":
+        "strangers-one-pattern strangers-one-mask",
+    "one tower of each model is compared, whatever towers there are":
+        "vision-tower-shared encoder-of-a-multimodal-model encoder-shared "
+        "language-model-of-a-multimodal-model",
+}  # fmt: skip
+KNOWN_FALSE = {name: reason for reason, names in _REASONS.items() for name in names.split()}
+"""Why something false is said, by the name of the pair."""
