@@ -191,6 +191,14 @@ def test_a_phone_scrolls_inside_the_table(page_of: Any, count: int) -> None:
     assert (inside > 0) == (count == 60)
 
 
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_heads_of_columns_are_not_broken_letter_by_letter(page_of: Any, language: str) -> None:
+    page = page_of(matrix(4), f"#{language}", viewport={"width": 390, "height": 844})
+    heads = f"[...document.querySelectorAll('#{language} .scroll > table:not(.heat) thead th')]"
+    heights = page.evaluate(f"{heads}.map(one => one.getBoundingClientRect().height)")
+    assert heights and max(heights) < 120
+
+
 def test_cells_tell_what_they_say(page_of: Any) -> None:
     page = page_of(matrix(9))
     told = page.locator("#en-kin-told")
