@@ -568,6 +568,7 @@ class VerdictReason(StrEnum):
     EMBEDDING_SHARED = "embedding-shared"
     NORMS_SHARED = "norms-shared"
     WEAK_OUTSIDE_LAYERS = "weak-outside-layers"
+    TOWERS_SHARED = "towers-shared"
     # Without a link.
     NOTHING_FOUND = "nothing-found"
     LAUNDERING_FLAG = "laundering-flag"

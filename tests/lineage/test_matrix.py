@@ -126,7 +126,7 @@ def test_a_model_whose_numbers_make_no_sense_spoils_its_own_pairs(demo: Path, jo
     broken = replace(read[0], norms={("norm_in", 0): "no numbers"})  # type: ignore[dict-item]
     samples = [*read, *read, broken]
     pairs = list(combinations(range(len(samples)), 2))
-    outcomes = run_pairs(samples, pairs, QUICK, jobs)
+    outcomes = run_pairs([(sample,) for sample in samples], pairs, QUICK, jobs)
     assert len(outcomes) == len(pairs) >= 12
     for (_, last), outcome in zip(pairs, outcomes, strict=True):
         assert isinstance(outcome, KinprintError) == (samples[last] is broken)

@@ -22,14 +22,21 @@ from kinprint.lineage.about.description import (
 from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.controls import Control, calibrated
-from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict, same_numbers
+from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict
 from kinprint.lineage.opening import labels_of, open_all, read_headers, reading_notes, sampler_of
 from kinprint.lineage.pair import Pair
+from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.results import Comparison, Settings
 from kinprint.lineage.sharing.map import map_shared, norm_likenesses
 from kinprint.lineage.side import Side
 from kinprint.lineage.tests.menu import menu
+from kinprint.lineage.towers import (
+    TowerComparison,
+    compared_towers,
+    joined_verdict,
+    same_towers,
+)
 from kinprint.lineage.verdict import decide
 from kinprint.model.model import Model
 from kinprint.model.tokens import Vocabulary
@@ -97,6 +104,8 @@ def compare_models(
             labels_of(checkpoints),
             outcome.controls,
             tuple(controls),
+            towers=outcome.towers,
+            read=sampler.read[:2],
             shared=shared,
             norms=norm_likenesses(*outcome.sides),
         )
@@ -124,32 +133,49 @@ class _Outcome:
     stages: int
     charge: Charge
     controls: tuple[Control, ...] = ()
+    towers: tuple[TowerComparison, ...] = ()
 
 
 def _read_in_stages(sampler: Sampler, settings: Settings, controlled: bool) -> _Outcome:
     """Read and test until the answer is clear; with controls everything is read at once."""
     shares = equal_weights(1 if controlled else sampler.stages)
-    sides: list[Side] = []
+    places = sampler.tower_pairs(0, 1)
+    sides: list[list[Side]] = []
     outcome: _Outcome | None = None
     for number, share in enumerate(shares, 1):
         stages = sampler.stages if controlled else number
-        samples = sampler.samples(stages - 1)
-        earlier: Sequence[Side | None] = sides or [None] * len(samples)
-        sides = [Side(*both) for both in zip(samples, earlier, strict=True)]
-        pair = Pair(*sides[:2], seed=settings.seed, level=settings.level)
+        samples = sampler.towers(stages - 1)
+        sides = _sides(samples, sides)
+        charge = charge_of(settings, share / len(places))
+        pair, *besides = (
+            Pair(sides[0][at], sides[1][to], seed=settings.seed, level=settings.level)
+            for at, to in places
+        )
         evidence = gather_evidence(pair)
         controls: tuple[Control, ...] = ()
         if controlled:
-            controls, ranked = calibrated(sides, settings.seed, settings.level, evidence)
+            mains = [main for main, *_ in sides]
+            controls, ranked = calibrated(mains, settings.seed, settings.level, evidence)
             evidence += ranked
-        equal = all(sampler.whole[:2]) and same_numbers(*samples[:2])
-        charge = charge_of(settings, share)
-        verdict = decide(evidence, charge, identical=equal)
-        outcome = _Outcome((sides[0], sides[1]), pair, verdict, evidence, stages, charge, controls)
+        labels = [(samples[0][at].tower, samples[1][to].tower) for at, to in places[1:]]
+        found = [gather_evidence(one) for one in besides]
+        towers = compared_towers(labels, found, charge)
+        equal = all(sampler.whole[:2]) and same_towers(*samples[:2])
+        verdict = joined_verdict(decide(evidence, charge, identical=equal), towers)
+        outcome = _Outcome(
+            (sides[0][0], sides[1][0]), pair, verdict, evidence, stages, charge, controls, towers
+        )
         if verdict.relation in _CLEAR and not _DOUBTS & set(verdict.reasons):
             break
     assert outcome is not None
     return outcome
+
+
+def _sides(samples: Sequence[Sequence[Sample]], earlier: list[list[Side]]) -> list[list[Side]]:
+    """Towers of all models, with what was found about them when less of them was read."""
+    if not earlier:
+        return [[Side(sample) for sample in towers] for towers in samples]
+    return [list(map(Side, *both)) for both in zip(samples, earlier, strict=True)]
 
 
 def _described(

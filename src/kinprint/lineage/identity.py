@@ -48,7 +48,7 @@ def same_files(a: Checkpoint, b: Checkpoint) -> bool:
     """
     if _is_adapter(a) or _is_adapter(b):
         return False
-    ours, theirs = ([model.files[shard] for shard in model.shards] for model in (a, b))
+    ours, theirs = (_weight_files(model) for model in (a, b))
     if sorted(file.size for file in ours) != sorted(file.size for file in theirs):
         return False
     if all(map(_same_local_file, ours, theirs)):
@@ -66,6 +66,11 @@ def same_files_verdict(alpha: float) -> Verdict:
 def same_numbers(a: Sample, b: Sample) -> bool:
     """Whether two models that were read whole hold the same numbers at the same places."""
     return a.key == b.key and bool(a.norms or a.units)
+
+
+def _weight_files(model: Checkpoint) -> list[FileEntry]:
+    files = [model.files[shard] for shard in model.shards]
+    return files + [file for component in model.components for file in _weight_files(component)]
 
 
 def _is_adapter(model: Checkpoint) -> bool:

@@ -21,7 +21,7 @@ from kinprint.lineage.about.description import (
 from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.compare import algebra_for, charge_of
 from kinprint.lineage.families import family_tree, likeness_of
-from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict, same_numbers
+from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict
 from kinprint.lineage.opening import (
     ReadModels,
     labels_of,
@@ -34,6 +34,7 @@ from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.results import FailedPair, Matrix, PairVerdict, Settings
 from kinprint.lineage.side import Side
+from kinprint.lineage.towers import compared_towers, joined_verdict, same_towers
 from kinprint.lineage.verdict import decide
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Evidence
@@ -44,7 +45,11 @@ _WORTH_PROCESSES = 12  # pairs from which on starting processes pays
 _CHUNKS = 8  # handed to each process, so that none is left without work for long
 
 Places = tuple[int, int]
-PairEvidence = tuple[Evidence, ...]
+Towers = tuple[Sample, ...]
+Meeting = Mapping[Places, tuple[Places, ...]]
+"""By pair, the places of the towers that meet."""
+PairEvidence = tuple[tuple[Evidence, ...], ...]
+"""What each test gave, by towers that meet; the main ones come first."""
 
 
 def compare_all(
@@ -87,6 +92,7 @@ def compare_all(
         tree,
         tuple(sorted(read.unread, key=lambda model: given.index(model.given))),
         failed,
+        read.sampler.read,
     )
 
 
@@ -106,7 +112,8 @@ def _judge_pairs(
             verdicts[pair] = PairVerdict(*pair, verdict, (SAME_FILES,), 1.0)
         else:
             tested.append(pair)
-    outcomes = run_pairs(read.samples, tested, settings, jobs)
+    meeting = {pair: read.sampler.tower_pairs(*pair) for pair in tested}
+    outcomes = run_pairs(read.samples, tested, settings, jobs, meeting)
     for pair, evidence in zip(tested, outcomes, strict=True):
         if isinstance(evidence, KinprintError):
             verdicts[pair] = evidence
@@ -124,27 +131,43 @@ def _judge_pairs(
 def _judge(
     read: ReadModels, pair: Places, evidence: PairEvidence, settings: Settings
 ) -> PairVerdict:
+    ours, theirs = (read.samples[at] for at in pair)
+    places = read.sampler.tower_pairs(*pair)
     whole = all(read.sampler.whole[at] for at in pair)
-    equal = whole and same_numbers(*(read.samples[at] for at in pair))
-    charge = charge_of(settings)
-    verdict = decide(evidence, charge, identical=equal)
-    return PairVerdict(*pair, verdict, evidence, likeness_of(verdict, evidence, charge))
+    charge = charge_of(settings, 1 / len(places))
+    main, *besides = evidence
+    labels = [(ours[at].tower, theirs[to].tower) for at, to in places[1:]]
+    towers = compared_towers(labels, besides, charge)
+    equal = whole and same_towers(ours, theirs)
+    verdict = joined_verdict(decide(main, charge, identical=equal), towers)
+    likeness = max(
+        likeness_of(verdict, main, charge),
+        *(likeness_of(one.verdict, one.evidence, charge) for one in towers),
+        0.0,
+    )
+    return PairVerdict(*pair, verdict, main, likeness, towers)
 
 
 def run_pairs(
-    samples: Sequence[Sample], pairs: Sequence[Places], settings: Settings, jobs: int = 1
+    samples: Sequence[Towers],
+    pairs: Sequence[Places],
+    settings: Settings,
+    jobs: int = 1,
+    meeting: Meeting | None = None,
 ) -> list[PairEvidence | KinprintError]:
     """The evidence of each pair, or the error that ended its tests.
 
     Every model is prepared once in each process. If a process dies, the pairs that it and the
-    others had not finished have failed.
+    others had not finished have failed. `meeting` are the towers that meet in each pair; the main
+    ones alone where it is None.
     """
+    meeting = dict.fromkeys(pairs, ((0, 0),)) if meeting is None else meeting
     if jobs < 2 or len(pairs) < _WORTH_PROCESSES:
-        battery = _Battery(samples, settings)
+        battery = _Battery(samples, settings, meeting)
         return [battery.evidence(pair) for pair in pairs]
     size = max(len(pairs) // (_CHUNKS * jobs), 1)
     chunks = [pairs[start : start + size] for start in range(0, len(pairs), size)]
-    with workers(jobs, _start_process, (list(samples), settings)) as pool:
+    with workers(jobs, _start_process, (list(samples), settings, meeting)) as pool:
         futures = [pool.submit(_run_in_process, chunk) for chunk in chunks]
         outcomes = [attempt(future.result) for future in futures]
     return [
@@ -157,9 +180,9 @@ def run_pairs(
 class _Battery:
     """Models that are prepared once, and the tests of pairs of them."""
 
-    def __init__(self, samples: Sequence[Sample], settings: Settings) -> None:
-        self._settings = settings
-        self._sides = [attempt(Side, sample) for sample in samples]
+    def __init__(self, samples: Sequence[Towers], settings: Settings, meeting: Meeting) -> None:
+        self._settings, self._meeting = settings, meeting
+        self._sides = [attempt(_prepared, towers) for towers in samples]
 
     def evidence(self, pair: Places) -> PairEvidence | KinprintError:
         """What the tests give for a pair, by the places of its models, or why they failed."""
@@ -168,19 +191,25 @@ class _Battery:
             return one
         if isinstance(other, KinprintError):
             return other
-        return attempt(self._run, one, other)
+        return attempt(self._run, one, other, self._meeting[pair])
 
-    def _run(self, one: Side, other: Side) -> PairEvidence:
-        pair = Pair(one, other, seed=self._settings.seed, level=self._settings.level)
-        return gather_evidence(pair)
+    def _run(self, one: list[Side], other: list[Side], towers: Sequence[Places]) -> PairEvidence:
+        seed, level = self._settings.seed, self._settings.level
+        return tuple(
+            gather_evidence(Pair(one[at], other[to], seed=seed, level=level)) for at, to in towers
+        )
+
+
+def _prepared(towers: Towers) -> list[Side]:
+    return [Side(sample) for sample in towers]
 
 
 _of_this_process: _Battery | None = None
 
 
-def _start_process(samples: Sequence[Sample], settings: Settings) -> None:
+def _start_process(samples: Sequence[Towers], settings: Settings, meeting: Meeting) -> None:
     global _of_this_process
-    _of_this_process = _Battery(samples, settings)
+    _of_this_process = _Battery(samples, settings, meeting)
 
 
 def _run_in_process(pairs: Sequence[Places]) -> list[PairEvidence | KinprintError]:

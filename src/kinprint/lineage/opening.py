@@ -19,17 +19,18 @@ from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher, side_by_side
 from kinprint.text import Message
 
-_Read = tuple[list[Model], Sampler, list[Sample]]
+_Read = tuple[list[Model], Sampler, list[tuple[Sample, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadModels:
-    """Models that could be read, with all that was read of them, and those that could not."""
+    """Models that could be read, with all that was read of their towers, and those that could
+    not."""
 
     checkpoints: list[Checkpoint]
     models: list[Model]
     sampler: Sampler
-    samples: list[Sample]
+    samples: list[tuple[Sample, ...]]
     unread: list[UnreadModel]
 
 
@@ -135,7 +136,7 @@ def labels_of(checkpoints: Sequence[Checkpoint]) -> tuple[Message, ...]:
 def _read_all(checkpoints: Sequence[Checkpoint], settings: Settings) -> _Read:
     models = read_headers(checkpoints, settings)
     sampler = sampler_of(models, settings)
-    return models, sampler, sampler.samples(sampler.stages - 1)
+    return models, sampler, sampler.towers(sampler.stages - 1)
 
 
 def _enough(kept: list[Checkpoint], unread: Sequence[UnreadModel]) -> list[Checkpoint]:

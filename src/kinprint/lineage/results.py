@@ -11,7 +11,9 @@ from kinprint.lineage.about.description import CommonTokens, Description
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.controls import Control
 from kinprint.lineage.families import Branch
+from kinprint.lineage.reading.sample import SampleRecord
 from kinprint.lineage.sharing.map import LayerMap, NormLikeness
+from kinprint.lineage.towers import TowerComparison
 from kinprint.records import ALPHA, Cost, Evidence, Level, ModelRef, Verdict
 from kinprint.text import Message
 
@@ -96,6 +98,10 @@ class Comparison:
         Both models against models known to be unrelated.
     strangers
         Those models, as given.
+    towers
+        Towers beside the main ones that could match, each pair for itself.
+    read
+        Of each model and tower, the files, byte ranges and digests of what was read.
     subjects
         What the two models say about themselves. This and what follows decides nothing.
     shared
@@ -122,6 +128,8 @@ class Comparison:
     labels: tuple[Message, ...] = ()
     controls: tuple[Control, ...] = ()
     strangers: tuple[str, ...] = ()
+    towers: tuple[TowerComparison, ...] = ()
+    read: tuple[tuple[SampleRecord, ...], ...] = ()
     subjects: tuple[Description, ...] = ()
     shared: LayerMap | None = None
     norms: tuple[NormLikeness, ...] = ()
@@ -143,6 +151,8 @@ class PairVerdict:
         What each test gave.
     likeness
         The largest correlation of weights that is beyond chance, for trees; 0 where none is.
+    towers
+        Towers beside the main ones that could match, each pair for itself.
     """
 
     a: int
@@ -150,6 +160,7 @@ class PairVerdict:
     verdict: Verdict
     evidence: tuple[Evidence, ...]
     likeness: float = 0.0
+    towers: tuple[TowerComparison, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +209,8 @@ class Matrix:
         it has shown what was found, as for every failure to read.
     failed
         Pairs that were set aside.
+    read
+        Of each model and tower, the files, byte ranges and digests of what was read.
     """
 
     models: tuple[ModelRef, ...]
@@ -211,6 +224,7 @@ class Matrix:
     tree: tuple[Branch, ...] = ()
     unread: tuple[UnreadModel, ...] = ()
     failed: tuple[FailedPair, ...] = ()
+    read: tuple[tuple[SampleRecord, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

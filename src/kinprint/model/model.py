@@ -82,7 +82,11 @@ class Reading:
 
 
 class Model:
-    """One checkpoint and what its tensors mean."""
+    """One checkpoint and what its tensors mean.
+
+    `components` are the other models of a pipeline, such as the text encoder beside the model that
+    makes pictures.
+    """
 
     def __init__(self, checkpoint: Checkpoint, specs: Mapping[str, TensorSpec]) -> None:
         self.checkpoint = checkpoint
@@ -94,6 +98,7 @@ class Model:
         )
         self.weights: dict[str, Weight] = self._logical(specs)
         self.places: dict[Address, Place] = places_of(self.weights.values())
+        self.components: tuple[Model, ...] = ()
 
     @property
     def name(self) -> str:

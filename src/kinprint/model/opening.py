@@ -28,7 +28,9 @@ def open_model(checkpoint: Checkpoint, base: str | None = None) -> Model:
     specs = checkpoint.tensors()
     config = adapter_config(checkpoint)
     if config is None:
-        return Model(checkpoint, specs)
+        model = Model(checkpoint, specs)
+        model.components = tuple(map(open_model, checkpoint.components))
+        return model
     adapter = parse_adapter(config, specs)
     under = _open_base(checkpoint, adapter, base)
     return AdaptedModel(Model(under, under.tensors()), checkpoint, adapter)

@@ -18,7 +18,7 @@ from kinprint.model.names.shapes import expert_count, settle
 from kinprint.model.names.tables import GGUF, Ending, Family, Tables, Word, load_tables
 from kinprint.model.names.towers import split_by_width, split_stacks, tower_of
 from kinprint.model.names.words import FINAL_NORM, SIDE_NORM, WordFinder
-from kinprint.records import Role, TensorSpec
+from kinprint.records import Role, TensorSpec, bias_of
 from kinprint.text import Message, message
 
 _UNKNOWN = Word(Role.OTHER)
@@ -195,9 +195,10 @@ def _with_towers(
     for pattern in patterns:
         meaning = meanings[id(pattern)]
         if main and meaning.tower is not None and meaning.tower not in kept:
-            inner = None if meaning.word is None else meaning.word.role
+            inner: str | None = None if meaning.word is None else meaning.word.role
             if meaning.ending is not None and meaning.ending.role is not None:
-                inner = meaning.ending.role
+                own = meaning.ending.role
+                inner = bias_of(inner) if own is Role.BIAS and inner is not None else own
             meaning = _Meaning(Word(Role.OTHER, inner), None, meaning.tower)
         result[id(pattern)] = meaning
     return result

@@ -46,19 +46,28 @@ _LARGEST_CONFIG = 4 * 1024 * 1024
 class Checkpoint:
     """One model's weights, wherever they lie."""
 
-    def __init__(self, source: Source, fetcher: Fetcher, *, indexed: bool = True) -> None:
+    def __init__(
+        self, source: Source, fetcher: Fetcher, *, indexed: bool = True, focus: str | None = None
+    ) -> None:
         """Open what `source` holds; without `indexed` the index is left unread.
 
         The index of a large mixture of experts is longer than the headers of the few shards
-        that a quick look needs; shards then number themselves.
+        that a quick look needs; shards then number themselves. `focus` is a file or folder to open
+        instead of the one that was asked for.
         """
         self.source = source
         self.fetcher = fetcher
         fetcher.register(source)
         self.files: dict[str, FileEntry] = {entry.path: entry for entry in source.files()}
-        self.choice: Choice = choose_weights(self.ref.name, self.files.values(), self.ref.path)
+        self.choice: Choice = choose_weights(
+            self.ref.name, self.files.values(), self.ref.path if focus is None else focus
+        )
         self.notes: list[text.Message] = []
         self.labels: list[text.Message] = []  # what the weights say they are not, as replicas do
+        self.components: tuple[Checkpoint, ...] = tuple(
+            Checkpoint(source, fetcher, indexed=indexed, focus=folder)
+            for folder in self.choice.components
+        )
         self._headers: dict[str, Header] = {}
         self.config: dict[str, Any] = {}
         self.index: ShardIndex | None = None

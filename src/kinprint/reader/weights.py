@@ -25,6 +25,9 @@ _NOT_WEIGHTS = re.compile(
     re.IGNORECASE,
 )
 _SLICE = re.compile(r"^consolidated\.\d+$")
+PIPELINE = "model_index.json"
+"""The file at the root of a pipeline of several models, each in a folder of its own."""
+_MAIN_COMPONENTS = ("transformer", "unet", "prior")
 _STEM_ORDER = ("model", "pytorch_model", "diffusion_pytorch_model", "adapter_model")
 
 
@@ -52,10 +55,14 @@ class WeightSet:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The weights that are read, and the other sets that were there."""
+    """The weights that are read, and the other sets that were there.
+
+    `components` are folders of a pipeline that hold models of their own beside the chosen one.
+    """
 
     weights: WeightSet
     others: tuple[WeightSet, ...]
+    components: tuple[str, ...] = ()
 
 
 def choose_weights(name: str, files: Iterable[FileEntry], focus: str = "") -> Choice:
@@ -95,11 +102,21 @@ def _choose(
         cause = text.message("cause.weights.cut", devices=len(slices), first=first)
         raise NoWeights(name=name, cause=cause)
     folders = sorted({item.folder for item in sets})
+    if not focus and PIPELINE in entries and "" not in folders:
+        return _main_component(ranked, folders)
     if ranked[0].folder != focus.rstrip("/") and len(folders) > 1 and not ranked[0].kind.variants:
         shown = ", ".join(folders[:4]) + (", …" if len(folders) > 4 else "")
         cause = text.message("cause.weights.several-folders", folders=shown)
         raise NoWeights(name=name, cause=cause)
     return Choice(ranked[0], tuple(ranked[1:]))
+
+
+def _main_component(ranked: Sequence[WeightSet], folders: Sequence[str]) -> Choice:
+    """The model of a pipeline that makes pictures, and the folders of the others."""
+    main = next((name for name in _MAIN_COMPONENTS if name in folders), ranked[0].folder)
+    weights = next(item for item in ranked if item.folder == main)
+    others = tuple(item for item in ranked if item is not weights)
+    return Choice(weights, others, tuple(name for name in folders if name != main))
 
 
 def _focused(

@@ -76,14 +76,15 @@ def assemble(
     experts = [(layer, expert) for layer, all_of in tower.experts.items() for expert in all_of]
     return Sample(
         name=tower.name,
+        tower=tower.label,
         key=_digest(pieces, tables),
         width=tower.width,
         depth=tower.depth,
         facts=in_halves(tower.facts),
         norms=norms,
         norm_biases=biases,
-        units=_present({layer: layers.units(layer, None) for layer in range(tower.depth)}),
-        attention=_present({layer: layers.attention(layer) for layer in range(tower.depth)}),
+        units=_present({layer: layers.units(layer, None) for layer in tower.layers}),
+        attention=_present({layer: layers.attention(layer) for layer in tower.layers}),
         experts=_present({place: layers.units(*place) for place in sorted(experts)}),
         routers=routers,
         embedding=embedding,
@@ -105,19 +106,19 @@ def _extents(
     weights: dict[Part, int] = {}
     read: dict[Part, int] = {}
     for address, place in tower.places.items():
-        part = _part_of(address, tower.stack)
+        part = _part_of(address, tower.label)
         if part is not None and place.shape is not None:
             weights[part] = weights.get(part, 0) + prod(place.shape)
     for (address, _), piece in pieces.items():
-        part = _part_of(address, tower.stack)
+        part = _part_of(address, tower.label)
         if part is not None:
             read[part] = read.get(part, 0) + piece.values.size
     for component, table in tables.items():
         if table is not None:
-            part = Part(component, tower=tower.stack)
+            part = Part(component, tower=tower.label)
             read[part] = max(read.get(part, 0), table.rows.size)
     known: list[Part] = []
-    for layer in range(tower.depth):
+    for layer in tower.layers:
         own = [part for part in weights if part.layer == layer]
         for part in known if not own else ():
             weights[replace(part, layer=layer)] = weights[part]

@@ -27,6 +27,8 @@ _ROUNDS = 4  # of headers; most layers are found in the second
 _NORMS = ("norm_in", "norm_post_attn")
 _HEADS = ("k", "q")
 _EXPERTS = 2
+# What a configuration says about towers beside the text model; they lie first or last.
+_OTHER_TOWERS = ("vision_config", "audio_config", "num_nextn_predict_layers")
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
 
 ShardsByRole = Mapping[int, Mapping[str, int]]
@@ -50,6 +52,7 @@ def _needs_some_headers(checkpoint: Checkpoint, level: LevelPlan) -> bool:
     """Whether a model has so many shards that only some of their headers are read."""
     adapter = posixpath.join(checkpoint.choice.weights.folder, CONFIG) in checkpoint.files
     whole = checkpoint.format == GGUF or adapter or checkpoint.index is not None
+    whole = whole or bool(checkpoint.components)
     return not whole and len(checkpoint.shards) > level.layers and _depth(checkpoint) is not None
 
 
@@ -69,6 +72,8 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
         wanted += [(layer, role) for layer in choose_layers(layers, depth, 1) for role in _HEADS]
     thirds = {layers[len(layers) // 3], layers[2 * len(layers) // 3]}
     to_read = {_shard_by_length(checkpoint, layer, depth) for layer in thirds}
+    if any(checkpoint.config.get(key) for key in _OTHER_TOWERS):
+        to_read |= {0, len(shards) - 1}
     shards_by_role: dict[int, dict[str, int]] = {}
     read: set[int] = set()
     for _ in range(_ROUNDS):

@@ -6,20 +6,21 @@ that stopping early, or reading little, says nothing about what the weights will
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from kinprint import text
 from kinprint.lineage.reading.levels import WIDTH, LevelPlan, Step, StepKind
 from kinprint.lineage.reading.steps import STEPS, all_pieces
-from kinprint.lineage.reading.tower import Piece, Tower
+from kinprint.lineage.reading.tower import Piece, Tower, cost_of
 from kinprint.model.places import Address
 from kinprint.text import Message
 
 SPREAD_TOKENS = 64
 """Of a vocabulary that was read, so many tokens are chosen by their spelling, wherever they lie."""
+_OTHERS = 4  # towers beside the main one have this part of a budget together
 _APART = 16 * 1024  # bytes that each of these may bring beyond its own row
 
 PieceKey = tuple[Address, bool]
@@ -59,7 +60,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class ReadingPlan:
-    """What is read of one model.
+    """What is read of one tower.
 
     Attributes
     ----------
@@ -68,7 +69,7 @@ class ReadingPlan:
     whole
         Whether everything is read.
     bytes
-        What all of it costs, headers included.
+        What all of it costs; the headers of the model are counted with its main tower.
     left_out
         What the budget did not allow.
     """
@@ -95,98 +96,105 @@ class _Budget:
         return True
 
 
-def plan_reading(tower: Tower, level: LevelPlan, limit: int | None = None) -> ReadingPlan:
-    """Decide what to read of a model.
+def plan_reading(
+    towers: Sequence[Tower], level: LevelPlan, limit: int | None = None
+) -> tuple[ReadingPlan, ...]:
+    """Decide what to read of each tower of a model.
 
     Parameters
     ----------
-    tower
-        What is compared.
+    towers
+        The towers of one model, the main one first.
     level
         What the level reads, and its bytes for two models together.
     limit
         A lower limit in bytes for this model; None where there is none. Headers that have been
         read count.
     """
+    main, *others = towers
     most = level.budget // 2 if limit is None else min(level.budget // 2, limit)
-    budget = _Budget(most - tower.known_bytes)
-    if _pay_whole(tower, budget):
-        stage = Stage(all_pieces(tower))
-        return ReadingPlan((stage,), True, most - budget.remaining)
-    stages: list[Stage] = []
-    planned: dict[PieceKey, Piece] = {}
-    for number in range(1, level.stages + 1):
-        pieces: list[Piece] = []
-        tokens = None
-        for step in level.steps:
-            if step.stage != number:
-                continue
-            if step.kind is StepKind.EMBEDDING:
-                tokens = _pay_tokens(tower, step, budget) or tokens
-                continue
-            new = _pay_step(tower, step, level, planned, budget)
-            pieces += new
-            planned.update(_by_key(new))
-        if pieces or tokens is not None:
-            stages.append(Stage(tuple(pieces), tokens))
-    spent = most - budget.remaining
-    return ReadingPlan(tuple(stages), False, spent, tuple(dict.fromkeys(budget.left_out)))
-
-
-def _pay_whole(tower: Tower, budget: _Budget) -> bool:
-    """Whether everything of a model is read: it fits into its budget."""
-    price = tower.whole_bytes + tower.tokenizer_bytes
-    if tower.partial or price > budget.remaining:
-        return False
-    budget.remaining -= price
-    return True
-
-
-def _pay_step(
-    tower: Tower,
-    step: Step,
-    level: LevelPlan,
-    planned: Mapping[PieceKey, Piece],
-    budget: _Budget,
-) -> list[Piece]:
-    """What a step adds, in fewer layers where all would cost too much."""
-    most = budget.remaining // 2 if step.extra else budget.remaining
-    layers = step.layers
-    while True:
-        wanted = STEPS[step.kind](tower, msgspec.structs.replace(step, layers=layers), level)
-        fresh = _fresh(planned, wanted)
-        price = _price(tower, fresh, planned)
-        if price <= most or layers < 2:
-            break
-        layers //= 2
-    if not fresh or (step.extra and price > most):
-        return []
-    return fresh if budget.pay(price, _left_out(step.kind)) else []
-
-
-def _price(tower: Tower, fresh: Sequence[Piece], planned: Mapping[PieceKey, Piece]) -> int:
-    """What pieces cost beyond all that was planned before; gaps between them are read through."""
-    if not fresh:
-        return 0
-    both = {**planned, **_by_key(fresh)}
-    return max(tower.cost(list(both.values())) - tower.cost(list(planned.values())), 0)
-
-
-def _fresh(planned: Mapping[PieceKey, Piece], wanted: Sequence[Piece]) -> list[Piece]:
-    """Pieces that hold more than what was planned before."""
-    fresh = []
-    for piece in wanted:
-        before = planned.get((piece.address, piece.inputs))
-        known = before is not None and (
-            before.rows is None or (piece.rows is not None and set(piece.rows) <= set(before.rows))
+    headers = main.known_bytes
+    price = sum(tower.whole_bytes for tower in towers) + main.tokenizer_bytes
+    if not main.partial and headers + price <= most:
+        costs = [tower.whole_bytes for tower in towers]
+        costs[0] += headers + main.tokenizer_bytes
+        return tuple(
+            ReadingPlan((Stage(all_pieces(tower)),), True, cost)
+            for tower, cost in zip(towers, costs, strict=True)
         )
-        if not known:
-            fresh.append(piece)
-    return fresh
+    reading = _Planner(level, most - headers)
+    each = max(most - headers, 0) // _OTHERS // max(len(others), 1)
+    besides = [reading.plan(tower, each) for tower in others]
+    first = reading.plan(main, reading.remaining)
+    return replace(first, bytes=first.bytes + headers), *besides
 
 
-def _by_key(pieces: Sequence[Piece]) -> dict[PieceKey, Piece]:
-    return {(piece.address, piece.inputs): piece for piece in pieces}
+class _Planner:
+    """Plans the towers of one model after another, within what is left of a budget."""
+
+    def __init__(self, level: LevelPlan, remaining: int) -> None:
+        self.level, self.remaining = level, remaining
+        self._planned: dict[tuple[str, PieceKey], tuple[Tower, Piece]] = {}
+        self._cost = 0
+
+    def plan(self, tower: Tower, most: int) -> ReadingPlan:
+        """What is read of a tower for so many bytes at most."""
+        budget = _Budget(min(most, self.remaining))
+        before = budget.remaining
+        stages: list[Stage] = []
+        for number in range(1, self.level.stages + 1):
+            pieces: list[Piece] = []
+            tokens = None
+            for step in self.level.steps:
+                if step.stage != number:
+                    continue
+                if step.kind is StepKind.EMBEDDING:
+                    tokens = _pay_tokens(tower, step, budget) or tokens
+                else:
+                    pieces += self._pay_step(tower, step, budget)
+            if pieces or tokens is not None:
+                stages.append(Stage(tuple(pieces), tokens))
+        spent = before - budget.remaining
+        self.remaining -= spent
+        return ReadingPlan(tuple(stages), False, spent, tuple(dict.fromkeys(budget.left_out)))
+
+    def _pay_step(self, tower: Tower, step: Step, budget: _Budget) -> list[Piece]:
+        """What a step adds, in fewer layers where all would cost too much."""
+        most = budget.remaining // 2 if step.extra else budget.remaining
+        layers = step.layers
+        while True:
+            fewer = msgspec.structs.replace(step, layers=layers)
+            fresh = self._fresh(tower, STEPS[step.kind](tower, fewer, self.level))
+            both = self._planned | {_key(tower, one): (tower, one) for one in fresh}
+            # Gaps between pieces are read through, so that the whole is priced, not what is added.
+            cost = cost_of(list(both.values())) if fresh else self._cost
+            price = max(cost - self._cost, 0)
+            if price <= most or layers < 2:
+                break
+            layers //= 2
+        if not fresh or (step.extra and price > most):
+            return []
+        if not budget.pay(price, _left_out(step.kind)):
+            return []
+        self._planned, self._cost = both, max(cost, self._cost)
+        return fresh
+
+    def _fresh(self, tower: Tower, wanted: Sequence[Piece]) -> list[Piece]:
+        """Pieces that hold more than what was planned before."""
+        fresh = []
+        for piece in wanted:
+            _, before = self._planned.get(_key(tower, piece), (None, None))
+            known = before is not None and (
+                before.rows is None
+                or (piece.rows is not None and set(piece.rows) <= set(before.rows))
+            )
+            if not known:
+                fresh.append(piece)
+        return fresh
+
+
+def _key(tower: Tower, piece: Piece) -> tuple[str, PieceKey]:
+    return tower.label, (piece.address, piece.inputs)
 
 
 def _pay_tokens(tower: Tower, step: Step, budget: _Budget) -> TokenRows | None:
@@ -207,8 +215,10 @@ def _pay_tokens(tower: Tower, step: Step, budget: _Budget) -> TokenRows | None:
     vocabulary = tower.tokenizer_bytes if spelled else 0
     if not budget.pay(price + vocabulary, _left_out(step.kind)):
         return None
-    head = tower.head is not None and price <= budget.remaining // 2
-    budget.remaining -= price if head else 0
+    # A gap between the two tables may be read through.
+    twice = price + tower.model.checkpoint.fetcher.policy.gap
+    head = tower.head is not None and twice <= budget.remaining // 2
+    budget.remaining -= twice if head else 0
     return TokenRows(count, spelled, price, head)
 
 

@@ -76,6 +76,15 @@ class ReadTensor:
 
 
 @dataclass(frozen=True, slots=True)
+class SampleRecord:
+    """What a sample was made of: the tower, a digest of all its numbers, and where they were."""
+
+    tower: str
+    sha256: str
+    tensors: tuple[ReadTensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Embedding:
     """Rows of a table of tokens for some of them, and which tokens they are.
 
@@ -121,7 +130,7 @@ def component_of(role: str) -> Component | None:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One model as the lineage tests see it.
+    """One model, or one tower of it, as the lineage tests see it.
 
     Attributes
     ----------
@@ -155,6 +164,8 @@ class Sample:
         Remarks on how the model was read.
     read
         Files, byte ranges and digests of all that was read.
+    tower
+        Which stack of layers of the model it is; "" is the text model.
     """
 
     name: str
@@ -174,3 +185,4 @@ class Sample:
     dtypes: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Message, ...] = ()
     read: tuple[ReadTensor, ...] = ()
+    tower: str = ""

@@ -15,9 +15,9 @@ from kinprint.errors import FormatError
 from kinprint.lineage.reading.assembly import ReadPiece, assemble
 from kinprint.lineage.reading.levels import level_plan
 from kinprint.lineage.reading.plan import PieceKey, ReadingPlan, Stage, plan_reading
-from kinprint.lineage.reading.sample import Embedding, Floats, Sample
+from kinprint.lineage.reading.sample import Embedding, Floats, Sample, SampleRecord
 from kinprint.lineage.reading.tokens import ChosenTokens, all_tokens, choose_tokens
-from kinprint.lineage.reading.tower import Piece, Tower, tower_of
+from kinprint.lineage.reading.tower import Piece, Tower, could_match, towers_of
 from kinprint.model.model import Model, wants_of
 from kinprint.model.places import Address
 from kinprint.model.tokens import Vocabulary
@@ -28,16 +28,16 @@ from kinprint.text import Message
 _NO_STAGE = Stage(())
 
 
-class ModelReader:
-    """One model under reading: its plan, and what has been read of it so far."""
+class TowerReader:
+    """One tower under reading: its plan, and what has been read of it so far."""
 
-    def __init__(self, model: Model, level: Level, limit: int | None = None) -> None:
-        self.tower: Tower = tower_of(model)
-        self.plan: ReadingPlan = plan_reading(self.tower, level_plan(level), limit)
+    def __init__(self, tower: Tower, plan: ReadingPlan) -> None:
+        self.tower, self.plan = tower, plan
         self.vocabulary: Vocabulary | None = None
         self._pieces: dict[PieceKey, ReadPiece] = {}
         self._tables: dict[Address, Embedding] = {}
         self._chosen = ChosenTokens((), ())
+        self._record = SampleRecord(tower.label, "", ())
 
     def stage(self, number: int) -> Stage:
         """What is read in a stage, counted from 0; nothing after the last."""
@@ -50,7 +50,8 @@ class ModelReader:
         readings = [each for piece in stage.pieces for each in self.tower.readings(piece)]
         wants = wants_of(readings)
         spelled = stage.tokens is not None and stage.tokens.spelled
-        if spelled or (self.plan.whole and number == 0):
+        whole = self.plan.whole and number == 0 and self.tower.first
+        if spelled or whole:
             wants += _tokenizer_wants(self.tower)
         return wants
 
@@ -59,7 +60,7 @@ class ModelReader:
         stage = self.stage(number)
         for piece in stage.pieces:
             self._pieces[piece.address, piece.inputs] = read_piece(self.tower, piece)
-        if self.plan.whole and number == 0:
+        if self.plan.whole and number == 0 and self.tower.embedding is not None:
             self._read_vocabulary(parsed)
             self._keep_whole_tables()
         if stage.tokens is None or self.tower.embedding is None:
@@ -85,13 +86,19 @@ class ModelReader:
             self._tables[piece.address] = Embedding(self._chosen.names, ids, rows, read.read)
 
     def sample(self) -> Sample:
-        """The model as far as it has been read."""
+        """The tower as far as it has been read."""
         tables = self._tables
         embedding, head = (
             None if address is None else tables.get(address)
             for address in (self.tower.embedding, self.tower.head)
         )
-        return assemble(self.tower, self._pieces, embedding, head)
+        sample = assemble(self.tower, self._pieces, embedding, head)
+        self._record = SampleRecord(sample.tower, sample.key, sample.read)
+        return sample
+
+    def record(self) -> SampleRecord:
+        """What was read for the last sample."""
+        return self._record
 
     def _token_pieces(self, stage: Stage) -> list[Piece]:
         if stage.tokens is None or not self._chosen.ids:
@@ -139,11 +146,16 @@ class Sampler:
         self, models: Sequence[Model], level: Level, limits: Sequence[int] | None = None
     ) -> None:
         each: Sequence[int | None] = [None] * len(models) if limits is None else limits
-        self.readers: tuple[ModelReader, ...] = tuple(
-            ModelReader(model, level, limit) for model, limit in zip(models, each, strict=True)
+        self.models: tuple[tuple[TowerReader, ...], ...] = tuple(
+            _readers(model, level, limit) for model, limit in zip(models, each, strict=True)
         )
         self._parsed: dict[bytes, Vocabulary] = {}
         self._stages_read = 0
+
+    @property
+    def readers(self) -> tuple[TowerReader, ...]:
+        """The towers of all models."""
+        return tuple(reader for model in self.models for reader in model)
 
     @property
     def stages(self) -> int:
@@ -153,7 +165,7 @@ class Sampler:
     @property
     def whole(self) -> tuple[bool, ...]:
         """Of each model, whether everything is read."""
-        return tuple(reader.plan.whole for reader in self.readers)
+        return tuple(all(reader.plan.whole for reader in model) for model in self.models)
 
     @property
     def bytes(self) -> int:
@@ -173,7 +185,22 @@ class Sampler:
     @property
     def vocabularies(self) -> list[Vocabulary | None]:
         """The vocabularies that were read; those that were not needed stay unread."""
-        return [reader.vocabulary for reader in self.readers]
+        return [main.vocabulary for main, *_ in self.models]
+
+    @property
+    def read(self) -> tuple[tuple[SampleRecord, ...], ...]:
+        """What has been read of each model, tower by tower."""
+        return tuple(tuple(reader.record() for reader in model) for model in self.models)
+
+    def tower_pairs(self, one: int, other: int) -> tuple[tuple[int, int], ...]:
+        """Places of the towers of two models that meet; the main towers come first."""
+        ours, theirs = ([each.tower for each in self.models[at]] for at in (one, other))
+        return tuple(
+            (at, to)
+            for at, tower in enumerate(ours)
+            for to, partner in enumerate(theirs)
+            if could_match(tower, partner)
+        )
 
     def costs(self) -> tuple[Cost, ...]:
         """What each stage would still cost; tokens at their most, until they are known."""
@@ -192,18 +219,22 @@ class Sampler:
         return tuple(costs)
 
     def samples(self, stage: int) -> list[Sample]:
-        """All samples as they are after a stage, counted from 0; what is missing is read."""
+        """The main towers as they are after a stage, counted from 0; what is missing is read."""
+        return [main for main, *_ in self.towers(stage)]
+
+    def towers(self, stage: int) -> list[tuple[Sample, ...]]:
+        """All towers of each model, the main one first, as they are after a stage."""
         while self._stages_read <= min(stage, self.stages - 1):
             self._read(self._stages_read)
             self._stages_read += 1
-        return [reader.sample() for reader in self.readers]
+        return [tuple(reader.sample() for reader in model) for model in self.models]
 
     @property
     def _fetcher(self) -> Fetcher:
         return self.readers[0].tower.model.checkpoint.fetcher
 
     @staticmethod
-    def _token_bytes(reader: ModelReader, number: int) -> int:
+    def _token_bytes(reader: TowerReader, number: int) -> int:
         tokens = reader.stage(number).tokens
         if tokens is None or reader.tower.model.checkpoint.ref.kind == "local":
             return 0
@@ -218,6 +249,11 @@ class Sampler:
         self._fetcher.ensure(_joined(of_tokens))
         for reader in self.readers:
             reader.take_tokens(number)
+
+
+def _readers(model: Model, level: Level, limit: int | None) -> tuple[TowerReader, ...]:
+    towers = towers_of(model)
+    return tuple(map(TowerReader, towers, plan_reading(towers, level_plan(level), limit)))
 
 
 def read_piece(tower: Tower, piece: Piece) -> ReadPiece:

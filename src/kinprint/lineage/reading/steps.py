@@ -24,7 +24,7 @@ _DOWN = 2.0  # what a unit sends out is read if that costs at most so often what
 def all_pieces(tower: Tower) -> tuple[Piece, ...]:
     """Everything that a sample can hold of a tower."""
     pieces = [Piece(address) for address in tower.norms]
-    for layer in range(tower.depth):
+    for layer in tower.layers:
         pieces += _unit_pieces(tower, layer, None, 0)
         for expert in tower.experts.get(layer, ()):
             pieces += _unit_pieces(tower, layer, expert, 0)
@@ -38,7 +38,8 @@ def all_pieces(tower: Tower) -> tuple[Piece, ...]:
 
 
 def _norms(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
-    layers = {*spread_layers(tower.depth, step.layers), None}
+    first = tower.layers.start
+    layers = {*(first + layer for layer in spread_layers(tower.depth, step.layers)), None}
     return [Piece(address) for address in tower.norms if address.layer in layers]
 
 
@@ -157,8 +158,9 @@ def _layers(
     tower: Tower, most: int, plan: LevelPlan, has: Callable[[Tower, int], bool]
 ) -> tuple[int, ...]:
     """Layers that hold something: those that the level looks into, or the next after them."""
-    starts = spread_layers(tower.depth, plan.layers)
-    stops = (*starts[1:], tower.depth)
+    starts = [tower.layers.start + layer for layer in spread_layers(tower.depth, plan.layers)]
+    stops = [*starts[1:], tower.layers.stop]
     cells = (range(*cell) for cell in zip(starts, stops, strict=True))
     first = (next((layer for layer in cell if has(tower, layer)), None) for cell in cells)
-    return choose_layers([layer for layer in first if layer is not None], tower.depth, most)
+    fitting = [layer for layer in first if layer is not None]
+    return choose_layers(fitting, tower.layers.stop, most)

@@ -1,20 +1,21 @@
-"""The tower of a model that is compared: its sizes, what it has, and what reading that costs.
+"""The towers of a model: their sizes, what they have, and what reading that costs.
 
 Bytes are counted from lengths alone, so that a plan is the same wherever a model lies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from math import prod
+from typing import Any
 
-from kinprint import text
 from kinprint.lineage.identity import digest_of
 from kinprint.model.adapted import AdaptedModel
 from kinprint.model.layout.parts import IN_OUT
+from kinprint.model.layout.sizes import tower_of
 from kinprint.model.model import Model, Reading
 from kinprint.model.places import Address, Place
 from kinprint.model.symmetries import Facts, facts_of
@@ -22,8 +23,13 @@ from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
 from kinprint.reader.extents import bridge, total, union
 from kinprint.reader.plan import slice_bytes
 from kinprint.records import ByteRange
-from kinprint.text import Message
+from kinprint.text import Message, message
 
+DRAFT = "mtp"
+"""The tower of layers that draft further tokens, where they are counted on from the others."""
+# Stacks that the configuration of the model itself is about.
+_OF_THE_MODEL = ("", "encoder", "decoder", DRAFT)
+_READERS = ("up", "q")  # matrices whose inputs are the residual stream
 # Feed-forwards that every token goes through: the plain one, or the expert that all share.
 _PLAIN, _SHARED, _EXPERT = "", "shared_", "expert_"
 
@@ -59,32 +65,61 @@ class HeadShape:
 
 
 class Tower:
-    """The stack of layers of one model that is compared.
+    """One stack of layers of a model.
 
-    A model may have several stacks, such as an encoder beside a decoder; `stack` names the one
-    that is read. `notes` are remarks on how it was read.
+    Parameters
+    ----------
+    model
+        The model that it is a part of.
+    stack
+        Its name among the stacks of the model; "" is the text model.
+    component
+        The folder of the model where it is one of several of a pipeline.
+    draft
+        Whether it is what comes after the last layer of that stack: layers that draft further
+        tokens, counted on from the others.
+
+    Attributes
+    ----------
+    label
+        What it is called among the towers of its model.
+    main
+        Whether it is the tower that the configuration's sizes are about.
+    first
+        Whether it is also the one that its model is known for: tokens are read of this one.
+    layers
+        Numbers of its layers.
+    notes
+        Remarks on how it was read.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(
+        self, model: Model, stack: str | None = None, *, draft: bool = False, component: str = ""
+    ) -> None:
+        main = main_stack(model.stacks)
         self.model = model
-        self.stack = main_stack(model.stacks)
+        self.stack = main if stack is None else stack
+        self.main = self.stack == main and not draft
+        self.first = self.main and not component
+        own = DRAFT if draft else self.stack
+        self.label = "/".join(filter(None, (component, own)))
         self.notes: list[Message] = []
         self._readings: dict[Piece, list[Reading]] = {}
-        if len(model.stacks) > 1:
-            self.notes.append(
-                text.message(
-                    "note.one-stack",
-                    model=model.name,
-                    stacks=len(model.stacks),
-                    stack=self.stack or text.message("note.text-stack"),
-                )
-            )
-        self.depth = model.geometry.layers or len(model.layers(self.stack))
+        numbers = model.layers(self.stack)
+        stated = model.geometry.layers if self.stack == main else None
+        depth = stated or max(numbers, default=-1) + 1
+        self.layers = range(depth, max(numbers, default=-1) + 1) if draft else range(depth)
         self.places = {
             address: place
             for address, place in model.places.items()
-            if address.tower == self.stack and (address.layer is None or address.layer < self.depth)
+            if address.tower == self.stack
+            and (address.layer in self.layers if address.layer is not None else not draft)
         }
+
+    @property
+    def depth(self) -> int:
+        """How many layers there are."""
+        return len(self.layers)
 
     @property
     def name(self) -> str:
@@ -96,21 +131,23 @@ class Tower:
         """Its conditions for symmetries, as the model stores its rows."""
         roles = {address.role for address in self.places}
         biased = any(role.startswith("norm") and role.endswith(".bias") for role in roles)
-        return facts_of(self.model.config, roles, self.model.metadata, biased)
+        return facts_of(self._config, roles, self.model.metadata if self.main else None, biased)
 
     @cached_property
     def width(self) -> int:
         """Length of the residual stream."""
-        if self.model.geometry.hidden is not None:
+        if self.main and self.model.geometry.hidden is not None:
             return self.model.geometry.hidden
-        lengths = [self.length(address) for address in self.norms]
-        return max(lengths, default=0)
+        lengths = [self.length(address) for address in self.norms if ".bias" not in address.role]
+        inputs = [shape[1] for role in _READERS for shape in self._shapes(role) if len(shape) > 1]
+        return max(inputs or lengths, default=0)
 
     @cached_property
     def norms(self) -> tuple[Address, ...]:
         """Norm vectors and their biases, outside the layers and in them."""
         norms = (address for address in self.places if address.role.startswith("norm"))
-        return tuple(address for address in sorted(norms, key=str) if self._readable(address))
+        readable = (address for address in sorted(norms, key=str) if self._readable(address))
+        return tuple(one for one in readable if len(self.places[one].shape or ()) == 1)
 
     def feed_forward(self, layer: int, expert: int | None = None) -> str | None:
         """The prefix of a layer's feed-forward, or of one expert's; None if there is none."""
@@ -147,18 +184,26 @@ class Tower:
         return head if self.places[head].shape == self.places[embedding].shape else None
 
     @property
+    def testable(self) -> bool:
+        """Whether it has units or heads in a residual stream."""
+        return bool(self.width) and any(self._shapes(role) for role in _READERS)
+
+    @property
     def partial(self) -> bool:
         """Whether only some of its headers were read."""
-        return not self.model.checkpoint.complete
+        parts = self.model, *self.model.components
+        return not all(model.checkpoint.complete for model in parts)
 
     def heads(self, layer: int) -> HeadShape | None:
         """How q, k and v of a layer are made of heads; None where they do not fit."""
         if not (self.has("q", layer) and self.has("k", layer)):
             return None
         q, k = (self.length(self.address(role, layer)) for role in ("q", "k"))
-        size = self.facts.head_dim or self.model.geometry.head_dim
-        if size is None and self.model.geometry.heads:
-            size = q // self.model.geometry.heads
+        size = self.facts.head_dim
+        if self.main and size is None:
+            size = self.model.geometry.head_dim
+            if size is None and self.model.geometry.heads:
+                size = q // self.model.geometry.heads
         if not size or q % size or k % size or not k or (q // size) % (k // size):
             return None
         groups = k // size
@@ -196,15 +241,7 @@ class Tower:
 
     def cost(self, pieces: Sequence[Piece]) -> int:
         """Bytes that reading pieces takes, wherever the model lies."""
-        spans: dict[str, list[ByteRange]] = {}
-        for piece in pieces:
-            for reading in self.readings(piece):
-                for checkpoint, slices in reading.parts():
-                    for one in slices:
-                        file = f"{id(checkpoint)} {one.tensor.file}"
-                        spans.setdefault(file, []).extend(slice_bytes(one))
-        gap = self.model.checkpoint.fetcher.policy.gap
-        return sum(total(bridge(union(wanted), (), gap)) for wanted in spans.values())
+        return cost_of([(self, piece) for piece in pieces])
 
     def stored_bytes(self, address: Address) -> int:
         """Length of a tensor as stored, or of its share where several share one."""
@@ -233,7 +270,8 @@ class Tower:
         """What opening the model has cost."""
         model = self.model
         adapter = model.adapter_checkpoint.known_bytes if isinstance(model, AdaptedModel) else 0
-        return model.checkpoint.known_bytes + adapter
+        components = sum(part.checkpoint.known_bytes for part in model.components)
+        return model.checkpoint.known_bytes + adapter + components
 
     @cached_property
     def tokenizer(self) -> VocabularyChoice | None:
@@ -255,7 +293,21 @@ class Tower:
         choice = self.tokenizer
         return "" if choice is None else digest_of(self.model.checkpoint.files[choice.path])
 
+    @property
+    def _config(self) -> Mapping[str, Any]:
+        """The part of the configuration that is about this tower."""
+        if self.main or self.stack in _OF_THE_MODEL:
+            return self.model.config
+        inner = tower_of(self.model.config, self.stack).get("text_config")
+        return inner if isinstance(inner, Mapping) else {}
+
+    def _shapes(self, role: str) -> list[tuple[int, ...]]:
+        places = (place for address, place in self.places.items() if address.role == role)
+        return [place.shape for place in places if place.shape is not None]
+
     def _table(self, role: str) -> Address | None:
+        if not self.first:
+            return None
         for tower in dict.fromkeys((self.stack, "")):
             address = Address(role, tower=tower)
             place = self.model.places.get(address)
@@ -269,11 +321,49 @@ class Tower:
         return place is not None and not place.weight.refusal and place.shape is not None
 
 
-def tower_of(model: Model) -> Tower:
-    """The tower of a model; shapes that only a stored tensor tells are read now."""
+def towers_of(model: Model, component: str = "") -> tuple[Tower, ...]:
+    """All towers of a model and of the other models of its pipeline, the main one first.
+
+    Shapes that only a stored tensor tells are read now. Towers without units and heads (blocks of
+    convolutions) have no test; the main one says which they are.
+    """
     if any(weight.layout is None for weight in model.weights.values()):
         model.locate(list(model.places))
-    return Tower(model)
+    main = Tower(model, component=component)
+    others = [
+        Tower(model, stack, component=component) for stack in model.stacks if stack != main.stack
+    ]
+    others.append(Tower(model, main.stack, draft=True, component=component))
+    for part in model.components:
+        others += towers_of(part, part.checkpoint.choice.weights.folder)
+    for tower in others:
+        if (tower.depth or tower.main) and not tower.testable:
+            main.notes.append(message("note.untested-tower", model=main.name, tower=tower.label))
+    return main, *(tower for tower in others if tower.depth and tower.testable)
+
+
+def could_match(one: Tower, other: Tower) -> bool:
+    """Whether two towers have the same kind of block and as many channels; told by headers.
+
+    The main towers of two models always meet, since depth and width may have been changed.
+    """
+    if one.first and other.first:
+        return True
+    return one.width == other.width and one.facts.gated == other.facts.gated
+
+
+def cost_of(pieces: Sequence[tuple[Tower, Piece]]) -> int:
+    """Bytes that reading pieces of the towers of one model takes, wherever the model lies."""
+    spans: dict[str, list[ByteRange]] = {}
+    gap = 0
+    for tower, piece in pieces:
+        gap = tower.model.checkpoint.fetcher.policy.gap
+        for reading in tower.readings(piece):
+            for checkpoint, slices in reading.parts():
+                for one in slices:
+                    file = f"{id(checkpoint)} {one.tensor.file}"
+                    spans.setdefault(file, []).extend(slice_bytes(one))
+    return sum(total(bridge(union(wanted), (), gap)) for wanted in spans.values())
 
 
 def main_stack(stacks: Sequence[str]) -> str:

@@ -1,0 +1,122 @@
+"""Models with several towers: every tower that could match is compared, at a price."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kinprint.lineage.compare import compare_models
+from kinprint.lineage.matrix import compare_all
+from kinprint.lineage.results import Comparison, Settings
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import Component, Part, VerdictReason
+from tests.lineage.stored_models import LLAMA, Array, final, llama, sampled, stored
+from tests.lineage.towered_models import LLAVA, T5, VISION, llava, pipeline, t5, vision
+
+
+def compared(folder: Path, *models: tuple[dict[str, Array], dict[str, Any]]) -> Comparison:
+    names = [stored(folder / str(at), *model) for at, model in enumerate(models)]
+    with Fetcher() as fetcher:
+        return compare_models(names[0], names[1], fetcher, Settings())
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        pytest.param(
+            (llava(1, 9), LLAVA), (llava(2, 9), LLAVA), ("vision", "vision"), id="one tower"
+        ),
+        pytest.param((vision(9), VISION), (llava(2, 9), LLAVA), ("vision", "vision"), id="bare"),
+        pytest.param((t5(1, 2), T5), (t5(1, 3), T5), ("encoder", "encoder"), id="encoder"),
+        pytest.param((t5(1, None), T5), (t5(1, 3), T5), ("", "encoder"), id="encoder alone"),
+    ],
+)
+def test_a_tower_that_was_taken_over_is_found(
+    tmp_path: Path, one: Any, other: Any, shared: tuple[str, str]
+) -> None:
+    for models, names in (((one, other), shared), ((other, one), shared[::-1])):
+        found = compared(tmp_path / names[0], *models)
+        linked = [(pair.a, pair.b) for pair in found.towers if pair.verdict.log10_p < -6]
+        assert linked == [names]
+        assert found.verdict.relation == "partial"
+        assert found.verdict.reasons == (VerdictReason.TOWERS_SHARED,)
+
+
+def test_towers_of_strangers_are_told_apart(tmp_path: Path) -> None:
+    found = compared(tmp_path, (llava(1, 8), LLAVA), (llava(2, 9), LLAVA))
+    assert found.verdict.relation == "no-evidence"
+    assert [(pair.a, pair.b) for pair in found.towers] == [("vision", "vision")]
+
+
+def test_what_meets_pays_for_all_that_meets(tmp_path: Path) -> None:
+    """Shares of the error follow from the headers, whatever the weights are."""
+    found = compared(tmp_path, (t5(1, 2), T5), (t5(3, 4), T5))
+    meeting = {("decoder", "decoder")} | {(pair.a, pair.b) for pair in found.towers}
+    assert meeting == {(a, b) for a in ("decoder", "encoder") for b in ("decoder", "encoder")}
+    assert {pair.charge.stage for pair in found.towers} == {found.charge.stage} == {1 / 4}
+
+
+def test_towers_of_other_shapes_do_not_meet(tmp_path: Path) -> None:
+    found = compared(tmp_path, (vision(9), VISION), (llama(1), LLAMA))
+    assert not found.towers and found.charge.stage == 1.0
+
+
+def test_a_model_is_the_same_only_if_all_its_towers_are(tmp_path: Path) -> None:
+    one = llava(1, 9)
+    buffer = "language_model.model.layers.0.self_attn.rotary_emb.inv_freq"
+    other = one | {buffer: np.ones(8, np.float32)}
+    found = compared(tmp_path / "a", (one, LLAVA), (other, LLAVA))
+    assert found.verdict.relation == "identical"
+    name = "vision_tower.vision_model.encoder.layers.1.mlp.fc1.weight"
+    other[name] = other[name] + np.float32(1)
+    found = compared(tmp_path / "b", (one, LLAVA), (other, LLAVA))
+    assert found.verdict.relation not in ("identical", "no-evidence")
+
+
+def test_towers_in_a_matrix(tmp_path: Path) -> None:
+    models = [(llava(1, 9), LLAVA), (llava(2, 9), LLAVA), (llava(3, 8), LLAVA)]
+    names = [stored(tmp_path / str(at), *model) for at, model in enumerate(models)]
+    with Fetcher() as fetcher:
+        found = compare_all(names, fetcher, Settings())
+    relations = {(pair.a, pair.b): pair.verdict.relation for pair in found.pairs}
+    assert relations == {(0, 1): "partial", (0, 2): "no-evidence", (1, 2): "no-evidence"}
+    assert [[record.tower for record in towers] for towers in found.read] == [["", "vision"]] * 3
+
+
+def test_layers_that_draft_further_tokens_are_a_tower(tmp_path: Path, fetcher: Fetcher) -> None:
+    config = LLAMA | {"num_nextn_predict_layers": 1}
+    name = stored(tmp_path / "a", llama(layers=7), config)
+    main, draft = sampled([name], fetcher).towers(0)[0]
+    assert (main.tower, draft.tower) == ("", "mtp")
+    assert set(draft.units) == set(draft.attention) == {6} and 6 not in main.units
+    assert Part(Component.FEED_FORWARD, 6, None, "mtp") in draft.parts
+
+
+def test_the_main_tower_keeps_most_of_a_budget(tmp_path: Path, fetcher: Fetcher) -> None:
+    name = stored(tmp_path / "a", llava(1, 2), LLAVA)
+    sampler = sampled([name], fetcher, budget=600_000)
+    _, other = sampler.models[0]
+    assert sampler.whole == (False,)
+    assert 0 < other.plan.bytes <= 150_000 and sampler.bytes <= 600_000
+    assert final(sampler)[0].units and sampler.towers(1)[0][1].units
+
+
+def test_models_of_a_pipeline_are_towers(tmp_path: Path) -> None:
+    """A text encoder that two pipelines share is found; convolutions are named as untested."""
+    names = [pipeline(tmp_path / str(at), at, 9) for at in (1, 2)]
+    with Fetcher() as fetcher:
+        found = compare_models(names[0], names[1], fetcher, Settings())
+    assert ("text_encoder", "text_encoder") in [(pair.a, pair.b) for pair in found.towers]
+    assert found.verdict.relation == "partial"
+    assert {note.key for note in found.notes} == {"note.untested-tower"}
+    assert all("vae" in str(note) for note in found.notes)
+    strangers = [pipeline(tmp_path / str(at), at, at) for at in (3, 4)]
+    with Fetcher() as fetcher:
+        found = compare_models(strangers[0], strangers[1], fetcher, Settings())
+    assert found.verdict.relation in ("no-evidence", "untestable")
+    with Fetcher() as fetcher:
+        alone = compare_models(f"{names[0]}/text_encoder", names[1], fetcher, Settings())
+    assert alone.verdict.relation == "partial"
