@@ -29,8 +29,7 @@ _REASONS = {
     "zeros at equal places count as equal weights":
         "strangers-one-pattern strangers-one-mask",
     "one tower of each model is compared, whatever towers there are":
-        "vision-tower-shared encoder-of-a-multimodal-model encoder-shared "
-        "language-model-of-a-multimodal-model",
+        "vision-tower-shared encoder-of-a-multimodal-model encoder-shared",
 }  # fmt: skip
 KNOWN_FALSE = {name: reason for reason, names in _REASONS.items() for name in names.split()}
 """Why something false is said, by the name of the pair."""
