@@ -248,6 +248,13 @@ class Reason(StrEnum):
     NO_LATENT_ATTENTION = auto()
     ALL_POSITIONS_ROTATED = auto()
     NOT_KNOWN = auto()
+    # Why nothing is known about a part.
+    PART_MISSING = auto()
+    PART_NOT_READ = auto()
+    PART_WITHOUT_TEST = auto()
+    PART_CHANNELS_RENAMED = auto()
+    PART_HEADS_RENAMED = auto()
+    PART_UNITS_RENAMED = auto()
     # What is no silence of a test of ours.
     SAME_FILES = auto()
     EXTENSION_FAILED = auto()
@@ -547,27 +554,16 @@ class VerdictReason(StrEnum):
     # What is equal.
     SAME_FILES = "same-files"
     SAME_NUMBERS = "same-numbers"
-    # What learnt-only parameters say, or why they say nothing.
+    SAME_AFTER_ROUNDING = "same-after-rounding"
+    PARTS_EQUAL = "parts-equal"
+    # Taken over, or started alike.
     LEARNT_TOGETHER = "learnt-together"
-    LEARNT_LIKELY = "learnt-likely"
-    LEARNT_BETWEEN = "learnt-between"
-    LEARNT_BEHIND = "learnt-behind"
     LEARNT_APART = "learnt-apart"
-    LEARNT_REWRITTEN = "learnt-rewritten"
     LEARNT_SILENT = "learnt-silent"
-    LEARNT_ANEW = "learnt-anew"
-    # What matrices of the layers say.
-    LAYERS_MIXED = "layers-mixed"
-    LEADING_KEPT = "leading-kept"
-    LEADING_APART = "leading-apart"
-    MATRICES_ALIKE = "matrices-alike"
-    MATRICES_WEAK = "matrices-weak"
+    ARRANGED = "arranged"
     # Where the link ends.
     LAYERS_UNSHARED = "layers-unshared"
     LAYERS_NOT_READ = "layers-not-read"
-    EMBEDDING_SHARED = "embedding-shared"
-    NORMS_SHARED = "norms-shared"
-    WEAK_OUTSIDE_LAYERS = "weak-outside-layers"
     TOWERS_SHARED = "towers-shared"
     # Without a link.
     NOTHING_FOUND = "nothing-found"
@@ -576,26 +572,60 @@ class VerdictReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Amount:
+    """How much is shared.
+
+    Attributes
+    ----------
+    linked : the share of the weights in the parts read that belong to linked parts.
+    layers : the same for matrices of the layers alone; None where none was read.
+    likeness : mean correlation of the linked parts, by their weights; None without any.
+    read : the share of all weights that was read, of the model of which less was.
+    """
+
+    linked: float = 0.0
+    layers: float | None = None
+    likeness: float | None = None
+    read: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The relation of two models as the evidence has it, and how sure that is.
+
+    Five statements, each with a basis of its own: the link (`log10_p`), what is shared (`parts`),
+    of which kind that is (`relation`, `reasons`), how much (`amount`), and what the comparison
+    could have seen (`power`, `missing`).
 
     Attributes
     ----------
     relation : how the models are related.
     log10_p : log10 of the p-value of the link, all tests and stages paid for.
     alpha : the chance of calling strangers related that was asked for.
-    parts : the parts of the models that are linked.
+    parts : what is known about each part.
+    amount : how much is shared.
     power : by test, the smallest shared effect that would have been seen.
     reasons : the steps that led to the relation.
-    unshared : parts that were made anew beside shared layers.
     missing : what tests had needed, where none could be run.
     """
 
     relation: Relation
     log10_p: float
     alpha: float
-    parts: tuple[Component, ...] = ()
+    parts: tuple[PartFinding, ...] = ()
+    amount: Amount = Amount()
     power: tuple[tuple[str, float], ...] = ()
     reasons: tuple[VerdictReason, ...] = ()
-    unshared: tuple[Component, ...] = ()
     missing: tuple[Message, ...] = ()
+
+    @property
+    def linked(self) -> tuple[Component, ...]:
+        """The components that have a linked part."""
+        found = {one.part.component for one in self.parts if one.state.linked}
+        return tuple(component for component in Component if component in found)
+
+    @property
+    def unshared(self) -> tuple[Component, ...]:
+        """Components of which no part is linked, and of some of which a copy would have shown."""
+        found = {one.part.component for one in self.parts if one.state is PartState.NO_TRACE}
+        return tuple(one for one in Component if one in found and one not in self.linked)

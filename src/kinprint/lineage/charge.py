@@ -102,6 +102,16 @@ class Charge:
         adjusted = self.adjusted(evidence)
         return adjusted is not None and adjusted <= math.log10(self.alpha)
 
+    def significant_part(self, log10_p: float, count: int) -> bool:
+        """Whether a test of one part rejects, where so many tests of parts were made.
+
+        Parts have an error of their own, as large as that of the link: what is said about which
+        parts are shared is wrong in at most alpha of all pairs.
+        """
+        return log10_p + math.log10(max(count, 1)) - math.log10(self.stage) <= math.log10(
+            self.alpha
+        )
+
     def could_reject(self, evidence: Evidence) -> bool:
         """Whether the least p-value that a test could have given would have been enough."""
         if not self._counts(evidence):

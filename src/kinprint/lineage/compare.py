@@ -26,6 +26,7 @@ from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict
 from kinprint.lineage.opening import labels_of, open_all, read_headers, reading_notes, sampler_of
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Sample
+from kinprint.lineage.parts import find_sharing
 from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.results import Comparison, Settings
 from kinprint.lineage.sharing.map import map_shared, norm_likenesses
@@ -43,12 +44,10 @@ from kinprint.model.tokens import Vocabulary
 from kinprint.nulls.combination import equal_weights
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Evidence, Level, Relation, Verdict, VerdictReason
+from kinprint.records import Evidence, Level, Relation, Verdict
 from kinprint.workers import calm_algebra
 
-_CLEAR = (Relation.IDENTICAL, Relation.DERIVED)
-# Reasons that more reading may settle.
-_DOUBTS = {VerdictReason.LAYERS_NOT_READ, VerdictReason.LEARNT_LIKELY}
+_CLEAR = (Relation.IDENTICAL, Relation.SAME_WEIGHTS, Relation.DERIVED)
 
 
 def compare_models(
@@ -158,14 +157,19 @@ def _read_in_stages(sampler: Sampler, settings: Settings, controlled: bool) -> _
             controls, ranked = calibrated(mains, settings.seed, settings.level, evidence)
             evidence += ranked
         labels = [(samples[0][at].tower, samples[1][to].tower) for at, to in places[1:]]
-        found = [gather_evidence(one) for one in besides]
+        sharing = find_sharing(pair, sides[0][places[0][0]], evidence, charge)
+        found = [
+            (tests := gather_evidence(one), find_sharing(one, sides[0][at], tests, charge))
+            for one, (at, _) in zip(besides, places[1:], strict=True)
+        ]
         towers = compared_towers(labels, found, charge)
         equal = all(sampler.whole[:2]) and same_towers(*samples[:2])
-        verdict = joined_verdict(decide(evidence, charge, identical=equal), towers)
+        main = decide(evidence, charge, sharing, identical=equal)
+        verdict = joined_verdict(main, sharing, towers)
         outcome = _Outcome(
             (sides[0][0], sides[1][0]), pair, verdict, evidence, stages, charge, controls, towers
         )
-        if verdict.relation in _CLEAR and not _DOUBTS & set(verdict.reasons):
+        if verdict.relation in _CLEAR:
             break
     assert outcome is not None
     return outcome

@@ -31,10 +31,11 @@ from kinprint.lineage.opening import (
     reading_notes,
 )
 from kinprint.lineage.pair import Pair
+from kinprint.lineage.parts import find_sharing
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.results import FailedPair, Matrix, PairVerdict, Settings
 from kinprint.lineage.side import Side
-from kinprint.lineage.towers import compared_towers, joined_verdict, same_towers
+from kinprint.lineage.towers import TowerEvidence, compared_towers, joined_verdict, same_towers
 from kinprint.lineage.verdict import decide
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Evidence
@@ -48,8 +49,8 @@ Places = tuple[int, int]
 Towers = tuple[Sample, ...]
 Meeting = Mapping[Places, tuple[Places, ...]]
 """By pair, the places of the towers that meet."""
-PairEvidence = tuple[tuple[Evidence, ...], ...]
-"""What each test gave, by towers that meet; the main ones come first."""
+PairEvidence = tuple[TowerEvidence, ...]
+"""What was found, by towers that meet; the main ones come first."""
 
 
 def compare_all(
@@ -139,13 +140,14 @@ def _judge(
     labels = [(ours[at].tower, theirs[to].tower) for at, to in places[1:]]
     towers = compared_towers(labels, besides, charge)
     equal = whole and same_towers(ours, theirs)
-    verdict = joined_verdict(decide(main, charge, identical=equal), towers)
+    tests, sharing = main
+    verdict = joined_verdict(decide(tests, charge, sharing, identical=equal), sharing, towers)
     likeness = max(
-        likeness_of(verdict, main, charge),
+        likeness_of(verdict, tests, charge),
         *(likeness_of(one.verdict, one.evidence, charge) for one in towers),
         0.0,
     )
-    return PairVerdict(*pair, verdict, main, likeness, towers)
+    return PairVerdict(*pair, verdict, tests, likeness, towers)
 
 
 def run_pairs(
@@ -194,10 +196,13 @@ class _Battery:
         return attempt(self._run, one, other, self._meeting[pair])
 
     def _run(self, one: list[Side], other: list[Side], towers: Sequence[Places]) -> PairEvidence:
-        seed, level = self._settings.seed, self._settings.level
-        return tuple(
-            gather_evidence(Pair(one[at], other[to], seed=seed, level=level)) for at, to in towers
-        )
+        charge = charge_of(self._settings, 1 / len(towers))
+        found: list[TowerEvidence] = []
+        for at, to in towers:
+            pair = Pair(one[at], other[to], seed=self._settings.seed, level=self._settings.level)
+            evidence = gather_evidence(pair)
+            found.append((evidence, find_sharing(pair, one[at], evidence, charge)))
+        return tuple(found)
 
 
 def _prepared(towers: Towers) -> list[Side]:

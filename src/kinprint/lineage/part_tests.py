@@ -14,6 +14,7 @@ import numpy as np
 
 from kinprint.lineage.alignment.blocks import common_blocks
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
+from kinprint.lineage.alignment.units import Matching
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
 from kinprint.lineage.preparation import DENSE, FeedForward
 from kinprint.lineage.side import alone
@@ -122,9 +123,7 @@ def _matched_units(pair: Pair) -> Iterator[PartScore]:
     if matching is None:
         return
     ours, theirs = (side.prepared.feed_forwards for side in (alignment.first, alignment.second))
-    for at, to in enumerate(matching.partners):
-        if to < 0:
-            continue
+    for at, to in _correspondences(matching, ours, theirs):
         compared = FeedForwardPair(at, to, ours[at], theirs[to])
         best = alignment.scores(compared, matching.residual).best()
         coins = sum_over(np.asarray(best, np.float64), alignment.first.unit_clones[at])
@@ -132,6 +131,22 @@ def _matched_units(pair: Pair) -> Iterator[PartScore]:
         log10_p = float(sign_log10_p(coins[None])[0])
         whole = len(theirs[to].index) == theirs[to].total
         yield _score(pair, alignment, compared, "S1", log10_p, likeness, matched=whole)
+
+
+def _correspondences(
+    matching: Matching, ours: Sequence[FeedForward], theirs: Sequence[FeedForward]
+) -> Iterator[tuple[int, int]]:
+    """Feed-forwards with their partners, and others of a partner's layer: experts made of one."""
+    layers: dict[int, int] = {}
+    met: set[int] = set()
+    for at, to in enumerate(matching.partners):
+        if to >= 0:
+            layers.setdefault(theirs[to].layer, at)
+            met.add(to)
+            yield at, to
+    for to, other in enumerate(theirs):
+        if to not in met and other.layer in layers:
+            yield layers[other.layer], to
 
 
 def _heads(pair: Pair) -> Iterator[PartScore]:

@@ -2,8 +2,8 @@
 
 A small p-value says that labels or signs of two models depend on each other: they are linked by a
 common origin, direction unknown. `decide` finds out whether they are, and pays for everything that
-could have been tried (`charge.py`). What kind of relation a link is, `kind.py` reads from sizes of
-effects; what would have been seen where nothing was, `power.py` tells.
+could have been tried (`charge.py`). What is shared, `parts.py` has found; of which kind that is,
+`kind.py` reads from the parts; what would have been seen where nothing was, `power.py` tells.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import math
 from collections.abc import Sequence
 
 from kinprint.lineage.charge import Charge
-from kinprint.lineage.kind import Kind, findings_of, kind_of_relation
+from kinprint.lineage.kind import Kind, amount_of, kind_of_relation
+from kinprint.lineage.parts import Sharing
 from kinprint.lineage.power import detectable_effects
 from kinprint.lineage.tests.registry import Likeness, registered_test
 from kinprint.records import Evidence, Relation, Status, Tier, Verdict, VerdictReason
@@ -21,8 +22,16 @@ FLAG, FLAG_EFFECT, FLAG_GRAM = 0.05, 0.25, 0.75
 """A calibrated p-value at most this large is worth a remark, if the likeness is twice what any
 known strangers have: models trained for longer match better, whoever trained them."""
 
+_UNKNOWN = Sharing()
 
-def decide(evidence: Sequence[Evidence], charge: Charge, *, identical: bool = False) -> Verdict:
+
+def decide(
+    evidence: Sequence[Evidence],
+    charge: Charge,
+    sharing: Sharing = _UNKNOWN,
+    *,
+    identical: bool = False,
+) -> Verdict:
     """The relation that evidence supports after paying for the menu and the stage.
 
     Parameters
@@ -32,42 +41,43 @@ def decide(evidence: Sequence[Evidence], charge: Charge, *, identical: bool = Fa
         evidence never rejects.
     charge
         The shares of menu and stage, and the error of the comparison.
+    sharing
+        What is known about each part; nothing, where only the link is asked for.
     identical
-        Whether all numbers that were read are equal. It is believed only together with a
-        rejection, since constant tensors are equal everywhere.
+        Whether all numbers of both models were read and are equal. It is believed only together
+        with a rejection, since constant tensors are equal everywhere.
     """
     exact = charge.paid_for(evidence)
-    significant = [one for one in exact if charge.significant(one)]
-    if not significant:
-        return _without_link(evidence, exact, charge)
-    findings = findings_of(evidence, exact, significant)
+    if not any(charge.significant(one) for one in exact):
+        return _without_link(evidence, exact, charge, sharing)
+    kind = kind_of_relation(sharing.parts, sharing.arranged)
     if identical:
         kind = Kind(Relation.IDENTICAL, (VerdictReason.SAME_NUMBERS,))
-    else:
-        kind = kind_of_relation(findings)
     return Verdict(
         kind.relation,
         charge.combined(exact),
         charge.alpha,
-        findings.shared,
+        sharing.parts,
+        amount_of(sharing.parts),
         detectable_effects(exact, charge),
         kind.reasons,
-        kind.unshared,
     )
 
 
 def _without_link(
-    evidence: Sequence[Evidence], exact: Sequence[Evidence], charge: Charge
+    evidence: Sequence[Evidence], exact: Sequence[Evidence], charge: Charge, sharing: Sharing
 ) -> Verdict:
     """Nothing was found, or nothing could have been."""
     able = [one for one in exact if charge.could_reject(one)]
-    combined = charge.combined(exact)
+    combined, amount = charge.combined(exact), amount_of(sharing.parts)
     if not able:
         needed = {str(one.reason): one.reason for one in evidence if one.tier == Tier.EXACT}
         return Verdict(
             Relation.UNTESTABLE,
             combined,
             charge.alpha,
+            sharing.parts,
+            amount,
             reasons=(VerdictReason.NOTHING_TESTABLE,),
             missing=tuple(reason for reason in needed.values() if reason is not None),
         )
@@ -77,8 +87,10 @@ def _without_link(
         Relation.NO_EVIDENCE,
         combined,
         charge.alpha,
-        power=detectable_effects(able, charge),
-        reasons=(VerdictReason.NOTHING_FOUND, *flags),
+        sharing.parts,
+        amount,
+        detectable_effects(able, charge),
+        (VerdictReason.NOTHING_FOUND, *flags),
     )
 
 

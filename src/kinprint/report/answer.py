@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from kinprint import text
-from kinprint.records import Relation, Verdict, VerdictReason
+from kinprint.records import Relation, Verdict
 from kinprint.report.numbers import p_claim, percent
 from kinprint.report.relations import SIGNS
 from kinprint.report.schema import ComparisonDocument, FailedPair, PairPart, Unread, VerdictPart
@@ -20,15 +20,12 @@ _OFTEN = math.log10(0.5)
 
 def summary_of(verdict: Verdict, a: str, b: str, language: str) -> str:
     """The answer to be put down in a document: one sentence or two."""
-    norms = (
-        verdict.relation == Relation.DERIVED and VerdictReason.LAYERS_NOT_READ in verdict.reasons
-    )
     return text.say(
-        f"verdict.answer.{'derived-norms' if norms else verdict.relation}",
+        f"verdict.answer.{verdict.relation}",
         language,
         a=a,
         b=b,
-        parts=part_names(verdict.parts, language),
+        parts=part_names(verdict.linked, language),
         p=p_claim(verdict.log10_p),
     )
 

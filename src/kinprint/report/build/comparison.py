@@ -200,7 +200,7 @@ def _verdict(verdict: Verdict, titles: Sequence[str], translator: Translator) ->
         summary_ko=summary_of(verdict, a, b, "ko"),
         sureness=_kept(partial(sureness_of, verdict), translator),
         sureness_ko=sureness_of(verdict, "ko"),
-        roles=list(verdict.parts),
+        roles=list(verdict.linked),
         power={name: float(size) for name, size in verdict.power if math.isfinite(size)},
         reasons=_reasons(verdict),
     )
@@ -235,7 +235,7 @@ def _pair(
         log10_p=_log_p(one.verdict.log10_p),
         summary=_kept(say, translator),
         summary_ko=say("ko"),
-        roles=list(one.verdict.parts),
+        roles=list(one.verdict.linked),
         reasons=_reasons(one.verdict),
         strongest=None if strongest is None else strongest.test,
         likeness=_short(one.likeness),

@@ -1,0 +1,116 @@
+"""Which parts of two models hold the same numbers: at the same places, if need be after rounding.
+
+Equality comes before any test, since it needs no null: a row of distinct numbers has so many
+arrangements that two models do not share one by accident.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kinprint.lineage.reading.sample import Floats, Indices, Sample, Units, component_of
+from kinprint.measure.rounding import Equality, equality
+from kinprint.records import Component, Part, Role
+
+INFORMATION = 12.0
+"""log10 of the arrangements that equal numbers must have: fewer could be equal by accident."""
+
+Rows = tuple[Indices, Floats]
+"""Rows of a tensor, and their numbers in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EqualNumbers:
+    """How the tensors of a part agree.
+
+    Attributes
+    ----------
+    all : whether all of them hold the same numbers.
+    any : whether one of them does.
+    bits : the bits of the coarsest grid that numbers had to be rounded to; None where they are
+        equal as stored.
+    """
+
+    all: bool
+    any: bool
+    bits: int | None = None
+
+
+def equal_numbers(a: Sample, b: Sample, part: Part, partner: Part) -> EqualNumbers:
+    """Compare the numbers that were read of a part with those of its partner."""
+    ours, theirs = dict(tensors_of(a, part)), dict(tensors_of(b, partner))
+    found = [
+        compared
+        for role in ours.keys() & theirs.keys()
+        if (compared := _compare(ours[role], theirs[role])) is not None
+    ]
+    same = [one for one in found if one.same]
+    informed = any(one.information >= INFORMATION for one in same)
+    bits = [one.bits for one in same if one.bits is not None]
+    return EqualNumbers(
+        all=informed and len(same) == len(found) and ours.keys() == theirs.keys(),
+        any=informed,
+        bits=min(bits, default=None),
+    )
+
+
+def _compare(ours: Rows, theirs: Rows) -> Equality | None:
+    """Rows of equal number; None where there is none, or where they have different lengths."""
+    _, left, right = np.intersect1d(ours[0], theirs[0], return_indices=True)
+    x, y = ours[1][left], theirs[1][right]
+    return equality(x, y) if len(left) and x.shape == y.shape else None
+
+
+def tensors_of(sample: Sample, part: Part) -> Iterator[tuple[str, Rows]]:
+    """The tensors of a part as they were read: role, numbers of rows, rows."""
+    layer = -1 if part.layer is None else part.layer
+    match part.component:
+        case Component.NORMS:
+            for stored, suffix in ((sample.norms, ""), (sample.norm_biases, ".bias")):
+                for (role, at), vector in stored.items():
+                    if at == layer and component_of(role) is Component.NORMS:
+                        yield role + suffix, _numbered(vector[None])
+        case Component.ATTENTION:
+            yield from _attention(sample, layer)
+        case Component.FEED_FORWARD if layer in sample.units:
+            yield from _units(sample.units[layer])
+        case Component.EXPERT if (layer, part.expert) in sample.experts:
+            yield from _units(sample.experts[layer, part.expert or 0])
+        case Component.ROUTER if layer in sample.routers:
+            yield Role.ROUTER, _numbered(sample.routers[layer])
+        case Component.EMBEDDING if sample.embedding is not None:
+            # Rows are known by the spelling of their token: a vocabulary may have been moved.
+            spelling = np.fromiter(map(hash, sample.embedding.tokens), np.int64)
+            yield Role.EMBED, (spelling, sample.embedding.rows)
+        case _:
+            return
+
+
+def _units(units: Units) -> Iterator[tuple[str, Rows]]:
+    tensors: Mapping[str, Floats | None] = {
+        Role.GATE: units.gate,
+        Role.UP: units.up,
+        Role.DOWN: units.down if units.down.any() else None,
+    }
+    for role, rows in tensors.items():
+        if rows is not None:
+            yield role, (units.index, rows)
+
+
+def _attention(sample: Sample, layer: int) -> Iterator[tuple[str, Rows]]:
+    heads = sample.attention.get(layer)
+    if heads is not None:
+        for role in (Role.Q, Role.K, Role.V, Role.O):
+            rows: Floats | None = getattr(heads, role)
+            if rows is not None:
+                yield role, _numbered(rows.reshape(-1, rows.shape[-1]))
+    for (role_name, at), vector in sample.norms.items():
+        if at == layer and component_of(role_name) is Component.ATTENTION:
+            yield role_name, _numbered(vector[None])
+
+
+def _numbered(rows: Floats) -> Rows:
+    return np.arange(len(rows)), rows

@@ -1,0 +1,269 @@
+"""What of two models is shared, part by part: equal, equal after rounding, shared, or why not.
+
+A part gets the strongest state that something supports, and no stronger one:
+
+| state          | what supports it                                                             |
+|----------------|------------------------------------------------------------------------------|
+| equal          | all numbers read of it are the same in both models                           |
+| rounded        | they are the same after rounding to the grid of the coarser model            |
+| shared         | a test of this part alone is significant, paid for all tests of all parts,   |
+|                | or one of its tensors is equal                                               |
+| no-trace       | no test is, and its units were matched in a basis that is known to be right, |
+|                | so that a renumbered or turned copy would have been seen                     |
+| not-comparable | no test is, and a copy with other numbers would not have been seen           |
+| not-read       | nothing of it was read in one of the models                                  |
+
+A shared part was *taken over* if it is more alike than one initialisation makes it, or if the gains
+that feed it are (`gains.py`); the limits are measured ones, in the table below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kinprint.lineage.charge import Charge
+from kinprint.lineage.equality import EqualNumbers, equal_numbers
+from kinprint.lineage.gains import gain_likeness
+from kinprint.lineage.pair import Pair
+from kinprint.lineage.part_tests import PartScore, part_scores
+from kinprint.lineage.reading.sample import Extent, Sample
+from kinprint.lineage.side import Side
+from kinprint.records import Component, Evidence, Part, PartFinding, PartState, Reason
+from kinprint.text import Message
+
+LEARNT_GAINS, APART_GAINS = 0.66, 0.45
+"""Correlation of effective gains from which on a part was taken over, and up to which it was not.
+
+Measured: descendants 0.62 to 0.99 by layer (lowest after continued training as long as
+pre-training), pairs of one initialisation trained apart 0.05 to 0.24, on the same data up to 0.61.
+"""
+LEARNT_MATRICES = 0.60
+"""Correlation of matrices from which on a part was taken over: pairs of one initialisation keep
+0.04 to 0.43 of it once their gains have moved by `TRAINED`."""
+TRAINED = 0.03
+"""How far gains of trained models have moved from their start, as a share of it."""
+LEARNT_NORMS = 0.75
+"""Correlation of gains from which on they were learnt together: they start at a constant. Pairs of
+one initialisation reach 0.33, on the same data 0.73."""
+LEARNT_EMBEDDING = 0.85
+"""Correlation of embedding columns that pairs of one initialisation do not reach, although rows of
+rare tokens hardly move."""
+ARRANGED = 1.25
+"""How far above the best of n random rows the likeness of arranged strangers may lie. Measured, all
+units of width 128 assigned so as to be most alike: 0.87 of it, whatever they were trained on."""
+
+MATRICES = (Component.ATTENTION, Component.FEED_FORWARD, Component.EXPERT)
+"""Components that are matrices of the layers."""
+_FEED_FORWARDS = (Component.FEED_FORWARD, Component.EXPERT)
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What is known about the parts of two models.
+
+    Attributes
+    ----------
+    parts : every part of the first model, then those that only the second has.
+    arranged : the likeness that numbering units anew gives strangers of this shape.
+    """
+
+    parts: tuple[PartFinding, ...] = ()
+    arranged: float = 1.0
+
+
+def find_sharing(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charge) -> Sharing:
+    """The state of every part of the first model given, `a`, and of parts that only the other has.
+
+    Parameters
+    ----------
+    pair : the two models, with what the tests have aligned.
+    a : the model that is called the first.
+    evidence : what the tests of the menu gave.
+    charge : what a p-value costs.
+    """
+    linked = any(charge.significant(one) for one in evidence)
+    scores = part_scores(pair, evidence) if linked else ()
+    by_part: dict[Part, list[_Score]] = {}
+    for score in scores:
+        one = _Score.seen_from(score, a is pair.sides[0])
+        by_part.setdefault(one.part, []).append(one)
+    b = pair.sides[1] if a is pair.sides[0] else pair.sides[0]
+    ours, theirs = (_extents(side.prepared.sample) for side in (a, b))
+    judge = _Judge(a, b, ours, theirs, by_part, len(scores), charge, _moved(evidence))
+    own = [judge.finding(part) for part in sorted(ours, key=_order)]
+    met = {finding.partner for finding in own}
+    alone = [_only_there(part) for part in sorted(theirs, key=_order) if part not in met]
+    matched = {part for part, all_of in by_part.items() if any(one.score.matched for one in all_of)}
+    towers = a.prepared.sample.tower, b.prepared.sample.tower
+    parts = tuple(_in_towers(one, *towers) for one in (*_settled(own, matched), *alone))
+    return Sharing(parts, arranged_likeness(pair))
+
+
+def arranged_likeness(pair: Pair) -> float:
+    """The most that numbering units anew gives the mean correlation of two strangers.
+
+    The best of n sums of m cosines between random rows of d numbers is about √(2 m ln n / d).
+    """
+    parts = [part for side in pair.sides for part in side.prepared.feed_forwards]
+    if not parts:
+        return 1.0
+    width, units = min(part.width for part in parts), max(part.total for part in parts)
+    matrices = min(len(part.read) for part in parts)
+    if units < 2 or not matrices:
+        return 1.0
+    best = math.sqrt(2.0 * matrices * math.log(units) / width) / matrices
+    return min(1.0, ARRANGED * best)
+
+
+@dataclass(frozen=True, slots=True)
+class _Score:
+    """A score of a part, seen from the model that is called the first."""
+
+    part: Part
+    partner: Part
+    score: PartScore
+
+    @classmethod
+    def seen_from(cls, score: PartScore, first: bool) -> _Score:
+        part, partner = score.parts if first else reversed(score.parts)
+        return cls(part, partner, score)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """Gives every part of `a` its state; `count` is how many tests of parts must be paid for."""
+
+    a: Side
+    b: Side
+    ours: Mapping[Part, Extent]
+    theirs: Mapping[Part, Extent]
+    scores: Mapping[Part, Sequence[_Score]]
+    count: int
+    charge: Charge
+    moved: float
+
+    def finding(self, part: Part) -> PartFinding:
+        """What is known about one part."""
+        partner, scores = self._partner(part)
+        ours, theirs = self.ours[part], self.theirs.get(partner)
+        nothing = PartFinding(
+            part, partner, PartState.NOT_READ,
+            reason=Reason.PART_NOT_READ.message(),
+            weights=ours.weights, read=ours.read / max(ours.weights, 1),
+        )  # fmt: skip
+        if theirs is None:
+            missing, state = Reason.PART_MISSING.message(), PartState.NOT_COMPARABLE
+            return replace(nothing, partner=None, state=state, reason=missing)
+        if not ours.read or not theirs.read:
+            return nothing
+        equal = equal_numbers(self.a.prepared.sample, self.b.prepared.sample, part, partner)
+        found = [one for one in scores if self.charge.significant_part(one.log10_p, self.count)]
+        best = min((one.log10_p for one in scores), default=None)
+        likeness = max((one.likeness for one in found or scores), default=None)
+        state = _state(equal, found)
+        return replace(
+            nothing,
+            state=state,
+            likeness=1.0 if equal.all and equal.bits is None else likeness,
+            log10_p=None if best is None else min(best + math.log10(len(scores)), 0.0),
+            learnt=self._learnt(part, partner, equal, likeness) if state.linked else None,
+            bits=equal.bits if state is PartState.ROUNDED else None,
+            reason=None if state.linked else _why_not(part),
+            tests=tuple(sorted({one.test for one in (found or scores)})),
+        )
+
+    def _partner(self, part: Part) -> tuple[Part, list[PartScore]]:
+        """The part that it is most alike, by p-value; the one of equal place without any test."""
+        scores = self.scores.get(part, ())
+        if not scores:
+            return part, []
+        best = min(scores, key=lambda one: (one.score.log10_p, one.partner != part)).partner
+        return best, [one.score for one in scores if one.partner == best]
+
+    def _learnt(
+        self, part: Part, partner: Part, equal: EqualNumbers, likeness: float | None
+    ) -> bool | None:
+        """Whether a linked part was taken over rather than started alike."""
+        if equal.any:
+            return True
+        known = -1.0 if likeness is None else likeness
+        match part.component:
+            case Component.NORMS:
+                return True if known >= LEARNT_NORMS else None
+            case Component.EMBEDDING | Component.HEAD:
+                return True if known >= LEARNT_EMBEDDING else None
+            case Component.ROUTER:
+                return None
+        gains = gain_likeness(self.a.prepared, self.b.prepared, part, partner)
+        if gains is not None and gains >= LEARNT_GAINS:
+            return True
+        if known >= LEARNT_MATRICES and self.moved >= TRAINED:
+            return True
+        return False if gains is not None and gains <= APART_GAINS else None
+
+
+def _state(equal: EqualNumbers, found: Sequence[PartScore]) -> PartState:
+    if equal.all:
+        return PartState.EQUAL if equal.bits is None else PartState.ROUNDED
+    if found or equal.any:
+        return PartState.SHARED
+    return PartState.NOT_COMPARABLE
+
+
+def _why_not(part: Part) -> Message:
+    """Why nothing can be said of a part in which nothing was found."""
+    match part.component:
+        case Component.MIXER:
+            return Reason.PART_WITHOUT_TEST.message()
+        case Component.NORMS | Component.EMBEDDING | Component.HEAD | Component.ROUTER:
+            return Reason.PART_CHANNELS_RENAMED.message()
+        case Component.ATTENTION:
+            return Reason.PART_HEADS_RENAMED.message()
+    return Reason.PART_UNITS_RENAMED.message()
+
+
+def _settled(findings: Sequence[PartFinding], matched: Container[Part]) -> Iterator[PartFinding]:
+    """Feed-forwards without a link whose units were matched, beside others that have one.
+
+    What is linked shows that basis and layers are the right ones, and matching sees through other
+    numbers of units: a copy would have been seen.
+    """
+    anchored = any(one.state.linked and one.part.component in _FEED_FORWARDS for one in findings)
+    for one in findings:
+        open_ = one.state is PartState.NOT_COMPARABLE and one.partner is not None
+        if anchored and open_ and one.part in matched:
+            one = replace(one, state=PartState.NO_TRACE, reason=None)
+        yield one
+
+
+def _extents(sample: Sample) -> dict[Part, Extent]:
+    """The parts of a tower, without its name: towers of other names may be the same."""
+    return {replace(part, tower=""): extent for part, extent in sample.parts.items()}
+
+
+def _in_towers(finding: PartFinding, tower: str, other: str) -> PartFinding:
+    """The finding with the names of the towers that its parts belong to."""
+    partner = finding.partner
+    return replace(
+        finding,
+        part=replace(finding.part, tower=tower),
+        partner=None if partner is None else replace(partner, tower=other),
+    )
+
+
+def _only_there(part: Part) -> PartFinding:
+    reason = Reason.PART_MISSING.message()
+    return PartFinding(part, part, PartState.NOT_COMPARABLE, reason=reason)
+
+
+def _moved(evidence: Sequence[Evidence]) -> float:
+    """How far gains have moved from their start; one where nobody looked."""
+    known = [one.gain_spread for one in evidence if one.gain_spread is not None]
+    return max(known, default=1.0)
+
+
+def _order(part: Part) -> tuple[str, int, str, int]:
+    layer = -1 if part.layer is None else part.layer
+    return part.tower, layer, part.component, part.expert or 0

@@ -1,0 +1,157 @@
+"""Parts in, kind out: the rules, and what must hold whatever the parts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kinprint.lineage.kind import amount_of, kind_of_relation
+from kinprint.records import Component, Part, PartFinding, PartState, Relation
+
+SIZES = {Component.NORMS: 256, Component.ATTENTION: 50_000, Component.FEED_FORWARD: 135_000}
+LAYERS = 4
+ARRANGED = 0.2
+
+
+def part(
+    component: Component,
+    layer: int,
+    state: PartState,
+    likeness: float | None = None,
+    learnt: bool | None = None,
+) -> PartFinding:
+    at = Part(component, layer)
+    read = 0.0 if state is PartState.NOT_READ else 1.0
+    return PartFinding(at, at, state, likeness, learnt=learnt, weights=SIZES[component], read=read)
+
+
+def model(
+    state: PartState, likeness: float | None = None, learnt: bool | None = None
+) -> list[PartFinding]:
+    """All parts of a model in one state."""
+    return [
+        part(component, layer, state, likeness, learnt)
+        for layer in range(LAYERS)
+        for component in SIZES
+    ]
+
+
+def altered(
+    parts: Sequence[PartFinding], where: set[tuple[Component, int]], **fields: object
+) -> list[PartFinding]:
+    """The parts, some of them with other fields."""
+    return [
+        replace(one, **fields) if (one.part.component, one.part.layer) in where else one  # type: ignore[arg-type]
+        for one in parts
+    ]
+
+
+def every(component: Component) -> set[tuple[Component, int]]:
+    return {(component, layer) for layer in range(LAYERS)}
+
+
+def relation(parts: Sequence[PartFinding]) -> Relation:
+    return kind_of_relation(parts, ARRANGED).relation
+
+
+STRANGER = model(PartState.NOT_COMPARABLE)
+TAKEN = {"state": PartState.SHARED, "likeness": 0.9, "learnt": True}
+ALIKE = {"state": PartState.SHARED, "likeness": 0.3, "learnt": False}
+
+
+def test_equal_weights_in_another_precision_are_the_same_weights() -> None:
+    assert relation(model(PartState.EQUAL, 1.0, True)) is Relation.SAME_WEIGHTS
+    assert relation(model(PartState.ROUNDED, 0.99, True)) is Relation.SAME_WEIGHTS
+    one_changed = altered(model(PartState.EQUAL, 1.0, True), {(Component.ATTENTION, 2)}, **TAKEN)
+    assert relation(one_changed) is Relation.DERIVED
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({(Component.FEED_FORWARD, 1)}, Relation.PARTIAL),
+        ({(Component.FEED_FORWARD, 1), (Component.ATTENTION, 1)}, Relation.PARTIAL),
+        (every(Component.ATTENTION), Relation.PARTIAL),
+        (every(Component.NORMS), Relation.PARTIAL),
+        (every(Component.FEED_FORWARD), Relation.DERIVED),
+    ],
+)
+@pytest.mark.parametrize("state", [PartState.EQUAL, PartState.SHARED])
+def test_what_was_taken_over_is_taken_over_however_little(
+    where: set[tuple[Component, int]], expected: Relation, state: PartState
+) -> None:
+    assert relation(altered(STRANGER, where, **{**TAKEN, "state": state})) is expected
+
+
+def test_norms_are_partial_where_nothing_else_was_read() -> None:
+    quick = altered(model(PartState.NOT_READ), every(Component.NORMS), read=1.0, **TAKEN)
+    kind = kind_of_relation(quick, ARRANGED)
+    assert kind.relation is Relation.PARTIAL and "layers-not-read" in kind.reasons
+
+
+def test_one_initialisation_is_about_all_that_is_linked() -> None:
+    twins = altered(STRANGER, every(Component.FEED_FORWARD), **ALIKE)
+    assert relation(twins) is Relation.SAME_INIT
+    # One equal part, or one that was learnt together, and it is impossible.
+    for taken in (TAKEN, {**TAKEN, "state": PartState.EQUAL}):
+        assert relation(altered(twins, {(Component.ATTENTION, 0)}, **taken)) is Relation.PARTIAL
+    unknown = altered(STRANGER, every(Component.FEED_FORWARD), **{**ALIKE, "learnt": None})
+    assert relation(unknown) is Relation.DEPENDENT
+
+
+def test_an_arranged_numbering_is_no_common_initialisation() -> None:
+    framed = altered(STRANGER, every(Component.FEED_FORWARD), **{**ALIKE, "likeness": 0.15})
+    kind = kind_of_relation(framed, ARRANGED)
+    assert kind.relation is Relation.DEPENDENT and "arranged" in kind.reasons
+
+
+def test_how_much_counts_weights_and_not_parts() -> None:
+    amount = amount_of(altered(STRANGER, every(Component.FEED_FORWARD), **TAKEN))
+    share = SIZES[Component.FEED_FORWARD] / sum(SIZES.values())
+    assert amount.linked == pytest.approx(share)
+    assert amount.layers == pytest.approx(135 / 185)
+    assert amount.likeness == pytest.approx(0.9) and amount.read == 1.0
+
+
+@st.composite
+def findings(draw: st.DrawFn) -> list[PartFinding]:
+    found = []
+    for one in STRANGER:
+        state = draw(st.sampled_from(PartState))
+        likeness = draw(st.floats(0, 1)) if state.linked else None
+        learnt = draw(st.sampled_from([True, False, None])) if state.linked else None
+        equal = state in (PartState.EQUAL, PartState.ROUNDED)
+        read = 0.0 if state is PartState.NOT_READ else 1.0
+        found.append(replace(
+            one, state=state, likeness=likeness, learnt=True if equal else learnt, read=read,
+        ))  # fmt: skip
+    return found
+
+
+@given(findings(), st.randoms(use_true_random=False))
+def test_the_order_of_parts_does_not_matter(parts: list[PartFinding], order: random.Random) -> None:
+    before = kind_of_relation(parts, ARRANGED)
+    order.shuffle(parts)
+    assert kind_of_relation(parts, ARRANGED) == before
+
+
+@given(findings())
+def test_no_kind_says_more_than_its_parts(parts: list[PartFinding]) -> None:
+    found = relation(parts)
+    taken = [one for one in parts if one.learnt]
+    unequal = [
+        one
+        for one in parts
+        if one.state not in (PartState.EQUAL, PartState.ROUNDED, PartState.NOT_READ)
+    ]
+    if found in (Relation.DERIVED, Relation.PARTIAL):
+        assert taken
+    if found is Relation.SAME_INIT:
+        assert not taken
+    if found is Relation.SAME_WEIGHTS:
+        assert not unequal

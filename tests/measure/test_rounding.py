@@ -1,0 +1,94 @@
+"""Equal numbers, numbers that are equal after rounding, and numbers that only look so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from kinprint.measure.rounding import Floats, equality
+
+WEIGHTS = (np.random.default_rng(0).standard_normal((64, 256)) * 0.02).astype(np.float32)
+
+
+def stored(values: Floats, kind: Any, scale: float = 1.0) -> Floats:
+    return np.asarray((values / scale).astype(kind), np.float32) * np.float32(scale)
+
+
+def quantised(values: Floats, bits: int, block: int) -> Floats:
+    """Multiples of a step that follows the largest number of a block."""
+    rows = values.reshape(-1, block)
+    step = np.abs(rows).max(axis=1, keepdims=True) / (2 ** (bits - 1) - 1)
+    return np.asarray((np.round(rows / step) * step).reshape(values.shape), np.float32)
+
+
+def moved(values: Floats, share: float, seed: int = 1) -> Floats:
+    """A fine-tune: numbers changed by a share of their spread."""
+    noise = np.random.default_rng(seed).standard_normal(values.shape)
+    return np.asarray(values + share * 0.02 * noise, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bits"),
+    [
+        (ml_dtypes.bfloat16, 16),
+        (np.float16, 16),
+        (ml_dtypes.float8_e4m3fn, 8),
+        (ml_dtypes.float8_e5m2, 8),
+    ],
+)
+def test_casts_are_told_with_their_bits(kind: Any, bits: int) -> None:
+    fine = WEIGHTS * 50
+    for pair in ((fine, stored(fine, kind)), (stored(fine, kind), fine)):
+        found = equality(*pair)
+        assert not found.equal and found.bits == bits
+
+
+def test_half_precision_of_a_bfloat16_model_is_a_cast() -> None:
+    half = stored(WEIGHTS, ml_dtypes.bfloat16)
+    assert equality(half, stored(half, np.float16)).same
+
+
+@pytest.mark.parametrize("block", [32, 64, 128])
+@pytest.mark.parametrize("bits", [2, 3, 4, 5, 6, 8])
+def test_quantised_numbers_are_told_with_their_bits(bits: int, block: int) -> None:
+    assert equality(WEIGHTS, quantised(WEIGHTS, bits, block)).bits == bits
+
+
+def test_scaled_floats_of_eight_bits() -> None:
+    assert equality(WEIGHTS, stored(WEIGHTS, ml_dtypes.float8_e4m3fn, 0.0007)).bits == 8
+
+
+def test_a_fine_tune_is_no_rounding() -> None:
+    half = stored(WEIGHTS, ml_dtypes.bfloat16)
+    for share in (0.001, 0.01, 0.1):
+        tuned = stored(moved(half, share), ml_dtypes.bfloat16)
+        assert not equality(half, tuned).same
+        assert not equality(WEIGHTS, tuned).same
+    # Below the step of four bits a change cannot be told from rounding; above it can.
+    assert not equality(half, quantised(moved(half, 0.5), 4, 32)).same
+
+
+def test_strangers_are_no_rounding() -> None:
+    other = moved(np.zeros_like(WEIGHTS), 1.0)
+    for bits in (2, 3, 4, 8):
+        assert not equality(WEIGHTS, quantised(other, bits, 32)).same
+        assert not equality(quantised(WEIGHTS, bits, 32), quantised(other, bits, 32)).same
+
+
+def test_constants_have_nothing_to_say() -> None:
+    ones = np.ones((4, 128), np.float32)
+    assert equality(ones, ones).equal and equality(ones, ones).information == 0.0
+    few = np.ones((1, 128), np.float32)
+    few[0, 3] = 2.0
+    assert equality(few, few).information < 3  # 128 places for one outlier
+    assert equality(WEIGHTS, WEIGHTS).information > 100
+
+
+def test_what_is_no_number_equals_nothing_else() -> None:
+    broken = WEIGHTS.copy()
+    broken[0, 0] = np.nan
+    assert not equality(WEIGHTS, broken).same
+    assert not equality(WEIGHTS, WEIGHTS[:, :128]).same
