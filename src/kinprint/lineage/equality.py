@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kinprint.lineage.reading.sample import Floats, Indices, Sample, Units, component_of
+from kinprint.lineage.reading.sample import Embedding, Floats, Indices, Sample, Units, component_of
 from kinprint.measure.rounding import Equality, equality
 from kinprint.records import Component, Part, Role
 
@@ -82,9 +82,9 @@ def tensors_of(sample: Sample, part: Part) -> Iterator[tuple[str, Rows]]:
         case Component.ROUTER if layer in sample.routers:
             yield Role.ROUTER, _numbered(sample.routers[layer])
         case Component.EMBEDDING if sample.embedding is not None:
-            # Rows are known by the spelling of their token: a vocabulary may have been moved.
-            spelling = np.fromiter(map(hash, sample.embedding.tokens), np.int64)
-            yield Role.EMBED, (spelling, sample.embedding.rows)
+            yield Role.EMBED, _spelt(sample.embedding)
+        case Component.HEAD if sample.head is not None:
+            yield Role.LM_HEAD, _spelt(sample.head)
         case _:
             return
 
@@ -110,6 +110,11 @@ def _attention(sample: Sample, layer: int) -> Iterator[tuple[str, Rows]]:
     for (role_name, at), vector in sample.norms.items():
         if at == layer and component_of(role_name) is Component.ATTENTION:
             yield role_name, _numbered(vector[None])
+
+
+def _spelt(table: Embedding) -> Rows:
+    """Rows known by the spelling of their token: a vocabulary may have been moved."""
+    return np.fromiter(map(hash, table.tokens), np.int64), table.rows
 
 
 def _numbered(rows: Floats) -> Rows:

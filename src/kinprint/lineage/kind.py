@@ -3,7 +3,8 @@
 | relation       | what it needs                                                               |
 |----------------|-----------------------------------------------------------------------------|
 | `identical`    | equal files, or all numbers of both models read and equal                   |
-| `same-weights` | every part that was read is equal, or equal after rounding                  |
+| `same-weights` | every part that was read is equal, or equal after rounding; some of each    |
+|                | kind of matrices was read                                                   |
 | `derived`      | parts were taken over, with at least half of the weights of the layers read |
 | `partial`      | parts were taken over, with less than that                                  |
 | `same-init`    | linked parts, none of them taken over: the gains that feed them were learnt |
@@ -57,7 +58,7 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
         The likeness that other numbers of units give strangers.
     """
     read = [one for one in parts if one.state is not PartState.NOT_READ]
-    if read and all(one.state in (PartState.EQUAL, PartState.ROUNDED) for one in read):
+    if _all_equal(parts, read):
         rounded = any(one.state is PartState.ROUNDED for one in read)
         reason = VerdictReason.SAME_AFTER_ROUNDING if rounded else VerdictReason.SAME_NUMBERS
         return Kind(Relation.SAME_WEIGHTS, (reason,))
@@ -71,6 +72,13 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
     if alike <= arranged:
         return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_APART, VerdictReason.ARRANGED))
     return Kind(Relation.SAME_INIT, (VerdictReason.LEARNT_APART,))
+
+
+def _all_equal(parts: Sequence[PartFinding], read: Sequence[PartFinding]) -> bool:
+    """Whether everything read is equal, and something was read of each kind of matrices."""
+    kinds = {one.part.component for one in parts if one.part.component in MATRICES}
+    equal = all(one.state in (PartState.EQUAL, PartState.ROUNDED) for one in read)
+    return equal and bool(kinds) and kinds <= {one.part.component for one in read}
 
 
 def _taken_over(read: Sequence[PartFinding]) -> Kind:

@@ -24,6 +24,8 @@ _FLOAT_FORMATS: tuple[tuple[Any, int], ...] = (
     (ml_dtypes.float8_e4m3fn, 8),
     (ml_dtypes.float8_e5m2, 8),
 )
+_INFORMED = 8  # rows whose arrangements are counted
+_COARSEST = 1.0  # more than the square of what two bits miss by; strangers differ by 2
 _ROWS = 64  # rows that a grid is looked for in
 _BLOCK = 32  # neighbours in a row that share a step in most quantised formats
 _GROUPS = (32, 64, 128)  # numbers that share a scale of eight bits, or else a whole row
@@ -45,8 +47,8 @@ class Equality:
     ----------
     equal : whether all numbers are equal.
     bits : where they are only equal after rounding, the bits of a number of the coarser array.
-    information : log10 of how many arrangements the numbers have, within the row that has most:
-        equal constants mean nothing, and equal arrangements of distinct numbers no accident.
+    information : log10 of how many arrangements the numbers have, within the row that has most, if
+        they are equal: constants mean nothing, equal arrangements of many numbers are no accident.
     """
 
     equal: bool
@@ -64,18 +66,25 @@ def equality(x: Floats, y: Floats) -> Equality:
     if x.shape != y.shape or not x.size:
         return Equality(False, None, 0.0)
     x, y = (np.atleast_2d(np.asarray(one, np.float32)) for one in (x, y))
-    information = min(arrangements(x), arrangements(y))
-    if np.array_equal(x, y):
-        return Equality(True, None, information)
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        return Equality(False, None, information)
-    return Equality(False, _rounded(x, y) or _rounded(y, x), information)
+    equal = np.array_equal(x, y)
+    bits = None if equal or not _near(x, y) else _rounded(x, y) or _rounded(y, x)
+    if not equal and bits is None:
+        return Equality(False, None, 0.0)
+    return Equality(equal, bits, min(arrangements(x), arrangements(y)))
+
+
+def _near(x: Floats, y: Floats) -> bool:
+    """Whether numbers differ by no more than the coarsest grid could make them, in some rows."""
+    step = max(1, len(x) // _ROWS)
+    some, other = x[::step][:_ROWS].astype(np.float64), y[::step][:_ROWS].astype(np.float64)
+    error, size = np.square(some - other).sum(), np.square(some).sum()
+    return bool(error <= _COARSEST * size)
 
 
 def arrangements(rows: Floats) -> float:
     """log10 of n!/Π m! for the row where that is largest; m counts equal numbers among its n."""
     best = 0.0
-    for row in rows[:_ROWS]:
+    for row in rows[:_INFORMED]:
         counts = np.unique(row[np.isfinite(row)], return_counts=True)[1]
         total = math.lgamma(int(counts.sum()) + 1) - sum(map(math.lgamma, (counts + 1).tolist()))
         best = max(best, total / math.log(10.0))
@@ -84,13 +93,17 @@ def arrangements(rows: Floats) -> float:
 
 def _rounded(fine: Floats, coarse: Floats) -> int | None:
     """The bits of the grid that `coarse` is `fine` rounded to; None if it is not."""
-    for kind, bits in _FLOAT_FORMATS:
-        with np.errstate(over="ignore"):
-            if np.array_equal(fine.astype(kind).astype(np.float32), coarse):
-                return bits
     step = max(1, len(coarse) // _ROWS)
     x, y = (one[::step][:_ROWS] for one in (fine, coarse))
+    for kind, bits in _FLOAT_FORMATS:
+        if _is_cast(x, y, kind) and _is_cast(fine, coarse, kind):
+            return bits
     return _on_block_grid(x, y) or _on_byte_grid(x, y) or _on_scaled_floats(x, y)
+
+
+def _is_cast(fine: Floats, coarse: Floats, kind: Any) -> bool:
+    with np.errstate(over="ignore"):
+        return bool(np.array_equal(fine.astype(kind).astype(np.float32), coarse))
 
 
 def _blocks(rows: Floats, size: int) -> Floats:

@@ -1,0 +1,215 @@
+"""Crafted pairs with a known truth: what is said about each part, and of which kind that is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from safetensors.numpy import load_file, save_file
+
+from kinprint.demo import FOLDER
+from kinprint.lineage.compare import compare_models
+from kinprint.lineage.results import Settings
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import Component, PartState, Relation, Verdict
+
+Tensors = dict[str, NDArray[Any]]
+ZOO = FOLDER / "zoo"
+LAYER = 3
+
+
+@pytest.fixture(scope="module")
+def parent() -> Tensors:
+    return load_file(ZOO / "base-a" / "model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def stranger() -> Tensors:
+    shards = sorted((ZOO / "base-b").glob("model-*.safetensors"))
+    return {name: tensor for shard in shards for name, tensor in load_file(shard).items()}
+
+
+def made(folder: Path, tensors: Tensors) -> str:
+    """A model with the configuration and the tokenizer of the zoo's and other tensors."""
+    folder.mkdir(exist_ok=True)
+    for name in ("config.json", "tokenizer.json"):
+        shutil.copy(ZOO / "base-a" / name, folder / name)
+    save_file(tensors, folder / "model.safetensors")
+    return str(folder)
+
+
+def verdict(a: str, b: str, **settings: Any) -> Verdict:
+    with Fetcher() as fetcher:
+        return compare_models(a, b, fetcher, Settings(**settings)).verdict
+
+
+def noisy(tensor: NDArray[Any], share: float, seed: int) -> NDArray[Any]:
+    """A tensor with noise of a share of its spread."""
+    wide = tensor.astype(np.float32)
+    noise = np.random.default_rng(seed).standard_normal(wide.shape) * wide.std() * share
+    return np.asarray((wide + noise).astype(tensor.dtype))
+
+
+def states(found: Verdict) -> dict[tuple[Component, int | None], PartState]:
+    return {(one.part.component, one.part.layer): one.state for one in found.parts}
+
+
+def in_layer(layer: int) -> Callable[[str], bool]:
+    return lambda name: f".layers.{layer}." in name and "norm" not in name
+
+
+def attention(name: str) -> bool:
+    return ".self_attn." in name
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_a_layer_in_a_stranger_was_taken_over(
+    tmp_path: Path, parent: Tensors, stranger: Tensors, share: float
+) -> None:
+    """It is no common initialisation, and the rest is not called without a trace for nothing."""
+    chosen = in_layer(LAYER)
+    thief = {
+        name: (noisy(parent[name], share, 1) if share else parent[name]) if chosen(name) else own
+        for name, own in stranger.items()
+    }
+    found = verdict(str(ZOO / "base-a"), made(tmp_path / "thief", thief))
+    assert found.relation is Relation.PARTIAL
+    known = states(found)
+    expected = PartState.EQUAL if share == 0 else PartState.SHARED
+    assert known[Component.FEED_FORWARD, LAYER] is known[Component.ATTENTION, LAYER] is expected
+    linked = {part for part, state in known.items() if state.linked}
+    assert linked == {(Component.FEED_FORWARD, LAYER), (Component.ATTENTION, LAYER)}
+
+
+def test_attention_in_a_stranger_was_taken_over(
+    tmp_path: Path, parent: Tensors, stranger: Tensors
+) -> None:
+    thief = {name: parent[name] if attention(name) else own for name, own in stranger.items()}
+    found = verdict(made(tmp_path / "thief", thief), str(ZOO / "base-a"))
+    assert found.relation is Relation.PARTIAL and found.linked == (Component.ATTENTION,)
+    assert all(one.learnt for one in found.parts if one.state.linked)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bits"), [(np.float16, 16), (ml_dtypes.float8_e4m3fn, 8), (np.float32, None)]
+)
+def test_a_cast_holds_the_same_weights(
+    tmp_path: Path, parent: Tensors, kind: Any, bits: int | None
+) -> None:
+    cast = {name: tensor.astype(np.float32).astype(kind) for name, tensor in parent.items()}
+    other = made(tmp_path / "cast", {n: t.astype(np.float32) for n, t in cast.items()})
+    found = verdict(str(ZOO / "base-a"), other)
+    if bits is None:
+        assert found.relation in (Relation.IDENTICAL, Relation.SAME_WEIGHTS)
+    else:
+        assert found.relation is Relation.SAME_WEIGHTS
+        assert bits in {one.bits for one in found.parts}
+    # A fine-tune of the same numbers is none.
+    tuned = {name: noisy(tensor, 0.01, 2) for name, tensor in parent.items()}
+    again = verdict(str(ZOO / "base-a"), made(tmp_path / "tuned", tuned))
+    assert again.relation is Relation.DERIVED
+
+
+def test_an_average_with_a_stranger_holds_weights_of_both(
+    tmp_path: Path, parent: Tensors, stranger: Tensors
+) -> None:
+    mixed = {
+        name: ((parent[name].astype(np.float32) + own.astype(np.float32)) / 2).astype(own.dtype)
+        for name, own in stranger.items()
+    }
+    other = made(tmp_path / "mixed", mixed)
+    for one in ("base-a", "base-b"):
+        assert verdict(str(ZOO / one), other).relation is Relation.DERIVED
+
+
+def test_gains_written_in_are_norms_taken_over(
+    tmp_path: Path, parent: Tensors, stranger: Tensors
+) -> None:
+    framed = {name: parent[name] if "norm" in name else own for name, own in stranger.items()}
+    other = made(tmp_path / "framed", framed)
+    for level in ("quick", "standard"):
+        found = verdict(str(ZOO / "base-a"), other, level=level)
+        assert found.relation is Relation.PARTIAL and found.linked == (Component.NORMS,)
+
+
+def test_gains_overwritten_with_a_strangers_do_not_hide_a_descendant(
+    tmp_path: Path, stranger: Tensors
+) -> None:
+    """The function is kept: what a gain loses, the columns that read it win."""
+    child = load_file(ZOO / "a-cpt" / "model.safetensors")
+    hidden = dict(child)
+    readers = {
+        "input_layernorm": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+        "post_attention_layernorm": ("mlp.gate_proj", "mlp.up_proj"),
+    }
+    for layer in range(6):
+        root = f"model.layers.{layer}"
+        for norm, matrices in readers.items():
+            name = f"{root}.{norm}.weight"
+            before, after = (one[name].astype(np.float32) for one in (child, stranger))
+            hidden[name] = stranger[name]
+            for matrix in matrices:
+                key = f"{root}.{matrix}.weight"
+                scaled = child[key].astype(np.float32) * (before / after)
+                hidden[key] = scaled.astype(child[key].dtype)
+    other = made(tmp_path / "hidden", hidden)
+    for budget in (None, 2_500_000):
+        found = verdict(str(ZOO / "base-a"), other, budget=budget)
+        assert found.relation in (Relation.DERIVED, Relation.DEPENDENT)
+        assert found.relation is Relation.DERIVED or budget is not None
+
+
+def test_a_numbering_after_another_model_is_no_common_initialisation(
+    tmp_path: Path, parent: Tensors, stranger: Tensors
+) -> None:
+    """Units of a stranger, numbered and flipped so as to be most like another model's."""
+    from scipy.optimize import linear_sum_assignment
+
+    framed = dict(stranger)
+    for layer in range(6):
+        keys = {
+            role: f"model.layers.{layer}.mlp.{role}_proj.weight" for role in ("gate", "up", "down")
+        }
+        ours, theirs = (
+            {
+                role: _unit_rows(model[key].astype(np.float32).T if role == "down" else model[key])
+                for role, key in keys.items()
+            }
+            for model in (parent, stranger)
+        )
+        gate = ours["gate"] @ theirs["gate"].T
+        both = ours["up"] @ theirs["up"].T + ours["down"] @ theirs["down"].T
+        at, to = linear_sum_assignment(-(gate + np.abs(both)))
+        signs = np.sign(both[at, to]).astype(np.float32)
+        framed[keys["gate"]] = stranger[keys["gate"]][to]
+        up = stranger[keys["up"]][to].astype(np.float32) * signs[:, None]
+        down = stranger[keys["down"]][:, to].astype(np.float32) * signs
+        framed[keys["up"]] = up.astype(stranger[keys["up"]].dtype)
+        framed[keys["down"]] = down.astype(stranger[keys["down"]].dtype)
+    found = verdict(str(ZOO / "base-a"), made(tmp_path / "framed", framed))
+    assert found.relation is Relation.DEPENDENT and "arranged" in found.reasons
+
+
+def test_swapping_the_models_changes_nothing_but_their_places(tmp_path: Path) -> None:
+    one, other = (verdict(*names) for names in (
+        (str(ZOO / "base-a"), str(ZOO / "a-cpt")), (str(ZOO / "a-cpt"), str(ZOO / "base-a")),
+    ))  # fmt: skip
+    assert (one.relation, one.log10_p, one.reasons) == (
+        other.relation,
+        other.log10_p,
+        other.reasons,
+    )
+    assert states(one) == states(other)
+    turned = {(part.partner, part.part, part.likeness) for part in other.parts}
+    assert {(part.part, part.partner, part.likeness) for part in one.parts} == turned
+
+
+def _unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
+    wide = np.asarray(rows, np.float32)
+    return np.asarray(wide / np.linalg.norm(wide, axis=1, keepdims=True), np.float32)
