@@ -25,8 +25,8 @@ from kinprint.lineage.controls import Control, calibrated
 from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict
 from kinprint.lineage.opening import labels_of, open_all, read_headers, reading_notes, sampler_of
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.parts import find_sharing
+from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.results import Comparison, Settings
 from kinprint.lineage.sharing.map import map_shared, norm_likenesses

@@ -38,7 +38,6 @@ from kinprint.lineage.side import Side
 from kinprint.lineage.towers import TowerEvidence, compared_towers, joined_verdict, same_towers
 from kinprint.lineage.verdict import decide
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Evidence
 from kinprint.text import Message
 from kinprint.workers import workers
 

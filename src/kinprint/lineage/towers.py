@@ -9,7 +9,7 @@ costs no validity.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.identity import same_numbers
@@ -55,7 +55,7 @@ class TowerComparison:
     verdict: Verdict
     evidence: tuple[Evidence, ...]
     charge: Charge
-    sharing: Sharing = Sharing()
+    sharing: Sharing = field(default_factory=Sharing)
 
 
 def compared_towers(
@@ -91,7 +91,9 @@ def joined_verdict(main: Verdict, sharing: Sharing, besides: Sequence[TowerCompa
     main = replace(main, parts=parts, amount=amount_of(parts))
     if not linked or main.relation is Relation.IDENTICAL:
         return main
-    kind = kind_of_relation(parts, max(sharing.arranged, *(one.sharing.arranged for one in besides)))
+    kind = kind_of_relation(
+        parts, max(sharing.arranged, *(one.sharing.arranged for one in besides))
+    )
     only_besides = (VerdictReason.TOWERS_SHARED,) if verdicts[0] not in linked else ()
     return replace(
         main,
