@@ -10,14 +10,13 @@ _REASONS = {
         "broken-norm-too-short broken-up-fewer-units broken-embedding-narrower "
         "broken-embedding-a-vector broken-empty-tensor",
     "one copied part drowns in averages, so that the kind is same-init or undecided":
-        "layer-copied feed-forward-copied two-layers-with-noise attention-copied layer-moved "
-        "half-the-units average-5 gains-overwritten layer-copied-renumbered",
-    "norms that are equal or alike are not called norms taken over":
-        "norms-copied four-layers-of-six depth-upscaled",
+        "layer-copied feed-forward-copied attention-copied layer-moved "
+        "half-the-units average-5 gains-overwritten layer-copied-renumbered gates-copied "
+        "scattered-numbers",
     "power is stated without saying which parts and which transformations it covers":
-        "feed-forwards-copied embedding-copied channels-permuted rotated",
+        "feed-forwards-copied embedding-copied head-copied channels-permuted rotated",
     "a part whose units or signs may have been renamed is called no trace":
-        "function-equal units-permuted dead-units signs-flipped upcycled-shuffled",
+        "function-equal units-permuted dead-units signs-flipped swapped-gates upcycled-shuffled",
     "equality after rounding, under other names or in a sample has no relation of its own":
         "cast-fp32 cast-fp16 cast-from-master cast-fp8 cast-int8 cast-gguf-q4 renamed "
         "renamed-to-numbers other-shards fused",
@@ -25,11 +24,11 @@ _REASONS = {
         "laundered-copy laundered-descendant laundered-with-gains laundered-with-split-units "
         "laundered-with-swapped-gates",
     "a numbering that was arranged passes for one initialisation or for a descendant":
-        "framed framed-by-rotation framed-with-gains",
+        "embedding-copied-framed",
     "zeros at equal places count as equal weights":
         "strangers-one-pattern strangers-one-mask",
-    "one tower of each model is compared, whatever towers there are":
-        "vision-tower-shared encoder-of-a-multimodal-model encoder-shared",
+    "what is equal in one tower is not told apart from the others":
+        "vision-tower-shared",
 }  # fmt: skip
 KNOWN_FALSE = {name: reason for reason, names in _REASONS.items() for name in names.split()}
 """Why something false is said, by the name of the pair."""

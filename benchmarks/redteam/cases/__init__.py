@@ -2,6 +2,7 @@
 
 from benchmarks.redteam.cases import (  # noqa: F401
     broken,
+    hostile,
     merged,
     relabelled,
     stored,
@@ -19,6 +20,8 @@ SHORT = (
     "layer-copied", "feed-forward-copied", "two-layers-with-noise", "attention-copied",
     "embedding-copied", "norms-copied", "layer-moved", "layer-copied-renumbered",
     "half-the-units", "four-layers-of-six", "feed-forwards-copied", "narrower-feed-forwards",
+    "final-norm-copied", "gates-copied", "head-copied", "scattered-numbers", "embedding-replaced",
+    "complementary-halves",
     # stored otherwise
     "identical", "cast-fp32", "cast-fp16", "cast-from-master", "cast-fp8", "cast-int8",
     "cast-gguf-q4", "cast-of-a-descendant", "renamed", "renamed-to-numbers", "other-shards",
@@ -29,17 +32,17 @@ SHORT = (
     "laundered-descendant", "laundered-with-gains", "laundered-with-split-units",
     "laundered-with-swapped-gates",
     # framed
-    "framed", "framed-by-rotation", "framed-with-gains",
+    "framed", "framed-by-rotation", "framed-with-gains", "embedding-copied-framed",
     # merged, pruned, grown
     "fine-tuned", "average-50", "average-5", "low-rank-update", "same-update", "depth-upscaled",
     "upcycled-shuffled", "heads-pruned", "attention-redrawn",
     # towers
     "vision-tower-shared", "encoder-of-a-multimodal-model", "encoder-shared",
-    "language-model-of-a-multimodal-model", "multimodal-strangers",
+    "language-model-of-a-multimodal-model", "multimodal-strangers", "text-model-as-encoder",
     # strangers
     "strangers", "strangers-one-pattern", "strangers-one-mask", "strangers-folded",
     "strangers-ternary", "strangers-q4", "strangers-equal-tables", "strangers-principal-axes",
-    "strangers-laundered",
+    "strangers-laundered", "strangers-state-space", "strangers-cloned-units",
     # broken files
     "broken-norm-too-short", "broken-norm-a-matrix", "broken-gate-narrower",
     "broken-up-fewer-units", "broken-q-fewer-rows", "broken-embedding-narrower",

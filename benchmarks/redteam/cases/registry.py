@@ -102,8 +102,8 @@ def layers(*numbers: int) -> Where:
 
 
 def tower(name: str) -> Where:
-    """A whole tower."""
-    return Where(tower=name)
+    """Norms and layers of a tower."""
+    return Where(_IN_LAYERS, None, name)
 
 
 def every(parts: Iterable[Where], fact: Fact) -> dict[Where, Fact]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from benchmarks.redteam.cases.registry import STRANGERS, UNTOLD, Pair, case, tower, true
+from benchmarks.redteam.cases.registry import STRANGERS, UNTOLD, Pair, case, embedding, tower, true
 from benchmarks.redteam.relabelling import Rng
 from benchmarks.redteam.towers import encoder_alone, llava, qwen_vl, t5, vision_tower
 from benchmarks.redteam.truth import Fact, Where
 from benchmarks.redteam.zoo import Zoo
 
 _SHARED = true(
-    "partial derived", "partial derived", "partial derived", {tower("vision"): Fact.EQUAL}
+    "partial derived",
+    "partial derived",
+    "partial derived",
+    {tower("vision"): Fact.EQUAL, embedding(tower="vision"): Fact.OPEN},
 )
 
 
@@ -33,7 +36,7 @@ def vision_shared_other_layout(zoo: Zoo, seed: int, rng: Rng) -> Pair:
         "partial derived same-weights",
         "derived partial",
         "derived partial",
-        {tower("vision"): Fact.FOREIGN, tower(""): Fact.EQUAL},
+        {tower("vision"): Fact.FOREIGN, tower(""): Fact.EQUAL, embedding(tower=""): Fact.EQUAL},
     ),
 )
 def vision_apart(zoo: Zoo, seed: int, rng: Rng) -> Pair:
@@ -56,7 +59,7 @@ def multimodal_strangers(zoo: Zoo, seed: int, rng: Rng) -> Pair:
         "partial derived same-weights",
         "partial derived same-weights",
         {Where(tower=None): Fact.EQUAL},
-        swapped={tower("vision"): Fact.EQUAL},
+        swapped={tower("vision"): Fact.EQUAL, embedding(tower="vision"): Fact.OPEN},
     ),
 )
 def encoder_of(zoo: Zoo, seed: int, rng: Rng) -> Pair:
@@ -79,7 +82,7 @@ def encoder_of_another(zoo: Zoo, seed: int, rng: Rng) -> Pair:
         "partial derived same-weights",
         "partial derived same-weights",
         {Where(tower=None): Fact.EQUAL},
-        swapped={tower(""): Fact.EQUAL},
+        swapped={tower(""): Fact.EQUAL, embedding(tower=""): Fact.EQUAL},
     ),
 )
 def language_model_of(zoo: Zoo, seed: int, rng: Rng) -> Pair:
@@ -89,7 +92,12 @@ def language_model_of(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 @case(
     "encoder-shared",
-    true("partial derived", "partial derived", "partial derived", {tower("encoder"): Fact.EQUAL}),
+    true(
+        "partial derived",
+        "partial derived",
+        "partial derived",
+        {tower("encoder"): Fact.EQUAL, embedding(tower="encoder"): Fact.OPEN},
+    ),
 )
 def encoder_shared(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """Two T5-like models with one encoder under unrelated decoders."""

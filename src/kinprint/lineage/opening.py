@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from kinprint import text
 from kinprint.errors import KinprintError, attempt
-from kinprint.lineage.about.description import card_bytes
 from kinprint.lineage.reading.headers import open_with_few_headers
 from kinprint.lineage.reading.levels import level_plan
 from kinprint.lineage.reading.sample import Sample
@@ -66,12 +65,9 @@ def read_headers(checkpoints: Sequence[Checkpoint], settings: Settings) -> list[
 
 
 def sampler_of(models: Sequence[Model], settings: Settings) -> Sampler:
-    """Plan the reading of models, each within its part of the budget and without what its card
-    costs."""
-    most = level_plan(settings.level).budget // 2
-    each = most if settings.budget is None else min(most, settings.budget // len(models))
-    limits = [max(each - card_bytes([model.checkpoint]), 0) for model in models]
-    return Sampler(models, settings.level, limits)
+    """Plan the reading of models, each within its part of the budget."""
+    each = None if settings.budget is None else settings.budget // len(models)
+    return Sampler(models, settings.level, each)
 
 
 def read_readable(

@@ -50,8 +50,8 @@ from kinprint.text import Message, message
 
 Floats = NDArray[np.float32]
 Rows = range | tuple[int, ...]
-# Where older tools wrote what newer ones keep in the configuration.
-_SIDECARS = ("quantize_config.json", "quant_config.json", "hf_quant_config.json")
+SIDECARS = ("quantize_config.json", "quant_config.json", "hf_quant_config.json")
+"""Where older tools wrote what newer ones keep in the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +327,7 @@ def _with_sidecar(checkpoint: Checkpoint, specs: Mapping[str, TensorSpec]) -> di
     if betrayed is None or scheme_for(config) is not None:
         return config
     folder = checkpoint.choice.weights.folder
-    for name in _SIDECARS:
+    for name in SIDECARS:
         path = f"{folder}/{name}".lstrip("/")
         if path not in checkpoint.files:
             continue

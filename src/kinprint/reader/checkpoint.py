@@ -70,6 +70,7 @@ class Checkpoint:
         )
         self._headers: dict[str, Header] = {}
         self.config: dict[str, Any] = {}
+        self._config_bytes = 0
         self.index: ShardIndex | None = None
         self._open_small_files(indexed)
         self.shards: tuple[str, ...] = self._shards()
@@ -138,6 +139,7 @@ class Checkpoint:
         The same wherever the model lies, so that a budget cuts the same way everywhere.
         """
         index = self.files[self.index.path].size if self.index is not None else 0
+        index += self._config_bytes
         first = self.fetcher.policy.first_slack if self.index is not None else 0
         least = self.fetcher.policy.first_read if self.index is None else 0
         headers = [
@@ -228,6 +230,7 @@ class Checkpoint:
                     self.notes.append(text.message("note.large-configuration", path=path))
                 elif entry is not None:
                     self.files[path] = entry
+                    self._config_bytes = entry.size
                     return entry
         return None
 

@@ -71,7 +71,11 @@ class LevelPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     budget
-        Bytes for two models together.
+        Bytes for two models together; None for as many as the steps need, which follows from the
+        headers.
+    whole
+        Of a level without a budget: up to so many bytes a model is read whole, and steps that
+        nobody misses are taken.
     layers
         The most layers that are looked into.
     index
@@ -80,10 +84,17 @@ class LevelPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         What is read, in this order.
     """
 
-    budget: int
     layers: int
     index: bool
     steps: tuple[Step, ...]
+    budget: int | None = None
+    whole: int = 0
+
+    def limit(self, given: int | None = None) -> int | None:
+        """The most bytes of one model, within a limit that was given; None where there is none."""
+        own = None if self.budget is None else self.budget // 2
+        limits = [limit for limit in (own, given) if limit is not None]
+        return min(limits, default=None)
 
     @property
     def stages(self) -> int:

@@ -21,6 +21,7 @@ from kinprint.text import Message
 SPREAD_TOKENS = 64
 """Of a vocabulary that was read, so many tokens are chosen by their spelling, wherever they lie."""
 _OTHERS = 4  # towers beside the main one have this part of a budget together
+_HELD = 1 << 28  # numbers that a step may bring into memory, a gibibyte of them
 _APART = 16 * 1024  # bytes that each of these may bring beyond its own row
 
 PieceKey = tuple[Address, bool]
@@ -82,14 +83,18 @@ class ReadingPlan:
 
 @dataclass(slots=True)
 class _Budget:
-    """Bytes that may still be read, and what could not be paid."""
+    """Bytes that may still be read, and what could not be paid.
+
+    Where it is open, everything can be paid, and `remaining` is what extras may still take.
+    """
 
     remaining: int
+    open: bool = False
     left_out: list[Message] = field(default_factory=list)
 
     def pay(self, price: int, what: Message) -> bool:
         """Take a price off, if there is enough left."""
-        if price > self.remaining:
+        if price > self.remaining and not self.open:
             self.left_out.append(what)
             return False
         self.remaining -= price
@@ -108,44 +113,50 @@ def plan_reading(
     level
         What the level reads, and its bytes for two models together.
     limit
-        A lower limit in bytes for this model; None where there is none. Headers that have been
-        read count.
+        A lower limit in bytes for this model; None where there is none. What opening it took
+        counts.
     """
     main, *others = towers
-    most = level.budget // 2 if limit is None else min(level.budget // 2, limit)
-    headers = main.known_bytes
-    price = sum(tower.whole_bytes for tower in towers) + main.tokenizer_bytes
-    if not main.partial and headers + price <= most:
+    most = level.limit(limit)
+    free = (level.whole if most is None else most) - main.opening_bytes
+    if not main.partial and _whole_cost(towers) <= free:
         costs = [tower.whole_bytes for tower in towers]
-        costs[0] += headers + main.tokenizer_bytes
+        costs[0] += main.opening_bytes + main.tokenizer_bytes
         return tuple(
             ReadingPlan((Stage(all_pieces(tower)),), True, cost)
             for tower, cost in zip(towers, costs, strict=True)
         )
-    reading = _Planner(level, most - headers)
-    each = max(most - headers, 0) // _OTHERS // max(len(others), 1)
-    besides = [reading.plan(tower, each) for tower in others]
-    first = reading.plan(main, reading.remaining)
-    return replace(first, bytes=first.bytes + headers), *besides
+    planner = _Planner(level, _Budget(free, most is None))
+    each = max(free, 0) // _OTHERS // max(len(others), 1)
+    besides = [planner.plan(tower, each) for tower in others]
+    first = planner.plan(main)
+    # Lists and headers that are longer than a limit were refused before, or were estimated too long.
+    opening = min(main.opening_bytes, most) if most is not None else main.opening_bytes
+    return replace(first, bytes=first.bytes + opening), *besides
+
+
+def _whole_cost(towers: Sequence[Tower]) -> int:
+    return sum(tower.whole_bytes for tower in towers) + towers[0].tokenizer_bytes
 
 
 class _Planner:
     """Plans the towers of one model after another, within what is left of a budget."""
 
-    def __init__(self, level: LevelPlan, remaining: int) -> None:
-        self.level, self.remaining = level, remaining
+    def __init__(self, level: LevelPlan, budget: _Budget) -> None:
+        self._level, self._budget = level, budget
         self._planned: dict[tuple[str, PieceKey], tuple[Tower, Piece]] = {}
         self._cost = 0
 
-    def plan(self, tower: Tower, most: int) -> ReadingPlan:
-        """What is read of a tower for so many bytes at most."""
-        budget = _Budget(min(most, self.remaining))
-        before = budget.remaining
+    def plan(self, tower: Tower, most: int | None = None) -> ReadingPlan:
+        """What is read of a tower, for so many bytes at most if that is said."""
+        whole = self._budget
+        before = whole.remaining if most is None else min(most, whole.remaining)
+        budget = _Budget(before, whole.open and most is None)
         stages: list[Stage] = []
-        for number in range(1, self.level.stages + 1):
+        for number in range(1, self._level.stages + 1):
             pieces: list[Piece] = []
             tokens = None
-            for step in self.level.steps:
+            for step in self._level.steps:
                 if step.stage != number:
                     continue
                 if step.kind is StepKind.EMBEDDING:
@@ -155,24 +166,28 @@ class _Planner:
             if pieces or tokens is not None:
                 stages.append(Stage(tuple(pieces), tokens))
         spent = before - budget.remaining
-        self.remaining -= spent
+        whole.remaining -= spent
         return ReadingPlan(tuple(stages), False, spent, tuple(dict.fromkeys(budget.left_out)))
 
     def _pay_step(self, tower: Tower, step: Step, budget: _Budget) -> list[Piece]:
         """What a step adds, in fewer layers where all would cost too much."""
         most = budget.remaining // 2 if step.extra else budget.remaining
+        limited = step.extra or not budget.open
         layers = step.layers
         while True:
             fewer = msgspec.structs.replace(step, layers=layers)
-            fresh = self._fresh(tower, STEPS[step.kind](tower, fewer, self.level))
+            fresh = self._fresh(tower, STEPS[step.kind](tower, fewer, self._level))
             both = self._planned | {_key(tower, one): (tower, one) for one in fresh}
             # Gaps between pieces are read through, so that the whole is priced, not what is added.
             cost = cost_of(list(both.values())) if fresh else self._cost
             price = max(cost - self._cost, 0)
-            if price <= most or layers < 2:
+            if price <= most or not limited or layers < 2:
                 break
             layers //= 2
         if not fresh or (step.extra and price > most):
+            return []
+        if sum(map(tower.numbers, fresh)) > _HELD:
+            budget.left_out.append(_left_out(step.kind))
             return []
         if not budget.pay(price, _left_out(step.kind)):
             return []
@@ -217,7 +232,7 @@ def _pay_tokens(tower: Tower, step: Step, budget: _Budget) -> TokenRows | None:
         return None
     # A gap between the two tables may be read through.
     twice = price + tower.model.checkpoint.fetcher.policy.gap
-    head = tower.head is not None and twice <= budget.remaining // 2
+    head = tower.head is not None and (budget.open or twice <= budget.remaining // 2)
     budget.remaining -= twice if head else 0
     return TokenRows(count, spelled, price, head)
 

@@ -138,16 +138,13 @@ class Sampler:
         What is compared; the first two are the pair, where there are controls.
     level
         How much to read.
-    limits
-        For each model the most bytes that it may cost, headers included; None for the level's own.
+    limit
+        The most bytes that each model may cost, opening included; None for the level's own.
     """
 
-    def __init__(
-        self, models: Sequence[Model], level: Level, limits: Sequence[int] | None = None
-    ) -> None:
-        each: Sequence[int | None] = [None] * len(models) if limits is None else limits
+    def __init__(self, models: Sequence[Model], level: Level, limit: int | None = None) -> None:
         self.models: tuple[tuple[TowerReader, ...], ...] = tuple(
-            _readers(model, level, limit) for model, limit in zip(models, each, strict=True)
+            _readers(model, level, limit) for model in models
         )
         self._parsed: dict[bytes, Vocabulary] = {}
         self._stages_read = 0

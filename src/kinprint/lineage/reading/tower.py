@@ -5,6 +5,7 @@ Bytes are counted from lengths alone, so that a plan is the same wherever a mode
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,11 +13,13 @@ from itertools import groupby
 from math import prod
 from typing import Any
 
+from kinprint.lineage.about.description import card_bytes
 from kinprint.lineage.identity import digest_of
 from kinprint.model.adapted import AdaptedModel
 from kinprint.model.layout.parts import IN_OUT
 from kinprint.model.layout.sizes import tower_of
-from kinprint.model.model import Model, Reading
+from kinprint.model.model import SIDECARS, Model, Reading
+from kinprint.model.opening import CONFIG
 from kinprint.model.places import Address, Place
 from kinprint.model.symmetries import Facts, facts_of
 from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
@@ -30,6 +33,9 @@ DRAFT = "mtp"
 # Stacks that the configuration of the model itself is about.
 _OF_THE_MODEL = ("", "encoder", "decoder", DRAFT)
 _READERS = ("up", "q")  # matrices whose inputs are the residual stream
+# Files that say how weights were packed or adapted.
+_SMALL_FILES = (*SIDECARS, CONFIG)
+_LISTS, _LISTED = 32_000, 400  # bytes of what a host says about a model, and about each file
 # Feed-forwards that every token goes through: the plain one, or the expert that all share.
 _PLAIN, _SHARED, _EXPERT = "", "shared_", "expert_"
 
@@ -265,13 +271,37 @@ class Tower:
         specs = {place.weight.spec.name: place.weight.spec for place in self.places.values()}
         return sum(spec.nbytes for spec in specs.values())
 
-    @property
-    def known_bytes(self) -> int:
-        """What opening the model has cost."""
+    @cached_property
+    def opening_bytes(self) -> int:
+        """What opening the model takes at most: lists of files and commits, card, small files,
+        headers.
+
+        The same wherever the model lies, so that a budget cuts the same way everywhere.
+        """
         model = self.model
-        adapter = model.adapter_checkpoint.known_bytes if isinstance(model, AdaptedModel) else 0
-        components = sum(part.checkpoint.known_bytes for part in model.components)
-        return model.checkpoint.known_bytes + adapter + components
+        checkpoints = [model.checkpoint, *(part.checkpoint for part in model.components)]
+        if isinstance(model, AdaptedModel):
+            checkpoints.append(model.adapter_checkpoint)
+        repositories = {id(one.source): one for one in checkpoints}.values()
+        lists = sum(_LISTS + _LISTED * len(one.files) for one in repositories)
+        small = sum(
+            file.size
+            for one in repositories
+            for file in one.files.values()
+            if posixpath.basename(file.path) in _SMALL_FILES
+        )
+        read = sum(one.known_bytes for one in checkpoints)
+        return lists + small + read + card_bytes(list(repositories))
+
+    def numbers(self, piece: Piece) -> int:
+        """How many numbers a piece holds."""
+        shape = self.places[piece.address].shape or (0,)
+        axis = len(shape) - 1 if piece.inputs else 0
+        return (
+            prod(shape)
+            // max(shape[axis], 1)
+            * (shape[axis] if piece.rows is None else len(piece.rows))
+        )
 
     @cached_property
     def tokenizer(self) -> VocabularyChoice | None:

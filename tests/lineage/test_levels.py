@@ -1,0 +1,99 @@
+"""Levels keep their word: no more is read than was said, whatever the models are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from kinprint.errors import BudgetExceeded
+from kinprint.lineage.compare import compare_models
+from kinprint.lineage.results import Settings
+from kinprint.mirror import MirrorServer
+from kinprint.reader.fetch import Fetcher
+from tests.lineage.stored_models import LLAMA, Array, llama, mixture, stored
+from tests.lineage.towered_models import LLAVA, llava
+
+BUDGETS = (None, 300_000, 700_000, 1_500_000, 4_000_000)
+
+
+def words(folder: Path, seed: int, count: int) -> None:
+    """A tokenizer whose numbers are dealt at random, so that tokens of two models lie apart."""
+    numbers = np.random.default_rng(seed).permutation(count).tolist()
+    vocabulary = {f"word{at}": number for at, number in enumerate(numbers)}
+    told = {"model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "word0"}}
+    (folder / "tokenizer.json").write_text(json.dumps(told))
+
+
+def wide(folder: Path, seed: int) -> None:
+    """A model with a large embedding and a head of its own, and a card."""
+    config = LLAMA | {"hidden_size": 256, "vocab_size": 6000, "tie_word_embeddings": False}
+    raw = llama(seed, width=256, units=192)
+    chance = np.random.default_rng(seed)
+    for name in ("model.embed_tokens.weight", "lm_head.weight"):
+        raw[name] = chance.normal(size=(6000, 256)).astype(np.float32)
+    stored(folder, raw, config)
+    words(folder, seed, 6000)
+    (folder / "README.md").write_text("---\nlicense: mit\n---\n" + "words " * 9000)
+
+
+def sharded(folder: Path, seed: int) -> None:
+    """A model in many shards, with an index."""
+    raw = llama(seed, width=192, units=256, layers=14)
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(
+        json.dumps(LLAMA | {"hidden_size": 192, "num_hidden_layers": 14})
+    )
+    parts: list[dict[str, Array]] = [{} for _ in range(15)]
+    for name, values in raw.items():
+        at = int(name.split(".")[2]) + 1 if ".layers." in name else 0
+        parts[at][name] = values
+    names = [f"model-{at + 1:05}-of-00015.safetensors" for at in range(15)]
+    for name, part in zip(names, parts, strict=True):
+        save_file(part, folder / name)
+    index: dict[str, Any] = {
+        "metadata": {},
+        "weight_map": {key: name for name, part in zip(names, parts, strict=True) for key in part},
+    }
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def experts(folder: Path, seed: int) -> None:
+    raw, config = mixture(8)
+    stored(folder, {name: values + np.float32(seed) for name, values in raw.items()}, config)
+
+
+def towers(folder: Path, seed: int) -> None:
+    stored(folder, llava(seed, seed + 50), LLAVA)
+
+
+@pytest.mark.parametrize("level", ["quick", "standard", "deep"])
+@pytest.mark.parametrize("make", [wide, sharded, experts, towers])
+def test_no_more_is_read_than_was_said(
+    tmp_path: Path,
+    make_mirror: Callable[..., MirrorServer],
+    make: Callable[[Path, int], None],
+    level: str,
+) -> None:
+    """What the server counted is within the plan, and within the budget where there is one."""
+    for seed in (1, 2):
+        make(tmp_path / "made" / f"model-{seed}", seed)
+    server = make_mirror(tmp_path)
+    for budget in BUDGETS:
+        server.stats.reset()
+        with Fetcher(budget=budget) as fetcher:
+            try:
+                found = compare_models(
+                    "made/model-1", "made/model-2", fetcher, Settings(level, budget=budget)
+                )
+            except BudgetExceeded:  # headers alone may be longer; nothing was read beyond it
+                assert budget is not None and server.stats.storage_body_bytes <= budget
+                continue
+        counted = server.stats.body_bytes
+        assert counted <= found.limit
+        assert budget is None or found.limit <= budget
