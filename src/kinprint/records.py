@@ -250,6 +250,7 @@ class Reason(StrEnum):
     NOT_KNOWN = auto()
     # Why nothing is known about a part.
     PART_MISSING = auto()
+    PART_ONLY_THERE = auto()
     PART_NOT_READ = auto()
     PART_WITHOUT_TEST = auto()
     PART_CHANNELS_RENAMED = auto()

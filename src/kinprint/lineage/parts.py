@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.equality import EqualNumbers, equal_numbers
@@ -65,12 +65,37 @@ class Sharing:
 
     Attributes
     ----------
-    parts : every part of the first model, then those that only the second has.
+    own : every part of the first model.
+    theirs : the parts of the second model.
     arranged : the likeness that numbering units anew gives strangers of this shape.
     """
 
-    parts: tuple[PartFinding, ...] = ()
+    own: tuple[PartFinding, ...] = ()
+    theirs: Mapping[Part, Extent] = field(default_factory=dict)
     arranged: float = 1.0
+
+    @property
+    def parts(self) -> tuple[PartFinding, ...]:
+        """Every part of the first model, then those that only the second has."""
+        met = {one.partner for one in self.own}
+        alone = sorted((part for part in self.theirs if part not in met), key=_order)
+        return (*self.own, *(_only_there(part, self.theirs[part]) for part in alone))
+
+
+def joined(towers: Sequence[Sharing]) -> Sharing:
+    """What is known about all towers: a tower may meet several, and what says most counts."""
+    best: dict[Part, PartFinding] = {}
+    for one in (finding for sharing in towers for finding in sharing.own):
+        known = best.get(one.part)
+        if known is None or _says(one) < _says(known):
+            best[one.part] = one
+    theirs = {part: extent for sharing in towers for part, extent in sharing.theirs.items()}
+    return Sharing(tuple(best.values()), theirs, max(one.arranged for one in towers))
+
+
+def _says(finding: PartFinding) -> tuple[int, float]:
+    order = tuple(PartState).index(finding.state)
+    return order, 0.0 if finding.log10_p is None else finding.log10_p
 
 
 def find_sharing(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charge) -> Sharing:
@@ -93,12 +118,13 @@ def find_sharing(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Char
     ours, theirs = (_extents(side.prepared.sample) for side in (a, b))
     judge = _Judge(a, b, ours, theirs, by_part, len(scores), charge, _moved(evidence))
     own = [judge.finding(part) for part in sorted(ours, key=_order)]
-    met = {finding.partner for finding in own}
-    alone = [_only_there(part) for part in sorted(theirs, key=_order) if part not in met]
     matched = {part for part, all_of in by_part.items() if any(one.score.matched for one in all_of)}
     towers = a.prepared.sample.tower, b.prepared.sample.tower
-    parts = tuple(_in_towers(one, *towers) for one in (*_settled(own, matched), *alone))
-    return Sharing(parts, arranged_likeness(pair))
+    return Sharing(
+        tuple(_in_towers(one, *towers) for one in _settled(own, matched)),
+        {replace(part, tower=towers[1]): extent for part, extent in theirs.items()},
+        arranged_likeness(pair),
+    )
 
 
 def arranged_likeness(pair: Pair) -> float:
@@ -253,9 +279,13 @@ def _in_towers(finding: PartFinding, tower: str, other: str) -> PartFinding:
     )
 
 
-def _only_there(part: Part) -> PartFinding:
-    reason = Reason.PART_MISSING.message()
-    return PartFinding(part, part, PartState.NOT_COMPARABLE, reason=reason)
+def _only_there(part: Part, extent: Extent) -> PartFinding:
+    """A part of the second model that has no counterpart; it counts as much as one of the first."""
+    return PartFinding(
+        part, part, PartState.NOT_COMPARABLE if extent.read else PartState.NOT_READ,
+        reason=Reason.PART_ONLY_THERE.message(),
+        weights=extent.weights, read=extent.read / max(extent.weights, 1),
+    )  # fmt: skip
 
 
 def _moved(evidence: Sequence[Evidence]) -> float:

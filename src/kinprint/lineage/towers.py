@@ -14,14 +14,11 @@ from dataclasses import dataclass, field, replace
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.identity import same_numbers
 from kinprint.lineage.kind import amount_of, kind_of_relation
-from kinprint.lineage.parts import Sharing
+from kinprint.lineage.parts import Sharing, joined
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.verdict import decide
 from kinprint.records import (
     Evidence,
-    Part,
-    PartFinding,
-    PartState,
     Relation,
     Verdict,
     VerdictReason,
@@ -29,6 +26,7 @@ from kinprint.records import (
 
 TowerEvidence = tuple[tuple[Evidence, ...], Sharing]
 """What each test gave for two towers, and what is known about each part."""
+_WHOLE = (Relation.SAME_WEIGHTS, Relation.DERIVED)
 _UNLINKED = (Relation.NO_EVIDENCE, Relation.UNTESTABLE)
 
 
@@ -85,34 +83,21 @@ def joined_verdict(main: Verdict, sharing: Sharing, besides: Sequence[TowerCompa
     """
     if not besides:
         return main
-    parts = _joined_parts([main.parts, *(one.verdict.parts for one in besides)])
+    whole = joined([sharing, *(one.sharing for one in besides)])
     verdicts = [main, *(one.verdict for one in besides)]
     linked = [verdict for verdict in verdicts if verdict.relation not in _UNLINKED]
-    main = replace(main, parts=parts, amount=amount_of(parts))
+    found = replace(main, parts=whole.parts, amount=amount_of(whole.parts))
     if not linked or main.relation is Relation.IDENTICAL:
-        return main
-    kind = kind_of_relation(
-        parts, max(sharing.arranged, *(one.sharing.arranged for one in besides))
-    )
-    only_besides = (VerdictReason.TOWERS_SHARED,) if verdicts[0] not in linked else ()
+        return found
+    kind = kind_of_relation(whole.parts, whole.arranged)
+    relation = kind.relation
+    only_besides: tuple[VerdictReason, ...] = ()
+    if main not in linked:  # however large the other towers are, the models have them in common
+        only_besides = (VerdictReason.TOWERS_SHARED,)
+        relation = Relation.PARTIAL if relation in _WHOLE else relation
     return replace(
-        main,
-        relation=kind.relation,
+        found,
+        relation=relation,
         log10_p=min(verdict.log10_p for verdict in linked),
         reasons=(*only_besides, *kind.reasons),
     )
-
-
-def _joined_parts(found: Sequence[Sequence[PartFinding]]) -> tuple[PartFinding, ...]:
-    """One finding a part: a tower meets several, and the one that says most about a part counts."""
-    best: dict[Part, PartFinding] = {}
-    for one in (finding for findings in found for finding in findings):
-        known = best.get(one.part)
-        if known is None or _says(one) < _says(known):
-            best[one.part] = one
-    return tuple(best.values())
-
-
-def _says(finding: PartFinding) -> tuple[int, float]:
-    order = tuple(PartState).index(finding.state)
-    return order, 0.0 if finding.log10_p is None else finding.log10_p
