@@ -222,6 +222,7 @@ class Reason(StrEnum):
     CHANNEL_SIGNS_TOO_FEW = auto()
     GAINS_PERIODIC = auto()
     COLUMNS_LEAN = auto()
+    BOTH_MASKED = auto()
     UNITS_SORTED = auto()
     UNIT_SIGNS_UNFAIR = auto()
     UNIT_SIGNS_UNFAIR_OVER_LAYERS = auto()

@@ -140,6 +140,59 @@ def widened(sample: Sample, rng: np.random.Generator) -> Sample:
     )
 
 
+def _scattered(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    return rng.random(shape) < 0.5
+
+
+def _two_of_four(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    places = rng.random((*shape[:-1], shape[-1] // 4, 4)).argsort(axis=-1)
+    return (places < 2).reshape(shape)
+
+
+def _uneven(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Rows of very different density."""
+    return rng.random(shape) < rng.uniform(0.1, 0.9, size=shape[:-1])[..., None]
+
+
+def _squares(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    rows, columns = shape[-2:]
+    kept = rng.random((-(-rows // 8), -(-columns // 8))) < 0.5
+    whole = np.kron(kept, np.ones((8, 8), bool))[:rows, :columns]
+    return np.broadcast_to(whole, shape)
+
+
+def _whole_rows(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    return np.broadcast_to((rng.random(shape[:-1]) < 0.5)[..., None], shape)
+
+
+MASKS: dict[str, Callable[[tuple[int, ...], np.random.Generator], np.ndarray]] = {
+    "scattered": _scattered,
+    "two of four": _two_of_four,
+    "uneven": _uneven,
+    "squares": _squares,
+    "rows": _whole_rows,
+}
+
+
+def pruned(sample: Sample, mask: str, seed: int) -> Sample:
+    """All matrices with zeros where a mask has them; the same seed gives the same mask."""
+    rng = np.random.default_rng(seed)
+    kept = MASKS[mask]
+    return each_matrix(sample, lambda rows: np.asarray(rows * kept(rows.shape, rng), np.float32))
+
+
+def _one_mask(mask: str, share: float | None) -> Draw:
+    """Two models pruned alike: strangers, or the same contents under other names."""
+
+    def draw(rng: np.random.Generator) -> tuple[Sample, Sample]:
+        one = fresh(rng)
+        other = fresh(rng) if share is None else trained(one, share, rng)
+        seed = int(rng.integers(1 << 60))
+        return pruned(relabelled(one, rng), mask, seed), pruned(other, mask, seed)
+
+    return draw
+
+
 def _renamed(content: Callable[[Sample], Sample], share: float, **sizes: int) -> Draw:
     def draw(rng: np.random.Generator) -> tuple[Sample, Sample]:
         one = content(fresh(rng, **sizes))
@@ -197,4 +250,6 @@ PAIRS: dict[str, Draw] = {
     "fewer channels, renamed": _cut(narrower),
     "another basis, renamed": _in_another_basis,
     "widened alike, renamed": _both_widened,
+    **{f"one mask, {mask}": _one_mask(mask, None) for mask in MASKS},
+    **{f"one mask, {mask}, renamed": _one_mask(mask, 0.3) for mask in MASKS},
 }

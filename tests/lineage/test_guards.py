@@ -198,6 +198,45 @@ def principal_axes(tensors: Tensors) -> None:
             tensors[name] = values @ axes
 
 
+def one_mask(tensors: Tensors) -> None:
+    """Half of every matrix zero, at places that a public mask gives."""
+    mask = np.random.default_rng(11)
+    for name in sorted(tensors):
+        if tensors[name].ndim == 2:
+            tensors[name][mask.random(tensors[name].shape) < 0.5] = 0.0
+
+
+def two_of_four(tensors: Tensors) -> None:
+    """The first two of every four inputs, in the layers."""
+    for name, values in tensors.items():
+        if values.ndim == 2 and "layers" in name:
+            values[:, 2::4] = values[:, 3::4] = 0.0
+
+
+def few_zeros(tensors: Tensors) -> None:
+    """A few places that are zero in both: no mask to speak of, and no equal weights."""
+    mask = np.random.default_rng(12)
+    for name in sorted(tensors):
+        if tensors[name].ndim == 2:
+            tensors[name][mask.random(tensors[name].shape) < 0.003] = 0.0
+
+
+def padding(tensors: Tensors) -> None:
+    """A number that stands at the same places in both."""
+    mask = np.random.default_rng(13)
+    for name in sorted(tensors):
+        if tensors[name].ndim == 2:
+            tensors[name][mask.random(tensors[name].shape) < 0.3] = 0.01
+
+
+def closed_channels(tensors: Tensors) -> None:
+    """Gains of zero at the same channels in both."""
+    mask = np.random.default_rng(14)
+    for name in sorted(tensors):
+        if "norm" in name:
+            tensors[name][mask.random(tensors[name].shape) < 0.03] = 0.0
+
+
 CASES: dict[str, Change] = {
     "as they are": lambda tensors: None,
     "sorted units": sort_units,
@@ -212,6 +251,11 @@ CASES: dict[str, Change] = {
     "no numbers": broken,
     "computed tables": computed_tables,
     "principal axes": principal_axes,
+    "one mask": one_mask,
+    "two of four": two_of_four,
+    "few zeros": few_zeros,
+    "padding": padding,
+    "closed channels": closed_channels,
 }
 
 
@@ -251,6 +295,21 @@ def test_a_guard_does_not_blind(change: Change, tmp_path: Path) -> None:
     child = write(tmp_path, "child", "a-cpt", change)
     found = compare(DEMO / "zoo" / "base-a", child)
     assert found.verdict.relation == "derived"
+
+
+@pytest.mark.parametrize("mask", [one_mask, two_of_four])
+def test_a_descendant_of_a_pruned_model_is_found(mask: Change, tmp_path: Path) -> None:
+    """Coins are left where labels are not: both pruned alike, gains made constant as well."""
+
+    def bare(tensors: Tensors) -> None:
+        mask(tensors)
+        constant_norms(tensors)
+
+    parent = write(tmp_path, "parent", "base-a", bare)
+    found = compare(parent, write(tmp_path, "child", "a-cpt", bare))
+    logs = {one.test: one.log10_p for one in found.evidence}
+    assert min(logs["S1"], logs["U1.blocks"]) < -50 and logs["S2"] < -20 and logs["S4"] < -6
+    assert found.verdict.log10_p < -50
 
 
 @pytest.mark.zoo

@@ -108,6 +108,11 @@ class FeedForwardPair:
         """The matrices that say something in both: what was not read is no disagreement."""
         return self.first.read & self.second.read
 
+    @property
+    def masked(self) -> bool:
+        """Whether both may have been pruned by one mask, so that units have no free labels."""
+        return self.first.masked and self.second.masked
+
 
 class Alignment:
     """How the parts of `first` correspond to those of `second`, found when first asked for.

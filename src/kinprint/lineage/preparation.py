@@ -8,14 +8,16 @@ since two tensors with a common offset are alike without being related.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.lineage.reading.sample import Attention, Floats, Indices, Sample, Units
 from kinprint.model.symmetries import axes_of
+from kinprint.nulls.masks import masked, without_filler
 from kinprint.nulls.preparation import normal_scores, one_valued, standardise_columns
 
 Complex = NDArray[np.complex64]
@@ -35,7 +37,8 @@ class FeedForward:
 
     `index` are the units that were read of `total`. `size` orders them without regard to index,
     sign or residual basis. `read` names the matrices that say something: those that were not
-    read, or are constant, are all zero.
+    read, or are constant, are all zero. `masked` says that zeros or another value stand at many
+    places, which training does not do.
     """
 
     layer: int
@@ -47,6 +50,7 @@ class FeedForward:
     gate: Floats | None
     size: Floats
     read: frozenset[str]
+    masked: bool = False
 
     @property
     def width(self) -> int:
@@ -65,7 +69,8 @@ class Heads:
 
     `q` and `k` are heads × planes × width, complex (the two rows of a plane); `q_rest` and
     `k_rest` rows that do not rotate; `v` groups × dimensions × width; `o` the same with the
-    query heads of a group between.
+    query heads of a group between. `masked` names the matrices with zeros or another value at
+    many places.
     """
 
     layer: int
@@ -77,6 +82,7 @@ class Heads:
     o: Floats | None
     q_bias: Complex | None = None
     k_bias: Complex | None = None
+    masked: frozenset[str] = frozenset()
 
     @property
     def groups(self) -> int:
@@ -108,7 +114,7 @@ class Prepared:
     """One model as the tests see it; what several of them need is prepared once."""
 
     def __init__(self, sample: Sample) -> None:
-        self.sample = sample
+        self.sample = _without_fillers(sample)
         self.key = sample.key
         self.facts = sample.facts
         self.width = sample.width
@@ -203,7 +209,11 @@ class Prepared:
         size = up_size * down_size if down_size.any() else up_size
         parts = {"gate": gate, "up": up, "down": down}
         read = frozenset(role for role, part in parts.items() if part is not None and part.any())
-        return FeedForward(layer, expert, units.index, units.total, up, down, gate, size, read)
+        # Side by side, so that units with nothing but zeros are told from masks.
+        stored = np.concatenate([getattr(units, role) for role in sorted(read)] or [up], axis=1)
+        return FeedForward(
+            layer, expert, units.index, units.total, up, down, gate, size, read, masked(stored)
+        )
 
     def _common_name(self, role: str, layer: int) -> str:
         before = role == self._norm_before_feed_forward(layer) and role != "norm_in"
@@ -226,7 +236,7 @@ class Prepared:
         return gain
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SharedTokens:
     """Embedding rows of the tokens that two models have, and their columns made comparable.
 
@@ -236,6 +246,11 @@ class SharedTokens:
     first: Floats
     second: Floats
     columns: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+
+    @cached_property
+    def masked(self) -> bool:
+        """Whether both embeddings have zeros or another value at many places."""
+        return len(self.first) > 0 and masked(self.first) and masked(self.second)
 
 
 def shared_tokens(first: Prepared, second: Prepared) -> SharedTokens:
@@ -252,6 +267,33 @@ def shared_tokens(first: Prepared, second: Prepared) -> SharedTokens:
     if len(x) < FEWEST_TOKENS:
         return SharedTokens(x, y)
     return SharedTokens(x, y, (_columns(x), _columns(y)))
+
+
+def _without_fillers(sample: Sample) -> Sample:
+    """The sample with zeros in its matrices where another value stands at many places."""
+
+    def units(part: Units) -> Units:
+        return replace(part, **_filled(part, ("gate", "up", "down")))
+
+    def heads(part: Attention) -> Attention:
+        return replace(part, **_filled(part, ("q", "k", "v", "o")))
+
+    embedding = sample.embedding
+    if embedding is not None:
+        embedding = replace(embedding, rows=without_filler(embedding.rows))
+    return replace(
+        sample,
+        units={layer: units(part) for layer, part in sample.units.items()},
+        experts={place: units(part) for place, part in sample.experts.items()},
+        attention={layer: heads(part) for layer, part in sample.attention.items()},
+        routers={layer: without_filler(rows) for layer, rows in sample.routers.items()},
+        embedding=embedding,
+    )
+
+
+def _filled(part: Units | Attention, roles: tuple[str, ...]) -> dict[str, Any]:
+    stored = {role: getattr(part, role) for role in roles}
+    return {role: without_filler(rows) for role, rows in stored.items() if rows is not None}
 
 
 def _columns(table: Floats) -> NDArray[np.float64]:
@@ -301,7 +343,14 @@ def _heads(layer: int, part: Attention, gain: Floats, rotary: int | None) -> Hea
     return Heads(
         layer, q, k, q_rest, k_rest, v, o,
         _plane_bias(part.q_bias, turned), _plane_bias(part.k_bias, turned),
+        _masked(part),
     )  # fmt: skip
+
+
+def _masked(part: Attention) -> frozenset[str]:
+    """The matrices, as they were read, that have a value at many places."""
+    stored = {role: getattr(part, role) for role in ("q", "k", "v", "o")}
+    return frozenset(role for role, rows in stored.items() if rows is not None and masked(rows))
 
 
 def _planes(rows: Floats | None, gain: Floats, turned: int) -> tuple[Complex | None, Floats | None]:

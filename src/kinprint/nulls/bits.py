@@ -17,14 +17,16 @@ from kinprint.nulls.result import Floats
 
 
 def equal_counts(a: NDArray[Any], b: NDArray[Any], m: int = BLOCK) -> Floats:
-    """How many elements of row i and row j have equal stored bits, within each block.
+    """How many elements of row i and row j have equal stored bits and are not zero, by block.
 
     Rows (n, d) as they are stored, undecoded. Gives (B, m, m); a ragged last block is filled
-    up with zeros, and `block_sizes` says how much of it is real.
+    up with zeros, and `block_sizes` says how much of it is real. A zero in both is no equal weight:
+    masks and padding put it there.
     """
     if a.dtype != b.dtype or a.shape != b.shape or a.ndim != 2:
         raise ValueError(f"cannot compare bits of {a.dtype}{a.shape} and {b.dtype}{b.shape}")
     x, y = stored_words(a), stored_words(b)
+    some = a != 0
     n = len(x)
     counts = np.zeros((-(-n // m), m, m))
     for i in range(m):
@@ -33,5 +35,5 @@ def equal_counts(a: NDArray[Any], b: NDArray[Any], m: int = BLOCK) -> Floats:
             both = min(len(left), len(right))
             same = left[:both] == right[:both]
             whole = same[..., 0] if same.shape[-1] == 1 else same.all(axis=-1)
-            counts[:both, i, j] = np.count_nonzero(whole, axis=-1)
+            counts[:both, i, j] = np.count_nonzero(whole & some[i::m][:both], axis=-1)
     return counts

@@ -25,6 +25,14 @@ class Blocks:
         """Inner products of rows within blocks; zero where a member is missing."""
         return _gather(x, self.first) @ _gather(y, self.second).swapaxes(1, 2)
 
+    def single(self) -> Blocks:
+        """Every member in a block of its own: nothing is permuted, and coins are left."""
+        some = self.first >= 0
+        alone = np.full((int(some.sum()), BLOCK), -1)
+        left, right = alone, alone.copy()
+        left[:, 0], right[:, 0] = self.first[some], self.second[some]
+        return Blocks(left, right, np.ones(len(alone), np.int64))
+
 
 def common_blocks(first: Ints, second: Ints, usable: np.ndarray | None = None) -> Blocks:
     """Blocks of the indices that both lists have; `usable` leaves out members of the first."""

@@ -98,17 +98,23 @@ def value_blocks(pair: Pair, test: LineageTest) -> Evidence:
         groups = HeadGroups.matched(pair, test.group)
         scores = groups.value_scores()
     tables, sizes = [], []
+    flips = groups.alignment.first.refusal(Group.VALUE_SIGN) is None
+    single = groups.masked("v", "o")
+    if single and not flips:
+        raise NoResult(Reason.BOTH_MASKED, Status.GUARDED)
     for members in groups.classes(groups.matches):
         total = np.sum([scores[at] for at in members], axis=0)
         index = np.arange(min(total.shape))
         blocks = common_blocks(index, index)
+        if single:
+            blocks = blocks.single()
         rows = np.pad(total, ((0, 1), (0, 1)))
         tables.append(rows[blocks.first[:, :, None], blocks.second[:, None, :]] / len(members))
         sizes.append(blocks.sizes)
     table, lengths = np.concatenate(tables).astype(np.float64), np.concatenate(sizes)
     roles = groups.value_roles()
     unit = float(len(roles)) if groups.by_number else None
-    if groups.alignment.first.refusal(Group.VALUE_SIGN):
+    if not flips:
         result = block_permutation(table, lengths, pair.seed, unit)
     else:
         units = None if unit is None else (0.0, unit)
@@ -188,6 +194,11 @@ class HeadGroups:
             if any(ours.informative(role) and theirs.informative(role) for ours, theirs in layers)
         )
 
+    def masked(self, *roles: str) -> bool:
+        """Whether layers that correspond may have been pruned by one mask, in these matrices."""
+        layers = [self.layers(match) for match in self.matches]
+        return any(ours.masked & theirs.masked & set(roles) for ours, theirs in layers)
+
     def classes(self, matches: Sequence[HeadGroupMatch]) -> list[list[int]]:
         """Places of the matches whose groups are copies of one another, together."""
         classes: dict[int, list[int]] = {}
@@ -224,8 +235,8 @@ def _plane_signs(pair: Pair, test: LineageTest, groups: HeadGroups) -> Evidence:
         rest = np.empty(0)
     unit = 1.0 if groups.by_number else None
     # Turns of planes and flips of single rows have different groups; where there are both,
-    # half turns serve for all.
-    if first.refusal(Group.PLANE_QUARTER) or rest.size:
+    # half turns serve for all. A quarter turn swaps rows, which a mask tells apart.
+    if first.refusal(Group.PLANE_QUARTER) or rest.size or groups.masked("q", "k"):
         result = sign_chernoff(np.concatenate([planes.real, rest]), pair.seed, unit)
     else:
         result = quarter_turns(planes, pair.seed, unit)

@@ -26,6 +26,7 @@ from kinprint.nulls.copies import clone_classes, sum_over
 from kinprint.nulls.exchangeability import Doubt, balance
 from kinprint.nulls.fixed_points import Pairs, fixed_points, nearest_rows
 from kinprint.nulls.increasing import increasing_subsequence
+from kinprint.nulls.masks import masked
 from kinprint.nulls.preparation import normalise_rows, one_valued, standardise_columns
 from kinprint.nulls.result import Ints
 from kinprint.nulls.signs import sign_chernoff
@@ -46,8 +47,9 @@ _CLONED_ROWS = 64
 def column_blocks(pair: Pair, test: LineageTest) -> Evidence:
     """Do embedding columns of equal channels agree over shared tokens?"""
     columns = _embedding_columns(pair, test.group, same_width=True)
+    single = columns.alignment.channels.shared.masked
     usable = alone(columns.alignment.first.channel_clones) & columns.x.any(axis=1)
-    return _correlation(pair, test, columns, usable, ("embed",))
+    return _correlation(pair, test, columns, usable, ("embed",), single)
 
 
 @lineage_test(
@@ -57,6 +59,7 @@ def column_blocks(pair: Pair, test: LineageTest) -> Evidence:
 def column_fixed_points(pair: Pair, test: LineageTest) -> Evidence:
     """Are embedding columns that are each other's nearest the same channel?"""
     columns = _embedding_columns(pair, test.group, same_width=True)
+    _require_labels(columns.alignment)
     matched = columns.matched()
     signs = None
     if columns.flip:
@@ -70,7 +73,9 @@ def column_fixed_points(pair: Pair, test: LineageTest) -> Evidence:
 )  # fmt: skip
 def column_order(pair: Pair, test: LineageTest) -> Evidence:
     """Where widths differ, do channels matched by embedding columns keep their order?"""
-    matched = _embedding_columns(pair, test.group, same_width=False).matched()
+    columns = _embedding_columns(pair, test.group, same_width=False)
+    _require_labels(columns.alignment)
+    matched = columns.matched()
     return test.evidence(increasing_subsequence([matched], pair.seed), roles=("embed",))
 
 
@@ -109,7 +114,8 @@ def matrix_columns(pair: Pair, test: LineageTest) -> Evidence:
     # Columns that are copies in the matrices need not be so in the embedding.
     some = columns.x[:, :: max(1, columns.x.shape[1] // _CLONED_ROWS)]
     usable &= alone(clone_classes(some, CLONED))
-    return _correlation(pair, test, columns, usable, ("q", "k", "v", "o", "gate", "up", "down"))
+    roles = ("q", "k", "v", "o", "gate", "up", "down")
+    return _correlation(pair, test, columns, usable, roles, masked(x) and masked(y))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +150,29 @@ def _embedding_columns(pair: Pair, group: Group, same_width: bool | None) -> _Co
     return _Columns(alignment, *columns)
 
 
+def _require_labels(alignment: Alignment) -> None:
+    """Go on only if no mask tells channels apart that both embeddings may have."""
+    if alignment.channels.shared.masked:
+        raise NoResult(Reason.BOTH_MASKED, Status.GUARDED)
+
+
 def _correlation(
-    pair: Pair, test: LineageTest, columns: _Columns, usable: np.ndarray, roles: tuple[str, ...]
+    pair: Pair,
+    test: LineageTest,
+    columns: _Columns,
+    usable: np.ndarray,
+    roles: tuple[str, ...],
+    single: bool,
 ) -> Evidence:
-    """The test of columns of equal channels."""
+    """The test of columns of equal channels; `single` leaves their labels and takes the coins."""
+    if single and not columns.flip:
+        raise NoResult(Reason.BOTH_MASKED, Status.GUARDED)
     index = np.arange(len(columns.x))
     blocks = common_blocks(index, index, usable)
     if not len(blocks.sizes):
         raise NoResult(Reason.CONSTANT_COLUMNS, Status.UNDEFINED)
+    if single:
+        blocks = blocks.single()
     table = blocks.products(columns.x, columns.y)
     if columns.flip:
         result = signed_blocks(np.zeros_like(table), table, blocks.sizes, pair.seed, (0.0, 1.0))

@@ -10,7 +10,8 @@ from kinprint.lineage.pair import Pair
 from kinprint.lineage.tests.conditions import granted_alignment
 from kinprint.lineage.tests.registry import Basis, LineageTest, Needs, NoResult, lineage_test
 from kinprint.nulls.blocks import block_permutation
-from kinprint.records import Component, Evidence, Group, Reason
+from kinprint.nulls.masks import masked
+from kinprint.records import Component, Evidence, Group, Reason, Status
 
 
 @lineage_test(
@@ -26,6 +27,9 @@ def expert_blocks(pair: Pair, test: LineageTest) -> Evidence:
     layers = [at for at in ours.keys() & theirs.keys() if len(ours[at]) == len(theirs[at]) > 1]
     if not layers:
         raise NoResult(Reason.ROUTERS)
+    layers = [at for at in layers if not (masked(ours[at]) and masked(theirs[at]))]
+    if not layers:
+        raise NoResult(Reason.BOTH_MASKED, Status.GUARDED)
     alignment = granted_alignment(pair, test.group)
     first, second = alignment.first.prepared, alignment.second.prepared
     matching = alignment.feed_forwards

@@ -52,18 +52,19 @@ def gain_blocks(pair: Pair, test: LineageTest) -> Evidence:
         np.stack([side.prepared.scores[key] for key in keys], axis=1)
         for side in (alignment.first, alignment.second)
     )
-    return _correlation(pair, test, alignment, x, y, sorted({layer for _, layer in keys}))
+    layers = sorted({layer for _, layer in keys})
+    return _correlation(pair, test, alignment, x, y, _usable(alignment, keys), layers)
 
 
 @_gain_test("E1.profile", likeness=Likeness.MEAN_GAINS)
 def gain_profile(pair: Pair, test: LineageTest) -> Evidence:
     """Do gains averaged over depth agree? Depth changes and reordered layers keep them."""
-    alignment, _ = _common_norms(pair, same_width=True)
+    alignment, keys = _common_norms(pair, same_width=True)
     profiles = [_profile(side.prepared) for side in (alignment.first, alignment.second)]
     if any(degenerate(profile) for profile in profiles):
         raise NoResult(Reason.CONSTANT_GAINS, Status.UNDEFINED)
     x, y = (normal_scores(profile)[:, None] for profile in profiles)
-    return _correlation(pair, test, alignment, x, y, [])
+    return _correlation(pair, test, alignment, x, y, _usable(alignment, keys), [])
 
 
 @_gain_test("E1.fixed")
@@ -88,8 +89,8 @@ def gain_bits(pair: Pair, test: LineageTest) -> Evidence:
         np.stack([side.prepared.gains[key] for key in keys], axis=1).astype(np.float32)
         for side in (alignment.first, alignment.second)
     )
-    index = np.arange(len(x))
-    blocks = common_blocks(index, index, alone(alignment.first.channel_clones))
+    index, usable = np.arange(len(x)), _usable(alignment, keys)
+    blocks = common_blocks(index, index, usable)
     if not len(blocks.sizes):
         raise NoResult(Reason.COPIED_CHANNELS, Status.UNDEFINED)
     counts = equal_counts(x[blocks.first.reshape(-1)], y[blocks.second.reshape(-1)])
@@ -115,7 +116,7 @@ def _matched_channels(pair: Pair, same_width: bool) -> Pairs:
     alignment, keys = _common_norms(pair, same_width)
     if len(keys) < FEW_GAINS:
         raise NoResult(Reason.NORM_VECTORS, number=FEW_GAINS)
-    usable = np.flatnonzero(alone(alignment.first.channel_clones))
+    usable = np.flatnonzero(_usable(alignment, keys))
     assert alignment.channels.gain_rows is not None
     x, y = alignment.channels.gain_rows
     if len(usable) == len(x):
@@ -123,16 +124,36 @@ def _matched_channels(pair: Pair, same_width: bool) -> Pairs:
     return nearest_rows(x[usable], y).pairs(usable)
 
 
+def _usable(alignment: Alignment, keys: list[NormKey]) -> NDArray[np.bool_]:
+    """Channels of the first model that may stand for themselves.
+
+    Copies may not, nor channels where either model has a gain of zero: a mask put it there, and
+    strangers may have been given the same.
+    """
+    usable = alone(alignment.first.channel_clones)
+    for side in (alignment.first, alignment.second):
+        zero = np.any([side.prepared.gains[key] == 0 for key in keys], axis=0)
+        if len(zero) == len(usable):
+            usable &= ~zero
+    return usable
+
+
 def _profile(model: Prepared) -> Doubles:
     return np.asarray(np.mean(list(model.scores.values()), axis=0))
 
 
 def _correlation(
-    pair: Pair, test: LineageTest, alignment: Alignment, x: Doubles, y: Doubles, layers: list[int]
+    pair: Pair,
+    test: LineageTest,
+    alignment: Alignment,
+    x: Doubles,
+    y: Doubles,
+    usable: NDArray[np.bool_],
+    layers: list[int],
 ) -> Evidence:
     """The test of scores of equal channels, one column a norm vector."""
     index = np.arange(len(x))
-    blocks = common_blocks(index, index, alone(alignment.first.channel_clones))
+    blocks = common_blocks(index, index, usable)
     lengths = np.sqrt(np.square(x).sum(axis=0) * np.square(y).sum(axis=0))
     unit = float(lengths.sum()) / len(x)  # what a correlation of one adds to a channel's score
     result = block_permutation(blocks.products(x, y), blocks.sizes, pair.seed, unit)

@@ -56,10 +56,11 @@ def unit_blocks(pair: Pair, test: LineageTest) -> Evidence:
     ]
     if not classes:
         raise _no_common_units(alignment, matching)
+    if not alignment.first.units_flip and all(scores.masked for scores in classes):
+        raise NoResult(Reason.BOTH_MASKED, Status.GUARDED)
     result = _test_blocks(classes, alignment.first.units_flip, matching.by_number, pair.seed)
     units = sum(scores.units for scores in classes)
-    copies = sum(scores.units * len(scores.members) for scores in classes) / units
-    matrices = max(1.0, sum(scores.units * len(scores.read) for scores in classes) / units)
+    matrices = max(1.0, sum(scores.units * sum(scores.matrices) for scores in classes) / units)
     by_layer: dict[int, list[float]] = {}
     for scores in classes:
         by_layer.setdefault(scores.members[0].first.layer, []).append(scores.likeness)
@@ -67,7 +68,7 @@ def unit_blocks(pair: Pair, test: LineageTest) -> Evidence:
         result,
         roles=_ordered(frozenset[str]().union(*(scores.read for scores in classes))),
         layers=[part.first.layer for scores in classes for part in scores.members],
-        effect=result.effect / matrices / copies,
+        effect=result.effect / matrices,
         by_layer=tuple((layer, float(np.mean(own))) for layer, own in by_layer.items()),
     )
 
@@ -95,6 +96,7 @@ def unit_order(pair: Pair, test: LineageTest) -> Evidence:
     ]
     if not parts:
         raise NoResult(Reason.FEED_FORWARDS_OF_DIFFERENT_WIDTH)
+    parts = _unmasked(parts)
     pairs = [alignment.matched_units(part, matching.residual)[0] for part in parts]
     result = increasing_subsequence(pairs, pair.seed)
     return test.evidence(result, roles=_ordered(_read(parts)), layers=_layers(parts))
@@ -131,6 +133,8 @@ def unit_bits(pair: Pair, test: LineageTest) -> Evidence:
     alignment = granted_alignment(pair, test.group)
     first, second = alignment.first.prepared, alignment.second.prepared
     parts = list(_parts_of_equal_place(alignment))
+    if parts:
+        parts = _unmasked(parts)
     counts, sizes, compared = [], [], []
     for part in parts:
         usable = alignment.first.usable_units[part.at]
@@ -177,7 +181,8 @@ class _ClassScores:
     """Scores of units in blocks of the index, summed over feed-forwards that are copies.
 
     `gate` and `both` (up and down together) are blocks × 4 × 4; `read` are the matrices that say
-    something in both models.
+    something in both models. Where both may have been pruned by one mask every unit is a block of
+    its own, and gates, which have no coins, say nothing.
     """
 
     members: tuple[FeedForwardPair, ...]
@@ -185,17 +190,19 @@ class _ClassScores:
     both: Floats
     sizes: Ints
     read: frozenset[str]
+    masked: bool = False
 
     @classmethod
     def of(
         cls, members: tuple[FeedForwardPair, ...], alignment: Alignment, matching: Matching
     ) -> _ClassScores:
-        tables = [_block_scores(part, alignment, matching) for part in members]
+        single = any(part.masked for part in members)
+        tables = [_block_scores(part, alignment, matching, single) for part in members]
         gate, both, sizes = tables[0]
         for other_gate, other_both, other_sizes in tables[1:]:
             if np.array_equal(sizes, other_sizes):
                 gate, both = gate + other_gate, both + other_both
-        return cls(members, gate, both, sizes, _read(members))
+        return cls(members, gate, both, sizes, _read(members), single)
 
     @property
     def units(self) -> int:
@@ -212,14 +219,17 @@ class _ClassScores:
     def matrices(self) -> tuple[int, int]:
         """How many gates, and how many ups and downs, a score adds up."""
         gated = "gate" in self.read
-        return len(self.members) * gated, len(self.members) * (len(self.read) - gated)
+        others = len(self.members) * (len(self.read) - gated)
+        return len(self.members) * (gated and not self.masked), others
 
 
 def _block_scores(
-    part: FeedForwardPair, alignment: Alignment, matching: Matching
+    part: FeedForwardPair, alignment: Alignment, matching: Matching, single: bool
 ) -> tuple[Floats, Floats, Ints]:
     usable = alignment.first.usable_units[part.at]
     blocks: Blocks = common_blocks(part.first.index, part.second.index, usable)
+    if single:
+        blocks = blocks.single()
     carry = matching.residual.carry
     both = blocks.products(carry(part.first.up), part.second.up)
     both = both + blocks.products(carry(part.first.down), part.second.down)
@@ -247,7 +257,7 @@ def _test_blocks(
 def _fixed_points(
     pair: Pair, test: LineageTest, alignment: Alignment, matching: Matching
 ) -> Evidence:
-    parts = alignment.representatives(matching)
+    parts = _unmasked(alignment.representatives(matching))
     matched = [alignment.matched_units(part, matching.residual) for part in parts]
     coins = [signs for _, signs in matched] if alignment.first.units_flip else None
     result = fixed_points([pairs for pairs, _ in matched], coins, pair.seed)
@@ -304,6 +314,14 @@ def _parts_of_equal_place(alignment: Alignment) -> Iterator[FeedForwardPair]:
 def _stored_rows(model: Prepared, part: FeedForward, roles: frozenset[str]) -> np.ndarray:
     units = model.stored_units(part)
     return np.concatenate([getattr(units, role) for role in _ordered(roles)], axis=1)
+
+
+def _unmasked(parts: Sequence[FeedForwardPair]) -> list[FeedForwardPair]:
+    """Feed-forwards whose units have free labels, no mask being possible that both have."""
+    free = [part for part in parts if not part.masked]
+    if parts and not free:
+        raise NoResult(Reason.BOTH_MASKED, Status.GUARDED)
+    return free
 
 
 def _no_common_units(alignment: Alignment, matching: Matching) -> NoResult:

@@ -1,0 +1,64 @@
+"""Values that were put into a matrix at many places: zeros of a mask, padding.
+
+Two strangers may have been pruned by one public mask. Zeros at equal places are then no equal
+weights, and more than that: rows with a common mask overlap at more places than rows with
+different ones, so their products scatter more, and labels that a mask tells apart are not
+exchangeable. Flips are: a mask of zeros is the same for x and −x. So where both models have such places,
+tests keep the coins of units and channels and leave their labels alone, which is a subgroup and
+therefore exact whatever the masks have in common.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+SHARE = 0.005
+"""So many of a matrix's numbers beyond what a grid explains make a mask."""
+_GROUP = 16  # numbers that share a scale in every common quantisation
+# Numbers looked at for a value other than zero, the share of them that it must have, how much more
+# often than the next it must occur, and how many values there are if they are no coarse grid.
+_SOME, _MANY, _RATIO, _VALUES = 2048, 0.02, 4, 64
+
+
+def masked(rows: ArrayLike) -> bool:
+    """Whether zeros fill places of a matrix that its other numbers do not explain.
+
+    Zero is also a step of a quantisation grid. A grid that is symmetric has about twice as many
+    numbers of the smallest size as zeros; so in each group of numbers that may share a scale, ties
+    of the smallest size, twice, are taken off the zeros. Rows of zeros alone do not count: nothing
+    is compared with them. Depends on no order of rows and on no sign.
+    """
+    x = np.asarray(rows)
+    x = x.reshape(-1, x.shape[-1])
+    zero = x == 0
+    if np.count_nonzero(zero) <= SHARE * x.size:
+        return False
+    some = ~zero.all(axis=1)
+    x, zero = x[some], zero[some]
+    groups = -(-x.shape[1] // _GROUP)
+    size = np.full((len(x), groups * _GROUP), np.inf)
+    size[:, : x.shape[1]] = np.where(zero, np.inf, np.abs(x))
+    size = size.reshape(-1, _GROUP)
+    least = size.min(axis=1)
+    known = np.isfinite(least)
+    ties = np.count_nonzero(size[known] == least[known, None]) - np.count_nonzero(known)
+    return bool(np.count_nonzero(zero) - 2 * ties > SHARE * x.size)
+
+
+def without_filler(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows with zeros where one other size of number stands at many places: padding, constants.
+
+    Such a size must be far more frequent than the next; steps of a grid are not. Of some numbers,
+    evenly spaced, so that a filler of a few percent is found wherever it lies.
+    """
+    flat = np.abs(rows.reshape(-1))
+    some = flat[np.linspace(0, len(flat) - 1, min(len(flat), _SOME)).astype(np.int64)]
+    some = some[np.isfinite(some) & (some != 0)]
+    values, counts = np.unique(some, return_counts=True)
+    if len(counts) < _VALUES:
+        return rows
+    first, second = np.argsort(counts)[:-3:-1]
+    if counts[first] <= _MANY * _SOME or counts[first] <= _RATIO * counts[second]:
+        return rows
+    return np.where(np.abs(rows) == values[first], np.float32(0), rows)
