@@ -76,7 +76,7 @@ def test_rows_of_rubbish_become_zero() -> None:
     assert np.linalg.norm(found[3:], axis=1) == pytest.approx(1)
 
 
-def test_equal_bits_are_counted_as_stored() -> None:
+def test_equal_bits_are_counted_as_stored_and_zeros_are_not() -> None:
     rng = np.random.default_rng(2)
     for dtype in (np.float32, np.int8, ml_dtypes.bfloat16, np.float64):
         a, b = (rng.integers(-2, 3, (10, 7)).astype(dtype) for _ in range(2))
@@ -87,7 +87,7 @@ def test_equal_bits_are_counted_as_stored() -> None:
                     same = a[4 * block + i].tobytes(), b[4 * block + j].tobytes()
                     width = a.dtype.itemsize
                     equal = sum(
-                        same[0][k : k + width] == same[1][k : k + width]
+                        same[0][k : k + width] == same[1][k : k + width] != bytes(width)
                         for k in range(0, 7 * width, width)
                     )
                     assert counts[block, i, j] == equal

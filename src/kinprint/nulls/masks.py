@@ -3,9 +3,9 @@
 Two strangers may have been pruned by one public mask. Zeros at equal places are then no equal
 weights, and more than that: rows with a common mask overlap at more places than rows with
 different ones, so their products scatter more, and labels that a mask tells apart are not
-exchangeable. Flips are: a mask of zeros is the same for x and −x. So where both models have such places,
-tests keep the coins of units and channels and leave their labels alone, which is a subgroup and
-therefore exact whatever the masks have in common.
+exchangeable. Flips are: a mask of zeros is the same for x and −x. So where both models have such
+places, tests keep the coins of units and channels and leave their labels alone, which is a
+subgroup and therefore exact whatever the masks have in common.
 """
 
 from __future__ import annotations
