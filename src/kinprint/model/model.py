@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.errors import BadQuantisation, FormatError
+from kinprint.model.consistency import consistent
 from kinprint.model.geometry import Geometry, geometry_of
 from kinprint.model.layout import cut, layout_of
 from kinprint.model.layout.parts import IN_OUT
@@ -97,7 +98,9 @@ class Model:
             tuple(specs.values()), self.config, checkpoint.format, self.metadata
         )
         self.weights: dict[str, Weight] = self._logical(specs)
-        self.places: dict[Address, Place] = places_of(self.weights.values())
+        self.places: dict[Address, Place] = consistent(
+            places_of(self.weights.values()), self.geometry
+        )
         self.components: tuple[Model, ...] = ()
 
     @property
@@ -176,7 +179,7 @@ class Model:
         for one, quantised, parts in asked:
             known = described(quantised, [next(arrays) for _ in parts])
             self.weights[one.name] = self._weight(one.name, one.spec, one.role, known)
-        self.places = places_of(self.weights.values())
+        self.places = consistent(places_of(self.weights.values()), self.geometry)
 
     def _readable(self, place: Place) -> Weight:
         weight = place.weight

@@ -68,6 +68,7 @@ class Place:
     weight: Weight
     part: str
     expert: int | None = None  # its place in a stack of experts
+    contradiction: Message | None = None  # what its shape should be, if other tensors are right
 
     @property
     def shape(self) -> tuple[int, ...] | None:

@@ -16,6 +16,7 @@ from typing import Any
 from kinprint.lineage.about.description import card_bytes
 from kinprint.lineage.identity import digest_of
 from kinprint.model.adapted import AdaptedModel
+from kinprint.model.consistency import contradiction_notes, stream_width
 from kinprint.model.layout.parts import IN_OUT
 from kinprint.model.layout.sizes import tower_of
 from kinprint.model.model import SIDECARS, Model, Reading
@@ -113,14 +114,20 @@ class Tower:
         self._readings: dict[Piece, list[Reading]] = {}
         numbers = model.layers(self.stack)
         stated = model.geometry.layers if self.stack == main else None
-        depth = stated or max(numbers, default=-1) + 1
-        self.layers = range(depth, max(numbers, default=-1) + 1) if draft else range(depth)
-        self.places = {
+        self.layers = _layers(model, numbers, stated, draft)
+        places = {
             address: place
             for address, place in model.places.items()
             if address.tower == self.stack
             and (address.layer in self.layers if address.layer is not None else not draft)
         }
+        self.places = {
+            address: place for address, place in places.items() if place.contradiction is None
+        }
+        self.notes += (
+            message("note.about-model", model=model.name, note=note)
+            for note in contradiction_notes(places.values())
+        )
 
     @property
     def depth(self) -> int:
@@ -142,8 +149,8 @@ class Tower:
     @cached_property
     def width(self) -> int:
         """Length of the residual stream."""
-        if self.main and self.model.geometry.hidden is not None:
-            return self.model.geometry.hidden
+        if self.main:
+            return stream_width(self.model.places, self.model.geometry, self.stack)
         lengths = [self.length(address) for address in self.norms if ".bias" not in address.role]
         inputs = [shape[1] for role in _READERS for shape in self._shapes(role) if len(shape) > 1]
         return max(inputs or lengths, default=0)
@@ -341,7 +348,9 @@ class Tower:
         for tower in dict.fromkeys((self.stack, "")):
             address = Address(role, tower=tower)
             place = self.model.places.get(address)
-            if place is not None and not place.weight.refusal and place.shape is not None:
+            if place is None or place.contradiction is not None:
+                continue
+            if not place.weight.refusal and place.shape is not None:
                 self.places.setdefault(address, place)
                 return address
         return None
@@ -394,6 +403,17 @@ def cost_of(pieces: Sequence[tuple[Tower, Piece]]) -> int:
                     file = f"{id(checkpoint)} {one.tensor.file}"
                     spans.setdefault(file, []).extend(slice_bytes(one))
     return sum(total(bridge(union(wanted), (), gap)) for wanted in spans.values())
+
+
+def _layers(
+    model: Model, numbers: Sequence[int], stated: int | None, draft: bool
+) -> Sequence[int]:
+    """Layers of a stack, or those after them that draft: no more than there are tensors of."""
+    last = max(numbers, default=-1) + 1
+    depth = stated or min(last, 2 * len(numbers))
+    if draft:
+        return tuple(number for number in numbers if number >= depth)
+    return range(min(depth, last) if model.checkpoint.complete else depth)
 
 
 def main_stack(stacks: Sequence[str]) -> str:

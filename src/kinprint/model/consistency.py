@@ -1,0 +1,202 @@
+"""Which tensors of a model contradict each other: told by shapes alone, said, and left out.
+
+A configuration is a claim, and shapes are facts: here tensors of one layer are held against one
+another. Gate, up and down of a feed-forward have as many units, matrices read and write one
+residual stream, heads have whole rows, a bias is as long as its weight is high. Only what every
+architecture keeps is asked for. The minority is named; nothing is cut to fit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from math import prod
+
+from kinprint.model.geometry import Geometry
+from kinprint.model.places import Address, Place
+from kinprint.model.symmetries import axes_of
+from kinprint.records import bias_of
+from kinprint.text import Message, message
+
+Places = Mapping[Address, Place]
+_PREFIXES = ("", "shared_", "expert_")
+_ATTENTION = ("q", "k", "v", "o")
+_MATRICES = frozenset(
+    {"embed", "router", *_ATTENTION, *(f"{p}{role}" for p in _PREFIXES for role in ("gate", "up", "down"))}
+)  # fmt: skip
+
+
+def consistent(places: Places, geometry: Geometry) -> dict[Address, Place]:
+    """The same places; those that contradict others carry why."""
+    wrong: dict[Address, Message] = {}
+    for address, wanted in _contradictions(places, geometry):
+        wrong.setdefault(address, wanted)
+    return {
+        address: replace(place, contradiction=wrong[address]) if address in wrong else place
+        for address, place in places.items()
+    }
+
+
+def stream_width(places: Places, geometry: Geometry, tower: str = "") -> int:
+    """The length of a tower's residual stream: what is configured, where some tensor has it.
+
+    Otherwise what most norms have; 0 where there is none.
+    """
+    lengths = Counter(_norm_lengths(places, tower))
+    if geometry.hidden is not None and (not lengths or lengths[geometry.hidden]):
+        return geometry.hidden
+    return lengths.most_common(1)[0][0] if lengths else 0
+
+
+def contradiction_notes(places: Iterable[Place]) -> Iterator[Message]:
+    """A sentence for every kind of contradiction: the first tensor, and how many are like it."""
+    kinds: dict[tuple[str, Message], list[Place]] = {}
+    for place in places:
+        if place.contradiction is not None:
+            kinds.setdefault((place.address.role, place.contradiction), []).append(place)
+    for (_, wanted), alike in kinds.items():
+        weight = alike[0].weight
+        fields = {"shape": list(weight.spec.shape), "name": weight.name, "wanted": wanted}
+        if len(alike) == 1:
+            yield message("note.contradiction", **fields)
+        else:
+            yield message("note.contradictions", others=len(alike) - 1, **fields)
+
+
+def _norm_lengths(places: Places, tower: str) -> Iterator[int]:
+    for address, place in places.items():
+        if address.tower == tower and _of_stream(address.role) and place.shape:
+            yield prod(place.shape)
+
+
+def _of_stream(role: str) -> bool:
+    """Whether a role is a norm over the residual stream, or its bias."""
+    return role.startswith("norm") and axes_of(role.removesuffix(".bias"), 1) == ("residual",)
+
+
+def _contradictions(places: Places, geometry: Geometry) -> Iterator[tuple[Address, Message]]:
+    shapes = {at: place.shape for at, place in places.items() if place.shape is not None}
+    for address, shape in shapes.items():
+        if address.role in _MATRICES and (len(shape) != 2 or not all(shape)):
+            yield address, message("note.wanted.matrix")
+    matrices = {
+        at: (shape[0], shape[1])
+        for at, shape in shapes.items()
+        # Parts of latent attention have widths of their own, and a detail.
+        if len(shape) == 2 and all(shape) and places[at].weight.role.detail is None
+    }
+    widths = {
+        tower: stream_width(places, geometry, tower) for tower in {at.tower for at in shapes}
+    }
+    for address, shape in shapes.items():
+        width = widths[address.tower]
+        if _of_stream(address.role) and prod(shape) != width:
+            yield address, message("note.wanted.numbers", size=width)
+    layers = {(at.layer, at.tower) for at in matrices if at.layer is not None}
+    experts = {at for at in matrices if at.role == "expert_up"}
+    for layer, tower in sorted(layers):
+        width = widths[tower]
+        yield from _attention(shapes, matrices, layer, tower, width, geometry)
+        yield from _router(matrices, layer, tower, experts)
+    yield from _feed_forwards(shapes, matrices, widths)
+
+
+def _feed_forwards(
+    shapes: Mapping[Address, tuple[int, ...]],
+    matrices: Mapping[Address, tuple[int, int]],
+    widths: Mapping[str, int],
+) -> Iterator[tuple[Address, Message]]:
+    gated = {(at.role.removesuffix("gate"), at.tower) for at in shapes if at.role.endswith("gate")}
+    for address in shapes:
+        prefix = address.role.removesuffix("up")
+        if address.role != f"{prefix}up" or prefix not in _PREFIXES:
+            continue
+        parts = {role: replace(address, role=f"{prefix}{role}") for role in ("gate", "up", "down")}
+        known = {role: at for role, at in parts.items() if at in matrices}
+        if (prefix, address.tower) in gated and parts["gate"] not in shapes:
+            yield address, message("note.wanted.gate")
+        units = {
+            role: matrices[at][1] if role == "down" else matrices[at][0]
+            for role, at in known.items()
+        }
+        usual = _usual(units.values())
+        for role, size in units.items():
+            if size != usual:
+                key = "note.wanted.inputs" if role == "down" else "note.wanted.rows"
+                yield known[role], message(key, size=usual)
+        stream = {
+            role: matrices[at][0] if role == "down" else matrices[at][1]
+            for role, at in known.items()
+        }
+        yield from _in_stream(known, stream, widths[address.tower])
+        bias = replace(address, role=bias_of(address.role))
+        if bias in shapes and address in matrices and prod(shapes[bias]) != matrices[address][0]:
+            yield bias, message("note.wanted.numbers", size=matrices[address][0])
+
+
+def _attention(
+    shapes: Mapping[Address, tuple[int, ...]],
+    matrices: Mapping[Address, tuple[int, int]],
+    layer: int | None,
+    tower: str,
+    width: int,
+    geometry: Geometry,
+) -> Iterator[tuple[Address, Message]]:
+    known = {role: Address(role, layer, None, tower) for role in _ATTENTION}
+    known = {role: at for role, at in known.items() if at in matrices}
+    stream = {role: matrices[at][role != "o"] for role, at in known.items()}
+    yield from _in_stream(known, stream, width)
+    for role in ("q", "k", "v"):
+        bias = Address(bias_of(role), layer, None, tower)
+        if role in known and bias in shapes and prod(shapes[bias]) != matrices[known[role]][0]:
+            yield bias, message("note.wanted.numbers", size=matrices[known[role]][0])
+    size = geometry.head_dim if tower == "" else None
+    if size is None or not {"q", "k"} <= known.keys():
+        return
+    rows = {role: matrices[at][role == "o"] for role, at in known.items()}
+    odd = [role for role in ("q", "k") if rows[role] % size]
+    if odd:
+        # Where neither fits, the layer has heads of another size.
+        if len(odd) == 1:
+            yield known[odd[0]], message("note.wanted.rows-of-heads", size=size)
+        return
+    heads, groups = rows["q"] // size, rows["k"] // size
+    if heads % groups:
+        yield known["k"], message("note.wanted.groups", heads=heads)
+    elif "v" in rows and rows["v"] % groups:
+        yield known["v"], message("note.wanted.rows-of-groups", groups=groups)
+    elif "v" in rows and "o" in rows and rows["o"] != heads * (rows["v"] // groups):
+        yield known["o"], message("note.wanted.inputs", size=heads * (rows["v"] // groups))
+
+
+def _router(
+    matrices: Mapping[Address, tuple[int, int]],
+    layer: int | None,
+    tower: str,
+    experts: set[Address],
+) -> Iterator[tuple[Address, Message]]:
+    router = Address("router", layer, None, tower)
+    if router in matrices:
+        count = sum(1 for at in experts if at.layer == layer and at.tower == tower)
+        if matrices[router][0] < count:
+            yield router, message("note.wanted.experts", size=count)
+
+
+def _in_stream(
+    known: Mapping[str, Address], sizes: Mapping[str, int], width: int
+) -> Iterator[tuple[Address, Message]]:
+    """Matrices that read or write another width than the stream, which most of them have.
+
+    Where most have not, the layer works in a narrower stream of its own, as latent attention does.
+    """
+    if 2 * sum(size == width for size in sizes.values()) > len(sizes):
+        for role, size in sizes.items():
+            if size != width:
+                yield known[role], message("note.wanted.axis", size=width)
+
+
+def _usual(sizes: Iterable[int]) -> int:
+    """The most frequent size; of equally frequent ones the first."""
+    counted = Counter(sizes).most_common(1)
+    return counted[0][0] if counted else 0
