@@ -7,6 +7,7 @@ names is what a warning has to name.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -107,7 +108,7 @@ def _one_bad(value: float) -> Callable[[Array], Array]:
 
 
 def _huge(x: Array) -> Array:
-    return np.asarray(x * 1e38, np.float32)
+    return np.asarray(x * 1e37, np.float32)
 
 
 def _as(dtype: Any) -> Callable[[Array], Array]:
@@ -159,6 +160,13 @@ SETTINGS: Mapping[str, tuple[Any, ...]] = {
 }
 
 
+_LAYER = re.compile(r"\.layers\.(?=\d)")
+_PARTS = (
+    "gate_proj", "up_proj", "down_proj", "q_proj", "k_proj", "v_proj", "o_proj", "experts.1.",
+    "experts.2.w1", "layernorm", "block_sparse_moe.gate",
+)  # fmt: skip
+
+
 def mutations(tensors: Tensors, config: Config, layer: int = 1) -> Iterator[Mutation]:
     """Every mutation of the tensors of one layer, of those outside the layers, and of settings."""
     chosen = [name for name in tensors if ".layers." not in name or f".layers.{layer}." in name]
@@ -186,18 +194,25 @@ def _without(tensors: Tensors, *names: str) -> Tensors:
 
 
 def _of_layers(tensors: Tensors, config: Config, layer: int) -> Iterator[Mutation]:
-    """Layers missing, out of their order, twice, or beyond the last."""
+    """Layers missing, out of their order, twice, or beyond the last; parts missing everywhere."""
     own = [name for name in tensors if f".layers.{layer}." in name]
+    numbers = [int(_LAYER.split(name)[1].split(".")[0]) for name in tensors if _LAYER.search(name)]
+    depth = 1 + max(numbers)
+
+    def numbered(number: int) -> Tensors:
+        mark, place = f".layers.{layer}.", f".layers.{number}."
+        return {name.replace(mark, place): tensors[name] for name in own}
+
     yield Mutation(f"layer {layer} dropped", own[0], _without(tensors, *own), config)
-    depth = 1 + max(int(name.split(".layers.")[1].split(".")[0]) for name in tensors if ".layers." in name)
     for number in (depth, depth + 40, 10**6):
-        again = {name.replace(f".layers.{layer}.", f".layers.{number}."): tensors[name] for name in own}
-        yield Mutation(f"layer {layer} again as {number}", next(iter(again)), tensors | again, config)
-    moved = {name.replace(f".layers.{layer}.", f".layers.{depth + 7}."): tensors[name] for name in own}
-    yield Mutation(f"layer {layer} moved", next(iter(moved)), _without(tensors, *own) | moved, config)
-    wide = {name: _wider(tensors[name]) if tensors[name].ndim == 2 else tensors[name] for name in own}
+        again = numbered(number)
+        name = next(iter(again))
+        yield Mutation(f"layer {layer} again as {number}", name, tensors | again, config)
+    moved = _without(tensors, *own) | numbered(depth + 7)
+    yield Mutation(f"layer {layer} moved", own[0], moved, config)
+    wide = {name: _wider(tensors[name]) for name in own if tensors[name].ndim == 2}
     yield Mutation(f"layer {layer} wider", own[0], tensors | wide, config)
-    for part in ("gate_proj", "up_proj", "down_proj", "q_proj", "k_proj", "v_proj", "o_proj", "experts.1.", "experts.2.w1", "layernorm", "block_sparse_moe.gate"):
+    for part in _PARTS:
         some = [name for name in tensors if part in name]
         if some:
             yield Mutation(f"{part} dropped everywhere", some[0], _without(tensors, *some), config)

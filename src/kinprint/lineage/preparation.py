@@ -27,7 +27,7 @@ DENSE = -1
 FEWEST_TOKENS = 16
 """Fewer shared tokens than this do not make a column."""
 _COLUMNS = 256  # of a row, where all would be more than it takes
-_TINY = np.float32(1e-30)
+_TINY, _VAST = np.float32(1e-30), np.float32(1e18)
 _ROUNDING = np.float32(1e-6)
 
 
@@ -167,7 +167,7 @@ class Prepared:
         Routers that read something else than the residual stream say nothing about it.
         """
         return {
-            layer: _unit_rows(_centred(rows) * self.feed_forward_gain(layer))[0]
+            layer: _unit_rows(_scaled(rows, self.feed_forward_gain(layer)))[0]
             for layer, rows in sorted(self.sample.routers.items())
             if rows.shape[-1] == self.width
         }
@@ -198,15 +198,17 @@ class Prepared:
         gain = self.feed_forward_gain(layer)
         gate = None
         if units.gate is not None:
-            gate = _unit_rows(_centred(units.gate) * gain)[0]
+            gate = _unit_rows(_scaled(units.gate, gain))[0]
             rest = gate - gate.mean(axis=0, dtype=np.float64).astype(np.float32)
             # Of equal rows nothing but rounding is left.
             rest[np.abs(rest) <= _ROUNDING] = 0
             gate = _unit_rows(rest)[0]
-        up, up_size = _unit_rows(_centred(units.up) * gain)
+        up, up_size = _unit_rows(_scaled(units.up, gain))
         down, down_size = _unit_rows(_centred(units.down))
         # Without down rows the order of size must not fall back on the order of index.
-        size = up_size * down_size if down_size.any() else up_size
+        size = np.minimum(up_size, _VAST)
+        if down_size.any():
+            size = size * np.minimum(down_size, _VAST)
         parts = {"gate": gate, "up": up, "down": down}
         read = frozenset(role for role, part in parts.items() if part is not None and part.any())
         # Side by side, so that units with nothing but zeros are told from masks.
@@ -316,6 +318,12 @@ def _centred(rows: Floats) -> Floats:
     return centred.reshape(rows.shape)
 
 
+def _scaled(rows: Floats, gain: Floats) -> Floats:
+    """Rows less their own mean, times the gains of the norm before; what overflows is no number."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return _centred(rows) * gain
+
+
 def _unit_rows(rows: Floats) -> tuple[Floats, Floats]:
     """Rows of length one along the last axis, and their lengths; bad rows become zero."""
     finite = np.isfinite(rows)
@@ -333,7 +341,7 @@ def _heads(layer: int, part: Attention, gain: Floats, rotary: int | None) -> Hea
     turned = part.rotated if rotary is None else min(part.rotated, rotary)
     q, q_rest = _planes(part.q, gain, turned)
     k, k_rest = _planes(part.k, gain, turned)
-    v = None if part.v is None else _unit_rows(_centred(part.v) * gain)[0]
+    v = None if part.v is None else _unit_rows(_scaled(part.v, gain))[0]
     o = None
     groups = len(part.v) if part.v is not None else 0
     queries = len(part.q) if part.q is not None else groups
@@ -357,7 +365,7 @@ def _planes(rows: Floats | None, gain: Floats, turned: int) -> tuple[Complex | N
     """Rotary planes of all heads, and the rows that do not rotate; both of length one."""
     if rows is None:
         return None, None
-    scaled = _centred(rows) * gain
+    scaled = _scaled(rows, gain)
     rest = _unit_rows(scaled[:, turned:])[0] if turned < rows.shape[1] else None
     if not turned:
         return None, rest
@@ -373,5 +381,6 @@ def _plane_bias(bias: Floats | None, turned: int) -> Complex | None:
     if bias is None or not turned:
         return None
     half = turned // 2
+    bias = np.where(np.isfinite(bias), bias, np.float32(0))
     planes: Complex = (bias[:, :half] + 1j * bias[:, half:turned]).astype(np.complex64)
     return planes

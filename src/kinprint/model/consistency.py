@@ -22,9 +22,10 @@ from kinprint.text import Message, message
 Places = Mapping[Address, Place]
 _PREFIXES = ("", "shared_", "expert_")
 _ATTENTION = ("q", "k", "v", "o")
+_UNITS = ("gate", "up", "down")
 _MATRICES = frozenset(
-    {"embed", "router", *_ATTENTION, *(f"{p}{role}" for p in _PREFIXES for role in ("gate", "up", "down"))}
-)  # fmt: skip
+    ("embed", "router", *_ATTENTION, *(prefix + role for prefix in _PREFIXES for role in _UNITS))
+)
 
 
 def consistent(places: Places, geometry: Geometry) -> dict[Address, Place]:
@@ -86,9 +87,7 @@ def _contradictions(places: Places, geometry: Geometry) -> Iterator[tuple[Addres
         # Parts of latent attention have widths of their own, and a detail.
         if len(shape) == 2 and all(shape) and places[at].weight.role.detail is None
     }
-    widths = {
-        tower: stream_width(places, geometry, tower) for tower in {at.tower for at in shapes}
-    }
+    widths = {tower: stream_width(places, geometry, tower) for tower in {at.tower for at in shapes}}
     for address, shape in shapes.items():
         width = widths[address.tower]
         if _of_stream(address.role) and prod(shape) != width:
@@ -112,7 +111,7 @@ def _feed_forwards(
         prefix = address.role.removesuffix("up")
         if address.role != f"{prefix}up" or prefix not in _PREFIXES:
             continue
-        parts = {role: replace(address, role=f"{prefix}{role}") for role in ("gate", "up", "down")}
+        parts = {role: replace(address, role=f"{prefix}{role}") for role in _UNITS}
         known = {role: at for role, at in parts.items() if at in matrices}
         if (prefix, address.tower) in gated and parts["gate"] not in shapes:
             yield address, message("note.wanted.gate")

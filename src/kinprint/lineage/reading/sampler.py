@@ -23,7 +23,7 @@ from kinprint.model.places import Address
 from kinprint.model.tokens import Vocabulary
 from kinprint.reader.fetch import Fetcher, Want
 from kinprint.records import ByteRange, Cost, Level
-from kinprint.text import Message
+from kinprint.text import Message, message
 
 _NO_STAGE = Stage(())
 
@@ -256,9 +256,13 @@ def _readers(model: Model, level: Level, limit: int | None) -> tuple[TowerReader
 def read_piece(tower: Tower, piece: Piece) -> ReadPiece:
     """The numbers of a piece, with what was read for them."""
     arrays: list[Floats] = [reading.take() for reading in tower.readings(piece)]
-    if not piece.inputs:
-        return ReadPiece.of(tower, piece, arrays[0])
-    return ReadPiece.of(tower, piece, np.ascontiguousarray(np.concatenate(arrays, axis=1).T))
+    values = arrays[0]
+    if piece.inputs:
+        values = np.ascontiguousarray(np.concatenate(arrays, axis=1).T)
+    if not np.isfinite(values).all():
+        name = tower.places[piece.address].weight.name
+        tower.notes.append(message("note.not-finite", model=tower.name, name=name))
+    return ReadPiece.of(tower, piece, values)
 
 
 def _tokenizer_wants(tower: Tower) -> list[Want]:

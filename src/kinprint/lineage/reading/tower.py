@@ -126,7 +126,10 @@ class Tower:
         }
         self.notes += (
             message("note.about-model", model=model.name, note=note)
-            for note in contradiction_notes(places.values())
+            for note in (
+                *(_settings_notes(model) if self.main else ()),
+                *contradiction_notes(places.values()),
+            )
         )
 
     @property
@@ -405,15 +408,18 @@ def cost_of(pieces: Sequence[tuple[Tower, Piece]]) -> int:
     return sum(total(bridge(union(wanted), (), gap)) for wanted in spans.values())
 
 
-def _layers(
-    model: Model, numbers: Sequence[int], stated: int | None, draft: bool
-) -> Sequence[int]:
+def _layers(model: Model, numbers: Sequence[int], stated: int | None, draft: bool) -> range:
     """Layers of a stack, or those after them that draft: no more than there are tensors of."""
     last = max(numbers, default=-1) + 1
     depth = stated or min(last, 2 * len(numbers))
     if draft:
-        return tuple(number for number in numbers if number >= depth)
+        return range(depth, depth + sum(number >= depth for number in numbers))
     return range(min(depth, last) if model.checkpoint.complete else depth)
+
+
+def _settings_notes(model: Model) -> list[Message]:
+    """Where shapes contradict the configuration."""
+    return [note for note in model.tensor_map.warnings if note.key in ("note.shape", "note.layers")]
 
 
 def main_stack(stacks: Sequence[str]) -> str:
