@@ -7,7 +7,7 @@ harder one: whatever leaks from a search into a test shows there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -181,6 +181,36 @@ def pruned(sample: Sample, mask: str, seed: int) -> Sample:
     return each_matrix(sample, lambda rows: np.asarray(rows * kept(rows.shape, rng), np.float32))
 
 
+def with_massive_channels(sample: Sample, places: Sequence[int]) -> Sample:
+    """A few channels far larger than the rest, in gains, embedding and matrices.
+
+    Their embedding columns follow the tokens, as those of trained models do.
+    """
+    at = list(places)
+    norms = {key: gain.copy() for key, gain in sample.norms.items()}
+    for gain in norms.values():
+        gain[at] = 20 + 3 * (gain[at] - 1)
+
+    def enlarged(rows: Floats) -> Floats:
+        larger = rows.copy()
+        larger[..., at] *= 30
+        return larger
+
+    larger = each_matrix(replace(sample, norms=norms), enlarged)
+    embedding = larger.embedding
+    assert embedding is not None
+    rows = embedding.rows.copy()
+    rows[:, at] += 30 * np.sin(np.arange(len(rows), dtype=np.float32))[:, None]
+    return keyed(replace(larger, embedding=replace(embedding, rows=rows)))
+
+
+def _massive(rng: np.random.Generator) -> tuple[Sample, Sample]:
+    """Strangers with massive channels at the same places."""
+    places = (2, 41)
+    one, other = fresh(rng, width=96), fresh(rng, width=96)
+    return with_massive_channels(one, places), with_massive_channels(other, places)
+
+
 def _one_mask(mask: str, share: float | None) -> Draw:
     """Two models pruned alike: strangers, or the same contents under other names."""
 
@@ -250,6 +280,7 @@ PAIRS: dict[str, Draw] = {
     "fewer channels, renamed": _cut(narrower),
     "another basis, renamed": _in_another_basis,
     "widened alike, renamed": _both_widened,
+    "massive channels": _massive,
     **{f"one mask, {mask}": _one_mask(mask, None) for mask in MASKS},
     **{f"one mask, {mask}, renamed": _one_mask(mask, 0.3) for mask in MASKS},
 }

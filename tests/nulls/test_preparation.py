@@ -17,6 +17,7 @@ from kinprint.nulls.conformal import conformal, disjoint_pairs
 from kinprint.nulls.preparation import (
     average_ranks,
     degenerate,
+    massive,
     normal_scores,
     normalise_rows,
     one_valued,
@@ -150,3 +151,18 @@ def test_rows_of_one_value_are_patterns() -> None:
     assert found.tolist() == [False, True, True, False, False, False]
     assert one_valued(-rows).tolist() == found.tolist()
     assert one_valued(rows[::-1]).tolist() == found[::-1].tolist()
+
+
+def test_massive_channels_are_few_and_found_wherever_they_lie() -> None:
+    rng = np.random.default_rng(8)
+    gains = np.abs(1 + 0.2 * rng.normal(size=(9, 200)))
+    assert not massive(gains).any()
+    gains[:, [3, 77]] += 8
+    gains[0, 120] += 100  # in one vector only
+    assert np.flatnonzero(massive(gains)).tolist() == [3, 77]
+    order = rng.permutation(200)
+    assert np.array_equal(massive(gains[:, order]), massive(gains)[order])
+    gains[:, 100:] += rng.uniform(5, 50, size=100)
+    assert massive(gains).sum() == 4  # no more than a fiftieth, the largest
+    assert not massive(np.ones((3, 8))).any() and massive(np.empty((0, 8))).shape == (8,)
+    assert not massive(np.full((2, 8), np.nan)).any()

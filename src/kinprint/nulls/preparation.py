@@ -16,6 +16,8 @@ from kinprint.nulls.result import Floats
 
 COMMON_SHARE = 0.5
 """A vector is degenerate when one value fills this share of it."""
+FAR = 5.0
+"""Robust deviations above the median from which on a channel is massive."""
 _LEAST = 1e-200  # squared lengths between this and its inverse have lost nothing
 
 
@@ -101,6 +103,35 @@ def _tied(ordered: Floats) -> NDArray[np.int64]:
     """How often each value of a sorted vector occurs."""
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     return np.diff(starts, append=len(ordered))
+
+
+def massive(sizes: ArrayLike) -> NDArray[np.bool_]:
+    """Which of many channels are far larger than the rest: a few, in most of the vectors given.
+
+    Sizes (vectors, channels). Massive channels may lie at the same places in strangers, and their
+    place is then no chance: leaving them out leaves the labels of all others free. Far means
+    `FAR` robust deviations above the median. At most a fiftieth are left out, the largest first;
+    more would be a heavy tail, which ranks deal with. Commutes with permutations of channels.
+    """
+    x = np.atleast_2d(np.asarray(sizes, np.float64))
+    found = np.zeros(x.shape[1], bool)
+    if not x.size:
+        return found
+    x = np.where(np.isfinite(x), x, 0.0)
+    middle = np.median(x, axis=1, keepdims=True)
+    spread = 1.4826 * np.median(np.abs(x - middle), axis=1, keepdims=True)
+    known = spread[:, 0] > 0
+    if not known.any():
+        return found
+    far = ((x - middle)[known] > FAR * spread[known]).mean(axis=0)
+    most = max(2, x.shape[1] // 50)
+    candidates = np.flatnonzero(far > 0.5)
+    if len(candidates) > most:
+        height = np.median((x - middle)[known] / spread[known], axis=0)[candidates]
+        least = np.sort(height)[-most]
+        candidates = candidates[height >= least]
+    found[candidates] = True
+    return found
 
 
 def standardise_columns(table: ArrayLike) -> Floats:

@@ -105,9 +105,11 @@ def neighbour_correlation(sample: Sample) -> float:
 def gain_spread(sample: Sample) -> float:
     """How far gains have moved from a constant: the mean of deviation over mean; 0 if none."""
     spreads = [
-        float(gains.std()) / float(abs(gains.mean()))
+        float(gains.std(dtype=np.float64)) / float(abs(gains.mean(dtype=np.float64)))
         for gains in sample.norms.values()
-        if len(gains) == sample.width and np.isfinite(gains).all() and abs(float(gains.mean())) > 0
+        if len(gains) == sample.width
+        and np.isfinite(gains).all()
+        and abs(gains.mean(dtype=np.float64)) > 0
     ]
     return math.fsum(spreads) / len(spreads) if spreads else 0.0
 

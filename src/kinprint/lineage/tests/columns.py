@@ -27,7 +27,7 @@ from kinprint.nulls.exchangeability import Doubt, balance
 from kinprint.nulls.fixed_points import Pairs, fixed_points, nearest_rows
 from kinprint.nulls.increasing import increasing_subsequence
 from kinprint.nulls.masks import masked
-from kinprint.nulls.preparation import normalise_rows, one_valued, standardise_columns
+from kinprint.nulls.preparation import massive, normalise_rows, one_valued, standardise_columns
 from kinprint.nulls.result import Ints
 from kinprint.nulls.signs import sign_chernoff
 from kinprint.records import Component, Evidence, Group, Reason, Status
@@ -48,7 +48,7 @@ def column_blocks(pair: Pair, test: LineageTest) -> Evidence:
     """Do embedding columns of equal channels agree over shared tokens?"""
     columns = _embedding_columns(pair, test.group, same_width=True)
     single = columns.alignment.channels.shared.masked
-    usable = alone(columns.alignment.first.channel_clones) & columns.x.any(axis=1)
+    usable = columns.usable & columns.x.any(axis=1)
     return _correlation(pair, test, columns, usable, ("embed",), single)
 
 
@@ -88,9 +88,11 @@ def column_signs(pair: Pair, test: LineageTest) -> Evidence:
 
     The cube lets clear matches count and leaves the many doubtful ones their small say.
     """
-    alignment = _embedding_columns(pair, test.group, same_width=None).alignment
+    columns = _embedding_columns(pair, test.group, same_width=None)
+    alignment = columns.alignment
     values = alignment.channels.near_columns.there.score
-    result = sign_chernoff(sum_over(values**3, alignment.first.channel_clones), pair.seed)
+    coins = np.where(columns.ordinary, values**3, 0.0)
+    result = sign_chernoff(sum_over(coins, alignment.first.channel_clones), pair.seed)
     return test.evidence(result, roles=("embed",), effect=float(values.mean()))
 
 
@@ -107,10 +109,11 @@ def matrix_columns(pair: Pair, test: LineageTest) -> Evidence:
         raise NoResult(Reason.MATRIX_ROWS)
     if len(x) < FEWEST_TOKENS:
         raise NoResult(Reason.CONSTANT_MATRICES, Status.UNDEFINED)
-    columns = _Columns(alignment, standardise_columns(x).T, standardise_columns(y).T)
+    sizes = np.square(x).mean(axis=0), np.square(y).mean(axis=0)
+    columns = _Columns(alignment, standardise_columns(x).T, standardise_columns(y).T, *sizes)
     if balance(columns.x, most=_BALANCED).reason is Doubt.UNFAIR:
         raise NoResult(Reason.COLUMNS_LEAN, Status.GUARDED)
-    usable = alone(alignment.first.channel_clones) & columns.x.any(axis=1)
+    usable = columns.usable & columns.x.any(axis=1)
     # Columns that are copies in the matrices need not be so in the embedding.
     some = columns.x[:, :: max(1, columns.x.shape[1] // _CLONED_ROWS)]
     usable &= alone(clone_classes(some, CLONED))
@@ -120,20 +123,35 @@ def matrix_columns(pair: Pair, test: LineageTest) -> Evidence:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Standardised columns of two models, one row a channel."""
+    """Standardised columns of two models, one row a channel, and their mean squares before."""
 
     alignment: Alignment
     x: Doubles
     y: Doubles
+    first_squares: NDArray[np.floating]
+    second_squares: NDArray[np.floating]
 
     @property
     def flip(self) -> bool:
         """Whether the signs of the first model's channels are coins."""
         return self.alignment.first.refusal(Group.RESIDUAL_SIGN) is None
 
+    @property
+    def ordinary(self) -> NDArray[np.bool_]:
+        """Channels of the first model that are not massive, nor so in the other at that place."""
+        ordinary = ~massive(np.sqrt(self.first_squares))
+        if len(self.second_squares) == len(ordinary):
+            ordinary &= ~massive(np.sqrt(self.second_squares))
+        return ordinary
+
+    @property
+    def usable(self) -> NDArray[np.bool_]:
+        """Channels of the first model that may stand for themselves: ordinary, and no copies."""
+        return alone(self.alignment.first.channel_clones) & self.ordinary
+
     def matched(self) -> Pairs:
         """Columns that are each other's nearest; copies in the first take no part."""
-        usable = np.flatnonzero(alone(self.alignment.first.channel_clones))
+        usable = np.flatnonzero(self.usable)
         if self.flip and len(usable) == len(self.x):
             return self.alignment.channels.near_columns.pairs()
         return nearest_rows(self.x[usable], self.y, self.flip).pairs(usable)
@@ -147,7 +165,10 @@ def _embedding_columns(pair: Pair, group: Group, same_width: bool | None) -> _Co
     columns = alignment.channels.shared.columns
     if columns is None:
         raise NoResult(Reason.SHARED_TOKENS, number=FEWEST_TOKENS)
-    return _Columns(alignment, *columns)
+    shared = alignment.channels.shared
+    tables = shared.first, shared.second
+    sizes = (np.square(rows, dtype=np.float64).mean(axis=0) for rows in tables)
+    return _Columns(alignment, *columns, *sizes)
 
 
 def _require_labels(alignment: Alignment) -> None:

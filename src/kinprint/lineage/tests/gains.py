@@ -29,7 +29,7 @@ from kinprint.nulls.bits import equal_counts
 from kinprint.nulls.blocks import block_permutation
 from kinprint.nulls.fixed_points import Pairs, fixed_points, nearest_rows
 from kinprint.nulls.increasing import increasing_subsequence
-from kinprint.nulls.preparation import degenerate, normal_scores
+from kinprint.nulls.preparation import degenerate, massive, normal_scores
 from kinprint.records import Component, Evidence, Group, Reason, Status
 
 Doubles = NDArray[np.float64]
@@ -127,14 +127,14 @@ def _matched_channels(pair: Pair, same_width: bool) -> Pairs:
 def _usable(alignment: Alignment, keys: list[NormKey]) -> NDArray[np.bool_]:
     """Channels of the first model that may stand for themselves.
 
-    Copies may not, nor channels where either model has a gain of zero: a mask put it there, and
-    strangers may have been given the same.
+    Copies may not; nor channels where either model has a gain of zero, which a mask put there, or
+    gains far above all others: strangers may have both at the same places.
     """
     usable = alone(alignment.first.channel_clones)
     for side in (alignment.first, alignment.second):
-        zero = np.any([side.prepared.gains[key] == 0 for key in keys], axis=0)
-        if len(zero) == len(usable):
-            usable &= ~zero
+        gains = np.stack([side.prepared.gains[key] for key in keys])
+        if gains.shape[1] == len(usable):
+            usable &= ~(gains == 0).any(axis=0) & ~massive(np.abs(gains))
     return usable
 
 
