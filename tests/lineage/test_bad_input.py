@@ -154,6 +154,10 @@ def test_a_warning_names_the_tensor(change: str, tmp_path: Path) -> None:
     assert any(name in note.say("en") for note in found.notes), found.notes
 
 
+def _said(found: Comparison | KinprintError) -> str:
+    return str(found) if isinstance(found, KinprintError) else str(found.verdict.relation)
+
+
 def main() -> int:
     """All mutations against parent and stranger; the exit code counts crashes."""
     crashes: Counter[str] = Counter()
@@ -169,8 +173,7 @@ def main() -> int:
                         crashes[traceback.format_exc().splitlines()[-2]] += 1
                         print(f"CRASH {kind}: {mutation.name}\n{traceback.format_exc()}")
                         continue
-                    failed = isinstance(found, KinprintError)
-                    said = str(found) if failed else found.verdict.relation
+                    said = _said(found)
                     relations[f"{kind} {other}: {said}"] += 1
                     if said not in (RELATED if other == "parent" else STRANGERS):
                         print(f"{kind} {other}: {mutation.name}: {said}", flush=True)

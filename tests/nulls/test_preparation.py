@@ -162,7 +162,7 @@ def test_massive_channels_are_few_and_found_wherever_they_lie() -> None:
     assert np.flatnonzero(massive(gains)).tolist() == [3, 77]
     order = rng.permutation(200)
     assert np.array_equal(massive(gains[:, order]), massive(gains)[order])
-    gains[:, 100:] += rng.uniform(5, 50, size=100)
+    gains[:, 180:] += rng.uniform(5, 50, size=20)
     assert massive(gains).sum() == 4  # no more than a fiftieth, the largest
     assert not massive(np.ones((3, 8))).any() and massive(np.empty((0, 8))).shape == (8,)
     assert not massive(np.full((2, 8), np.nan)).any()
