@@ -17,11 +17,12 @@ from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
 from kinprint.lineage.alignment.units import Matching
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
 from kinprint.lineage.preparation import DENSE, FeedForward
-from kinprint.lineage.side import alone
 from kinprint.lineage.tests.attention import HeadGroups
+from kinprint.lineage.tests.gains import usable_channels
 from kinprint.lineage.tests.registry import NoResult
 from kinprint.nulls.blocks import block_log10_p, signed_log10_p
 from kinprint.nulls.copies import sum_over
+from kinprint.nulls.masks import masked
 from kinprint.nulls.signs import quarter_log10_p, sign_log10_p
 from kinprint.records import Component, Evidence, Group, Part, Status
 
@@ -69,11 +70,13 @@ def _norms(pair: Pair) -> Iterator[PartScore]:
     first, second = alignment.first.prepared, alignment.second.prepared
     if first.width != second.width:
         return
+    shared = first.scores.keys() & second.scores.keys()
+    if not shared:
+        return
     index = np.arange(first.width)
-    blocks = common_blocks(index, index, alone(alignment.first.channel_clones))
+    blocks = common_blocks(index, index, usable_channels(alignment, sorted(shared)))
     if not len(blocks.sizes):
         return
-    shared = first.scores.keys() & second.scores.keys()
     for layer in sorted({layer for _, layer in shared}):
         keys = sorted(key for key in shared if key[1] == layer)
         x, y = (np.stack([one.scores[key] for key in keys], axis=1) for one in (first, second))
@@ -101,6 +104,10 @@ def _numbered_units(pair: Pair) -> Iterator[PartScore]:
         blocks = common_blocks(ours.index, other.index, alignment.first.usable_units[at])
         if not len(blocks.sizes) or not compared.read:
             continue
+        if compared.masked:
+            if not alignment.first.units_flip:
+                continue
+            blocks = blocks.single()
         both = blocks.products(ours.up, other.up) + blocks.products(ours.down, other.down)
         gate = np.zeros_like(both)
         if ours.gate is not None and other.gate is not None:
@@ -168,6 +175,7 @@ def _heads(pair: Pair) -> Iterator[PartScore]:
 
 def _planes(pair: Pair, groups: HeadGroups, test: str) -> Iterator[PartScore]:
     quarter = groups.alignment.first.refusal(Group.PLANE_QUARTER) is None
+    quarter &= not groups.masked("q", "k")
     for parts, places in _by_layers(pair, groups).items():
         matches = [groups.matches[at] for at in places]
         planes = np.concatenate(groups.by_class(matches, [match.planes for match in matches]))
@@ -225,7 +233,7 @@ def _routers(pair: Pair) -> Iterator[PartScore]:
         return
     for layer in sorted(first.routers.keys() & second.routers.keys()):
         x, y = residual.carry(first.routers[layer]), second.routers[layer]
-        if len(x) != len(y) or len(x) < 2:
+        if len(x) != len(y) or len(x) < 2 or (masked(x) and masked(y)):
             continue
         index = np.arange(len(x))
         blocks = common_blocks(index, index)

@@ -67,7 +67,8 @@ def equality(x: Floats, y: Floats) -> Equality:
         return Equality(False, None, 0.0)
     x, y = (np.atleast_2d(np.asarray(one, np.float32)) for one in (x, y))
     equal = np.array_equal(x, y)
-    bits = None if equal or not _near(x, y) else _rounded(x, y) or _rounded(y, x)
+    finite = bool(np.isfinite(x).all() and np.isfinite(y).all())
+    bits = None if equal or not finite or not _near(x, y) else _rounded(x, y) or _rounded(y, x)
     if not equal and bits is None:
         return Equality(False, None, 0.0)
     return Equality(equal, bits, min(arrangements(x), arrangements(y)))

@@ -261,5 +261,6 @@ def _compared_biases(
 
 def _plane_cosine(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Products of the planes of two bias vectors, on the scale of a correlation."""
+    x, y = x.astype(np.complex128), y.astype(np.complex128)
     scale = np.sqrt(np.square(np.abs(x)).mean() * np.square(np.abs(y)).mean())
     return np.asarray(x * y.conj() / max(float(scale), 1e-30), np.complex128)

@@ -53,7 +53,7 @@ def gain_blocks(pair: Pair, test: LineageTest) -> Evidence:
         for side in (alignment.first, alignment.second)
     )
     layers = sorted({layer for _, layer in keys})
-    return _correlation(pair, test, alignment, x, y, _usable(alignment, keys), layers)
+    return _correlation(pair, test, alignment, x, y, usable_channels(alignment, keys), layers)
 
 
 @_gain_test("E1.profile", likeness=Likeness.MEAN_GAINS)
@@ -64,7 +64,7 @@ def gain_profile(pair: Pair, test: LineageTest) -> Evidence:
     if any(degenerate(profile) for profile in profiles):
         raise NoResult(Reason.CONSTANT_GAINS, Status.UNDEFINED)
     x, y = (normal_scores(profile)[:, None] for profile in profiles)
-    return _correlation(pair, test, alignment, x, y, _usable(alignment, keys), [])
+    return _correlation(pair, test, alignment, x, y, usable_channels(alignment, keys), [])
 
 
 @_gain_test("E1.fixed")
@@ -89,7 +89,7 @@ def gain_bits(pair: Pair, test: LineageTest) -> Evidence:
         np.stack([side.prepared.gains[key] for key in keys], axis=1).astype(np.float32)
         for side in (alignment.first, alignment.second)
     )
-    index, usable = np.arange(len(x)), _usable(alignment, keys)
+    index, usable = np.arange(len(x)), usable_channels(alignment, keys)
     blocks = common_blocks(index, index, usable)
     if not len(blocks.sizes):
         raise NoResult(Reason.COPIED_CHANNELS, Status.UNDEFINED)
@@ -116,7 +116,7 @@ def _matched_channels(pair: Pair, same_width: bool) -> Pairs:
     alignment, keys = _common_norms(pair, same_width)
     if len(keys) < FEW_GAINS:
         raise NoResult(Reason.NORM_VECTORS, number=FEW_GAINS)
-    usable = np.flatnonzero(_usable(alignment, keys))
+    usable = np.flatnonzero(usable_channels(alignment, keys))
     assert alignment.channels.gain_rows is not None
     x, y = alignment.channels.gain_rows
     if len(usable) == len(x):
@@ -124,7 +124,7 @@ def _matched_channels(pair: Pair, same_width: bool) -> Pairs:
     return nearest_rows(x[usable], y).pairs(usable)
 
 
-def _usable(alignment: Alignment, keys: list[NormKey]) -> NDArray[np.bool_]:
+def usable_channels(alignment: Alignment, keys: list[NormKey]) -> NDArray[np.bool_]:
     """Channels of the first model that may stand for themselves.
 
     Copies may not; nor channels where either model has a gain of zero, which a mask put there, or
