@@ -146,6 +146,7 @@ class PartFinding:
     state : what is known.
     likeness : mean correlation of its weights with those of the partner; None if not known.
     log10_p : log10 of the p-value of this part alone, its tests paid for; None without a test.
+    gains : correlation of the effective gains that feed it; None if not known.
     learnt : whether it is more alike than one initialisation makes it; None if that is not known.
     bits : of a rounded part, the bits of a number in the coarser model.
     reason : why it is not comparable or was not read.
@@ -160,6 +161,7 @@ class PartFinding:
     state: PartState
     likeness: float | None = None
     log10_p: float | None = None
+    gains: float | None = None
     learnt: bool | None = None
     bits: int | None = None
     reason: Message | None = None

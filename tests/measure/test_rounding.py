@@ -71,6 +71,13 @@ def test_a_fine_tune_is_no_rounding() -> None:
     assert not equality(half, quantised(moved(half, 0.5), 4, 32)).same
 
 
+def test_gains_near_one_are_no_rounding_of_each_other() -> None:
+    """Of hardly trained models they hold few values, a step of bfloat16 apart."""
+    ones = np.ones((2, 128), np.float32)
+    one, other = (stored(ones + moved(ones * 0, 0.5, seed), ml_dtypes.bfloat16) for seed in (3, 4))
+    assert not equality(one, other).same
+
+
 def test_strangers_are_no_rounding() -> None:
     other = moved(np.zeros_like(WEIGHTS), 1.0)
     for bits in (2, 3, 4, 8):

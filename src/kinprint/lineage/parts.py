@@ -13,8 +13,8 @@ A part gets the strongest state that something supports, and no stronger one:
 | not-comparable | no test is, and a copy with other numbers would not have been seen           |
 | not-read       | nothing of it was read in one of the models                                  |
 
-A shared part was *taken over* if it is more alike than one initialisation makes it, or if the gains
-that feed it are (`gains.py`); the limits are measured ones, in the table below.
+A shared part was *taken over* if it is more alike than one initialisation leaves it, or if the
+gains that feed the linked parts are (`gains.py`); the limits are measured ones, below.
 """
 
 from __future__ import annotations
@@ -34,14 +34,11 @@ from kinprint.records import Component, Evidence, Part, PartFinding, PartState, 
 from kinprint.text import Message
 
 LEARNT_GAINS, APART_GAINS = 0.66, 0.45
-"""Correlation of effective gains from which on a part was taken over, and up to which it was not.
-
-Measured: descendants 0.62 to 0.99 by layer (lowest after continued training as long as
-pre-training), pairs of one initialisation trained apart 0.05 to 0.24, on the same data up to 0.61.
-"""
-LEARNT_MATRICES = 0.60
-"""Correlation of matrices from which on a part was taken over: pairs of one initialisation keep
-0.04 to 0.43 of it once their gains have moved by `TRAINED`."""
+"""Mean correlation of the effective gains that feed linked matrices, from which on they were taken
+over, and up to which they only started alike; between them nobody can tell."""
+SURE_MATRICES, LEARNT_MATRICES = 0.90, 0.60
+"""Correlation of matrices from which on they were taken over, if gains have moved by `TRAINED`:
+whatever gains say, and where they cannot speak (folded away, in another basis)."""
 TRAINED = 0.03
 """How far gains of trained models have moved from their start, as a share of it."""
 LEARNT_NORMS = 0.75
@@ -121,7 +118,7 @@ def find_sharing(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Char
     matched = {part for part, all_of in by_part.items() if any(one.score.matched for one in all_of)}
     towers = a.prepared.sample.tower, b.prepared.sample.tower
     return Sharing(
-        tuple(_in_towers(one, *towers) for one in _settled(own, matched)),
+        tuple(_in_towers(one, *towers) for one in _settled(_judged(own, judge.moved), matched)),
         {replace(part, tower=towers[1]): extent for part, extent in theirs.items()},
         arranged_likeness(pair),
     )
@@ -194,7 +191,8 @@ class _Judge:
             state=state,
             likeness=1.0 if equal.all and equal.bits is None else likeness,
             log10_p=None if best is None else min(best + math.log10(len(scores)), 0.0),
-            learnt=self._learnt(part, partner, equal, likeness) if state.linked else None,
+            gains=self._gains(part, partner) if state.linked else None,
+            learnt=self._learnt(part, equal, likeness) if state.linked else None,
             bits=equal.bits if state is PartState.ROUNDED else None,
             reason=None if state.linked else _why_not(part),
             tests=tuple(sorted({one.test for one in (found or scores)})),
@@ -208,10 +206,13 @@ class _Judge:
         best = min(scores, key=lambda one: (one.score.log10_p, one.partner != part)).partner
         return best, [one.score for one in scores if one.partner == best]
 
-    def _learnt(
-        self, part: Part, partner: Part, equal: EqualNumbers, likeness: float | None
-    ) -> bool | None:
-        """Whether a linked part was taken over rather than started alike."""
+    def _gains(self, part: Part, partner: Part) -> float | None:
+        if part.component not in MATRICES:
+            return None
+        return gain_likeness(self.a.prepared, self.b.prepared, part, partner)
+
+    def _learnt(self, part: Part, equal: EqualNumbers, likeness: float | None) -> bool | None:
+        """Whether a linked part was taken over, where it tells that by itself."""
         if equal.any:
             return True
         known = -1.0 if likeness is None else likeness
@@ -222,12 +223,7 @@ class _Judge:
                 return True if known >= LEARNT_EMBEDDING else None
             case Component.ROUTER:
                 return None
-        gains = gain_likeness(self.a.prepared, self.b.prepared, part, partner)
-        if gains is not None and gains >= LEARNT_GAINS:
-            return True
-        if known >= LEARNT_MATRICES and self.moved >= TRAINED:
-            return True
-        return False if gains is not None and gains <= APART_GAINS else None
+        return True if known >= SURE_MATRICES and self.moved >= TRAINED else None
 
 
 def _state(equal: EqualNumbers, found: Sequence[PartScore]) -> PartState:
@@ -248,6 +244,28 @@ def _why_not(part: Part) -> Message:
         case Component.ATTENTION:
             return Reason.PART_HEADS_RENAMED.message()
     return Reason.PART_UNITS_RENAMED.message()
+
+
+def _judged(findings: Sequence[PartFinding], moved: float) -> list[PartFinding]:
+    """Linked matrices with what the gains of all of them say: taken over, or started alike.
+
+    Gains of single layers scatter, so that the mean decides for those that do not tell themselves.
+    """
+    linked = [one for one in findings if one.state.linked and one.part.component in MATRICES]
+    gains = [one.gains for one in linked if one.gains is not None]
+    mean = math.fsum(gains) / len(gains) if gains else None
+
+    def learnt(one: PartFinding) -> bool | None:
+        if one.learnt or one not in linked:
+            return one.learnt
+        if mean is None:
+            alike = (one.likeness or 0.0) >= LEARNT_MATRICES and moved >= TRAINED
+            return True if alike else None
+        if mean >= LEARNT_GAINS:
+            return True if one.gains is None or one.gains > APART_GAINS else None
+        return False if mean <= APART_GAINS else None
+
+    return [replace(one, learnt=learnt(one)) for one in findings]
 
 
 def _settled(findings: Sequence[PartFinding], matched: Container[Part]) -> Iterator[PartFinding]:

@@ -29,6 +29,7 @@ _COARSEST = 1.0  # more than the square of what two bits miss by; strangers diff
 _ROWS = 64  # rows that a grid is looked for in
 _BLOCK = 32  # neighbours in a row that share a step in most quantised formats
 _GROUPS = (32, 64, 128)  # numbers that share a scale of eight bits, or else a whole row
+_FINER = 1.25  # times as many different numbers are in the finer of two arrays
 _SEEN = 0.75  # a block with more distinct values than this share of its numbers shows no grid
 _ON_GRID = 0.02  # how far a number may be off a multiple of its step: what decoding rounds
 # Rounding to the nearest level misses by half a step at most. Methods that carry the error on to
@@ -99,7 +100,15 @@ def _rounded(fine: Floats, coarse: Floats) -> int | None:
     for kind, bits in _FLOAT_FORMATS:
         if _is_cast(x, y, kind) and _is_cast(fine, coarse, kind):
             return bits
-    return _on_block_grid(x, y) or _on_byte_grid(x, y) or _on_scaled_floats(x, y)
+    if bits := _on_byte_grid(x, y):
+        return bits
+    finer = _distinct(x) >= _FINER * _distinct(y)
+    return _on_block_grid(x, y) or _on_scaled_floats(x, y) if finer else None
+
+
+def _distinct(rows: Floats) -> float:
+    """How many different numbers a row holds, on the average."""
+    return float(np.mean(1 + np.count_nonzero(np.diff(np.sort(rows, axis=1), axis=1), axis=1)))
 
 
 def _is_cast(fine: Floats, coarse: Floats, kind: Any) -> bool:
