@@ -8,7 +8,7 @@ their own, so that every p-value is exact by itself; `parts.py` pays for all of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class PartScore:
     log10_p : its p-value for this part alone.
     likeness : mean correlation of the weights compared.
     matched : whether units or heads were matched first, so that a renumbered copy would show.
+    as_stored : whether channels were taken as they are numbered.
     """
 
     parts: tuple[Part, Part]
@@ -48,6 +49,7 @@ class PartScore:
     log10_p: float
     likeness: float
     matched: bool = False
+    as_stored: bool = True
 
 
 def part_scores(pair: Pair, evidence: Sequence[Evidence]) -> tuple[PartScore, ...]:
@@ -137,7 +139,9 @@ def _matched_units(pair: Pair) -> Iterator[PartScore]:
         likeness = float(np.mean(best)) / max(1, len(compared.read - {"gate"}))
         log10_p = float(sign_log10_p(coins[None])[0])
         whole = len(theirs[to].index) == theirs[to].total
-        yield _score(pair, alignment, compared, "S1", log10_p, likeness, matched=whole)
+        basis = matching.residual is IDENTITY
+        score = _score(pair, alignment, compared, "S1", log10_p, likeness)
+        yield replace(score, matched=whole, as_stored=basis)
 
 
 def _correspondences(
@@ -183,7 +187,14 @@ def _planes(pair: Pair, groups: HeadGroups, test: str) -> Iterator[PartScore]:
             continue
         log10_p = quarter_log10_p(planes[None]) if quarter else sign_log10_p(planes.real[None])
         likeness = float(planes.real.mean())
-        yield PartScore(parts, test, float(log10_p[0]), likeness, not groups.by_number)
+        yield PartScore(
+            parts,
+            test,
+            float(log10_p[0]),
+            likeness,
+            not groups.by_number,
+            groups.residual is IDENTITY,
+        )
 
 
 def _values(
@@ -207,7 +218,9 @@ def _values(
         flat = np.concatenate(coins)
         likeness = float(flat.mean()) / roles
         log10_p = float(sign_log10_p(flat[None])[0])
-        yield PartScore(parts, test, log10_p, likeness, not groups.by_number)
+        yield PartScore(
+            parts, test, log10_p, likeness, not groups.by_number, groups.residual is IDENTITY
+        )
 
 
 def _by_layers(pair: Pair, groups: HeadGroups) -> dict[tuple[Part, Part], list[int]]:
@@ -265,11 +278,9 @@ def _score(
     test: str,
     log10_p: float,
     likeness: float,
-    *,
-    matched: bool = False,
 ) -> PartScore:
     parts = _ordered(pair, alignment, part_of(compared.first), part_of(compared.second))
-    return PartScore(parts, test, log10_p, likeness, matched)
+    return PartScore(parts, test, log10_p, likeness)
 
 
 def part_of(feed_forward: FeedForward) -> Part:

@@ -80,12 +80,17 @@ class Sharing:
 
 
 def joined(towers: Sequence[Sharing]) -> Sharing:
-    """What is known about all towers: a tower may meet several, and what says most counts."""
-    best: dict[Part, PartFinding] = {}
-    for one in (finding for sharing in towers for finding in sharing.own):
-        known = best.get(one.part)
+    """What is known about all towers: a tower may meet several, and what is linked counts."""
+    found = [finding for sharing in towers for finding in sharing.own]
+    linked = {one.part for one in found if one.state.linked}
+    best: dict[tuple[Part, Part | None], PartFinding] = {}
+    for one in found:
+        if one.part in linked and not one.state.linked:
+            continue
+        key = one.part, one.partner if one.state.linked else None
+        known = best.get(key)
         if known is None or _says(one) < _says(known):
-            best[one.part] = one
+            best[key] = one
     theirs = {part: extent for sharing in towers for part, extent in sharing.theirs.items()}
     return Sharing(tuple(best.values()), theirs, max(one.arranged for one in towers))
 
@@ -115,6 +120,7 @@ def find_sharing(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Char
     ours, theirs = (_extents(side.prepared.sample) for side in (a, b))
     judge = _Judge(a, b, ours, theirs, by_part, len(scores), charge, _moved(evidence))
     own = [judge.finding(part) for part in sorted(ours, key=_order)]
+    own += judge.further(own)
     matched = {part for part, all_of in by_part.items() if any(one.score.matched for one in all_of)}
     towers = a.prepared.sample.tower, b.prepared.sample.tower
     return Sharing(
@@ -168,13 +174,33 @@ class _Judge:
     moved: float
 
     def finding(self, part: Part) -> PartFinding:
-        """What is known about one part."""
-        partner, scores = self._partner(part)
+        """What is known about one part, and the one that it is most alike."""
+        scores = self.scores.get(part, ())
+        best = min(scores, key=lambda one: (one.score.log10_p, one.partner != part), default=None)
+        return self._between(part, part if best is None else best.partner, self.ours[part])
+
+    def further(self, known: Sequence[PartFinding]) -> list[PartFinding]:
+        """Parts of the second model that are linked to a part with a closer partner: experts."""
+        met = {one.partner for one in known}
+        pairs = {
+            one.partner: one.part
+            for scores in self.scores.values()
+            for one in scores
+            if one.partner not in met and self._significant(one.score)
+        }
+        return [self._between(part, to, self.theirs[to]) for to, part in pairs.items()]
+
+    def _significant(self, score: PartScore) -> bool:
+        return self.charge.significant_part(score.log10_p, self.count)
+
+    def _between(self, part: Part, partner: Part, size: Extent) -> PartFinding:
+        """What is known about two parts; `size` is that of the one that is counted."""
+        scores = [one.score for one in self.scores.get(part, ()) if one.partner == partner]
         ours, theirs = self.ours[part], self.theirs.get(partner)
         nothing = PartFinding(
             part, partner, PartState.NOT_READ,
             reason=Reason.PART_NOT_READ.message(),
-            weights=ours.weights, read=ours.read / max(ours.weights, 1),
+            weights=size.weights, read=size.read / max(size.weights, 1),
         )  # fmt: skip
         if theirs is None:
             missing, state = Reason.PART_MISSING.message(), PartState.NOT_COMPARABLE
@@ -182,29 +208,22 @@ class _Judge:
         if not ours.read or not theirs.read:
             return nothing
         equal = equal_numbers(self.a.prepared.sample, self.b.prepared.sample, part, partner)
-        found = [one for one in scores if self.charge.significant_part(one.log10_p, self.count)]
+        found = [one for one in scores if self._significant(one)]
         best = min((one.log10_p for one in scores), default=None)
         likeness = max((one.likeness for one in found or scores), default=None)
         state = _state(equal, found)
+        as_stored = equal.any or any(one.as_stored for one in found)
         return replace(
             nothing,
             state=state,
             likeness=1.0 if equal.all and equal.bits is None else likeness,
             log10_p=None if best is None else min(best + math.log10(len(scores)), 0.0),
-            gains=self._gains(part, partner) if state.linked else None,
+            gains=self._gains(part, partner) if as_stored else None,
             learnt=self._learnt(part, equal, likeness) if state.linked else None,
             bits=equal.bits if state is PartState.ROUNDED else None,
             reason=None if state.linked else _why_not(part),
             tests=tuple(sorted({one.test for one in (found or scores)})),
         )
-
-    def _partner(self, part: Part) -> tuple[Part, list[PartScore]]:
-        """The part that it is most alike, by p-value; the one of equal place without any test."""
-        scores = self.scores.get(part, ())
-        if not scores:
-            return part, []
-        best = min(scores, key=lambda one: (one.score.log10_p, one.partner != part)).partner
-        return best, [one.score for one in scores if one.partner == best]
 
     def _gains(self, part: Part, partner: Part) -> float | None:
         if part.component not in MATRICES:

@@ -100,8 +100,8 @@ def _rounded(fine: Floats, coarse: Floats) -> int | None:
     for kind, bits in _FLOAT_FORMATS:
         if _is_cast(x, y, kind) and _is_cast(fine, coarse, kind):
             return bits
-    if bits := _on_byte_grid(x, y):
-        return bits
+    if on_bytes := _on_byte_grid(x, y):
+        return on_bytes
     finer = _distinct(x) >= _FINER * _distinct(y)
     return _on_block_grid(x, y) or _on_scaled_floats(x, y) if finer else None
 
