@@ -21,6 +21,7 @@ from benchmarks.redteam.layers import (
     V,
     at,
 )
+from benchmarks.redteam.surgery import synthetic
 from benchmarks.redteam.zoo import Zoo
 
 Tensors = dict[str, Array]
@@ -146,6 +147,11 @@ def qwen_vl(text: Checkpoint, vision: Tensors, seed: int) -> Checkpoint:
         },
     }  # fmt: skip
     return Checkpoint(tensors, config, text.files)
+
+
+def unrelated(zoo: Zoo, seed: int) -> Checkpoint:
+    """Random weights of the zoo's sizes, for stacks that must be nobody's."""
+    return synthetic(seed + 500, 128, 6, 352, 4096, zoo.root(0))
 
 
 def t5(encoder: Checkpoint, decoder: Checkpoint, seed: int, encoder_seed: int) -> Checkpoint:

@@ -55,7 +55,7 @@ from benchmarks.redteam.surgery import (
     with_layers,
 )
 from benchmarks.redteam.towers import encoder_alone, t5, vision_tower
-from benchmarks.redteam.truth import Fact, Where
+from benchmarks.redteam.truth import Fact
 from benchmarks.redteam.zoo import Zoo
 from kinprint.lineage.reading.levels import sample_units
 
@@ -213,7 +213,7 @@ def interleaved_layers(zoo: Zoo, seed: int, rng: Rng) -> Pair:
         UNTOLD,
         f"partial dependent {UNTOLD}",
         "partial dependent",
-        {norms(): Fact.FOREIGN, embedding(): Fact.FOREIGN},
+        {attention(): Fact.OPEN, norms(): Fact.FOREIGN, embedding(): Fact.FOREIGN},
         rest=Fact.HIDDEN,
     ),
 )
@@ -374,7 +374,7 @@ def experts_renumbered(zoo: Zoo, seed: int, rng: Rng) -> Pair:
         "partial derived",
         "partial derived",
         "partial derived",
-        {attention(): Fact.HIDDEN, embedding(): Fact.FOREIGN, Where(): Fact.EQUAL},
+        {attention(): Fact.HIDDEN, embedding(): Fact.FOREIGN, tower(""): Fact.EQUAL},
         swapped={
             attention(tower="encoder"): Fact.HIDDEN,
             tower("encoder"): Fact.EQUAL,

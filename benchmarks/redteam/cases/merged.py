@@ -73,6 +73,7 @@ def average_30(zoo: Zoo, seed: int, rng: Rng) -> Pair:
         f"dependent partial derived {UNTOLD}",
         f"derived dependent {UNTOLD}",
         f"derived dependent {UNTOLD}",
+        {attention(): Fact.OPEN},
         rest=Fact.HIDDEN,
     ),
 )

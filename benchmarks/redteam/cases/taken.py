@@ -104,8 +104,8 @@ def norms_written_in(zoo: Zoo, seed: int, rng: Rng) -> Pair:
         f"partial {UNTOLD}",
         f"partial dependent {UNTOLD}",
         "partial",
-        {layers(1): Fact.EQUAL},
-        swapped={layers(4): Fact.EQUAL},
+        {layers(1): Fact.KIN},
+        swapped={layers(4): Fact.KIN},
     ),
 )
 def layer_moved(zoo: Zoo, seed: int, rng: Rng) -> Pair:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from benchmarks.redteam.cases.registry import STRANGERS, UNTOLD, Pair, case, embedding, tower, true
 from benchmarks.redteam.relabelling import Rng
-from benchmarks.redteam.towers import encoder_alone, llava, qwen_vl, t5, vision_tower
-from benchmarks.redteam.truth import Fact, Where
+from benchmarks.redteam.towers import encoder_alone, llava, qwen_vl, t5, unrelated, vision_tower
+from benchmarks.redteam.truth import Fact
 from benchmarks.redteam.zoo import Zoo
 
 _SHARED = true(
@@ -58,8 +58,7 @@ def multimodal_strangers(zoo: Zoo, seed: int, rng: Rng) -> Pair:
         "partial derived same-weights",
         "partial derived same-weights",
         "partial derived same-weights",
-        {Where(tower=None): Fact.EQUAL},
-        swapped={tower("vision"): Fact.EQUAL, embedding(tower="vision"): Fact.OPEN},
+        {tower("vision"): Fact.EQUAL, embedding(tower="vision"): Fact.OPEN},
     ),
 )
 def encoder_of(zoo: Zoo, seed: int, rng: Rng) -> Pair:
@@ -81,8 +80,7 @@ def encoder_of_another(zoo: Zoo, seed: int, rng: Rng) -> Pair:
         "partial derived same-weights",
         "partial derived same-weights",
         "partial derived same-weights",
-        {Where(tower=None): Fact.EQUAL},
-        swapped={tower(""): Fact.EQUAL, embedding(tower=""): Fact.EQUAL},
+        {tower(""): Fact.EQUAL, embedding(tower=""): Fact.EQUAL},
     ),
 )
 def language_model_of(zoo: Zoo, seed: int, rng: Rng) -> Pair:
@@ -102,7 +100,7 @@ def language_model_of(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 def encoder_shared(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """Two T5-like models with one encoder under unrelated decoders."""
     root, stranger = zoo.root(seed), zoo.stranger(seed)
-    return t5(root, root, 1, seed), t5(root, stranger, 2, seed)
+    return t5(root, stranger, 1, seed), t5(root, unrelated(zoo, seed), 2, seed)
 
 
 @case(
@@ -114,18 +112,19 @@ def encoder_shared(zoo: Zoo, seed: int, rng: Rng) -> Pair:
         {
             tower("encoder"): Fact.FOREIGN,
             tower("decoder"): Fact.EQUAL,
-            Where(frozenset({"embedding", "head"})): Fact.EQUAL,
+            embedding(): Fact.EQUAL,
         },
     ),
 )
 def decoder_shared(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """Two T5-like models with one decoder over unrelated encoders."""
     root, stranger = zoo.root(seed), zoo.stranger(seed)
-    return t5(root, root, 1, seed), t5(stranger, root, 1, seed + 50)
+    return t5(stranger, root, 1, seed), t5(unrelated(zoo, seed), root, 1, seed + 50)
 
 
 @case("encoder-decoder-strangers", STRANGERS)
 def encoder_decoder_strangers(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """Two T5-like models that share nothing."""
     root, stranger = zoo.root(seed), zoo.stranger(seed)
-    return t5(root, root, 1, seed), t5(stranger, stranger, 2, seed + 50)
+    first, second = unrelated(zoo, seed), unrelated(zoo, seed + 1)
+    return t5(root, first, 1, seed), t5(stranger, second, 2, seed + 50)
