@@ -565,6 +565,7 @@ class VerdictReason(StrEnum):
     LEARNT_APART = "learnt-apart"
     LEARNT_SILENT = "learnt-silent"
     ARRANGED = "arranged"
+    NORMS_ARRANGED = "norms-arranged"
     # Where the link ends.
     LAYERS_UNSHARED = "layers-unshared"
     LAYERS_NOT_READ = "layers-not-read"

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from kinprint.lineage.parts import MATRICES
 from kinprint.records import (
     Amount,
+    Component,
     PartFinding,
     PartState,
     Relation,
@@ -65,6 +66,8 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
     linked = [one for one in read if one.state.linked]
     if any(one.learnt for one in linked):
         return _taken_over(read)
+    if {one.part.component for one in linked} == {Component.NORMS}:
+        return Kind(Relation.DEPENDENT, (VerdictReason.NORMS_ARRANGED,))
     learnt_apart = [one for one in linked if one.learnt is False]
     if not learnt_apart:
         return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_SILENT,))

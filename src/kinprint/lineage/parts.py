@@ -47,6 +47,9 @@ one initialisation reach 0.33, on the same data 0.73."""
 LEARNT_EMBEDDING = 0.85
 """Correlation of embedding columns that pairs of one initialisation do not reach, although rows of
 rare tokens hardly move."""
+ARRANGED_NORMS = 0.85
+"""What numbering the channels of a stranger anew gives the mean correlation of k gains over d
+channels, as a share of √(2 ln d / k), with a margin: 0.79 of it was measured at d = 128, k = 13."""
 ARRANGED = 1.25
 """How far above the best of n random rows the likeness of arranged strangers may lie. Measured, all
 units of width 128 assigned so as to be most alike: 0.87 of it, whatever they were trained on."""
@@ -123,8 +126,9 @@ def find_sharing(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Char
     own += judge.further(own)
     matched = {part for part, all_of in by_part.items() if any(one.score.matched for one in all_of)}
     towers = a.prepared.sample.tower, b.prepared.sample.tower
+    judged = _judged(own, judge.moved, arranged_norms(pair))
     return Sharing(
-        tuple(_in_towers(one, *towers) for one in _settled(_judged(own, judge.moved), matched)),
+        tuple(_in_towers(one, *towers) for one in _settled(judged, matched)),
         {replace(part, tower=towers[1]): extent for part, extent in theirs.items()},
         arranged_likeness(pair),
     )
@@ -144,6 +148,15 @@ def arranged_likeness(pair: Pair) -> float:
         return 1.0
     best = math.sqrt(2.0 * matrices * math.log(units) / width) / matrices
     return min(1.0, ARRANGED * best)
+
+
+def arranged_norms(pair: Pair) -> float:
+    """The most that numbering channels anew gives the mean correlation of strangers' gains."""
+    first, second = (side.prepared.scores for side in pair.sides)
+    vectors, width = len(first.keys() & second.keys()), pair.sides[0].prepared.width
+    if not vectors or width < 2:
+        return 1.0
+    return min(1.0, ARRANGED_NORMS * math.sqrt(2.0 * math.log(width) / vectors))
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,16 +278,23 @@ def _why_not(part: Part) -> Message:
     return Reason.PART_UNITS_RENAMED.message()
 
 
-def _judged(findings: Sequence[PartFinding], moved: float) -> list[PartFinding]:
+def _judged(
+    findings: Sequence[PartFinding], moved: float, arranged_norms: float
+) -> list[PartFinding]:
     """Linked matrices with what the gains of all of them say: taken over, or started alike.
 
     Gains of single layers scatter, so that the mean decides for those that do not tell themselves.
+    Gains that are linked alone have no first weights in common: they were taken over if numbering
+    channels anew does not make strangers' as alike.
     """
     linked = [one for one in findings if one.state.linked and one.part.component in MATRICES]
+    only_norms = {one.part.component for one in findings if one.state.linked} == {Component.NORMS}
     gains = [one.gains for one in linked if one.gains is not None]
     mean = math.fsum(gains) / len(gains) if gains else None
 
     def learnt(one: PartFinding) -> bool | None:
+        if only_norms and one.state.linked:
+            return True if one.learnt or (one.likeness or 0.0) >= arranged_norms else None
         if one.learnt or one not in linked:
             return one.learnt
         if mean is None:
