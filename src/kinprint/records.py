@@ -57,6 +57,7 @@ class Status(StrEnum):
     NEEDS = "needs"
     GUARDED = "guarded"
     UNDEFINED = "undefined"
+    UNREAD = "unread"
 
 
 class Group(StrEnum):
@@ -175,7 +176,8 @@ class Reason(StrEnum):
     """Why a test has no result; each is the key of its sentence in the catalogues.
 
     With `Status.NEEDS` it names what the test needs, with `Status.UNDEFINED` what is degenerate,
-    and with `Status.GUARDED` why labels or signs of neither model can be called random.
+    with `Status.GUARDED` why labels or signs of neither model can be called random, and with
+    `Status.UNREAD` why reading ended before.
     """
 
     @staticmethod
@@ -206,6 +208,8 @@ class Reason(StrEnum):
     KNOWN_PAIRS = auto()
     DEPENDENT_UNITS = auto()
     WHOLE_LAYERS = auto()
+    # Why something was not read that could have been.
+    STOPPED_EARLY = auto()
     # What is degenerate.
     CONSTANT_GAINS = auto()
     NO_VARYING_NORM = auto()

@@ -4,27 +4,46 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from kinprint.lineage import kind
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
+from kinprint.records import Component, Part, PartState, Reason, Status
 
 
-@pytest.mark.parametrize(
-    ("surely", "stages", "reason"),
-    [
-        pytest.param(0.85, 1, "learnt-together", id="no twins have such norms"),
-        pytest.param(0.99, 2, "leading-kept", id="twins might have such norms"),
-    ],
-)
-def test_doubts_about_norms_are_settled_by_reading_more(
-    demo: Path, monkeypatch: pytest.MonkeyPatch, surely: float, stages: int, reason: str
-) -> None:
-    monkeypatch.setattr(kind, "CERTAIN_GAINS", surely)
+def test_strangers_are_read_to_the_end(demo: Path) -> None:
+    one, other = (str(demo / "zoo" / name) for name in ("base-a", "base-b"))
+    with Fetcher() as fetcher:
+        found = compare_models(one, other, fetcher, Settings(budget=5_000_000))
+    assert found.stages == (2, 2) and found.verdict.relation == "no-evidence"
+    assert not any(one.status is Status.UNREAD for one in found.evidence)
+
+
+def test_what_was_not_read_since_the_answer_was_clear_says_so(demo: Path) -> None:
+    """Tests and parts of later stages do not ask for what nobody wanted to read."""
     one, other = (str(demo / "zoo" / name) for name in ("base-a", "a-cpt"))
     with Fetcher() as fetcher:
         found = compare_models(one, other, fetcher, Settings(budget=5_000_000))
-    assert found.stages == (stages, 2)
-    assert found.verdict.relation == "derived" and reason in found.verdict.reasons
+    assert found.stages == (1, 2)
+    evidence = {one.test: one for one in found.evidence}
+    stopped = Reason.STOPPED_EARLY.message(stage=1, stages=2)
+    for test in ("E3.blocks", "S2", "E4.blocks"):
+        assert evidence[test].status is Status.UNREAD and evidence[test].reason == stopped
+    parts = {one.part: one for one in found.verdict.parts}
+    embedding = parts[Part(Component.EMBEDDING)]
+    assert embedding.state is PartState.NOT_READ and embedding.reason == stopped
+    assert evidence["E5.blocks"].status is Status.NEEDS  # the models have no routers
+
+
+def test_parts_say_what_would_decide_them(demo: Path) -> None:
+    """All units of a layer of both models and the tokens of a basis, known from headers."""
+    one, other = (str(demo / "zoo" / name) for name in ("base-a", "base-b"))
+    with Fetcher() as fetcher:
+        found = compare_models(one, other, fetcher, Settings(budget=2_000_000))
+        whole = compare_models(one, other, fetcher, Settings())
+    parts = {one.part: one for one in found.verdict.parts}
+    layer = parts[Part(Component.FEED_FORWARD, 1)]
+    matrices = 2 * 3 * 352 * 128 * 2
+    assert layer.needs is not None and layer.needs > matrices
+    tables = parts[Part(Component.EMBEDDING)]
+    assert tables.needs is not None and layer.needs - tables.needs == matrices
+    assert all(one.needs is None for one in whole.verdict.parts if one.read == 1.0)

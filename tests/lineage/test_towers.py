@@ -119,4 +119,4 @@ def test_models_of_a_pipeline_are_towers(tmp_path: Path) -> None:
     assert found.verdict.relation in ("no-evidence", "untestable")
     with Fetcher() as fetcher:
         alone = compare_models(f"{names[0]}/text_encoder", names[1], fetcher, Settings())
-    assert alone.verdict.relation == "partial"
+    assert alone.verdict.relation in ("partial", "derived")

@@ -31,6 +31,7 @@ from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.results import Comparison, Settings
 from kinprint.lineage.sharing.map import map_shared, norm_likenesses
 from kinprint.lineage.side import Side
+from kinprint.lineage.stopping import stopped_evidence, stopped_verdict
 from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.towers import (
     TowerComparison,
@@ -172,7 +173,25 @@ def _read_in_stages(sampler: Sampler, settings: Settings, controlled: bool) -> _
         if verdict.relation in _CLEAR:
             break
     assert outcome is not None
-    return outcome
+    return outcome if outcome.stages == sampler.stages else _stopped(outcome, sampler)
+
+
+def _stopped(outcome: _Outcome, sampler: Sampler) -> _Outcome:
+    """The outcome of reading that ended early: what was not read since says so."""
+    unread, stages = sampler.unread(outcome.stages), (outcome.stages, sampler.stages)
+    return replace(
+        outcome,
+        verdict=stopped_verdict(outcome.verdict, unread, stages),
+        evidence=stopped_evidence(outcome.evidence, unread, stages),
+        towers=tuple(
+            replace(
+                one,
+                verdict=stopped_verdict(one.verdict, unread, stages),
+                evidence=stopped_evidence(one.evidence, unread, stages),
+            )
+            for one in outcome.towers
+        ),
+    )
 
 
 def _sides(samples: Sequence[Sequence[Sample]], earlier: list[list[Side]]) -> list[list[Side]]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kinprint.lineage.reading.sample import Embedding, Floats, Indices, Sample, Units, component_of
+from kinprint.lineage.reading.parts import component_of
+from kinprint.lineage.reading.sample import Embedding, Floats, Indices, Sample, Units
 from kinprint.measure.rounding import Equality, equality
 from kinprint.records import Component, Part, Role
 

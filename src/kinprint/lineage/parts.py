@@ -218,6 +218,7 @@ class _Judge:
         if theirs is None:
             missing, state = Reason.PART_MISSING.message(), PartState.NOT_COMPARABLE
             return replace(nothing, partner=None, state=state, reason=missing)
+        nothing = replace(nothing, needs=_needs(ours, theirs))
         if not ours.read or not theirs.read:
             return nothing
         equal = equal_numbers(self.a.prepared.sample, self.b.prepared.sample, part, partner)
@@ -235,6 +236,7 @@ class _Judge:
             learnt=self._learnt(part, equal, likeness) if state.linked else None,
             bits=equal.bits if state is PartState.ROUNDED else None,
             reason=None if state.linked else _why_not(part),
+            needs=None if state.linked else nothing.needs,
             tests=tuple(sorted({one.test for one in (found or scores)})),
         )
 
@@ -256,6 +258,14 @@ class _Judge:
             case Component.ROUTER:
                 return None
         return True if known >= SURE_MATRICES and self.moved >= TRAINED else None
+
+
+def _needs(ours: Extent, theirs: Extent) -> int | None:
+    """Bytes of both models that would decide a part; None where all of it was read, or none do."""
+    whole = all(extent.read == extent.weights for extent in (ours, theirs))
+    if whole or ours.needs is None or theirs.needs is None:
+        return None
+    return ours.needs + theirs.needs
 
 
 def _state(equal: EqualNumbers, found: Sequence[PartScore]) -> PartState:
@@ -317,7 +327,7 @@ def _settled(findings: Sequence[PartFinding], matched: Container[Part]) -> Itera
     for one in findings:
         open_ = one.state is PartState.NOT_COMPARABLE and one.partner is not None
         if anchored and open_ and one.part in matched:
-            one = replace(one, state=PartState.NO_TRACE, reason=None)
+            one = replace(one, state=PartState.NO_TRACE, reason=None, needs=None)
         yield one
 
 

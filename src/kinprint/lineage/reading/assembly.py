@@ -10,6 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from kinprint.lineage.reading.deciding import bytes_to_decide
+from kinprint.lineage.reading.parts import part_of
 from kinprint.lineage.reading.plan import PieceKey
 from kinprint.lineage.reading.sample import (
     Attention,
@@ -20,10 +22,8 @@ from kinprint.lineage.reading.sample import (
     ReadTensor,
     Sample,
     Units,
-    component_of,
 )
 from kinprint.lineage.reading.tower import Piece, Tower, in_halves
-from kinprint.model.places import Address
 from kinprint.reader.extents import union
 from kinprint.reader.plan import slice_bytes
 from kinprint.records import ByteRange, Component, Part
@@ -106,29 +106,30 @@ def _extents(
     weights: dict[Part, int] = {}
     read: dict[Part, int] = {}
     for address, place in tower.places.items():
-        part = _part_of(address, tower.label)
+        part = part_of(address, tower.label)
         if part is not None and place.shape is not None:
             weights[part] = weights.get(part, 0) + prod(place.shape)
     for (address, _), piece in pieces.items():
-        part = _part_of(address, tower.label)
+        part = part_of(address, tower.label)
         if part is not None:
             read[part] = read.get(part, 0) + piece.values.size
     for component, table in tables.items():
         if table is not None:
             part = Part(component, tower=tower.label)
             read[part] = max(read.get(part, 0), table.rows.size)
+    needs = bytes_to_decide(tower)
     known: list[Part] = []
     for layer in tower.layers:
         own = [part for part in weights if part.layer == layer]
         for part in known if not own else ():
             weights[replace(part, layer=layer)] = weights[part]
+            if part in needs:
+                needs[replace(part, layer=layer)] = needs[part]
         known = own or known
-    return {part: Extent(size, min(read.get(part, 0), size)) for part, size in weights.items()}
-
-
-def _part_of(address: Address, tower: str) -> Part | None:
-    component = component_of(address.role)
-    return None if component is None else Part(component, address.layer, address.expert, tower)
+    return {
+        part: Extent(size, min(read.get(part, 0), size), needs.get(part))
+        for part, size in weights.items()
+    }
 
 
 class _Layers:

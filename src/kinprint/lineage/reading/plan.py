@@ -130,7 +130,7 @@ def plan_reading(
     each = max(free, 0) // _OTHERS // max(len(others), 1)
     besides = [planner.plan(tower, each) for tower in others]
     first = planner.plan(main)
-    # Lists and headers that are longer than a limit were refused before, or were estimated too long.
+    # Headers that are longer than a limit were refused before; lists are estimated.
     opening = min(main.opening_bytes, most) if most is not None else main.opening_bytes
     return replace(first, bytes=first.bytes + opening), *besides
 

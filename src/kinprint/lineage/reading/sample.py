@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.model.symmetries import Facts
-from kinprint.records import ByteRange, Component, Part, Role, weight_of
+from kinprint.records import ByteRange, Part
 from kinprint.text import Message
 
 Floats = NDArray[np.float32]
@@ -100,32 +100,14 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How many numbers a part of a model has, and how many of them were read."""
+    """How many numbers a part of a model has, and how many of them were read.
+
+    `needs` are the bytes of this model that matching the part takes; None where no test does.
+    """
 
     weights: int = 0
     read: int = 0
-
-
-def component_of(role: str) -> Component | None:
-    """What a tensor of some role, or its bias, is a part of; None for what has no name."""
-    match weight_of(role):
-        case Role.EMBED | Role.POS_EMBED:
-            return Component.EMBEDDING
-        case Role.LM_HEAD:
-            return Component.HEAD
-        case Role.ROUTER:
-            return Component.ROUTER
-        case Role.SSM:
-            return Component.MIXER
-        case Role.Q | Role.K | Role.V | Role.O | Role.QKV | Role.NORM_Q | Role.NORM_K:
-            return Component.ATTENTION
-        case Role.OTHER | Role.BIAS:
-            return None
-        case named if named.startswith("norm"):
-            return Component.NORMS
-        case named if named.startswith("expert_"):
-            return Component.EXPERT
-    return Component.FEED_FORWARD
+    needs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,14 @@ when the answer is clear; what has been read is kept, and the samples of each st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from kinprint.errors import FormatError
 from kinprint.lineage.reading.assembly import ReadPiece, assemble
 from kinprint.lineage.reading.levels import level_plan
+from kinprint.lineage.reading.parts import part_of
 from kinprint.lineage.reading.plan import PieceKey, ReadingPlan, Stage, plan_reading
 from kinprint.lineage.reading.sample import Embedding, Floats, Sample, SampleRecord
 from kinprint.lineage.reading.tokens import ChosenTokens, all_tokens, choose_tokens
@@ -22,7 +23,7 @@ from kinprint.model.model import Model, wants_of
 from kinprint.model.places import Address
 from kinprint.model.tokens import Vocabulary
 from kinprint.reader.fetch import Fetcher, Want
-from kinprint.records import ByteRange, Cost, Level
+from kinprint.records import ByteRange, Component, Cost, Level, Part
 from kinprint.text import Message, message
 
 _NO_STAGE = Stage(())
@@ -43,6 +44,18 @@ class TowerReader:
         """What is read in a stage, counted from 0; nothing after the last."""
         stages = self.plan.stages
         return stages[number] if number < len(stages) else _NO_STAGE
+
+    def parts(self, first: int) -> Iterator[Part]:
+        """Parts of which something is read in a stage, counted from 0, or in a later one."""
+        for stage in self.plan.stages[first:]:
+            for piece in stage.pieces:
+                part = part_of(piece.address, self.tower.label)
+                if part is not None:
+                    yield part
+            if stage.tokens is not None:
+                yield Part(Component.EMBEDDING, tower=self.tower.label)
+                if stage.tokens.head:
+                    yield Part(Component.HEAD, tower=self.tower.label)
 
     def wants(self, number: int) -> list[Want]:
         """All bytes of a stage that are known beforehand, a tokenizer among them."""
@@ -197,6 +210,12 @@ class Sampler:
             for at, tower in enumerate(ours)
             for to, partner in enumerate(theirs)
             if could_match(tower, partner)
+        )
+
+    def unread(self, stages: int) -> frozenset[Part]:
+        """Parts of the first two models that the stages after so many would read of either."""
+        return frozenset(
+            part for model in self.models[:2] for reader in model for part in reader.parts(stages)
         )
 
     def costs(self) -> tuple[Cost, ...]:
