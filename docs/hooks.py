@@ -130,30 +130,24 @@ def _menu(language: str) -> str:
 
 @cache
 def _values() -> dict[str, str]:
-    from kinprint.lineage import kind
+    from kinprint.lineage import equality, gains, kind, parts
     from kinprint.lineage.tests.calibrated import WIDEST, known_pairs
     from kinprint.lineage.verdict import FLAG, FLAG_EFFECT
 
     pairs = known_pairs()
     return {
-        "learnt": f"{kind.DESCENDANT_GAINS:.2f}",
-        "profile": f"{kind.DESCENDANT_MEAN_GAINS:.2f}",
-        "learnt_surely": f"{kind.CERTAIN_GAINS:.2f}",
-        "learnt_flat": f"{kind.GAINS_WITHOUT_DIRECTIONS:.2f}",
-        "values": f"{kind.DESCENDANT_VALUES:.2f}",
-        "columns": f"{kind.SHARED_EMBEDDING:.2f}",
-        "silent_layer": f"{kind.UNSHARED_LAYER:.2f}",
-        "shared_layer": f"{kind.SHARED_LAYER:.1f}",
-        "twins": f"{kind.SAME_INIT_GAINS:.2f}",
-        "moved": f"{100 * kind.TRAINED:.0f} %",
-        "moved_matrices": f"{kind.TRAINED_MATRICES:.2f}",
-        "moved_far": f"{100 * kind.TRAINED_FAR:.0f} %",
-        "far_matrices": f"{kind.DESCENDANT_MATRICES_FAR:.2f}",
-        "barely": f"{100 * kind.HARDLY_TRAINED:.1f} %",
-        "matrices": f"{kind.DESCENDANT_MATRICES:.2f}",
-        "behind": f"{kind.GAINS_BEHIND:.2f}",
-        "kept": f"{kind.KEPT_DIRECTIONS:.2f}",
-        "looks_learnt": f"{kind.LEARNT_NEIGHBOURS:.2f}",
+        "information": f"{equality.INFORMATION:.0f}",
+        "fewest_rows": str(gains.FEWEST_ROWS),
+        "learnt_gains": f"{parts.LEARNT_GAINS:.2f}",
+        "apart_gains": f"{parts.APART_GAINS:.2f}",
+        "sure_matrices": f"{parts.SURE_MATRICES:.2f}",
+        "learnt_matrices": f"{parts.LEARNT_MATRICES:.2f}",
+        "trained": f"{100 * parts.TRAINED:.0f} %",
+        "learnt_norms": f"{parts.LEARNT_NORMS:.2f}",
+        "learnt_embedding": f"{parts.LEARNT_EMBEDDING:.2f}",
+        "arranged": f"{parts.ARRANGED:.2f}",
+        "arranged_norms": f"{parts.ARRANGED_NORMS:.2f}",
+        "half": f"{100 * kind.HALF:.0f} %",
         "flag": f"{FLAG:.2f}",
         "flag_effect": f"{FLAG_EFFECT:.2f}",
         "widest": str(WIDEST),
