@@ -248,6 +248,37 @@ def _experts(rng: np.random.Generator) -> tuple[Sample, Sample]:
     return relabelled(one, rng), trained(one, 0.5, rng)
 
 
+def upcycled(
+    sample: Sample, rng: np.random.Generator, count: int = 4, share: float = 0.2
+) -> Sample:
+    """Experts made of the feed-forward of each layer, their units shuffled, and trained on."""
+
+    def expert(one: Units) -> Units:
+        order = rng.permutation(one.total)
+
+        def moved(rows: Floats) -> Floats:
+            noise = share * rows.std() * rng.normal(size=rows.shape)
+            return np.asarray(rows[order] + noise, np.float32)
+
+        assert one.gate is not None
+        return Units(one.index, one.total, moved(one.up), moved(one.down), moved(one.gate))
+
+    experts = {
+        (layer, number): expert(one)
+        for layer, one in sample.units.items()
+        for number in range(count)
+    }
+    routers = {
+        layer: rng.normal(size=(count, sample.width)).astype(np.float32) for layer in sample.units
+    }
+    return keyed(replace(sample, units={}, experts=experts, routers=routers))
+
+
+def _upcycled(rng: np.random.Generator) -> tuple[Sample, Sample]:
+    one = fresh(rng)
+    return upcycled(relabelled(one, rng), rng), upcycled(trained(one, 0.3, rng), rng)
+
+
 def _coinless(rng: np.random.Generator) -> tuple[Sample, Sample]:
     one = fresh(rng)
     return relabelled(one, rng), plain(trained(one, 0.3, rng))
@@ -280,6 +311,7 @@ PAIRS: dict[str, Draw] = {
     "fewer channels, renamed": _cut(narrower),
     "another basis, renamed": _in_another_basis,
     "widened alike, renamed": _both_widened,
+    "experts of shuffled copies, renamed": _upcycled,
     "massive channels": _massive,
     **{f"one mask, {mask}": _one_mask(mask, None) for mask in MASKS},
     **{f"one mask, {mask}, renamed": _one_mask(mask, 0.3) for mask in MASKS},

@@ -203,9 +203,18 @@ class Alignment:
                 if (to := matching.partners[at]) >= 0
             )
 
+    def labelled_classes(self, matching: Matching) -> Iterator[tuple[FeedForwardPair, ...]]:
+        """The same, one of those whose units are copies at other places: labels count once."""
+        seen = set[int]()
+        for members in self.classes(matching):
+            label = int(self.first.shuffled_copies[members[0].at]) if members else -1
+            if members and label not in seen:
+                seen.add(label)
+                yield members
+
     def representatives(self, matching: Matching) -> list[FeedForwardPair]:
         """One feed-forward of each class of copies, with its partner."""
-        return [members[0] for members in self.classes(matching) if members]
+        return [members[0] for members in self.labelled_classes(matching)]
 
     def scores(self, part: FeedForwardPair, residual: ResidualMap) -> UnitScores:
         """Scores of all units of a feed-forward with all of its partner."""

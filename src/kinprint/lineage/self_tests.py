@@ -138,10 +138,9 @@ def _unit_signs(side: Side) -> Message | None:
         return Reason.UNIT_SIGNS_FOLLOW_GATES.message()
     # Layers whose units are all alike have a coin each, and coins of all layers must be fair.
     if len(parts) > len(some) and len({part.width for part in parts}) == 1:
-        rows = np.concatenate([
-            copies.sum_over(part.thinned(_UNITS), _renumbered(classes[:_UNITS]))
-            for part, classes in zip(parts, clones, strict=True)
-        ])  # fmt: skip
+        classes = np.concatenate([each[:_UNITS] for each in side.coin_classes])
+        every = np.concatenate([part.thinned(_UNITS) for part in parts])
+        rows = copies.sum_over(every, _renumbered(classes))
         if balance(rows, most=_BALANCED).reason is Doubt.UNFAIR:
             return Reason.UNIT_SIGNS_UNFAIR_OVER_LAYERS.message()
     return None
@@ -153,13 +152,16 @@ def _signs_follow_gates(side: Side) -> bool:
     Flipping every unit so that what it puts out is mostly positive changes no output, and
     makes strangers agree who do so alike.
     """
-    parts, clones = side.prepared.feed_forwards, side.unit_clones
-    products = [
-        copies.sum_over(np.einsum("ud,ud->u", gate, parts[at].up), clones[at])
-        for at in np.unique(side.feed_forward_copies, return_index=True)[1]
-        if (gate := parts[at].gate) is not None
-    ]
-    both = np.concatenate(products) if products else np.zeros(0)
+    parts = side.prepared.feed_forwards
+    products, classes = [], []
+    for at in np.unique(side.feed_forward_copies, return_index=True)[1]:
+        gate = parts[at].gate
+        if gate is not None:
+            products.append(np.einsum("ud,ud->u", gate, parts[at].up))
+            classes.append(side.coin_classes[at])
+    if not products:
+        return False
+    both = copies.sum_over(np.concatenate(products), _renumbered(np.concatenate(classes)))
     return bool(sign_log10_p(np.stack([both, -both])).min() <= math.log10(LEVEL / 2))
 
 

@@ -34,6 +34,9 @@ _UNITS, _NUMBERS, _TOKENS = 32, 4096, 256
 # Clones among the channels of a wide model are looked for over fewer tokens: the work grows with
 # the square of the width, and strangers do not come near the cosine of clones over either.
 _WIDE, _FEW_TOKENS = 1024, 128
+# Units that are looked at for copies at other places: so many of all layers together, and at least
+# so many of a feed-forward. Feed-forwards with this share of units in common are copies.
+_ACROSS, _FEWEST, _COMMON = 4096, 8, 0.1
 _OF_CHANNELS = (Group.RESIDUAL, Group.RESIDUAL_SIGN)
 
 
@@ -99,11 +102,90 @@ class Side:
         return tuple(copies.copied_units(part.thinned()) for part in self.prepared.feed_forwards)
 
     @cached_property
+    def coin_classes(self) -> tuple[Ints, ...]:
+        """Classes of units that share a coin, for each feed-forward, counted through all of them.
+
+        Clones inside a feed-forward, units at equal places of feed-forwards that are copies, and
+        copies in other feed-forwards, whatever their places there.
+        """
+        parts, clones = self.prepared.feed_forwards, self.unit_clones
+        starts = np.cumsum([0, *(len(part.index) for part in parts)])
+        left, right = [self._elsewhere[0]], [self._elsewhere[1]]
+        for at, (start, classes) in enumerate(zip(starts, clones, strict=False)):
+            first = np.unique(classes, return_index=True)[1]
+            left.append(start + first[classes])
+            right.append(start + np.arange(len(classes)))
+            origin = int(self.feed_forward_copies[at])
+            if origin != at:
+                left.append(starts[origin] + np.arange(len(classes)))
+                right.append(start + np.arange(len(classes)))
+        tied = copies.components(int(starts[-1]), np.concatenate(left), np.concatenate(right))
+        return tuple(np.split(tied, starts[1:-1]))
+
+    @cached_property
+    def shuffled_copies(self) -> Ints:
+        """Classes of feed-forwards with units in common, whatever their places: one has labels."""
+        parts = self.prepared.feed_forwards
+        owner = np.repeat(np.arange(len(parts)), [len(part.index) for part in parts])
+        left, right = (owner[side] for side in self._elsewhere)
+        pairs, counts = np.unique(np.stack([left, right]), axis=1, return_counts=True)
+        sizes = np.array([len(part.index) for part in parts])
+        smaller = np.minimum(sizes[pairs[0]], sizes[pairs[1]]) if pairs.size else counts
+        many = pairs[:, counts >= np.maximum(2, _COMMON * smaller)]
+        same = np.flatnonzero(self.feed_forward_copies != np.arange(len(parts)))
+        return copies.components(
+            len(parts),
+            np.concatenate([many[0], self.feed_forward_copies[same]]),
+            np.concatenate([many[1], same]),
+        )
+
+    @cached_property
+    def _elsewhere(self) -> tuple[Ints, Ints]:
+        """Pairs of units of different feed-forwards that are copies, counted through all of them.
+
+        All units of one layer are looked at, and across layers so many of the largest.
+        """
+        parts = self.prepared.feed_forwards
+        starts = np.cumsum([0, *(len(part.index) for part in parts)])
+        if len({part.width for part in parts}) != 1 or len(parts) < 2:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        most = max(_FEWEST, _ACROSS // len(parts))
+        layers = {part.layer for part in parts}
+        sets = [[np.argsort(-part.size, kind="stable")[:most] for part in parts]]
+        if len(layers) < len(parts):
+            sets += [
+                [np.arange(len(part.index) if part.layer == layer else 0) for part in parts]
+                for layer in sorted(layers)
+            ]
+        owner = np.repeat(np.arange(len(parts)), np.diff(starts))
+        found = []
+        for some in sets:
+            places = np.concatenate([start + at for start, at in zip(starts, some, strict=False)])
+            rows = [part.thinned()[at] for part, at in zip(parts, some, strict=True) if len(at)]
+            left, right = (places[side] for side in copies.clone_pairs(np.concatenate(rows)))
+            other = owner[left] != owner[right]
+            found.append((left[other], right[other]))
+        left, right = (np.concatenate([pair[side] for pair in found]) for side in (0, 1))
+        return left, right
+
+    @cached_property
     def usable_units(self) -> tuple[NDArray[np.bool_], ...]:
-        """Which units may stand for themselves: neither copies nor without any content."""
+        """Which units may stand for themselves: neither copies nor without any content.
+
+        Copies in other feed-forwards do no harm where those are left out as wholes.
+        """
+        parts = self.prepared.feed_forwards
+        starts = np.cumsum([0, *(len(part.index) for part in parts)])
+        owner = np.repeat(self.shuffled_copies, np.diff(starts))
+        left, right = self._elsewhere
+        few = owner[left] != owner[right]
+        copied = np.zeros(int(starts[-1]), bool)
+        copied[left[few]] = copied[right[few]] = True
         return tuple(
-            alone(classes) & (part.up.any(axis=1) | part.down.any(axis=1))
-            for part, classes in zip(self.prepared.feed_forwards, self.unit_clones, strict=True)
+            alone(classes)
+            & (part.up.any(axis=1) | part.down.any(axis=1))
+            & ~copied[start : start + len(classes)]
+            for part, classes, start in zip(parts, self.unit_clones, starts, strict=False)
         )
 
     @cached_property

@@ -21,6 +21,7 @@ CLONES = 0.7
 REPEATED, REPEATED_SHARE = 0.3, 0.15
 """Units at one distance are repetitions if this cosine, or four deviations of chance where that is
 more, is reached by this share of them beyond what is usual at other distances."""
+_SKETCH, _VERIFIED = 64, 1 << 14  # numbers of a sketch, and pairs that are verified at a time
 COPIES = 0.5
 """Layers are copies if equal places exceed unequal ones by this cosine, on average."""
 
@@ -47,6 +48,31 @@ def clone_classes(rows: ArrayLike, threshold: float | None = None, step: int = 5
     of cosines alone, so it moves with labels and ignores flips. Zero rows stand alone.
     """
     return _clones(_unit(rows), threshold, step)
+
+
+def clone_pairs(rows: ArrayLike, threshold: float = CLONES, step: int = 512) -> tuple[Ints, Ints]:
+    """Places of all rows (n, d) that are copies of one another up to sign, the earlier first.
+
+    For many rows: a sketch of their numbers, evenly spaced, tells which two may be copies, and the
+    whole rows whether they are. A sketch of m numbers misses the cosine by about 1/√m.
+    """
+    x = _unit(rows)
+    n, d = x.shape
+    least = max(threshold, chance_cosine(n, d))
+    sketch = normalise_rows(x[:, :: max(1, d // _SKETCH)]).astype(np.float32)
+    margin = 0.0 if sketch.shape[1] == d else 2.5 / math.sqrt(sketch.shape[1])
+    left: list[Ints] = [np.empty(0, np.int64)]
+    right: list[Ints] = [np.empty(0, np.int64)]
+    for start in range(0, n, step):
+        near = sketch[start : start + step] @ sketch[start:].T
+        i, j = np.nonzero(np.abs(near, out=near) >= least - margin)
+        i, j = i[j > i] + start, j[j > i] + start
+        some = [slice(at, at + _VERIFIED) for at in range(0, len(i), _VERIFIED)]
+        sizes = [np.abs(np.einsum("id,id->i", x[i[one]], x[j[one]])) for one in some]
+        same = np.concatenate(sizes or [np.empty(0, np.float32)]) >= least
+        left.append(i[same])
+        right.append(j[same])
+    return np.concatenate(left), np.concatenate(right)
 
 
 def copied_units(rows: ArrayLike) -> Ints:
@@ -150,6 +176,11 @@ def sum_over(values: ArrayLike, classes: ArrayLike) -> Floats:
     else:
         np.add.at(found, labels, given)
     return found
+
+
+def components(n: int, left: Ints, right: Ints) -> Ints:
+    """Classes of n things of which pairs are tied, numbered from zero."""
+    return _components(n, left, [right])
 
 
 def _components(n: int, left: Ints, right: list[Ints]) -> Ints:

@@ -51,8 +51,8 @@ def unit_blocks(pair: Pair, test: LineageTest) -> Evidence:
     alignment, matching = _numbered_or_matched(pair, test.group)
     classes = [
         scores
-        for members in alignment.classes(matching)
-        if members and (scores := _ClassScores.of(members, alignment, matching)).units
+        for members in alignment.labelled_classes(matching)
+        if (scores := _ClassScores.of(members, alignment, matching)).units
     ]
     if not classes:
         raise _no_common_units(alignment, matching)
@@ -265,7 +265,7 @@ def _fixed_points(
 
 
 def _signs(pair: Pair, test: LineageTest, alignment: Alignment, matching: Matching) -> Evidence:
-    coins, values = [], []
+    coins, classes, values = [], [], []
     compared: list[FeedForwardPair] = []
     for members in alignment.classes(matching):
         same = [part for part in members if len(part.first.index) == len(members[0].first.index)]
@@ -273,10 +273,12 @@ def _signs(pair: Pair, test: LineageTest, alignment: Alignment, matching: Matchi
             continue
         best = [alignment.scores(part, matching.residual).best() for part in same]
         mean = np.mean(best, axis=0, dtype=np.float64)
-        coins.append(sum_over(mean, alignment.first.unit_clones[same[0].at]))
+        coins.append(mean)
+        classes.append(alignment.first.coin_classes[same[0].at])
         values.append(mean / max(1, len(_read(same) - {"gate"})))
         compared += same
-    result = sign_chernoff(np.concatenate(coins), pair.seed)
+    tied = np.unique(np.concatenate(classes), return_inverse=True)[1]
+    result = sign_chernoff(sum_over(np.concatenate(coins), tied), pair.seed)
     return test.evidence(
         result,
         roles=_ordered(_read(compared) - {"gate"}),
@@ -304,7 +306,7 @@ def _parts_of_equal_place(alignment: Alignment) -> Iterator[FeedForwardPair]:
     }
     seen = set[int]()
     for at, part in enumerate(alignment.first.prepared.feed_forwards):
-        label = int(alignment.first.feed_forward_copies[at])
+        label = int(alignment.first.shuffled_copies[at])
         to, other = places.get((part.layer, part.expert), (-1, None))
         if other is not None and other.width == part.width and label not in seen:
             seen.add(label)
