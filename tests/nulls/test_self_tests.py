@@ -8,6 +8,8 @@ import pytest
 from kinprint.nulls.copies import (
     chance_cosine,
     clone_classes,
+    clone_pairs,
+    components,
     copied_sets,
     copied_units,
     joined,
@@ -180,3 +182,18 @@ def test_few_fair_units_are_not_refused_for_rounding(n: int) -> None:
     rng = np.random.default_rng(12)
     refused = [not balance(rng.normal(size=(n, 40))).exchangeable for _ in range(200)]
     assert sum(refused) <= 3
+
+
+def test_copies_are_found_wherever_they_lie() -> None:
+    rng = np.random.default_rng(12)
+    rows = rng.normal(size=(700, 256))
+    left, right = np.arange(0, 60), rng.permutation(np.arange(600, 700))[:60]
+    signs = rng.integers(2, size=(60, 1)) * 2 - 1
+    rows[right] = signs * (rows[left] + 0.5 * rng.normal(size=(60, 256)))
+    found = clone_pairs(rows)
+    assert set(zip(*(one.tolist() for one in found), strict=True)) == set(
+        zip(left.tolist(), right.tolist(), strict=True)
+    )
+    tied = components(700, *found)
+    assert tied.max() + 1 == 640 and np.array_equal(tied[left], tied[right])
+    assert not len(clone_pairs(np.zeros((5, 16)))[0])

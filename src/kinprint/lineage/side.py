@@ -8,6 +8,7 @@ something the test is not run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -34,9 +35,9 @@ _UNITS, _NUMBERS, _TOKENS = 32, 4096, 256
 # Clones among the channels of a wide model are looked for over fewer tokens: the work grows with
 # the square of the width, and strangers do not come near the cosine of clones over either.
 _WIDE, _FEW_TOKENS = 1024, 128
-# Units that are looked at for copies at other places: so many of all layers together, and at least
-# so many of a feed-forward. Feed-forwards with this share of units in common are copies.
-_ACROSS, _FEWEST, _COMMON = 4096, 8, 0.1
+# Units that are looked at for copies at other places: so many of all feed-forwards together, and at
+# least so many of each. Feed-forwards with this share of units in common are copies.
+_PROBED, _FEWEST, _COMMON = 1024, 8, 0.1
 _OF_CHANNELS = (Group.RESIDUAL, Group.RESIDUAL_SIGN)
 
 
@@ -111,14 +112,14 @@ class Side:
         parts, clones = self.prepared.feed_forwards, self.unit_clones
         starts = np.cumsum([0, *(len(part.index) for part in parts)])
         left, right = [self._elsewhere[0]], [self._elsewhere[1]]
-        for at, (start, classes) in enumerate(zip(starts, clones, strict=False)):
-            first = np.unique(classes, return_index=True)[1]
-            left.append(start + first[classes])
-            right.append(start + np.arange(len(classes)))
-            origin = int(self.feed_forward_copies[at])
+        for at, origin in enumerate(_first_members(self.feed_forward_copies)):
+            clone = _first_members(clones[at])
+            copied = np.flatnonzero(clone != np.arange(len(clone)))
+            left.append(starts[at] + clone[copied])
+            right.append(starts[at] + copied)
             if origin != at:
-                left.append(starts[origin] + np.arange(len(classes)))
-                right.append(start + np.arange(len(classes)))
+                left.append(starts[origin] + np.arange(len(clone)))
+                right.append(starts[at] + np.arange(len(clone)))
         tied = copies.components(int(starts[-1]), np.concatenate(left), np.concatenate(right))
         return tuple(np.split(tied, starts[1:-1]))
 
@@ -126,47 +127,54 @@ class Side:
     def shuffled_copies(self) -> Ints:
         """Classes of feed-forwards with units in common, whatever their places: one has labels."""
         parts = self.prepared.feed_forwards
-        owner = np.repeat(np.arange(len(parts)), [len(part.index) for part in parts])
-        left, right = (owner[side] for side in self._elsewhere)
+        left, right = (self._owner[side] for side in self._elsewhere)
         pairs, counts = np.unique(np.stack([left, right]), axis=1, return_counts=True)
         sizes = np.array([len(part.index) for part in parts])
         smaller = np.minimum(sizes[pairs[0]], sizes[pairs[1]]) if pairs.size else counts
         many = pairs[:, counts >= np.maximum(2, _COMMON * smaller)]
-        same = np.flatnonzero(self.feed_forward_copies != np.arange(len(parts)))
+        same = _first_members(self.feed_forward_copies)
         return copies.components(
             len(parts),
-            np.concatenate([many[0], self.feed_forward_copies[same]]),
-            np.concatenate([many[1], same]),
+            np.concatenate([many[0], same]),
+            np.concatenate([many[1], np.arange(len(parts))]),
         )
 
     @cached_property
     def _elsewhere(self) -> tuple[Ints, Ints]:
         """Pairs of units of different feed-forwards that are copies, counted through all of them.
 
-        All units of one layer are looked at, and across layers so many of the largest.
+        The largest units tell which feed-forwards have some in common; of these all are compared.
         """
         parts = self.prepared.feed_forwards
-        starts = np.cumsum([0, *(len(part.index) for part in parts)])
         if len({part.width for part in parts}) != 1 or len(parts) < 2:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        most = max(_FEWEST, _ACROSS // len(parts))
-        layers = {part.layer for part in parts}
-        sets = [[np.argsort(-part.size, kind="stable")[:most] for part in parts]]
-        if len(layers) < len(parts):
-            sets += [
-                [np.arange(len(part.index) if part.layer == layer else 0) for part in parts]
-                for layer in sorted(layers)
-            ]
-        owner = np.repeat(np.arange(len(parts)), np.diff(starts))
-        found = []
-        for some in sets:
-            places = np.concatenate([start + at for start, at in zip(starts, some, strict=False)])
-            rows = [part.thinned()[at] for part, at in zip(parts, some, strict=True) if len(at)]
-            left, right = (places[side] for side in copies.clone_pairs(np.concatenate(rows)))
-            other = owner[left] != owner[right]
-            found.append((left[other], right[other]))
+        most = max(_FEWEST, _PROBED // len(parts))
+        probes = [np.argsort(-part.size, kind="stable")[:most] for part in parts]
+        left, right = self._copies_among(probes)
+        groups = copies.components(len(parts), self._owner[left], self._owner[right])
+        found = [(left, right)]
+        for group in np.flatnonzero(np.bincount(groups) > 1):
+            own = np.where(groups == group, [len(part.index) for part in parts], 0)
+            found.append(self._copies_among([np.arange(size) for size in own]))
         left, right = (np.concatenate([pair[side] for pair in found]) for side in (0, 1))
         return left, right
+
+    def _copies_among(self, units: Sequence[Ints]) -> tuple[Ints, Ints]:
+        """Pairs of copies in different feed-forwards, among some units of each."""
+        parts, owner = self.prepared.feed_forwards, self._owner
+        starts = np.searchsorted(owner, np.arange(len(parts)))
+        places = np.concatenate([start + at for start, at in zip(starts, units, strict=True)])
+        rows = [part.thinned()[at] for part, at in zip(parts, units, strict=True) if len(at)]
+        left, right = (places[side] for side in copies.clone_pairs(np.concatenate(rows)))
+        # Feed-forwards that are copies unit by unit are tied as such.
+        other = self.feed_forward_copies[owner[left]] != self.feed_forward_copies[owner[right]]
+        return left[other], right[other]
+
+    @cached_property
+    def _owner(self) -> Ints:
+        """The feed-forward of every unit, counted through all of them."""
+        parts = self.prepared.feed_forwards
+        return np.repeat(np.arange(len(parts)), [len(part.index) for part in parts])
 
     @cached_property
     def usable_units(self) -> tuple[NDArray[np.bool_], ...]:
@@ -227,6 +235,12 @@ class Side:
         most = _TOKENS if self.prepared.width <= _WIDE else _FEW_TOKENS
         rows = embedding.rows[spread(len(embedding.rows), most)].T.astype(np.float64)
         return copies.clone_classes(rows - rows.mean(axis=1, keepdims=True), CLONED)
+
+
+def _first_members(classes: Ints) -> Ints:
+    """For each member the first of its class."""
+    _, first, which = np.unique(classes, return_index=True, return_inverse=True)
+    return np.asarray(first[which], np.int64)
 
 
 def alone(classes: Ints) -> NDArray[np.bool_]:
