@@ -14,7 +14,7 @@ from kinprint.lineage.battery import run_battery
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.side import Side
 from tests.lineage.made import made, noisy
-from tests.lineage.null_pairs import PAIRS
+from tests.lineage.null_pairs import PAIRS, upcycled
 from tests.lineage.relabelling import relabelled
 from tests.lineage.sweep import TOGETHER, draw
 from tests.nulls.worlds import assert_valid
@@ -52,3 +52,14 @@ def test_every_kind_of_null_pair_gives_valid_p_values(kind: str) -> None:
     assert len(found[kind, TOGETHER]) == 12
     for values in found.values():
         assert_valid(values, (0.1, 0.01, 1e-3))
+
+
+def test_experts_of_shuffled_copies_are_still_found() -> None:
+    """Coins that count once are enough."""
+    rng = np.random.default_rng(43)
+    child = upcycled(noisy(SAME, 0.3, 44), rng)
+    found = {each.test: each.log10_p for each in run_battery(SAME, child)}
+    assert found["S1"] < -9
+    cousin = upcycled(noisy(SAME, 0.3, 45), rng)
+    found = {each.test: each.log10_p for each in run_battery(cousin, child)}
+    assert found["S1"] < -9
