@@ -149,6 +149,7 @@ class PartFinding:
     log10_p : log10 of the p-value of this part alone, its tests paid for; None without a test.
     gains : correlation of the effective gains that feed it; None if not known.
     learnt : whether it is more alike than one initialisation makes it; None if that is not known.
+    share : the share of its tensors that is linked, where that can be told.
     bits : of a rounded part, the bits of a number in the coarser model.
     reason : why it is not comparable or was not read.
     tests : the tests that speak of it.
@@ -164,6 +165,7 @@ class PartFinding:
     log10_p: float | None = None
     gains: float | None = None
     learnt: bool | None = None
+    share: float = 1.0
     bits: int | None = None
     reason: Message | None = None
     tests: tuple[str, ...] = ()
@@ -563,6 +565,7 @@ class VerdictReason(StrEnum):
     SAME_FILES = "same-files"
     SAME_NUMBERS = "same-numbers"
     SAME_AFTER_ROUNDING = "same-after-rounding"
+    SAME_CONTENTS = "same-contents"
     PARTS_EQUAL = "parts-equal"
     # Taken over, or started alike.
     LEARNT_TOGETHER = "learnt-together"

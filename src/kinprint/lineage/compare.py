@@ -21,8 +21,10 @@ from kinprint.lineage.about.description import (
 )
 from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.charge import Charge
+from kinprint.lineage.contents import same_contents
 from kinprint.lineage.controls import Control, calibrated
 from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict
+from kinprint.lineage.kind import only_equal
 from kinprint.lineage.opening import labels_of, open_all, read_headers, reading_notes, sampler_of
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.parts import find_sharing
@@ -88,6 +90,9 @@ def compare_models(
         sampler = sampler_of(models, settings)
         with algebra_for(settings.level):
             outcome = _read_in_stages(sampler, settings, bool(controls))
+            if outcome.verdict.relation is Relation.UNTESTABLE:
+                same = same_contents(pair[0], pair[1], settings.alpha)
+                outcome = outcome if same is None else replace(outcome, verdict=same)
             shared = map_shared(outcome.pair, outcome.sides[0], outcome.evidence, outcome.charge)
         comparison = Comparison(
             pair[0].ref,
@@ -170,7 +175,9 @@ def _read_in_stages(sampler: Sampler, settings: Settings, controlled: bool) -> _
         outcome = _Outcome(
             (sides[0][0], sides[1][0]), pair, verdict, evidence, stages, charge, controls, towers
         )
-        if verdict.relation in _CLEAR:
+        # Where all is equal so far, matrices that were not read yet may still not be.
+        undecided = verdict.relation is Relation.DERIVED and only_equal(verdict.parts)
+        if verdict.relation in _CLEAR and not undecided:
             break
     assert outcome is not None
     return outcome if outcome.stages == sampler.stages else _stopped(outcome, sampler)

@@ -31,12 +31,16 @@ class EqualNumbers:
     ----------
     all : whether all of them hold the same numbers.
     any : whether one of them does.
+    share : the share of them that does.
+    information : log10 of the arrangements of the equal numbers that have most.
     bits : the bits of the coarsest grid that numbers had to be rounded to; None where they are
         equal as stored.
     """
 
     all: bool
     any: bool
+    share: float = 0.0
+    information: float = 0.0
     bits: int | None = None
 
 
@@ -49,11 +53,14 @@ def equal_numbers(a: Sample, b: Sample, part: Part, partner: Part) -> EqualNumbe
         if (compared := _compare(ours[role], theirs[role])) is not None
     ]
     same = [one for one in found if one.same]
-    informed = any(one.information >= INFORMATION for one in same)
+    information = max((one.information for one in same), default=0.0)
+    informed = information >= INFORMATION
     bits = [one.bits for one in same if one.bits is not None]
     return EqualNumbers(
         all=informed and len(same) == len(found) and ours.keys() == theirs.keys(),
         any=informed,
+        share=len(same) / len(found) if informed else 0.0,
+        information=information if informed else 0.0,
         bits=min(bits, default=None),
     )
 

@@ -80,8 +80,13 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
 def _all_equal(parts: Sequence[PartFinding], read: Sequence[PartFinding]) -> bool:
     """Whether everything read is equal, and something was read of each kind of matrices."""
     kinds = {one.part.component for one in parts if one.part.component in MATRICES}
-    equal = all(one.state in (PartState.EQUAL, PartState.ROUNDED) for one in read)
-    return equal and bool(kinds) and kinds <= {one.part.component for one in read}
+    return only_equal(read) and bool(kinds) and kinds <= {one.part.component for one in read}
+
+
+def only_equal(parts: Sequence[PartFinding]) -> bool:
+    """Whether every part that was read is equal, if need be after rounding."""
+    read = [one for one in parts if one.state is not PartState.NOT_READ]
+    return bool(read) and all(one.state in (PartState.EQUAL, PartState.ROUNDED) for one in read)
 
 
 def _taken_over(read: Sequence[PartFinding]) -> Kind:
@@ -93,7 +98,7 @@ def _taken_over(read: Sequence[PartFinding]) -> Kind:
     taken = _share([one for one in layers if one.state.linked and one.learnt is not False], layers)
     if taken is None:
         return Kind(Relation.PARTIAL, (reason, VerdictReason.LAYERS_NOT_READ))
-    if taken >= HALF:
+    if taken > HALF:
         return Kind(Relation.DERIVED, (reason,))
     return Kind(Relation.PARTIAL, (reason, VerdictReason.LAYERS_UNSHARED))
 
@@ -118,4 +123,4 @@ def amount_of(parts: Sequence[PartFinding]) -> Amount:
 
 def _share(some: Sequence[PartFinding], of: Sequence[PartFinding]) -> float | None:
     total = sum(one.weights for one in of)
-    return sum(one.weights for one in some) / total if total else None
+    return sum(one.weights * one.share for one in some) / total if total else None

@@ -20,12 +20,13 @@ from kinprint.lineage.preparation import DENSE, FeedForward
 from kinprint.lineage.tests.attention import HeadGroups
 from kinprint.lineage.tests.gains import usable_channels
 from kinprint.lineage.tests.registry import NoResult
-from kinprint.nulls.blocks import block_log10_p, signed_log10_p
+from kinprint.nulls.blocks import BLOCK, block_log10_p, signed_log10_p
 from kinprint.nulls.copies import sum_over
 from kinprint.nulls.masks import masked
 from kinprint.nulls.signs import quarter_log10_p, sign_log10_p
 from kinprint.records import Component, Evidence, Group, Part, Status
 
+_AS_ALIKE = 0.25  # as a share of the likeness of the tensor that is most alike
 OUTSIDE = -1
 """The layer of norms that belong to none."""
 
@@ -42,6 +43,7 @@ class PartScore:
     likeness : mean correlation of the weights compared.
     matched : whether units or heads were matched first, so that a renumbered copy would show.
     as_stored : whether channels were taken as they are numbered.
+    share : the share of the part's tensors that are as alike as the rest of them.
     """
 
     parts: tuple[Part, Part]
@@ -50,6 +52,7 @@ class PartScore:
     likeness: float
     matched: bool = False
     as_stored: bool = True
+    share: float = 1.0
 
 
 def part_scores(pair: Pair, evidence: Sequence[Evidence]) -> tuple[PartScore, ...]:
@@ -110,17 +113,28 @@ def _numbered_units(pair: Pair) -> Iterator[PartScore]:
             if not alignment.first.units_flip:
                 continue
             blocks = blocks.single()
-        both = blocks.products(ours.up, other.up) + blocks.products(ours.down, other.down)
-        gate = np.zeros_like(both)
-        if ours.gate is not None and other.gate is not None:
-            gate = blocks.products(ours.gate, other.gate)
+        products = {
+            role: blocks.products(getattr(ours, role), getattr(other, role))
+            for role in sorted(compared.read)
+        }
+        gate = products.get("gate", np.zeros((len(blocks.sizes), BLOCK, BLOCK)))
+        both = sum((products[role] for role in ("up", "down") if role in products), 0 * gate)
         if alignment.first.units_flip:
             log10_p = signed_log10_p(gate, both, blocks.sizes)[0]
         else:
             log10_p = block_log10_p(gate + both, blocks.sizes)[0]
-        total = float((gate + both).trace(axis1=1, axis2=2).sum())
-        likeness = total / int(blocks.sizes.sum()) / len(compared.read)
-        yield _score(pair, alignment, compared, "U1.blocks", float(log10_p), likeness)
+        units = int(blocks.sizes.sum())
+        roles = [float(one.trace(axis1=1, axis2=2).sum()) / units for one in products.values()]
+        score = _score(
+            pair, alignment, compared, "U1.blocks", float(log10_p), float(np.mean(roles))
+        )
+        yield replace(score, share=_alike(roles))
+
+
+def _alike(likenesses: Sequence[float]) -> float:
+    """The share of tensors that are about as alike as the one that is most alike."""
+    most = max(likenesses)
+    return sum(one >= _AS_ALIKE * most for one in likenesses) / len(likenesses)
 
 
 def _matched_units(pair: Pair) -> Iterator[PartScore]:

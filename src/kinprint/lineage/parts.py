@@ -223,7 +223,9 @@ class _Judge:
             return nothing
         equal = equal_numbers(self.a.prepared.sample, self.b.prepared.sample, part, partner)
         found = [one for one in scores if self._significant(one)]
-        best = min((one.log10_p for one in scores), default=None)
+        known = [one.log10_p + math.log10(len(scores)) for one in scores]
+        # One row of equal numbers among all arrangements of it: channels are numbered by chance.
+        known += [-equal.information] if equal.any else []
         likeness = max((one.likeness for one in found or scores), default=None)
         state = _state(equal, found)
         as_stored = equal.any or any(one.as_stored for one in found)
@@ -231,9 +233,10 @@ class _Judge:
             nothing,
             state=state,
             likeness=1.0 if equal.all and equal.bits is None else likeness,
-            log10_p=None if best is None else min(best + math.log10(len(scores)), 0.0),
+            log10_p=min((*known, 0.0)) if known else None,
             gains=self._gains(part, partner) if as_stored else None,
             learnt=self._learnt(part, equal, likeness) if state.linked else None,
+            share=_linked_share(equal, found) if state.linked else 1.0,
             bits=equal.bits if state is PartState.ROUNDED else None,
             reason=None if state.linked else _why_not(part),
             needs=None if state.linked else nothing.needs,
@@ -274,6 +277,18 @@ def _state(equal: EqualNumbers, found: Sequence[PartScore]) -> PartState:
     if found or equal.any:
         return PartState.SHARED
     return PartState.NOT_COMPARABLE
+
+
+def _linked_share(equal: EqualNumbers, found: Sequence[PartScore]) -> float:
+    """The share of a part's tensors that is linked.
+
+    Tests of keys and queries and tests of values and outputs speak of half of the attention each.
+    """
+    tests = {one.test for one in found}
+    halves = [{"S2", "S2.numbered"}, {"E4.blocks", "S4"}]
+    asked = sum(bool(tests & half) for half in halves)
+    by_tests = asked / 2 if asked else max((one.share for one in found), default=0.0)
+    return max(equal.share, by_tests)
 
 
 def _why_not(part: Part) -> Message:

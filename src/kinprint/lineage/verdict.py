@@ -16,7 +16,15 @@ from kinprint.lineage.kind import Kind, amount_of, kind_of_relation
 from kinprint.lineage.parts import Sharing
 from kinprint.lineage.power import detectable_effects
 from kinprint.lineage.tests.registry import Likeness, registered_test
-from kinprint.records import Evidence, Relation, Status, Tier, Verdict, VerdictReason
+from kinprint.records import (
+    Evidence,
+    PartState,
+    Relation,
+    Status,
+    Tier,
+    Verdict,
+    VerdictReason,
+)
 
 FLAG, FLAG_EFFECT, FLAG_GRAM = 0.05, 0.25, 0.75
 """A calibrated p-value at most this large is worth a remark, if the likeness is twice what any
@@ -48,20 +56,34 @@ def decide(
         with a rejection, since constant tensors are equal everywhere.
     """
     exact = charge.paid_for(evidence)
-    if not any(charge.significant(one) for one in exact):
+    equal = _equality(sharing, charge)
+    if equal is None and not any(charge.significant(one) for one in exact):
         return _without_link(evidence, exact, charge, sharing)
     kind = kind_of_relation(sharing.parts, sharing.arranged)
     if identical:
         kind = Kind(Relation.IDENTICAL, (VerdictReason.SAME_NUMBERS,))
     return Verdict(
         kind.relation,
-        charge.combined(exact),
+        min(charge.combined(exact), 0.0 if equal is None else equal),
         charge.alpha,
         sharing.parts,
         amount_of(sharing.parts),
         detectable_effects(exact, charge),
         kind.reasons,
     )
+
+
+def _equality(sharing: Sharing, charge: Charge) -> float | None:
+    """The log10 p of equal numbers in any part, paid for all parts; None where none are equal."""
+    count = math.log10(max(len(sharing.own), 1))
+    states = (PartState.EQUAL, PartState.ROUNDED)
+    known = [
+        one.log10_p + count
+        for one in sharing.own
+        if one.log10_p is not None and (one.state in states or one.learnt)
+    ]
+    best = min(known, default=0.0)
+    return best if best <= math.log10(charge.alpha) else None
 
 
 def _without_link(

@@ -28,6 +28,7 @@ _INFORMED = 8  # rows whose arrangements are counted
 _COARSEST = 1.0  # more than the square of what two bits miss by; strangers differ by 2
 _ROWS = 64  # rows that a grid is looked for in
 _BLOCK = 32  # neighbours in a row that share a step in most quantised formats
+_BYTE_LEVELS = (127, 128, 126, 125, 124)  # the largest number of a block, in steps
 _GROUPS = (32, 64, 128)  # numbers that share a scale of eight bits, or else a whole row
 _FINER = 1.25  # times as many different numbers are in the finer of two arrays
 _SEEN = 0.75  # a block with more distinct values than this share of its numbers shows no grid
@@ -77,8 +78,7 @@ def equality(x: Floats, y: Floats) -> Equality:
 
 def _near(x: Floats, y: Floats) -> bool:
     """Whether numbers differ by no more than the coarsest grid could make them, in some rows."""
-    step = max(1, len(x) // _ROWS)
-    some, other = x[::step][:_ROWS].astype(np.float64), y[::step][:_ROWS].astype(np.float64)
+    some, other = (_some_rows(one).astype(np.float64) for one in (x, y))
     error, size = np.square(some - other).sum(), np.square(some).sum()
     return bool(error <= _COARSEST * size)
 
@@ -94,16 +94,25 @@ def arrangements(rows: Floats) -> float:
 
 
 def _rounded(fine: Floats, coarse: Floats) -> int | None:
-    """The bits of the grid that `coarse` is `fine` rounded to; None if it is not."""
-    step = max(1, len(coarse) // _ROWS)
-    x, y = (one[::step][:_ROWS] for one in (fine, coarse))
+    """The bits of the grid that `coarse` is `fine` rounded to; None if it is not.
+
+    Steps are shared along rows as they are stored, which may be columns here.
+    """
+    x, y = _some_rows(fine), _some_rows(coarse)
     for kind, bits in _FLOAT_FORMATS:
         if _is_cast(x, y, kind) and _is_cast(fine, coarse, kind):
             return bits
-    if on_bytes := _on_byte_grid(x, y):
-        return on_bytes
-    finer = _distinct(x) >= _FINER * _distinct(y)
-    return _on_block_grid(x, y) or _on_scaled_floats(x, y) if finer else None
+    for some, other in ((x, y), (_some_rows(fine.T), _some_rows(coarse.T))):
+        if found := _on_byte_grid(some, other):
+            return found
+        finer = _distinct(some) >= _FINER * _distinct(other)
+        if finer and (found := _on_block_grid(some, other) or _on_scaled_floats(some, other)):
+            return found
+    return None
+
+
+def _some_rows(rows: Floats) -> Floats:
+    return rows[:: max(1, len(rows) // _ROWS)][:_ROWS]
 
 
 def _distinct(rows: Floats) -> float:
@@ -141,18 +150,21 @@ def _on_block_grid(fine: Floats, coarse: Floats) -> int | None:
 
 
 def _on_byte_grid(fine: Floats, coarse: Floats) -> int | None:
-    """Whether numbers are multiples of 1/127 of the largest of their block or row."""
+    """Whether numbers are multiples of 1/127 or so of the largest of their block or row."""
     for size in {*_GROUPS, coarse.shape[1]}:
         x, y = _blocks(fine, size), _blocks(coarse, size)
-        step = np.abs(y).max(axis=1, initial=0.0, keepdims=True).astype(np.float64) / 127
-        good = step[:, 0] > 0
+        largest = np.abs(y).max(axis=1, initial=0.0, keepdims=True).astype(np.float64)
+        good = largest[:, 0] > 0
         if not good.any():
             continue
-        multiples = y[good] / step[good]
-        error = np.abs(x[good] - y[good]) / step[good]
-        on_grid = np.abs(multiples - np.round(multiples)).max() <= _ON_GRID
-        if on_grid and np.median(error) <= _HALF and np.quantile(error, _MOST) <= _FAR:
-            return 8
+        multiples = y[good] / largest[good]
+        for levels in _BYTE_LEVELS:
+            off = np.abs(multiples * levels - np.round(multiples * levels)).max(axis=1)
+            steps = largest[good] / levels
+            error = np.abs(x[good] - y[good]) / steps
+            rounded = np.median(error) <= _HALF and np.quantile(error, _MOST) <= _FAR
+            if rounded and np.median(off) <= _ON_GRID:
+                return 8
     return None
 
 
