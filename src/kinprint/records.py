@@ -208,7 +208,6 @@ class Reason(StrEnum):
     MATCHED_UNITS = auto()
     ALIGNED_UNITS = auto()
     KNOWN_PAIRS = auto()
-    DEPENDENT_UNITS = auto()
     WHOLE_LAYERS = auto()
     # Why something was not read that could have been.
     STOPPED_EARLY = auto()
@@ -220,7 +219,6 @@ class Reason(StrEnum):
     CONSTANT_COLUMNS = auto()
     CONSTANT_MATRICES = auto()
     CONSTANT_UNITS = auto()
-    NO_LEADING_DIRECTION = auto()
     NOTHING_TO_RELABEL = auto()
     RELABELLING_CHANGES_NOTHING = auto()
     # What self-tests of one model found.
@@ -525,7 +523,6 @@ class Evidence:
     alignment_quality : how well the units of the two models could be matched.
     gram_likeness : how alike Gram matrices are in the basis that matches units best.
     gain_spread : how far the gains of the two models have moved from a constant.
-    one_to_one : whether feed-forwards of the two models correspond one to one.
     details : further numbers by name, to be shown; nothing is decided by them.
     sensitivity : how small an effect the test would have seen, where it can tell.
     """
@@ -549,7 +546,6 @@ class Evidence:
     alignment_quality: float | None = None
     gram_likeness: float | None = None
     gain_spread: float | None = None
-    one_to_one: bool | None = None
     details: tuple[tuple[str, float], ...] = ()
     sensitivity: Sensitivity | None = None
 

@@ -12,7 +12,6 @@ from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.side import Side
 from kinprint.lineage.tests.calibrated import LOOKS
-from kinprint.lineage.tests.leading import leading_directions
 from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.tests.registry import LineageTest, Needs, extension_tests, run_extension
 from kinprint.records import Evidence, Level
@@ -22,7 +21,7 @@ def run_tests(pair: Pair) -> tuple[Evidence, ...]:
     """Run every test of the level's menu on a pair; what was aligned stays with the pair.
 
     Tests that wait for the alignment of units and heads come last, since that is found in a
-    thread of its own meanwhile. A rule that tells kinds of relation apart follows them.
+    thread of its own meanwhile.
     """
     tests = [entry.test for entry in menu(pair.level)]
     waiting = {Needs.ALIGNMENT}
@@ -34,8 +33,7 @@ def run_tests(pair: Pair) -> tuple[Evidence, ...]:
             test: _run(pair, test) for test in sorted(tests, key=lambda test: test.needs in waiting)
         }
         searching.result()
-    evidence = tuple(by_test[test] for test in tests)
-    return (*evidence, leading_directions.run(pair, evidence))
+    return tuple(by_test[test] for test in tests)
 
 
 def gather_evidence(pair: Pair) -> tuple[Evidence, ...]:

@@ -57,7 +57,6 @@ _HOMES = (
     "kinprint.lineage.tests.units",
     "kinprint.lineage.tests.attention",
     "kinprint.lineage.tests.experts",
-    "kinprint.lineage.tests.leading",
     "kinprint.lineage.tests.calibrated",
     "kinprint.lineage.controls",
     "kinprint.lineage.identity",
@@ -103,8 +102,6 @@ class Likeness(Enum):
     """Norm gains, layer by layer."""
     MEAN_GAINS = auto()
     """Norm gains averaged over the depth."""
-    LEADING_DIRECTIONS = auto()
-    """Strength of one model's leading directions in the other."""
     MATCH = auto()
     """How well units can be matched, above what random rows would be."""
     GRAM = auto()

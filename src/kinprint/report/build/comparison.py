@@ -274,7 +274,6 @@ def _details(one: Evidence) -> dict[str, float | None]:
         ("quality", one.alignment_quality),
         ("gram", one.gram_likeness),
         ("spread", one.gain_spread),
-        ("one to one", one.one_to_one),
     )
     known = (*one.details, *((name, float(value)) for name, value in fields if value is not None))
     return {name: _number(value) for name, value in known}
