@@ -196,6 +196,48 @@ def test_a_numbering_after_another_model_is_no_common_initialisation(
     assert found.relation is Relation.DEPENDENT and "arranged" in found.reasons
 
 
+def test_tensors_of_unknown_names_are_compared_by_content(
+    tmp_path: Path, parent: Tensors, stranger: Tensors
+) -> None:
+    def numbered(tensors: Tensors, kind: Any = None) -> Tensors:
+        named = sorted(tensors.items(), reverse=True)
+        return {
+            f"t{at}": one if kind is None else one.astype(np.float32).astype(kind)
+            for at, (_, one) in enumerate(named)
+        }
+
+    def unnamed(name: str, tensors: Tensors) -> str:
+        folder = tmp_path / name
+        folder.mkdir()
+        save_file(tensors, folder / "model.safetensors")
+        return str(folder)
+
+    plain = str(ZOO / "base-a")
+    copies = {
+        "renamed": numbered(parent),
+        "cast": numbered(parent, np.float32),
+    }
+    for name, tensors in copies.items():
+        found = verdict(plain, unnamed(name, tensors))
+        assert found.relation is Relation.SAME_WEIGHTS and found.log10_p < -100
+    some = {**numbered(stranger), "t3": numbered(parent)["t3"]}
+    found = verdict(plain, unnamed("some", some))
+    assert found.relation is Relation.PARTIAL and 0 < found.amount.linked < 0.5
+    nothing = verdict(plain, unnamed("stranger", numbered(stranger)))
+    assert nothing.relation is Relation.UNTESTABLE
+
+
+def test_one_equal_part_is_a_link_by_itself(
+    tmp_path: Path, parent: Tensors, stranger: Tensors
+) -> None:
+    """No test of the menu looks at a single norm; equal numbers need none."""
+    name = "model.layers.2.input_layernorm.weight"
+    thief = {**stranger, name: parent[name]}
+    found = verdict(str(ZOO / "base-a"), made(tmp_path / "thief", thief))
+    assert found.relation is Relation.PARTIAL and found.linked == (Component.NORMS,)
+    assert states(found)[Component.NORMS, 2] is PartState.SHARED
+
+
 def test_swapping_the_models_changes_nothing_but_their_places(tmp_path: Path) -> None:
     one, other = (verdict(*names) for names in (
         (str(ZOO / "base-a"), str(ZOO / "a-cpt")), (str(ZOO / "a-cpt"), str(ZOO / "base-a")),

@@ -132,7 +132,7 @@ def test_a_test_from_outside_is_shown_and_changes_nothing_else(entries: list[Ent
     assert evidence[-1].log10_p == -300.0
     assert decide(evidence, charge) == decide(without, charge)
     read_by_rules = ("alignment_quality", "gram_likeness", "gain_spread")
-    assert [getattr(evidence[-1], name) for name in read_by_rules] == [None] * 4
+    assert [getattr(evidence[-1], name) for name in read_by_rules] == [None] * 3
     assert evidence[-1].by_layer == ()
 
 
