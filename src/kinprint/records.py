@@ -198,6 +198,7 @@ class Reason(StrEnum):
     FEED_FORWARDS_OF_EQUAL_SHAPE = auto()
     FEED_FORWARDS_OF_DIFFERENT_WIDTH = auto()
     RESIDUAL_MAP = auto()
+    RESIDUAL_MAP_UNTRUSTED = auto()
     ATTENTION_HEADS = auto()
     HEADS_OF_EQUAL_SHAPE = auto()
     COMPARABLE_HEADS = auto()

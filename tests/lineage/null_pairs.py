@@ -290,6 +290,12 @@ def _in_another_basis(rng: np.random.Generator) -> tuple[Sample, Sample]:
     return relabelled(bare, rng), turned(trained(one, 0.2, rng), rng)
 
 
+def _narrow_basis(rng: np.random.Generator) -> tuple[Sample, Sample]:
+    """Fewer channels, and neither gains nor tokens to tell which: a map must be fitted."""
+    one = replace(fresh(rng, units=64), norms={}, embedding=None)
+    return relabelled(one, rng), narrower(trained(one, 0.2, rng), rng)
+
+
 def _both_widened(rng: np.random.Generator) -> tuple[Sample, Sample]:
     one = fresh(rng, width=48)
     return widened(relabelled(one, rng), rng), widened(trained(one, 0.3, rng), rng)
@@ -310,6 +316,7 @@ PAIRS: dict[str, Draw] = {
     "fewer units, renamed": _cut(fewer_units),
     "fewer channels, renamed": _cut(narrower),
     "another basis, renamed": _in_another_basis,
+    "fewer channels without tokens, renamed": _narrow_basis,
     "widened alike, renamed": _both_widened,
     "experts of shuffled copies, renamed": _upcycled,
     "massive channels": _massive,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import RLock
 
 import numpy as np
 
-from kinprint.lineage.alignment.gram import rated_maps
+from kinprint.lineage.alignment.gram import rated_maps, trusted
 from kinprint.lineage.alignment.heads import (
     HeadGroupMatch,
     match_attention,
@@ -153,12 +153,22 @@ class Alignment:
     def _feed_forwards(self) -> Matching | None:
         ours, theirs = self.first.prepared.feed_forwards, self.second.prepared.feed_forwards
         flips = self.first.units_flip
-        return match_feed_forwards(ours, theirs, self.residual_maps, flips, self._stack)
+        matching = match_feed_forwards(ours, theirs, self.residual_maps, flips, self._stack)
+        if matching is None or self.first.prepared.width == self.second.prepared.width:
+            return matching
+        assert self._stack is not None
+        return replace(matching, trusted=trusted(self.residual_maps, ours, self._stack, flips))
 
     @cached_property
     def _stack(self) -> UnitStack | None:
         parts = self.second.prepared.feed_forwards
         return UnitStack.of(parts) if parts else None
+
+    @property
+    def trusted(self) -> bool:
+        """Whether parts that were matched would match if they were copies."""
+        matching = self.feed_forwards
+        return matching is None or matching.trusted
 
     @cached_property
     def numbered_feed_forwards(self) -> Matching | None:

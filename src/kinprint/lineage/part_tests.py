@@ -143,7 +143,7 @@ def _matched_units(pair: Pair) -> Iterator[PartScore]:
         return
     alignment = pair.alignment(Group.UNIT_SIGN)
     matching = alignment.feed_forwards
-    if matching is None:
+    if matching is None or not matching.trusted:
         return
     ours, theirs = (side.prepared.feed_forwards for side in (alignment.first, alignment.second))
     for at, to in _correspondences(matching, ours, theirs):

@@ -39,6 +39,10 @@ WIDEST = {Level.QUICK: 0, Level.STANDARD: 512, Level.DEEP: 2048}
 """Up to which width maps are looked for harder, by level: the work grows with its cube."""
 GRAM_WIDTH = 256
 """Up to this width the likeness of Gram matrices is told; no known strangers are wider."""
+ABOVE = 1.3
+"""How much better than random ones a map must match units to be trusted; twice if it was fitted."""
+_FITTED = (MapSource.GRAM, MapSource.UNITS)
+_DRAWN = 3  # random maps that a map between different widths is held against
 _PARTS = 4  # feed-forwards that a map is refined with, and whose likeness is told
 _BETTER = 0.02  # what another round must have brought
 _ROLES = ("gate", "up", "down")
@@ -100,15 +104,39 @@ def rated_maps(
     if stack is None or clear or wide or few:
         return tuple(rated)
     search = _SEARCHES[level if first.width <= WIDEST[Level.STANDARD] else Level.STANDARD]
-    if first.width == second.width:
-        for residual in _gram_maps(ours, theirs, search):
-            rated.append(rate_map(ours, stack, residual, flips))
-            if rated[-1].quality >= CLEAR:
-                break
+    if first.width != second.width and trusted(rated, ours, stack, flips):
+        return tuple(rated)
+    for residual in _gram_maps(ours, theirs, search):
+        rated.append(rate_map(ours, stack, residual, flips))
+        if rated[-1].quality >= CLEAR:
+            break
     if rated:
         best = max(rated, key=lambda each: each.quality)
         rated += _refined(ours, theirs, stack, best, flips, search.rounds)
     return tuple(rated)
+
+
+def trusted(
+    maps: Sequence[RatedMap], first: Sequence[FeedForward], stack: UnitStack, flips: bool
+) -> bool:
+    """Whether some map between streams of different width matches units better than chance does.
+
+    Held against maps that were drawn at random, whose quality is that of rows without any common
+    basis. Strangers who share tokens reach 1.4 times as much or more with the map that the tokens
+    give, and 1.2 times with one of random tokens; a map that was fitted to Gram matrices or units
+    of strangers reaches 1.4 times as much, and that of relatives four times.
+    """
+    if not maps:
+        return False
+    fitted = [each.quality for each in maps if each.residual.source in _FITTED]
+    others = [each.quality for each in maps if each.residual.source not in _FITTED]
+    if max(fitted + others) >= CLEAR:
+        return True
+    widths = first[0].width, stack.pair.shape[1] // 2
+    drawn = np.random.default_rng(0).normal(size=(_DRAWN, *widths))
+    random = [ResidualMap(MapSource.UNITS, polar_factor(table)) for table in drawn]
+    chance = max(rate_map(first, stack, each, flips).quality for each in random)
+    return max(others, default=0.0) > ABOVE * chance or max(fitted, default=0.0) > 2 * chance
 
 
 def gram_likeness(first: Prepared, second: Prepared, matching: Matching) -> float:
@@ -159,8 +187,9 @@ def _turn(
 ) -> Floats:
     """The turn between Gram matrices, from the eigenbases of the chosen ones."""
     x, y = np.stack([one for one, _ in tables]), np.stack([other for _, other in tables])
-    ours = np.linalg.eigh(np.sum([one for one, _ in chosen], axis=0))[1][:, -directions:]
-    theirs = np.linalg.eigh(np.sum([other for _, other in chosen], axis=0))[1][:, -directions:]
+    few = directions or min(x.shape[1], y.shape[1])
+    ours = np.linalg.eigh(np.sum([one for one, _ in chosen], axis=0))[1][:, -few:]
+    theirs = np.linalg.eigh(np.sum([other for _, other in chosen], axis=0))[1][:, -few:]
     both = ((ours.T @ x @ ours) * (theirs.T @ y @ theirs)).sum(axis=0)
     signs = np.where(np.linalg.eigh(both)[1][:, -1] < 0, -1, 1)
     turn: Floats = ((ours * signs) @ theirs.T).astype(np.float32)

@@ -45,12 +45,14 @@ class Matching:
     """For each part of the first model the place of its partner in the second, −1 without one.
 
     `residual` is the map between the residual streams in which they were matched, `quality` how
-    well they match there: NaN where parts were paired by number.
+    well they match there: NaN where parts were paired by number. `trusted` is false where widths
+    differ and no map is clearly better than a random one: a copy might not match there.
     """
 
     residual: ResidualMap
     partners: tuple[int, ...]
     quality: float
+    trusted: bool = True
 
     @property
     def by_number(self) -> bool:

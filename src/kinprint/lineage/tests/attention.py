@@ -20,7 +20,7 @@ from kinprint.lineage.alignment.heads import HeadGroupMatch, value_scores
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
 from kinprint.lineage.pair import Alignment, Pair
 from kinprint.lineage.preparation import Heads
-from kinprint.lineage.tests.conditions import granted_alignment
+from kinprint.lineage.tests.conditions import granted_alignment, unless_untrusted
 from kinprint.lineage.tests.registry import (
     Basis,
     Likeness,
@@ -77,7 +77,8 @@ def plane_biases(pair: Pair, test: LineageTest) -> Evidence:
     result = sign_chernoff(coins, pair.seed)
     share = float(coins.sum() / max(np.abs(coins).sum(), 1e-30))
     layers = [match.layer for match in matches]
-    return test.evidence(result, roles=("q.bias", "k.bias"), layers=layers, effect=share)
+    found = test.evidence(result, roles=("q.bias", "k.bias"), layers=layers, effect=share)
+    return unless_untrusted(test, found, groups.alignment)
 
 
 @_attention_test(
@@ -121,7 +122,8 @@ def value_blocks(pair: Pair, test: LineageTest) -> Evidence:
         result = signed_blocks(np.zeros_like(table), table, lengths, pair.seed, units)
     effect = result.effect / max(1, len(roles))
     layers = [match.layer for match in groups.matches]
-    return test.evidence(result, roles=roles, layers=layers, effect=effect)
+    found = test.evidence(result, roles=roles, layers=layers, effect=effect)
+    return found if groups.by_number else unless_untrusted(test, found, groups.alignment)
 
 
 @_attention_test(
@@ -143,7 +145,8 @@ def value_signs(pair: Pair, test: LineageTest) -> Evidence:
     roles = groups.value_roles()
     effect = result.effect / max(1, len(roles))
     layers = [match.layer for match in groups.matches]
-    return test.evidence(result, roles=roles, layers=layers, effect=effect)
+    found = test.evidence(result, roles=roles, layers=layers, effect=effect)
+    return found if groups.by_number else unless_untrusted(test, found, groups.alignment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +243,8 @@ def _plane_signs(pair: Pair, test: LineageTest, groups: HeadGroups) -> Evidence:
         result = sign_chernoff(np.concatenate([planes.real, rest]), pair.seed, unit)
     else:
         result = quarter_turns(planes, pair.seed, unit)
-    return test.evidence(result, roles=("q", "k"), layers=[match.layer for match in matches])
+    found = test.evidence(result, roles=("q", "k"), layers=[match.layer for match in matches])
+    return found if groups.by_number else unless_untrusted(test, found, groups.alignment)
 
 
 def _compared_biases(

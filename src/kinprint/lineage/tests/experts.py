@@ -7,7 +7,7 @@ import numpy as np
 from kinprint.lineage.alignment.blocks import common_blocks
 from kinprint.lineage.alignment.residual import IDENTITY
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.tests.conditions import granted_alignment
+from kinprint.lineage.tests.conditions import granted_alignment, unless_untrusted
 from kinprint.lineage.tests.registry import Basis, LineageTest, Needs, NoResult, lineage_test
 from kinprint.nulls.blocks import block_permutation
 from kinprint.nulls.masks import masked
@@ -46,4 +46,6 @@ def expert_blocks(pair: Pair, test: LineageTest) -> Evidence:
         likeness.append(float(np.einsum("ed,ed->e", x, y).mean()))
     unit = 1.0 if residual is IDENTITY else None
     result = block_permutation(np.concatenate(tables), np.concatenate(sizes), pair.seed, unit)
-    return test.evidence(result, roles=("router",), layers=layers, effect=float(np.mean(likeness)))
+    effect = float(np.mean(likeness))
+    found = test.evidence(result, roles=("router",), layers=layers, effect=effect)
+    return unless_untrusted(test, found, alignment)

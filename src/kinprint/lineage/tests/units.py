@@ -20,7 +20,7 @@ from kinprint.lineage.alignment.gram import GRAM_WIDTH, gram_likeness
 from kinprint.lineage.alignment.units import Matching
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
 from kinprint.lineage.preparation import FeedForward, Prepared
-from kinprint.lineage.tests.conditions import granted_alignment
+from kinprint.lineage.tests.conditions import granted_alignment, unless_untrusted
 from kinprint.lineage.tests.registry import (
     Basis,
     Likeness,
@@ -64,13 +64,14 @@ def unit_blocks(pair: Pair, test: LineageTest) -> Evidence:
     by_layer: dict[int, list[float]] = {}
     for scores in classes:
         by_layer.setdefault(scores.members[0].first.layer, []).append(scores.likeness)
-    return test.evidence(
+    found = test.evidence(
         result,
         roles=_ordered(frozenset[str]().union(*(scores.read for scores in classes))),
         layers=[part.first.layer for scores in classes for part in scores.members],
         effect=result.effect / matrices,
         by_layer=tuple((layer, float(np.mean(own))) for layer, own in by_layer.items()),
     )
+    return found if matching.by_number else unless_untrusted(test, found, alignment)
 
 
 @_unit_test("U1.fixed", group=Group.UNIT, basis=Basis.NUMBERED_OR_FOUND, needs=Needs.NUMBERS)
@@ -99,7 +100,8 @@ def unit_order(pair: Pair, test: LineageTest) -> Evidence:
     parts = _unmasked(parts)
     pairs = [alignment.matched_units(part, matching.residual)[0] for part in parts]
     result = increasing_subsequence(pairs, pair.seed)
-    return test.evidence(result, roles=_ordered(_read(parts)), layers=_layers(parts))
+    found = test.evidence(result, roles=_ordered(_read(parts)), layers=_layers(parts))
+    return unless_untrusted(test, found, alignment)
 
 
 @_unit_test(
@@ -261,7 +263,8 @@ def _fixed_points(
     matched = [alignment.matched_units(part, matching.residual) for part in parts]
     coins = [signs for _, signs in matched] if alignment.first.units_flip else None
     result = fixed_points([pairs for pairs, _ in matched], coins, pair.seed)
-    return test.evidence(result, roles=_ordered(_read(parts)), layers=_layers(parts))
+    found = test.evidence(result, roles=_ordered(_read(parts)), layers=_layers(parts))
+    return found if matching.by_number else unless_untrusted(test, found, alignment)
 
 
 def _signs(pair: Pair, test: LineageTest, alignment: Alignment, matching: Matching) -> Evidence:
@@ -279,7 +282,7 @@ def _signs(pair: Pair, test: LineageTest, alignment: Alignment, matching: Matchi
         compared += same
     tied = np.unique(np.concatenate(classes), return_inverse=True)[1]
     result = sign_chernoff(sum_over(np.concatenate(coins), tied), pair.seed)
-    return test.evidence(
+    found = test.evidence(
         result,
         roles=_ordered(_read(compared) - {"gate"}),
         layers=_layers(compared),
@@ -287,6 +290,7 @@ def _signs(pair: Pair, test: LineageTest, alignment: Alignment, matching: Matchi
         alignment_quality=None if matching.by_number else matching.quality,
         gram_likeness=_gram_likeness(alignment, matching, result),
     )
+    return found if matching.by_number else unless_untrusted(test, found, alignment)
 
 
 def _gram_likeness(alignment: Alignment, matching: Matching, result: NullResult) -> float | None:
