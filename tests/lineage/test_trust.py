@@ -1,4 +1,4 @@
-"""Models of different width: a basis that cannot be trusted is said to be none; a good one is found."""
+"""Models of different width: a basis that cannot be trusted is none, and a good one is found."""
 
 from __future__ import annotations
 
