@@ -184,8 +184,8 @@ class Sampler:
 
     @property
     def left_out(self) -> tuple[Message, ...]:
-        """What the budget did not allow, each once."""
-        return tuple(dict.fromkeys(one for reader in self.readers for one in reader.plan.left_out))
+        """What the budget did not allow of main towers, each once; of others parts say it."""
+        return tuple(dict.fromkeys(one for main, *_ in self.models for one in main.plan.left_out))
 
     @property
     def notes(self) -> tuple[Message, ...]:

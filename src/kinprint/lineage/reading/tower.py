@@ -112,6 +112,7 @@ class Tower:
         self.label = "/".join(filter(None, (component, own)))
         self.notes: list[Message] = []
         self._readings: dict[Piece, list[Reading]] = {}
+        self._spans: dict[Piece, Mapping[str, Sequence[ByteRange]]] = {}
         numbers = model.layers(self.stack)
         stated = model.geometry.layers if self.stack == main else None
         self.layers = _layers(model, numbers, stated, draft)
@@ -254,6 +255,18 @@ class Tower:
                 readings = [self.model.reading(place, None, run) for run in runs_of(piece.rows)]
             self._readings[piece] = readings
         return self._readings[piece]
+
+    def spans(self, piece: Piece) -> Mapping[str, Sequence[ByteRange]]:
+        """Bytes of a piece, by file."""
+        if piece not in self._spans:
+            spans: dict[str, list[ByteRange]] = {}
+            for reading in self.readings(piece):
+                for checkpoint, slices in reading.parts():
+                    for one in slices:
+                        file = f"{id(checkpoint)} {one.tensor.file}"
+                        spans.setdefault(file, []).extend(slice_bytes(one))
+            self._spans[piece] = {file: union(ranges) for file, ranges in spans.items()}
+        return self._spans[piece]
 
     def cost(self, pieces: Sequence[Piece]) -> int:
         """Bytes that reading pieces takes, wherever the model lies."""
@@ -400,11 +413,8 @@ def cost_of(pieces: Sequence[tuple[Tower, Piece]]) -> int:
     gap = 0
     for tower, piece in pieces:
         gap = tower.model.checkpoint.fetcher.policy.gap
-        for reading in tower.readings(piece):
-            for checkpoint, slices in reading.parts():
-                for one in slices:
-                    file = f"{id(checkpoint)} {one.tensor.file}"
-                    spans.setdefault(file, []).extend(slice_bytes(one))
+        for file, ranges in tower.spans(piece).items():
+            spans.setdefault(file, []).extend(ranges)
     return sum(total(bridge(union(wanted), (), gap)) for wanted in spans.values())
 
 
