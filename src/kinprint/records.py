@@ -209,7 +209,6 @@ class Reason(StrEnum):
     MATCHED_UNITS = auto()
     ALIGNED_UNITS = auto()
     KNOWN_PAIRS = auto()
-    WHOLE_LAYERS = auto()
     # Why something was not read that could have been.
     STOPPED_EARLY = auto()
     # What is degenerate.

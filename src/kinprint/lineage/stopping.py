@@ -27,7 +27,6 @@ _NEEDED = {
     Reason.ATTENTION_HEADS: Component.ATTENTION,
     Reason.ROUTERS: Component.ROUTER,
     Reason.FEED_FORWARD_UNITS: Component.FEED_FORWARD,
-    Reason.WHOLE_LAYERS: Component.FEED_FORWARD,
 }
 
 

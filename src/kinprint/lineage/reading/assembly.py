@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import TypeVar
 
 import numpy as np
 
-from kinprint.lineage.reading.deciding import bytes_to_decide
 from kinprint.lineage.reading.parts import part_of
 from kinprint.lineage.reading.plan import PieceKey
 from kinprint.lineage.reading.sample import (
@@ -58,9 +56,13 @@ ReadPieces = Mapping[PieceKey, ReadPiece]
 
 
 def assemble(
-    tower: Tower, pieces: ReadPieces, embedding: Embedding | None, head: Embedding | None = None
+    tower: Tower,
+    sizes: Mapping[Part, Extent],
+    pieces: ReadPieces,
+    embedding: Embedding | None,
+    head: Embedding | None = None,
 ) -> Sample:
-    """The sample of a tower from what was read of it."""
+    """The sample of a tower from what was read of it; `sizes` are those of its parts."""
     norms: dict[tuple[str, int], Floats] = {}
     biases: dict[tuple[str, int], Floats] = {}
     routers: dict[int, Floats] = {}
@@ -89,7 +91,9 @@ def assemble(
         routers=routers,
         embedding=embedding,
         head=head,
-        parts=_extents(tower, pieces, {Component.EMBEDDING: embedding, Component.HEAD: head}),
+        parts=_extents(
+            tower, sizes, pieces, {Component.EMBEDDING: embedding, Component.HEAD: head}
+        ),
         dtypes={address.role: tower.places[address].weight.spec.dtype for address, _ in pieces},
         notes=tuple(tower.notes),
         read=_all_read(pieces, tables),
@@ -97,18 +101,13 @@ def assemble(
 
 
 def _extents(
-    tower: Tower, pieces: ReadPieces, tables: Mapping[Component, Embedding | None]
+    tower: Tower,
+    sizes: Mapping[Part, Extent],
+    pieces: ReadPieces,
+    tables: Mapping[Component, Embedding | None],
 ) -> dict[Part, Extent]:
-    """The parts of a tower with their sizes.
-
-    Layers whose headers were not read have the parts of the nearest layer below that were.
-    """
-    weights: dict[Part, int] = {}
+    """The parts of a tower with their sizes, and how much of each was read."""
     read: dict[Part, int] = {}
-    for address, place in tower.places.items():
-        part = part_of(address, tower.label)
-        if part is not None and place.shape is not None:
-            weights[part] = weights.get(part, 0) + prod(place.shape)
     for (address, _), piece in pieces.items():
         part = part_of(address, tower.label)
         if part is not None:
@@ -117,19 +116,8 @@ def _extents(
         if table is not None:
             part = Part(component, tower=tower.label)
             read[part] = max(read.get(part, 0), table.rows.size)
-    needs = bytes_to_decide(tower)
-    known: list[Part] = []
-    for layer in tower.layers:
-        own = [part for part in weights if part.layer == layer]
-        for part in known if not own else ():
-            weights[replace(part, layer=layer)] = weights[part]
-            if part in needs:
-                needs[replace(part, layer=layer)] = needs[part]
-        known = own or known
-    return {
-        part: Extent(size, min(read.get(part, 0), size), needs.get(part))
-        for part, size in weights.items()
-    }
+    some = {part: replace(sizes[part], read=min(read[part], sizes[part].weights)) for part in read}
+    return {**sizes, **some}
 
 
 class _Layers:

@@ -8,15 +8,17 @@ when the answer is clear; what has been read is kept, and the samples of each st
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from kinprint.errors import FormatError
 from kinprint.lineage.reading.assembly import ReadPiece, assemble
+from kinprint.lineage.reading.deciding import part_sizes
 from kinprint.lineage.reading.levels import level_plan
 from kinprint.lineage.reading.parts import part_of
 from kinprint.lineage.reading.plan import PieceKey, ReadingPlan, Stage, plan_reading
-from kinprint.lineage.reading.sample import Embedding, Floats, Sample, SampleRecord
+from kinprint.lineage.reading.sample import Embedding, Extent, Floats, Sample, SampleRecord
 from kinprint.lineage.reading.tokens import ChosenTokens, all_tokens, choose_tokens
 from kinprint.lineage.reading.tower import Piece, Tower, could_match, towers_of
 from kinprint.model.model import Model, wants_of
@@ -39,6 +41,10 @@ class TowerReader:
         self._tables: dict[Address, Embedding] = {}
         self._chosen = ChosenTokens((), ())
         self._record = SampleRecord(tower.label, "", ())
+
+    @cached_property
+    def _sizes(self) -> dict[Part, Extent]:
+        return part_sizes(self.tower)
 
     def stage(self, number: int) -> Stage:
         """What is read in a stage, counted from 0; nothing after the last."""
@@ -105,7 +111,7 @@ class TowerReader:
             None if address is None else tables.get(address)
             for address in (self.tower.embedding, self.tower.head)
         )
-        sample = assemble(self.tower, self._pieces, embedding, head)
+        sample = assemble(self.tower, self._sizes, self._pieces, embedding, head)
         self._record = SampleRecord(sample.tower, sample.key, sample.read)
         return sample
 

@@ -400,10 +400,13 @@ def towers_of(model: Model, component: str = "") -> tuple[Tower, ...]:
 def could_match(one: Tower, other: Tower) -> bool:
     """Whether two towers have the same kind of block and as many channels; told by headers.
 
-    The main towers of two models always meet, since depth and width may have been changed.
+    The main towers of two models always meet, since depth and width may have been changed; layers
+    that draft meet others that do.
     """
     if one.first and other.first:
         return True
+    if one.label.endswith(DRAFT) != other.label.endswith(DRAFT):
+        return False
     return one.width == other.width and one.facts.gated == other.facts.gated
 
 
