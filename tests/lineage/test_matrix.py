@@ -89,7 +89,7 @@ def test_a_model_that_fails_in_a_way_nobody_foresaw_is_set_aside(
     (unread,) = found.unread
     kind = SystemFailed if isinstance(error, OSError) else InternalError
     assert Path(unread.given).name == "base-b" and isinstance(unread.error, kind)
-    assert [one.verdict.relation for one in found.pairs] == ["derived"] and not found.failed
+    assert [one.verdict.relation for one in found.pairs] == ["partial"] and not found.failed
 
 
 def test_what_concerns_all_models_ends_the_matrix(
