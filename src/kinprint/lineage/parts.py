@@ -115,12 +115,13 @@ def find_sharing(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Char
     """
     linked = any(charge.significant(one) for one in evidence)
     scores = part_scores(pair, evidence) if linked else ()
+    b = pair.sides[1] if a is pair.sides[0] else pair.sides[0]
+    ours, theirs = (_extents(side.prepared.sample) for side in (a, b))
     by_part: dict[Part, list[_Score]] = {}
     for score in scores:
         one = _Score.seen_from(score, a is pair.sides[0])
-        by_part.setdefault(one.part, []).append(one)
-    b = pair.sides[1] if a is pair.sides[0] else pair.sides[0]
-    ours, theirs = (_extents(side.prepared.sample) for side in (a, b))
+        if one.part in ours and one.partner in theirs:
+            by_part.setdefault(one.part, []).append(one)
     judge = _Judge(a, b, ours, theirs, by_part, len(scores), charge, _moved(evidence))
     own = [judge.finding(part) for part in sorted(ours, key=_order)]
     own += judge.further(own)
