@@ -59,7 +59,7 @@ def test_steps_of_a_grid_stay(steps: int) -> None:
 def test_rows_without_content_do_not_count() -> None:
     half = ROWS.copy()
     half[24:] = 0
-    assert not masked(half)
+    assert not masked(half) and masked(half, whole_rows=True)
     for rows in (np.zeros((4, 8)), np.ones((4, 8)), np.full((4, 8), np.nan), np.empty((0, 8))):
         single = rows.astype(np.float32)
         assert not masked(single)

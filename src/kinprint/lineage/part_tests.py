@@ -260,7 +260,7 @@ def _routers(pair: Pair) -> Iterator[PartScore]:
         return
     for layer in sorted(first.routers.keys() & second.routers.keys()):
         x, y = residual.carry(first.routers[layer]), second.routers[layer]
-        if len(x) != len(y) or len(x) < 2 or (masked(x) and masked(y)):
+        if len(x) != len(y) or len(x) < 2 or (masked(x, True) and masked(y, True)):
             continue
         index = np.arange(len(x))
         blocks = common_blocks(index, index)

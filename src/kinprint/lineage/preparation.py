@@ -356,9 +356,13 @@ def _heads(layer: int, part: Attention, gain: Floats, rotary: int | None) -> Hea
 
 
 def _masked(part: Attention) -> frozenset[str]:
-    """The matrices, as they were read, that have a value at many places."""
+    """The matrices, as they were read, that have zeros at many places, in whole rows too."""
     stored = {role: getattr(part, role) for role in ("q", "k", "v", "o")}
-    return frozenset(role for role, rows in stored.items() if rows is not None and masked(rows))
+    return frozenset(
+        role
+        for role, rows in stored.items()
+        if rows is not None and rows.any() and masked(rows, whole_rows=True)
+    )
 
 
 def _planes(rows: Floats | None, gain: Floats, turned: int) -> tuple[Complex | None, Floats | None]:

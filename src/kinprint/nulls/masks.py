@@ -21,21 +21,23 @@ _GROUP = 16  # numbers that share a scale in every common quantisation
 _SOME, _MANY, _RATIO, _VALUES = 2048, 0.02, 4, 64
 
 
-def masked(rows: ArrayLike) -> bool:
+def masked(rows: ArrayLike, whole_rows: bool = False) -> bool:
     """Whether zeros fill places of a matrix that its other numbers do not explain.
 
     Zero is also a step of a quantisation grid. A grid that is symmetric has about twice as many
     numbers of the smallest size as zeros; so in each group of numbers that may share a scale, ties
-    of the smallest size, twice, are taken off the zeros. Rows of zeros alone do not count: nothing
-    is compared with them. Depends on no order of rows and on no sign.
+    of the smallest size, twice, are taken off the zeros. Rows of zeros alone count with
+    `whole_rows` only: where such rows take no part in a test, they say nothing. Depends on no
+    order of rows and on no sign.
     """
     x = np.asarray(rows)
     x = x.reshape(-1, x.shape[-1])
     zero = x == 0
     if np.count_nonzero(zero) <= SHARE * x.size:
         return False
-    some = ~zero.all(axis=1)
-    x, zero = x[some], zero[some]
+    if not whole_rows:
+        some = ~zero.all(axis=1)
+        x, zero = x[some], zero[some]
     groups = -(-x.shape[1] // _GROUP)
     size = np.full((len(x), groups * _GROUP), np.inf)
     size[:, : x.shape[1]] = np.where(zero, np.inf, np.abs(x))
