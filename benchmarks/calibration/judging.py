@@ -15,6 +15,7 @@ from kinprint.measure.basis import (
     gram_turn,
     polar_factor,
     refined,
+    spread,
     token_table,
     traceless_gram,
 )
@@ -107,7 +108,7 @@ def judged(first: Prepared, second: Prepared, readings: Sequence[str]) -> list[d
             maps += grams
         elif reading == "some rows":
             units = [_some(one, at) for at, one in enumerate(first.units)]
-            some = _spread(len(first.embed), 2 * max(first.width, second.width))
+            some = spread(len(first.embed), 2 * max(first.width, second.width))
             tokens = first.arrays.asarray(some)
             table = token_table(first.embed[tokens], second.embed[tokens])
             rows = [one.key for one in units]
@@ -135,7 +136,7 @@ def _row(
     for name in STATISTICS:
         row |= _three(name, [getattr(one.units, name).value for one in layers])
     row |= _three("cosine", [one.units.cosine for one in layers])
-    row |= _three("margin", [one.margin for one in layers])
+    row |= _three("control", [one.control.value if one.control else np.nan for one in layers])
     heads = [head_agreement(first.heads[one.layer], second.heads[one.partner], maps[one.turn][1])
              for one in layers]  # fmt: skip
     known = [share for share in heads if share is not None]
@@ -166,7 +167,7 @@ def _gains(
 
 def _gram_turn(first: Prepared, second: Prepared) -> Any:
     """The turn between the Gram matrices of feed-forwards, layers paired over the depth."""
-    ours = _spread(first.depth, _GRAM_LAYERS).tolist()
+    ours = spread(first.depth, _GRAM_LAYERS)
     theirs = [round(at * (second.depth - 1) / max(first.depth - 1, 1)) for at in ours]
     roles = [role for role in first.grams if role in second.grams]
     return gram_turn(
@@ -178,13 +179,7 @@ def _gram_turn(first: Prepared, second: Prepared) -> Any:
 def _some(units: UnitRows, seed: int) -> UnitRows:
     """Some units of a layer."""
     draws = np.random.default_rng(seed)
-    chosen = array_module(units.up).asarray(draws.permutation(units.count)[:ROWS])
-    gate = None if units.gate is None else units.gate[chosen]
-    return UnitRows(units.up[chosen], units.down[chosen], gate)
-
-
-def _spread(n: int, most: int) -> Any:
-    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
+    return units.some(array_module(units.up).asarray(draws.permutation(units.count)[:ROWS]))
 
 
 def _three(name: str, values: Sequence[float]) -> dict[str, float]:

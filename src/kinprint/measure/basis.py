@@ -10,7 +10,6 @@ gate row, so that these are left to judge by. Arrays may be NumPy's or CuPy's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,8 @@ Array = Any
 """An array of NumPy or of CuPy."""
 ROUNDS = 4
 """Rounds of matching and fitting that refine a map."""
+PROBES = 64
+"""Rows of a layer by which its partner is found."""
 STEPS = 10
 """Steps of the iteration that aligns Gram matrices."""
 _UNREACHED = 1e-13  # squared singular values below this part of the largest are rounding
@@ -129,39 +130,27 @@ def mutual(scores: Array) -> tuple[Array, Array]:
     return best, (back[best] == rows) & (scores[rows, best] > 0)
 
 
-@dataclass(frozen=True, slots=True)
-class NearestKeys:
-    """Of every layer with every other: the mean cosine of nearest rows, and the mutual share.
+def nearest_cosines(
+    first: Sequence[Array], second: Sequence[Array], turn: Array | None, probes: int = PROBES
+) -> NDArray[np.float64]:
+    """How near rows of each layer of one model come to those of each layer of another.
 
-    Both are NumPy tables, layers of the first model × layers of the second.
-    """
-
-    cosines: NDArray[np.float64]
-    mutual: NDArray[np.float64]
-
-
-def nearest_keys(
-    first: Sequence[Array], second: Sequence[Array], turn: Array | None, *, shares: bool = True
-) -> NearestKeys:
-    """How near the rows of each layer of one model come to those of each layer of another.
-
-    Rows have length one. Without `shares` the mutual shares stay zero.
+    The mean over some rows, evenly spaced, of the largest cosine: layers of the first model ×
+    layers of the second. Rows have length one.
     """
     xp = array_module(first[0])
-    cosines = xp.zeros((len(first), len(second)))
-    found = xp.zeros((len(first), len(second)))
+    table = xp.zeros((len(first), len(second)))
     for at, rows in enumerate(first):
-        ours = carried(rows, turn)
-        for places in _stacks(len(rows), [len(others) for others in second]):
+        ours = carried(rows[spread(len(rows), probes)], turn)
+        for places in _stacks(len(ours), [len(others) for others in second]):
             theirs = xp.stack([second[to] for to in places])
-            scores = ours @ theirs.transpose(0, 2, 1)
-            cosines[at, places] = scores.max(axis=2).mean(axis=1)
-            if shares:
-                best = scores.argmax(axis=2)
-                back = xp.take_along_axis(scores.argmax(axis=1), best, axis=1)
-                found[at, places] = (back == xp.arange(len(rows))).mean(axis=1)
-    on_host = (table if xp is np else xp.asnumpy(table) for table in (cosines, found))
-    return NearestKeys(*on_host)
+            table[at, places] = (ours @ theirs.transpose(0, 2, 1)).max(axis=2).mean(axis=1)
+    return np.asarray(table if xp is np else xp.asnumpy(table))
+
+
+def spread(n: int, most: int) -> list[int]:
+    """At most so many of n places, evenly spaced."""
+    return sorted(set(np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist()))
 
 
 def _stacks(rows: int, sizes: Sequence[int]) -> Iterator[list[int]]:
@@ -192,7 +181,7 @@ def refined(
     width = first[0].shape[1], second[0].shape[1]
     current = xp.eye(*width, dtype=xp.float32) if turn is None else turn
     for _ in range(rounds):
-        partners = nearest_keys(first, second, current, shares=False).cosines.argmax(axis=1)
+        partners = nearest_cosines(first, second, current).argmax(axis=1)
         total = current * xp.float32(_KEPT) if table is None else xp.array(table)
         for rows, to in zip(first, partners.tolist(), strict=True):
             best, both = mutual(carried(rows, current) @ second[to].T)

@@ -19,7 +19,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kinprint.measure.basis import Array, array_module, carried, mutual, nearest_keys, unit_rows
+from kinprint.measure.basis import (
+    PROBES,
+    Array,
+    array_module,
+    carried,
+    mutual,
+    nearest_cosines,
+    spread,
+    unit_rows,
+)
 
 _COLUMNS = 1e-6  # a share of a row's length below which nothing but rounding is left
 
@@ -66,6 +75,11 @@ class UnitRows:
         """Number of units."""
         return len(self.up)
 
+    def some(self, places: Array) -> UnitRows:
+        """Some of the units."""
+        gate = None if self.gate is None else self.gate[places]
+        return UnitRows(self.up[places], self.down[places], gate)
+
 
 @dataclass(frozen=True, slots=True)
 class UnitAgreement:
@@ -78,7 +92,8 @@ class UnitAgreement:
     concordance : mutual ones whose up and down cosines have the same sign.
     two_of_three : units for which at least two of gate, |up| and |down| have the same nearest.
     span : units whose nearest by the plane of gate and up is the nearest by |down|.
-    nearest : mutual ones whose nearest by down is their partner; for plain feed-forwards.
+    nearest : units whose nearest by the matching rows is the nearest by down; for plain
+        feed-forwards, which have nothing else.
     """
 
     cosine: float
@@ -98,20 +113,15 @@ class LayerAgreement:
     layer, partner : places in the two lists of layers.
     turn : place of the residual map, among those given, in which they were matched.
     units : how they agree.
-    control : the mutual share of the layer with the best of the others in the same map; NaN if
-        there is no other.
+    control : of some units, how many agree with the best of the other layers in the same way:
+        two of three, or nearest by both ends in plain feed-forwards. None if there is no other.
     """
 
     layer: int
     partner: int
     turn: int
     units: UnitAgreement
-    control: float
-
-    @property
-    def margin(self) -> float:
-        """The mutual share less that of the best other layer."""
-        return self.units.mutual.value - self.control
+    control: Share | None
 
 
 def agreements(
@@ -123,17 +133,19 @@ def agreements(
     of plain feed-forwards), layer by layer: parts of a model may follow different bases.
     """
     keys = [units.key for units in first], [units.key for units in second]
-    tables = [nearest_keys(*keys, turn) for turn in turns]
-    cosines = np.stack([table.cosines for table in tables])
+    cosines = np.stack([nearest_cosines(*keys, turn) for turn in turns])
     found = []
     for at, ours in enumerate(first):
         which, to = np.unravel_index(cosines[:, at].argmax(), cosines[:, at].shape)
-        shares = tables[which].mutual[at]
-        others = np.delete(shares, to)
+        turn = turns[which]
+        some = ours.some(spread(ours.count, PROBES))
+        others = [
+            _agreeing(some, theirs, turn) for place, theirs in enumerate(second) if place != to
+        ]
         found.append(
             LayerAgreement(
-                at, int(to), int(which), unit_agreement(ours, second[to], turns[which]),
-                float(others.max()) if len(others) else math.nan,
+                at, int(to), int(which), unit_agreement(ours, second[to], turn),
+                max(others, key=lambda share: share.value) if others else None,
             )
         )  # fmt: skip
     return tuple(found)
@@ -153,10 +165,10 @@ def unit_agreement(first: UnitRows, second: UnitRows, turn: Array | None) -> Uni
     shared = Share(int(both.sum()), first.count)
     cosine = float(gate.max(axis=1).mean())
     if not gated:
-        nearest = Share(int((down.argmax(axis=1) == best)[both].sum()), shared.count)
+        nearest = Share(int((down.argmax(axis=1) == best).sum()), first.count)
         return UnitAgreement(cosine, shared, none, none, none, nearest)
     by_up, by_down = abs(up).argmax(axis=1), abs(down).argmax(axis=1)
-    two = (best == by_up) | (best == by_down) | (by_up == by_down)
+    two = _two_of_three(best, by_up, by_down)
     concordant = (up[pairs] > 0) == (down[pairs] > 0)
     by_span = _plane_likeness(first, second, turn).argmax(axis=1)
     return UnitAgreement(
@@ -165,7 +177,7 @@ def unit_agreement(first: UnitRows, second: UnitRows, turn: Array | None) -> Uni
         Share(int(concordant.sum()), shared.count),
         Share(int(two.sum()), first.count),
         Share(int((by_span == by_down).sum()), first.count),
-        Share(int((by_down == best)[both].sum()), shared.count),
+        Share(int((by_down == best).sum()), first.count),
     )
 
 
@@ -250,6 +262,21 @@ def effective_gains(rows: Sequence[Array], turn: Array | None = None) -> Array:
     xp = array_module(rows[0])
     squares = sum(xp.square(carried(part, turn).astype(xp.float64)).sum(axis=0) for part in rows)
     return xp.sqrt(squares)
+
+
+def _agreeing(first: UnitRows, second: UnitRows, turn: Array | None) -> Share:
+    """Units that several ends give the same nearest: two of three, or both of a plain one."""
+    up = carried(first.up, turn) @ second.up.T
+    down = carried(first.down, turn) @ second.down.T
+    if first.gate is None or second.gate is None:
+        return Share(int((up.argmax(axis=1) == down.argmax(axis=1)).sum()), first.count)
+    gate = carried(first.gate, turn) @ second.gate.T
+    nearest = gate.argmax(axis=1), abs(up).argmax(axis=1), abs(down).argmax(axis=1)
+    return Share(int(_two_of_three(*nearest).sum()), first.count)
+
+
+def _two_of_three(gate: Array, up: Array, down: Array) -> Array:
+    return (gate == up) | (gate == down) | (up == down)
 
 
 def _plane_likeness(first: UnitRows, second: UnitRows, turn: Array | None) -> Array:
