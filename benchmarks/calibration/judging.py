@@ -69,8 +69,8 @@ class Prepared:
         rows = (-1, size, self.width)
         self.heads = [
             HeadRows(
-                *(self.read[name][at].reshape(rows) for name in ("q", "k", "v")),
-                one["o"][at].T.reshape(rows), size,
+                self.read["q"][at].reshape(rows), self.read["k"][at].reshape(rows),
+                self.read["v"][at].reshape(rows), one["o"][at].T.reshape(rows), size,
             )
             for at in range(self.depth)
         ]  # fmt: skip

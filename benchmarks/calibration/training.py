@@ -182,7 +182,7 @@ class _Step:
         self.starts = torch.from_numpy(starts).to(device)
         self.window = torch.arange(SPAN + 1, device=device)
         numbers = np.arange(steps)
-        rates = [_rate(recipe, steps, number) for number in numbers]
+        rates = [_rate(recipe, steps, number) for number in range(steps)]
         self.rates = torch.tensor(rates, device=device, dtype=torch.float32)
         self.unbiased = torch.tensor(
             np.stack([1 - beta ** (numbers + 1.0) for beta in recipe.betas], 1),

@@ -207,8 +207,7 @@ class Reason(StrEnum):
     VALUES = auto()
     ROUTERS = auto()
     MATCHED_UNITS = auto()
-    ALIGNED_UNITS = auto()
-    KNOWN_PAIRS = auto()
+    WHOLE_FEED_FORWARDS = auto()
     # Why something was not read that could have been.
     STOPPED_EARLY = auto()
     # What is degenerate.
@@ -500,6 +499,40 @@ class Sensitivity:
 
 
 @dataclass(frozen=True, slots=True)
+class Agreement:
+    """How many units or heads of two models agree in what no relabelling can change.
+
+    Strangers agree too, to an extent that was measured and follows from no theory: nothing here is
+    a p-value.
+
+    Attributes
+    ----------
+    count, of : how many of how many units agree, over all layers compared.
+    share : the mean share of the layers.
+    interval : the interval of the share of all units together, as if these were independent.
+    limit : from which share on it speaks for common weights; None where it is only shown.
+    speaks : whether the share, or that of a single layer, is so large.
+    strangers : how many pairs of strangers, and of teachers and pupils, it is held against.
+    largest : the largest share among those.
+    width : their width, the nearest that is known.
+    control : the largest share with a layer that does not correspond; None where not counted.
+    nine_of_ten : log10 of a bound on the chance of so many, if strangers agreed in nine of ten.
+    """
+
+    count: int
+    of: int
+    share: float
+    interval: tuple[float, float]
+    limit: float | None
+    speaks: bool
+    strangers: int
+    largest: float
+    width: int
+    control: float | None
+    nine_of_ten: float
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What one test of dependence found.
 
@@ -521,10 +554,10 @@ class Evidence:
     learnt : whether the parameters start at a constant, so that what they share was learnt.
     by_layer : the likeness in each layer of the first model, where a test tells it.
     alignment_quality : how well the units of the two models could be matched.
-    gram_likeness : how alike Gram matrices are in the basis that matches units best.
     gain_spread : how far the gains of the two models have moved from a constant.
     details : further numbers by name, to be shown; nothing is decided by them.
     sensitivity : how small an effect the test would have seen, where it can tell.
+    agreement : how much agrees that no relabelling can change, beside strangers.
     """
 
     test: str
@@ -544,10 +577,10 @@ class Evidence:
     learnt: bool = False
     by_layer: tuple[tuple[int, float], ...] = ()
     alignment_quality: float | None = None
-    gram_likeness: float | None = None
     gain_spread: float | None = None
     details: tuple[tuple[str, float], ...] = ()
     sensitivity: Sensitivity | None = None
+    agreement: Agreement | None = None
 
 
 class VerdictReason(StrEnum):
@@ -575,7 +608,7 @@ class VerdictReason(StrEnum):
     TOWERS_SHARED = "towers-shared"
     # Without a link.
     NOTHING_FOUND = "nothing-found"
-    LAUNDERING_FLAG = "laundering-flag"
+    INVARIANTS_AGREE = "invariants-agree"
     NOTHING_TESTABLE = "nothing-testable"
 
 

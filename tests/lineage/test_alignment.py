@@ -14,12 +14,12 @@ from kinprint.lineage.alignment.residual import (
     MapSource,
     ResidualMap,
     best_channels,
-    polar_factor,
 )
 from kinprint.lineage.alignment.units import UnitStack, rate_map, spread_parts, unit_scores
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.side import Side
+from kinprint.measure.basis import polar_factor
 from kinprint.nulls.fixed_points import nearest_rows
 from tests.lineage.made import LLAMA, keyed, made, noisy
 from tests.lineage.null_pairs import with_experts

@@ -86,7 +86,7 @@ def boasting(pair: Pair, test: LineageTest) -> Evidence:
     """Says what nobody may say from outside: exact, and with fields that rules read."""
     result = NullResult(9.0, -300.0, "signs", -300.0, 1.0, 64)
     found = test.evidence(
-        result, roles=("up",), alignment_quality=3.0, gram_likeness=1.0, gain_spread=0.5,
+        result, roles=("up",), alignment_quality=3.0, gain_spread=0.5,
         by_layer=((0, 1.0), (1, 0.0)),
     )  # fmt: skip
     return Evidence(
@@ -131,7 +131,7 @@ def test_a_test_from_outside_is_shown_and_changes_nothing_else(entries: list[Ent
     assert (evidence[-1].test, evidence[-1].tier) == ("acme.rows", Tier.EXTENSION)
     assert evidence[-1].log10_p == -300.0
     assert decide(evidence, charge) == decide(without, charge)
-    read_by_rules = ("alignment_quality", "gram_likeness", "gain_spread")
+    read_by_rules = ("alignment_quality", "gain_spread", "agreement")
     assert [getattr(evidence[-1], name) for name in read_by_rules] == [None] * 3
     assert evidence[-1].by_layer == ()
 

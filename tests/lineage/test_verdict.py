@@ -15,6 +15,7 @@ from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import decide
 from kinprint.records import (
     ALPHA,
+    Agreement,
     Component,
     Evidence,
     Group,
@@ -71,11 +72,29 @@ def relation(*evidence: Evidence) -> str:
 SILENT = (units(0.0, -0.2), planes(-0.1))
 
 
-def test_calibrated_evidence_flags_and_never_accuses() -> None:
-    extreme = Evidence("Q.known", Tier.CALIBRATED, Group.NONE, Status.OK, -300.0, 1.0, floor=-300.0)
-    found = decide([gains(0.0, -0.1), *SILENT, extreme], CHARGE)
-    assert found.relation == "no-evidence" and found.log10_p == 0.0
-    assert "laundering-flag" in found.reasons
+def agreeing(speaks: bool) -> Evidence:
+    agreement = Agreement(
+        count=900, of=1000, share=0.9, interval=(0.88, 0.92), limit=0.3, speaks=speaks,
+        strangers=100, largest=0.09, width=128, control=0.1, nine_of_ten=0.0,
+    )  # fmt: skip
+    return Evidence(
+        "I.two-of-three", Tier.CALIBRATED, Group.NONE, Status.OK, statistic=0.9, agreement=agreement
+    )
+
+
+def test_invariants_speak_only_where_exact_tests_are_silent() -> None:
+    silent = [gains(0.0, -0.1), *SILENT]
+    found = decide([*silent, agreeing(True)], CHARGE)
+    assert found.relation == "laundered" and found.reasons == ("invariants-agree",)
+    assert found.log10_p == 0.0
+    assert decide([*silent, agreeing(False)], CHARGE).relation == "no-evidence"
+    linked = decide([gains(1.0), units(1.0), agreeing(True)], CHARGE)
+    assert linked.relation != "laundered" and linked.log10_p < -6
+
+
+def test_a_rank_among_strangers_never_accuses() -> None:
+    ranked = Evidence("Q.controls", Tier.CALIBRATED, Group.NONE, Status.OK, -300.0, 1.0)
+    assert decide([gains(0.0, -0.1), *SILENT, ranked], CHARGE).relation == "no-evidence"
 
 
 def test_equal_numbers_are_identical_only_with_a_rejection() -> None:

@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.side import Side
-from kinprint.lineage.tests.calibrated import LOOKS
+from kinprint.lineage.tests.invariants import invariant_evidence
+from kinprint.lineage.tests.learnt import learnt_gains
 from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.tests.registry import LineageTest, Needs, extension_tests, run_extension
 from kinprint.records import Evidence, Level
@@ -39,7 +40,7 @@ def run_tests(pair: Pair) -> tuple[Evidence, ...]:
 def gather_evidence(pair: Pair) -> tuple[Evidence, ...]:
     """All that is shown of a pair: the tests of the menu, looks, and tests of other packages."""
     evidence = run_tests(pair)
-    evidence += tuple(look.run(pair, evidence) for look in LOOKS)
+    evidence += (*invariant_evidence(pair), learnt_gains.run(pair, evidence))
     return evidence + tuple(run_extension(pair, test) for test in extension_tests())
 
 

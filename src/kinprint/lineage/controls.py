@@ -12,7 +12,6 @@ from itertools import combinations
 
 from kinprint.lineage.battery import run_battery
 from kinprint.lineage.side import Side
-from kinprint.lineage.tests.calibrated import match_quality
 from kinprint.lineage.tests.registry import Likeness, LineageTest, register
 from kinprint.nulls.conformal import conformal, disjoint_pairs
 from kinprint.records import Component, Evidence, Group, Status, Tier
@@ -31,6 +30,12 @@ class Control:
     model: str
     control: str
     evidence: tuple[Evidence, ...]
+
+
+def match_quality(evidence: Sequence[Evidence]) -> float | None:
+    """How well the units of two models can be matched, blind to labels and signs."""
+    qualities = (each.alignment_quality for each in evidence)
+    return max((value for value in qualities if value is not None), default=None)
 
 
 def calibrated(

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.lineage.reading.sample import Attention, Floats, Indices, Sample, Units
+from kinprint.measure.invariants import HeadRows, UnitRows
 from kinprint.model.symmetries import axes_of
 from kinprint.nulls.masks import masked, without_filler
 from kinprint.nulls.preparation import normal_scores, one_valued, standardise_columns
@@ -126,6 +127,46 @@ class Prepared:
         units.update(self.sample.experts)
         prepared = (self._feed_forward(*place, units[place]) for place in sorted(units))
         return tuple(part for part in prepared if part.up.size)
+
+    @cached_property
+    def unit_rows(self) -> dict[tuple[int, int], UnitRows]:
+        """Units by layer and expert as a rotation of the residual stream leaves them.
+
+        Unlike `feed_forwards`, no row loses its mean over channels: that is no invariant.
+        """
+        units = {(layer, DENSE): part for layer, part in self.sample.units.items()}
+        units.update(self.sample.experts)
+        found = {}
+        for (layer, expert), part in sorted(units.items()):
+            gain = self.feed_forward_gain(layer)
+            gate = None if part.gate is None else part.gate * gain
+            found[layer, expert] = UnitRows.of(part.up * gain, part.down, gate)
+        return {place: rows for place, rows in found.items() if rows.count}
+
+    @cached_property
+    def whole_feed_forwards(self) -> frozenset[tuple[int, int]]:
+        """Feed-forwards of which every unit was read, by layer and expert."""
+        units = {(layer, DENSE): part for layer, part in self.sample.units.items()}
+        units.update(self.sample.experts)
+        return frozenset(
+            place for place, part in units.items() if len(np.unique(part.index)) == part.total
+        )
+
+    @cached_property
+    def head_rows(self) -> dict[int, HeadRows]:
+        """Attention by layer, inputs scaled by the norm before; where all four matrices are."""
+        found = {}
+        for layer, part in sorted(self.sample.attention.items()):
+            if part.q is None or part.k is None or part.v is None or part.o is None:
+                continue
+            heads, groups = len(part.q), len(part.k)
+            if heads % groups or len(part.o) != heads or len(part.v) != groups:
+                continue
+            gain = self.attention_gain(layer)
+            turned = part.rotated if self.facts.rotary is None else self.facts.rotary
+            rows = (part.q * gain, part.k * gain, part.v * gain, part.o)
+            found[layer] = HeadRows(*rows, min(part.rotated, turned))
+        return found
 
     @cached_property
     def heads(self) -> dict[int, Heads]:

@@ -89,6 +89,8 @@ def joined_verdict(main: Verdict, sharing: Sharing, besides: Sequence[TowerCompa
     found = replace(main, parts=whole.parts, amount=amount_of(whole.parts))
     if not linked or main.relation is Relation.IDENTICAL:
         return found
+    if all(verdict.relation is Relation.LAUNDERED for verdict in linked):
+        return replace(found, relation=Relation.LAUNDERED, reasons=linked[0].reasons)
     kind = kind_of_relation(whole.parts, whole.arranged)
     relation = kind.relation
     only_besides: tuple[VerdictReason, ...] = ()

@@ -15,20 +15,7 @@ from kinprint.lineage.charge import Charge
 from kinprint.lineage.kind import Kind, amount_of, kind_of_relation
 from kinprint.lineage.parts import Sharing
 from kinprint.lineage.power import detectable_effects
-from kinprint.lineage.tests.registry import Likeness, registered_test
-from kinprint.records import (
-    Evidence,
-    PartState,
-    Relation,
-    Status,
-    Tier,
-    Verdict,
-    VerdictReason,
-)
-
-FLAG, FLAG_EFFECT, FLAG_GRAM = 0.05, 0.25, 0.75
-"""A calibrated p-value at most this large is worth a remark, if the likeness is twice what any
-known strangers have: models trained for longer match better, whoever trained them."""
+from kinprint.records import Evidence, PartState, Relation, Tier, Verdict, VerdictReason
 
 _UNKNOWN = Sharing()
 
@@ -45,8 +32,9 @@ def decide(
     Parameters
     ----------
     evidence
-        What the tests gave. Every exact test stands on the charge's menu, once; calibrated
-        evidence never rejects.
+        What the tests gave. Every exact test stands on the charge's menu, once. Evidence of the
+        invariants' tier has no p-value: where exact tests are silent it gives a relation of its
+        own.
     charge
         The shares of menu and stage, and the error of the comparison.
     sharing
@@ -89,9 +77,19 @@ def _equality(sharing: Sharing, charge: Charge) -> float | None:
 def _without_link(
     evidence: Sequence[Evidence], exact: Sequence[Evidence], charge: Charge, sharing: Sharing
 ) -> Verdict:
-    """Nothing was found, or nothing could have been."""
+    """Exact tests found nothing, or could not have; the invariants' tier may still speak."""
     able = [one for one in exact if charge.could_reject(one)]
     combined, amount = charge.combined(exact), amount_of(sharing.parts)
+    if _invariants_speak(evidence):
+        return Verdict(
+            Relation.LAUNDERED,
+            combined,
+            charge.alpha,
+            sharing.parts,
+            amount,
+            detectable_effects(able, charge),
+            (VerdictReason.INVARIANTS_AGREE,),
+        )
     if not able:
         needed = {str(one.reason): one.reason for one in evidence if one.tier == Tier.EXACT}
         return Verdict(
@@ -103,8 +101,6 @@ def _without_link(
             reasons=(VerdictReason.NOTHING_TESTABLE,),
             missing=tuple(reason for reason in needed.values() if reason is not None),
         )
-    flagged = any(_is_extreme(one) for one in evidence)
-    flags = (VerdictReason.LAUNDERING_FLAG,) if flagged else ()
     return Verdict(
         Relation.NO_EVIDENCE,
         combined,
@@ -112,13 +108,10 @@ def _without_link(
         sharing.parts,
         amount,
         detectable_effects(able, charge),
-        (VerdictReason.NOTHING_FOUND, *flags),
+        (VerdictReason.NOTHING_FOUND,),
     )
 
 
-def _is_extreme(one: Evidence) -> bool:
-    """Whether calibrated evidence is rare among strangers, and large where it tells a size."""
-    if one.tier != Tier.CALIBRATED or one.status != Status.OK or one.log10_p > math.log10(FLAG):
-        return False
-    limit = FLAG_GRAM if registered_test(one).likeness is Likeness.GRAM else FLAG_EFFECT
-    return one.effect is None or one.effect >= limit
+def _invariants_speak(evidence: Sequence[Evidence]) -> bool:
+    """Whether what no relabelling can change agrees beyond what strangers reach."""
+    return any(one.agreement is not None and one.agreement.speaks for one in evidence)

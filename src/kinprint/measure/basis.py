@@ -24,6 +24,7 @@ PROBES = 64
 STEPS = 10
 """Steps of the iteration that aligns Gram matrices."""
 _UNREACHED = 1e-13  # squared singular values below this part of the largest are rounding
+_SEARCHES = 2  # rounds that look for the partners of layers; later ones keep them
 _SCORES = 16_000_000  # cosines that are held at once, where a layer has no more
 _KEPT = 1e-3  # weight of the last map beside matched rows: it keeps what these do not reach
 
@@ -108,8 +109,9 @@ def gram_turn(
     xp = array_module(first[0])
     x, y = xp.stack(list(first)), xp.stack(list(second))
     some = list(start) or list(range(len(first)))
-    ours = xp.linalg.eigh(x[some].sum(axis=0))[1][:, -directions:]
-    theirs = xp.linalg.eigh(y[some].sum(axis=0))[1][:, -directions:]
+    few = directions or min(x.shape[1], y.shape[1])
+    ours = xp.linalg.eigh(x[some].sum(axis=0))[1][:, -few:]
+    theirs = xp.linalg.eigh(y[some].sum(axis=0))[1][:, -few:]
     both = ((ours.T @ x @ ours) * (theirs.T @ y @ theirs)).sum(axis=0)
     signs = xp.where(xp.linalg.eigh(both)[1][:, -1] < 0, -1, 1)
     turn = ((ours * signs) @ theirs.T).astype(xp.float32)
@@ -180,8 +182,9 @@ def refined(
     xp = array_module(first[0])
     width = first[0].shape[1], second[0].shape[1]
     current = xp.eye(*width, dtype=xp.float32) if turn is None else turn
-    for _ in range(rounds):
-        partners = nearest_cosines(first, second, current).argmax(axis=1)
+    for number in range(rounds):
+        if number < _SEARCHES:
+            partners = nearest_cosines(first, second, current, PROBES // 2).argmax(axis=1)
         total = current * xp.float32(_KEPT) if table is None else xp.array(table)
         for rows, to in zip(first, partners.tolist(), strict=True):
             best, both = mutual(carried(rows, current) @ second[to].T)

@@ -83,16 +83,16 @@ class UnitRows:
 
 @dataclass(frozen=True, slots=True)
 class UnitAgreement:
-    """How two feed-forwards agree, in numbers of units of the first.
+    """How two feed-forwards agree, in numbers of units of the first; no partner is counted twice.
 
     Attributes
     ----------
     cosine : mean cosine of units with their nearest, by the rows that match them.
     mutual : units that are each other's nearest. Of few rows more are.
     concordance : mutual ones whose up and down cosines have the same sign.
-    two_of_three : units for which at least two of gate, |up| and |down| have the same nearest.
-    span : units whose nearest by the plane of gate and up is the nearest by |down|.
-    nearest : units whose nearest by the matching rows is the nearest by down; for plain
+    two_of_three : partners that at least two of gate, |up| and |down| give to a unit.
+    span : partners that the plane of gate and up and |down| both give to a unit.
+    nearest : partners that the matching rows and down both give to a unit; for plain
         feed-forwards, which have nothing else.
     """
 
@@ -136,7 +136,7 @@ def agreements(
     cosines = np.stack([nearest_cosines(*keys, turn) for turn in turns])
     found = []
     for at, ours in enumerate(first):
-        which, to = np.unravel_index(cosines[:, at].argmax(), cosines[:, at].shape)
+        which, to = divmod(int(cosines[:, at].argmax()), len(second))
         turn = turns[which]
         some = ours.some(spread(ours.count, PROBES))
         others = [
@@ -144,7 +144,7 @@ def agreements(
         ]
         found.append(
             LayerAgreement(
-                at, int(to), int(which), unit_agreement(ours, second[to], turn),
+                at, to, which, unit_agreement(ours, second[to], turn),
                 max(others, key=lambda share: share.value) if others else None,
             )
         )  # fmt: skip
@@ -157,7 +157,8 @@ def unit_agreement(first: UnitRows, second: UnitRows, turn: Array | None) -> Uni
     up = carried(first.up, turn) @ second.up.T
     down = carried(first.down, turn) @ second.down.T
     gated = first.gate is not None and second.gate is not None
-    gate = carried(first.gate, turn) @ second.gate.T if gated else up
+    ours, theirs = (first.key, second.key) if gated else (first.up, second.up)
+    gate = carried(ours, turn) @ theirs.T
     rows = xp.arange(first.count)
     best, both = mutual(gate)
     pairs = rows[both], best[both]
@@ -165,19 +166,18 @@ def unit_agreement(first: UnitRows, second: UnitRows, turn: Array | None) -> Uni
     shared = Share(int(both.sum()), first.count)
     cosine = float(gate.max(axis=1).mean())
     if not gated:
-        nearest = Share(int((down.argmax(axis=1) == best).sum()), first.count)
+        nearest = _same_partner(best, down.argmax(axis=1))
         return UnitAgreement(cosine, shared, none, none, none, nearest)
     by_up, by_down = abs(up).argmax(axis=1), abs(down).argmax(axis=1)
-    two = _two_of_three(best, by_up, by_down)
     concordant = (up[pairs] > 0) == (down[pairs] > 0)
     by_span = _plane_likeness(first, second, turn).argmax(axis=1)
     return UnitAgreement(
         cosine,
         shared,
         Share(int(concordant.sum()), shared.count),
-        Share(int(two.sum()), first.count),
-        Share(int((by_span == by_down).sum()), first.count),
-        Share(int((by_down == best).sum()), first.count),
+        _two_of_three(best, by_up, by_down),
+        _same_partner(by_span, by_down),
+        _same_partner(best, by_down),
     )
 
 
@@ -204,18 +204,18 @@ def plane_agreements(
     """
     found = []
     for at, ours in enumerate(first):
-        best = PlaneAgreement(at, 0, 0, Share(0, 0))
-        largest = -1.0
+        some = ours.some(spread(ours.count, PROBES // 4))
+        largest, chosen = -1.0, (0, 0)
         for which, turn in enumerate(turns):
             for to, theirs in enumerate(second):
-                likeness = _plane_likeness(ours, theirs, turn)
-                mean = float(likeness.max(axis=1).mean())
+                mean = float(_plane_likeness(some, theirs, turn).max(axis=1).mean())
                 if mean > largest:
-                    largest = mean
-                    down = abs(carried(ours.down, turn) @ theirs.down.T).argmax(axis=1)
-                    agree = int((likeness.argmax(axis=1) == down).sum())
-                    best = PlaneAgreement(at, to, which, Share(agree, ours.count))
-        found.append(best)
+                    largest, chosen = mean, (to, which)
+        to, which = chosen
+        turn, theirs = turns[which], second[to]
+        by_plane = _plane_likeness(ours, theirs, turn).argmax(axis=1)
+        by_down = abs(carried(ours.down, turn) @ theirs.down.T).argmax(axis=1)
+        found.append(PlaneAgreement(at, to, which, _same_partner(by_plane, by_down)))
     return tuple(found)
 
 
@@ -269,14 +269,27 @@ def _agreeing(first: UnitRows, second: UnitRows, turn: Array | None) -> Share:
     up = carried(first.up, turn) @ second.up.T
     down = carried(first.down, turn) @ second.down.T
     if first.gate is None or second.gate is None:
-        return Share(int((up.argmax(axis=1) == down.argmax(axis=1)).sum()), first.count)
+        return _same_partner(up.argmax(axis=1), down.argmax(axis=1))
     gate = carried(first.gate, turn) @ second.gate.T
-    nearest = gate.argmax(axis=1), abs(up).argmax(axis=1), abs(down).argmax(axis=1)
-    return Share(int(_two_of_three(*nearest).sum()), first.count)
+    return _two_of_three(gate.argmax(axis=1), abs(up).argmax(axis=1), abs(down).argmax(axis=1))
 
 
-def _two_of_three(gate: Array, up: Array, down: Array) -> Array:
-    return (gate == up) | (gate == down) | (up == down)
+def _two_of_three(gate: Array, up: Array, down: Array) -> Share:
+    """Units that two of three ends give one partner, each partner counted once.
+
+    Where a unit of the second model is nearest to all of the first, or its units are copies of one
+    another, every end names the same one: that is no agreement.
+    """
+    xp = array_module(gate)
+    with_gate = (gate == up) | (gate == down)
+    partner = xp.where(with_gate, gate, up)[with_gate | (up == down)]
+    return Share(len(xp.unique(partner)), len(gate))
+
+
+def _same_partner(one: Array, other: Array) -> Share:
+    """Units that two ends give one partner, each partner counted once."""
+    xp = array_module(one)
+    return Share(len(xp.unique(one[one == other])), len(one))
 
 
 def _plane_likeness(first: UnitRows, second: UnitRows, turn: Array | None) -> Array:

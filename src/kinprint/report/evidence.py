@@ -18,6 +18,8 @@ from kinprint.report.numbers import finite, reading, rough, shown
 from kinprint.report.schema import ComparisonDocument, EvidencePart
 from kinprint.report.translation import translated
 
+NO_BOUND = "none"
+"""What evidence without a p-value has for its bound."""
 _WEAK = math.log10(0.001)
 """A p-value up to here is no chance to speak of, though the menu may ask for less."""
 
@@ -130,8 +132,8 @@ def compared(test: str) -> text.Words:
 
 
 def own_p(part: EvidencePart) -> float | None:
-    """A test's log10 p to be shown; none for what has none, a rule."""
-    return None if part.tier == Tier.RULE else part.log10_p
+    """A test's log10 p to be shown; none for what has none, a rule or an invariant."""
+    return None if part.tier == Tier.RULE or part.bound == NO_BOUND else part.log10_p
 
 
 def _finding(part: EvidencePart, level: float) -> Finding:
@@ -173,6 +175,8 @@ def _reading(part: EvidencePart, state: State) -> tuple[text.Message, ...]:
     at = finite(part.statistic)
     if not known or at is None:
         return ()
+    if part.bound == NO_BOUND and "largest of strangers" in part.details:
+        return _agreement(part, at)
     if part.bound == "conformal":
         low, high = reading(min(known)), reading(max(known))
         return (text.message("page.evidence.known", low=low, high=high, at=reading(at)),)
@@ -187,6 +191,21 @@ def _reading(part: EvidencePart, state: State) -> tuple[text.Message, ...]:
             return (outside,)
         return outside, text.message("page.evidence.far", deviations=rough(part.deviations))
     return (text.message("page.evidence.inside"),) if state is State.NOTHING else ()
+
+
+def _agreement(part: EvidencePart, at: float) -> tuple[text.Message, ...]:
+    """How many units agree in what no relabelling can change, beside strangers."""
+    counts = {"count": "agreeing", "strangers": "strangers", "width": "width of strangers"}
+    fields = {name: shown(part.details.get(key) or 0.0, 0) for name, key in counts.items()}
+    largest = reading(part.details.get("largest of strangers") or 0.0)
+    said = text.message(
+        "page.evidence.agreement", number=shown(part.n, 0), at=reading(at), largest=largest,
+        **fields,
+    )  # fmt: skip
+    control = finite(part.details.get("other layers"))
+    if control is None:
+        return (said,)
+    return said, text.message("page.evidence.other-layers", control=reading(control))
 
 
 def _message(key: str) -> text.Message | None:

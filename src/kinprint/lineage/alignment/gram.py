@@ -1,14 +1,9 @@
-"""Gram matrices: residual maps found without tokens or gains, and a likeness beyond labels.
+"""Gram matrices: residual maps found without tokens or gains.
 
 When norms were folded away and the vocabulary was replaced, what is left of the residual
 basis are the Gram matrices of the weights that read and write it: K = XᵀX·d/tr − I turns
 with the basis and knows neither labels nor signs of units. Fitting uses every second unit in
 the order of size, so that the quality, which looks at the others, is not flattered.
-
-Carried by the map that matches best, Gram matrices also tell how alike two models are where
-neither labels nor signs are left. Independent models have similar spectra, and a map that was
-fitted to Gram matrices lays these over each other: that value means something only beside
-strangers.
 """
 
 from __future__ import annotations
@@ -18,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kinprint.lineage.alignment.residual import MapSource, ResidualMap, polar_factor
+from kinprint.lineage.alignment.residual import MapSource, ResidualMap
 from kinprint.lineage.alignment.units import (
-    Matching,
     RatedMap,
     UnitStack,
     best_partners,
@@ -31,19 +25,18 @@ from kinprint.lineage.alignment.units import (
 )
 from kinprint.lineage.preparation import FeedForward, Prepared
 from kinprint.lineage.reading.sample import Floats
+from kinprint.measure.basis import gram_turn, polar_factor, traceless_gram
 from kinprint.records import Level
 
 CLEAR = 1.5
 """A residual map of this quality, half of the greatest, needs no better one."""
 WIDEST = {Level.QUICK: 0, Level.STANDARD: 512, Level.DEEP: 2048}
 """Up to which width maps are looked for harder, by level: the work grows with its cube."""
-GRAM_WIDTH = 256
-"""Up to this width the likeness of Gram matrices is told; no known strangers are wider."""
 ABOVE = 1.3
 """How much better than random ones a map must match units to be trusted; twice if it was fitted."""
 _FITTED = (MapSource.GRAM, MapSource.UNITS)
 _DRAWN = 3  # random maps that a map between different widths is held against
-_PARTS = 4  # feed-forwards that a map is refined with, and whose likeness is told
+_PARTS = 4  # feed-forwards that a map is refined with
 _BETTER = 0.02  # what another round must have brought
 _ROLES = ("gate", "up", "down")
 
@@ -139,20 +132,6 @@ def trusted(
     return max(others, default=0.0) > ABOVE * chance or max(fitted, default=0.0) > 2 * chance
 
 
-def gram_likeness(first: Prepared, second: Prepared, matching: Matching) -> float:
-    """The mean cosine of Gram matrices of feed-forwards that correspond; NaN if there are none."""
-    matched = [at for at, partner in enumerate(matching.partners) if partner >= 0]
-    cosines: list[float] = []
-    for at in (matched[place] for place in spread(len(matched), _PARTS)):
-        ours, theirs = first.feed_forwards[at], second.feed_forwards[matching.partners[at]]
-        for role in _ROLES:
-            rows, others = getattr(ours, role), getattr(theirs, role)
-            if rows is not None and others is not None:
-                carried = matching.residual.carry(rows)
-                cosines.append(_cosine(_traceless_gram(carried), _traceless_gram(others)))
-    return float(np.mean(cosines)) if cosines else float("nan")
-
-
 def _gram_maps(
     first: Sequence[FeedForward], second: Sequence[FeedForward], search: _Search
 ) -> Iterator[ResidualMap]:
@@ -171,31 +150,14 @@ def _gram_maps(
             for role in roles
             for at, to in _paired(len(ours[role]), len(theirs[role]), start.pairing, search.layers)
         ]
-        chosen = [(x, y) for role, x, y in tables if start.role in ("", role)]
+        chosen = [at for at, (role, _, _) in enumerate(tables) if start.role in ("", role)]
         if chosen:
-            every = [(x, y) for _, x, y in tables]
-            turn = _turn(every, chosen, start.directions, search.steps)
+            turn = gram_turn(
+                [one for _, one, _ in tables], [other for _, _, other in tables],
+                start=chosen, directions=start.directions, steps=search.steps,
+            )  # fmt: skip
             yield ResidualMap(MapSource.GRAM, turn)
             yield ResidualMap(MapSource.GRAM, -turn)
-
-
-def _turn(
-    tables: Sequence[tuple[Floats, Floats]],
-    chosen: Sequence[tuple[Floats, Floats]],
-    directions: int,
-    steps: int,
-) -> Floats:
-    """The turn between Gram matrices, from the eigenbases of the chosen ones."""
-    x, y = np.stack([one for one, _ in tables]), np.stack([other for _, other in tables])
-    few = directions or min(x.shape[1], y.shape[1])
-    ours = np.linalg.eigh(np.sum([one for one, _ in chosen], axis=0))[1][:, -few:]
-    theirs = np.linalg.eigh(np.sum([other for _, other in chosen], axis=0))[1][:, -few:]
-    both = ((ours.T @ x @ ours) * (theirs.T @ y @ theirs)).sum(axis=0)
-    signs = np.where(np.linalg.eigh(both)[1][:, -1] < 0, -1, 1)
-    turn: Floats = ((ours * signs) @ theirs.T).astype(np.float32)
-    for _ in range(steps):
-        turn = polar_factor((x @ turn @ y).sum(axis=0))
-    return turn
 
 
 def _paired(depth: int, other: int, pairing: str, most: int) -> list[tuple[int, int]]:
@@ -219,21 +181,8 @@ def _grams(parts: Sequence[FeedForward], fitted: bool) -> dict[str, list[Floats]
                 if part.layer == layer and getattr(part, role) is not None
             ]
             if rows:
-                grams.setdefault(role, []).append(_traceless_gram(np.concatenate(rows)))
+                grams.setdefault(role, []).append(traceless_gram(np.concatenate(rows)))
     return grams
-
-
-def _traceless_gram(rows: Floats) -> Floats:
-    """XᵀX·d/tr − I: traceless, so that a common scale does not count as likeness."""
-    table: Floats = rows.T @ rows
-    width = len(table)
-    trace = max(float(np.trace(table)), 1e-30)
-    return table * np.float32(width / trace) - np.eye(width, dtype=np.float32)
-
-
-def _cosine(x: Floats, y: Floats) -> float:
-    size = float(np.linalg.norm(x) * np.linalg.norm(y))
-    return float((x * y).sum()) / size if size > 0 else 0.0
 
 
 def _refined(

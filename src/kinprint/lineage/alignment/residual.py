@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from kinprint.lineage.preparation import Prepared, SharedTokens, shared_tokens
 from kinprint.lineage.reading.sample import Floats, Indices
+from kinprint.measure.basis import polar_factor, token_table
 from kinprint.nulls.fixed_points import Neighbours, nearest_rows
 from kinprint.nulls.preparation import normalise_rows
 
 Doubles = NDArray[np.float64]
 FEW_GAINS = 5
 """Fewer norm vectors than this do not tell channels apart."""
-_UNREACHED = 1e-13  # squared singular values below this part of the largest are rounding
 
 
 class MapSource(StrEnum):
@@ -115,7 +115,7 @@ def candidates(channels: Channels) -> Iterator[ResidualMap]:
     if first.width == second.width:
         yield IDENTITY
     if len(shared.first) >= max(first.width, second.width):
-        table = _rows(shared.first).T @ _rows(shared.second)
+        table = token_table(shared.first, shared.second)
         yield ResidualMap(MapSource.TOKENS, polar_factor(table))
     if shared.columns is not None:
         yield best_channels(MapSource.COLUMNS, channels.near_columns, signed=True)
@@ -132,25 +132,3 @@ def best_channels(source: MapSource, near: Neighbours, signed: bool) -> Residual
     left, right = (kept, best.at[kept]) if forward else (best.at[kept], kept)
     signs = np.sign(best.score[kept]) if signed else np.ones(len(kept))
     return ResidualMap(source, None, (left, right, signs.astype(np.float32)), len(near.back.at))
-
-
-def polar_factor(table: NDArray[np.floating]) -> Floats:
-    """The nearest matrix with orthonormal rows or columns, (MMᵀ)^(−½)·M.
-
-    By the eigenvectors of the smaller Gram matrix, in double precision, which takes little more
-    than half of the time of singular values. Directions that M does not reach stay zero.
-    """
-    given = np.asarray(table, np.float64)
-    tall = given.shape[0] > given.shape[1]
-    rows = given.T if tall else given
-    squares, basis = np.linalg.eigh(rows @ rows.T)
-    reached = squares > _UNREACHED * squares[-1]
-    kept = basis[:, reached]
-    factor = (kept / np.sqrt(squares[reached])) @ (kept.T @ rows)
-    return np.ascontiguousarray(factor.T if tall else factor, np.float32)
-
-
-def _rows(table: Floats) -> Floats:
-    """Token rows of length one, so that frequent tokens do not rule."""
-    length = np.sqrt(np.square(table).sum(axis=1, keepdims=True))
-    return np.asarray(table / np.where(length > 0, length, 1), np.float32)

@@ -57,7 +57,8 @@ _HOMES = (
     "kinprint.lineage.tests.units",
     "kinprint.lineage.tests.attention",
     "kinprint.lineage.tests.experts",
-    "kinprint.lineage.tests.calibrated",
+    "kinprint.lineage.tests.invariants",
+    "kinprint.lineage.tests.learnt",
     "kinprint.lineage.controls",
     "kinprint.lineage.identity",
 )
@@ -104,8 +105,6 @@ class Likeness(Enum):
     """Norm gains averaged over the depth."""
     MATCH = auto()
     """How well units can be matched, above what random rows would be."""
-    GRAM = auto()
-    """Gram matrices after alignment."""
 
 
 def family_of(name: str) -> str:

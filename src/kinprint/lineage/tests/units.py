@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from kinprint.lineage.alignment.blocks import Blocks, common_blocks
-from kinprint.lineage.alignment.gram import GRAM_WIDTH, gram_likeness
 from kinprint.lineage.alignment.units import Matching
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
 from kinprint.lineage.preparation import FeedForward, Prepared
@@ -38,7 +37,6 @@ from kinprint.nulls.result import Floats, Ints, NullResult
 from kinprint.nulls.signs import sign_chernoff
 from kinprint.records import Component, Evidence, Group, Reason, Status
 
-_FOUND = -7.0  # log10 p below which nothing is left for the calibrated tier to say
 _unit_test = functools.partial(lineage_test, component=Component.FEED_FORWARD)
 
 
@@ -288,18 +286,8 @@ def _signs(pair: Pair, test: LineageTest, alignment: Alignment, matching: Matchi
         layers=_layers(compared),
         effect=float(np.concatenate(values).mean()),
         alignment_quality=None if matching.by_number else matching.quality,
-        gram_likeness=_gram_likeness(alignment, matching, result),
     )
     return found if matching.by_number else unless_untrusted(test, found, alignment)
-
-
-def _gram_likeness(alignment: Alignment, matching: Matching, result: NullResult) -> float | None:
-    """For the calibrated tier, where signs have found nothing and there are known strangers."""
-    first, second = alignment.first.prepared, alignment.second.prepared
-    wide = max(first.width, second.width) > GRAM_WIDTH
-    if matching.by_number or result.log10_p <= _FOUND or wide:
-        return None
-    return gram_likeness(first, second, matching)
 
 
 def _parts_of_equal_place(alignment: Alignment) -> Iterator[FeedForwardPair]:

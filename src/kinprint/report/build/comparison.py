@@ -21,7 +21,7 @@ from kinprint.lineage.charge import Charge
 from kinprint.lineage.results import Comparison, ComparisonPlan, Matrix, PairVerdict, Settings
 from kinprint.lineage.sharing.map import LayerMap, NormLikeness
 from kinprint.nulls.monte_carlo import deviations
-from kinprint.records import ALPHA, Cost, Evidence, Level, ModelRef, Relation, Verdict
+from kinprint.records import ALPHA, Agreement, Cost, Evidence, Level, ModelRef, Relation, Verdict
 from kinprint.report import schema
 from kinprint.report.answer import summary_of, sureness_of
 from kinprint.report.translation import Translator
@@ -272,11 +272,26 @@ def _details(one: Evidence) -> dict[str, float | None]:
     fields = (
         *((f"layer {layer}", likeness) for layer, likeness in one.by_layer),
         ("quality", one.alignment_quality),
-        ("gram", one.gram_likeness),
         ("spread", one.gain_spread),
+        *(() if one.agreement is None else _agreement(one.agreement)),
     )
     known = (*one.details, *((name, float(value)) for name, value in fields if value is not None))
     return {name: _number(value) for name, value in known}
+
+
+def _agreement(one: Agreement) -> tuple[tuple[str, float | None], ...]:
+    """The numbers of what agrees that no relabelling can change."""
+    return (
+        ("agreeing", one.count),
+        ("low", one.interval[0]),
+        ("high", one.interval[1]),
+        ("limit", one.limit),
+        ("strangers", one.strangers),
+        ("largest of strangers", one.largest),
+        ("width of strangers", one.width),
+        ("other layers", one.control),
+        ("log10 p if strangers agreed in nine of ten", one.nine_of_ten),
+    )
 
 
 def _in_short(evidence: Iterable[Evidence]) -> list[schema.EvidenceShort]:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from kinprint import text
 from kinprint.records import Tier
-from kinprint.report.evidence import findings
+from kinprint.report.evidence import Finding, findings
 from kinprint.report.figures.kinship import Kinship
 from kinprint.report.figures.nulls import Null, Nulls
 from kinprint.report.matrix import joints, ordered, pairs_by_place
-from kinprint.report.numbers import p_value
+from kinprint.report.numbers import p_value, reading
 from kinprint.report.relations import SIGNS, words_for
 from kinprint.report.schema import ComparisonDocument, MatrixDocument, SeedMetric
 from kinprint.studies.charts import Heatmap, Lines, Panels, Series
@@ -39,7 +39,7 @@ def evidence_chart(document: ComparisonDocument) -> Nulls:
             one.words,
             tuple(value for value in one.part.null if value is not None),
             one.part.statistic,
-            f"p ≤ {p_value(one.part.log10_p)}",
+            _label(one),
             one.part.tier == Tier.CALIBRATED,
         )
         for one in findings(document)
@@ -52,6 +52,13 @@ def evidence_chart(document: ComparisonDocument) -> Nulls:
         rows,
         text.words("report.picture.evidence-note"),
     )
+
+
+def _label(one: Finding) -> str:
+    """The p-value of a test; the share itself where it has none."""
+    if one.p is None:
+        return reading(one.part.statistic or 0.0)
+    return f"p ≤ {p_value(one.p)}"
 
 
 def map_chart(document: ComparisonDocument) -> Heatmap:

@@ -1,0 +1,178 @@
+"""The invariants' tier: sees through every symmetry, stays silent on strangers, has no p-value."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import ortho_group
+
+from kinprint.lineage.pair import Pair
+from kinprint.lineage.reading.sample import Attention, Embedding, Floats, Sample, Units
+from kinprint.lineage.tests import invariants
+from kinprint.lineage.tests.invariants import (
+    LIMITS,
+    Statistic,
+    invariant_evidence,
+    known_of,
+    log10_tail,
+    share_interval,
+)
+from kinprint.measure.invariants import Share
+from kinprint.records import Evidence, Reason, Status, Tier
+from tests.lineage.made import keyed, made
+
+BASE = made(1, units=96)
+
+
+def laundered(sample: Sample, seed: int) -> Sample:
+    """The same function with gains folded, channels rotated, units and value dimensions redrawn."""
+    rng = np.random.default_rng(seed)
+    turn = np.asarray(ortho_group.rvs(sample.width, random_state=seed), np.float32)
+
+    def carried(rows: Floats | None, gain: Floats | float = 1.0) -> Floats:
+        assert rows is not None
+        return np.asarray((rows * gain) @ turn, np.float32)
+
+    def units(layer: int, one: Units) -> Units:
+        gain = sample.norms["norm_post_attn", layer]
+        order = rng.permutation(len(one.up))
+        factor = np.asarray(rng.choice([-0.5, 1.5], (len(one.up), 1)), np.float32)
+        up, down = carried(one.up * factor, gain), carried(one.down / factor)
+        gate = carried(one.gate, gain)
+        return Units(one.index, one.total, up[order], down[order], gate[order])
+
+    def attention(layer: int, one: Attention) -> Attention:
+        gain = sample.norms["norm_in", layer]
+        mix = np.asarray(ortho_group.rvs(8, random_state=seed + layer), np.float32)
+        q, k, v = (carried(rows, gain) for rows in (one.q, one.k, one.v))
+        o = np.asarray(mix @ carried(one.o), np.float32)
+        renamed = [1, 0, 3, 2]
+        mixed = np.asarray(mix @ v, np.float32)
+        return Attention(q[renamed], k, mixed, o[renamed], rotated=one.rotated)
+
+    embedding = sample.embedding
+    assert embedding is not None
+    return keyed(
+        replace(
+            sample,
+            name=f"{sample.name} laundered",
+            norms={key: np.ones_like(gain) for key, gain in sample.norms.items()},
+            units={layer: units(layer, one) for layer, one in sample.units.items()},
+            attention={layer: attention(layer, one) for layer, one in sample.attention.items()},
+            embedding=Embedding(embedding.tokens, embedding.ids, carried(embedding.rows)),
+        )
+    )
+
+
+def found(a: Sample, b: Sample) -> dict[str, Evidence]:
+    return {one.test: one for one in invariant_evidence(Pair(a, b))}
+
+
+def test_a_laundered_copy_agrees_in_everything() -> None:
+    evidence = found(BASE, laundered(BASE, 3))
+    assert set(evidence) == {test.name for test in invariants.TESTS.values()}
+    for one in evidence.values():
+        assert one.tier is Tier.CALIBRATED and one.status is Status.OK
+        assert one.agreement is not None and one.agreement.share == 1
+        assert one.log10_p == 0 and one.bound == "none"
+    assert {one.test for one in evidence.values() if one.agreement and one.agreement.speaks} == {
+        "I.two-of-three", "I.span",
+    }  # fmt: skip
+    units = evidence["I.two-of-three"].agreement
+    assert units is not None and units.count == units.of == 3 * 96
+    assert units.control is not None and units.control < 0.2
+    assert units.nine_of_ten == pytest.approx(288 * math.log10(0.9))
+
+
+def test_strangers_are_silent_and_order_makes_no_difference() -> None:
+    stranger = made(2, units=96)
+    evidence = found(BASE, stranger)
+    assert all(one.agreement is not None and not one.agreement.speaks for one in evidence.values())
+    assert evidence == found(stranger, BASE)
+
+
+def test_one_renumbered_layer_in_a_stranger_speaks() -> None:
+    stranger, taken = made(2, units=96), BASE.units[1]
+    assert taken.gate is not None
+    order = np.random.default_rng(3).permutation(96)
+    moved = Units(taken.index, 96, -taken.up[order], -taken.down[order], taken.gate[order])
+    norm = "norm_post_attn", 1
+    mixed = keyed(
+        replace(
+            stranger,
+            units={**stranger.units, 1: moved},
+            norms={**stranger.norms, norm: BASE.norms[norm]},
+        )
+    )
+    units = found(BASE, mixed)["I.two-of-three"]
+    assert units.agreement is not None and units.agreement.speaks
+    by_layer = dict(units.by_layer)
+    assert by_layer[1] == 1 and max(by_layer[0], by_layer[2]) < LIMITS[Statistic.TWO_OF_THREE].layer
+
+
+def test_some_rows_are_enough_if_the_other_model_was_read_whole() -> None:
+    copy = laundered(BASE, 3)
+    some = np.arange(0, 96, 2)[:48]
+    part = keyed(
+        replace(
+            copy,
+            units={
+                layer: Units(some, 96, one.up[some], one.down[some], one.gate[some])
+                for layer, one in copy.units.items()
+                if one.gate is not None
+            },
+        )
+    )
+    units = found(BASE, part)["I.two-of-three"].agreement
+    assert units is not None and units.speaks and units.of == 3 * 48
+    both = found(part, keyed(replace(part, name="again")))
+    assert all(one.reason == Reason.WHOLE_FEED_FORWARDS.message() for one in both.values())
+
+
+def test_nothing_is_matched_without_feed_forwards() -> None:
+    bare = keyed(replace(BASE, units={}))
+    assert all(one.status is Status.NEEDS for one in found(BASE, bare).values())
+
+
+def test_known_pairs_are_those_of_the_nearest_width() -> None:
+    assert known_of(Statistic.SPAN, 64, whole=True).width == 64
+    assert known_of(Statistic.SPAN, 4096, whole=True).width == 1024
+    assert len(known_of(Statistic.SPAN, 128, whole=False).strangers) >= 45
+
+
+def test_limits_lie_far_above_every_known_stranger_and_pupil() -> None:
+    path = Path(invariants.__file__).with_name("invariants.toml")
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    widths = {row["width"]: row for row in table["known"]}
+    assert {64, 128, 256, 768, 1024} <= set(widths)
+    assert all(row["roots"] >= (10 if row["width"] <= 256 else 4) for row in table["known"])
+    for row in table["known"]:
+        for statistic, limit in LIMITS.items():
+            known = row[statistic]
+            assert limit.mean > 3 * max(*known["strangers"], *known["taught"])
+            assert limit.layer > 3 * max(known["strangers_layer"], known["taught_layer"])
+
+
+def test_no_stranger_or_pupil_set_aside_is_accused_and_descendants_are_found() -> None:
+    path = Path(invariants.__file__).with_name("invariants.toml")
+    rates = tomllib.loads(path.read_text(encoding="utf-8"))["rate"]
+    aside = {(row["reading"], row["kind"]): row for row in rates if row["collection"] == "aside"}
+    for reading in ("whole", "rows"):
+        assert aside[reading, "stranger"]["pairs"] >= 70
+        assert aside[reading, "stranger"]["spoke"] == aside[reading, "pupil"]["spoke"] == 0
+        assert aside[reading, "descendant"]["spoke"] >= 0.9 * aside[reading, "descendant"]["pairs"]
+        assert aside[reading, "attack"]["spoke"] == aside[reading, "attack"]["pairs"]
+
+
+def test_intervals_and_tails() -> None:
+    low, high = share_interval(Share(50, 100))
+    assert low == pytest.approx(0.404, abs=1e-3) and high == pytest.approx(0.596, abs=1e-3)
+    assert share_interval(Share(0, 0)) == (0.0, 1.0)
+    assert log10_tail(Share(80, 100), 0.9) == 0
+    assert log10_tail(Share(100, 100), 0.9) == pytest.approx(100 * math.log10(0.9))
+    assert -3 < log10_tail(Share(97, 100), 0.9) < -1
