@@ -131,10 +131,12 @@ def _menu(language: str) -> str:
 @cache
 def _values() -> dict[str, str]:
     from kinprint.lineage import equality, gains, kind, parts
-    from kinprint.lineage.tests.calibrated import WIDEST, known_pairs
-    from kinprint.lineage.verdict import FLAG, FLAG_EFFECT
+    from kinprint.lineage.tests import invariants
 
-    pairs = known_pairs()
+    two, span = (invariants.LIMITS[each] for each in ("two_of_three", "span"))
+    known = {each: invariants.known_pairs()["whole", each] for each in ("two_of_three", "span")}
+    rates = invariants.error_rates()
+    innocent = [rates["aside", "whole", kind] for kind in ("stranger", "pupil")]
     return {
         "information": f"{equality.INFORMATION:.0f}",
         "fewest_rows": str(gains.FEWEST_ROWS),
@@ -148,12 +150,22 @@ def _values() -> dict[str, str]:
         "arranged": f"{parts.ARRANGED:.2f}",
         "arranged_norms": f"{parts.ARRANGED_NORMS:.2f}",
         "half": f"{100 * kind.HALF:.0f} %",
-        "flag": f"{FLAG:.2f}",
-        "flag_effect": f"{FLAG_EFFECT:.2f}",
-        "widest": str(WIDEST),
-        "pairs": str(len(pairs)),
-        "pairs_floor": f"{1 / (len(pairs) + 1):.3f}",
-        "pairs_most": f"{max(pair.excess for pair in pairs):.2f}",
+        "two_limit": f"{two.mean:.2f}",
+        "two_layer": f"{two.layer:.2f}",
+        "span_limit": f"{span.mean:.2f}",
+        "span_layer": f"{span.layer:.2f}",
+        "two_known": f"{max(each.largest for each in known['two_of_three']):.2f}",
+        "span_known": f"{max(each.largest for each in known['span']):.2f}",
+        "known_pairs": str(sum(len(each.null) for each in known["span"])),
+        "aside_innocent": str(sum(rate.of for rate in innocent)),
+        "aside_accused": str(sum(rate.count for rate in innocent)),
+        "aside_kin": str(rates["aside", "whole", "descendant"].of),
+        "aside_found": str(rates["aside", "whole", "descendant"].count),
+        "aside_found_rows": str(rates["aside", "rows", "descendant"].count),
+        "aside_attacks": str(rates["aside", "whole", "attack"].of),
+        "aside_seen": str(rates["aside", "whole", "attack"].count),
+        "aside_twins": str(rates["aside", "whole", "twin"].count),
+        "aside_all_twins": str(rates["aside", "whole", "twin"].of),
     }
 
 

