@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from kinprint import text
 from kinprint.errors import BudgetExceeded
 from kinprint.lineage.opening import open_all, read_headers
+from kinprint.lineage.reading import plan
+from kinprint.lineage.reading.deciding import bytes_to_decide
 from kinprint.lineage.reading.levels import (
     StepKind,
     level_plan,
@@ -23,7 +25,7 @@ from kinprint.lineage.results import Settings
 from kinprint.mirror import MirrorServer
 from kinprint.model.model import Model
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Cost, Level
+from kinprint.records import Component, Cost, Level, Part
 from tests.lineage.stored_models import (
     LLAMA,
     final,
@@ -127,3 +129,33 @@ def test_what_was_planned_within_a_budget_can_be_read(mirror: MirrorServer, budg
 @pytest.mark.parametrize("language", text.languages())
 def test_every_step_can_be_named_where_it_is_left_out(language: str) -> None:
     assert all(text.knows(f"note.left-out.{kind}", language) for kind in StepKind)
+
+
+def test_deep_reads_what_matching_needs(replica_models: dict[str, Model]) -> None:
+    """All of one feed-forward, and no more than its plan says; a budget that was given is kept."""
+    (reader,) = Sampler([replica_models["mistral"]], Level.DEEP).models[0]
+    tower = reader.tower
+    whole = {
+        piece.address.role
+        for stage in reader.plan.stages
+        for piece in stage.pieces
+        if piece.rows is None and piece.address.layer == 8 and "norm" not in piece.address.role
+    }
+    assert whole == {"gate", "up", "down"}
+    matrices = sum(tower.stored_bytes(tower.address(role, 8)) for role in whole)
+    assert matrices < reader.plan.bytes < 2 * matrices
+    basis = bytes_to_decide(tower, Part(Component.EMBEDDING))
+    assert basis is not None
+    assert bytes_to_decide(tower, Part(Component.FEED_FORWARD, 8)) == matrices + basis
+    limited = Sampler([replica_models["mistral"]], Level.DEEP, 50_000_000)
+    assert limited.bytes <= 50_000_000
+    assert [note.key for note in limited.left_out] == ["note.left-out.layer"]
+
+
+def test_no_step_brings_more_into_memory_than_it_may(
+    replica_models: dict[str, Model], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "_HELD", 1_000_000)
+    sampler = Sampler([replica_models["mistral"]], Level.DEEP)
+    assert "note.left-out.layer" in [note.key for note in sampler.left_out]
+    assert sampler.bytes < 60_000_000
