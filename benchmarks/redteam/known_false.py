@@ -8,25 +8,26 @@ from __future__ import annotations
 _REASONS = {
     "parts that contradict each other end the comparison":
         "broken-embedding-narrower",
-    "one copied part drowns in averages, so that the kind is same-init or undecided":
-        "layer-copied feed-forward-copied attention-copied layer-moved "
-        "half-the-units average-5 gains-overwritten layer-copied-renumbered gates-copied "
-        "scattered-numbers",
+    "some copied numbers of a part pass for one initialisation":
+        "half-the-units",
     "power is stated without saying which parts and which transformations it covers":
-        "feed-forwards-copied embedding-copied head-copied channels-permuted rotated",
-    "a part whose units or signs may have been renamed is called no trace":
-        "function-equal units-permuted dead-units signs-flipped swapped-gates upcycled-shuffled",
-    "equality after rounding, under other names or in a sample has no relation of its own":
-        "cast-fp32 cast-fp16 cast-from-master cast-fp8 cast-int8 cast-gguf-q4 renamed "
-        "renamed-to-numbers other-shards fused",
-    "the invariants have no tier that decides":
-        "laundered-copy laundered-descendant laundered-with-gains laundered-with-split-units "
-        "laundered-with-swapped-gates",
-    "a numbering that was arranged passes for one initialisation or for a descendant":
-        "embedding-copied-framed",
+        "feed-forward-copied feed-forwards-copied attention-copied embedding-copied head-copied "
+        "gates-copied scattered-numbers embedding-copied-framed average-5 gains-overwritten "
+        "channels-permuted rotated laundered-copy laundered-descendant laundered-with-gains "
+        "laundered-with-split-units laundered-with-swapped-gates",
+    "a part whose units, signs or place may have been changed is called no trace":
+        "function-equal units-permuted dead-units signs-flipped swapped-gates upcycled-shuffled "
+        "heads-pruned layer-copied layer-copied-renumbered layer-moved",
+    "rounded parts are not told from others in a sample":
+        "cast-fp8 cast-int8 cast-gguf-q4",
+    "what was not read counts as the same":
+        "embedding-replaced scaled",
+    "a numbering that was arranged passes for one initialisation":
+        "framed-with-values",
+    "gains of few values are linked between strangers":
+        "strangers-few-values",
     "what is equal in one tower is not told apart from the others":
-        "vision-tower-shared encoder-of-a-multimodal-model encoder-shared "
-        "text-model-as-encoder",
+        "vision-tower-shared encoder-of-a-multimodal-model encoder-shared text-model-as-encoder",
 }  # fmt: skip
 KNOWN_FALSE = {name: reason for reason, names in _REASONS.items() for name in names.split()}
 """Why something false is said, by the name of the pair."""

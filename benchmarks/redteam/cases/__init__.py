@@ -27,12 +27,14 @@ SHORT = (
     "cast-gguf-q4", "cast-of-a-descendant", "renamed", "renamed-to-numbers", "other-shards",
     "fused", "rows-moved", "vocabulary-extended", "one-number-changed",
     # renumbered, rotated, laundered
-    "gains-overwritten", "function-equal", "units-permuted", "channels-permuted", "rotated",
+    "gains-overwritten", "function-equal", "half-renumbered", "units-permuted",
+    "channels-permuted", "rotated",
     "signs-flipped", "scaled", "dead-units", "swapped-gates", "laundered-copy",
     "laundered-descendant", "laundered-with-gains", "laundered-with-split-units",
     "laundered-with-swapped-gates",
     # framed
-    "framed", "framed-by-rotation", "framed-with-gains", "embedding-copied-framed",
+    "framed", "framed-with-values", "framed-by-rotation", "framed-with-gains",
+    "embedding-copied-framed",
     # merged, pruned, grown
     "fine-tuned", "average-50", "average-5", "low-rank-update", "same-update", "depth-upscaled",
     "upcycled-shuffled", "heads-pruned", "attention-redrawn",
@@ -42,7 +44,8 @@ SHORT = (
     # strangers
     "strangers", "strangers-one-pattern", "strangers-one-mask", "strangers-folded",
     "strangers-ternary", "strangers-q4", "strangers-equal-tables", "strangers-principal-axes",
-    "strangers-laundered", "strangers-state-space", "strangers-cloned-units",
+    "strangers-few-values", "strangers-laundered", "strangers-state-space",
+    "strangers-cloned-units",
     # broken files
     "broken-norm-too-short", "broken-norm-a-matrix", "broken-gate-narrower",
     "broken-up-fewer-units", "broken-q-fewer-rows", "broken-embedding-narrower",

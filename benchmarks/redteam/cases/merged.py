@@ -35,15 +35,18 @@ from benchmarks.redteam.truth import Fact
 from benchmarks.redteam.zoo import Zoo
 
 _MIXTURE = true(
-    "dependent partial derived", "derived dependent", "derived dependent", rest=Fact.KIN
+    "dependent partial derived",
+    "derived dependent partial",
+    "derived dependent partial",
+    rest=Fact.KIN,
 )
 _WEAK = true(
     f"dependent partial derived {UNTOLD}",
-    f"derived dependent {UNTOLD}",
-    "derived dependent",
+    f"derived dependent partial {UNTOLD}",
+    "derived dependent partial",
     rest=Fact.HIDDEN,
 )
-_COPY = true("partial derived same-weights", "derived", "derived", rest=Fact.KIN)
+_COPY = true("partial derived same-weights", "derived partial", "derived", rest=Fact.KIN)
 
 
 @case("average-50", _MIXTURE)
@@ -238,7 +241,7 @@ def one_layer_repeated(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     "upcycled",
     true(
         "partial derived same-weights",
-        "derived",
+        "derived partial",
         "derived",
         {
             norms(): Fact.EQUAL,

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from benchmarks.redteam.cases.registry import STRANGERS, UNTOLD, Pair, case, embedding, tower, true
+from benchmarks.redteam.cases.registry import (
+    STRANGERS,
+    UNTOLD,
+    Pair,
+    case,
+    embedding,
+    norms,
+    tower,
+    true,
+)
 from benchmarks.redteam.relabelling import Rng
 from benchmarks.redteam.towers import encoder_alone, llava, qwen_vl, t5, unrelated, vision_tower
 from benchmarks.redteam.truth import Fact
@@ -12,7 +21,11 @@ _SHARED = true(
     "partial derived",
     "partial derived",
     "partial derived",
-    {tower("vision"): Fact.EQUAL, embedding(tower="vision"): Fact.OPEN},
+    {
+        norms(-1, tower="vision"): Fact.OPEN,  # the layouts have other norms outside the layers
+        tower("vision"): Fact.EQUAL,
+        embedding(tower="vision"): Fact.OPEN,
+    },
 )
 
 

@@ -55,7 +55,13 @@ def distilled_laundered(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 @case(
     "norms-kept",
-    true("partial", "partial dependent", "partial dependent", {norms(): Fact.KIN}, Fact.FOREIGN),
+    true(
+        "partial dependent",
+        "partial dependent",
+        "partial dependent",
+        {norms(): Fact.KIN},
+        Fact.FOREIGN,
+    ),
     needs="a-normsonly",
 )
 def norms_kept(zoo: Zoo, seed: int, rng: Rng) -> Pair:
@@ -131,7 +137,7 @@ def permuted(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 @case(
     "upcycled-and-trained",
-    true("partial derived", "derived", "derived", rest=Fact.HIDDEN),
+    true("partial derived", "derived partial", "derived", rest=Fact.HIDDEN),
     needs="a-upcycled",
 )
 def upcycled_and_trained(zoo: Zoo, seed: int, rng: Rng) -> Pair:
