@@ -168,3 +168,26 @@ def test_intervals_and_tails() -> None:
     assert log10_tail(Share(80, 100), 0.9) == 0
     assert log10_tail(Share(100, 100), 0.9) == pytest.approx(100 * math.log10(0.9))
     assert -3 < log10_tail(Share(97, 100), 0.9) < -1
+
+
+def test_one_whole_layer_of_each_is_matched_among_layers_of_which_some_units_were_read() -> None:
+    """So are large models read: the layer that was read whole must be among those compared."""
+
+    def read(sample: Sample, whole: int) -> Sample:
+        some = np.arange(0, 96, 2)
+        units = {
+            layer: one
+            if layer == whole
+            else Units(some, 96, one.up[some], one.down[some], one.gate[some])
+            for layer, one in sample.units.items()
+            if one.gate is not None
+        }
+        return keyed(replace(sample, units=units))
+
+    deep = made(5, depth=12, units=96)
+    evidence = found(read(deep, 7), read(laundered(deep, 6), 7))
+    units = evidence["I.two-of-three"]
+    assert units.agreement is not None and units.agreement.speaks
+    assert dict(units.by_layer)[7] == 1
+    stranger = found(read(deep, 7), read(made(6, depth=12, units=96), 7))
+    assert not any(one.agreement and one.agreement.speaks for one in stranger.values())

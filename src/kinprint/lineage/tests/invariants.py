@@ -197,8 +197,7 @@ class _Matched:
 def _match(pair: Pair) -> _Matched:
     """Match units of the model that has fewer with whole feed-forwards of the other."""
     first, second = _orientation(pair)
-    places = [place for place, rows in first.unit_rows.items() if rows.count >= FEWEST]
-    places = [places[at] for at in spread(len(places), PARTS)]
+    places = _chosen(first)
     theirs = _whole(second)
     units = [_some(first.unit_rows[place], ROWS) for place in places]
     others = list(theirs.values())
@@ -232,6 +231,22 @@ def _match(pair: Pair) -> _Matched:
     )
 
 
+def _chosen(model: Prepared) -> list[tuple[int, int]]:
+    """Feed-forwards to match: those that were read whole, then those of which some units were.
+
+    Of large models few layers are read whole, and these are likely to correspond.
+    """
+    whole = list(_whole(model))
+    some = [
+        place
+        for place, rows in model.unit_rows.items()
+        if rows.count >= FEWEST and place not in model.whole_feed_forwards
+    ]
+    first = [whole[at] for at in spread(len(whole), PARTS)] if whole else []
+    left = min(PARTS - len(first), len(some))
+    return sorted(first + [some[at] for at in spread(len(some), left)] if left else first)
+
+
 def _turns(
     alignment: Alignment, units: Sequence[UnitRows], others: Sequence[UnitRows]
 ) -> tuple[list[Turn], list[Turn]]:
@@ -240,6 +255,8 @@ def _turns(
     keys = [rows.key for rows in units], [rows.key for rows in others]
     turns: list[Turn] = [None] if ours == theirs else []
     bare: list[Turn] = [*turns]
+    if turns and _nearness(keys, None) >= _CLEAR:
+        return turns, bare
     rounds = next((times for width, times in _ROUNDS if ours <= width), 1)
     shared = alignment.channels.shared
     if len(shared.first) >= min(ours, theirs) / 2:
