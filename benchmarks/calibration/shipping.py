@@ -34,6 +34,7 @@ HEAD = """\
 # and pupils have first weights of their own, twins share them. `disjoint` counts pairs of strangers
 # of which no two share a root. The collection that was set aside has another optimiser, schedule,
 # first weights and texts, and no limit was set by it.
+# Shares were counted before a partner counted only once, which gives strangers no more than this.
 """
 _READINGS = {"tokens": "whole", "some rows": "rows"}
 Row = dict[str, str]
