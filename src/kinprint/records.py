@@ -600,6 +600,7 @@ class VerdictReason(StrEnum):
     LEARNT_TOGETHER = "learnt-together"
     LEARNT_APART = "learnt-apart"
     LEARNT_SILENT = "learnt-silent"
+    MATRICES_ALIKE = "matrices-alike"
     ARRANGED = "arranged"
     NORMS_ARRANGED = "norms-arranged"
     # Where the link ends.

@@ -101,6 +101,9 @@ def test_one_initialisation_is_about_all_that_is_linked() -> None:
     # One equal part, or one that was learnt together, and it is impossible.
     for taken in (TAKEN, {**TAKEN, "state": PartState.EQUAL}):
         assert relation(altered(twins, {(Component.ATTENTION, 0)}, **taken)) is Relation.PARTIAL
+    # Matrices that are closer than trained twins are: the gains may have been made anew.
+    closer = altered(STRANGER, every(Component.FEED_FORWARD), **{**ALIKE, "likeness": 0.7})
+    assert relation(closer) is Relation.DEPENDENT
     unknown = altered(STRANGER, every(Component.FEED_FORWARD), **{**ALIKE, "learnt": None})
     assert relation(unknown) is Relation.DEPENDENT
 

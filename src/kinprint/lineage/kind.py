@@ -8,7 +8,8 @@
 | `derived`      | parts were taken over, with at least half of the weights of the layers read |
 | `partial`      | parts were taken over, with less than that                                  |
 | `same-init`    | linked parts, none of them taken over: the gains that feed them were learnt |
-|                | apart, and more alike than other numbers of strangers' units make them      |
+|                | apart; more alike than other numbers of strangers' units make them, and no  |
+|                | more than one initialisation leaves trained models                          |
 | `dependent`    | linked, and nothing tells which of the above                                |
 
 A part was taken over if its numbers are equal or if it is more alike than one initialisation leaves
@@ -38,6 +39,10 @@ from kinprint.records import (
 HALF = 0.5
 """The share of the weights of the layers from which on a model was derived rather than given some
 parts: above attention alone, below feed-forwards alone."""
+
+SAME_INIT_MATRICES = 0.45
+"""Correlation of matrices up to which one initialisation explains them: pairs of the zoo that
+started alike and were trained apart keep 0.04 to 0.43. Above it gains may have been made anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,8 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
     if not learnt_apart:
         return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_SILENT,))
     alike = max((one.likeness or 0.0 for one in learnt_apart), default=0.0)
+    if alike > SAME_INIT_MATRICES:
+        return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_APART, VerdictReason.MATRICES_ALIKE))
     if alike <= arranged:
         return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_APART, VerdictReason.ARRANGED))
     return Kind(Relation.SAME_INIT, (VerdictReason.LEARNT_APART,))
