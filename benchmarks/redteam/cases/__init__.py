@@ -44,7 +44,8 @@ SHORT = (
     # strangers
     "strangers", "strangers-one-pattern", "strangers-one-mask", "strangers-folded",
     "strangers-ternary", "strangers-q4", "strangers-equal-tables", "strangers-principal-axes",
-    "strangers-few-values", "strangers-laundered", "strangers-state-space",
+    "strangers-few-values", "strangers-all-in-fp8", "strangers-in-narrow-gains",
+    "strangers-laundered", "strangers-state-space",
     "strangers-cloned-units",
     # broken files
     "broken-norm-too-short", "broken-norm-a-matrix", "broken-gate-narrower",

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 
 from benchmarks.redteam.cases.registry import (
@@ -44,7 +45,7 @@ from benchmarks.redteam.relabelling import (
     rotate,
     shuffle_units,
 )
-from benchmarks.redteam.storage import as_gguf
+from benchmarks.redteam.storage import as_gguf, cast
 from benchmarks.redteam.surgery import (
     graft,
     graft_layers,
@@ -574,3 +575,37 @@ def strangers_cloned_units(zoo: Zoo, seed: int, rng: Rng) -> Pair:
         return shuffle_units(model.changed(new), rng, flip=False, rescale=False)
 
     return grown(zoo.root(seed)), grown(zoo.stranger(seed))
+
+
+@case("strangers-all-in-fp8", STRANGERS)
+def strangers_all_in_fp8(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers, the second cast to e4m3 as a whole: gains near one have steps of an eighth."""
+    return zoo.root(seed), cast(zoo.stranger(seed), ml_dtypes.float8_e4m3fn)
+
+
+@case(
+    "cast-all-to-fp8",
+    true("same-weights partial", "same-weights", "same-weights", rest=Fact.ROUNDED),
+)
+def cast_all_to_fp8(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model, and all of it in e4m3, gains and embedding too."""
+    return zoo.root(seed), cast(zoo.root(seed), ml_dtypes.float8_e4m3fn)
+
+
+@case(
+    "strangers-in-narrow-gains",
+    true(UNTOLD, UNTOLD, "no-evidence untestable"),
+)
+def strangers_narrow_gains(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers whose gains hardly moved from one, stored in bf16: five values or so."""
+
+    def narrow(model: Checkpoint) -> Checkpoint:
+        return model.changed(
+            {
+                name: np.asarray(1 + 0.05 * (one - one.mean()), np.float32)
+                for name, one in model.tensors.items()
+                if one.ndim == 1
+            }
+        )
+
+    return narrow(zoo.root(seed)), narrow(zoo.stranger(seed))
