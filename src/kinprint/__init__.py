@@ -5,7 +5,7 @@ enums. What is not here may change without notice. The command line calls the sa
 
     >>> import kinprint, kinprint.demo
     >>> zoo = kinprint.demo.FOLDER / "zoo"
-    >>> found = kinprint.compare(zoo / "base-a", zoo / "a-cpt", level="quick")
+    >>> found = kinprint.compare(zoo / "base-a", zoo / "a-cpt")
     >>> print(found.relation)
     derived
 
@@ -81,6 +81,9 @@ if TYPE_CHECKING:
         Group,
         Level,
         ModelRef,
+        Part,
+        PartFinding,
+        PartState,
         Progress,
         Relation,
         Role,
@@ -201,6 +204,9 @@ __all__ = [
     "NoWeights",
     "NotAHub",
     "OfflineMiss",
+    "Part",
+    "PartFinding",
+    "PartState",
     "PartsMissing",
     "Plan",
     "Progress",
@@ -256,11 +262,14 @@ _HOMES = {
     "kinprint.measure.measures": ("Measure",),
     "kinprint.model.geometry": ("Geometry",),
     "kinprint.records": (
+        "Component",
         "Cost",
         "Group",
         "Level",
         "ModelRef",
-        "Component",
+        "Part",
+        "PartFinding",
+        "PartState",
         "Progress",
         "Relation",
         "Role",

@@ -5,9 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from kinprint.lineage.tests.menu import menu
-from kinprint.records import Component, Level, Relation, Status, Tier, Verdict
-from kinprint.report.answer import summary_of, sureness_of
+from kinprint.records import (
+    Amount,
+    Component,
+    Level,
+    Part,
+    PartFinding,
+    PartState,
+    Reason,
+    Relation,
+    Status,
+    Tier,
+    Verdict,
+    VerdictReason,
+)
+from kinprint.report.build.comparison import statements_part, verdict_part
 from kinprint.report.schema import (
+    AmountPart,
     Asked,
     Claim,
     ComparisonDocument,
@@ -27,8 +41,9 @@ from kinprint.report.schema import (
     SharedTokens,
     Subject,
     Unread,
-    VerdictPart,
 )
+from kinprint.report.statements import Reading, spoken
+from kinprint.report.translation import Translator
 
 HOSTILE = "<script>alert(1)<b>|`[x](javascript:1)\u202e"
 ASKED = Asked(level=Level.STANDARD, alpha=1e-6)
@@ -38,16 +53,24 @@ MADE = Made(
 )  # fmt: skip
 READ = ReadPart(bytes=4_200_000, requests=31, seconds=2.5)
 REASONS = {
-    "identical": ["same-files"],
-    "same-weights": ["same-numbers"],
-    "derived": ["learnt-together"],
-    "laundered": ["matrices-alike"],
-    "partial": ["norms-shared"],
-    "same-init": ["learnt-apart"],
-    "dependent": ["learnt-silent", "matrices-weak"],
-    "no-evidence": ["nothing-found"],
-    "untestable": ["nothing-testable"],
+    Relation.IDENTICAL: (VerdictReason.SAME_FILES,),
+    Relation.SAME_WEIGHTS: (VerdictReason.SAME_AFTER_ROUNDING,),
+    Relation.DERIVED: (VerdictReason.LEARNT_TOGETHER,),
+    Relation.PARTIAL: (VerdictReason.PARTS_EQUAL, VerdictReason.LAYERS_UNSHARED),
+    Relation.LAUNDERED: (),
+    Relation.SAME_INIT: (VerdictReason.LEARNT_APART,),
+    Relation.DEPENDENT: (VerdictReason.LEARNT_APART, VerdictReason.ARRANGED),
+    Relation.NO_EVIDENCE: (VerdictReason.NOTHING_FOUND,),
+    Relation.UNTESTABLE: (VerdictReason.NOTHING_TESTABLE,),
 }
+STATES = {
+    Relation.SAME_WEIGHTS: PartState.ROUNDED,
+    Relation.DERIVED: PartState.SHARED,
+    Relation.PARTIAL: PartState.SHARED,
+    Relation.SAME_INIT: PartState.SHARED,
+    Relation.DEPENDENT: PartState.SHARED,
+}
+"""The state of linked parts; parts of other relations are not comparable."""
 RELATIONS = tuple(Relation)
 
 
@@ -68,25 +91,14 @@ def comparison(
     relation = Relation(relation)
     related = relation not in ("no-evidence", "untestable")
     log10_p = -120.5 if related else -0.2
-    linked = (
-        (Component.NORMS,)
-        if relation is Relation.PARTIAL
-        else (Component.NORMS, Component.ATTENTION)
-    )
-    reasons = REASONS[relation]
-    verdict = Verdict(relation, log10_p, 1e-6, linked, (("U1.blocks", 0.043),))
-    titles = [name.rpartition("/")[2] for name in (one, two)]
+    translator = Translator()
+    verdict = found_verdict(relation, log10_p)
+    said = spoken(verdict, (one, two), Reading(Level.STANDARD, (1, 2)))
     return ComparisonDocument(
         a=one,
         b=two,
         models=[subject(one), subject(two)],
-        verdict=VerdictPart(
-            relation=relation, log10_p=log10_p, alpha=1e-6, roles=list(linked), reasons=reasons,
-            summary=summary_of(verdict, titles[0], titles[1], "en"),
-            summary_ko=summary_of(verdict, titles[0], titles[1], "ko"),
-            sureness=sureness_of(verdict, "en"), sureness_ko=sureness_of(verdict, "ko"),
-            power=dict(verdict.power),
-        ),
+        verdict=verdict_part(verdict, said, translator),
         evidence=evidence(related),
         shared=SharedMap(
             depths=(6, 6),
@@ -111,8 +123,37 @@ def comparison(
         asked=ASKED,
         plan=PlanPart(stages_read=1, stages=2, bytes_at_most=9_000_000, left_out=["routers"]),
         notes=["org/one: read from the first of two sets of weights"],
+        translations=translator.kept,
         made=MADE,
         read=READ,
+    )  # fmt: skip
+
+
+def found_verdict(relation: Relation, log10_p: float, layers: int = 6) -> Verdict:
+    """A verdict on two models of some layers; of what is partly shared only norms are."""
+    state = STATES.get(relation, PartState.NOT_COMPARABLE)
+    only_norms = relation is Relation.PARTIAL
+    components = (Component.NORMS, Component.ATTENTION, Component.FEED_FORWARD)
+    places = [Part(component, layer) for layer in range(layers) for component in components]
+    parts = tuple(
+        _part(part, PartState.NOT_COMPARABLE if only_norms and part.layer else state, relation)
+        for part in (Part(Component.EMBEDDING), *places)
+    )
+    amount = Amount(0.75, 0.8, 0.97, 0.25) if relation in STATES else Amount(0.0, 0.0, None, 0.25)
+    power = () if relation is Relation.UNTESTABLE else (("U1.blocks", 0.043), ("E1.blocks", 0.3))
+    missing = (Reason.NORM_GAINS.message(),) if relation is Relation.UNTESTABLE else ()
+    known = () if relation is Relation.IDENTICAL else parts
+    return Verdict(relation, log10_p, 1e-6, known, amount, power, REASONS[relation], missing)
+
+
+def _part(part: Part, state: PartState, relation: Relation) -> PartFinding:
+    linked = state.linked
+    return PartFinding(
+        part, part, state, likeness=0.97 if linked else None, log10_p=-30.0 if linked else None,
+        learnt=relation is not Relation.SAME_INIT if linked else None,
+        bits=8 if state is PartState.ROUNDED else None,
+        reason=None if linked else Reason.PART_UNITS_RENAMED.message(),
+        tests=("U1.blocks",), weights=1_000_000, read=0.25, needs=None if linked else 34_000_000,
     )  # fmt: skip
 
 
@@ -151,6 +192,8 @@ def matrix(count: int = 7, family: int = 3, unread: int = 1, seed: int = 0) -> M
         for at in range(count)
     ]
     pairs = []
+    translator = Translator()
+    translator.keep("There is no model.", {"ko": "모델이 없습니다."})
     likeness = np.zeros((count, count))
     for a in range(count):
         for b in range(a + 1, count):
@@ -160,31 +203,34 @@ def matrix(count: int = 7, family: int = 3, unread: int = 1, seed: int = 0) -> M
             relation = turn if kin else "untestable" if (a * b) % 97 == 96 else "no-evidence"
             likeness[a, b] = round(float(chance.uniform(0.5, 1)), 3) if kin else 0.02
             log10_p = round(float(-chance.uniform(50, 5000)), 2) if kin else -0.1
-            pairs.append(_pair(names[a], names[b], relation, log10_p, float(likeness[a, b])))
+            pairs.append(
+                _pair(names[a], names[b], relation, log10_p, float(likeness[a, b]), translator)
+            )
     return MatrixDocument(
         models=[subject(name) for name in names],
         pairs=pairs,
         order=list(range(count)),
         tree=_tree(count, family, likeness),
-        unread=[
-            Unread(given=f"org/gone-{at}", error="There is no model.", error_ko="모델이 없습니다.")
-            for at in range(unread)
-        ],
+        unread=[Unread(given=f"org/gone-{at}", error="There is no model.") for at in range(unread)],
         asked=ASKED,
+        translations=translator.kept,
         made=MADE,
         read=READ,
     )
 
 
-def _pair(a: str, b: str, relation: str, log10_p: float, likeness: float) -> PairPart:
-    linked = (Component.NORMS, Component.ATTENTION) if likeness > 0.1 else ()
-    verdict = Verdict(Relation(relation), log10_p, 1e-6, linked)
-    titles = [name.rpartition("/")[2] for name in (a, b)]
+def _pair(
+    a: str, b: str, relation: str, log10_p: float, likeness: float, translator: Translator
+) -> PairPart:
+    kind = Relation(relation)
+    verdict = found_verdict(kind, log10_p)
+    said = spoken(verdict, (a, b), Reading(Level.STANDARD))
     return PairPart(
-        a=a, b=b, relation=Relation(relation), log10_p=log10_p, likeness=likeness,
-        summary=summary_of(verdict, titles[0], titles[1], "en"),
-        summary_ko=summary_of(verdict, titles[0], titles[1], "ko"),
-        roles=list(linked), reasons=REASONS[relation], strongest="U1.blocks",
+        a=a, b=b, relation=kind, log10_p=log10_p, likeness=likeness,
+        summary=translator.words(said.summary),
+        statements=statements_part(said, translator) if likeness > 0.1 else None,
+        components=list(verdict.linked), reasons=list(verdict.reasons), strongest="U1.blocks",
+        amount=AmountPart(linked=0.5 if likeness > 0.1 else 0.0),
         evidence=[
             EvidenceShort(test="U1.blocks", status=Status.OK, log10_p=log10_p, effect=likeness)
         ],

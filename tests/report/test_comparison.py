@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -24,7 +26,6 @@ from kinprint.lineage.results import (
 )
 from kinprint.lineage.tests.menu import menu
 from kinprint.records import (
-    Component,
     Cost,
     Evidence,
     Group,
@@ -34,22 +35,15 @@ from kinprint.records import (
     Status,
     Tier,
     Verdict,
-    VerdictReason,
 )
+from kinprint.report import answer
 from kinprint.report.build.comparison import comparison_document, matrix_document, plan_document
+from kinprint.report.evidence import findings
 from kinprint.report.schema import Document, decode, encode
 from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines, plan_lines
 from kinprint.text.lines import columns_of
+from tests.report.kin_documents import RELATIONS, found_verdict
 
-RELATIONS = {
-    Relation.IDENTICAL: (VerdictReason.SAME_FILES,),
-    Relation.DERIVED: (VerdictReason.LEARNT_TOGETHER,),
-    Relation.PARTIAL: (VerdictReason.NORMS_SHARED,),
-    Relation.SAME_INIT: (VerdictReason.LEARNT_APART,),
-    Relation.DEPENDENT: (VerdictReason.LEARNT_SILENT, VerdictReason.MATRICES_WEAK),
-    Relation.NO_EVIDENCE: (VerdictReason.NOTHING_FOUND,),
-    Relation.UNTESTABLE: (VerdictReason.NOTHING_TESTABLE,),
-}
 ROUTERS = text.message("note.left-out.routers")
 NOTE = text.message(
     "note.about-model",
@@ -79,9 +73,7 @@ def evidence() -> tuple[Evidence, ...]:
 
 
 def comparison(relation: str) -> Comparison:
-    power = (("U1.blocks", 0.02),)
-    kind = Relation(relation)
-    verdict = Verdict(kind, -12.5, 1e-6, (Component.NORMS,), power, RELATIONS[kind])
+    verdict = found_verdict(Relation(relation), -12.5)
     return Comparison(
         A, B, Settings(), verdict, evidence(), Cost(10, 2, 0.5),
         Charge.for_menu(menu("standard")), (1, 2), 99, (ROUTERS,),
@@ -103,10 +95,14 @@ def lines_of(found: Comparison, language: str) -> list[str]:
 
 def test_a_comparison_as_a_document() -> None:
     found = through_json(comparison_document(comparison("derived"), Cost(7, 3, 1.25)))
-    assert (found["schema"], found["a"], found["b"]) == ("kinprint.compare/1", A.given, B.given)
+    assert (found["schema"], found["a"], found["b"]) == ("kinprint.compare/2", A.given, B.given)
     assert found["verdict"]["relation"] == "derived"
-    assert found["verdict"]["log10_p"] == -12.5 and found["verdict"]["alpha"] == 1e-6
-    assert "10^-12" in found["verdict"]["summary"] and "10^-12" in found["verdict"]["summary_ko"]
+    assert found["verdict"]["link"] == {"log10_p": -12.5, "alpha": 1e-6}
+    assert found["verdict"]["kind"] == {"relation": "derived", "reasons": ["learnt-together"]}
+    part = found["verdict"]["parts"][1]
+    assert (part["component"], part["layer"], part["state"]) == ("norms", 0, "shared")
+    assert part["partner"] == {"component": "norms", "layer": 0, "expert": None, "tower": ""}
+    assert found["verdict"]["amount"]["likeness"] == 0.97
     assert found["read"] == {"bytes": 7, "requests": 3, "seconds": 1.25}
     assert [one["test"] for one in found["evidence"]] == [one.name for one in menu("standard")]
     first, second = found["evidence"][:2]
@@ -155,10 +151,10 @@ def test_models_of_one_title_are_told_apart() -> None:
 def test_models_that_were_not_read_are_named() -> None:
     lost = UnreadModel("org/gone", RepositoryMissing(name="org/gone", host="hub"))
     document = matrix_document(replace(matrix(3), unread=(lost,)), Cost())
-    assert document.unread[0].error != document.unread[0].error_ko
+    assert answer.error(document, document.unread[0], "ko") != document.unread[0].error
     assert "org/gone" in document.made.command
     lines = [line.text for line in matrix_lines(document, "ko")]
-    assert max(map(columns_of, lines)) <= 80
+    assert max(map(columns_of, lines)) <= 60
     assert any("org/gone" in line for line in lines)
 
 
@@ -166,10 +162,33 @@ def test_models_that_were_not_read_are_named() -> None:
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_lines_fit_a_terminal(relation: str, language: str) -> None:
     lines = lines_of(comparison(relation), language)
-    assert max(map(columns_of, lines)) <= 80
+    assert max(map(columns_of, lines)) <= 60
     assert "org/a-model" in lines[0]
-    strongest = max(at for at in range(len(menu("standard"))) if at % 3 != 2)
-    assert any(menu("standard")[strongest].name in line for line in lines)
+    for name in answer.STATEMENTS:
+        assert text.say(f"verdict.statement.{name}", language) in lines
+    codes = {one.name for one in menu("standard")}
+    assert not codes & {word for line in lines for word in line.split()}
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_p_value_stands_in_the_statement_of_the_link_and_nowhere_else(
+    relation: Relation, language: str
+) -> None:
+    document = comparison_document(comparison(relation), Cost())
+    said = {one.name: one.says for one in answer.statements(document, document.verdict, language)}
+    others = [answer.summary(document, document.verdict, language)]
+    others += [says for name, says in said.items() if name != "link"]
+    assert not any(re.search(r"10\^|\bp [≤=]|σ|standard dev|표준 ?편차", one) for one in others)
+    tested = relation not in (Relation.IDENTICAL, Relation.UNTESTABLE)
+    assert ("p ≤ 10^-12" in said["link"]) == tested
+
+
+def test_no_evidence_is_not_said_as_independence() -> None:
+    verdict = comparison_document(comparison("no-evidence"), Cost()).verdict
+    assert "does not show that they are independent" in verdict.summary
+    assert "could have been missed" in verdict.statements.coverage
+    assert "would have been seen" in verdict.statements.coverage
 
 
 def test_the_strongest_evidence_comes_first_and_calibrated_last() -> None:
@@ -178,8 +197,10 @@ def test_the_strongest_evidence_comes_first_and_calibrated_last() -> None:
     few = (Evidence("S1", Tier.EXACT, Group.UNIT_SIGN, Status.OK, -3.0), calibrated,
            Evidence("S2", Tier.EXACT, Group.PLANE_SIGN, Status.OK, -30.0))  # fmt: skip
     lines = lines_of(replace(found, evidence=few), "en")
-    order = [line.split()[0] for line in lines if line.startswith(("  S", "  Q"))]
-    assert order == ["S2", "S1", "Q.controls"]
+    order = [line.split()[0] for line in lines if line.startswith("  10^")]
+    assert order == ["10^-30.0", "10^-3.0"]
+    document = comparison_document(replace(found, evidence=few), Cost())
+    assert [one.test for one in findings(document)] == ["S2", "S1", "Q.controls"]
 
 
 def matrix(count: int) -> Matrix:
@@ -196,18 +217,18 @@ def matrix(count: int) -> Matrix:
 
 def test_a_matrix_as_a_document() -> None:
     found = through_json(matrix_document(matrix(3), Cost(4, 5, 6.0)))
-    assert found["schema"] == "kinprint.matrix/1"
+    assert found["schema"] == "kinprint.matrix/2"
     first = found["pairs"][0]
     assert (first["a"], first["b"]) == ("org/model-0", "org/model-1")
     assert (first["relation"], first["log10_p"]) == ("derived", -9.0)
     assert found["read"]["requests"] == 5 and len(found["pairs"]) == 3
 
 
-@pytest.mark.parametrize(("count", "grid"), [(3, True), (24, True), (40, False)])
+@pytest.mark.parametrize(("count", "grid"), [(3, True), (18, True), (40, False)])
 def test_a_matrix_has_a_grid_where_it_fits(count: int, grid: bool) -> None:
     document = matrix_document(matrix(count), Cost())
     lines = [line.text for line in matrix_lines(document, "en")]
-    assert max(map(columns_of, lines)) <= 80
+    assert max(map(columns_of, lines)) <= 60
     assert any("D derived" in line for line in lines) == grid
     assert sum("derived  " in line for line in lines) == 1
     pairs = count * (count - 1) // 2
@@ -215,13 +236,15 @@ def test_a_matrix_has_a_grid_where_it_fits(count: int, grid: bool) -> None:
 
 
 def test_relations_fit_their_column_in_every_language() -> None:
-    for language in text.languages():
-        document = matrix_document(matrix(3), Cost())
+    for language, relation in product(text.languages(), Relation):
+        found = matrix(3)
+        verdict = Verdict(relation, -9.0, 1e-6)
+        pairs = (replace(found.pairs[0], verdict=verdict), *found.pairs[1:])
+        document = matrix_document(replace(found, pairs=pairs), Cost())
         lines = [line.text for line in matrix_lines(document, language)]
-        assert max(map(columns_of, lines)) <= 80
-        for relation in Relation:
-            word = text.say(f"report.terminal.relation.{relation}", language)
-            assert columns_of(word) <= 12 and word in " ".join(lines)
+        assert max(map(columns_of, lines)) <= 60
+        word = text.say(f"report.terminal.relation.{relation}", language)
+        assert columns_of(word) <= 12 and word in " ".join(lines)
 
 
 def test_a_plan_says_what_each_stage_costs() -> None:
@@ -240,11 +263,3 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         Settings(alpha=0.0)
     with pytest.raises(BadOption):
         Settings(level="all")
-
-
-def test_deviations_are_those_of_the_sample() -> None:
-    from kinprint.nulls.monte_carlo import deviations
-
-    assert deviations(5.0, (1.0, 2.0, 3.0)) == pytest.approx(3.0)
-    assert deviations(None, (1.0, 2.0)) is None and deviations(5.0, (1.0, 1.0)) is None
-    assert deviations(5.0, (1.0, float("nan"), 3.0, float("inf"))) == pytest.approx(3 / 2**0.5)

@@ -1,9 +1,8 @@
-"""What drawing relabellings says: a p-value that is coarse and beyond doubt, and distances."""
+"""What drawing relabellings says: a p-value that is coarse and beyond doubt."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,15 +18,3 @@ def drawn_log10_p(observed: float, draws: ArrayLike) -> float:
     null = np.asarray(draws, np.float64).reshape(-1)
     slack = 1e-9 * max(abs(observed), float(np.abs(null).max(initial=0.0)))
     return math.log10((1 + int((null >= observed - slack).sum())) / (null.size + 1))
-
-
-def deviations(statistic: float | None, null: Sequence[float]) -> float | None:
-    """How many standard deviations of a null's sample a statistic lies above its mean.
-
-    For pictures only: nulls here are bounded and skewed, so that no normal tail applies.
-    """
-    known = [value for value in null if math.isfinite(value)]
-    if statistic is None or not math.isfinite(statistic) or len(known) < 2:
-        return None
-    spread = float(np.std(known, ddof=1))
-    return (statistic - float(np.mean(known))) / spread if spread > 0 else None

@@ -14,7 +14,7 @@ from enum import StrEnum
 from kinprint import text
 from kinprint.lineage.tests.registry import family_of
 from kinprint.records import Status, Tier
-from kinprint.report.numbers import finite, reading, rough, shown
+from kinprint.report.numbers import finite, reading, shown
 from kinprint.report.schema import ComparisonDocument, EvidencePart
 from kinprint.report.translation import translated
 
@@ -94,7 +94,7 @@ class Finding:
 def findings(document: ComparisonDocument) -> list[Finding]:
     """Tests that gave a number: exact ones first, the strongest before all."""
     spoken = [one for one in document.evidence if one.status == Status.OK]
-    level = math.log10(document.verdict.alpha)
+    level = math.log10(document.verdict.link.alpha)
     return [_finding(one, level) for one in sorted(spoken, key=_strength)]
 
 
@@ -186,10 +186,7 @@ def _reading(part: EvidencePart, state: State) -> tuple[text.Message, ...]:
         fields = {name: shown(value, 0) for name, value in counts.items()}
         return (text.message("page.evidence.counts", **fields),)
     if at > max(known):
-        outside = text.message("page.evidence.outside", draws=len(known))
-        if part.deviations is None or state is State.NOTHING:
-            return (outside,)
-        return outside, text.message("page.evidence.far", deviations=rough(part.deviations))
+        return (text.message("page.evidence.outside", draws=len(known)),)
     return (text.message("page.evidence.inside"),) if state is State.NOTHING else ()
 
 

@@ -69,9 +69,9 @@ def _markdown(document: ComparisonDocument | MatrixDocument, language: str) -> b
 
 
 def _csv(document: ComparisonDocument | MatrixDocument, language: str) -> bytes:
-    from kinprint.report.views.csv import sheet, table_of
+    from kinprint.report.views.csv import sheet, tables_of
 
-    return sheet(table_of(document))
+    return sheet(tables_of(document)[0])
 
 
 def _picture(document: ComparisonDocument | MatrixDocument, language: str, form: str) -> bytes:

@@ -101,13 +101,14 @@ def _comparison_folder(
 ) -> Iterator[tuple[Path, bytes]]:
     from kinprint.report.figures.comparison import charts_of
     from kinprint.report.figures.drawing import FORMATS, pictures
-    from kinprint.report.views.csv import sheet, table_of
+    from kinprint.report.views.csv import sheet, tables_of
     from kinprint.report.views.markdown.comparison import Beside, page
 
     yield folder / DATA, encode(document)
     yield folder / _PAGE, exports()[".html"].content(document, text.languages()[0])
-    rows = table_of(document)
-    yield folder / f"{rows.name}.csv", sheet(rows)
+    tables = tables_of(document)
+    for table in tables:
+        yield folder / f"{table.name}.csv", sheet(table)
     charts = charts_of(document)
     for language in text.languages():
         drawn = [
@@ -120,7 +121,7 @@ def _comparison_folder(
         shown = tuple(
             (f"{name}.png", chart.title) for name, chart in zip(names, charts, strict=True)
         )
-        beside = Beside(DATA, f"{rows.name}.csv", _PAGE, shown)
+        beside = Beside(DATA, tuple(f"{table.name}.csv" for table in tables), _PAGE, shown)
         told = page(document, language, beside)
         yield folder / readme(language), told.encode("utf-8")
 

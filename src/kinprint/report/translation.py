@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from string import Formatter
 from typing import Protocol
 
@@ -62,6 +62,15 @@ class Translator:
         for language, said in words.items():
             if language != FIRST and said != english:
                 self._kept.setdefault(language, {})[english] = said
+
+    def words(self, given: text.Words) -> str:
+        """The English of a text that is known in all languages."""
+        self.keep(str(given), given)
+        return str(given)
+
+    def kept_in_all(self, say: Callable[[str], str]) -> str:
+        """The English of what can be said in any language."""
+        return self.words(text.Words({one: say(one) for one in text.languages()}))
 
     def all_said(self, given: Iterable[text.Message]) -> list[str]:
         """Several messages in English."""

@@ -89,7 +89,7 @@ def compare(
     --------
     >>> import kinprint, kinprint.demo
     >>> zoo = kinprint.demo.FOLDER / "zoo"
-    >>> found = kinprint.compare(zoo / "base-a", zoo / "a-cpt", level="quick")
+    >>> found = kinprint.compare(zoo / "base-a", zoo / "a-cpt")
     >>> found.relation is kinprint.Relation.DERIVED
     True
     """
@@ -147,7 +147,7 @@ def matrix(
     --------
     >>> import kinprint, kinprint.demo
     >>> zoo = kinprint.demo.FOLDER / "zoo"
-    >>> found = kinprint.matrix([zoo / "base-a", zoo / "a-cpt", zoo / "nowhere"], level="quick")
+    >>> found = kinprint.matrix([zoo / "base-a", zoo / "a-cpt", zoo / "nowhere"])
     >>> found.relations, found.unread[0].given.endswith("nowhere")
     ((<Relation.DERIVED: 'derived'>,), True)
     """

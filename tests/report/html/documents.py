@@ -8,29 +8,38 @@ import random
 import msgspec
 
 from kinprint.lineage.tests.menu import menu
-from kinprint.records import Component, Level, Relation, Status, Tier, Verdict
-from kinprint.report.answer import summary_of, sureness_of
+from kinprint.records import Component, Level, PartState, Relation, Status, Tier
+from kinprint.report.build.comparison import verdict_part
 from kinprint.report.schema import (
+    AmountPart,
     Asked,
     Claim,
     ComparisonDocument,
     ControlPart,
+    CoveragePart,
     EvidencePart,
     EvidenceShort,
     FileDigest,
+    KindPart,
     LayerPair,
+    LinkPart,
     Made,
     MapCell,
+    OpenParts,
     PlanPart,
     ReadPart,
     SeedMetric,
     SettingRow,
     SharedMap,
     SharedTokens,
+    Statements,
     Subject,
     Tokenizer,
     VerdictPart,
 )
+from kinprint.report.statements import Reading, spoken
+from kinprint.report.translation import Translator
+from tests.report.kin_documents import found_verdict
 
 RELATIONS = tuple(Relation)
 HOSTILE = (
@@ -44,17 +53,6 @@ HOSTILE = (
     "{a}{p}{0}%s",
     "",
 )
-_REASONS = {
-    "identical": ["same-files"],
-    "same-weights": ["same-numbers"],
-    "derived": ["learnt-together"],
-    "laundered": ["matrices-alike"],
-    "partial": ["norms-shared", "layers-unshared"],
-    "same-init": ["learnt-apart"],
-    "dependent": ["learnt-silent", "matrices-weak"],
-    "no-evidence": ["nothing-found", "laundering-flag"],
-    "untestable": ["nothing-testable", "missing:norm gains of both models"],
-}
 _ROLES = (
     "norm_in", "q", "k", "v", "o", "norm_post_attn", "norm_pre_ffn", "gate", "up", "down",
     "router", "norm_post_ffn",
@@ -67,25 +65,14 @@ def comparison(relation: str = "derived", depth: int = 6, seed: int = 0) -> Comp
     chance = random.Random(seed)
     related = relation not in ("no-evidence", "untestable")
     log10_p = -433.2 if related else -0.21
-    reasons = _REASONS[relation]
-    power = () if relation == "untestable" else (("U1.blocks", 0.0071), ("S1", 0.042))
-    verdict = Verdict(relation, log10_p, 1e-6, (Component.NORMS,), power)
+    verdict = found_verdict(relation, log10_p, depth)
+    said = spoken(verdict, ("org/elder-7b", "org/younger-7b"), Reading(Level.STANDARD, (1, 2)))
+    translator = Translator()
     return ComparisonDocument(
         a="org/elder-7b",
         b="org/younger-7b",
         models=[_subject("elder-7b", "2025-03-02"), _subject("younger-7b", "2025-11-20")],
-        verdict=VerdictPart(
-            relation=relation,
-            log10_p=log10_p,
-            alpha=1e-6,
-            summary=summary_of(verdict, "elder-7b", "younger-7b", "en"),
-            summary_ko=summary_of(verdict, "elder-7b", "younger-7b", "ko"),
-            sureness=sureness_of(verdict, "en"),
-            sureness_ko=sureness_of(verdict, "ko"),
-            roles=["norms"],
-            power=dict(power),
-            reasons=reasons,
-        ),
+        verdict=verdict_part(verdict, said, translator),
         evidence=_evidence(related, relation == "untestable", depth, chance),
         controls=[
             ControlPart(
@@ -127,6 +114,7 @@ def comparison(relation: str = "derived", depth: int = 6, seed: int = 0) -> Comp
         plan=PlanPart(stages_read=1, stages=2, bytes_at_most=9_000_000, left_out=["routers"]),
         notes=["org/elder-7b: read from the first of two sets of weights"],
         labels=["NOT the real model: a sparse replica made by kinprint"],
+        translations=translator.kept,
         made=Made(
             kinprint="0.1.0", python="3.11.2", numpy="2.3.4", scipy="1.16.3",
             command="kinprint compare org/elder-7b@1a2b org/younger-7b@3c4d -o report.html",
@@ -166,8 +154,23 @@ def hostile(relation: str, names: tuple[str, str], layers: int = 40) -> Comparis
         models=subjects,
         evidence=[*evidence, *silent],
         verdict=msgspec.structs.replace(
-            plain.verdict, summary=one, summary_ko=two, sureness=two, sureness_ko=one,
-            roles=[one], power={one: 0.1, two: 0.2}, reasons=[one, two, f"missing:{one}"],
+            plain.verdict,
+            summary=one,
+            statements=Statements(link=two, what=one, kind=two, amount=one, coverage=two),
+            parts=[
+                msgspec.structs.replace(part, tower=name, reason=name, tests=[name])
+                for part, name in zip(plain.verdict.parts, names * layers, strict=False)
+            ],
+            kind=KindPart(relation=Relation(relation), reasons=[one, two]),
+            coverage=CoveragePart(
+                power={one: 0.1, two: 0.2},
+                open=[
+                    OpenParts(
+                        state=PartState.NOT_READ, component=Component.HEAD, tower=one, reason=two
+                    )
+                ],
+                missing=[one],
+            ),
         ),
         controls=[ControlPart(model=one, control=two)],
         shared=SharedMap(
@@ -207,8 +210,13 @@ def hollow(relation: str) -> ComparisonDocument:
         b="",
         models=[Subject(given="", name="", title="", kind="") for _ in range(2)],
         verdict=VerdictPart(
-            relation=Relation(relation), log10_p=None, alpha=1e-6, summary="", summary_ko="",
-            sureness="", sureness_ko="",
+            relation=Relation(relation),
+            summary="",
+            statements=Statements(link="", what="", kind="", amount="", coverage=""),
+            link=LinkPart(log10_p=None, alpha=1e-6),
+            kind=KindPart(relation=Relation(relation)),
+            amount=AmountPart(),
+            coverage=CoveragePart(),
         ),
         evidence=evidence,
         shared=SharedMap(depths=(0, 0)),

@@ -8,28 +8,40 @@ from __future__ import annotations
 import math
 import platform
 import shlex
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
+from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import msgspec
 
-from kinprint import text
 from kinprint.lineage.about.description import Description
 from kinprint.lineage.charge import Charge
+from kinprint.lineage.reading.sample import SampleRecord
 from kinprint.lineage.results import Comparison, ComparisonPlan, Matrix, PairVerdict, Settings
 from kinprint.lineage.sharing.map import LayerMap, NormLikeness
-from kinprint.nulls.monte_carlo import deviations
-from kinprint.records import ALPHA, Agreement, Cost, Evidence, Level, ModelRef, Relation, Verdict
+from kinprint.records import (
+    ALPHA,
+    Agreement,
+    Amount,
+    ByteRange,
+    Component,
+    Cost,
+    Evidence,
+    Level,
+    ModelRef,
+    Part,
+    PartFinding,
+    PartState,
+    Relation,
+    Verdict,
+)
 from kinprint.report import schema
-from kinprint.report.answer import summary_of, sureness_of
+from kinprint.report.relations import SIGNS
+from kinprint.report.statements import Reading, Spoken, spoken
 from kinprint.report.translation import Translator
-from kinprint.text.catalogue import FIRST
 from kinprint.titles import full_titles, short_titles
 from kinprint.version import __version__
-
-_WITH_FIELDS = {FIRST, "ko"}  # languages that this version of the schema has fields for
 
 
 def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocument:
@@ -42,7 +54,11 @@ def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocum
         a=found.a.given,
         b=found.b.given,
         models=_subjects((found.a, found.b), found.subjects, translator),
-        verdict=_verdict(found.verdict, titles, translator),
+        verdict=verdict_part(
+            found.verdict,
+            spoken(found.verdict, titles, Reading(settings.level, found.stages, found.left_out)),
+            translator,
+        ),
         evidence=[_evidence(one, found.charge, translator) for one in found.evidence],
         controls=[
             schema.ControlPart(
@@ -61,6 +77,7 @@ def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocum
             bytes_at_most=found.limit,
             left_out=translator.all_said(found.left_out),
         ),
+        samples=_samples(found.read),
         notes=translator.all_said(found.notes),
         labels=translator.all_said(found.labels),
         translations=translator.kept,
@@ -82,8 +99,7 @@ def matrix_document(found: Matrix, cost: Cost) -> schema.MatrixDocument:
         unread=[
             schema.Unread(
                 given=one.given,
-                error=_kept(one.error.sentence, translator),
-                error_ko=one.error.sentence("ko"),
+                error=translator.kept_in_all(one.error.sentence),
             )
             for one in found.unread
         ],
@@ -91,12 +107,12 @@ def matrix_document(found: Matrix, cost: Cost) -> schema.MatrixDocument:
             schema.FailedPair(
                 a=found.models[one.a].given,
                 b=found.models[one.b].given,
-                error=_kept(one.error.sentence, translator),
-                error_ko=one.error.sentence("ko"),
+                error=translator.kept_in_all(one.error.sentence),
             )
             for one in found.failed
         ],
         asked=_asked(found.settings),
+        samples=_samples(found.read),
         notes=translator.all_said(found.notes),
         labels=translator.all_said(found.labels),
         translations=translator.kept,
@@ -190,53 +206,145 @@ def _told(record: object, kind: Any) -> Any:
     return msgspec.convert(record, kind, from_attributes=True)
 
 
-def _verdict(verdict: Verdict, titles: Sequence[str], translator: Translator) -> schema.VerdictPart:
-    a, b = titles
+def verdict_part(verdict: Verdict, said: Spoken, translator: Translator) -> schema.VerdictPart:
+    """A verdict and what is said of it, as a document has them."""
+    relation = Relation(verdict.relation)
     return schema.VerdictPart(
-        relation=Relation(verdict.relation),
-        log10_p=_log_p(verdict.log10_p),
-        alpha=float(verdict.alpha),
-        summary=_kept(partial(summary_of, verdict, a, b), translator),
-        summary_ko=summary_of(verdict, a, b, "ko"),
-        sureness=_kept(partial(sureness_of, verdict), translator),
-        sureness_ko=sureness_of(verdict, "ko"),
-        roles=list(verdict.linked),
-        power={name: float(size) for name, size in verdict.power if math.isfinite(size)},
-        reasons=_reasons(verdict),
+        relation=relation,
+        summary=translator.words(said.summary),
+        statements=statements_part(said, translator),
+        link=schema.LinkPart(log10_p=_log_p(verdict.log10_p), alpha=float(verdict.alpha)),
+        parts=[_part(one, translator) for one in verdict.parts],
+        kind=schema.KindPart(relation=relation, reasons=list(verdict.reasons)),
+        amount=_amount(verdict.amount),
+        coverage=schema.CoveragePart(
+            read=_share(verdict.amount.read),
+            power={name: _short(size) for name, size in verdict.power if math.isfinite(size)},
+            open=_open_parts(verdict.parts, translator),
+            missing=translator.all_said(verdict.missing),
+            needs=_needed(verdict.parts),
+        ),
     )
 
 
-def _kept(say: Callable[[str], str], translator: Translator) -> str:
-    """A sentence in English; the translator keeps those in languages without a field."""
-    english = say(FIRST)
-    others = set(text.languages()) - _WITH_FIELDS
-    translator.keep(english, {language: say(language) for language in sorted(others)})
-    return english
+def statements_part(said: Spoken, translator: Translator) -> schema.Statements:
+    """The five statements, as a document has them."""
+    return schema.Statements(
+        link=translator.words(said.link),
+        what=translator.words(said.what),
+        kind=translator.words(said.kind),
+        amount=translator.words(said.amount),
+        coverage=translator.words(said.coverage),
+    )
 
 
-def _reasons(verdict: Verdict) -> list[str]:
-    """The steps that led to a relation, then parts and needs that it names, after their step."""
-    unshared = (f"unshared:{part}" for part in verdict.unshared)
-    missing = (f"missing:{needed}" for needed in verdict.missing)
-    return [*verdict.reasons, *unshared, *missing]
+def _part(one: PartFinding, translator: Translator) -> schema.PartRow:
+    part, partner = one.part, one.partner
+    return schema.PartRow(
+        tower=part.tower,
+        component=part.component,
+        layer=part.layer,
+        expert=part.expert,
+        partner=None if partner is None else _place(partner),
+        state=one.state,
+        likeness=None if _number(one.likeness) is None else _short(float(one.likeness or 0.0)),
+        log10_p=_log_p(one.log10_p),
+        learnt=one.learnt,
+        bits=one.bits,
+        reason=translator.said(one.reason),
+        tests=list(one.tests),
+        weights=one.weights,
+        read=_share(one.read),
+        needs=one.needs,
+    )
+
+
+def _place(part: Part) -> schema.PlacePart:
+    return schema.PlacePart(
+        component=part.component, layer=part.layer, expert=part.expert, tower=part.tower
+    )
+
+
+def _amount(amount: Amount) -> schema.AmountPart:
+    return schema.AmountPart(
+        linked=_share(amount.linked),
+        layers=None if amount.layers is None else _share(amount.layers),
+        likeness=None if amount.likeness is None else _short(amount.likeness),
+        read=_share(amount.read),
+    )
+
+
+def _open_parts(findings: Sequence[PartFinding], translator: Translator) -> list[schema.OpenParts]:
+    """Parts about which nothing can be said, by component and reason."""
+    found: dict[tuple[PartState, str, Component, str], list[PartFinding]] = {}
+    for one in findings:
+        if one.state in (PartState.NOT_COMPARABLE, PartState.NOT_READ):
+            key = one.state, one.part.tower, one.part.component, translator.said(one.reason)
+            found.setdefault(key, []).append(one)
+    return [
+        schema.OpenParts(
+            state=state,
+            component=component,
+            layers=sorted({one.part.layer for one in parts if one.part.layer is not None}),
+            tower=tower,
+            reason=reason,
+            weights=sum(one.weights for one in parts),
+            needs=_needed(parts),
+        )
+        for (state, tower, component, reason), parts in found.items()
+    ]
+
+
+def _needed(findings: Sequence[PartFinding]) -> int | None:
+    """Bytes that would decide what is open, as far as they are known."""
+    known = [one.needs for one in findings if one.needs is not None and not one.state.linked]
+    return sum(known) if known else None
+
+
+def _samples(read: Sequence[Sequence[SampleRecord]]) -> list[list[schema.SampleRead]]:
+    return [
+        [
+            schema.SampleRead(
+                tower=sample.tower,
+                sha256=sample.sha256,
+                tensors=[
+                    schema.TensorRead(
+                        file=one.file,
+                        tensor=one.tensor,
+                        ranges=_ranges(one.ranges),
+                        sha256=one.sha256,
+                    )
+                    for one in sample.tensors
+                ],
+            )
+            for sample in model
+        ]
+        for model in read
+    ]
+
+
+def _ranges(ranges: Sequence[ByteRange]) -> str:
+    return " ".join(f"{one.start}-{one.stop}" for one in ranges)
 
 
 def _pair(
     found: Matrix, one: PairVerdict, titles: Sequence[str], translator: Translator
 ) -> schema.PairPart:
     a, b = found.models[one.a], found.models[one.b]
-    spoken = [each for each in one.evidence if each.status == "ok"]
-    strongest = min(spoken, key=lambda each: (each.tier != "exact", each.log10_p), default=None)
-    say = partial(summary_of, one.verdict, titles[one.a], titles[one.b])
+    found_by = [each for each in one.evidence if each.status == "ok"]
+    strongest = min(found_by, key=lambda each: (each.tier != "exact", each.log10_p), default=None)
+    said = spoken(one.verdict, (titles[one.a], titles[one.b]), Reading(found.settings.level))
+    linked = SIGNS[Relation(one.verdict.relation)].linked
     return schema.PairPart(
         a=a.given,
         b=b.given,
         relation=Relation(one.verdict.relation),
         log10_p=_log_p(one.verdict.log10_p),
-        summary=_kept(say, translator),
-        summary_ko=say("ko"),
-        roles=list(one.verdict.linked),
-        reasons=_reasons(one.verdict),
+        summary=translator.words(said.summary),
+        statements=statements_part(said, translator) if linked else None,
+        components=list(one.verdict.linked),
+        reasons=list(one.verdict.reasons),
+        amount=_amount(one.verdict.amount),
         strongest=None if strongest is None else strongest.test,
         likeness=_short(one.likeness),
         evidence=_in_short(one.evidence),
@@ -253,7 +361,6 @@ def _evidence(one: Evidence, charge: Charge, translator: Translator) -> schema.E
         adjusted=_log_p(charge.adjusted(one)),
         share=charge.share(one.test),
         statistic=_number(one.statistic),
-        deviations=_number(deviations(one.statistic, one.null)),
         effect=_number(one.effect),
         n=int(one.n),
         bound=one.bound,
@@ -359,6 +466,12 @@ def _version(package: str) -> str:
 def _log_p(value: float | None) -> float | None:
     found = _number(value)
     return None if found is None else min(found, 0.0)
+
+
+def _share(value: float) -> float:
+    """A share with six digits; only what is all of something is one."""
+    rounded = min(max(float(f"{value:.6g}"), 0.0), 1.0)
+    return 0.999999 if rounded == 1.0 and value < 1 else rounded
 
 
 def _number(value: float | None) -> float | None:

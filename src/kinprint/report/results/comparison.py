@@ -9,18 +9,24 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kinprint import text
 from kinprint.errors import BadOption
-from kinprint.records import Relation
+from kinprint.records import Part, PartFinding, Reason, Relation
 from kinprint.report import answer
 from kinprint.report.results.result import DrawnResult, Failure
 from kinprint.report.schema import (
+    AmountPart,
     Asked,
     ComparisonDocument,
     ControlPart,
+    CoveragePart,
     EvidencePart,
     FailedPair,
+    KindPart,
+    LinkPart,
     MatrixDocument,
     Merge,
     PairPart,
+    PartRow,
+    PlacePart,
     PlanPart,
     SeedMetric,
     SettingRow,
@@ -64,11 +70,10 @@ class _Compared(DrawnResult[Found]):
 
     @property
     def tables(self) -> Mapping[str, Table]:
-        """One table: the tests of a comparison, or the pairs of a matrix."""
-        from kinprint.report.views.csv import table_of
+        """Parts and tests of a comparison, or the pairs of a matrix."""
+        from kinprint.report.views.csv import tables_of
 
-        table = table_of(self._document)
-        return {table.name: table}
+        return {table.name: table for table in tables_of(self._document)}
 
     def _pictures(self) -> Mapping[str, Picture]:
         from kinprint.report.figures.comparison import charts_of
@@ -84,15 +89,20 @@ class _Compared(DrawnResult[Found]):
 class Comparison(_Compared[ComparisonDocument]):
     """How two models are related, and on what that rests: the result of `kinprint.compare`.
 
+    The answer is five statements, each with a basis of its own: `link`, `parts`, `kind`, `amount`
+    and `coverage`; `statements` has them in words.
+
     Examples
     --------
     >>> import kinprint, kinprint.demo
     >>> zoo = kinprint.demo.FOLDER / "zoo"
-    >>> found = kinprint.compare(zoo / "base-a", zoo / "a-cpt", level="quick")
+    >>> found = kinprint.compare(zoo / "base-a", zoo / "a-cpt")
     >>> found.relation
     <Relation.DERIVED: 'derived'>
-    >>> found.log10_p < -6
+    >>> found.link.log10_p < -6
     True
+    >>> sorted({part.state.value for part in found.parts})
+    ['shared']
     """
 
     @property
@@ -101,24 +111,56 @@ class Comparison(_Compared[ComparisonDocument]):
         return Relation(self._document.verdict.relation)
 
     @property
+    def link(self) -> LinkPart:
+        """Whether the models are independent: the p-value of the link, and the level asked for."""
+        return self._document.verdict.link
+
+    @property
+    def parts(self) -> tuple[PartFinding, ...]:
+        """What is known about each part of the two models."""
+        return tuple(_finding(one) for one in self._document.verdict.parts)
+
+    @property
+    def kind(self) -> KindPart:
+        """The kind of relation and the steps that led to it; it has no p-value."""
+        return self._document.verdict.kind
+
+    @property
+    def amount(self) -> AmountPart:
+        """How much is shared, and how alike that is."""
+        return self._document.verdict.amount
+
+    @property
+    def coverage(self) -> CoveragePart:
+        """What was read of what there is, and what a silent test would have seen."""
+        return self._document.verdict.coverage
+
+    @property
     def log10_p(self) -> float:
         """log10 of the p-value of the link, all tests and stages paid for."""
-        found = self._document.verdict.log10_p
+        found = self._document.verdict.link.log10_p
         return -math.inf if found is None else found
 
     @property
     def alpha(self) -> float:
         """The chance of calling strangers related that was asked for."""
-        return self._document.verdict.alpha
+        return self._document.verdict.link.alpha
 
     @property
     def summary(self) -> str:
-        """The answer as a sentence, in the result's language."""
+        """The headline, in the result's language."""
         return answer.summary(self._document, self._document.verdict, self.language)
 
     @property
+    def statements(self) -> Mapping[str, str]:
+        """The five statements by name, in the result's language."""
+        verdict = self._document.verdict
+        told = answer.statements(self._document, verdict, self.language)
+        return {one.name: one.says for one in told}
+
+    @property
     def verdict(self) -> VerdictPart:
-        """The relation with its reasons, and what would have been seen."""
+        """The whole answer as the document has it."""
         return self._document.verdict
 
     @property
@@ -160,6 +202,28 @@ class Comparison(_Compared[ComparisonDocument]):
         return f"{self.relation}: {self.summary}"
 
 
+def _finding(row: PartRow) -> PartFinding:
+    """A part of a document as a record."""
+    return PartFinding(
+        part=_part(row),
+        partner=None if row.partner is None else _part(row.partner),
+        state=row.state,
+        likeness=row.likeness,
+        log10_p=row.log10_p,
+        learnt=row.learnt,
+        bits=row.bits,
+        reason=Reason.STATED.message(text=row.reason) if row.reason else None,
+        tests=tuple(row.tests),
+        weights=row.weights,
+        read=row.read,
+        needs=row.needs,
+    )
+
+
+def _part(place: PartRow | PlacePart) -> Part:
+    return Part(place.component, place.layer, place.expert, place.tower)
+
+
 class Matrix(_Compared[MatrixDocument]):
     """How all pairs of some models are related: the result of `kinprint.matrix`.
 
@@ -168,7 +232,7 @@ class Matrix(_Compared[MatrixDocument]):
     >>> import kinprint, kinprint.demo
     >>> zoo = kinprint.demo.FOLDER / "zoo"
     >>> names = [str(zoo / name) for name in ("base-a", "a-cpt", "base-b")]
-    >>> found = kinprint.matrix(names, level="quick")
+    >>> found = kinprint.matrix(names)
     >>> [str(pair.relation) for pair in found.pairs]
     ['derived', 'no-evidence', 'no-evidence']
     """
@@ -240,7 +304,7 @@ class Matrix(_Compared[MatrixDocument]):
         --------
         >>> import kinprint, kinprint.demo
         >>> zoo = kinprint.demo.FOLDER / "zoo"
-        >>> found = kinprint.matrix([zoo / "base-a", zoo / "a-cpt"], level="quick")
+        >>> found = kinprint.matrix([zoo / "base-a", zoo / "a-cpt"])
         >>> str(found.pair(zoo / "a-cpt", zoo / "base-a").relation)
         'derived'
         """

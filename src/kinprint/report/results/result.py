@@ -147,7 +147,7 @@ class Result(ABC, Generic[Kept]):
         Returns
         -------
         pandas.DataFrame or polars.DataFrame
-            A row a test for a comparison, a pair for a matrix, a tensor for an inspection, a
+            A row a part for a comparison, a pair for a matrix, a tensor for an inspection, a
             number for a reproduction.
 
         Raises
@@ -163,7 +163,7 @@ class Result(ABC, Generic[Kept]):
         >>> zoo = kinprint.demo.FOLDER / "zoo"
         >>> found = kinprint.compare(zoo / "base-a", zoo / "base-b", level="quick")
         >>> frame = found.to_frame()
-        >>> "log10_p" in frame.columns
+        >>> "state" in frame.columns
         True
         """
         from kinprint.report.results.tables import frame

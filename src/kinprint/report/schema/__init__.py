@@ -6,7 +6,8 @@ language stand in the catalogues or travel with the document. Numbers that are n
 bound, an empty mean) are null. All but `read` is the same from run to run.
 
 The number after the slash of a schema's name is its version: within a version fields may be
-added, never removed or given another meaning.
+added, never removed or given another meaning. Comparisons and matrices of version 1 are still read
+(`first.py`) and become documents of today with what they know.
 """
 
 from kinprint.report.schema.common import (
@@ -16,21 +17,31 @@ from kinprint.report.schema.common import (
     FileDigest,
     Made,
     ReadPart,
+    SampleRead,
     Subject,
+    TensorRead,
     Tokenizer,
 )
 from kinprint.report.schema.comparison import (
     COMPARE_SCHEMA,
+    AmountPart,
     ComparisonDocument,
     ControlPart,
+    CoveragePart,
     EvidencePart,
+    KindPart,
     LayerPair,
+    LinkPart,
     MapCell,
+    OpenParts,
+    PartRow,
+    PlacePart,
     PlanPart,
     SeedMetric,
     SettingRow,
     SharedMap,
     SharedTokens,
+    Statements,
     VerdictPart,
 )
 from kinprint.report.schema.encoding import (
@@ -98,10 +109,12 @@ __all__ = [
     "STUDY_PLAN_SCHEMA",
     "STUDY_SCHEMA",
     "AdapterPart",
+    "AmountPart",
     "Asked",
     "Claim",
     "ComparisonDocument",
     "ControlPart",
+    "CoveragePart",
     "Document",
     "EvidencePart",
     "EvidenceShort",
@@ -110,14 +123,19 @@ __all__ = [
     "FilePart",
     "GeometryPart",
     "InspectionDocument",
+    "KindPart",
     "LayerPair",
+    "LinkPart",
     "Made",
     "MapCell",
     "MatrixDocument",
     "Merge",
     "ModelCount",
     "NumberPart",
+    "OpenParts",
     "PairPart",
+    "PartRow",
+    "PlacePart",
     "Plan",
     "PlanDocument",
     "PlanPart",
@@ -125,6 +143,7 @@ __all__ = [
     "ReadPart",
     "ReadingPlanDocument",
     "ReproductionDocument",
+    "SampleRead",
     "SeedMetric",
     "SettingRow",
     "SharedMap",
@@ -132,6 +151,7 @@ __all__ = [
     "SourcePart",
     "SplitsPart",
     "StageCost",
+    "Statements",
     "StudiesDocument",
     "StudyAsked",
     "StudyDocument",
@@ -141,6 +161,7 @@ __all__ = [
     "Subject",
     "TensorGroupPart",
     "TensorPart",
+    "TensorRead",
     "Tokenizer",
     "Unread",
     "VerdictPart",

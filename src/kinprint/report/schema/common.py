@@ -16,6 +16,7 @@ LogP = Annotated[float, Meta(le=0, ge=-1e12)]
 """log10 of a p-value."""
 Alpha = Annotated[float, Meta(gt=0, lt=1)]
 Likeness = Annotated[float, Meta(ge=-2, le=2)]
+Share = Annotated[float, Meta(ge=0, le=1)]
 Translations = dict[str, dict[str, str]]
 """By language, what English texts of the document (reasons, notes, labels) read in it."""
 
@@ -109,6 +110,26 @@ class Made(Struct, frozen=True, kw_only=True):
             f"kinprint {self.kinprint}, Python {self.python}, NumPy {self.numpy}, "
             f"SciPy {self.scipy}"
         )
+
+
+class TensorRead(Struct, frozen=True, kw_only=True):
+    """What was read of one stored tensor.
+
+    `ranges` has the bytes of the file, the last one of a range excluded, as "0-512 1024-1536".
+    """
+
+    file: str
+    tensor: str
+    ranges: str
+    sha256: str
+
+
+class SampleRead(Struct, frozen=True, kw_only=True):
+    """What was read of a model or of one of its towers, so that another can read the same."""
+
+    tower: str = ""
+    sha256: str
+    tensors: list[TensorRead] = []
 
 
 class ReadPart(Struct, frozen=True, kw_only=True):

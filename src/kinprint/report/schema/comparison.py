@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
-from kinprint.records import Relation, Status, Tier
+from kinprint.records import Component, PartState, Relation, Status, Tier
 from kinprint.report.schema.common import (
     Alpha,
     Asked,
@@ -15,26 +15,110 @@ from kinprint.report.schema.common import (
     LogP,
     Made,
     ReadPart,
+    SampleRead,
+    Share,
     Subject,
     Translations,
 )
 
-COMPARE_SCHEMA = "kinprint.compare/1"
+COMPARE_SCHEMA = "kinprint.compare/2"
+
+
+class PlacePart(Struct, frozen=True, kw_only=True):
+    """Where a part of a model lies: its tower, component, layer and expert."""
+
+    component: Component
+    layer: Count | None = None
+    expert: Count | None = None
+    tower: str = ""
+
+
+class PartRow(Struct, frozen=True, kw_only=True):
+    """What is known about one part of two models, and from what."""
+
+    tower: str = ""
+    component: Component
+    layer: Count | None = None
+    expert: Count | None = None
+    partner: PlacePart | None = None
+    state: PartState
+    likeness: Likeness | None = None
+    log10_p: LogP | None = None
+    learnt: bool | None = None
+    bits: Count | None = None
+    reason: str = ""
+    tests: list[str] = []
+    weights: Count = 0
+    read: Share = 0.0
+    needs: Count | None = None
+
+
+class LinkPart(Struct, frozen=True, kw_only=True):
+    """Whether the models are independent: the p-value of the link, and the level asked for."""
+
+    log10_p: LogP | None
+    alpha: Alpha
+
+
+class KindPart(Struct, frozen=True, kw_only=True):
+    """The kind of relation and the steps that led to it; it has no p-value of its own."""
+
+    relation: Relation
+    reasons: list[str] = []
+
+
+class AmountPart(Struct, frozen=True, kw_only=True):
+    """How much is shared, and how alike that is."""
+
+    linked: Share | None = None
+    layers: Share | None = None
+    likeness: Likeness | None = None
+    read: Share | None = None
+
+
+class OpenParts(Struct, frozen=True, kw_only=True):
+    """Parts about which nothing can be said, for one reason."""
+
+    state: PartState
+    component: Component
+    layers: list[Count] = []
+    tower: str = ""
+    reason: str = ""
+    weights: Count = 0
+    needs: Count | None = None
+
+
+class CoveragePart(Struct, frozen=True, kw_only=True):
+    """What was read of what there is, and what a silent test would have seen."""
+
+    read: Share | None = None
+    power: dict[str, float] = {}
+    open: list[OpenParts] = []
+    missing: list[str] = []
+    needs: Count | None = None
+
+
+class Statements(Struct, frozen=True, kw_only=True):
+    """The answer in five statements, each with a basis of its own."""
+
+    link: str
+    what: str
+    kind: str
+    amount: str
+    coverage: str
 
 
 class VerdictPart(Struct, frozen=True, kw_only=True):
-    """The relation, how sure, and why; sentences in both languages."""
+    """The relation and the five statements behind it, in numbers and in words."""
 
     relation: Relation
-    log10_p: LogP | None
-    alpha: Alpha
     summary: str
-    summary_ko: str
-    sureness: str
-    sureness_ko: str
-    roles: list[str] = []
-    power: dict[str, float] = {}
-    reasons: list[str] = []
+    statements: Statements
+    link: LinkPart
+    parts: list[PartRow] = []
+    kind: KindPart
+    amount: AmountPart
+    coverage: CoveragePart
 
 
 class EvidencePart(Struct, frozen=True, kw_only=True):
@@ -52,7 +136,6 @@ class EvidencePart(Struct, frozen=True, kw_only=True):
     adjusted: LogP | None = None
     share: float | None = None
     statistic: float | None = None
-    deviations: float | None = None
     effect: float | None = None
     n: Count = 0
     bound: str = ""
@@ -158,6 +241,7 @@ class ComparisonDocument(Struct, frozen=True, kw_only=True, tag_field="schema", 
     tokens: SharedTokens | None = None
     asked: Asked
     plan: PlanPart
+    samples: list[list[SampleRead]] = []
     notes: list[str] = []
     labels: list[str] = []
     translations: Translations | UnsetType = UNSET

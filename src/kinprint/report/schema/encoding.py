@@ -15,6 +15,7 @@ import msgspec
 from kinprint import text
 from kinprint.errors import FormatError
 from kinprint.report.schema.comparison import ComparisonDocument
+from kinprint.report.schema.first import FirstComparison, FirstMatrix
 from kinprint.report.schema.inspection import InspectionDocument
 from kinprint.report.schema.matrix import MatrixDocument
 from kinprint.report.schema.plan import PlanDocument, ReadingPlanDocument, StudyPlanDocument
@@ -35,7 +36,8 @@ Shown = TypeVar("Shown", bound=ComparisonDocument | MatrixDocument | StudyDocume
 _SHOWN = 200  # characters of a cause
 # More than any comparison has; a page of it would help nobody.
 _MOST = {"models": 1000, "evidence": 500, "seeds": 20_000, "labels": 2000, "notes": 2000,
-         "configuration": 500, "controls": 2000, "unread": 2000, "failed": 500_000}  # fmt: skip
+         "configuration": 500, "controls": 2000, "samples": 1000, "unread": 2000,
+         "failed": 500_000}  # fmt: skip
 _DRAWS = 20_000
 
 
@@ -56,11 +58,14 @@ def encode_line(document: object) -> bytes:
 def decode(raw: bytes, name: str = "result.json") -> Document:
     """The document in a JSON file; an error that names the file where there is none."""
     try:
-        found: Document = msgspec.json.decode(raw, type=Document, dec_hook=_record)
+        read = msgspec.json.decode(
+            raw, type=Document | FirstComparison | FirstMatrix, dec_hook=_record
+        )
     except RecursionError:
         raise _unreadable(name, text.message("cause.nested-too-deeply")) from None
     except ValueError as error:  # all of msgspec's, and bytes that are no text
         raise _unreadable(name, str(error)[:_SHOWN]) from None
+    found: Document = read.today() if isinstance(read, FirstComparison | FirstMatrix) else read
     for cause in _contradictions(found):
         raise _unreadable(name, cause)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
-from kinprint.records import Relation
+from kinprint.records import Component, Relation
 from kinprint.report.schema.common import (
     Asked,
     Count,
@@ -13,24 +13,30 @@ from kinprint.report.schema.common import (
     LogP,
     Made,
     ReadPart,
+    SampleRead,
     Subject,
     Translations,
 )
+from kinprint.report.schema.comparison import AmountPart, Statements
 
-MATRIX_SCHEMA = "kinprint.matrix/1"
+MATRIX_SCHEMA = "kinprint.matrix/2"
 
 
 class PairPart(Struct, frozen=True, kw_only=True):
-    """One pair of many; `likeness` is its largest correlation of weights, 0 where none."""
+    """One pair of many; `likeness` is its largest correlation of weights, 0 where none.
+
+    What is said of each part stands in the statements; comparing the two alone lists the parts.
+    """
 
     a: str
     b: str
     relation: Relation
     log10_p: LogP | None
     summary: str
-    summary_ko: str
-    roles: list[str] = []
+    statements: Statements | None = None
+    components: list[Component] = []
     reasons: list[str] = []
+    amount: AmountPart
     strongest: str | None = None
     likeness: Likeness = 0.0
     evidence: list[EvidenceShort] = []
@@ -49,7 +55,6 @@ class Unread(Struct, frozen=True, kw_only=True):
 
     given: str
     error: str
-    error_ko: str
 
 
 class FailedPair(Struct, frozen=True, kw_only=True):
@@ -58,7 +63,6 @@ class FailedPair(Struct, frozen=True, kw_only=True):
     a: str
     b: str
     error: str
-    error_ko: str
 
 
 class MatrixDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=MATRIX_SCHEMA):
@@ -71,6 +75,7 @@ class MatrixDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=
     unread: list[Unread] = []
     failed: list[FailedPair] = []
     asked: Asked
+    samples: list[list[SampleRead]] = []
     notes: list[str] = []
     labels: list[str] = []
     translations: Translations | UnsetType = UNSET

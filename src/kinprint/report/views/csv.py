@@ -12,7 +12,7 @@ from io import StringIO
 from kinprint import text
 from kinprint.report.answer import summary
 from kinprint.report.evidence import compared, own_p
-from kinprint.report.schema import ComparisonDocument, EvidencePart, MatrixDocument
+from kinprint.report.schema import ComparisonDocument, EvidencePart, MatrixDocument, PartRow
 from kinprint.studies.results import Cell, Table
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -20,7 +20,12 @@ _EVIDENCE = (
     "tier", "group", "status", "log10_p", "adjusted", "share", "statistic", "effect", "n", "bound",
     "floor", "roles", "layers", "learnt", "reason",
 )  # fmt: skip
-_PAIRS = ("a", "b", "relation", "log10_p", "likeness", "roles", "strongest")
+_PARTS = (
+    "tower", "component", "layer", "expert", "state", "likeness", "log10_p", "learnt", "bits",
+    "partner_tower", "partner_component", "partner_layer", "partner_expert", "weights", "read",
+    "needs", "tests", "reason",
+)  # fmt: skip
+_PAIRS = ("a", "b", "relation", "log10_p", "linked", "likeness", "components", "strongest")
 
 
 def sheet(table: Table) -> bytes:
@@ -32,22 +37,41 @@ def sheet(table: Table) -> bytes:
     return stream.getvalue().encode("utf-8")
 
 
-def table_of(document: ComparisonDocument | MatrixDocument) -> Table:
-    """What the CSV file of a document holds: every test of a pair, or every pair of a matrix."""
+def tables_of(document: ComparisonDocument | MatrixDocument) -> tuple[Table, ...]:
+    """Tables of a document, that of its CSV file first: parts and tests, or pairs."""
     languages = text.languages()
     if isinstance(document, MatrixDocument):
         pairs = tuple(
             (
-                one.a, one.b, one.relation, one.log10_p, one.likeness, " ".join(one.roles),
-                one.strongest, *(summary(document, one, language) for language in languages),
+                one.a, one.b, one.relation, one.log10_p, one.amount.linked, one.likeness,
+                " ".join(one.components), one.strongest,
+                *(summary(document, one, language) for language in languages),
             )
             for one in document.pairs
         )  # fmt: skip
         told = (f"summary_{language}" for language in languages)
-        return Table("pairs", text.words("report.table.pairs"), (*_PAIRS, *told), pairs)
+        return (Table("pairs", text.words("report.table.pairs"), (*_PAIRS, *told), pairs),)
+    parts = tuple(_part_row(one) for one in document.verdict.parts)
     columns = ("test", *(f"what_{language}" for language in languages), *_EVIDENCE)
     rows = tuple(_evidence_row(one) for one in document.evidence)
-    return Table("evidence", text.words("report.table.evidence"), columns, rows)
+    return (
+        Table("parts", text.words("report.table.parts"), _PARTS, parts),
+        Table("evidence", text.words("report.table.evidence"), columns, rows),
+    )
+
+
+def _part_row(one: PartRow) -> tuple[Cell, ...]:
+    partner = one.partner
+    there: tuple[Cell, ...] = (
+        (None,) * 4
+        if partner is None
+        else (partner.tower, partner.component, partner.layer, partner.expert)
+    )
+    return (
+        one.tower, one.component, one.layer, one.expert, one.state, one.likeness, one.log10_p,
+        one.learnt, one.bits, *there, one.weights, one.read, one.needs, " ".join(one.tests),
+        one.reason,
+    )  # fmt: skip
 
 
 def _evidence_row(one: EvidencePart) -> tuple[Cell, ...]:

@@ -71,7 +71,10 @@ def _comparison(document: ComparisonDocument, language: str) -> list[Markup]:
     limits = answer.not_shown(verdict, language)
     return [
         _tag("p", answer.summary(document, verdict, language), "kp-says"),
-        *(_tag("p", sentence) for sentence in answer.explanation(document, language)),
+        *(
+            Markup("<p><b>{}.</b> {}</p>").format(one.title, printable(one.says, 5000))
+            for one in answer.statements(document, verdict, language)
+        ),
         _evidence(document, language),
         Markup("<details><summary>{}</summary>{}</details>").format(
             text.say("report.not-shown", language),

@@ -31,12 +31,11 @@ def histogram(
     key: str,
     null: Sequence[float | None],
     statistic: float | None,
-    deviations: float | None,
     say: Say,
 ) -> Markup | None:
     """What chance gives, and where this pair falls; None where there is no sample of chance.
 
-    Where the pair is far off the axis breaks, and its distance stands at the mark.
+    Where the pair is far off the axis breaks.
     """
     known = [value for value in null if value is not None and math.isfinite(value)]
     at = finite(statistic)
@@ -68,7 +67,7 @@ def histogram(
     mark = place(at) if not beyond else (_RIGHT - 22 if beyond > 0 else _LEFT + 22)
     if beyond:
         parts += _break((end + mark) / 2 if beyond > 0 else (begin + mark) / 2)
-    parts += _mark(mark, say, deviations if beyond else None)
+    parts += _mark(mark, say)
     middle = (place(low) + place(high)) / 2
     chance = say("page.picture.chance", draws=len(known))
     parts.append(shapes.label(middle, 128, chance))
@@ -124,19 +123,15 @@ def _break(x: float) -> list[Markup]:
     ]
 
 
-def _mark(x: float, say: Say, deviations: float | None) -> list[Markup]:
-    """The line of this pair with its name, and how far off it is."""
+def _mark(x: float, say: Say) -> list[Markup]:
+    """The line of this pair with its name."""
     anchor = "end" if x > _WIDTH * 0.7 else "start" if x < _WIDTH * 0.3 else "middle"
     edge = {"end": min(x + 14, _RIGHT), "start": max(x - 14, _LEFT), "middle": x}[anchor]
-    found = [
+    return [
         shapes.line(x, _TOP - 6, x, _FLOOR, "pair"),
         shapes.dot(x, _FLOOR, 4, "pair-dot"),
         shapes.label(edge, 16, say("page.picture.pair"), "strong", anchor),
     ]
-    if deviations is not None:
-        told = say("page.picture.deviations", count=rough(deviations))
-        found.append(shapes.label(x - 8, _TOP + 12, told, "inked", "end"))
-    return found
 
 
 def _ends(

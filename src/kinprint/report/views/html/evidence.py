@@ -114,7 +114,7 @@ def _view(one: Finding, key: str, language: str, say: Say) -> TestView:
         state=one.state,
         outcome=say(one.outcome),
         reading=Markup(" ").join(say(sentence) for sentence in one.reading),
-        picture=drawings.histogram(key, part.null, part.statistic, part.deviations, say),
+        picture=drawings.histogram(key, part.null, part.statistic, say),
         p=shapes.chance(one.p),
         claim=None if part.tier == Tier.RULE else shapes.claim(one.p),
         p_sort=_sortable(one.p),

@@ -168,7 +168,7 @@ def _told(pair: PairPart, word: str, say: Say, language: str) -> str:
     p = shapes.chance(pair.log10_p)
     if not SIGNS[pair.relation].linked:
         return shapes.flat(say("page.matrix.cell-nothing", word=word, p=p))
-    parts, likeness = part_names(pair.roles, language), reading(pair.likeness, 2)
+    parts, likeness = part_names(pair.components, language), reading(pair.likeness, 2)
     if not parts:
         return shapes.flat(say("page.matrix.cell", word=word, p=p, likeness=likeness))
     return shapes.flat(

@@ -45,7 +45,7 @@ class Chosen:
     glyph: Markup
     question: Markup
     says: Markup
-    reasons: tuple[Markup, ...]
+    statements: tuple[tuple[str, str, Markup], ...]
     chips: tuple[Markup, ...]
     labels: tuple[str, ...]
 
@@ -58,7 +58,6 @@ class Limits:
     shows_not: tuple[str, ...]
     wrong: tuple[str, ...]
     dates: Markup | None
-    power: str
     powers: tuple[tuple[Markup | str, str], ...]
 
 
@@ -100,9 +99,8 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
         a=a,
         b=b,
         answer=_answer(document, shown, language, say),
-        sureness=shapes.powers(answers.sureness(document, language)),
         ruler=_ruler(verdict, language, say),
-        alpha=shapes.level(verdict.alpha),
+        alpha=shapes.level(verdict.link.alpha),
         limits=_limits(document, language, say),
         tests=shown.tests,
         first=shown.first,
@@ -147,7 +145,10 @@ def _answer(
         glyph=shapes.glyph(verdict.relation),
         question=say("page.pair.question", a=_kept(a), b=_kept(b)),
         says=shapes.powers(answers.summary(document, verdict, language)),
-        reasons=tuple(shapes.powers(one) for one in answers.reasons(document, language)[:_LIST]),
+        statements=tuple(
+            (one.name, one.title, shapes.powers(one.says))
+            for one in answers.statements(document, verdict, language)
+        ),
         chips=tuple(_chips(document, shown, say)),
         labels=tuple(
             printable(translated(document, one, language), _LABEL)
@@ -180,19 +181,18 @@ def _chips(
 def _ruler(part: VerdictPart, language: str, say: Say) -> Markup | None:
     if part.relation in (Relation.IDENTICAL, Relation.UNTESTABLE):
         return None
-    return drawings.ruler(f"{language}-ruler", part.log10_p, part.alpha, say)
+    return drawings.ruler(f"{language}-ruler", part.link.log10_p, part.link.alpha, say)
 
 
 def _limits(document: ComparisonDocument, language: str, say: Say) -> Limits:
     part = document.verdict
     absence = part.relation == Relation.NO_EVIDENCE
-    known = [(test, size) for test, size in part.power.items() if finite(size)]
+    known = [(test, size) for test, size in part.coverage.power.items() if finite(size)]
     return Limits(
         absence=absence,
         shows_not=tuple(answers.not_shown(part, language)),
         wrong=tuple(answers.ways_to_be_wrong(part, language)),
         dates=None if part.relation in _UNDATED else _dates(document.models, say),
-        power=answers.power(part, language) if absence else "",
         powers=tuple(
             (evidence.title(test, say), reading(size))
             for test, size in sorted(known, key=lambda one: one[1])[:_POWER]

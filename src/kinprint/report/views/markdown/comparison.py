@@ -11,6 +11,7 @@ from kinprint.reader.sizes import in_words
 from kinprint.records import Tier
 from kinprint.report import answer
 from kinprint.report.evidence import findings, silent
+from kinprint.report.grids import part_grids
 from kinprint.report.matrix import count_related, linked_pairs, ordered
 from kinprint.report.numbers import NOTHING, SHORT, p_value, rounded_up
 from kinprint.report.relations import SIGNS
@@ -29,7 +30,7 @@ class Beside:
     """Files that lie beside the page, by their names; a page alone links to nothing."""
 
     data: str
-    sheet: str
+    sheets: tuple[str, ...]
     report: str
     pictures: tuple[tuple[str, text.Words], ...] = ()
 
@@ -87,7 +88,13 @@ def _comparison(out: _Page, document: ComparisonDocument, beside: Beside | None)
     out.put(f"# {a}, {b}")
     _top(out, document, beside)
     out.put(f"**{escaped(answer.summary(document, verdict, language))}**")
-    out.put(" ".join(escaped(one) for one in answer.explanation(document, language)))
+    out.put(
+        *(
+            f"- **{escaped(one.title)}.** {escaped(one.says)}"
+            for one in answer.statements(document, verdict, language)
+        )
+    )
+    _parts(out, document)
     _subjects(out, document.models)
     _pictures(out, beside)
     out.heading("report.table.evidence")
@@ -103,35 +110,55 @@ def _comparison(out: _Page, document: ComparisonDocument, beside: Beside | None)
     out.notes()
 
 
+def _parts(out: _Page, document: ComparisonDocument) -> None:
+    """Layers down, components across, the state of each part where they meet."""
+    grids = part_grids(document.verdict.parts)
+    if not grids:
+        return
+    out.heading("report.table.parts")
+    for grid in grids:
+        if len(grids) > 1:
+            out.put(f"### {escaped(grid.tower or out.say('report.parts.main'))}")
+        heads = [out.say(f"verdict.part.{component}") for component in grid.components]
+        rows = [
+            (
+                out.say("report.parts.outside") if layer is None else f"{layer}",
+                *("" if cell is None else out.say(f"report.state.{cell.state}") for cell in cells),
+            )
+            for layer, cells in grid.rows
+        ]
+        out.table((out.say("report.parts.layer"), *heads), rows)
+
+
 def _evidence(out: _Page, document: ComparisonDocument, beside: Beside | None) -> None:
     rows = [
         (
-            one.test,
-            one.words[out.language],
+            one.words[out.language] or one.test,
             _p_cell(one.p),
             one.part.effect,
             one.part.n or None,
             out.say(f"report.tier.{one.part.tier}"),
+            one.test,
         )
         for one in findings(document)
     ]
     head = (
-        out.say("report.column.test"),
         out.say("report.column.compares"),
         "p",
         out.say("report.column.effect"),
         "n",
         out.say("report.column.kind"),
+        out.say("report.column.code"),
     )
     if rows:
         out.table(head, rows)
     mute = silent(document)
     if mute:
-        out.sentence("report.silent", tests=escaped(", ".join(one.test for one in mute)))
+        out.sentence("report.silent", number=len(mute))
     if any(one.tier == Tier.CALIBRATED for one in document.evidence):
         out.sentence("report.tiers")
-    if beside is not None:
-        out.sentence("report.file", file=beside.sheet, link=beside.sheet)
+    for sheet in () if beside is None else beside.sheets:
+        out.sentence("report.file", file=sheet, link=sheet)
 
 
 def _matrix(out: _Page, document: MatrixDocument, beside: Beside | None) -> None:
@@ -170,7 +197,7 @@ def _matrix(out: _Page, document: MatrixDocument, beside: Beside | None) -> None
     _subjects(out, [document.models[at] for at in ordered(document)])
     out.notes()
     if beside is not None:
-        out.sentence("report.matrix.all", file=beside.sheet, link=beside.sheet)
+        out.sentence("report.matrix.all", file=beside.sheets[0], link=beside.sheets[0])
 
 
 def _top(out: _Page, document: ComparisonDocument | MatrixDocument, beside: Beside | None) -> None:

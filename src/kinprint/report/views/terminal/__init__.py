@@ -1,1 +1,1 @@
-"""Documents as lines of a terminal, eighty columns wide."""
+"""Documents as lines of a terminal: comparisons in sixty columns, studies in eighty."""

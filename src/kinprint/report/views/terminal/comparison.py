@@ -9,72 +9,68 @@ from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
 from kinprint.records import Relation, Tier
 from kinprint.report import answer
-from kinprint.report.evidence import Finding, findings, reason, silent
-from kinprint.report.numbers import fixed, p_value
+from kinprint.report.evidence import Finding, findings, leading, reason, silent
+from kinprint.report.numbers import p_value
 from kinprint.report.relations import SIGNS
 from kinprint.report.schema import ComparisonDocument, MatrixDocument, PlanDocument
 from kinprint.report.translation import translated
 from kinprint.report.views.terminal.layout import Line, Look, answer_look, lines
-from kinprint.text.lines import WIDTH, columns_of, padded, wrapped
+from kinprint.text.lines import columns_of, padded, wrapped
 
-_SHOWN = 10  # tests in the table of a terminal
-_NAME, _WORD = 25, 12  # columns of a model's name, and of a relation
+NARROW = 60  # columns, so that an answer fits half a screen
+_SHOWN = 5  # tests in the table of a terminal
+_NAME, _WORD = 16, 12  # columns of a model's name, and of a relation
 
 
 def comparison_lines(document: ComparisonDocument, language: str) -> Iterator[Line]:
-    """What a person wants to know: the sentence, the evidence, what was not looked at."""
+    """The headline, the five statements, the strongest tests, and remarks on reading."""
     verdict = document.verdict
     summary = printable(answer.summary(document, verdict, language), 1000)
-    yield from lines(summary, look=answer_look(verdict.relation))
+    yield from lines(summary, look=answer_look(verdict.relation), width=NARROW)
     yield from _labels(document, language)
-    if verdict.relation == Relation.NO_EVIDENCE:
-        told = [answer.power(verdict, language)]
-    else:
-        told = answer.reasons(document, language)
-    for sentence in told:
-        yield from lines(printable(sentence, 1000))
-    found = findings(document)
-    if found:
+    for one in answer.statements(document, verdict, language):
         yield Line()
-        yield from _table(found[:_SHOWN], document, language)
-    if len(found) > _SHOWN:
-        more = text.say("report.terminal.more", language, number=len(found) - _SHOWN)
-        yield Line("  " + more)
+        yield Line(one.title, Look.TITLE)
+        said = printable(one.says, 5000)
+        yield from (Line("  " + line) for line in wrapped(said, width=NARROW - 2))
+    found = findings(document)
+    shown, rest = leading(found, _SHOWN)
+    if shown:
+        yield Line()
+        yield from _table(shown, document, language)
     mute = silent(document)
-    if mute:
-        tests = ", ".join(one.test for one in mute)
-        told_silent = text.say("report.terminal.silent", language, tests=tests)
-        yield from lines(told_silent, "  ", Look.ASIDE)
+    counts = (("more", len(rest)), ("silent", len(mute)))
+    told = [text.say(f"report.terminal.{key}", language, number=one) for key, one in counts if one]
+    if told:
+        yield from (
+            Line("  " + line, Look.ASIDE) for line in wrapped(" ".join(told), width=NARROW - 2)
+        )
     for note in document.notes:
-        shown = printable(translated(document, note, language), 1000)
-        yield from lines(f"- {shown}", "  ", Look.ASIDE)
-    yield from _left_out(document, document.plan.left_out, language)
+        note = printable(translated(document, note, language), 1000)
+        yield from lines(f"- {note}", "  ", Look.ASIDE, NARROW)
 
 
 def matrix_lines(document: MatrixDocument, language: str) -> Iterator[Line]:
     """A grid of signs where it fits, then all pairs that show something."""
-    names = {
-        one.given: printable(one.title if one.kind == "local" else one.name, 200)
-        for one in document.models
-    }
+    names = {one.given: printable(one.title or one.name, 200) for one in document.models}
     yield from _labels(document, language)
-    if 4 + _NAME + 2 * len(document.models) <= WIDTH:
+    if 4 + _NAME + 2 * len(document.models) <= NARROW:
         yield from _grid(document, names, language)
     telling = [one for one in document.pairs if one.relation != Relation.NO_EVIDENCE]
     for one in sorted(telling, key=lambda one: one.log10_p or 0.0):
         a, b = (_fitted(names.get(given, given)) for given in (one.a, one.b))
         word = padded(_word(one.relation, language), _WORD)
-        shown = f"{a} {b} {word} {p_value(one.log10_p):>10}"
+        shown = f"{a} {b} {word} {p_value(one.log10_p):>10}".rstrip()
         yield Line(shown, SIGNS[one.relation].terminal)
     pairs, rest = len(document.pairs), len(document.pairs) - len(telling)
     yield Line(text.say("report.terminal.no-evidence", language, rest=rest, pairs=pairs))
     for lost in document.unread:
         why = printable(answer.error(document, lost, language), 1000)
-        yield from lines(f"! {printable(lost.given, 200)}: {why}", "  ", Look.WARNING)
+        yield from lines(f"! {printable(lost.given, 200)}: {why}", "  ", Look.WARNING, NARROW)
     for pair in document.failed:
         both = " × ".join(printable(given, 200) for given in (pair.a, pair.b))
         why = printable(answer.error(document, pair, language), 1000)
-        yield from lines(f"! {both}: {why}", "  ", Look.WARNING)
+        yield from lines(f"! {both}: {why}", "  ", Look.WARNING, NARROW)
 
 
 def plan_lines(document: PlanDocument, language: str) -> Iterator[Line]:
@@ -91,7 +87,7 @@ def plan_lines(document: PlanDocument, language: str) -> Iterator[Line]:
 def _labels(document: ComparisonDocument | MatrixDocument, language: str) -> Iterator[Line]:
     for label in document.labels:
         shown = printable(translated(document, label, language), 1000)
-        yield from lines(f"! {shown}", "  ", Look.WARNING)
+        yield from lines(f"! {shown}", "  ", Look.WARNING, NARROW)
 
 
 def _grid(document: MatrixDocument, names: dict[str, str], language: str) -> Iterator[Line]:
@@ -101,32 +97,33 @@ def _grid(document: MatrixDocument, names: dict[str, str], language: str) -> Ite
         pairs = (((mine, other), (other, mine)) for other in given)
         cells = [next((SIGNS[known[at]].mark for at in both if at in known), " ") for both in pairs]
         yield Line(f"{row + 1:>2} {_fitted(names[mine])} " + " ".join(cells).rstrip())
-    key = (f"{sign.mark} {_word(relation, language)}" for relation, sign in SIGNS.items())
-    yield from lines(", ".join(key))
+    seen = set(known.values())
+    key = (
+        f"{sign.mark} {_word(relation, language)}"
+        for relation, sign in SIGNS.items()
+        if relation in seen
+    )
+    yield from lines(", ".join(key), width=NARROW)
     yield Line()
 
 
 def _table(rows: Sequence[Finding], document: ComparisonDocument, language: str) -> Iterator[Line]:
-    head = text.say("report.column.test", language), "p", text.say("report.column.effect", language)
-    grid = [(*head, "")]
+    """What each test compares, in words, with its own p-value."""
+    grid = [("p", text.say("report.column.compares", language))]
     for one in rows:
-        effect = "" if one.part.effect is None else fixed(one.part.effect, 3)
-        words = one.words[language] or reason(document, one.part, language)
+        words = one.words[language] or reason(document, one.part, language) or one.test
         mark = " *" if one.part.tier == Tier.CALIBRATED else ""
-        grid.append((one.test, p_value(one.p), effect, words + mark))
-    widths = [max(columns_of(row[at]) for row in grid) for at in range(3)]
-    room = WIDTH - sum(widths) - 8
-    for at, row in enumerate(grid):
+        grid.append((p_value(one.p), words + mark))
+    width = max(columns_of(row[0]) for row in grid)
+    room = NARROW - width - 4
+    for at, (p, words) in enumerate(grid):
         look = Look.PLAIN if at else Look.ASIDE
-        cells = (padded(cell, width) for cell, width in zip(row, widths, strict=False))
-        first, *rest = wrapped(row[3], width=room)
-        yield Line("  " + "  ".join((*cells, first)).rstrip(), look)
-        yield from (Line(" " * (WIDTH - room) + line) for line in rest)
+        first, *rest = wrapped(words, width=room)
+        yield Line(f"  {padded(p, width)}  {first}".rstrip(), look)
+        yield from (Line(" " * (width + 4) + line) for line in rest)
 
 
-def _left_out(
-    document: ComparisonDocument | PlanDocument, steps: Sequence[str], language: str
-) -> Iterator[Line]:
+def _left_out(document: PlanDocument, steps: Sequence[str], language: str) -> Iterator[Line]:
     if steps:
         parts = ", ".join(translated(document, step, language) for step in steps)
         told = text.say("report.terminal.left-out", language, parts=parts)

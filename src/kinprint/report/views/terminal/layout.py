@@ -17,6 +17,7 @@ class Look(StrEnum):
 
     PLAIN = ""
     ASIDE = "dim"
+    TITLE = "bold"
     WARNING = "bold yellow"
 
 
@@ -36,9 +37,11 @@ def answer_look(relation: Relation) -> str:
     return f"bold {SIGNS[relation].terminal}"
 
 
-def lines(text: str, indent: str = "", look: str = Look.PLAIN) -> Iterator[Line]:
-    """Text in lines of the terminal's width, all of one look."""
-    for line in wrapped(text, indent):
+def lines(
+    text: str, indent: str = "", look: str = Look.PLAIN, width: int = WIDTH
+) -> Iterator[Line]:
+    """Text in lines of a width, all of one look."""
+    for line in wrapped(text, indent, width):
         yield Line(line, look)
 
 

@@ -1,0 +1,77 @@
+"""Parts of two models as a grid: layers down, components across, one grid a tower."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kinprint.records import Component, PartState
+from kinprint.report.schema import PartRow
+
+_ORDER = (
+    Component.EMBEDDING, Component.NORMS, Component.ATTENTION, Component.FEED_FORWARD,
+    Component.EXPERT, Component.ROUTER, Component.MIXER, Component.HEAD,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What is known of a component in a layer.
+
+    Attributes
+    ----------
+    state : the state of most of its weights.
+    rows : its parts; several where a layer has experts.
+    """
+
+    state: PartState
+    rows: tuple[PartRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartGrid:
+    """The parts of a tower; a row has its layer, None outside the layers, and a cell a component.
+
+    Attributes
+    ----------
+    tower : what it is called; empty for the text model.
+    components : the columns.
+    rows : layers and their cells; None where a layer has no such part.
+    """
+
+    tower: str
+    components: tuple[Component, ...]
+    rows: tuple[tuple[int | None, tuple[Cell | None, ...]], ...]
+
+
+def part_grids(parts: Sequence[PartRow]) -> list[PartGrid]:
+    """A grid for each tower, in the order of the document."""
+    return [
+        _grid(tower, [one for one in parts if one.tower == tower])
+        for tower in dict.fromkeys(one.tower for one in parts)
+    ]
+
+
+def _grid(tower: str, parts: Sequence[PartRow]) -> PartGrid:
+    found: dict[tuple[int | None, Component], list[PartRow]] = {}
+    for one in parts:
+        found.setdefault((one.layer, one.component), []).append(one)
+    components = tuple(one for one in _ORDER if any(one == component for _, component in found))
+    layers = sorted({layer for layer, _ in found}, key=lambda one: -1 if one is None else one)
+    return PartGrid(
+        tower,
+        components,
+        tuple(
+            (layer, tuple(_cell(found.get((layer, component))) for component in components))
+            for layer in layers
+        ),
+    )
+
+
+def _cell(rows: Sequence[PartRow] | None) -> Cell | None:
+    if not rows:
+        return None
+    weights: dict[PartState, int] = {}
+    for one in rows:
+        weights[one.state] = weights.get(one.state, 0) + one.weights + 1
+    return Cell(max(weights, key=lambda state: weights[state]), tuple(rows))

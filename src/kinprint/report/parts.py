@@ -1,0 +1,209 @@
+"""Parts of two models in words: what is known about them, and which layers that is.
+
+Parts with one standing are named together, as "attention of layers 0–5". A component is named
+without layers only where all its parts have that standing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kinprint import text
+from kinprint.lineage.tests.registry import Basis, own_tests
+from kinprint.reader.sizes import in_words
+from kinprint.records import Component, Part, PartFinding, PartState
+from kinprint.text import Message, Words
+
+
+class Standing(StrEnum):
+    """What a sentence says of parts: their state, and of shared ones how they came to be so."""
+
+    EQUAL = "equal"
+    ROUNDED = "rounded"
+    TAKEN_OVER = "taken-over"
+    MATCHED = "matched"
+    LINKED = "linked"
+    STARTED_ALIKE = "started-alike"
+    NO_TRACE = "no-trace"
+    NOT_COMPARABLE = "not-comparable"
+    NOT_READ = "not-read"
+
+    @property
+    def equal(self) -> bool:
+        """Whether it says that numbers are the same, rounding aside."""
+        return self in (Standing.EQUAL, Standing.ROUNDED)
+
+
+@dataclass(frozen=True, slots=True)
+class PartGroup:
+    """Parts of which the same can be said.
+
+    Attributes
+    ----------
+    standing : what that is.
+    whole : of equal parts, whether all their numbers were read.
+    bits : of rounded parts, the bits of a number in the coarser model.
+    reason : why nothing is known.
+    parts : the findings.
+    """
+
+    standing: Standing
+    whole: bool
+    bits: int | None
+    reason: Message | None
+    parts: tuple[PartFinding, ...]
+
+    @property
+    def needs(self) -> int | None:
+        """Bytes that would decide all of them; None if that is not known."""
+        known = [one.needs for one in self.parts]
+        return sum(one or 0 for one in known) if known and None not in known else None
+
+
+def standing_of(finding: PartFinding) -> Standing:
+    """What is said of a part."""
+    match finding.state, finding.learnt:
+        case PartState.SHARED, True:
+            return Standing.TAKEN_OVER if _as_numbered(finding) else Standing.MATCHED
+        case PartState.SHARED, False:
+            return Standing.STARTED_ALIKE
+        case PartState.SHARED, None:
+            return Standing.LINKED
+    return Standing(finding.state)
+
+
+def groups_of_parts(findings: Sequence[PartFinding]) -> list[PartGroup]:
+    """Parts by what is said of them, the closest standing first."""
+    found: dict[tuple[Standing, int | None, bool, str], list[PartFinding]] = {}
+    for one in findings:
+        standing = standing_of(one)
+        whole = one.read >= 1 or not standing.equal
+        found.setdefault((standing, one.bits, whole, str(one.reason or "")), []).append(one)
+    order = tuple(Standing)
+    ranked = sorted(found.items(), key=lambda item: (order.index(item[0][0]), item[0][1] or 0))
+    return [
+        PartGroup(standing, whole, bits, parts[0].reason, tuple(parts))
+        for (standing, bits, whole, _), parts in ranked
+    ]
+
+
+def standing_words(groups: Sequence[PartGroup], findings: Sequence[PartFinding]) -> Words:
+    """Groups of one standing as a sentence: what is said, and of which parts."""
+    first = groups[0]
+    key = f"verdict.what.{first.standing}"
+    if not first.whole and not _everything(first.parts, findings):
+        key += "-sampled"
+    fields: dict[str, object] = {}
+    if first.standing is Standing.ROUNDED:
+        fields["bits"] = first.bits
+        key += "" if first.bits else "-somehow"
+    named = (_explained(group, parts_in_words(group.parts, findings)) for group in groups)
+    return text.words(key, parts=text.joined(named, "; "), **fields)
+
+
+def _explained(group: PartGroup, named: Words) -> Words:
+    """Parts with the reason why nothing is known about them, and what would help."""
+    if group.reason is None:
+        return named
+    fields = {"parts": named, "reason": group.reason}
+    if group.needs:
+        return text.words("verdict.where.needs", bytes=in_words(group.needs), **fields)
+    return text.words("verdict.where.reason", **fields)
+
+
+def parts_in_words(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Words:
+    """Parts in a row, components with their layers; `findings` are all that there are."""
+    if _everything(some, findings):
+        return text.words("verdict.where.everything")
+    return text.joined(_named(some, findings), ", ")
+
+
+def layers_in_words(layers: Iterable[int]) -> str:
+    """Numbers of layers in runs: 0–5, 7."""
+    runs: list[tuple[int, int]] = []
+    for layer in sorted(set(layers)):
+        if runs and layer == runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], layer
+        else:
+            runs.append((layer, layer))
+    return ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in runs)
+
+
+def _everything(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> bool:
+    """Whether these are all parts of which anything was read, and they are several."""
+    read = [one for one in findings if one.state is not PartState.NOT_READ]
+    return len(some) > 1 and len(some) == len(read) and all(one in read for one in some)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where some parts lie: a tower and layers, empty for all there are, and layers over there."""
+
+    tower: str
+    layers: str = ""
+    several: bool = False
+    there: str = ""
+
+
+def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iterator[Words]:
+    """Components with their layers; those that lie in the same layers are named together."""
+    places: dict[_Place, list[Words]] = {}
+    for tower, component in dict.fromkeys((one.part.tower, one.part.component) for one in some):
+        mine = [one for one in some if _belongs(one.part, tower, component)]
+        every = [one for one in findings if _belongs(one.part, tower, component)]
+        for place, name in _component(tower, component, mine, every):
+            places.setdefault(place, []).append(name)
+    for place, names in places.items():
+        named = text.joined(names, ", ")
+        if place.layers:
+            key = "verdict.where.layers" if place.several else "verdict.where.layer"
+            named = text.words(key, part=named, layers=place.layers)
+        if place.there:
+            named = text.words("verdict.where.moved", part=named, layers=place.there)
+        if place.tower:
+            named = text.words("verdict.where.tower", part=named, tower=place.tower)
+        yield named
+
+
+def _belongs(part: Part, tower: str, component: Component) -> bool:
+    return (part.tower, part.component) == (tower, component)
+
+
+def _component(
+    tower: str,
+    component: Component,
+    mine: Sequence[PartFinding],
+    every: Sequence[PartFinding],
+) -> Iterator[tuple[_Place, Words]]:
+    """Parts of one component: without layers if these are all of them."""
+    name = text.words(f"verdict.part.{component}")
+    moved = any(_moved(one) for one in mine)
+    if len(mine) == len(every) and not moved:
+        yield _Place(tower), name
+        return
+    inside = [one.part.layer for one in mine if one.part.layer is not None]
+    if len(inside) < len(mine):
+        yield _Place(tower), name if not inside else text.words("verdict.where.outside", part=name)
+    if not inside:
+        return
+    most = sum(one.part.layer in inside for one in every)
+    if component is Component.EXPERT and len(inside) < most:
+        name = text.words("verdict.where.some", part=name, some=len(inside), all=most)
+    partners = (one.partner for one in mine if one.partner is not None)
+    there = layers_in_words(one.layer for one in partners if one.layer is not None)
+    several = len(set(inside)) > 1
+    yield _Place(tower, layers_in_words(inside), several, there if moved else ""), name
+
+
+def _moved(finding: PartFinding) -> bool:
+    """Whether a linked part lies in another layer of the other model."""
+    partner = finding.partner
+    return finding.state.linked and partner is not None and partner.layer != finding.part.layer
+
+
+def _as_numbered(finding: PartFinding) -> bool:
+    """Whether any test found it where both models number it alike; without one it was equal."""
+    known = [own_tests().get(name) for name in finding.tests]
+    return not known or any(one is None or one.basis is not Basis.FOUND for one in known)

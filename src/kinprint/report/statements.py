@@ -1,0 +1,290 @@
+"""A verdict in words: a headline, and five statements that each have a basis of their own.
+
+Link: is anything shared, with its p-value. What: part by part. Kind: read from the parts, without a
+p-value. Amount: how much, and how alike. Coverage: what was read, and what a silent test would have
+missed. No statement borrows from another: the p-value stands in the first alone, and "no evidence"
+is nowhere said as if it were independence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from kinprint import text
+from kinprint.lineage.tests.registry import own_tests
+from kinprint.records import (
+    Component,
+    Level,
+    PartFinding,
+    PartState,
+    Relation,
+    Verdict,
+    VerdictReason,
+)
+from kinprint.report.numbers import p_claim
+from kinprint.report.parts import Standing, groups_of_parts, parts_in_words, standing_words
+from kinprint.report.relations import SIGNS, words_for
+from kinprint.text import Message, Words
+
+RULER: tuple[tuple[str, float], ...] = (
+    ("cast", 1.0),
+    ("fine-tune", 0.99),
+    ("continued", 0.75),
+    ("stranger", 0.0),
+)
+"""Likeness of known pairs: keys of their names, and the correlation of their weights."""
+
+_UNLINKED = (Relation.NO_EVIDENCE, Relation.UNTESTABLE)
+_RULED = (Relation.DERIVED, Relation.PARTIAL, Relation.SAME_INIT, Relation.DEPENDENT)
+_CLEAR = (Relation.IDENTICAL, Relation.SAME_WEIGHTS, Relation.DERIVED)
+_EQUAL_ALL = (Relation.IDENTICAL, Relation.SAME_WEIGHTS)
+_OFTEN = math.log10(0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How far reading went, for the statement of coverage.
+
+    Attributes
+    ----------
+    level : how much was to be read; None where it is not known.
+    stages : how many stages were read, of how many.
+    left_out : what the budget did not allow to read.
+    earlier : whether the document is of an earlier version, which told no parts apart.
+    """
+
+    level: Level | None = None
+    stages: tuple[int, int] = (0, 0)
+    left_out: tuple[Message | str, ...] = ()
+    earlier: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A verdict in words, in all languages."""
+
+    summary: Words
+    link: Words
+    what: Words
+    kind: Words
+    amount: Words
+    coverage: Words
+
+
+def spoken(verdict: Verdict, titles: Sequence[str], reading: Reading) -> Spoken:
+    """The headline and the five statements.
+
+    Parameters
+    ----------
+    verdict
+        What was found.
+    titles
+        What the two models are called in sentences.
+    reading
+        How far reading went.
+    """
+    return Spoken(
+        summary=headline(verdict, titles),
+        link=_joined(_link(verdict)),
+        what=_joined(_what(verdict, reading)),
+        kind=_joined(_kind(verdict, titles, reading)),
+        amount=_joined(_amount(verdict, reading)),
+        coverage=_joined(_coverage(verdict, reading)),
+    )
+
+
+def headline(verdict: Verdict, titles: Sequence[str]) -> Words:
+    """The kind of relation in a sentence, without any probability."""
+    a, b = titles
+    key = f"verdict.headline.{verdict.relation}"
+    linked = [one for one in verdict.parts if one.state.linked]
+    if verdict.relation is Relation.PARTIAL and not linked:
+        key += "-unknown"
+    if verdict.relation is Relation.SAME_WEIGHTS and _rounded(linked):
+        key += "-rounded"
+    return text.words(key, a=a, b=b, parts=components_in_words(linked))
+
+
+def components_in_words(findings: Sequence[PartFinding]) -> Words:
+    """Components with their towers and no layers, for a headline."""
+    known = dict.fromkeys((one.part.tower, one.part.component) for one in findings)
+    return text.joined(
+        (
+            text.words("verdict.where.tower", part=_component(component), tower=tower)
+            if tower
+            else _component(component)
+            for tower, component in known
+        ),
+        ", ",
+    )
+
+
+def share_in_words(share: float) -> str:
+    """A share in per cent that is never rounded to all or to nothing."""
+    if share >= 1:
+        return "100 %"
+    if share > 0.99:
+        return f"{math.floor(share * 1000) / 10:.1f} %" if share < 0.999 else "> 99.9 %"
+    if share >= 0.1:
+        return f"{share * 100:.0f} %"
+    if share >= 0.001:
+        return f"{share * 100:.1f} %"
+    return "< 0.1 %" if share > 0 else "0 %"
+
+
+def likeness_in_words(likeness: float, equal: bool) -> str:
+    """A likeness with two decimals; 1.00 is kept for what is equal, rounding aside."""
+    return "1.00" if equal else f"{min(likeness, 0.99):.2f}".replace("-0.00", "0.00")
+
+
+def _link(verdict: Verdict) -> Iterator[Words]:
+    alpha, p = _level(verdict.alpha), p_claim(verdict.log10_p)
+    if VerdictReason.SAME_FILES in verdict.reasons:
+        yield text.words("verdict.link.files")
+        return
+    match verdict.relation:
+        case Relation.UNTESTABLE:
+            yield text.words("verdict.link.untestable", alpha=alpha)
+        case Relation.NO_EVIDENCE:
+            often = verdict.log10_p > _OFTEN
+            key = "verdict.link.nothing-often" if often else "verdict.link.nothing"
+            yield text.words(key, p=p, alpha=alpha)
+        case Relation.LAUNDERED:
+            yield text.words("verdict.link.laundered", p=p)
+        case _:
+            yield text.words("verdict.link.linked", p=p, alpha=alpha)
+
+
+def _what(verdict: Verdict, reading: Reading) -> Iterator[Words]:
+    if VerdictReason.SAME_FILES in verdict.reasons:
+        yield text.words("verdict.what.files")
+        return
+    if not SIGNS[verdict.relation].linked and (reading.earlier or not verdict.parts):
+        known = verdict.relation is Relation.NO_EVIDENCE
+        yield text.words("verdict.what.nothing" if known else "verdict.what.unknown")
+        return
+    if not verdict.parts:
+        yield text.words("verdict.what.earlier")
+        return
+    if reading.earlier:
+        named = components_in_words([one for one in verdict.parts if one.state.linked])
+        yield text.words("verdict.what.components", parts=named)
+        return
+    if not any(one.state.linked for one in verdict.parts):
+        unlinked = {Relation.LAUNDERED: "laundered", Relation.UNTESTABLE: "unknown"}
+        yield text.words(f"verdict.what.{unlinked.get(verdict.relation, 'nothing')}")
+    for (standing, _, _), groups in groupby(
+        groups_of_parts(verdict.parts), lambda one: (one.standing, one.bits, one.whole)
+    ):
+        if standing is not Standing.NOT_READ:
+            yield standing_words(list(groups), verdict.parts)
+
+
+def _kind(verdict: Verdict, titles: Sequence[str], reading: Reading) -> Iterator[Words]:
+    a, b = titles
+    if reading.earlier:
+        yield text.words("verdict.kind.earlier", word=words_for(verdict.relation))
+        return
+    yield text.words(f"verdict.kind.{verdict.relation}", a=a, b=b)
+    for reason in verdict.reasons:
+        if text.knows(f"verdict.reason.{reason}"):
+            yield text.words(f"verdict.reason.{reason}")
+    if verdict.missing:
+        needed = text.joined((one.words() for one in verdict.missing), "; ")
+        yield text.words("verdict.kind.missing", reasons=needed)
+    if verdict.relation in _RULED:
+        yield text.words("verdict.kind.basis")
+
+
+def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
+    amount, linked = verdict.amount, [one for one in verdict.parts if one.state.linked]
+    if VerdictReason.SAME_FILES in verdict.reasons:
+        yield text.words("verdict.amount.all")
+        return
+    if not linked or reading.earlier:
+        unknown = SIGNS[verdict.relation].linked
+        yield text.words("verdict.amount.unknown" if unknown else "verdict.amount.nothing")
+        return
+    yield text.words("verdict.amount.share", share=share_in_words(amount.linked))
+    if amount.likeness is None:
+        yield text.words("verdict.amount.no-likeness")
+        return
+    equal = all(one.state is not PartState.SHARED for one in linked)
+    marks = {name.replace("-", "_"): f"{value:.2f}" for name, value in RULER}
+    yield text.words(
+        "verdict.amount.likeness", likeness=likeness_in_words(amount.likeness, equal), **marks
+    )
+
+
+def _coverage(verdict: Verdict, reading: Reading) -> Iterator[Words]:
+    if VerdictReason.SAME_FILES in verdict.reasons:
+        yield text.words("verdict.coverage.files")
+        return
+    if reading.earlier:
+        yield text.words("verdict.coverage.earlier")
+    elif verdict.parts:
+        share = share_in_words(verdict.amount.read)
+        key = "verdict.coverage.whole" if verdict.amount.read >= 1 else "verdict.coverage.share"
+        yield text.words(key, share=share)
+    unread = [one for one in verdict.parts if one.state is PartState.NOT_READ]
+    if unread:
+        yield text.words("verdict.coverage.unread", parts=parts_in_words(unread, verdict.parts))
+    yield from _silence(verdict)
+    read, stages = reading.stages
+    if read < stages and verdict.relation in _CLEAR:
+        yield text.words("verdict.coverage.early", read=read, stages=stages)
+    if reading.left_out:
+        left = text.joined((_said(one) for one in reading.left_out), ", ")
+        yield text.words("verdict.coverage.left-out", parts=left)
+
+
+def _silence(verdict: Verdict) -> Iterator[Words]:
+    """What would have been seen where nothing was, and what would not."""
+    if verdict.relation in _EQUAL_ALL:
+        return
+    open_ = any(one.state is PartState.NOT_COMPARABLE for one in verdict.parts)
+    if not open_ and verdict.relation not in _UNLINKED:
+        return
+    if verdict.relation is Relation.NO_EVIDENCE:
+        yield from _power(verdict)
+    yield text.words("verdict.coverage.blind")
+
+
+def _power(verdict: Verdict) -> Iterator[Words]:
+    """From which size on a likeness would have been seen, for each component that has a test."""
+    least: dict[Component, float] = {}
+    for name, size in verdict.power:
+        test = own_tests().get(name)
+        if test is not None and test.component is not None and math.isfinite(size):
+            least[test.component] = min(size, least.get(test.component, math.inf))
+    if least:
+        sizes = (
+            text.words("verdict.where.size", part=_component(component), size=f"{size:.2g}")
+            for component, size in least.items()
+        )
+        yield text.words("verdict.coverage.power", sizes=text.joined(sizes, ", "))
+
+
+def _rounded(linked: Sequence[PartFinding]) -> bool:
+    return any(one.state is PartState.ROUNDED for one in linked)
+
+
+def _component(component: Component) -> Words:
+    return text.words(f"verdict.part.{component}")
+
+
+def _said(given: Message | str) -> Words:
+    return given.words() if isinstance(given, Message) else text.plain(given)
+
+
+def _level(alpha: float) -> str:
+    power = math.log10(alpha)
+    near = round(power)
+    return f"10^{near}" if near <= -3 and abs(power - near) < 1e-9 else f"{alpha:g}"
+
+
+def _joined(sentences: Iterator[Words]) -> Words:
+    return text.joined(sentences, " ")
