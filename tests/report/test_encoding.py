@@ -12,21 +12,27 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kinprint.errors import FormatError
-from kinprint.records import Level, Relation
+from kinprint.records import Component, Level, PartState, Relation
 from kinprint.report.schema import (
+    AmountPart,
     Asked,
     ComparisonDocument,
+    CoveragePart,
     Document,
+    KindPart,
+    LinkPart,
     Made,
     MapCell,
     MatrixDocument,
     Merge,
     PairPart,
+    PartRow,
     PlanDocument,
     PlanPart,
     ReadPart,
     SharedMap,
     StageCost,
+    Statements,
     Subject,
     VerdictPart,
     decode,
@@ -44,11 +50,18 @@ def subject(name: str) -> Subject:
 
 
 def comparison() -> ComparisonDocument:
+    said = Statements(link="l", what="w", kind="k", amount="a", coverage="c")
+    part = PartRow(component=Component.NORMS, layer=0, state=PartState.SHARED, likeness=0.5)
     verdict = VerdictPart(
-        relation=Relation.DERIVED, log10_p=-9.0, alpha=1e-6, summary="s", summary_ko="s",
-        sureness="", sureness_ko="", reasons=["learnt-together", "unshared:norms"],
-        power={"S1": 0.5},
-    )  # fmt: skip
+        relation=Relation.DERIVED,
+        summary="s",
+        statements=said,
+        link=LinkPart(log10_p=-9.0, alpha=1e-6),
+        parts=[part],
+        kind=KindPart(relation=Relation.DERIVED, reasons=["learnt-together"]),
+        amount=AmountPart(linked=0.5),
+        coverage=CoveragePart(power={"S1": 0.5}),
+    )
     cell = MapCell(role="up", a=0, b=1, likeness=0.5, chance=0.1, count=3)
     return ComparisonDocument(
         a="a", b="b", models=[subject("a"), subject("b")], verdict=verdict, evidence=[],
@@ -59,7 +72,7 @@ def comparison() -> ComparisonDocument:
 
 def matrix() -> MatrixDocument:
     pair = PairPart(
-        a="a", b="b", relation=Relation.NO_EVIDENCE, log10_p=-0.5, summary="", summary_ko=""
+        a="a", b="b", relation=Relation.NO_EVIDENCE, log10_p=-0.5, summary="", amount=AmountPart()
     )
     return MatrixDocument(
         models=[subject("a"), subject("b")], pairs=[pair], order=[1, 0],
@@ -95,10 +108,9 @@ def test_names_that_are_no_text_are_written_all_the_same() -> None:
 
 def test_numbers_that_are_none_become_null() -> None:
     document = comparison()
-    found = json.loads(
-        encode(replace(document, verdict=replace(document.verdict, log10_p=float("-inf"))))
-    )
-    assert found["verdict"]["log10_p"] is None
+    verdict = replace(document.verdict, link=LinkPart(log10_p=float("-inf"), alpha=1e-6))
+    found = json.loads(encode(replace(document, verdict=verdict)))
+    assert found["verdict"]["link"]["log10_p"] is None
 
 
 @pytest.mark.parametrize(
@@ -112,6 +124,7 @@ def test_numbers_that_are_none_become_null() -> None:
         (b'{"schema": "kinprint.study/2"}', "kinprint.study/2"),
         (b'{"schema": "kinprint.study/1"}', "missing"),
         (b'{"schema": "kinprint.compare/1"}', "missing"),
+        (b'{"schema": "kinprint.compare/2"}', "missing"),
         (b"[" * 100_000, ""),
     ],
 )
@@ -134,7 +147,7 @@ def broken(change: Callable[[Any], None], document: Document) -> bytes:
         lambda found: found["models"].pop(),
         lambda found: found["asked"].update(level="all"),
         lambda found: found["verdict"].update(relation="copied"),
-        lambda found: found["verdict"].update(log10_p=1e300),
+        lambda found: found["verdict"]["link"].update(log10_p=1e300),
         lambda found: found["read"].update(bytes=10**400),
     ],
 )

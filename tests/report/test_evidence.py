@@ -95,7 +95,7 @@ def test_silent_tests_are_listed_apart() -> None:
 def test_where_the_pair_falls_is_said_in_every_language() -> None:
     null = [float(at) for at in range(10)]
     told = {
-        "far": part("S1", -9.0, -8.0, statistic=99.0, null=null, deviations=30.0),
+        "outside": part("S1", -9.0, -8.0, statistic=99.0, null=null),
         "inside": part("S1", -0.1, 0.0, statistic=3.0, null=null),
         "known": part(
             "Q.known", -1.0, tier=Tier.CALIBRATED, bound="conformal", statistic=0.4, null=null

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from kinprint.errors import BadOption, FormatError
+from kinprint.report import answer
 from kinprint.report.exports import OWN, render
 from kinprint.report.outputs import decode_result, outputs, write_outputs
 from kinprint.report.schema import (
@@ -20,6 +21,8 @@ from kinprint.report.schema import (
     encode,
     settled,
 )
+from kinprint.report.views.csv import sheet, tables_of
+from kinprint.report.views.markdown.escape import escaped
 from tests.report.kin_documents import HOSTILE, RELATIONS, comparison, matrix
 
 DOCUMENTS: dict[str, ComparisonDocument | MatrixDocument] = {
@@ -50,8 +53,7 @@ def test_a_folder_takes_all_forms(name: str, tmp_path: Path) -> None:
     names = {file.name for file in written}
     assert {"result.json", "report.html", "README.md", "README.ko.md"} <= names
     pictures = ("evidence", "layers", "norms") if name == "comparison" else ("matrix",)
-    sheet = "evidence.csv" if name == "comparison" else "pairs.csv"
-    assert sheet in names
+    assert {"evidence.csv", "parts.csv"} <= names if name == "comparison" else "pairs.csv" in names
     for picture in pictures:
         ends = (".png", ".svg", ".ko.png", ".ko.svg")
         assert {f"{picture}{end}" for end in ends} <= names
@@ -111,13 +113,14 @@ def test_what_is_no_result_is_refused_with_its_name() -> None:
 def test_the_markdown_says_the_answer_and_its_limits(relation: str, language: str) -> None:
     document = comparison(relation)
     page = render(document, ".md", language).decode("utf-8")
-    told = document.verdict.summary_ko if language == "ko" else document.verdict.summary
-    assert told.partition("(")[0].strip() in page
+    told = [answer.summary(document, document.verdict, language)]
+    told += [one.says for one in answer.statements(document, document.verdict, language)]
+    for sentence in told:
+        assert escaped(sentence) in page
     assert (
         "## 이 결과가 보여 주지 않는 것" if language == "ko" else "## What this does not"
     ) in page
-    power = "0.043" in page
-    assert power == (relation == "no-evidence")
+    assert ("0.043" in page) == (relation == "no-evidence")
     assert document.made.command in page
 
 
@@ -136,7 +139,10 @@ def test_texts_of_strangers_stay_texts() -> None:
 def test_the_sheet_has_every_digit() -> None:
     document = comparison()
     assert isinstance(document, ComparisonDocument)
-    rows = list(csv.DictReader(io.StringIO(render(document, ".csv").decode("utf-8"))))
+    parts = list(csv.DictReader(io.StringIO(render(document, ".csv").decode("utf-8"))))
+    assert [row["component"] for row in parts] == [one.component for one in document.verdict.parts]
+    assert {row["state"] for row in parts} == {"shared"} and parts[0]["layer"] == ""
+    rows = list(csv.DictReader(io.StringIO(sheet(tables_of(document)[1]).decode("utf-8"))))
     assert [row["test"] for row in rows] == [one.test for one in document.evidence]
     for row, one in zip(rows, document.evidence, strict=True):
         assert row["log10_p"] == repr(one.log10_p)
@@ -148,7 +154,7 @@ def test_the_sheet_has_every_digit() -> None:
 def test_tests_that_are_on_no_menu_have_words_as_well() -> None:
     known = msgspec.structs.replace(comparison().evidence[0], test="Q.known", tier="calibrated")
     document = msgspec.structs.replace(comparison(), evidence=[known])
-    (row,) = csv.DictReader(io.StringIO(render(document, ".csv").decode("utf-8")))
+    (row,) = csv.DictReader(io.StringIO(sheet(tables_of(document)[1]).decode("utf-8")))
     assert row["what_en"] and row["what_ko"] and "<" not in row["what_en"]
     assert row["what_ko"] in render(document, ".md", "ko").decode("utf-8")
 
@@ -164,13 +170,6 @@ def test_folders_with_other_files_are_left_alone(tmp_path: Path) -> None:
     ours = tmp_path / "ours"
     write_outputs(matrix(3), outputs([f"{ours}/"]), "en")
     assert write_outputs(matrix(3), outputs([ours]), "en")  # again, over its own files
-
-
-def test_reasons_of_later_versions_are_passed_over() -> None:
-    document = comparison()
-    later = msgspec.structs.replace(document.verdict, reasons=["not-known-yet", "learnt-together"])
-    text = render(msgspec.structs.replace(document, verdict=later), ".md").decode()
-    assert "not-known-yet" not in text and "only learnt" in text
 
 
 def test_p_values_are_rounded_towards_the_weaker_claim() -> None:

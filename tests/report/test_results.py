@@ -8,9 +8,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from markupsafe import escape
 
 import kinprint
 from kinprint.errors import BadOption, FileMissing, FormatError
+from kinprint.report import answer
 from kinprint.report.results import tables
 from kinprint.report.views.notebook import fragment
 from tests.report.kin_documents import HOSTILE, RELATIONS, comparison, matrix
@@ -46,8 +48,9 @@ def test_the_notebook_view_of_a_pair(relation: str, language: str) -> None:
     balance = Balance()
     balance.feed(html)
     assert balance.open == [] and "script" not in balance.seen
-    told = document.verdict.summary_ko if language == "ko" else document.verdict.summary
-    assert told.partition("(")[0] in html
+    assert answer.summary(document, document.verdict, language) in html
+    for one in answer.statements(document, document.verdict, language):
+        assert str(escape(one.says)) in html
     assert ("0.043" in html) == (relation == "no-evidence")
     assert html.count("<svg") >= 7
     assert "http" not in html and len(html) < 60_000
@@ -85,7 +88,7 @@ def test_a_report_from_its_file_its_bytes_or_its_data(tmp_path: Path) -> None:
     for given in (file, str(file), tmp_path, file.read_bytes(), result.to_dict()):
         found = kinprint.report(given)
         assert found == result
-        assert repr(found).startswith("<derived: one and two share trained weights")
+        assert repr(found).startswith("<derived: org/one and org/two share trained weights")
         assert "kinprint-result" in found._repr_html_()
     (page,) = kinprint.report(file).save(tmp_path / "page.html")
     assert page.read_bytes() == result.save(tmp_path / "b.html")[0].read_bytes()
@@ -111,8 +114,10 @@ def test_a_result_is_a_table_of_either_library(library: str) -> None:
     assert type(frame).__module__.partition(".")[0] == library
     assert frame.shape[0] == len(document.pairs)
     assert list(frame["relation"]) == [pair.relation for pair in document.pairs]
-    tests = kinprint.Comparison(comparison()).to_frame("evidence", library=library)
-    assert tests.shape[0] == len(comparison().evidence)
+    pair = kinprint.Comparison(comparison())
+    assert pair.to_frame("evidence", library=library).shape[0] == len(comparison().evidence)
+    parts = pair.to_frame(library=library)
+    assert list(parts["state"]) == [one.state for one in pair.parts]
 
 
 def test_without_a_library_of_tables_the_error_names_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,15 +138,22 @@ def test_a_warning_travels_with_the_view() -> None:
 def test_verbs_give_documented_fields(demo: Path, tmp_path: Path) -> None:
     a, b = (demo / "zoo" / name for name in ("base-a", "a-cpt"))
     found = kinprint.compare(a, b, level=kinprint.Level.QUICK, cache=False)
-    assert found.relation is kinprint.Relation.DERIVED
-    assert found.relation == found.to_dict()["verdict"]["relation"] == found.verdict.relation
-    assert found.asked.level == "quick" and found.alpha == 1e-6
+    assert found.relation is kinprint.Relation.PARTIAL  # norms alone
+    assert found.relation == found.to_dict()["verdict"]["relation"] == found.kind.relation
+    assert found.asked.level == "quick" and found.alpha == found.link.alpha == 1e-6
+    assert found.link.log10_p is not None and found.link.log10_p < -6
+    assert 0 < (found.amount.linked or 0) <= 1 and found.coverage.read == found.amount.read
+    norms = [one for one in found.parts if one.part.component is kinprint.Component.NORMS]
+    assert {one.state for one in norms} == {kinprint.PartState.SHARED}
+    unread = {one.component for one in found.coverage.open}
+    assert kinprint.Component.ATTENTION in unread
+    assert list(found.statements) == ["link", "what", "kind", "amount", "coverage"]
     assert [model.given for model in found.models] == [str(a), str(b)]
     assert found.summary in repr(found)
     with pytest.raises(AttributeError):
         _ = found.nothing  # type: ignore[attr-defined]
     many = kinprint.matrix([a, b], level="quick", cache=False)
-    assert many.relations == (kinprint.Relation.DERIVED,) and len(many.pairs) == 1
+    assert many.relations == (kinprint.Relation.PARTIAL,) and len(many.pairs) == 1
     assert many.pair(b, a) is many.pairs[0]
     (file,) = many.save(tmp_path / "m.json")
     told = "<2 models: 1 of 1 pairs share trained weights>"

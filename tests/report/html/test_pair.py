@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from kinprint.records import Relation
+from kinprint.report import answer
 from kinprint.report.schema import ComparisonDocument
 from kinprint.report.views.html.pair import pair_page
 from tests.report.html.documents import HOSTILE, RELATIONS, comparison, hollow, hostile
@@ -61,13 +62,15 @@ def text_of(page: str) -> str:
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_the_answer_its_sureness_and_its_limits_are_there_in_both_languages(
+def test_the_answer_its_statements_and_its_limits_are_there_in_both_languages(
     relation: Relation,
 ) -> None:
     document = comparison(relation)
     told = text_of(pair_page(document)).replace(" −", "−")
-    for sentence in (document.verdict.summary, document.verdict.summary_ko):
-        assert sentence.partition("(")[0].strip() in told
+    for language in ("en", "ko"):
+        assert answer.summary(document, document.verdict, language) in told
+        for one in answer.statements(document, document.verdict, language):
+            assert one.title in told and one.says.partition("10^")[0].strip() in told
     for title in (
         "What this does not show",
         "이 결과가 보여 주지 않는 것",
@@ -125,7 +128,7 @@ def test_a_claim_is_called_a_claim_and_raw_cosine_is_not_counted() -> None:
 def test_no_evidence_is_never_called_independence() -> None:
     told = text_of(pair_page(comparison("no-evidence")))
     assert "No evidence is not independence." in told
-    assert "A shared correlation of 0.0071 or more would have been seen" in told
+    assert "feed-forward 0.043" in told and "could have been missed" in told
 
 
 def test_rotated_layers_say_how_many_moved() -> None:
