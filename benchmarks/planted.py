@@ -145,7 +145,7 @@ def row(label: str, found: dict[str, Any], good: bool, budget: float | None) -> 
     """Print one comparison; False if the verdict or the bytes are not as they should be."""
     budget = found["plan"]["bytes_at_most"] if budget is None else budget
     verdict, read = found["verdict"], found["read"]
-    p = 0.0 if verdict["log10_p"] is None else verdict["log10_p"]
+    p = verdict["link"]["log10_p"] or 0.0
     good = good and read["bytes"] <= budget
     slow = found["seconds"] > SECONDS and found["asked"]["level"] != "deep"
     told = ("slow" if slow else "ok") if good else "MISSED"

@@ -191,11 +191,12 @@ _COMPONENTS = ("norms", "embedding", *_LAYER_COMPONENTS)
 def claims_of(document: Mapping[str, Any]) -> Claims:
     """What a comparison's document says, whatever version of the schema it has."""
     verdict = document["verdict"]
-    relation, log10_p = str(verdict["relation"]), verdict["log10_p"]
+    relation, link = str(verdict["relation"]), verdict.get("link", verdict)
+    log10_p = link["log10_p"]
     by_part = isinstance(verdict.get("parts"), list)
     return Claims(
         relation=relation,
-        linked=log10_p is not None and log10_p <= math.log10(verdict["alpha"]),
+        linked=log10_p is not None and log10_p <= math.log10(link["alpha"]),
         log10_p=log10_p,
         parts=tuple(_stated(verdict["parts"]) if by_part else _implied(document)),
         by_part=by_part,

@@ -61,6 +61,7 @@ def _run(files: dict[KnownPair, Path]) -> None:
 
 
 def _print_pair(pair: KnownPair, found: kinprint.Comparison, cosine: float, file: Path) -> None:
+    from kinprint.report.numbers import p_claim
     from kinprint.report.views.terminal.layout import Line, answer_look
     from kinprint.text.lines import WIDTH, wrapped
 
@@ -69,6 +70,7 @@ def _print_pair(pair: KnownPair, found: kinprint.Comparison, cosine: float, file
     look = answer_look(found.relation)
     lines = wrapped(found.summary, width=WIDTH - len(_INDENT))
     print_lines(Line(_INDENT + line, look) for line in lines)
+    click.echo(_INDENT + say("demo.link", p=p_claim(found.log10_p)))
     click.echo(_INDENT + say("demo.cosine", cosine=cosine))
     click.echo(_INDENT + say("demo.report", file=printable(str(file), 1000)))
 
