@@ -28,7 +28,6 @@ from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.results import Settings
 from kinprint.measure.direct import cosine, pearson
 from kinprint.measure.sigma import effect_size
-from kinprint.nulls.monte_carlo import deviations
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Evidence, Verdict
 
@@ -200,8 +199,9 @@ def _logs(pair: Pair) -> dict[str, float]:
 
 def _score(pair: Pair, test: str) -> float | None:
     for one in pair.evidence:
-        if one.test == test and one.status == "ok":
-            return deviations(one.statistic, one.null)
+        if one.test == test and one.status == "ok" and one.statistic is not None:
+            spread = float(np.std(one.null)) if one.null else 0.0
+            return (one.statistic - float(np.mean(one.null))) / spread if spread else None
     return None
 
 

@@ -71,7 +71,7 @@ def catalogues(folder: Path) -> Path:
             one.string = (
                 tuple(map(other_vowels, one.string))
                 if isinstance(one.string, tuple | list)
-                else other_vowels(one.string)
+                else other_vowels(one.string or "")
             )
     with (folder / f"{CODE}.po").open("wb") as file:
         write_po(file, found, width=0)
