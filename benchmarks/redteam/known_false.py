@@ -13,7 +13,7 @@ _REASONS = {
     "a copied head beside an embedding of its own is not compared":
         "head-copied",
     "a part whose units, signs or place may have been changed is called no trace, or not found":
-        "function-equal signs-flipped heads-pruned layer-copied-renumbered",
+        "function-equal signs-flipped heads-pruned layer-copied-renumbered half-renumbered",
     "rounded parts are not told from others in a sample":
         "cast-fp8 cast-int8 cast-gguf-q4",
     "what was not read counts as the same":

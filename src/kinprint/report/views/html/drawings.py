@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from kinprint.report.numbers import finite, reading, rough
 from kinprint.report.schema import LayerPair
+from kinprint.report.statements import RULER
 from kinprint.report.views.html import shapes
 from kinprint.report.views.html.words import Say
 
@@ -143,6 +144,31 @@ def _ends(
     anchor = "end" if mark > _RIGHT - 20 else "start" if mark < _LEFT + 20 else "middle"
     told = [shapes.label(x, 112, rough(value), None, side) for x, value, side in clear]
     return [*told, shapes.label(mark, 112, rough(at), "strong", anchor)]
+
+
+def likeness_ruler(key: str, likeness: float | None, say: Say) -> Markup | None:
+    """Known pairs on a scale of likeness from strangers to casts, and this pair among them."""
+    value = finite(likeness)
+    if value is None:
+        return None
+    width, floor = 400, 44
+
+    def place(known: float) -> float:
+        return 24 + (width - 48) * max(0.0, min(known, 1.0))
+
+    parts = [shapes.line(place(0.0), floor, place(1.0), floor, "axis")]
+    for row, (name, known) in enumerate(RULER):
+        x, low = place(known), 14 * (row % 3)
+        anchor = "end" if known > 0.9 else "start" if known < 0.1 else "middle"
+        told = say(f"page.likeness.{name}", likeness=f"{known:.2f}")
+        parts.append(shapes.line(x, floor - 5, x, floor + 5, "axis"))
+        parts.append(shapes.label(x, floor + 20 + low, told, None, anchor))
+    at = place(value)
+    anchor = "end" if at > width * 0.7 else "start" if at < width * 0.3 else "middle"
+    parts.append(shapes.dot(at, floor, 6, "pair-dot"))
+    parts.append(shapes.label(at, 24, say("page.picture.pair"), "strong", anchor))
+    title = say("page.likeness.title", likeness=f"{value:.2f}")
+    return shapes.picture(key, (width, 100), title, title, *parts)
 
 
 def ruler(key: str, log10_p: float | None, alpha: float, say: Say) -> Markup | None:

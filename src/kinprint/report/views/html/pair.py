@@ -13,9 +13,10 @@ from markupsafe import Markup
 
 from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
-from kinprint.records import Relation, Status, Tier
+from kinprint.records import PartState, Relation, Status, Tier
 from kinprint.report import answer as answers
 from kinprint.report.evidence import State
+from kinprint.report.grids import Cell, part_grids
 from kinprint.report.numbers import finite, reading
 from kinprint.report.relations import SIGNS, words_for
 from kinprint.report.schema import ComparisonDocument, Subject, VerdictPart
@@ -33,7 +34,11 @@ _NAME = 80  # letters of a name in a sentence
 _SHORT = 24  # letters of a name that is not broken over lines
 _LABEL = 240
 _LIST = 40  # labels, notes and reasons
+_TOWERS, _LAYERS = 8, 200  # tables of parts, and their rows
 _UNDATED = (Relation.NO_EVIDENCE, Relation.UNTESTABLE)
+
+Heads = tuple[Markup, ...]
+Rows = tuple[tuple[Markup | str, tuple[tuple[str, Markup | str], ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +106,8 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
         answer=_answer(document, shown, language, say),
         ruler=_ruler(verdict, language, say),
         alpha=shapes.level(verdict.link.alpha),
+        likeness=drawings.likeness_ruler(f"{language}-likeness", verdict.amount.likeness, say),
+        grids=tuple(_grids(document, say)),
         limits=_limits(document, language, say),
         tests=shown.tests,
         first=shown.first,
@@ -182,6 +189,29 @@ def _ruler(part: VerdictPart, language: str, say: Say) -> Markup | None:
     if part.relation in (Relation.IDENTICAL, Relation.UNTESTABLE):
         return None
     return drawings.ruler(f"{language}-ruler", part.link.log10_p, part.link.alpha, say)
+
+
+def _grids(document: ComparisonDocument, say: Say) -> Iterator[tuple[str, Heads, Rows]]:
+    """Layers down, components across: the state of each part in words, and its likeness."""
+    for grid in part_grids(document.verdict.parts)[:_TOWERS]:
+        rows = tuple(
+            (
+                say("report.parts.outside") if layer is None else f"{layer}",
+                tuple(_part_cell(cell, say) for cell in cells),
+            )
+            for layer, cells in grid.rows[:_LAYERS]
+        )
+        heads = tuple(say(f"verdict.part.{component}") for component in grid.components)
+        yield printable(grid.tower, _NAME), heads, rows
+
+
+def _part_cell(cell: Cell | None, say: Say) -> tuple[str, Markup | str]:
+    if cell is None:
+        return "", ""
+    word, known = say(f"report.state.{cell.state}"), finite(cell.rows[0].likeness)
+    if cell.state is not PartState.SHARED or known is None or len(cell.rows) > 1:
+        return cell.state, word
+    return cell.state, Markup("{} {}").format(word, f"{known:.2f}")
 
 
 def _limits(document: ComparisonDocument, language: str, say: Say) -> Limits:

@@ -26,6 +26,10 @@
       }
     });
   }
+  // A browser of another language gets its page first, unless the address or the maker asked.
+  const asked = document.documentElement.dataset.asked;
+  const own = sides.find((side) => (navigator.language || "").split("-")[0] === side.lang);
+  if (own && !location.hash && asked === sides[0].lang && own.lang !== asked) location.hash = own.id;
   addEventListener("hashchange", follow);
   addEventListener("load", follow); // the place that an address names is known only now
   follow();
