@@ -32,7 +32,7 @@ class EqualNumbers:
     all : whether all of them hold the same numbers.
     any : whether one of them does.
     share : the share of them that does.
-    information : log10 of the arrangements of the equal numbers that have most.
+    information : log10 of the arrangements of those numbers, equal as stored, that have most.
     bits : the bits of the coarsest grid that numbers had to be rounded to; None where they are
         equal as stored.
     """
@@ -44,8 +44,12 @@ class EqualNumbers:
     bits: int | None = None
 
 
-def equal_numbers(a: Sample, b: Sample, part: Part, partner: Part) -> EqualNumbers:
-    """Compare the numbers that were read of a part with those of its partner."""
+def equal_numbers(a: Sample, b: Sample, part: Part, partner: Part, *, tested: bool) -> EqualNumbers:
+    """Compare the numbers that were read of a part with those of its partner.
+
+    Numbers that are only equal after rounding have no null of their own: gains of two strangers
+    near one lie within a step of a coarse grid. They count where a test has linked the part.
+    """
     ours, theirs = dict(tensors_of(a, part)), dict(tensors_of(b, partner))
     found = [
         compared
@@ -53,14 +57,16 @@ def equal_numbers(a: Sample, b: Sample, part: Part, partner: Part) -> EqualNumbe
         if (compared := _compare(ours[role], theirs[role])) is not None
     ]
     same = [one for one in found if one.same]
-    information = max((one.information for one in same), default=0.0)
-    informed = information >= INFORMATION
+    exact = max((one.information for one in same if one.equal), default=0.0)
+    if not tested and exact < INFORMATION:
+        return EqualNumbers(False, False)
+    informed = max((one.information for one in same), default=0.0) >= INFORMATION
     bits = [one.bits for one in same if one.bits is not None]
     return EqualNumbers(
         all=informed and len(same) == len(found) and ours.keys() == theirs.keys(),
         any=informed,
         share=len(same) / len(found) if informed else 0.0,
-        information=information if informed else 0.0,
+        information=exact if exact >= INFORMATION else 0.0,
         bits=min(bits, default=None),
     )
 

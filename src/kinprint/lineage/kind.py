@@ -86,7 +86,8 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
 
 def _all_equal(parts: Sequence[PartFinding], read: Sequence[PartFinding]) -> bool:
     """Whether everything read is equal, and something was read of each kind of matrices."""
-    kinds = {one.part.component for one in parts if one.part.component in MATRICES}
+    needed = (*MATRICES, Component.EMBEDDING)
+    kinds = {one.part.component for one in parts if one.part.component in needed}
     return only_equal(read) and bool(kinds) and kinds <= {one.part.component for one in read}
 
 

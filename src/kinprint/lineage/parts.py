@@ -222,11 +222,14 @@ class _Judge:
         nothing = replace(nothing, needs=_needs(ours, theirs))
         if not ours.read or not theirs.read:
             return nothing
-        equal = equal_numbers(self.a.prepared.sample, self.b.prepared.sample, part, partner)
         found = [one for one in scores if self._significant(one)]
+        # Of the output head no test speaks, so that it follows the other parts.
+        tested = bool(found) or (self.count > 0 and part.component is Component.HEAD)
+        samples = self.a.prepared.sample, self.b.prepared.sample
+        equal = equal_numbers(*samples, part, partner, tested=tested)
         known = [one.log10_p + math.log10(len(scores)) for one in scores]
         # One row of equal numbers among all arrangements of it: channels are numbered by chance.
-        known += [-equal.information] if equal.any else []
+        known += [-equal.information] if equal.information else []
         likeness = max((one.likeness for one in found or scores), default=None)
         state = _state(equal, found)
         as_stored = equal.any or any(one.as_stored for one in found)

@@ -322,6 +322,8 @@ def _without_fillers(sample: Sample) -> Sample:
         return replace(part, **_filled(part, ("q", "k", "v", "o")))
 
     embedding = sample.embedding
+    if embedding is not None and embedding.rows.shape[1] != sample.width:
+        embedding = None  # a table of another width is not part of the residual stream
     if embedding is not None:
         embedding = replace(embedding, rows=without_filler(embedding.rows))
     return replace(

@@ -79,7 +79,8 @@ def equality(x: Floats, y: Floats) -> Equality:
 def _near(x: Floats, y: Floats) -> bool:
     """Whether numbers differ by no more than the coarsest grid could make them, in some rows."""
     some, other = (_some_rows(one).astype(np.float64) for one in (x, y))
-    error, size = np.square(some - other).sum(), np.square(some).sum()
+    error = np.square(some - other).sum()
+    size = np.square(some - some.mean(axis=1, keepdims=True)).sum()
     return bool(error <= _COARSEST * size)
 
 
