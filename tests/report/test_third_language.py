@@ -40,7 +40,7 @@ assert catalogue.languages() == ("en", code, "ko")
 zoo = kinprint.demo.FOLDER / "zoo"
 a, b = zoo / "base-a", zoo / "base-b"
 pair = kinprint.compare(a, b, level="quick", language=code)
-pair.save(*(out / f"pair{end}" for end in (".html", ".md", ".csv", ".json")))
+pair.save(*(out / f"pair{end}" for end in (".html", ".md", ".json")), out / "pair")
 many = kinprint.matrix([a, zoo / "a-cpt", zoo / "gone"], level="quick", language=code)
 many.save(*(out / f"many{end}" for end in (".html", ".md", ".csv")))
 study = kinprint.study("repository", a, b, language=code)
@@ -141,5 +141,5 @@ def test_pages_lead_to_it_and_sheets_have_a_column_for_it(spoken: Path) -> None:
     assert f'data-asked="{CODE}"' in page
     readme = (spoken / "study/README.md").read_text("utf-8")
     assert f"](README.{CODE}.md)" in readme and "](README.ko.md)" in readme
-    assert f"what_{CODE}" in (spoken / "pair.csv").read_text("utf-8").splitlines()[0]
+    assert f"what_{CODE}" in (spoken / "pair/evidence.csv").read_text("utf-8").splitlines()[0]
     assert f"summary_{CODE}" in (spoken / "many.csv").read_text("utf-8").splitlines()[0]
