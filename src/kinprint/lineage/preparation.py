@@ -139,8 +139,9 @@ class Prepared:
         found = {}
         for (layer, expert), part in sorted(units.items()):
             gain = self.feed_forward_gain(layer)
-            gate = None if part.gate is None else part.gate * gain
-            found[layer, expert] = UnitRows.of(part.up * gain, part.down, gate)
+            with np.errstate(over="ignore", invalid="ignore"):
+                gate = None if part.gate is None else part.gate * gain
+                found[layer, expert] = UnitRows.of(part.up * gain, part.down, gate)
         return {place: rows for place, rows in found.items() if rows.count}
 
     @cached_property
@@ -164,8 +165,10 @@ class Prepared:
                 continue
             gain = self.attention_gain(layer)
             turned = part.rotated if self.facts.rotary is None else self.facts.rotary
-            rows = (part.q * gain, part.k * gain, part.v * gain, part.o)
-            found[layer] = HeadRows(*rows, min(part.rotated, turned))
+            with np.errstate(over="ignore", invalid="ignore"):
+                rows = (part.q * gain, part.k * gain, part.v * gain, part.o)
+            if all(np.isfinite(one).all() for one in rows):
+                found[layer] = HeadRows(*rows, min(part.rotated, turned))
         return found
 
     @cached_property

@@ -42,9 +42,10 @@ def unit_rows(rows: Array) -> Array:
     """Rows of length one along the last axis, in single precision; rows without one become zero."""
     xp = array_module(rows)
     x = xp.asarray(rows, xp.float32)
-    length = xp.linalg.norm(x, axis=-1, keepdims=True)
-    good = xp.isfinite(length) & (length > 0)
-    return xp.where(good, x / xp.where(good, length, 1), 0).astype(xp.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = xp.linalg.norm(x, axis=-1, keepdims=True)
+        good = xp.isfinite(length) & (length > 0)
+        return xp.where(good, x / xp.where(good, length, 1), 0).astype(xp.float32)
 
 
 def polar_factor(table: Array) -> Array:
