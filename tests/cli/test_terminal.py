@@ -67,9 +67,9 @@ def shown(
 def test_the_sentence_has_the_colour_of_its_relation(shown: Callable[..., tuple[str, str]]) -> None:
     out, _ = shown(*PAIR, NO_COLOR="")
     first = out.splitlines()[0]
-    assert SIGNS[Relation.DERIVED].terminal == "blue" and first.startswith("\x1b[1;34m")
+    assert SIGNS[Relation.PARTIAL].terminal == "cyan" and first.startswith("\x1b[1;36m")
     plain = [CODE.sub("", line) for line in out.splitlines()]
-    assert plain[0].startswith("zoo/base-a and zoo/a-cpt share norm weights")
+    assert plain[0].startswith("Some parts of zoo/base-a and zoo/a-cpt are shared")
     assert max(map(columns_of, plain)) <= 80
     strangers, _ = shown(*STRANGERS, NO_COLOR="")
     # No evidence is no good news: nothing green.
@@ -79,7 +79,7 @@ def test_the_sentence_has_the_colour_of_its_relation(shown: Callable[..., tuple[
 def test_no_color_is_honoured_in_a_terminal(shown: Callable[..., tuple[str, str]]) -> None:
     out, _ = shown(*PAIR, NO_COLOR="1")
     colours = [code for code in CODE.findall(out) if re.search(r"[34][0-7]", code)]
-    assert "share norm weights" in out and colours == []
+    assert "Some parts of zoo/base-a" in out and colours == []
 
 
 def test_progress_tells_bytes_requests_and_the_time_left(
