@@ -16,7 +16,7 @@ from kinprint.demo import FOLDER, PAIRS
 Run = Callable[..., subprocess.CompletedProcess[str]]
 # What the demo says in each language: of relatives, of strangers, of the cosine and the page.
 SAID = {
-    "en": ("share trained weights", "No evidence was found that", "cosine of their norms", "report"),
+    "en": ("share trained weights", "No evidence was found", "cosine of their norms", "report"),
     "ko": ("학습된 가중치를 공유합니다", "증거를 찾지", "norm 코사인", "보고서"),
 }
 
