@@ -101,7 +101,7 @@ def test_one_reader_pays_for_several_calls(mirror: MirrorServer) -> None:
 def test_a_matrix_sets_aside_what_cannot_be_read(zoo: Path) -> None:
     models = [zoo / name for name in ("base-a", "nowhere", "a-cpt")]
     found = kinprint.matrix(models, level="quick", seed=2, language="ko")
-    assert found.relations == (kinprint.Relation.DERIVED,) and found.asked.seed == 2
+    assert found.relations == (kinprint.Relation.PARTIAL,) and found.asked.seed == 2
     (failure,) = found.failures
     assert failure.given == str(zoo / "nowhere")
     assert isinstance(failure.error, kinprint.BadReference)
