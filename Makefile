@@ -9,7 +9,7 @@ COMPILE := --universal --generate-hashes --no-header --no-annotate --python-vers
 	--extra gguf --extra mirror --group build
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-torch test-zoo test-cpus sweep lint bench docs lock clean browser
+.PHONY: help demo test test-numeric test-others test-torch test-zoo test-cpus sweep lint bench docs lock clean browser
 .DEFAULT_GOAL := help
 
 help:
@@ -64,9 +64,19 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# One core for linear algebra: threads that wait for each other make a busy machine crawl.
+# Two halves side by side, each with one core for linear algebra: threads that wait for each other
+# make a busy machine crawl. What a half prints comes when it ends.
+NUMERIC := tests/lineage tests/redteam tests/nulls tests/measure
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -p no:cacheprovider
+
 test: lint browser
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-numeric test-others
+
+test-numeric:
+	$(PYTEST) $(NUMERIC)
+
+test-others:
+	$(PYTEST) $(NUMERIC:%=--ignore=%)
 
 # Tests of pages drive a Chromium of the system; where there is none, root may install Debian's.
 HAS_BROWSER := [ -n "$$KINPRINT_CHROMIUM" ] || command -v chromium || command -v chromium-browser \
