@@ -65,12 +65,12 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 # Two halves side by side, each with one core for linear algebra: threads that wait for each other
-# make a busy machine crawl. What a half prints comes when it ends.
+# make a busy machine crawl.
 NUMERIC := tests/lineage tests/redteam tests/nulls tests/measure
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -p no:cacheprovider
 
 test: lint browser
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-numeric test-others
+	@$(MAKE) --no-print-directory -j2 --output-sync=line test-numeric test-others
 
 test-numeric:
 	$(PYTEST) $(NUMERIC)
