@@ -27,8 +27,9 @@ REPORTS = {
     "independent": Words({
         "en": "base-a and base-b: no evidence", "ko": "base-a와 base-b: 증거 없음",
     }),
-    "partial": Words({
-        "en": "base-a and a-normsonly: partial", "ko": "base-a와 a-normsonly: 일부만",
+    "norms-only": Words({
+        "en": "base-a and a-normsonly: dependent, by norms alone",
+        "ko": "base-a와 a-normsonly: norm만으로 의존",
     }),
     "same-init": Words({
         "en": "base-a and tie-a: same initialisation", "ko": "base-a와 tie-a: 초기값만 같음",

@@ -17,7 +17,7 @@ PAIRS = {
     "derived": "a-cpt",
     "laundered": "a-rotated",
     "independent": "base-b",
-    "partial": "a-normsonly",
+    "norms-only": "a-normsonly",
     "same-init": "tie-a",
 }
 
