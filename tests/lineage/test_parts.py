@@ -241,6 +241,19 @@ def test_one_equal_part_is_a_link_by_itself(
     assert states(found)[Component.NORMS, 2] is PartState.SHARED
 
 
+def test_the_likeness_of_an_embedding_is_a_correlation(parent: Tensors) -> None:
+    """Not the share of channels that are each other's nearest, which is one here."""
+    name = "model.embed_tokens.weight"
+    child = load_file(ZOO / "a-cpt" / "model.safetensors")[name].astype(np.float64)
+    own = parent[name].astype(np.float64)
+    own, child = own - own.mean(axis=0), child - child.mean(axis=0)
+    lengths = np.sqrt(np.square(own).sum(axis=0) * np.square(child).sum(axis=0))
+    expected = float(((own * child).sum(axis=0) / lengths).mean())
+    found = verdict(str(ZOO / "base-a"), str(ZOO / "a-cpt"))
+    embedding = next(one for one in found.parts if one.part.component is Component.EMBEDDING)
+    assert embedding.likeness == pytest.approx(expected, abs=0.02) and expected < 0.7
+
+
 def test_swapping_the_models_changes_nothing_but_their_places(tmp_path: Path) -> None:
     one, other = (verdict(*names) for names in (
         (str(ZOO / "base-a"), str(ZOO / "a-cpt")), (str(ZOO / "a-cpt"), str(ZOO / "base-a")),

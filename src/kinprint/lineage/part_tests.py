@@ -19,7 +19,7 @@ from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
 from kinprint.lineage.preparation import DENSE, FeedForward
 from kinprint.lineage.tests.attention import HeadGroups
 from kinprint.lineage.tests.gains import usable_channels
-from kinprint.lineage.tests.registry import NoResult
+from kinprint.lineage.tests.registry import Likeness, NoResult, registered_test
 from kinprint.nulls.blocks import BLOCK, block_log10_p, signed_log10_p
 from kinprint.nulls.copies import sum_over
 from kinprint.nulls.masks import masked
@@ -278,11 +278,21 @@ def _residual(alignment: Alignment) -> ResidualMap | None:
 
 
 def _embedding(evidence: Sequence[Evidence]) -> Iterator[PartScore]:
-    """The embedding is one part: the tests of the menu are tests of it."""
+    """The embedding is one part: the tests of the menu are tests of it.
+
+    Their effects are sizes of several kinds; the likeness is that of columns of equal channels, or
+    of matched ones where these have none.
+    """
     part = Part(Component.EMBEDDING)
-    for one in evidence:
-        if one.roles == ("embed",) and one.status == Status.OK:
-            yield PartScore((part, part), one.test, one.log10_p, one.effect or 0.0)
+    tests = [one for one in evidence if one.roles == ("embed",) and one.status == Status.OK]
+    effects = {
+        one.test: one.effect
+        for one in tests
+        if registered_test(one).likeness is Likeness.EMBEDDING and one.effect is not None
+    }
+    likeness = max(effects.values(), default=0.0)
+    for one in tests:
+        yield PartScore((part, part), one.test, one.log10_p, likeness)
 
 
 def _score(
