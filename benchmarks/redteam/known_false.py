@@ -17,7 +17,7 @@ _REASONS = {
     "equal weights are called derived as long as the embedding was not read":
         "cast-fp32 cast-fp16 cast-from-master fused",
     "a numbering that was arranged passes for weights taken over":
-        "framed-by-rotation framed-with-values",
+        "framed-with-values",
     "files compared by content alone list no parts":
         "renamed renamed-to-numbers",
 }  # fmt: skip
