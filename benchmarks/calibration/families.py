@@ -62,6 +62,7 @@ _64 = _shape(64, 4, 4, 2, 176)
 _128 = _shape(128, 6, 4, 2, 352)
 _256 = _shape(256, 6, 8, 4, 704)
 _512 = _shape(512, 6, 8, 4, 1408)
+_PLAIN_128 = _shape(128, 6, 4, 2, 512, gated=False)
 _ASIDE: dict[str, Any] = {"recipe": OTHER, "mixes": ("headers", "settings"), "aside": True}
 PLANS = {
     "64": Plan(_64, 16, 4, 4, 4, 3000, 1000),
@@ -70,12 +71,13 @@ PLANS = {
     "512": Plan(_512, 6, 3, 2, 2, 1000, 4000, hot=1),
     "768": Plan(_shape(768, 6, 12, 4, 2048), 4, 2, 2, 2, 800, 5000, hot=1),
     "1024": Plan(_shape(1024, 6, 16, 4, 2816), 4, 2, 1, 1, 700, 6000, hot=1),
-    "plain-128": Plan(_shape(128, 6, 4, 2, 512, gated=False), 10, 2, 2, 2, 1200, 7000, hot=1),
-    "plain-256": Plan(_shape(256, 4, 8, 4, 1024, gated=False), 6, 2, 2, 1, 800, 7500, hot=1),
+    "plain-128": Plan(_PLAIN_128, 10, 2, 2, 2, 1200, 7000, hot=1),
+    "plain-256": Plan(_shape(256, 4, 8, 4, 1024, gated=False), 10, 2, 2, 2, 800, 7500, hot=1),
     "aside-64": Plan(_64, 10, 3, 3, 3, 1500, 11000, hot=1, **_ASIDE),
     "aside-128": Plan(_128, 8, 3, 3, 3, 1200, 12000, hot=1, **_ASIDE),
     "aside-256": Plan(_256, 6, 2, 2, 2, 1000, 13000, hot=1, **_ASIDE),
     "aside-512": Plan(_512, 4, 1, 1, 1, 700, 14000, hot=1, **_ASIDE),
+    "aside-plain-128": Plan(_PLAIN_128, 8, 2, 2, 2, 1000, 15000, hot=1, **_ASIDE),
     "toy": Plan(_shape(32, 3, 4, 2, 64), 4, 1, 1, 1, 8, 90, Recipe(batch=2), hot=1),
     "plain-toy": Plan(
         _shape(32, 3, 4, 2, 64, gated=False), 4, 1, 1, 1, 8, 290, Recipe(batch=2), hot=1
