@@ -1,8 +1,9 @@
 """`python -m tests.lineage.sweep`: the whole battery on many null pairs, as tables.
 
-Too long for the default tests. For each test, and for the p-value that all of them make
-together, it prints the share of draws at or below each level, over all kinds of pairs and for
-the kind where it is largest, and fails when a level is reached too often.
+Too long for the default tests. For each test, for the p-value that all of them make together, and
+for the tests of single parts, alone and paid for together, it prints the share of draws at or below
+each level, over all kinds of pairs and for the kind where it is largest, and fails when a level is
+reached too often.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ from collections import defaultdict
 
 import numpy as np
 
-from kinprint.lineage.battery import run_battery
+from kinprint.lineage.battery import run_tests
 from kinprint.lineage.charge import Charge
+from kinprint.lineage.pair import Pair
+from kinprint.lineage.part_tests import part_scores
 from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import decide
 from kinprint.workers import workers
 from tests.lineage.null_pairs import PAIRS
 from tests.nulls.worlds import LEVELS, assert_valid
 
-TOGETHER = "together"
+TOGETHER, PARTS = "together", "parts"
 Drawn = dict[tuple[str, str], list[float]]
 _SHARE = 25  # draws that a process takes at a time
 
@@ -33,11 +36,18 @@ def draw(kind: str, count: int, seed: int) -> Drawn:
     found: Drawn = defaultdict(list)
     for _ in range(count):
         pair = PAIRS[kind](rng)
-        evidence = run_battery(*(pair if rng.integers(2) else pair[::-1]))
+        compared = Pair(*(pair if rng.integers(2) else pair[::-1]))
+        evidence = run_tests(compared)
         for one in evidence:
             if one.tier == "exact" and one.status == "ok":
                 found[kind, one.test].append(one.log10_p)
         found[kind, TOGETHER].append(decide(evidence, Charge.for_menu(menu())).log10_p)
+        scores = part_scores(compared, evidence)
+        for score in scores:
+            found[kind, f"{PARTS} {score.test}"].append(score.log10_p)
+        if scores:
+            least = min(score.log10_p for score in scores) + np.log10(len(scores))
+            found[kind, PARTS].append(least)
     return dict(found)
 
 
@@ -71,7 +81,7 @@ def main() -> int:
 def _table(found: Drawn) -> int:
     broken = 0
     heads = "".join(f"{level:>10g}" for level in LEVELS)
-    print(f"{'test':14}{'draws':>8}{heads}   largest share at {LEVELS[1]:g}")
+    print(f"{'test':18}{'draws':>8}{heads}   largest share at {LEVELS[1]:g}")
     for test in sorted({test for _, test in found}, key=lambda name: (name == TOGETHER, name)):
         kinds = {kind: np.array(values) for (kind, name), values in found.items() if name == test}
         everything = np.concatenate(list(kinds.values()))
@@ -84,7 +94,7 @@ def _table(found: Drawn) -> int:
                 broken += 1
                 note += f"  BROKEN: {failure}"
         shares = "".join(f"{_share(everything, level):10.5f}" for level in LEVELS)
-        print(f"{test:14}{len(everything):8}{shares}   {note}")
+        print(f"{test:18}{len(everything):8}{shares}   {note}")
     return broken
 
 
