@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kinprint.records import ModelRef
-from kinprint.titles import full_titles, short_titles
+from kinprint.titles import full_titles, short_titles, tensor_title
 
 
 def hub(name: str, commit: str = "", path: str = "") -> ModelRef:
@@ -61,3 +61,12 @@ def test_an_address_keeps_its_file_where_there_is_little_room() -> None:
     given = "https://host/models/x.safetensors"
     assert short_titles([ModelRef(given, "url", given)]) == ["x.safetensors"]
     assert full_titles([ModelRef(given, "url", given)]) == [given]
+
+
+def test_a_tensor_is_called_by_what_it_is_in_every_language() -> None:
+    named = tensor_title("norm_in", 9, None, "")
+    assert named["en"] == "input norm of layer 9" and named["ko"].startswith("9번 레이어의 ")
+    assert tensor_title("expert_up", 1, 3, "vision")["en"].endswith(
+        "of expert 3 of layer 1 in vision"
+    )
+    assert tensor_title("odd", None, None, "")["ko"] == "odd"

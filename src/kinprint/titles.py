@@ -43,6 +43,15 @@ def role_title(role: str) -> Words:
     return text.words(key) if text.knows(key) else text.plain(role)
 
 
+def tensor_title(role: str, layer: int | None, expert: int | None, tower: str) -> Words:
+    """A tensor by what it is and where it lies, for sentences."""
+    named = role_title(role)
+    for key, where in (("expert", expert), ("layer", layer), ("tower", tower or None)):
+        if where is not None:
+            named = text.words(f"role.of.{key}", name=named, where=where)
+    return named
+
+
 def _names(ref: ModelRef) -> list[str]:
     """All that a model may be called, the shortest first."""
     if ref.kind == "local":

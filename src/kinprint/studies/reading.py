@@ -19,6 +19,7 @@ from kinprint.reader.fetch import side_by_side
 from kinprint.records import Commit
 from kinprint.studies.results import RowStatus
 from kinprint.studies.study import Document, ReadTensor, Request, TensorRows
+from kinprint.titles import tensor_title
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,10 @@ def _planned(
     model: Model, wanted: TensorRows, place: Place | None, request: Request
 ) -> PlannedTensor | ReadTensor:
     if place is None:
-        names = {"model": model.name, "address": wanted.address}
-        return ReadTensor(RowStatus.MISSING, text.sentence("study.reason.no-tensor", **names))
+        at = wanted.address
+        tensor = tensor_title(at.role, at.layer, at.expert, at.tower)
+        reason = text.sentence("study.reason.no-tensor", model=model.name, tensor=tensor)
+        return ReadTensor(RowStatus.MISSING, reason)
     rows = _rows(wanted, place, request)
     reading = attempt(model.reading, place, rows)
     if isinstance(reading, KinprintError):
