@@ -135,9 +135,12 @@ def _values() -> dict[str, str]:
     from kinprint.lineage.tests import invariants
 
     two, span = (invariants.LIMITS[each] for each in ("two_of_three", "span"))
-    known = {each: invariants.known_pairs()["whole", each] for each in ("two_of_three", "span")}
+    table = invariants.known_pairs()
+    known = {each: table["gated", "whole", each] for each in ("two_of_three", "span")}
+    plain = [each for reading in ("whole", "rows") for each in table["plain", reading, "nearest"]]
     rates = invariants.error_rates()
-    innocent = [rates["aside", "whole", kind] for kind in ("stranger", "pupil")]
+    innocent = [rates["aside", "gated", "whole", kind] for kind in ("stranger", "pupil")]
+    plain_innocent = [rates["aside", "plain", "rows", kind] for kind in ("stranger", "pupil")]
     return {
         "information": f"{equality.INFORMATION:.0f}",
         "fewest_rows": str(gains.FEWEST_ROWS),
@@ -160,13 +163,20 @@ def _values() -> dict[str, str]:
         "known_pairs": str(sum(len(each.null) for each in known["span"])),
         "aside_innocent": str(sum(rate.of for rate in innocent)),
         "aside_accused": str(sum(rate.count for rate in innocent)),
-        "aside_kin": str(rates["aside", "whole", "descendant"].of),
-        "aside_found": str(rates["aside", "whole", "descendant"].count),
-        "aside_found_rows": str(rates["aside", "rows", "descendant"].count),
-        "aside_attacks": str(rates["aside", "whole", "attack"].of),
-        "aside_seen": str(rates["aside", "whole", "attack"].count),
-        "aside_twins": str(rates["aside", "whole", "twin"].count),
-        "aside_all_twins": str(rates["aside", "whole", "twin"].of),
+        "aside_kin": str(rates["aside", "gated", "whole", "descendant"].of),
+        "aside_found": str(rates["aside", "gated", "whole", "descendant"].count),
+        "aside_found_rows": str(rates["aside", "gated", "rows", "descendant"].count),
+        "aside_attacks": str(rates["aside", "gated", "whole", "attack"].of),
+        "aside_seen": str(rates["aside", "gated", "whole", "attack"].count),
+        "aside_twins": str(rates["aside", "gated", "whole", "twin"].count),
+        "plain_known": f"{max(each.largest for each in plain):.2f}",
+        "plain_pairs": str(sum(len(each.null) for each in table["plain", "whole", "nearest"])),
+        "plain_aside": str(sum(rate.of for rate in plain_innocent)),
+        "plain_accused": str(sum(rate.count for rate in plain_innocent)),
+        "plain_kin": str(rates["aside", "plain", "rows", "descendant"].of),
+        "plain_found": str(rates["aside", "plain", "whole", "descendant"].count),
+        "plain_found_rows": str(rates["aside", "plain", "rows", "descendant"].count),
+        "aside_all_twins": str(rates["aside", "gated", "whole", "twin"].of),
     }
 
 

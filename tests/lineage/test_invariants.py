@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from scipy.stats import ortho_group
 
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Attention, Embedding, Floats, Sample, Units
-from kinprint.lineage.tests import invariants
 from kinprint.lineage.tests.invariants import (
     LIMITS,
+    TESTS,
     Statistic,
     error_rates,
     invariant_evidence,
@@ -21,6 +22,7 @@ from kinprint.lineage.tests.invariants import (
     known_pairs,
     log10_tail,
     share_interval,
+    statistics,
 )
 from kinprint.measure.invariants import Share
 from kinprint.records import Evidence, Reason, Status, Tier
@@ -41,6 +43,9 @@ def laundered(sample: Sample, seed: int) -> Sample:
     def units(layer: int, one: Units) -> Units:
         gain = sample.norms["norm_post_attn", layer]
         order = rng.permutation(len(one.up))
+        if one.gate is None:  # neither flips nor scales
+            up, down = carried(one.up, gain), carried(one.down)
+            return Units(one.index, one.total, up[order], down[order])
         factor = np.asarray(rng.choice([-0.5, 1.5], (len(one.up), 1)), np.float32)
         up, down = carried(one.up * factor, gain), carried(one.down / factor)
         gate = carried(one.gate, gain)
@@ -69,13 +74,18 @@ def laundered(sample: Sample, seed: int) -> Sample:
     )
 
 
+def without_gates(sample: Sample) -> Sample:
+    units = {layer: replace(one, gate=None) for layer, one in sample.units.items()}
+    return keyed(replace(sample, units=units))
+
+
 def found(a: Sample, b: Sample) -> dict[str, Evidence]:
     return {one.test: one for one in invariant_evidence(Pair(a, b))}
 
 
 def test_a_laundered_copy_agrees_in_everything() -> None:
     evidence = found(BASE, laundered(BASE, 3))
-    assert set(evidence) == {test.name for test in invariants.TESTS.values()}
+    assert set(evidence) == {TESTS[one].name for one in statistics(gated=True)}
     for one in evidence.values():
         assert one.tier is Tier.CALIBRATED and one.status is Status.OK
         assert one.agreement is not None and one.agreement.share == 1
@@ -139,26 +149,42 @@ def test_nothing_is_matched_without_feed_forwards() -> None:
     assert all(one.status is Status.NEEDS for one in found(BASE, bare).values())
 
 
+def test_plain_feed_forwards_are_matched_by_up_and_judged_by_down() -> None:
+    plain = without_gates(BASE)
+    evidence = found(plain, laundered(plain, 3))
+    assert set(evidence) == {"I.nearest", "I.heads"}
+    units = evidence["I.nearest"].agreement
+    assert units is not None and units.speaks and units.share == 1
+    assert units.control is not None and units.control < 0.2 and units.width == 128
+    for other in (without_gates(made(2, units=96)), made(2, units=96)):
+        nearest = found(plain, other)["I.nearest"].agreement
+        assert nearest is not None and not nearest.speaks
+
+
 def test_known_pairs_are_those_of_the_nearest_width() -> None:
-    assert known_of(Statistic.SPAN, 64, whole=True).width == 64
-    assert known_of(Statistic.SPAN, 4096, whole=True).width == 1024
-    assert len(known_of(Statistic.SPAN, 128, whole=False).strangers) >= 45
+    assert known_of(Statistic.SPAN, 64, whole=True, gated=True).width == 64
+    assert known_of(Statistic.SPAN, 600, whole=True, gated=True).width == 512
+    assert known_of(Statistic.SPAN, 4096, whole=True, gated=True).width == 1024
+    assert known_of(Statistic.NEAREST, 4096, whole=True, gated=False).width == 256
+    assert len(known_of(Statistic.SPAN, 128, whole=False, gated=True).strangers) >= 45
 
 
 def test_limits_lie_far_above_every_known_stranger_and_pupil() -> None:
-    for (_, name), each in known_pairs().items():
-        assert {64, 128, 256, 768, 1024} <= {known.width for known in each}
+    widths = {"gated": {64, 128, 256, 512, 768, 1024}, "plain": {128, 256}}
+    for (kind, _, name), each in known_pairs().items():
+        assert {known.width for known in each} == widths[kind]
         limit = LIMITS.get(Statistic(name))
         assert limit is None or all(limit.mean > 3 * known.largest for known in each)
 
 
 def test_no_stranger_or_pupil_set_aside_is_accused_and_descendants_are_found() -> None:
-    rates = error_rates()
-    for reading in ("whole", "rows"):
-        strangers, kin = rates["aside", reading, "stranger"], rates["aside", reading, "descendant"]
-        assert strangers.of >= 70 and strangers.count == 0
-        assert rates["aside", reading, "pupil"].count == 0
-        assert kin.value > 0.9 and rates["aside", reading, "attack"].value == 1
+    rates, pairs = error_rates(), {"gated": 70, "plain": 28}
+    for kind, reading in product(pairs, ("whole", "rows")):
+        of = {pair: rates["aside", kind, reading, pair] for pair in ("stranger", "pupil", "attack")}
+        assert of["stranger"].of >= pairs[kind]
+        assert of["stranger"].count == of["pupil"].count == 0
+        assert of["attack"].value == 1
+        assert rates["aside", kind, reading, "descendant"].value > 0.9
 
 
 def test_intervals_and_tails() -> None:
