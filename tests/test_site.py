@@ -17,6 +17,8 @@ from urllib.parse import unquote, urlsplit
 import click
 import pytest
 
+from kinprint.studies.reproduction.claims import claims
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.glob("*.md") if not path.name.endswith(".ko.md"))
@@ -132,7 +134,7 @@ def test_placeholders_are_filled(built: dict[Path, Page]) -> None:
     for path in built:
         text = path.read_text("utf-8")
         assert "{{" not in text, path
-        assert not re.search(r"<!-- (?:menu|reports|notebook) -->", text), path
+        assert not re.search(r"<!-- (?:menu|reports|notebook|claims) -->", text), path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -156,6 +158,11 @@ def test_every_command_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
                 seen.add(_parse(words))
             except click.ClickException as error:
                 wrong.append(f"{page.name}: {line}: {error.format_message()}")
+    for claim in claims():
+        try:
+            seen.add(_parse(shlex.split(claim.command)[1:]))
+        except click.ClickException as error:
+            wrong.append(f"{claim.name}: {claim.command}: {error.format_message()}")
     assert not wrong
     assert {"compare", "report", "matrix", "study run", "reproduce", "mirror", "plan"} <= seen
 

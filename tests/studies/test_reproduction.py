@@ -100,6 +100,7 @@ def test_the_tree_is_that_of_the_originals(done: kinprint.Reproduction, tmp_path
     assert drawn <= written
     assert {
         "README.md",
+        "CLAIMS.md",
         "reproduction.json",
         "revisions.json",
         "published.csv",

@@ -18,15 +18,17 @@ from kinprint.report.files import in_language, write_file
 from kinprint.report.numbers import NOTHING
 from kinprint.report.schema import NumberPart, ReproductionDocument, StudyDocument, encode
 from kinprint.report.translation import warning
+from kinprint.report.views.claims import claims_page
 from kinprint.report.views.csv import sheet
 from kinprint.report.views.markdown.escape import escaped
 from kinprint.studies.charts import Chart
 from kinprint.studies.reproduction import Expected, Section, reproduction
+from kinprint.studies.reproduction.claims import judged_claims
 from kinprint.studies.reproduction.published import NumberStatus
 from kinprint.studies.results import Table
 from kinprint.titles import role_title
 
-DATA, STUDIES = "reproduction.json", "studies"
+DATA, STUDIES, CLAIMS = "reproduction.json", "studies", "CLAIMS.md"
 SEEDS = {
     "derivation": "derivation/RESULTS.md",
     "vs-phi": "vs-phi/RESULTS.md",
@@ -69,6 +71,8 @@ def write_reproduction(
     for seed, path in SEEDS.items():
         page = "\n".join(_results(document, what.sections, seed, path, present))
         written.append(write_file(folder / path, page.encode("utf-8")))
+    page = "\n".join(_claims(document))
+    written.append(write_file(folder / CLAIMS, page.encode("utf-8")))
     page = "\n".join(_front(document, studies))
     return [*written, write_file(folder / "README.md", page.encode("utf-8"))]
 
@@ -178,6 +182,22 @@ def _key(key: str, language: str) -> str:
     return f"{escaped(f'{parts[2]} – {parts[3]}')}: {title}, {role}"
 
 
+def _claims(document: ReproductionDocument) -> Iterator[str]:
+    """CLAIMS.md: what each side wrote, and what the numbers say of it."""
+    measured = {
+        one.number: one.found
+        for one in document.numbers
+        if one.status is NumberStatus.MEASURED and one.found is not None
+    }
+    judged = judged_claims(measured)
+    for language in _reading_order():
+        yield f"# {text.say('report.claims.title', language)}\n"
+        if document.replica:
+            yield f"**{text.say('report.reproduction.warning', language)}**\n"
+        yield f"{text.say('report.claims.basis', language)}\n"
+        yield from claims_page(judged, language)
+
+
 def _front(document: ReproductionDocument, studies: Mapping[str, StudyDocument]) -> Iterator[str]:
     """README.md: what this is, what it was made from, and how it went."""
     for language in _reading_order():
@@ -211,6 +231,7 @@ def _front(document: ReproductionDocument, studies: Mapping[str, StudyDocument])
         yield from (f"| {escaped(key)} | {n:,} |" for key, n in sorted(rows.items()))
         yield ""
         links = ", ".join(f"[{seed}]({path})" for seed, path in SEEDS.items())
+        links += f", [{text.say('report.claims.title', language)}]({CLAIMS})"
         yield f"{links}, [published.csv](published.csv), [revisions.json](revisions.json)\n"
 
 

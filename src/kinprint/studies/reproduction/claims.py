@@ -1,0 +1,157 @@
+"""What each side of the dispute claimed, where it stands, and what the numbers say of it.
+
+`claims.toml` beside this module lists the claims with their repository, commit, file and line;
+their words stand in the catalogues. What is found is computed from the published numbers, or from
+those measured now where there are any, by the functions of `claim_checks`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from kinprint import text
+from kinprint.studies.reproduction.published import published
+from kinprint.text import Words
+
+
+class Outcome(StrEnum):
+    """What the numbers say of a claim."""
+
+    TRUE = "true"
+    FALSE = "false"
+    DEPENDS = "depends"
+    UNTESTABLE = "untestable"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSource:
+    """A state of a public repository.
+
+    `date` is that of the commit; `written` the day that the text gives for itself, where it is
+    another one.
+    """
+
+    name: str
+    repository: str
+    commit: str
+    author: str
+    date: str
+    written: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim and the line of the file in which it stands; `quote` is in its own language."""
+
+    name: str
+    source: ClaimSource
+    file: str
+    line: int
+    command: str
+    quote: str | None = None
+
+    @property
+    def address(self) -> str:
+        """Where the claim can be read."""
+        place = f"{self.source.repository}/blob/{self.source.commit}/{self.file}"
+        return f"https://github.com/{place}#L{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came out of a check: the outcome, and the numbers that its sentence names."""
+
+    outcome: Outcome
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedClaim:
+    """A claim with what is found, in words."""
+
+    claim: Claim
+    says: Words
+    outcome: Outcome
+    finds: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Heatmap:
+    """The critique's matrix of cosines at layer 10, read off its picture to two digits."""
+
+    models: tuple[str, ...]
+    mixtures: tuple[str, ...]
+    likely_kin: tuple[tuple[str, str], ...]
+    values: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Everything that checks compute from: published numbers, stated ones, and the heatmap."""
+
+    known: Mapping[str, float]
+    stated: Mapping[str, Any]
+    heatmap: Heatmap
+
+    def __getitem__(self, key: str) -> float:
+        return self.known[key]
+
+
+@cache
+def _table() -> dict[str, Any]:
+    place = files("kinprint.studies.reproduction") / "claims.toml"
+    return tomllib.loads(place.read_text("utf-8"))
+
+
+@cache
+def claim_sources() -> Mapping[str, ClaimSource]:
+    """The repositories, by the name of the analysis, in the order of the dispute."""
+    return {name: ClaimSource(name, **entry) for name, entry in _table()["source"].items()}
+
+
+@cache
+def claims() -> tuple[Claim, ...]:
+    """Every claim, source by source."""
+    sources = claim_sources()
+    return tuple(
+        Claim(**(entry | {"source": sources[entry["source"]]})) for entry in _table()["claim"]
+    )
+
+
+def numbers(measured: Mapping[str, float] | None = None) -> Numbers:
+    """Published numbers, the one with most digits for each key, under those `measured` now."""
+    best: dict[str, str] = {}
+    for number in published():
+        best[number.key] = max(best.get(number.key, ""), number.text, key=len)
+    known = {key: float(value) for key, value in best.items()} | dict(measured or {})
+    heatmap = _table()["heatmap"]
+    return Numbers(
+        known,
+        _table()["stated"],
+        Heatmap(
+            tuple(heatmap["models"]),
+            tuple(heatmap["mixtures"]),
+            tuple((one, other) for one, other in heatmap["likely_kin"]),
+            tuple(tuple(row) for row in heatmap["values"]),
+        ),
+    )
+
+
+def judged_claims(measured: Mapping[str, float] | None = None) -> tuple[JudgedClaim, ...]:
+    """Every claim with what the numbers say of it."""
+    from kinprint.studies.reproduction.claim_checks import CHECKS
+
+    known = numbers(measured)
+    found = []
+    for claim in claims():
+        finding = CHECKS[claim.name](known)
+        says = text.words(f"study.claim.{claim.name}.says")
+        finds = text.words(f"study.claim.{claim.name}.finds", **finding.fields)
+        found.append(JudgedClaim(claim, says, finding.outcome, finds))
+    return tuple(found)
