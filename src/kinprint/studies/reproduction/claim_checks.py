@@ -39,7 +39,7 @@ def check(name: str) -> Callable[[Check], Check]:
 def _comes_out(value: float, said: float, digits: int, rounded: bool = False) -> bool:
     """Whether a printed number is that value; `rounded` numbers behind it leave half a place."""
     places = 1.0 if rounded else 0.5
-    return abs(value - said) <= places * 10**-digits + 1e-12
+    return abs(value - said) <= places * 0.1**digits + 1e-12
 
 
 def _true_if(holds: bool, **fields: object) -> Finding:
