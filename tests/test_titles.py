@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kinprint.records import ModelRef
-from kinprint.titles import full_titles, short_titles, tensor_title
+from kinprint.titles import full_titles, public_name, short_titles, tensor_title
 
 
 def hub(name: str, commit: str = "", path: str = "") -> ModelRef:
@@ -43,6 +43,22 @@ def local(given: str) -> ModelRef:
             ["a/m", "a/m", "b/m"],
         ),
         ([local("/a/m"), local("/a/m")], ["m", "m"], ["m", "m"]),
+        (
+            [local("/a/one/model"), local("/b/two/final")],
+            ["one/model", "two/final"],
+            ["one/model", "two/final"],
+        ),
+        (
+            [local("/x/q/model.safetensors"), local("/y/r/model-00001-of-00002.safetensors")],
+            ["q/model.safetensors", "r/model-00001-of-00002.safetensors"],
+            ["q/model.safetensors", "r/model-00001-of-00002.safetensors"],
+        ),
+        (
+            [local(f"/h/hub/models--acme--foo/snapshots/{'c' * 40}"), local("bar")],
+            ["foo", "bar"],
+            [f"acme/foo@{'c' * 12}", "bar"],
+        ),
+        ([local("model"), local("/weights")], ["model", "weights"], ["model", "weights"]),
     ],
 )  # fmt: skip
 def test_the_shortest_name_that_tells_apart(
@@ -55,6 +71,29 @@ def test_the_shortest_name_that_tells_apart(
 def test_a_folder_is_called_by_its_path_where_it_was_given_as_a_dot() -> None:
     here = ModelRef(".", "local", "/models/mine")
     assert short_titles([here]) == ["mine"] == full_titles([here])
+
+
+def test_a_revision_that_was_asked_for_is_in_the_name() -> None:
+    asked = ModelRef("hf://acme/foo@v1.0", "hub", "acme/foo", "d" * 40)
+    assert full_titles([asked]) == ["acme/foo@v1.0"] and short_titles([asked]) == ["foo"]
+    other = ModelRef("acme/foo@v2.0", "hub", "acme/foo", "e" * 40)
+    assert short_titles([asked, other]) == ["acme/foo@v1.0", "acme/foo@v2.0"]
+
+
+@pytest.mark.parametrize(
+    ("given", "public"),
+    [
+        ("/home/me/secret/llama", "./llama"),
+        ("~/llama/model", "./llama/model"),
+        ("../zoo/llama", "./llama"),
+        ("zoo/llama", "zoo/llama"),
+        ("/hub/models--acme--foo/snapshots/0123456", "acme/foo@0123456"),
+        ("acme/foo@v1", "acme/foo@v1"),
+        ("https://host/x.gguf", "https://host/x.gguf"),
+    ],
+)
+def test_names_that_others_read_do_not_tell_where_a_folder_lies(given: str, public: str) -> None:
+    assert public_name(given) == public
 
 
 def test_an_address_keeps_its_file_where_there_is_little_room() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from kinprint.lineage.results import Comparison, Settings
 from kinprint.mirror import MirrorServer
 from kinprint.mirror.faults import Fault
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Cost
+from kinprint.records import Cost, FileEntry, Level, Progress
 from kinprint.report.build.comparison import comparison_document
 
 CARD = "---\nbase_model: zoo/base-a\nbase_model_relation: finetune\n---\n# A model\n"
@@ -95,6 +96,30 @@ def test_a_folder_has_claims_but_no_dates(models: Path) -> None:
     assert found.subjects[1].claims[0].model == "zoo/base-a"
     assert found.subjects[1].changed is None and found.cost.requests == 0
     assert found.tokens is not None or found.subjects[0].tokenizer is not None
+
+
+def test_weight_files_of_a_folder_are_hashed_with_progress(models: Path) -> None:
+    a, b = str(models / "zoo/base-a"), str(models / "zoo/a-cpt")
+    weights = models / "zoo/a-cpt/model.safetensors"
+    told: list[Progress] = []
+    with Fetcher(on_progress=told.append) as fetcher:
+        found = compare_models(a, b, fetcher, Settings(level=Level.QUICK))
+    digest = hashlib.sha256(weights.read_bytes()).hexdigest()
+    assert found.subjects[1].digests[0].sha256 == digest
+    assert told[-1].done_bytes == told[-1].total_bytes > weights.stat().st_size
+    assert found.cost.bytes == 0
+    assert compared(a, b, level="quick", budget=900_000).subjects[1].digests[0].sha256 is None
+
+
+def test_a_file_with_holes_stands_in_for_another_and_is_not_hashed(tmp_path: Path) -> None:
+    path = tmp_path / "sparse"
+    with path.open("wb") as file:
+        file.truncate(2**24)
+        file.seek(2**24)
+        file.write(b"end")
+    with Fetcher() as fetcher:
+        entry = FileEntry("sparse", path.stat().st_size, local=str(path))
+        assert fetcher.digest(entry) is None
 
 
 def test_an_adapter_claims_what_it_was_trained_on(models: Path, tmp_path: Path) -> None:

@@ -103,6 +103,8 @@ def test_a_comparison_as_a_document() -> None:
     assert (part["component"], part["layer"], part["state"]) == ("norms", 0, "shared")
     assert part["partner"] == {"component": "norms", "layer": 0, "expert": None, "tower": ""}
     assert found["verdict"]["amount"]["likeness"] == 0.97
+    day = found["read"].pop("date")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", day)
     assert found["read"] == {"bytes": 7, "requests": 3, "seconds": 1.25}
     assert [one["test"] for one in found["evidence"]] == [one.name for one in menu("standard")]
     first, second = found["evidence"][:2]
@@ -112,17 +114,17 @@ def test_a_comparison_as_a_document() -> None:
     assert found["controls"][0]["control"] == "c"
     assert found["plan"]["left_out"] == ["routers"]
     assert found["models"][0]["commit"] == "c" * 40 and found["models"][1]["commit"] is None
-    assert [one["title"] for one in found["models"]] == ["a-model", "b"]
+    assert [one["title"] for one in found["models"]] == ["org/a-model", "b"]
     told = found["made"]["command"]
-    assert shlex.split(told) == ["kinprint", "compare", A.given, B.given]
+    assert shlex.split(told) == ["kinprint", "compare", A.given, "./b"]  # no path of a machine
 
 
 def test_a_command_can_be_typed_again() -> None:
     settings = Settings("deep", 1e-3, 5_000_000, 7, "org/base")
-    odd = ModelRef("/a folder/it's", "local", "/a folder/it's")
+    odd = ModelRef("a folder/it's", "local", "a folder/it's")
     found = replace(comparison("derived"), a=odd, settings=settings, strangers=("org/c d",))
     words = shlex.split(comparison_document(found, Cost()).made.command)
-    assert words[-2:] == ["/a folder/it's", B.given]
+    assert words[-2:] == ["a folder/it's", "./b"]
     told = dict(zip(words[2:-2:2], words[3:-2:2], strict=True))
     assert told == {
         "--level": "deep", "--alpha": "0.001", "--budget": "5000000", "--seed": "7",

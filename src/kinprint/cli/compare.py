@@ -89,16 +89,21 @@ def comparing_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("models", nargs=-1, required=True, metavar="A B [MODEL...]")
 @option("--control", "controls", multiple=True, metavar="MODEL")
 @option("--jobs", metavar="N", type=Whole(min=1))
+@option("--no-hash", is_flag=True)
 @comparing_options
 def compare(
-    models: tuple[str, ...], controls: tuple[str, ...], jobs: int | None, **options: Any
+    models: tuple[str, ...],
+    controls: tuple[str, ...],
+    jobs: int | None,
+    no_hash: bool,
+    **options: Any,
 ) -> int:
     """Compare two models, or all pairs of more."""
     if len(models) < 2:
         cause = text.message("cause.comparison.too-few")
         raise BadOption(option="models", value=models[0], cause=cause)
     if len(models) == 2:
-        return compare_two(models[0], models[1], controls, **options)
+        return compare_two(models[0], models[1], controls, not no_hash, **options)
     if controls:
         cause = text.message("cause.comparison.controls-for-two")
         raise BadOption(option="controls", value=controls[0], cause=cause)
@@ -118,6 +123,7 @@ def compare_two(
     a: str,
     b: str,
     controls: Sequence[str],
+    hashes: bool,
     *,
     format: str,
     exit_code: bool,
@@ -128,7 +134,7 @@ def compare_two(
     """Compare two models, show and write what was found; the exit code."""
     if dry_run:
         return show_plan((a, b, *controls), format, settings)
-    found = kinprint.compare(a, b, controls=controls, **settings)
+    found = kinprint.compare(a, b, controls=controls, hashes=hashes, **settings)
     show(found, format, output)
     return code_for([found.relation]) if exit_code else 0
 

@@ -54,7 +54,13 @@ _CLEAR = (Relation.IDENTICAL, Relation.SAME_WEIGHTS, Relation.DERIVED)
 
 
 def compare_models(
-    a: str, b: str, fetcher: Fetcher, settings: Settings, controls: Sequence[str] = ()
+    a: str,
+    b: str,
+    fetcher: Fetcher,
+    settings: Settings,
+    controls: Sequence[str] = (),
+    *,
+    hashes: bool = True,
 ) -> Comparison:
     """Say how two models are related, reading as little as makes it clear.
 
@@ -69,10 +75,12 @@ def compare_models(
     controls
         Models known to be unrelated to both and to each other. They calibrate what has no exact
         null, and never change what has one.
+    hashes
+        Whether to hash weight files on this machine meanwhile, unless there is a budget.
     """
     checkpoints = open_all([a, b, *controls], fetcher, settings)
     pair = checkpoints[:2]
-    with reading_backgrounds(pair, settings.budget) as started:
+    with reading_backgrounds(pair, settings.budget, hashes) as started:
         if same_files(*pair):
             identical = Comparison(
                 pair[0].ref,

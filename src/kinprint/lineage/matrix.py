@@ -72,7 +72,7 @@ def compare_all(
         cause = text.message("cause.option.two-models")
         raise BadOption(option="models", value=" ".join(given), cause=cause)
     opened, unread = open_readable(given, fetcher, settings)
-    with reading_backgrounds(opened, settings.budget) as started:
+    with reading_backgrounds(opened, settings.budget, hashes=False) as started:
         read = read_readable(opened, settings, unread)
         with algebra_for(settings.level):
             pairs, failed = _judge_pairs(read, settings, jobs)

@@ -18,7 +18,7 @@ def plan_comparison(given: Sequence[str], fetcher: Fetcher, settings: Settings) 
     """
     checkpoints = open_all(given, fetcher, settings)
     models = tuple(checkpoint.ref for checkpoint in checkpoints)
-    with reading_backgrounds(checkpoints, settings.budget) as started:
+    with reading_backgrounds(checkpoints, settings.budget, hashes=False) as started:
         if len(given) == 2 and same_files(*checkpoints):
             found = ComparisonPlan(models, settings, (), 0)
         else:

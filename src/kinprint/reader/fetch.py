@@ -7,11 +7,14 @@ stay in memory; local files are read in place and cost nothing.
 
 from __future__ import annotations
 
+import hashlib
+import os
 import time
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event, Lock, Semaphore, local
 from typing import Any, TypeVar
 
@@ -31,6 +34,7 @@ _A = TypeVar("_A")
 _T = TypeVar("_T")
 _Place = tuple[int, str]
 _TRIES = 4
+_HASHED_AT_ONCE = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +202,30 @@ class Fetcher:
         cause = text.message("cause.cache.does-not-stay")
         raise CacheBroken(folder=_folder(self._cache), cause=cause)
 
+    def digest(self, entry: FileEntry) -> str | None:
+        """The sha256 of a file: as its source tells it, or of a file on this machine read whole.
+
+        Progress tells of the bytes, the cost does not. None where neither is to be had, and of
+        files with holes, which stand in for others.
+        """
+        if entry.sha256 is not None or entry.local is None:
+            return entry.sha256
+        found = hashlib.sha256()
+        try:
+            with Path(entry.local).open("rb", buffering=0) as file:
+                if _has_holes(file.fileno(), entry.size):
+                    return None
+                self._report("plan", requests=1, nbytes=entry.size, planned=True)
+                while piece := file.read(_HASHED_AT_ONCE):
+                    if self._closed.is_set():
+                        return None
+                    found.update(piece)
+                    self._report("bytes", requests=0, nbytes=len(piece))
+        except OSError:
+            return None
+        self._report("bytes", requests=1, nbytes=0)
+        return found.hexdigest()
+
     def _announce(self, plans: Sequence[tuple[Want, FilePlan]]) -> None:
         """Hold what is going to be read against the budget, and say it."""
         cost = sum((plan.cost for _, plan in plans), Cost())
@@ -274,6 +302,15 @@ class Fetcher:
             done_bytes, total_bytes, done_requests, total_requests = self._totals
             event = Progress(kind, done_bytes, total_bytes, done_requests, total_requests)
         self._on_progress(event)
+
+
+def _has_holes(file: int, size: int) -> bool:
+    """Whether parts of an open file were never written, where the system can tell."""
+    if not size or not hasattr(os, "SEEK_HOLE"):
+        return False
+    hole = os.lseek(file, 0, os.SEEK_HOLE)
+    os.lseek(file, 0, os.SEEK_SET)
+    return hole < size
 
 
 def side_by_side(action: Callable[[_A], _T], items: Sequence[_A]) -> list[_T]:

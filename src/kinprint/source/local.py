@@ -54,8 +54,8 @@ class LocalSource:
         self.ref = ModelRef(
             given=given,
             kind="local",
-            name=name or str(root),
-            commit=_snapshot_commit(root),
+            name=name or _named(root),
+            commit="".join(_snapshot(root)[2:3]),
             path=single.name if single else path,
         )
 
@@ -126,6 +126,14 @@ def _walk(root: Path, unreadable: list[OSError]) -> list[Path]:
     return found
 
 
+def _named(root: Path) -> str:
+    """A path that ends in a name: of a dot, the folder that it stands for."""
+    cached = _snapshot(root)
+    if cached:
+        return "/".join(cached)
+    return str(root) if root.name not in ("", "..") else root.resolve().name or str(root)
+
+
 def _blob_sha256(path: Path) -> str | None:
     """The sha256 that the Hugging Face cache names its large blobs by."""
     if not path.is_symlink():
@@ -136,11 +144,11 @@ def _blob_sha256(path: Path) -> str | None:
     return name if is_hash and target.parent.name == "blobs" else None
 
 
-def _snapshot_commit(root: Path) -> str:
-    """The commit in …/models--org--name/snapshots/COMMIT, empty elsewhere."""
+def _snapshot(root: Path) -> tuple[str, ...]:
+    """The end of …/models--org--name/snapshots/COMMIT and what is below it; empty elsewhere."""
     parts = root.absolute().parts
     if "snapshots" in parts:
         place = parts.index("snapshots")
         if place + 1 < len(parts) and parts[place - 1].startswith("models--"):
-            return parts[place + 1]
-    return ""
+            return parts[place - 1 :]
+    return ()

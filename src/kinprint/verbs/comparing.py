@@ -32,6 +32,7 @@ def compare(
     base: ModelName | None = None,
     budget: int | str | None = None,
     cache: bool = True,
+    hashes: bool = True,
     progress: Callable[[Progress], None] | None = None,
     reader: Reader | None = None,
     language: str = "en",
@@ -60,6 +61,9 @@ def compare(
         Most bytes to read of all models together, as a number or in words such as "64MB".
     cache : bool
         Whether to take what was read before from the cache, and to keep what is read.
+    hashes : bool
+        Whether to hash weight files on this machine, which reads them whole: their sha256 then
+        says which files were compared. Not done where there is a budget.
     progress : callable, optional
         Called with a `Progress` whenever more was planned or read, from any thread.
     reader : Reader, optional
@@ -97,7 +101,9 @@ def compare(
         settings = _settings(level, alpha, own.budget, seed, base)
         meter = Meter(own)
         strangers = [os.fspath(one) for one in controls]
-        found = compare_models(os.fspath(a), os.fspath(b), fetcher_of(own), settings, strangers)
+        found = compare_models(
+            os.fspath(a), os.fspath(b), fetcher_of(own), settings, strangers, hashes=hashes
+        )
         return Comparison(settled(comparison_document(found, meter.cost)), language)
 
 

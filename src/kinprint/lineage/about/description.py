@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kinprint.errors import KinprintError
@@ -38,7 +38,7 @@ CARD_HEAD = 8 * 1024
 """Bytes of a card that are read: lineage stands in its first lines."""
 _CARD_SHARE = 50  # a card may cost this part of a budget, not more
 _ADAPTER_CONFIG = 64 * 1024
-_DIGESTS = 8  # weight files that are listed by name
+_DIGESTS = 256  # weight files that are listed by name
 _PAGE = 50  # commits that the Hub lists at once; a full page may not reach the first one
 
 
@@ -75,11 +75,14 @@ class Background:
         When the first commit was made, if the host's list reaches it.
     changed
         When the commit that is read was made.
+    digests
+        The sha256 of each weight file that is listed; None where it is not known.
     """
 
     claims: tuple[Claim, ...] = ()
     published: str | None = None
     changed: str | None = None
+    digests: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +126,18 @@ def card_bytes(checkpoints: Sequence[Checkpoint]) -> int:
 
 @contextmanager
 def reading_backgrounds(
-    checkpoints: Sequence[Checkpoint], budget: int | None
+    checkpoints: Sequence[Checkpoint], budget: int | None, hashes: bool
 ) -> Iterator[list[Future[Background]]]:
-    """Read what models say about themselves while the caller reads their weights."""
+    """Read what models say about themselves while the caller reads their weights.
+
+    With `hashes`, weight files on this machine are hashed, which reads them whole; not so where
+    there is a budget.
+    """
+    hashes = hashes and budget is None
     cards = budget is None or card_bytes(checkpoints) * _CARD_SHARE <= budget
     pool = ThreadPoolExecutor(min(16, max(len(checkpoints), 1)), "kinprint-background")
     try:
-        yield [pool.submit(_background, checkpoint, cards) for checkpoint in checkpoints]
+        yield [pool.submit(_background, checkpoint, cards, hashes) for checkpoint in checkpoints]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -141,7 +149,7 @@ def describe(
     background: Future[Background],
 ) -> Description:
     """All that is known of a model; `model` is None where no header was read."""
-    shards = [checkpoint.files[shard] for shard in checkpoint.shards]
+    shards = _shards(checkpoint)
     metadata = None if model is None else model.metadata
     sizes = geometry_of(checkpoint.config, metadata)
     read = background.result()
@@ -152,7 +160,10 @@ def describe(
         formats=() if model is None else _formats(model),
         files=len(shards),
         bytes=sum(entry.size for entry in shards),
-        digests=tuple(shards[:_DIGESTS]),
+        digests=tuple(
+            replace(entry, sha256=digest)
+            for entry, digest in zip(shards[:_DIGESTS], read.digests, strict=True)
+        ),
         tokenizer=_tokenizer(checkpoint, vocabulary, sizes.vocabulary),
         claims=(*read.claims, *_own_claims(checkpoint, metadata)),
     )
@@ -166,7 +177,11 @@ def common_tokens(a: Vocabulary | None, b: Vocabulary | None) -> CommonTokens | 
     return CommonTokens(a.used, b.used, pairs.shared, int((pairs.a == pairs.b).sum()))
 
 
-def _background(checkpoint: Checkpoint, cards: bool) -> Background:
+def _shards(checkpoint: Checkpoint) -> list[FileEntry]:
+    return [checkpoint.files[shard] for shard in checkpoint.shards]
+
+
+def _background(checkpoint: Checkpoint, cards: bool, hashes: bool) -> Background:
     claims: list[Claim] = []
     if cards:
         claims += card_claims(_head(checkpoint, CARD, CARD_HEAD))
@@ -176,7 +191,9 @@ def _background(checkpoint: Checkpoint, cards: bool) -> Background:
             raw = _head(checkpoint, path, _ADAPTER_CONFIG)
             claims += adapter_claims(parse_object(path, raw), path)
     published, changed = _dates(checkpoint)
-    return Background(tuple(claims), published, changed)
+    listed = _shards(checkpoint)[:_DIGESTS]
+    digests = [checkpoint.fetcher.digest(one) if hashes else one.sha256 for one in listed]
+    return Background(tuple(claims), published, changed, tuple(digests))
 
 
 def _head(checkpoint: Checkpoint, path: str, most: int) -> bytes:

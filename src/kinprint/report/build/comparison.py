@@ -40,20 +40,21 @@ from kinprint.report import schema
 from kinprint.report.relations import SIGNS
 from kinprint.report.statements import Reading, Spoken, spoken
 from kinprint.report.translation import Translator
-from kinprint.titles import full_titles, short_titles
+from kinprint.text import Message
+from kinprint.titles import full_titles, public_name, short_titles
 from kinprint.version import __version__
 
 
 def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocument:
     """A comparison as a document; `cost` is what the run took as a whole."""
     settings = found.settings
-    names = [found.a.given, found.b.given]
-    titles = full_titles((found.a, found.b))
+    refs = found.a, found.b
+    titles = full_titles(refs)
     translator = Translator()
     return schema.ComparisonDocument(
         a=found.a.given,
         b=found.b.given,
-        models=_subjects((found.a, found.b), found.subjects, translator),
+        models=_subjects(refs, titles, found.subjects, translator, found.read),
         verdict=verdict_part(
             found.verdict,
             spoken(found.verdict, titles, Reading(settings.level, found.stages, found.left_out)),
@@ -78,21 +79,21 @@ def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocum
             left_out=translator.all_said(found.left_out),
         ),
         samples=_samples(found.read),
-        notes=translator.all_said(found.notes),
-        labels=translator.all_said(found.labels),
+        notes=translator.all_said(_titled(found.notes, refs, titles)),
+        labels=translator.all_said(_titled(found.labels, refs, titles)),
         translations=translator.kept,
-        made=_made("compare", names, settings, found.strangers),
+        made=_made("compare", _public(refs, titles), settings, found.strangers),
         read=schema.ReadPart.of(cost),
     )
 
 
 def matrix_document(found: Matrix, cost: Cost) -> schema.MatrixDocument:
     """All pairs as a document."""
-    names = [ref.given for ref in found.models] + [one.given for one in found.unread]
     titles = full_titles(found.models)
+    lost = [public_name(one.given) for one in found.unread]
     translator = Translator()
     return schema.MatrixDocument(
-        models=_subjects(found.models, found.subjects, translator),
+        models=_subjects(found.models, short_titles(found.models), found.subjects, translator),
         pairs=[_pair(found, one, titles, translator) for one in found.pairs],
         order=list(found.order),
         tree=_told(found.tree, list[schema.Merge]),
@@ -113,10 +114,10 @@ def matrix_document(found: Matrix, cost: Cost) -> schema.MatrixDocument:
         ],
         asked=_asked(found.settings),
         samples=_samples(found.read),
-        notes=translator.all_said(found.notes),
-        labels=translator.all_said(found.labels),
+        notes=translator.all_said(_titled(found.notes, found.models, titles)),
+        labels=translator.all_said(_titled(found.labels, found.models, titles)),
         translations=translator.kept,
-        made=_made("matrix", names, found.settings),
+        made=_made("matrix", [*_public(found.models, titles), *lost], found.settings),
         read=schema.ReadPart.of(cost),
     )
 
@@ -138,9 +139,14 @@ def plan_document(found: ComparisonPlan, spent: Cost) -> schema.PlanDocument:
 
 
 def _subjects(
-    refs: Sequence[ModelRef], told: Sequence[Description], translator: Translator
+    refs: Sequence[ModelRef],
+    titles: Sequence[str],
+    told: Sequence[Description],
+    translator: Translator,
+    read: Sequence[Sequence[SampleRecord]] = (),
 ) -> list[schema.Subject]:
     described = list(told) or [Description() for _ in refs]
+    bytes_read = [_bytes_read(one) for one in read] or [0 for _ in refs]
     return [
         schema.Subject(
             given=ref.given,
@@ -154,6 +160,7 @@ def _subjects(
             formats=[translator.said(name) for name in one.formats],
             files=one.files,
             bytes=one.bytes,
+            read=min(amount, one.bytes),
             digests=[
                 schema.FileDigest(path=each.path, bytes=each.size, sha256=each.sha256)
                 for each in one.digests
@@ -161,7 +168,29 @@ def _subjects(
             tokenizer=_told(one.tokenizer, schema.Tokenizer | None),
             claims=_told(one.claims, list[schema.Claim]),
         )
-        for ref, title, one in zip(refs, short_titles(refs), described, strict=True)
+        for ref, title, one, amount in zip(refs, titles, described, bytes_read, strict=True)
+    ]
+
+
+def _bytes_read(samples: Sequence[SampleRecord]) -> int:
+    return sum(span.size for one in samples for tensor in one.tensors for span in tensor.ranges)
+
+
+def _public(refs: Sequence[ModelRef], titles: Sequence[str]) -> list[str]:
+    """Models as a command may name them that others read."""
+    return [public_name(ref.given, title) for ref, title in zip(refs, titles, strict=True)]
+
+
+def _titled(
+    messages: Iterable[Message], refs: Sequence[ModelRef], titles: Sequence[str]
+) -> list[Message]:
+    """Remarks on models, which are called by their titles and not by their paths."""
+    known = {ref.name: title for ref, title in zip(refs, titles, strict=True)}
+    return [
+        Message(one.key, {**one.fields, "model": known.get(name, name)})
+        if isinstance(name := one.fields.get("model"), str)
+        else one
+        for one in messages
     ]
 
 
@@ -448,9 +477,9 @@ def _command(verb: str, names: Sequence[str], settings: Settings, controls: Sequ
     if settings.seed:
         words += ["--seed", str(settings.seed)]
     if settings.base is not None:
-        words += ["--base", settings.base]
+        words += ["--base", public_name(settings.base)]
     for control in controls:
-        words += ["--control", control]
+        words += ["--control", public_name(control)]
     guard = ["--"] if any(name.startswith("-") for name in names) else []
     return shlex.join([*words, *guard, *names])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Self
 
 from msgspec import Meta, Struct
@@ -55,7 +56,8 @@ class Subject(Struct, frozen=True, kw_only=True):
     """One of the models: which state of it was read, and what it says about itself.
 
     `published` and `changed` are dates as the host tells them. `digests` lists weight files,
-    the first few of many; `files` counts all of them, `bytes` is their size together.
+    the first of many; `files` counts all of them, `bytes` is their size together, `read` how much
+    of that was read.
     """
 
     given: str
@@ -69,6 +71,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     formats: list[str] = []
     files: Count = 0
     bytes: Count = 0
+    read: Count = 0
     digests: list[FileDigest] = []
     tokenizer: Tokenizer | None = None
     claims: list[Claim] = []
@@ -133,16 +136,22 @@ class SampleRead(Struct, frozen=True, kw_only=True):
 
 
 class ReadPart(Struct, frozen=True, kw_only=True):
-    """What reading took: the one part that differs from run to run."""
+    """What reading took, and when it was: the one part that differs from run to run."""
 
     bytes: Count
     requests: Count
     seconds: float
+    date: str = ""
 
     @classmethod
     def of(cls, cost: Cost) -> Self:
         """What a document says of a cost."""
-        return cls(bytes=cost.bytes, requests=cost.requests, seconds=round(float(cost.seconds), 3))
+        return cls(
+            bytes=cost.bytes,
+            requests=cost.requests,
+            seconds=round(float(cost.seconds), 3),
+            date=datetime.now(UTC).date().isoformat(),
+        )
 
     @property
     def cost(self) -> Cost:
