@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -266,6 +267,27 @@ def test_swapping_the_models_changes_nothing_but_their_places(tmp_path: Path) ->
     assert states(one) == states(other)
     turned = {(part.partner, part.part, part.likeness) for part in other.parts}
     assert {(part.part, part.partner, part.likeness) for part in one.parts} == turned
+
+
+def test_swapping_a_deeper_model_changes_nothing_either(
+    parent: Tensors, stranger: Tensors, tmp_path: Path
+) -> None:
+    """Layers stand in a deeper stranger at other places."""
+    deeper = dict(stranger)
+    for layer, source in ((2, 0), (4, 1), (6, 5)):
+        for name, tensor in parent.items():
+            if f".layers.{source}." in name:
+                deeper[name.replace(f".layers.{source}.", f".layers.{layer}.")] = tensor
+    ours, theirs = str(ZOO / "base-a"), made(tmp_path / "deeper", deeper)
+    config = Path(theirs, "config.json")
+    config.write_text(json.dumps({**json.loads(config.read_text()), "num_hidden_layers": 7}))
+    one, other = verdict(ours, theirs), verdict(theirs, ours)
+    assert one.relation is other.relation is Relation.PARTIAL
+    assert (one.log10_p, one.reasons, one.amount) == (other.log10_p, other.reasons, other.amount)
+    turned = {(part.partner, part.part) for part in other.parts if part.state.linked}
+    assert turned == {(part.part, part.partner) for part in one.parts if part.state.linked}
+    layers = {(x.layer, y.layer) for x, y in turned if x is not None}
+    assert {(0, 2), (1, 4), (5, 6)} <= layers
 
 
 def _unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:

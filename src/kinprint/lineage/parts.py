@@ -20,8 +20,8 @@ gains that feed the linked parts are (`gains.py`); the limits are measured ones,
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.equality import EqualNumbers, equal_numbers
@@ -66,20 +66,42 @@ class Sharing:
     Attributes
     ----------
     own : every part of the first model.
-    theirs : the parts of the second model.
+    alone : the parts of the second model that no part of the first was found to answer to.
     arranged : the likeness that numbering units anew gives strangers of this shape.
     """
 
     own: tuple[PartFinding, ...] = ()
-    theirs: Mapping[Part, Extent] = field(default_factory=dict)
+    alone: tuple[PartFinding, ...] = ()
     arranged: float = 1.0
 
     @property
     def parts(self) -> tuple[PartFinding, ...]:
         """Every part of the first model, then those that only the second has."""
-        met = {one.partner for one in self.own}
-        alone = sorted((part for part in self.theirs if part not in met), key=_order)
-        return (*self.own, *(_only_there(part, self.theirs[part]) for part in alone))
+        return self.own + self.alone
+
+    def swapped(self) -> Sharing:
+        """The same with the second model called the first."""
+        linked = {one.partner for one in self.own if one.state.linked}
+        own = [replace(one, partner=None, reason=_answerless(one, here=True)) for one in self.alone]
+        alone = []
+        for one in self.own:
+            if one.partner is None or (one.partner in linked and not one.state.linked):
+                reason = _answerless(one, here=False)
+                alone.append(replace(one, partner=one.part, reason=reason))
+            else:
+                own.append(replace(one, part=one.partner, partner=one.part))
+        return Sharing(_in_order(own), _in_order(alone), self.arranged)
+
+
+def _answerless(finding: PartFinding, here: bool) -> Message | None:
+    """Why a part has no partner, if that is all there is to say of it."""
+    if finding.state is not PartState.NOT_COMPARABLE:
+        return finding.reason
+    return (Reason.PART_MISSING if here else Reason.PART_ONLY_THERE).message()
+
+
+def _in_order(findings: Iterable[PartFinding]) -> tuple[PartFinding, ...]:
+    return tuple(sorted(findings, key=lambda one: _order(one.part)))
 
 
 def joined(towers: Sequence[Sharing]) -> Sharing:
@@ -94,8 +116,10 @@ def joined(towers: Sequence[Sharing]) -> Sharing:
         known = best.get(key)
         if known is None or _says(one) < _says(known):
             best[key] = one
-    theirs = {part: extent for sharing in towers for part, extent in sharing.theirs.items()}
-    return Sharing(tuple(best.values()), theirs, max(one.arranged for one in towers))
+    met = {one.partner for one in found}
+    alone = {one.part: one for sharing in towers for one in sharing.alone if one.part not in met}
+    arranged = max(one.arranged for one in towers)
+    return Sharing(tuple(best.values()), _in_order(alone.values()), arranged)
 
 
 def _says(finding: PartFinding) -> tuple[int, float]:
@@ -106,6 +130,9 @@ def _says(finding: PartFinding) -> tuple[int, float]:
 def find_sharing(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charge) -> Sharing:
     """The state of every part of the first model given, `a`, and of parts that only the other has.
 
+    Each part of the model that has more of them looks for its partner, whichever is called first,
+    so that the order makes no difference.
+
     Parameters
     ----------
     pair : the two models, with what the tests have aligned.
@@ -113,6 +140,13 @@ def find_sharing(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Char
     evidence : what the tests of the menu gave.
     charge : what a p-value costs.
     """
+    larger = max(pair.sides, key=lambda side: len(side.prepared.sample.parts))
+    sharing = _sharing_of(pair, larger, evidence, charge)
+    return sharing if a is larger else sharing.swapped()
+
+
+def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charge) -> Sharing:
+    """What every part of `a` shares with the other model."""
     linked = any(charge.significant(one) for one in evidence)
     scores = part_scores(pair, evidence) if linked else ()
     b = pair.sides[1] if a is pair.sides[0] else pair.sides[0]
@@ -128,9 +162,11 @@ def find_sharing(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Char
     matched = {part for part, all_of in by_part.items() if any(one.score.matched for one in all_of)}
     towers = a.prepared.sample.tower, b.prepared.sample.tower
     judged = _judged(own, judge.moved, arranged_norms(pair))
+    met = {one.partner for one in own}
+    alone = (_only_there(part, extent) for part, extent in theirs.items() if part not in met)
     return Sharing(
         tuple(_in_towers(one, *towers) for one in _settled(judged, matched)),
-        {replace(part, tower=towers[1]): extent for part, extent in theirs.items()},
+        _in_order(_in_towers(one, towers[1], towers[1]) for one in alone),
         arranged_likeness(pair),
     )
 

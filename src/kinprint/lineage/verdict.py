@@ -63,7 +63,7 @@ def decide(
 
 def _equality(sharing: Sharing, charge: Charge) -> float | None:
     """The log10 p of equal numbers in any part, paid for all parts; None where none are equal."""
-    count = math.log10(max(len(sharing.own), 1))
+    count = math.log10(max(len(sharing.parts), 1))
     states = (PartState.EQUAL, PartState.ROUNDED)
     known = [
         one.log10_p + count
