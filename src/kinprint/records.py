@@ -27,6 +27,11 @@ class Relation(StrEnum):
     NO_EVIDENCE = "no-evidence"
     UNTESTABLE = "untestable"
 
+    @property
+    def linked(self) -> bool:
+        """Whether something links the two; one initialisation is a link as well."""
+        return self not in (Relation.NO_EVIDENCE, Relation.UNTESTABLE)
+
 
 class Level(StrEnum):
     """How much of each model a comparison reads; a later level reads more."""

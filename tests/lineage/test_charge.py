@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kinprint
-from kinprint.lineage.charge import Charge
+from kinprint.lineage.charge import Charge, false_links
 from kinprint.lineage.families import likeness_of
 from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import decide
@@ -105,3 +105,11 @@ def test_a_page_never_contradicts_its_verdict(demo: Path, tmp_path: Path) -> Non
     result.save(tmp_path / "page.html")
     counts = re.findall(r"(\d+) of (\d+) tests found a link", (tmp_path / "page.html").read_text())
     assert counts and all(first == "0" and int(total) > 5 for first, total in counts)
+
+
+def test_false_links_of_many_pairs_count_tests_and_equal_numbers() -> None:
+    """Pairs pay alpha each, and every part a chance of equal numbers."""
+    assert false_links(1e-6, [0] * 276) == pytest.approx(276e-6)
+    assert false_links(1e-6, [100, 50]) == pytest.approx(2e-6 + 150e-11, rel=1e-9)
+    assert false_links(1e-14, [20] * 3) > 3 * 1e-14 + 60e-12  # equality costs more than tests here
+    assert false_links(1e-6, []) == 0.0

@@ -73,3 +73,15 @@ def test_likeness_is_that_of_significant_correlations() -> None:
     assert likeness_of(derived, (weak, strong, share), charge) == 0.4
     assert likeness_of(none, (weak,), charge) == 0.0
     assert likeness_of(Verdict(Relation.IDENTICAL, -77.0, 1e-6), (), charge) == 1.0
+
+
+def test_groups_come_first_the_largest_before_all() -> None:
+    likeness = {(0, 5): 0.9, (1, 3): 0.5, (1, 6): 0.4}
+    order, tree = family_tree(refs("abcdefg"), likeness)
+    assert set(order[:3]) == {1, 3, 6} and set(order[3:5]) == {0, 5} and order[5:] == (2, 4)
+    assert [branch.height for branch in tree[-3:]] == [1.0] * 3  # groups are equally unlike
+
+
+def test_what_is_linked_stands_together_although_nothing_says_how_alike_it_is() -> None:
+    order, _ = family_tree(refs("abcd"), {}, {(0, 3)})
+    assert set(order[:2]) == {0, 3}

@@ -226,18 +226,29 @@ def test_a_matrix_as_a_document() -> None:
     assert found["read"]["requests"] == 5 and len(found["pairs"]) == 3
 
 
-@pytest.mark.parametrize(("count", "grid"), [(3, True), (18, True), (40, False)])
-def test_a_matrix_has_a_grid_where_it_fits(count: int, grid: bool) -> None:
-    document = matrix_document(matrix(count), Cost())
+@pytest.mark.parametrize(("count", "grid"), [(3, True), (18, True), (39, True), (45, False)])
+def test_a_group_has_a_grid_where_it_fits_and_names_its_models(count: int, grid: bool) -> None:
+    found = matrix(count)
+    derived = Verdict(Relation.DERIVED, -9.0, 1e-6)
+    pairs = tuple(replace(one, verdict=derived) for one in found.pairs)
+    document = matrix_document(replace(found, pairs=pairs), Cost())
     lines = [line.text for line in matrix_lines(document, "en")]
     assert max(map(columns_of, lines)) <= 60
-    assert any("D derived" in line for line in lines) == grid
+    assert any("D\N{NO-BREAK SPACE}derived" in line for line in lines) == grid
+    assert sum("derived  " in line for line in lines) == (len(pairs) if count == 3 else 0)
+    assert all(one.title in " ".join(lines) for one in document.models)
+
+
+def test_a_matrix_of_many_models_fits_a_terminal() -> None:
+    lines = [line.text for line in matrix_lines(matrix_document(matrix(40), Cost()), "en")]
+    said = " ".join(" ".join(lines).split())
+    assert max(map(columns_of, lines)) <= 60
+    assert "2 of 40 models are linked, in one group. For the other 38 no link was found." in said
+    assert "1 of 780 pairs share trained weights." in said
     assert sum("derived  " in line for line in lines) == 1
-    pairs = count * (count - 1) // 2
-    assert lines[-1] == f"no evidence for {pairs - 1} of {pairs} pairs"
 
 
-def test_relations_fit_their_column_in_every_language() -> None:
+def test_linked_relations_fit_their_column_in_every_language() -> None:
     for language, relation in product(text.languages(), Relation):
         found = matrix(3)
         verdict = Verdict(relation, -9.0, 1e-6)
@@ -246,7 +257,7 @@ def test_relations_fit_their_column_in_every_language() -> None:
         lines = [line.text for line in matrix_lines(document, language)]
         assert max(map(columns_of, lines)) <= 60
         word = text.say(f"report.terminal.relation.{relation}", language)
-        assert columns_of(word) <= 12 and word in " ".join(lines)
+        assert columns_of(word) <= 12 and (word in " ".join(lines)) == relation.linked
 
 
 def test_a_plan_says_what_each_stage_costs() -> None:

@@ -11,16 +11,21 @@ The same rule reads in two ways, and everybody who needs it asks here:
 - a test is significant where its adjusted p-value p / (w·v) is at most alpha (`adjusted`,
   `significant`, `combined`: the verdict, the layer map, families, documents and their views);
 - a test must reach p ≤ alpha·w·v (`level`: what could have been found at all).
+
+Many pairs are each judged at alpha; what that comes to for all of them, `false_links` tells.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from kinprint.lineage.equality import INFORMATION
 from kinprint.records import ALPHA, Evidence, Status, Tier
+
+_TENSORS = 10  # of a part, at most: each might hold equal numbers by accident
 
 
 class MenuShare(Protocol):
@@ -156,3 +161,19 @@ class Charge:
     def _after_paying(self, test: str, log10_p: float) -> float:
         paid = min(0.0, log10_p) - math.log10(self.shares[test]) - math.log10(self.stage)
         return min(0.0, paid)
+
+
+def false_links(alpha: float, parts: Sequence[int]) -> float:
+    """How many of several pairs of strangers are called linked on average, at most.
+
+    A pair pays alpha for all of its tests, and equal numbers are a link of their own: a tensor
+    counts as equal only if it has 10^`INFORMATION` arrangements. The sum bounds the chance of any
+    false link too, however the pairs depend on each other.
+
+    Parameters
+    ----------
+    alpha : the error of a pair.
+    parts : for each pair, how many parts were compared.
+    """
+    by_equality = _TENSORS * 10.0**-INFORMATION
+    return math.fsum(alpha + count * by_equality for count in parts)

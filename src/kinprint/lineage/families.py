@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from kinprint.lineage.charge import Charge
 from kinprint.lineage.tests.registry import registered_test
 from kinprint.records import Evidence, ModelRef, Relation, Verdict
 
+Places = tuple[int, int]
 _ORDERED = 256  # more leaves than this are not put into the best order: it takes too long
+_LATER = 1e-6  # how much further away the next group is, so that they join in their order
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +39,21 @@ def likeness_of(verdict: Verdict, evidence: Sequence[Evidence], charge: Charge) 
 
 
 def family_tree(
-    models: Sequence[ModelRef], likeness: Mapping[tuple[int, int], float]
+    models: Sequence[ModelRef],
+    likeness: Mapping[Places, float],
+    linked: Container[Places] = (),
 ) -> tuple[tuple[int, ...], tuple[Branch, ...]]:
     """An order of leaves and a tree by average linkage, with heights 1 − likeness.
 
-    Models are sorted by name before ties are broken, so that the order in which they are
-    given changes nothing but their places.
+    Groups that nothing links are all equally unlike, so that any order of joining them is average
+    linkage: the largest come first. Models are sorted by name before ties are broken, so that the
+    order in which they are given changes nothing but their places.
+
+    Parameters
+    ----------
+    models : the models.
+    likeness : how alike two are, by their places, the smaller one first; 0 where it is not said.
+    linked : pairs that belong together although nothing says how alike they are.
     """
     count = len(models)
     if count < 2:
@@ -49,15 +61,32 @@ def family_tree(
     from scipy.cluster.hierarchy import leaves_list, linkage
 
     places = sorted(range(count), key=lambda at: (models[at].name, models[at].commit, at))
+    kin = {both for both, known in likeness.items() if known > 0}
+    rank = _ranks(places, lambda both: both in kin or both in linked)
     apart = [
-        1.0 - likeness.get((min(one, other), max(one, other)), 0.0)
-        for at, one in enumerate(places)
-        for other in places[at + 1 :]
+        1.0 - likeness.get((min(both), max(both)), 0.0)
+        if rank[both[0]] == rank[both[1]]
+        else 1.0 + _LATER * max(rank[both[0]], rank[both[1]])
+        for both in combinations(places, 2)
     ]
     table = linkage(np.asarray(apart), "average", optimal_ordering=count <= _ORDERED)
 
     def named(branch: float) -> int:
         return places[int(branch)] if branch < count else int(branch)
 
-    tree = tuple(Branch(named(row[0]), named(row[1]), max(float(row[2]), 0.0)) for row in table)
-    return tuple(places[int(leaf)] for leaf in leaves_list(table)), tree
+    tree = tuple(
+        Branch(named(row[0]), named(row[1]), min(max(float(row[2]), 0.0), 1.0)) for row in table
+    )
+    order = [places[int(leaf)] for leaf in leaves_list(table)]
+    return tuple(sorted(order, key=rank.__getitem__)), tree
+
+
+def _ranks(places: Sequence[int], linked: Callable[[Places], bool]) -> Mapping[int, int]:
+    """For each place that of its group, the largest group first, then the first by name."""
+    groups: list[list[int]] = []
+    for at in places:
+        kin = [group for group in groups if any(linked((min(at, to), max(at, to))) for to in group)]
+        groups = [group for group in groups if group not in kin]
+        groups.append(sorted((at, *(to for group in kin for to in group)), key=places.index))
+    groups.sort(key=lambda group: (-len(group), places.index(group[0])))
+    return {at: rank for rank, group in enumerate(groups) for at in group}

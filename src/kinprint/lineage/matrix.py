@@ -19,6 +19,7 @@ from kinprint.lineage.about.description import (
     reading_backgrounds,
 )
 from kinprint.lineage.battery import gather_evidence
+from kinprint.lineage.charge import false_links
 from kinprint.lineage.compare import algebra_for, charge_of
 from kinprint.lineage.families import family_tree, likeness_of
 from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict
@@ -77,7 +78,11 @@ def compare_all(
         with algebra_for(settings.level):
             pairs, failed = _judge_pairs(read, settings, jobs)
         models = tuple(checkpoint.ref for checkpoint in read.checkpoints)
-        order, tree = family_tree(models, {(pair.a, pair.b): pair.likeness for pair in pairs})
+        order, tree = family_tree(
+            models,
+            {(pair.a, pair.b): pair.likeness for pair in pairs},
+            {(pair.a, pair.b) for pair in pairs if pair.verdict.relation.linked},
+        )
         background = {id(one): told for one, told in zip(opened, started, strict=True)}
         subjects, notes = _descriptions(read, background)
     return Matrix(
@@ -93,6 +98,7 @@ def compare_all(
         tuple(sorted(read.unread, key=lambda model: given.index(model.given))),
         failed,
         read.sampler.read,
+        false_links(settings.alpha, [len(pair.verdict.parts) for pair in pairs]),
     )
 
 

@@ -211,6 +211,9 @@ class Matrix:
         Pairs that were set aside.
     read
         Of each model and tower, the files, byte ranges and digests of what was read.
+    false_links
+        How many links chance makes among so many pairs of strangers on average, at most; None
+        where nobody worked it out.
     """
 
     models: tuple[ModelRef, ...]
@@ -225,6 +228,7 @@ class Matrix:
     unread: tuple[UnreadModel, ...] = ()
     failed: tuple[FailedPair, ...] = ()
     read: tuple[tuple[SampleRecord, ...], ...] = ()
+    false_links: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

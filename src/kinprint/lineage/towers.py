@@ -27,7 +27,6 @@ from kinprint.records import (
 TowerEvidence = tuple[tuple[Evidence, ...], Sharing]
 """What each test gave for two towers, and what is known about each part."""
 _WHOLE = (Relation.SAME_WEIGHTS, Relation.DERIVED)
-_UNLINKED = (Relation.NO_EVIDENCE, Relation.UNTESTABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ def joined_verdict(main: Verdict, sharing: Sharing, besides: Sequence[TowerCompa
         return main
     whole = joined([sharing, *(one.sharing for one in besides)])
     verdicts = [main, *(one.verdict for one in besides)]
-    linked = [verdict for verdict in verdicts if verdict.relation not in _UNLINKED]
+    linked = [verdict for verdict in verdicts if verdict.relation.linked]
     found = replace(main, parts=whole.parts, amount=amount_of(whole.parts))
     if not linked or main.relation is Relation.IDENTICAL:
         return found

@@ -75,6 +75,13 @@ def p_claim(log10_p: float) -> str:
     return f"p {'=' if found.number else '≤'} {found}"
 
 
+def level(alpha: float) -> str:
+    """A level of error: a power of ten where it is one."""
+    power = math.log10(alpha)
+    near = round(power)
+    return f"10^{near}" if near <= -3 and abs(power - near) < 1e-9 else f"{alpha:g}"
+
+
 def percent(log10_p: float) -> str:
     """A p-value in per cent: 62 %, 4.7 %."""
     share = 100 * 10**log10_p

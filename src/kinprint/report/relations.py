@@ -21,8 +21,8 @@ class Sign:
     ----------
     mark : one letter.
     terminal, notebook : its colour there.
-    shares_training : whether the two models share trained weights, all or some.
-    linked : whether chance is excluded; one initialisation is a link as well.
+    shares_training : whether the two models are said to share trained weights, all or some; of a
+        disguised copy that is only very likely.
     does_not_show, could_be_wrong : keys of what to say about its limits.
     """
 
@@ -30,7 +30,6 @@ class Sign:
     terminal: str
     notebook: str
     shares_training: bool
-    linked: bool
     does_not_show: tuple[str, ...]
     could_be_wrong: tuple[str, ...] = ()
 
@@ -40,27 +39,27 @@ _DOUBTS = ("doctored", "indexwise", "structure")
 
 SIGNS: Mapping[Relation, Sign] = {
     Relation.IDENTICAL: Sign(
-        "=", "magenta", "#8e5cc0", True, True, ("direction", "intent")
+        "=", "magenta", "#8e5cc0", True, ("direction", "intent")
     ),
     Relation.SAME_WEIGHTS: Sign(
-        "W", "magenta", "#8e5cc0", True, True, _LINKED
+        "W", "magenta", "#8e5cc0", True, _LINKED
     ),
     Relation.DERIVED: Sign(
-        "D", "blue", "#1f7fc4", True, True, _LINKED,
+        "D", "blue", "#1f7fc4", True, _LINKED,
         ("doctored", "indexwise", "undertrained", "structure"),
     ),
-    Relation.PARTIAL: Sign("P", "cyan", "#c0558f", True, True, _LINKED, _DOUBTS),
-    Relation.LAUNDERED: Sign("L", "red", "#c23b3b", True, True, _LINKED, _DOUBTS),
+    Relation.PARTIAL: Sign("P", "cyan", "#c0558f", True, _LINKED, _DOUBTS),
+    Relation.LAUNDERED: Sign("L", "red", "#c23b3b", False, _LINKED, _DOUBTS),
     Relation.SAME_INIT: Sign(
-        "S", "yellow", "#a98600", False, True,
+        "S", "yellow", "#a98600", False,
         ("direction", "distillation", "unread"), _DOUBTS,
     ),
-    Relation.DEPENDENT: Sign("?", "yellow", "#d9691e", False, True, _LINKED, _DOUBTS),
+    Relation.DEPENDENT: Sign("?", "yellow", "#d9691e", False, _LINKED, _DOUBTS),
     Relation.NO_EVIDENCE: Sign(
-        "·", "default", "#7d8793", False, False,
+        "·", "default", "#7d8793", False,
         ("distillation", "laundering", "unread"),
     ),
-    Relation.UNTESTABLE: Sign("x", "yellow", "#7d8793", False, False, ("unread",)),
+    Relation.UNTESTABLE: Sign("x", "yellow", "#7d8793", False, ("unread",)),
 }  # fmt: skip
 
 RANK: Mapping[Relation, int] = {relation: at for at, relation in enumerate(SIGNS)}

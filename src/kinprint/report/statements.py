@@ -24,9 +24,9 @@ from kinprint.records import (
     Verdict,
     VerdictReason,
 )
-from kinprint.report.numbers import p_claim
+from kinprint.report.numbers import level, p_claim
 from kinprint.report.parts import Standing, groups_of_parts, parts_in_words, standing_words
-from kinprint.report.relations import SIGNS, words_for
+from kinprint.report.relations import words_for
 from kinprint.text import Message, Words
 
 RULER: tuple[tuple[str, float], ...] = (
@@ -37,7 +37,6 @@ RULER: tuple[tuple[str, float], ...] = (
 )
 """Likeness of known pairs: keys of their names, and the correlation of their weights."""
 
-_UNLINKED = (Relation.NO_EVIDENCE, Relation.UNTESTABLE)
 _RULED = (Relation.DERIVED, Relation.PARTIAL, Relation.SAME_INIT, Relation.DEPENDENT)
 _CLEAR = (Relation.IDENTICAL, Relation.SAME_WEIGHTS, Relation.DERIVED)
 _EQUAL_ALL = (Relation.IDENTICAL, Relation.SAME_WEIGHTS)
@@ -141,7 +140,7 @@ def likeness_in_words(likeness: float, equal: bool) -> str:
 
 
 def _link(verdict: Verdict) -> Iterator[Words]:
-    alpha, p = _level(verdict.alpha), p_claim(verdict.log10_p)
+    alpha, p = level(verdict.alpha), p_claim(verdict.log10_p)
     if VerdictReason.SAME_FILES in verdict.reasons:
         yield text.words("verdict.link.files")
         return
@@ -162,7 +161,7 @@ def _what(verdict: Verdict, reading: Reading) -> Iterator[Words]:
     if VerdictReason.SAME_FILES in verdict.reasons:
         yield text.words("verdict.what.files")
         return
-    if not SIGNS[verdict.relation].linked and (reading.earlier or not verdict.parts):
+    if not verdict.relation.linked and (reading.earlier or not verdict.parts):
         known = verdict.relation is Relation.NO_EVIDENCE
         yield text.words("verdict.what.nothing" if known else "verdict.what.unknown")
         return
@@ -205,7 +204,7 @@ def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
         yield text.words("verdict.amount.all")
         return
     if not linked or reading.earlier:
-        unknown = SIGNS[verdict.relation].linked
+        unknown = verdict.relation.linked
         yield text.words("verdict.amount.unknown" if unknown else "verdict.amount.nothing")
         return
     yield text.words("verdict.amount.share", share=share_in_words(amount.linked))
@@ -246,7 +245,7 @@ def _silence(verdict: Verdict) -> Iterator[Words]:
     if verdict.relation in _EQUAL_ALL:
         return
     open_ = any(one.state is PartState.NOT_COMPARABLE for one in verdict.parts)
-    if not open_ and verdict.relation not in _UNLINKED:
+    if not open_ and verdict.relation.linked:
         return
     if verdict.relation is Relation.NO_EVIDENCE:
         yield from _power(verdict)
@@ -278,12 +277,6 @@ def _component(component: Component) -> Words:
 
 def _said(given: Message | str) -> Words:
     return given.words() if isinstance(given, Message) else text.plain(given)
-
-
-def _level(alpha: float) -> str:
-    power = math.log10(alpha)
-    near = round(power)
-    return f"10^{near}" if near <= -3 and abs(power - near) < 1e-9 else f"{alpha:g}"
 
 
 def _joined(sentences: Iterator[Words]) -> Words:

@@ -37,7 +37,6 @@ from kinprint.records import (
     Verdict,
 )
 from kinprint.report import schema
-from kinprint.report.relations import SIGNS
 from kinprint.report.statements import Reading, Spoken, spoken
 from kinprint.report.translation import Translator
 from kinprint.text import Message
@@ -97,6 +96,7 @@ def matrix_document(found: Matrix, cost: Cost) -> schema.MatrixDocument:
         pairs=[_pair(found, one, titles, translator) for one in found.pairs],
         order=list(found.order),
         tree=_told(found.tree, list[schema.Merge]),
+        false_links=found.false_links,
         unread=[
             schema.Unread(
                 given=one.given,
@@ -363,14 +363,13 @@ def _pair(
     found_by = [each for each in one.evidence if each.status == "ok"]
     strongest = min(found_by, key=lambda each: (each.tier != "exact", each.log10_p), default=None)
     said = spoken(one.verdict, (titles[one.a], titles[one.b]), Reading(found.settings.level))
-    linked = SIGNS[Relation(one.verdict.relation)].linked
     return schema.PairPart(
         a=a.given,
         b=b.given,
         relation=Relation(one.verdict.relation),
         log10_p=_log_p(one.verdict.log10_p),
         summary=translator.words(said.summary),
-        statements=statements_part(said, translator) if linked else None,
+        statements=statements_part(said, translator) if one.verdict.relation.linked else None,
         components=list(one.verdict.linked),
         reasons=list(one.verdict.reasons),
         amount=_amount(one.verdict.amount),

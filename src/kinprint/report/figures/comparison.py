@@ -9,7 +9,7 @@ from kinprint.records import Tier
 from kinprint.report.evidence import Finding, findings
 from kinprint.report.figures.kinship import Kinship
 from kinprint.report.figures.nulls import Null, Nulls
-from kinprint.report.matrix import joints, ordered, pairs_by_place
+from kinprint.report.matrix import joints, ordered, pairs_by_place, tree_order
 from kinprint.report.numbers import p_value, reading
 from kinprint.report.relations import SIGNS, words_for
 from kinprint.report.schema import ComparisonDocument, MatrixDocument, SeedMetric
@@ -105,7 +105,7 @@ def norms_chart(document: ComparisonDocument) -> Panels:
 
 
 def kinship_chart(document: MatrixDocument) -> Kinship:
-    """All pairs in the order of the tree."""
+    """All pairs group by group, beside the tree where that has the same order."""
     order = ordered(document)
     pairs = pairs_by_place(document)
     values: list[tuple[float | None, ...]] = []
@@ -124,7 +124,7 @@ def kinship_chart(document: MatrixDocument) -> Kinship:
         tuple(
             (sign.mark, words_for(relation)) for relation, sign in SIGNS.items() if relation in seen
         ),
-        joints(document.tree, order),
+        joints(document.tree, order) if order == tree_order(document) else (),
         text.words("report.picture.matrix-note"),
     )
 

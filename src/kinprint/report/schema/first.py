@@ -20,7 +20,6 @@ from kinprint.records import (
     Verdict,
     VerdictReason,
 )
-from kinprint.report.relations import SIGNS
 from kinprint.report.schema.common import (
     Alpha,
     Asked,
@@ -208,7 +207,7 @@ def _pair(first: FirstPair, names: dict[str, str], alpha: float, texts: _Texts) 
     return PairPart(
         **fields,
         summary=texts.words(said.summary),
-        statements=_statements(said, texts) if SIGNS[first.relation].linked else None,
+        statements=_statements(said, texts) if first.relation.linked else None,
         components=list(_components(first.roles)),
         amount=AmountPart(),
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, Struct, UnsetType
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from kinprint.records import Component, Relation
 from kinprint.report.schema.common import (
@@ -74,6 +76,7 @@ class MatrixDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=
     tree: list[Merge] = []
     unread: list[Unread] = []
     failed: list[FailedPair] = []
+    false_links: Annotated[float, Meta(ge=0)] | None = None
     asked: Asked
     samples: list[list[SampleRead]] = []
     notes: list[str] = []

@@ -17,7 +17,15 @@ from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
 from kinprint.report import answer
 from kinprint.report.evidence import findings
-from kinprint.report.matrix import count_related, linked_pairs, ordered, pairs_by_place
+from kinprint.report.matrix import (
+    group_name,
+    group_says,
+    groups_of,
+    ordered,
+    overview,
+    pairs_by_place,
+    telling,
+)
 from kinprint.report.numbers import NOTHING, fixed, p_value
 from kinprint.report.relations import SIGNS, words_for
 from kinprint.report.schema import ComparisonDocument, EvidencePart, MatrixDocument, Subject
@@ -143,21 +151,29 @@ def _strip(one: EvidencePart, colour: str) -> Markup:
 
 
 def _matrix(document: MatrixDocument, language: str) -> list[Markup]:
-    count, linked = len(document.models), linked_pairs(document)
-    says = text.say(
-        "report.notebook.matrix",
-        language,
-        number=count,
-        related=count_related(document),
-        pairs=len(document.pairs),
-    )
-    parts = [_tag("p", says, "kp-says")]
-    if count <= _GRID:
+    groups, linked = groups_of(document), telling(document.pairs)
+    names = [_name(one) for one in document.models]
+    headline, *more = overview(document, groups, language)
+    parts = [_tag("p", headline, "kp-says"), *(_tag("p", sentence) for sentence in more)]
+    parts += [
+        Markup("<p><b>{}.</b> {}</p>").format(
+            group_name(one, names, language), printable(group_says(document, one, language), 2000)
+        )
+        for one in groups[:_PAIRS]
+    ]
+    if len(document.models) <= _GRID:
         parts.append(_grid(document, language))
-    parts += [_tag("p", answer.summary(document, one, language)) for one in linked[:_PAIRS]]
+    told = [_tag("p", answer.summary(document, one, language)) for one in linked[:_PAIRS]]
     if len(linked) > _PAIRS:
-        more = text.say("report.notebook.more-pairs", language, number=len(linked) - _PAIRS)
-        parts.append(_tag("p", more, "kp-soft"))
+        rest = text.say("report.notebook.more-pairs", language, number=len(linked) - _PAIRS)
+        told.append(_tag("p", rest, "kp-soft"))
+    if told:
+        heading = f"{text.say('report.matrix.linked', language)}: {len(linked)}"
+        parts.append(
+            Markup("<details><summary>{}</summary>{}</details>").format(
+                heading, Markup("").join(told)
+            )
+        )
     parts += [
         _tag("p", f"{one.given}: {answer.error(document, one, language)}", "kp-warn")
         for one in document.unread

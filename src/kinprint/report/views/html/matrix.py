@@ -1,78 +1,93 @@
-"""All pairs of some models as a page: which share weights, who is close to whom, and why.
+"""All pairs of some models as a page: which are linked, in which groups, and what is said of each.
 
-The matrix is a real table whose cells hold letters, ordered by the tree so that kin stand
-together; what a cell says in full is read by pointing at it or walking through it.
+Groups come first. The matrix is a real table whose cells hold letters, group by group, and lead to
+what is said of their pair; sentences about single pairs are folded away until somebody asks.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
 from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
 from kinprint.records import Relation
-from kinprint.report.answer import error, part_names, summary
+from kinprint.report import answer
 from kinprint.report.matrix import (
-    count_related,
+    Group,
+    Places,
+    error_says,
+    group_name,
+    group_says,
     groups_of,
     joints,
-    linked_pairs,
     ordered,
+    overview,
     pairs_by_place,
+    tree_order,
+    unlinked_names,
 )
-from kinprint.report.numbers import finite, reading
-from kinprint.report.relations import RANK, SIGNS, words_for
-from kinprint.report.schema import MatrixDocument, PairPart
+from kinprint.report.numbers import reading
+from kinprint.report.relations import SIGNS, words_for
+from kinprint.report.schema import MatrixDocument
 from kinprint.report.translation import translated
 from kinprint.report.views.html import frame, shapes
 from kinprint.report.views.html.words import Say, named, speaker
 from kinprint.text import languages
 
-_PAIRS = 500  # sentences on the page; the data have all
+_FULL = 200  # pairs with all that is said of them; of further ones there is a line
+_LINES = 6000  # lines of pairs; the data have all
 _ROW, _TREE, _NAMES = 18, 300, 330  # pixels of the tree's picture
 _TITLE = 46  # letters of a name there
 _WIDE = 34  # models from which on the matrix is printed on a page lying down
+_PRINTED = 120  # linked pairs up to which they are listed on paper
+_WITHOUT_P = (Relation.LAUNDERED, Relation.UNTESTABLE)  # exact tests do not speak of them
+_FAILED = "!"
 
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
+    """A cell: its style, its letter, where it leads to, and what it says if it leads nowhere."""
+
     style: str
-    mark: str
-    more: str
+    mark: str = ""
+    to: str = ""
+    more: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
     number: int
     name: str
+    first: bool
     cells: tuple[_Cell, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
-    """Models that share trained weights, and by how many pairs of which relation."""
+class _PairView:
+    """A pair in a line, and what its line unfolds: the headline and the five statements."""
 
-    title: Markup
-    names: tuple[str, ...]
-    counts: tuple[tuple[str, str, int], ...]
+    key: str
+    relation: str
+    mark: str
+    names: str
+    line: str
+    says: Markup | str = ""
+    statements: tuple[tuple[str, Markup], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    """A related pair in a sentence."""
+class _GroupView:
+    """Models that are linked, what links them, and their linked pairs: some whole, others short."""
 
-    relation: str
-    glyph: Markup
-    word: str
-    says: Markup | str
-    rank: int
-    p: Markup
-    p_sort: str
-    likeness: str
+    name: str
+    says: str
+    members: tuple[tuple[int, str], ...]
+    count: int
+    whole: tuple[_PairView, ...]
+    brief: tuple[_PairView, ...]
 
 
 def matrix_page(document: MatrixDocument, language: str = "en") -> str:
@@ -80,138 +95,153 @@ def matrix_page(document: MatrixDocument, language: str = "en") -> str:
     titles, bodies = {}, {}
     for one in languages():
         titles[one] = shapes.flat(speaker(one)("page.matrix.title", count=len(document.models)))
-        bodies[one] = _body(document, one)
+        bodies[one] = _Body(document, one).render()
     return frame.assemble(titles, bodies, language)
 
 
-def _body(document: MatrixDocument, language: str) -> Markup:
-    say = speaker(language)
-    order, pairs, close = ordered(document), pairs_by_place(document), linked_pairs(document)
-    names = [printable(one.title or one.given, 200) for one in document.models]
-    groups = groups_of(document)
-    kin = {at for group in groups for at in group}
-    alone = [names[at] for at in order if at not in kin]
-    once = 1 / (document.asked.alpha * max(len(document.pairs), 1))
-    seen = {pair.relation for pair in document.pairs}
-    return frame.render(
-        "matrix.html.j2",
-        language,
-        count=len(names),
-        pairs=f"{len(document.pairs):,}",
-        close=len(close),
-        related=count_related(document),
-        groups=[_group(at, one, names, pairs, language) for at, one in enumerate(groups, 1)],
-        alone=alone,
-        labels=[translated(document, one, language) for one in document.labels],
-        alpha=shapes.level(document.asked.alpha),
-        once=f"{once:,.0f}" if once >= 10 else None,
-        heads=[(number, names[at]) for number, at in enumerate(order, 1)],
-        rows=_rows(order, names, pairs, language),
-        wide=len(names) > _WIDE,
-        letters=[
-            (name, sign.mark, shapes.glyph(name, "glyph-small"), words_for(name)[language])
-            for name, sign in SIGNS.items()
-            if name in seen
-        ],
-        tree=_tree(document, order, names, say, language),
-        lines=[_line(document, one, language) for one in close[:_PAIRS]],
-        more=len(close) - _PAIRS,
-        unread=[(one.given, error(document, one, language)) for one in document.unread],
-        failed=[(one.a, one.b, error(document, one, language)) for one in document.failed[:_PAIRS]],
-        models=[document.models[at] for at in order],
-        size=in_words,
-        command=frame.whole(document.made.command),
-        facts=_facts(document, say),
-        notes=[translated(document, note, language) for note in document.notes],
-        version=document.made.kinprint,
-    )
+class _Body:
+    """The page in one language."""
 
+    def __init__(self, document: MatrixDocument, language: str) -> None:
+        self.document, self.language, self.say = document, language, speaker(language)
+        self.names = [printable(one.title or one.given, 200) for one in document.models]
+        self.groups, self.pairs = groups_of(document), pairs_by_place(document)
+        self.order = ordered(document)
+        self.number = {at: number for number, at in enumerate(self.order, 1)}
+        unlinked = [both for both, pair in self.pairs.items() if not pair.relation.linked]
+        self.unlinked = len(unlinked)
+        self.listed = dict.fromkeys(sorted(unlinked, key=self._row_and_column)[:_LINES])
+        self.room = _FULL
 
-def _rows(
-    order: Sequence[int],
-    names: Sequence[str],
-    pairs: Mapping[tuple[int, int], PairPart],
-    language: str,
-) -> list[_Row]:
-    say = speaker(language)
-    own = _Cell("own", "", shapes.flat(say("page.matrix.itself")))
-    gap = _Cell("empty", "", "")
-    words = {relation: words_for(relation)[language] for relation in SIGNS}
-    cells = {
-        place: _Cell(
-            _style(pair),
-            SIGNS[pair.relation].mark,
-            _told(pair, words[pair.relation], say, language),
+    def render(self) -> Markup:
+        """All of it."""
+        document, language = self.document, self.language
+        headline, *more = overview(document, self.groups, language)
+        groups = [self._group(one) for one in self.groups]
+        linked = sum(one.count for one in groups)
+        seen = {pair.relation for pair in document.pairs}
+        return frame.render(
+            "matrix.html.j2",
+            language,
+            count=len(self.names),
+            headline=headline,
+            more=more,
+            error=shapes.powers(error_says(document, language)) if document.pairs else "",
+            groups=groups,
+            alone=unlinked_names(document, self.groups, self.names, language),
+            labels=[translated(document, one, language) for one in document.labels],
+            heads=[(self.number[at], self.names[at]) for at in self.order],
+            rows=list(self._rows()),
+            wide=len(self.names) > _WIDE,
+            printed=linked <= _PRINTED,
+            letters=[
+                (
+                    name,
+                    sign.mark,
+                    shapes.glyph(name, "glyph-small"),
+                    words_for(name)[language],
+                    self.say(f"page.matrix.means.{name}"),
+                )
+                for name, sign in SIGNS.items()
+                if name in seen
+            ],
+            failed_mark=_FAILED,
+            tree=_tree(document, tree_order(document), self.names, self.say, language),
+            unlinked=[self._brief(both) for both in self.listed],
+            unlinked_count=f"{self.unlinked:,}",
+            unlinked_more=self.unlinked - len(self.listed),
+            unread=[(one.given, answer.error(document, one, language)) for one in document.unread],
+            failed=[
+                (one.a, one.b, answer.error(document, one, language))
+                for one in document.failed[:_LINES]
+            ],
+            models=[document.models[at] for at in self.order],
+            size=in_words,
+            command=frame.whole(document.made.command),
+            facts=_facts(document, self.say),
+            notes=[translated(document, note, language) for note in document.notes],
+            version=document.made.kinprint,
         )
-        for place, pair in pairs.items()
-    }
-    return [
-        _Row(
-            number,
-            names[one],
-            tuple(
-                own if one == other else cells.get((min(one, other), max(one, other)), gap)
-                for other in order
+
+    def _rows(self) -> Iterator[_Row]:
+        own = _Cell("own", more=shapes.flat(self.say("page.matrix.itself")))
+        failed = {(one.a, one.b) for one in self.document.failed}
+        known = {both: self._cell(both) for both in self.pairs}
+        first = self._first()
+        given = [one.given for one in self.document.models]
+        for one in self.order:
+            cells = []
+            for other in self.order:
+                both = (given[one], given[other])
+                gap = both in failed or both[::-1] in failed
+                empty = _Cell("empty", _FAILED, "failed") if gap else _Cell("empty")
+                cell = own if one == other else known.get(_sorted(one, other), empty)
+                cells.append(replace(cell, style=f"{cell.style} g") if other in first else cell)
+            yield _Row(self.number[one], self.names[one], one in first, tuple(cells))
+
+    def _first(self) -> set[int]:
+        """Models with which a group begins, the first one aside."""
+        starts = {group.places[0] for group in self.groups[1:]}
+        grouped = {at for group in self.groups for at in group.places}
+        alone = [at for at in self.order if at not in grouped]
+        return starts | set(alone[:1] if grouped else ())
+
+    def _cell(self, both: Places) -> _Cell:
+        """A cell that leads to its pair; most cells of a large matrix need no style."""
+        pair = self.pairs[both]
+        style = "" if pair.relation is Relation.NO_EVIDENCE else f"rel-{pair.relation}"
+        led = pair.relation.linked or both in self.listed
+        return _Cell(style, SIGNS[pair.relation].mark, self._key(both) if led else "")
+
+    def _group(self, group: Group) -> _GroupView:
+        places = {id(pair): both for both, pair in group.pairs.items()}
+        linked = [places[id(pair)] for pair in group.linked]
+        whole, brief = linked[: self.room], linked[self.room :]
+        self.room -= len(whole)
+        return _GroupView(
+            group_name(group, self.names, self.language),
+            group_says(self.document, group, self.language),
+            tuple((self.number[at], self.names[at]) for at in group.places),
+            len(linked),
+            tuple(self._whole(both) for both in whole),
+            tuple(self._brief(both) for both in brief),
+        )
+
+    def _whole(self, both: Places) -> _PairView:
+        pair, language = self.pairs[both], self.language
+        return replace(
+            self._brief(both),
+            says=shapes.powers(answer.summary(self.document, pair, language)),
+            statements=tuple(
+                (one.title, shapes.powers(one.says))
+                for one in answer.statements(self.document, pair, language)
             ),
         )
-        for number, one in enumerate(order, 1)
-    ]
+
+    def _brief(self, both: Places) -> _PairView:
+        """A pair in a line: who, how, with which p-value, how alike."""
+        pair = self.pairs[both]
+        told = [words_for(pair.relation)[self.language]]
+        if pair.log10_p is not None and pair.relation not in _WITHOUT_P:
+            told.append(shapes.flat(shapes.claim(pair.log10_p)))
+        if pair.relation.linked and pair.likeness:
+            likeness = reading(pair.likeness, 2)
+            told.append(shapes.flat(self.say("page.matrix.line-likeness", likeness=likeness)))
+        mark = SIGNS[pair.relation].mark
+        names = f"{self.names[both[0]]} × {self.names[both[1]]}"
+        return _PairView(self._key(both), pair.relation, mark, names, " · ".join(told))
+
+    def _key(self, both: Places) -> str:
+        """Where a pair stands on the page, by the numbers of its row and its column."""
+        one, other = self._row_and_column(both)
+        return f"{one}-{other}"
+
+    def _row_and_column(self, both: Places) -> Places:
+        return _sorted(self.number[both[0]], self.number[both[1]])
 
 
-def _style(pair: PairPart) -> str:
-    """The class of a cell; most cells of a large matrix show nothing and need none."""
-    return "" if pair.relation == Relation.NO_EVIDENCE else f"rel-{pair.relation}"
-
-
-def _told(pair: PairPart, word: str, say: Say, language: str) -> str:
-    """What pointing at a cell says."""
-    p = shapes.chance(pair.log10_p)
-    if not SIGNS[pair.relation].linked:
-        return shapes.flat(say("page.matrix.cell-nothing", word=word, p=p))
-    parts, likeness = part_names(pair.components, language), reading(pair.likeness, 2)
-    if not parts:
-        return shapes.flat(say("page.matrix.cell", word=word, p=p, likeness=likeness))
-    return shapes.flat(
-        say("page.matrix.cell-parts", word=word, p=p, likeness=likeness, parts=parts)
-    )
-
-
-def _group(
-    number: int,
-    places: Sequence[int],
-    names: Sequence[str],
-    pairs: Mapping[tuple[int, int], PairPart],
-    language: str,
-) -> _Group:
-    inside = set(places)
-    counted = Counter(
-        pair.relation
-        for (one, other), pair in pairs.items()
-        if one in inside and other in inside and SIGNS[pair.relation].linked
-    )
-    return _Group(
-        speaker(language)("page.matrix.group", number=number, count=len(places)),
-        tuple(names[at] for at in places),
-        tuple(
-            (relation, words_for(relation)[language], counted[relation])
-            for relation in SIGNS
-            if counted[relation]
-        ),
-    )
-
-
-def _line(document: MatrixDocument, pair: PairPart, language: str) -> _Line:
-    likeness = finite(pair.likeness)
-    return _Line(
-        pair.relation,
-        shapes.glyph(pair.relation, "glyph-small"),
-        words_for(pair.relation)[language],
-        shapes.powers(summary(document, pair, language)),
-        RANK[pair.relation],
-        shapes.chance(pair.log10_p),
-        "" if pair.log10_p is None else f"{pair.log10_p:.2f}",
-        "" if likeness is None else f"{likeness:.2f}",
-    )
+def _sorted(one: int, other: int) -> Places:
+    return min(one, other), max(one, other)
 
 
 def _tree(

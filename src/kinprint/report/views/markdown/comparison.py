@@ -12,7 +12,16 @@ from kinprint.records import Tier
 from kinprint.report import answer
 from kinprint.report.evidence import findings, silent
 from kinprint.report.grids import part_grids
-from kinprint.report.matrix import count_related, linked_pairs, ordered
+from kinprint.report.matrix import (
+    Group,
+    error_says,
+    group_name,
+    group_says,
+    groups_of,
+    ordered,
+    overview,
+    unlinked_names,
+)
 from kinprint.report.numbers import NOTHING, SHORT, p_value, rounded_up
 from kinprint.report.relations import SIGNS
 from kinprint.report.schema import ComparisonDocument, MatrixDocument, Subject
@@ -22,6 +31,7 @@ from kinprint.studies.results import Cell
 
 _COMMIT = 12  # letters of a commit that are shown
 _MOST = 200  # pairs in a list; the file beside has all
+_LONG = 20_000  # letters of a list of names
 _DECIMALS = 4  # of p-values that are no power of ten
 
 
@@ -162,42 +172,61 @@ def _evidence(out: _Page, document: ComparisonDocument, beside: Beside | None) -
 
 
 def _matrix(out: _Page, document: MatrixDocument, beside: Beside | None) -> None:
+    language, groups = out.language, groups_of(document)
+    names = [printable(one.title or one.name, 200) for one in document.models]
     out.put(f"# {out.say('report.matrix.title', number=len(document.models))}")
     _top(out, document, beside)
-    linked, related = linked_pairs(document), count_related(document)
-    out.sentence(
-        "report.matrix.summary",
-        related=related,
-        pairs=len(document.pairs),
-        linked=len(linked) - related,
-    )
+    headline, *more = overview(document, groups, language)
+    out.put(f"**{escaped(headline)}** {escaped(' '.join(more))}".strip())
+    if document.pairs:
+        out.put(escaped(error_says(document, language)))
+    for number, group in enumerate(groups, 1):
+        _group(out, document, number, group, names)
+    alone = unlinked_names(document, groups, names, language)
+    if groups and alone:
+        out.heading("report.matrix.alone")
+        out.put(escaped(", ".join(alone), _LONG))
+        out.sentence("report.matrix.alone-says")
     _pictures(out, beside)
-    if linked:
-        out.heading("report.matrix.linked")
-        out.put(
-            *(
-                f"- **{SIGNS[one.relation].mark}** "
-                + escaped(answer.summary(document, one, out.language))
-                for one in linked[:_MOST]
-            )
-        )
-    if len(linked) > _MOST:
-        out.sentence("report.matrix.more", number=len(linked) - _MOST)
     if document.unread:
         out.heading("report.matrix.unread")
         out.items(
-            [f"{one.given}: {answer.error(document, one, out.language)}" for one in document.unread]
+            [f"{one.given}: {answer.error(document, one, language)}" for one in document.unread]
         )
     if document.failed:
         out.heading("report.matrix.failed")
         failed = document.failed[:_MOST]
-        out.items(
-            [f"{one.a} × {one.b}: {answer.error(document, one, out.language)}" for one in failed]
-        )
+        out.items([f"{one.a} × {one.b}: {answer.error(document, one, language)}" for one in failed])
     _subjects(out, [document.models[at] for at in ordered(document)])
     out.notes()
     if beside is not None:
         out.sentence("report.matrix.all", file=beside.sheets[0], link=beside.sheets[0])
+
+
+def _group(
+    out: _Page, document: MatrixDocument, number: int, group: Group, names: Sequence[str]
+) -> None:
+    """What links a group, its members, and its linked pairs folded away."""
+    name = group_name(group, names, out.language)
+    out.put(f"## {escaped(out.say('report.matrix.group-title', number=number, name=name))}")
+    out.put(escaped(group_says(document, group, out.language)))
+    linked = group.linked
+    if len(linked) == 1:
+        return
+    out.put(escaped(", ".join(names[at] for at in group.places), _LONG))
+    told = [
+        f"- **{SIGNS[one.relation].mark}** " + escaped(answer.summary(document, one, out.language))
+        for one in linked[:_MOST]
+    ]
+    out.put(
+        f"<details><summary>{out.say('report.matrix.linked')}: {len(linked)}</summary>",
+        "",
+        *told,
+        "",
+        "</details>",
+    )
+    if len(linked) > _MOST:
+        out.sentence("report.matrix.more", number=len(linked) - _MOST)
 
 
 def _top(out: _Page, document: ComparisonDocument | MatrixDocument, beside: Beside | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kinprint import text
 from kinprint.errors import printable
@@ -10,6 +10,17 @@ from kinprint.reader.sizes import in_words
 from kinprint.records import Relation, Tier
 from kinprint.report import answer
 from kinprint.report.evidence import Finding, findings, leading, reason, silent
+from kinprint.report.matrix import (
+    Group,
+    error_says,
+    group_name,
+    group_says,
+    groups_of,
+    ordered,
+    overview,
+    telling,
+    unlinked_names,
+)
 from kinprint.report.numbers import p_value
 from kinprint.report.relations import SIGNS
 from kinprint.report.schema import ComparisonDocument, MatrixDocument, PlanDocument
@@ -20,6 +31,8 @@ from kinprint.text.lines import columns_of, padded, wrapped
 NARROW = 60  # columns, so that an answer fits half a screen
 _SHOWN = 5  # tests in the table of a terminal
 _NAME, _WORD = 16, 12  # columns of a model's name, and of a relation
+_WIDEST = NARROW - _NAME - 5  # models of a group up to which it has a grid
+_PAIRS = 20  # linked pairs up to which a terminal lists them
 
 
 def comparison_lines(document: ComparisonDocument, language: str) -> Iterator[Line]:
@@ -51,26 +64,35 @@ def comparison_lines(document: ComparisonDocument, language: str) -> Iterator[Li
 
 
 def matrix_lines(document: MatrixDocument, language: str) -> Iterator[Line]:
-    """A grid of signs where it fits, then all pairs that show something."""
-    names = {one.given: printable(one.title or one.name, 200) for one in document.models}
+    """The groups with a grid of letters each, models without a link, then pairs if they are few."""
+    names = [printable(one.title or one.name, 200) for one in document.models]
+    groups = groups_of(document)
     yield from _labels(document, language)
-    if 4 + _NAME + 2 * len(document.models) <= NARROW:
-        yield from _grid(document, names, language)
-    telling = [one for one in document.pairs if one.relation != Relation.NO_EVIDENCE]
-    for one in sorted(telling, key=lambda one: one.log10_p or 0.0):
-        a, b = (_fitted(names.get(given, given)) for given in (one.a, one.b))
-        word = padded(_word(one.relation, language), _WORD)
-        shown = f"{a} {b} {word} {p_value(one.log10_p):>10}".rstrip()
-        yield Line(shown, SIGNS[one.relation].terminal)
-    pairs, rest = len(document.pairs), len(document.pairs) - len(telling)
-    yield Line(text.say("report.terminal.no-evidence", language, rest=rest, pairs=pairs))
-    for lost in document.unread:
-        why = printable(answer.error(document, lost, language), 1000)
-        yield from lines(f"! {printable(lost.given, 200)}: {why}", "  ", Look.WARNING, NARROW)
-    for pair in document.failed:
-        both = " × ".join(printable(given, 200) for given in (pair.a, pair.b))
-        why = printable(answer.error(document, pair, language), 1000)
-        yield from lines(f"! {both}: {why}", "  ", Look.WARNING, NARROW)
+    for at, sentence in enumerate(overview(document, groups, language)):
+        yield from lines(sentence, look=Look.PLAIN if at else Look.TITLE, width=NARROW)
+    numbers = {at: number for number, at in enumerate(ordered(document), 1)}
+    for number, group in enumerate(groups, 1):
+        yield Line()
+        name = group_name(group, names, language)
+        title = text.say("report.matrix.group-title", language, number=number, name=name)
+        yield from lines(title, "  ", Look.TITLE, NARROW)
+        yield from _indented(group_says(document, group, language))
+        if len(group.places) > _WIDEST:
+            yield from _indented(", ".join(names[at] for at in group.places))
+        elif len(group.places) > 2:
+            yield from _grid(group, names, numbers)
+    alone = unlinked_names(document, groups, names, language)
+    if groups and alone:
+        yield Line()
+        yield Line(text.say("report.matrix.alone", language), Look.TITLE)
+        yield from _indented(", ".join(alone))
+        yield from _indented(text.say("report.matrix.alone-says", language))
+    yield Line()
+    yield from _letters(groups, language)
+    yield from _linked(document, names, language)
+    if document.pairs:
+        yield from lines(error_says(document, language), look=Look.ASIDE, width=NARROW)
+    yield from _set_aside(document, language)
 
 
 def plan_lines(document: PlanDocument, language: str) -> Iterator[Line]:
@@ -90,21 +112,56 @@ def _labels(document: ComparisonDocument | MatrixDocument, language: str) -> Ite
         yield from lines(f"! {shown}", "  ", Look.WARNING, NARROW)
 
 
-def _grid(document: MatrixDocument, names: dict[str, str], language: str) -> Iterator[Line]:
-    known = {(one.a, one.b): one.relation for one in document.pairs}
-    given = [one.given for one in document.models]
-    for row, mine in enumerate(given):
-        pairs = (((mine, other), (other, mine)) for other in given)
-        cells = [next((SIGNS[known[at]].mark for at in both if at in known), " ") for both in pairs]
-        yield Line(f"{row + 1:>2} {_fitted(names[mine])} " + " ".join(cells).rstrip())
-    seen = set(known.values())
+def _indented(said: str) -> Iterator[Line]:
+    yield from (Line(f"  {line}") for line in wrapped(said, width=NARROW - 2))
+
+
+def _grid(group: Group, names: Sequence[str], numbers: Mapping[int, int]) -> Iterator[Line]:
+    """A letter for each pair of a group; blanks between them where there is room."""
+    room = 2 * len(group.places) <= _WIDEST
+    for mine in group.places:
+        pairs = [group.pairs.get((min(mine, to), max(mine, to))) for to in group.places]
+        cells = [" " if pair is None else SIGNS[pair.relation].mark for pair in pairs]
+        shown = (" " if room else "").join(cells).rstrip()
+        yield Line(f"{numbers[mine]:>3} {_fitted(names[mine])} {shown}".rstrip())
+
+
+def _letters(groups: Sequence[Group], language: str) -> Iterator[Line]:
+    """What the letters of the grids mean."""
+    drawn = [one for one in groups if 2 < len(one.places) <= _WIDEST]
+    shown = {pair.relation for one in drawn for pair in one.pairs.values()}
     key = (
-        f"{sign.mark} {_word(relation, language)}"
+        f"{sign.mark}\N{NO-BREAK SPACE}{_word(relation, language)}"
         for relation, sign in SIGNS.items()
-        if relation in seen
+        if relation in shown
     )
-    yield from lines(", ".join(key), width=NARROW)
-    yield Line()
+    if shown:
+        yield from lines(", ".join(key), width=NARROW)
+
+
+def _linked(document: MatrixDocument, names: Sequence[str], language: str) -> Iterator[Line]:
+    """Linked pairs with their p-values, or where they are found if they are many."""
+    called = {one.given: name for one, name in zip(document.models, names, strict=True)}
+    linked = telling(document.pairs)
+    if len(linked) > _PAIRS:
+        yield Line(text.say("report.terminal.pairs", language, number=len(linked)))
+        return
+    for one in linked:
+        a, b = (_fitted(called.get(given, given)) for given in (one.a, one.b))
+        word = padded(_word(one.relation, language), _WORD)
+        p = "" if one.relation is Relation.LAUNDERED else p_value(one.log10_p)
+        yield Line(f"{a} {b} {word} {p:>10}".rstrip(), SIGNS[one.relation].terminal)
+
+
+def _set_aside(document: MatrixDocument, language: str) -> Iterator[Line]:
+    """Models and pairs that failed, and why."""
+    models = ((one.given, answer.error(document, one, language)) for one in document.unread)
+    pairs = (
+        (f"{one.a} × {one.b}", answer.error(document, one, language)) for one in document.failed
+    )
+    for name, why in (*models, *pairs):
+        said = f"! {printable(name, 400)}: {printable(why, 1000)}"
+        yield from lines(said, "  ", Look.WARNING, NARROW)
 
 
 def _table(rows: Sequence[Finding], document: ComparisonDocument, language: str) -> Iterator[Line]:

@@ -60,22 +60,50 @@
     button.addEventListener("click", () => order(head.closest("table"), head, button));
   }
 
-  // Grids of values: pointing or walking with the arrow keys tells what a cell says.
+  // What an address names may lie in something folded: unfold it, where the browser does not.
+  const unfold = () => {
+    const place = location.hash && document.getElementById(location.hash.slice(1));
+    const folded = [];
+    for (let at = place; at; at = at.parentElement) if (at.matches("details:not([open])")) folded.push(at);
+    for (const one of folded) one.open = true;
+    if (folded.length) place.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
+
+  // Grids of values: pointing or walking with the arrow keys tells what a cell says. A cell that is
+  // a link says the line that it leads to.
   for (const grid of document.querySelectorAll("table.heat")) {
     const told = document.getElementById(grid.dataset.told);
     const cells = [...grid.querySelectorAll("td")];
+    const stop = (cell) => cell.querySelector("a") || cell;
+    const line = (cell) => {
+      const link = cell.querySelector("a");
+      const place = link && document.getElementById(link.hash.slice(1));
+      return place && (place.closest("details.pair")?.querySelector("summary") || place.matches("li") && place);
+    };
     const say = (cell) => {
+      const whole = line(cell);
+      if (whole) {
+        told.textContent = whole.textContent;
+        return;
+      }
       const row = cell.parentElement.querySelector("th").textContent.trim();
       const column = grid.tHead.rows[0].cells[cell.cellIndex];
       const name = (column.querySelector("abbr")?.title || column.textContent).trim();
       told.textContent = [row, name, cell.textContent.trim(), cell.dataset.more].filter(Boolean).join(" · ");
     };
     const visit = (cell) => {
-      for (const other of cells) other.tabIndex = -1;
-      cell.tabIndex = 0;
-      cell.focus();
+      for (const other of cells) stop(other).tabIndex = -1;
+      stop(cell).tabIndex = 0;
+      stop(cell).focus();
     };
-    if (cells.length) cells[0].tabIndex = 0;
+    for (const cell of cells) {
+      const whole = line(cell);
+      if (whole) stop(cell).setAttribute("aria-label", whole.textContent);
+      if (stop(cell) !== cell) stop(cell).tabIndex = -1; // one stop for the grid, arrow keys inside
+    }
+    if (cells.length) stop(cells[0]).tabIndex = 0;
     grid.addEventListener("mouseover", (event) => {
       const cell = event.target.closest("td");
       if (cell) say(cell);
@@ -130,7 +158,7 @@
   // On paper everything is open.
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details:not([open])")];
+    opened = [...document.querySelectorAll("details:not([open], .pair, .unprinted)")];
     for (const one of opened) one.open = true;
   });
   addEventListener("afterprint", () => {
