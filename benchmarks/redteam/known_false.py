@@ -6,16 +6,8 @@ A pair leaves this list when it is told truly: its test fails until then.
 from __future__ import annotations
 
 _REASONS = {
-    "some copied numbers of a part pass for one initialisation":
-        "half-the-units",
-    "a copied head beside an embedding of its own is not compared":
-        "head-copied",
     "a part whose units, signs or place may have been changed is called no trace, or not found":
         "function-equal signs-flipped heads-pruned layer-copied-renumbered half-renumbered",
-    "rounded parts are not told from others in a sample":
-        "cast-fp8 cast-int8 cast-gguf-q4",
-    "equal weights are called derived as long as the embedding was not read":
-        "cast-fp32 cast-fp16 cast-from-master fused",
     "a numbering that was arranged passes for weights taken over":
         "framed-with-values",
     "files compared by content alone list no parts":

@@ -48,6 +48,18 @@ def test_a_low_budget_leaves_steps_out_and_says_so(tmp_path: Path, fetcher: Fetc
     assert final(poor)[0].norms
 
 
+def test_some_rows_of_each_kind_of_matrices_are_read_before_many_of_any(
+    replica_models: dict[str, Model],
+) -> None:
+    """A few megabytes of a mixture: weights can be called the same only if each kind was seen."""
+    model = replica_models["mixtral"]
+    tower = towers_of(model)[0]
+    (reader,) = Sampler([model], Level.STANDARD, tower.opening_bytes + 2_000_000).models[0]
+    roles = {piece.address.role for stage in reader.plan.stages for piece in stage.pieces}
+    assert {"embed", "lm_head", "v", "router", "expert_up"} <= roles
+    assert "note.left-out.attention" in [note.key for note in reader.plan.left_out]
+
+
 @settings(max_examples=20, deadline=None)
 @given(budget=st.integers(1, 40_000_000), level=st.sampled_from(Level))
 def test_no_plan_goes_beyond_its_budget(

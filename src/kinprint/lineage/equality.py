@@ -12,12 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from kinprint.lineage.reading.parts import component_of
-from kinprint.lineage.reading.sample import Embedding, Floats, Indices, Sample, Units
-from kinprint.measure.rounding import Equality, equality
+from kinprint.lineage.reading.sample import Floats, Indices, Sample, Units
+from kinprint.measure.rounding import equal_rows, equality
 from kinprint.records import Component, Part, Role
 
 INFORMATION = 12.0
 """log10 of the arrangements that equal numbers must have: fewer could be equal by accident."""
+
+TABLES = (Component.EMBEDDING, Component.HEAD)
+"""Components that are tables with a row for each token."""
+_KEPT = 0.5  # the share of a table's rows that training does not leave alone
 
 Rows = tuple[Indices, Floats]
 """Rows of a tensor, and their numbers in it."""
@@ -30,11 +34,13 @@ class EqualNumbers:
     Attributes
     ----------
     all : whether all of them hold the same numbers.
-    any : whether one of them does.
-    share : the share of them that does.
+    any : whether one of them does, or some rows of one.
+    share : the share of them that does, rows of others counted by theirs.
     information : log10 of the arrangements of those numbers, equal as stored, that have most.
     bits : the bits of the coarsest grid that numbers had to be rounded to; None where they are
         equal as stored.
+    kept : whether training would have changed those numbers. Rows of tokens that no text had stay
+        as they started, so that few equal rows of a table may be first weights.
     """
 
     all: bool
@@ -42,6 +48,7 @@ class EqualNumbers:
     share: float = 0.0
     information: float = 0.0
     bits: int | None = None
+    kept: bool = False
 
 
 def equal_numbers(a: Sample, b: Sample, part: Part, partner: Part, *, tested: bool) -> EqualNumbers:
@@ -50,36 +57,79 @@ def equal_numbers(a: Sample, b: Sample, part: Part, partner: Part, *, tested: bo
     Numbers that are only equal after rounding have no null of their own: gains of two strangers
     near one lie within a step of a coarse grid. They count where a test has linked the part.
     """
-    ours, theirs = dict(tensors_of(a, part)), dict(tensors_of(b, partner))
-    found = [
-        compared
-        for role in ours.keys() & theirs.keys()
-        if (compared := _compare(ours[role], theirs[role])) is not None
-    ]
+    table = part.component in TABLES
+    found, complete = (_tables if table else _tensors)(a, b, part, partner)
     same = [one for one in found if one.same]
-    exact = max((one.information for one in same if one.equal), default=0.0)
-    if not tested and exact < INFORMATION:
+    exact = max((one.information for one in found if one.equal or one.rows), default=0.0)
+    if not found or (not tested and exact < INFORMATION):
         return EqualNumbers(False, False)
-    informed = max((one.information for one in same), default=0.0) >= INFORMATION
+    informed = max((one.information for one in found), default=0.0) >= INFORMATION
+    share = sum(one.rows for one in found) / len(found) if informed else 0.0
     bits = [one.bits for one in same if one.bits is not None]
     return EqualNumbers(
-        all=informed and len(same) == len(found) and ours.keys() == theirs.keys(),
+        all=informed and len(same) == len(found) and complete,
         any=informed,
-        share=len(same) / len(found) if informed else 0.0,
+        share=share,
         information=exact if exact >= INFORMATION else 0.0,
         bits=min(bits, default=None),
+        kept=informed and (not table or share > _KEPT),
     )
 
 
-def _compare(ours: Rows, theirs: Rows) -> Equality | None:
+@dataclass(frozen=True, slots=True)
+class _Agreement:
+    """How one tensor agrees: as `Equality`, with the share of its rows."""
+
+    equal: bool
+    bits: int | None
+    information: float
+    rows: float
+
+    @property
+    def same(self) -> bool:
+        return self.equal or self.bits is not None
+
+
+def _tensors(a: Sample, b: Sample, part: Part, partner: Part) -> tuple[list[_Agreement], bool]:
+    """Tensors of equal role, and whether both models have the same vectors and gates."""
+    ours, theirs = dict(tensors_of(a, part)), dict(tensors_of(b, partner))
+    found = [_compare(ours[role], theirs[role]) for role in sorted(ours.keys() & theirs.keys())]
+    complete = {role for role in ours if _always_read(role)} == {
+        role for role in theirs if _always_read(role)
+    }
+    return [one for one in found if one is not None], complete
+
+
+def _always_read(role: str) -> bool:
+    """Whether a tensor is read wherever a model has it; of others some may be left out."""
+    return role.startswith("norm") or role == Role.GATE
+
+
+def _tables(a: Sample, b: Sample, part: Part, partner: Part) -> tuple[list[_Agreement], bool]:
+    """Rows of equal tokens; of equal numbers where no spelling is known in both models."""
+    for rows_of in (_spelt, _by_number):
+        ours, theirs = rows_of(a, part.component), rows_of(b, partner.component)
+        found = None if ours is None or theirs is None else _compare(ours, theirs)
+        if found is not None:
+            return [found], True
+    return [], False
+
+
+def _compare(ours: Rows, theirs: Rows) -> _Agreement | None:
     """Rows of equal number; None where there is none, or where they have different lengths."""
     _, left, right = np.intersect1d(ours[0], theirs[0], return_indices=True)
     x, y = ours[1][left], theirs[1][right]
-    return equality(x, y) if len(left) and x.shape == y.shape else None
+    if not len(left) or x.shape != y.shape:
+        return None
+    whole = equality(x, y)
+    if whole.same:
+        return _Agreement(whole.equal, whole.bits, whole.information, 1.0)
+    share, information = equal_rows(x, y, INFORMATION)
+    return _Agreement(False, None, information, share)
 
 
 def tensors_of(sample: Sample, part: Part) -> Iterator[tuple[str, Rows]]:
-    """The tensors of a part as they were read: role, numbers of rows, rows."""
+    """The tensors of a part of the layers as they were read: role, numbers of rows, rows."""
     layer = -1 if part.layer is None else part.layer
     match part.component:
         case Component.NORMS:
@@ -95,10 +145,8 @@ def tensors_of(sample: Sample, part: Part) -> Iterator[tuple[str, Rows]]:
             yield from _units(sample.experts[layer, part.expert or 0])
         case Component.ROUTER if layer in sample.routers:
             yield Role.ROUTER, _numbered(sample.routers[layer])
-        case Component.EMBEDDING if sample.embedding is not None:
-            yield Role.EMBED, _spelt(sample.embedding)
-        case Component.HEAD if sample.head is not None:
-            yield Role.LM_HEAD, _spelt(sample.head)
+        case Component.ROUTER if (Role.ROUTER, layer) in sample.few:
+            yield Role.ROUTER, sample.few[Role.ROUTER, layer]
         case _:
             return
 
@@ -119,16 +167,45 @@ def _attention(sample: Sample, layer: int) -> Iterator[tuple[str, Rows]]:
     if heads is not None:
         for role in (Role.Q, Role.K, Role.V, Role.O):
             rows: Floats | None = getattr(heads, role)
+            numbers = heads.query_heads if role is Role.Q else None
             if rows is not None:
-                yield role, _numbered(rows.reshape(-1, rows.shape[-1]))
+                yield role, _by_head(rows, numbers)
+            bias: Floats | None = getattr(heads, f"{role}_bias", None)
+            if bias is not None:
+                yield f"{role}.bias", _by_head(bias[..., None], numbers)
+    elif (Role.V, layer) in sample.few:
+        yield Role.V, sample.few[Role.V, layer]
     for (role_name, at), vector in sample.norms.items():
         if at == layer and component_of(role_name) is Component.ATTENTION:
             yield role_name, _numbered(vector[None])
 
 
-def _spelt(table: Embedding) -> Rows:
-    """Rows known by the spelling of their token: a vocabulary may have been moved."""
-    return np.fromiter(map(hash, table.tokens), np.int64), table.rows
+def _by_head(rows: Floats, heads: Indices | None) -> Rows:
+    """Rows of heads, numbered as in their layer."""
+    if heads is None:
+        return _numbered(rows.reshape(-1, rows.shape[-1]))
+    numbers = heads[:, None] * rows.shape[1] + np.arange(rows.shape[1])
+    return numbers.reshape(-1), rows.reshape(-1, rows.shape[-1])
+
+
+def _spelt(sample: Sample, component: Component) -> Rows | None:
+    """Rows of a table by the spelling of their tokens: a vocabulary may have been moved."""
+    table = sample.embedding if component is Component.EMBEDDING else sample.head
+    if table is None:
+        return None
+    return np.fromiter(map(hash, table.tokens), np.int64, len(table.tokens)), table.rows
+
+
+def _by_number(sample: Sample, component: Component) -> Rows | None:
+    """Rows of a table by their numbers."""
+    embedding = component is Component.EMBEDDING
+    table = sample.embedding if embedding else sample.head
+    few = sample.few.get((Role.EMBED if embedding else Role.LM_HEAD, -1))
+    known = [one for one in (None if table is None else (table.ids, table.rows), few) if one]
+    if not known:
+        return None
+    numbers, first = np.unique(np.concatenate([one[0] for one in known]), return_index=True)
+    return numbers, np.concatenate([one[1] for one in known])[first]
 
 
 def _numbered(rows: Floats) -> Rows:

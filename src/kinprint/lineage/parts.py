@@ -7,9 +7,10 @@ A part gets the strongest state that something supports, and no stronger one:
 | equal          | all numbers read of it are the same in both models                           |
 | rounded        | they are the same after rounding to the grid of the coarser model            |
 | shared         | a test of this part alone is significant, paid for all tests of all parts,   |
-|                | or one of its tensors is equal                                               |
+|                | or one of its tensors is equal, or some rows of one                          |
 | no-trace       | no test is, and its units were matched in a basis that is known to be right, |
-|                | so that a renumbered or turned copy would have been seen                     |
+|                | with all of the other model's, so that a renumbered or turned copy would     |
+|                | have been seen                                                               |
 | not-comparable | no test is, and a copy with other numbers would not have been seen           |
 | not-read       | nothing of it was read in one of the models                                  |
 
@@ -57,6 +58,7 @@ units of width 128 assigned so as to be most alike: 0.87 of it, whatever they we
 MATRICES = (Component.ATTENTION, Component.FEED_FORWARD, Component.EXPERT)
 """Components that are matrices of the layers."""
 _FEED_FORWARDS = (Component.FEED_FORWARD, Component.EXPERT)
+_TABLE, _HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,8 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     own = [judge.finding(part) for part in sorted(ours, key=_order)]
     own += judge.further(own)
     matched = {part for part, all_of in by_part.items() if any(one.score.matched for one in all_of)}
+    if not all(_whole(b.prepared.sample, part) for part in theirs):
+        matched = set()  # its counterpart may be among what was not read
     towers = a.prepared.sample.tower, b.prepared.sample.tower
     judged = _judged(own, judge.moved, arranged_norms(pair))
     met = {one.partner for one in own}
@@ -224,13 +228,22 @@ class _Judge:
     moved: float
 
     def finding(self, part: Part) -> PartFinding:
-        """What is known about one part, and the one that it is most alike."""
+        """What is known about one part and the one that is most alike, or else in its place."""
         scores = self.scores.get(part, ())
         best = min(scores, key=lambda one: (one.score.log10_p, one.partner != part), default=None)
-        return self._between(part, part if best is None else best.partner, self.ours[part])
+        if best is not None and best.partner != part:
+            found = self._between(part, best.partner, self.ours[part])
+            if found.state.linked:
+                return found
+        # A tied embedding is a head as well.
+        tied = part == _HEAD and _HEAD not in self.theirs and _TABLE in self.theirs
+        return self._between(part, _TABLE if tied else part, self.ours[part])
 
     def further(self, known: Sequence[PartFinding]) -> list[PartFinding]:
-        """Parts of the second model that are linked to a part with a closer partner: experts."""
+        """Parts of the second model that are linked to a part with a closer partner.
+
+        Experts made of one feed-forward, and a head that is the embedding written again.
+        """
         met = {one.partner for one in known}
         pairs = {
             one.partner: one.part
@@ -238,7 +251,11 @@ class _Judge:
             for one in scores
             if one.partner not in met and self._significant(one.score)
         }
-        return [self._between(part, to, self.theirs[to]) for to, part in pairs.items()]
+        found = [self._between(part, to, self.theirs[to]) for to, part in pairs.items()]
+        if _HEAD in self.theirs and _HEAD not in met and _TABLE in self.ours:
+            head = self._between(_TABLE, _HEAD, self.theirs[_HEAD])
+            found += [head] if head.state.linked else []
+        return found
 
     def _significant(self, score: PartScore) -> bool:
         return self.charge.significant_part(score.log10_p, self.count)
@@ -259,8 +276,9 @@ class _Judge:
         if not ours.read or not theirs.read:
             return nothing
         found = [one for one in scores if self._significant(one)]
-        # Of the output head no test speaks, so that it follows the other parts.
-        tested = bool(found) or (self.count > 0 and part.component is Component.HEAD)
+        # What no test speaks of follows the other parts; gains of strangers are too much alike.
+        untested = not scores and part.component is not Component.NORMS
+        tested = bool(found) or (self.count > 0 and untested)
         samples = self.a.prepared.sample, self.b.prepared.sample
         equal = equal_numbers(*samples, part, partner, tested=tested)
         known = [one.log10_p + math.log10(len(scores)) for one in scores]
@@ -290,7 +308,7 @@ class _Judge:
 
     def _learnt(self, part: Part, equal: EqualNumbers, likeness: float | None) -> bool | None:
         """Whether a linked part was taken over, where it tells that by itself."""
-        if equal.any:
+        if equal.kept:
             return True
         known = -1.0 if likeness is None else likeness
         match part.component:
@@ -384,6 +402,19 @@ def _settled(findings: Sequence[PartFinding], matched: Container[Part]) -> Itera
         if anchored and open_ and one.part in matched:
             one = replace(one, state=PartState.NO_TRACE, reason=None, needs=None)
         yield one
+
+
+def _whole(sample: Sample, part: Part) -> bool:
+    """Whether all units of a feed-forward were read; other parts do not matter."""
+    layer = -1 if part.layer is None else part.layer
+    match part.component:
+        case Component.FEED_FORWARD:
+            units = sample.units.get(layer)
+        case Component.EXPERT:
+            units = sample.experts.get((layer, part.expert or 0))
+        case _:
+            return True
+    return units is not None and len(units.index) == units.total
 
 
 def _extents(sample: Sample) -> dict[Part, Extent]:

@@ -85,13 +85,40 @@ def _near(x: Floats, y: Floats) -> bool:
 
 
 def arrangements(rows: Floats) -> float:
-    """log10 of n!/Π m! for the row where that is largest; m counts equal numbers among its n."""
-    best = 0.0
-    for row in rows[:_INFORMED]:
-        counts = np.unique(row[np.isfinite(row)], return_counts=True)[1]
-        total = math.lgamma(int(counts.sum()) + 1) - sum(map(math.lgamma, (counts + 1).tolist()))
-        best = max(best, total / math.log(10.0))
-    return best
+    """log10 of n!/Π m! for the row where that is largest; m counts equal numbers among its n.
+
+    Zeros do not count: where they are may be a mask that others have too.
+    """
+    return max(map(_arrangements, rows[:_INFORMED]), default=0.0)
+
+
+def _arrangements(row: Floats) -> float:
+    counts = np.unique(row[np.isfinite(row) & (row != 0)], return_counts=True)[1]
+    total = math.lgamma(int(counts.sum()) + 1) - sum(map(math.lgamma, (counts + 1).tolist()))
+    return total / math.log(10.0)
+
+
+def equal_rows(x: Floats, y: Floats, least: float) -> tuple[float, float]:
+    """The share of rows that are equal, number by number, and what the best of them tell.
+
+    Parameters
+    ----------
+    x, y : rows at equal places.
+    least : log10 of the arrangements that a row must have in order to count, were it the only one;
+        as many more as there are rows to look at.
+
+    Returns
+    -------
+    The share, and log10 of the arrangements of the row that has most, paid for all rows.
+    """
+    paid = math.log10(max(len(x), 1))
+    same = np.flatnonzero((x == y).all(axis=1))
+    some = same[:: max(1, len(same) // _ROWS)]
+    known = [_arrangements(x[at]) - paid for at in some]
+    telling = sum(one >= least for one in known)
+    if not telling:
+        return 0.0, 0.0
+    return len(same) / len(x) * telling / len(some), max(known)
 
 
 def _rounded(fine: Floats, coarse: Floats) -> int | None:

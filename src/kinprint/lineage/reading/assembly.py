@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -26,6 +26,8 @@ from kinprint.reader.extents import union
 from kinprint.reader.plan import slice_bytes
 from kinprint.records import ByteRange, Component, Part
 
+_TABLES = ("embed", "lm_head")
+NumberedRows = tuple[Indices, Floats]
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
@@ -71,9 +73,10 @@ def assemble(
         if address.role.startswith("norm"):
             vectors = biases if address.role.endswith(".bias") else norms
             vectors[address.role.removesuffix(".bias"), layer] = piece.values.reshape(-1)
-        elif address.role == "router":
+        elif address.role == "router" and piece.rows is None:
             routers[layer] = piece.values
     layers = _Layers(tower, pieces)
+    attention = _present({layer: layers.attention(layer) for layer in tower.layers})
     tables = [table for table in (embedding, head) if table is not None]
     experts = [(layer, expert) for layer, all_of in tower.experts.items() for expert in all_of]
     return Sample(
@@ -86,11 +89,12 @@ def assemble(
         norms=norms,
         norm_biases=biases,
         units=_present({layer: layers.units(layer, None) for layer in tower.layers}),
-        attention=_present({layer: layers.attention(layer) for layer in tower.layers}),
+        attention=attention,
         experts=_present({place: layers.units(*place) for place in sorted(experts)}),
         routers=routers,
         embedding=embedding,
         head=head,
+        few=_few(pieces, attention.keys()),
         parts=_extents(
             tower, sizes, pieces, {Component.EMBEDDING: embedding, Component.HEAD: head}
         ),
@@ -98,6 +102,18 @@ def assemble(
         notes=tuple(tower.notes),
         read=_all_read(pieces, tables),
     )
+
+
+def _few(pieces: ReadPieces, heads: Container[int]) -> dict[tuple[str, int], NumberedRows]:
+    """Rows of tables, of some values and of some experts' routing, by their numbers."""
+    few: dict[tuple[str, int], NumberedRows] = {}
+    for (address, _), piece in pieces.items():
+        layer = -1 if address.layer is None else address.layer
+        alone = address.role == "v" and layer not in heads
+        if alone or address.role in _TABLES or (address.role == "router" and piece.rows):
+            rows = range(len(piece.values)) if piece.rows is None else piece.rows
+            few[address.role, layer] = np.array(rows, np.int64), piece.values
+    return few
 
 
 def _extents(
@@ -169,6 +185,9 @@ class _Layers:
             k_bias=self._bias("k.bias", layer, shape.size, order),
             v_bias=self._bias("v.bias", layer, shape.values, None) if fits else None,
             rotated=rotated,
+            query_heads=None
+            if q.rows is None
+            else np.array(q.rows[:: shape.size], np.int64) // shape.size,
         )
 
     def _in_stream(self, rows: Floats) -> bool:

@@ -30,6 +30,7 @@ class StepKind(StrEnum):
     ATTENTION = "attention"
     LAYER = "layer"
     EMBEDDING = "embedding"
+    KINDS = "kinds"
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,7 +45,7 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     layers
         In how many layers.
     rows
-        How many units of each feed-forward; 0 for all.
+        How many units of each feed-forward, 0 for all; or rows of a matrix of each other kind.
     count
         How many experts of a layer, or groups of heads.
     tokens

@@ -152,22 +152,19 @@ class _Planner:
         whole = self._budget
         before = whole.remaining if most is None else min(most, whole.remaining)
         budget = _Budget(before, whole.open and most is None)
-        stages: list[Stage] = []
-        for number in range(1, self._level.stages + 1):
-            pieces: list[Piece] = []
-            tokens = None
-            for step in self._level.steps:
-                if step.stage != number:
-                    continue
-                if step.kind is StepKind.EMBEDDING:
-                    tokens = _pay_tokens(tower, step, budget) or tokens
-                else:
-                    pieces += self._pay_step(tower, step, budget)
-            if pieces or tokens is not None:
-                stages.append(Stage(tuple(pieces), tokens))
+        stages = [Stage(())] * self._level.stages
+        for step in self._level.steps:
+            stage = stages[step.stage - 1]
+            if step.kind is StepKind.EMBEDDING:
+                stage = replace(stage, tokens=_pay_tokens(tower, step, budget) or stage.tokens)
+            else:
+                pieces = self._pay_step(tower, step, budget)
+                stage = replace(stage, pieces=(*stage.pieces, *pieces))
+            stages[step.stage - 1] = stage
         spent = before - budget.remaining
         whole.remaining -= spent
-        return ReadingPlan(tuple(stages), False, spent, tuple(dict.fromkeys(budget.left_out)))
+        read = tuple(stage for stage in stages if stage.pieces or stage.tokens is not None)
+        return ReadingPlan(read, False, spent, tuple(dict.fromkeys(budget.left_out)))
 
     def _pay_step(self, tower: Tower, step: Step, budget: _Budget) -> list[Piece]:
         """What a step adds, in fewer layers where all would cost too much."""

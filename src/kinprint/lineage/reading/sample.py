@@ -53,6 +53,7 @@ class Attention:
     k_bias: Floats | None = None
     v_bias: Floats | None = None
     rotated: int = 0  # rows of a head that rotate; 0 where positions are not rotary
+    query_heads: Indices | None = None  # numbers of the heads of q; None for all from the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,9 @@ class Sample:
         Rows of the token embedding; None where they were not read.
     head
         Rows of the output head for the same tokens; None where it is tied or was not read.
+    few
+        Rows of matrices of which too little was read, or is known, for any test: by role and
+        layer, with their numbers. Equality looks at them.
     parts
         The parts that the model has, read or not, as far as its headers are known.
     dtypes
@@ -163,6 +167,7 @@ class Sample:
     routers: Mapping[int, Floats] = field(default_factory=dict)
     embedding: Embedding | None = None
     head: Embedding | None = None
+    few: Mapping[tuple[str, int], tuple[Indices, Floats]] = field(default_factory=dict)
     parts: Mapping[Part, Extent] = field(default_factory=dict)
     dtypes: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Message, ...] = ()

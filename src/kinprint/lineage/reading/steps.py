@@ -7,6 +7,7 @@ it is compared with. Layers and units have absolute places that models share.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from kinprint.lineage.reading.levels import (
     LevelPlan,
@@ -18,6 +19,7 @@ from kinprint.lineage.reading.levels import (
 )
 from kinprint.lineage.reading.tower import Piece, Tower
 
+_COMMON = 512  # the number of a token that is in use in nearly all vocabularies, as those before
 _DOWN = 2.0  # what a unit sends out is read if that costs at most so often what it takes in
 
 
@@ -62,7 +64,7 @@ def _experts(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
 
 
 def _routers(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
-    layers = _layers(tower, step.layers, plan, lambda one, layer: one.has("router", layer))
+    layers = _layers(tower, step.layers, plan, partial(_has, "router"))
     return [Piece(tower.address("router", layer)) for layer in layers]
 
 
@@ -106,6 +108,19 @@ def whole_feed_forward(tower: Tower, layer: int) -> list[Piece]:
     return _unit_pieces(tower, layer, expert, 0) if dense or expert is not None else []
 
 
+def _kinds(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
+    """A few rows of tables, values and routing: the commonest tokens, the first of the others."""
+    wanted: list[Piece] = []
+    for table in (tower.embedding, tower.head):
+        if table is not None:
+            start = max(0, min(_COMMON, tower.length(table) - step.rows))
+            wanted.append(Piece(table, tuple(range(start, start + step.rows))))
+    for role in ("v", "router"):
+        layers = _layers(tower, 1, plan, partial(_has, role))
+        wanted += [Piece(tower.address(role, at), tuple(range(step.rows))) for at in layers]
+    return [one for one in wanted if step.rows <= tower.length(one.address)]
+
+
 StepFunction = Callable[[Tower, Step, LevelPlan], list[Piece]]
 STEPS: dict[StepKind, StepFunction] = {
     StepKind.NORMS: _norms,
@@ -114,6 +129,7 @@ STEPS: dict[StepKind, StepFunction] = {
     StepKind.ROUTERS: _routers,
     StepKind.ATTENTION: _attention,
     StepKind.LAYER: _layer,
+    StepKind.KINDS: _kinds,
 }
 """What each kind of step wants; tokens of the embedding are chosen while reading."""
 
@@ -139,6 +155,10 @@ def _unit_pieces(tower: Tower, layer: int, expert: int | None, count: int) -> li
         if cheap or tower.stored_bytes(down.address) <= _DOWN * tower.cost(pieces[:1]):
             pieces.append(down)
     return pieces
+
+
+def _has(role: str, tower: Tower, layer: int) -> bool:
+    return tower.has(role, layer)
 
 
 def _has_feed_forward(tower: Tower, layer: int) -> bool:

@@ -1,0 +1,105 @@
+"""Equal numbers of two samples: by place, by row, by token, whatever was read of each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from kinprint.lineage.equality import INFORMATION, equal_numbers
+from kinprint.lineage.reading.sample import Floats, Sample
+from kinprint.records import Component, Part
+from tests.lineage.made import made, noisy
+
+MODEL, STRANGER = made(1), made(2)
+FEED_FORWARD, ATTENTION = Part(Component.FEED_FORWARD, 1), Part(Component.ATTENTION, 1)
+EMBEDDING, HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
+
+
+def with_units(sample: Sample, rows: int, of: Sample) -> Sample:
+    """The sample with some units of layer 1 from another."""
+
+    def some(own: Floats, others: Floats) -> Floats:
+        return np.concatenate([others[:rows], own[rows:]])
+
+    own, others = sample.units[1], of.units[1]
+    assert own.gate is not None and others.gate is not None
+    taken = replace(
+        own,
+        up=some(own.up, others.up),
+        down=some(own.down, others.down),
+        gate=some(own.gate, others.gate),
+    )
+    return replace(sample, units={**sample.units, 1: taken})
+
+
+def test_rows_that_are_equal_are_found_among_others() -> None:
+    half = with_units(STRANGER, 24, MODEL)
+    found = equal_numbers(MODEL, half, FEED_FORWARD, FEED_FORWARD, tested=False)
+    assert found.any and not found.all and found.kept
+    assert found.share == 0.5 and found.information >= INFORMATION
+    one = with_units(STRANGER, 1, MODEL)
+    assert equal_numbers(MODEL, one, FEED_FORWARD, FEED_FORWARD, tested=False).share == 1 / 48
+    for other in (STRANGER, noisy(MODEL, 0.1, 3)):
+        assert not equal_numbers(MODEL, other, FEED_FORWARD, FEED_FORWARD, tested=False).any
+
+
+def test_rows_without_information_are_no_equality() -> None:
+    """Zeros, constants and a few numbers at places that a mask may have chosen."""
+    for values in (0.0, 0.5):
+        rows = np.full((48, 32), values, np.float32)
+        rows[:, :4] = np.arange(1, 5) if values == 0 else 0.5
+        first, second = (
+            replace(one, units={1: replace(one.units[1], up=rows)}) for one in (MODEL, STRANGER)
+        )
+        assert not equal_numbers(first, second, FEED_FORWARD, FEED_FORWARD, tested=True).any
+
+
+def test_a_tensor_that_was_read_of_one_model_only_does_not_make_them_differ() -> None:
+    units = MODEL.units[1]
+    without = replace(MODEL, units={1: replace(units, down=np.zeros_like(units.down))})
+    assert equal_numbers(MODEL, without, FEED_FORWARD, FEED_FORWARD, tested=False).all
+    plain = replace(MODEL, units={1: replace(units, gate=None)})
+    assert not equal_numbers(MODEL, plain, FEED_FORWARD, FEED_FORWARD, tested=False).all
+
+
+def test_heads_are_compared_by_their_numbers() -> None:
+    """Of each group one query head was read in the one model, and all of them in the other."""
+    heads = MODEL.attention[1]
+    assert heads.q is not None
+    sampled = replace(heads, q=heads.q[[0, 2]], query_heads=np.array([0, 2]), o=None)
+    other = replace(MODEL, attention={1: sampled})
+    assert equal_numbers(MODEL, other, ATTENTION, ATTENTION, tested=False).all
+
+
+def test_changed_biases_are_a_difference() -> None:
+    heads = MODEL.attention[1]
+    biases = np.random.default_rng(5).normal(size=(2, 4, 8)).astype(np.float32)
+    first, second = (replace(MODEL, attention={1: replace(heads, q_bias=bias)}) for bias in biases)
+    assert equal_numbers(first, first, ATTENTION, ATTENTION, tested=False).all
+    assert not equal_numbers(first, second, ATTENTION, ATTENTION, tested=False).all
+
+
+def test_a_few_rows_of_a_table_are_compared_by_number_where_no_spelling_is_known() -> None:
+    table = MODEL.embedding
+    assert table is not None
+    few = {("embed", -1): (np.arange(8, 12), table.rows[8:12])}
+    unspelt = replace(MODEL, embedding=None, few=few)
+    assert equal_numbers(MODEL, unspelt, EMBEDDING, EMBEDDING, tested=False).all
+    assert not equal_numbers(STRANGER, unspelt, EMBEDDING, EMBEDDING, tested=False).any
+
+
+def test_a_head_may_be_the_embedding_of_another_model() -> None:
+    other = replace(STRANGER, head=MODEL.embedding)
+    assert equal_numbers(MODEL, other, EMBEDDING, HEAD, tested=False).all
+    assert not equal_numbers(MODEL, other, EMBEDDING, EMBEDDING, tested=False).any
+
+
+def test_few_equal_rows_of_a_table_may_be_first_weights() -> None:
+    ours, theirs = MODEL.embedding, STRANGER.embedding
+    assert ours is not None and theirs is not None
+    for rows, kept in ((10, False), (60, True)):
+        mixed = np.concatenate([ours.rows[:rows], theirs.rows[rows:]])
+        other = replace(STRANGER, embedding=replace(theirs, rows=mixed))
+        found = equal_numbers(MODEL, other, EMBEDDING, EMBEDDING, tested=False)
+        assert found.any and found.kept is kept and found.share == rows / 80
