@@ -10,8 +10,6 @@ _REASONS = {
         "function-equal signs-flipped heads-pruned layer-copied-renumbered half-renumbered",
     "a numbering that was arranged passes for weights taken over":
         "framed-with-values",
-    "files compared by content alone list no parts":
-        "renamed renamed-to-numbers",
 }  # fmt: skip
 KNOWN_FALSE = {name: reason for reason, names in _REASONS.items() for name in names.split()}
 """Why something false is said, by the name of the pair."""

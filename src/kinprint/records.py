@@ -264,6 +264,7 @@ class Reason(StrEnum):
     PART_ONLY_THERE = auto()
     PART_NOT_READ = auto()
     PART_WITHOUT_TEST = auto()
+    PART_NOT_FOUND = auto()
     PART_CHANNELS_RENAMED = auto()
     PART_HEADS_RENAMED = auto()
     PART_UNITS_RENAMED = auto()
@@ -600,6 +601,7 @@ class VerdictReason(StrEnum):
     SAME_NUMBERS = "same-numbers"
     SAME_AFTER_ROUNDING = "same-after-rounding"
     SAME_CONTENTS = "same-contents"
+    SAME_CONTENTS_UNNAMED = "same-contents-unnamed"
     PARTS_EQUAL = "parts-equal"
     # Taken over, or started alike.
     LEARNT_TOGETHER = "learnt-together"

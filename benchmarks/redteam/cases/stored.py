@@ -7,7 +7,17 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 
-from benchmarks.redteam.cases.registry import SAME, UNTOLD, Pair, case, embedding, true
+from benchmarks.redteam.cases.registry import (
+    SAME,
+    UNTOLD,
+    Pair,
+    case,
+    embedding,
+    feed_forward,
+    true,
+)
+from benchmarks.redteam.layers import DOWN, EMBEDDING, at
+from benchmarks.redteam.packed import as_awq, as_fp8_tensor, as_gptq, as_mxfp4, as_nf4
 from benchmarks.redteam.relabelling import Rng
 from benchmarks.redteam.storage import (
     as_fp8,
@@ -77,6 +87,48 @@ def cast_gguf_q4(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     return zoo.root(seed), as_gguf(zoo.root(seed), "Q4_0")
 
 
+@case("cast-gguf-q5", _ROUNDED)
+def cast_gguf_q5(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A GGUF file in bf16, and one in Q5_1."""
+    return as_gguf(zoo.root(seed), "BF16"), as_gguf(zoo.root(seed), "Q5_1")
+
+
+@case("cast-gguf-two", _ROUNDED)
+def cast_gguf_two(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A GGUF file in Q8_0, and one in Q4_1: neither is the original."""
+    return as_gguf(zoo.root(seed), "Q8_0"), as_gguf(zoo.root(seed), "Q4_1")
+
+
+@case("cast-fp8-tensor", _ROUNDED)
+def cast_fp8_tensor(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model, and its matrices in fp8 with one scale each."""
+    return zoo.root(seed), as_fp8_tensor(zoo.root(seed))
+
+
+@case("cast-gptq", _ROUNDED)
+def cast_gptq(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model, and its matrices in four bits as GPTQ packs them."""
+    return zoo.root(seed), as_gptq(zoo.root(seed))
+
+
+@case("cast-awq", _ROUNDED)
+def cast_awq(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model, and its matrices in four bits as AWQ packs them."""
+    return zoo.root(seed), as_awq(zoo.root(seed))
+
+
+@case("cast-nf4", _ROUNDED)
+def cast_nf4(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model, and its matrices in the four bits of bitsandbytes."""
+    return zoo.root(seed), as_nf4(zoo.root(seed))
+
+
+@case("cast-mxfp4", _ROUNDED)
+def cast_mxfp4(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model, and its matrices in floats of four bits."""
+    return zoo.root(seed), as_mxfp4(zoo.root(seed))
+
+
 @case("cast-of-a-descendant", true("partial derived", "derived", "derived", rest=Fact.KIN))
 def cast_of_a_descendant(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """A model, and a descendant of it in fp8: not the same weights."""
@@ -98,6 +150,39 @@ def renamed_to_numbers(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     return zoo.root(seed), renamed(zoo.root(seed), known=False)
 
 
+@case(
+    "renamed-cast",
+    true(f"{SAME} partial untestable", f"{SAME} untestable", SAME, rest=Fact.ROUNDED),
+)
+def renamed_cast(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A master in single precision, and its bf16 rounding with each tensor called by a number."""
+    return unrounded(zoo.root(seed), rng), renamed(zoo.root(seed), known=False)
+
+
+@case("renamed-both", true(f"{SAME} untestable", f"{SAME} untestable", SAME, rest=Fact.OPEN))
+def renamed_both(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same tensors under two sets of names that no architecture has."""
+    return renamed(zoo.root(seed), known=True), renamed(zoo.root(seed), known=False)
+
+
+@case(
+    "renamed-one-changed",
+    true(
+        "derived untestable",
+        "derived untestable",
+        "derived",
+        {feed_forward(3): Fact.KIN},
+        rest=Fact.EQUAL,
+    ),
+)
+def renamed_one_changed(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same tensors under other names, one of them a stranger's from its middle on."""
+    root, name = zoo.root(seed), at(3, DOWN)
+    matrix = root.tensors[name].copy()
+    matrix[len(matrix) // 2 :] = zoo.stranger(seed).tensors[name][len(matrix) // 2 :]
+    return root, renamed(root.changed({name: matrix}), known=False)
+
+
 @case("renamed-strangers", true(UNTOLD, UNTOLD, UNTOLD))
 def renamed_strangers(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """Two strangers, the second with names that no architecture has."""
@@ -108,6 +193,12 @@ def renamed_strangers(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 def other_prefix(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """The same tensors one level up in the names."""
     return zoo.root(seed), in_prefix(zoo.root(seed), "")
+
+
+@case("language-model-prefix", _EQUAL)
+def language_model_prefix(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same tensors where a multimodal model has its language model."""
+    return zoo.root(seed), in_prefix(zoo.root(seed), "model.language_model.")
 
 
 @case("other-shards", _EQUAL)
@@ -167,6 +258,14 @@ def vocabulary_extended(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     size = int(root.geometry["vocab_size"])
     order = [*range(100, size), *range(100)]
     return root, with_tokens(root, order, {size + one: f"extra{one}" for one in range(256)})
+
+
+@case("vocabulary-padded", _EQUAL)
+def vocabulary_padded(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same model with rows of zeros after the last token, as training in parts wants them."""
+    root = zoo.root(seed)
+    table = np.pad(root.tensors[EMBEDDING], ((0, 128), (0, 0)))
+    return root, root.changed({EMBEDDING: table}, vocab_size=len(table))
 
 
 @case("no-tokenizer", _EQUAL)

@@ -28,6 +28,7 @@ from kinprint.lineage.kind import only_equal
 from kinprint.lineage.opening import labels_of, open_all, read_headers, reading_notes, sampler_of
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.parts import find_sharing
+from kinprint.lineage.reading.levels import level_plan
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.results import Comparison, Settings
@@ -99,7 +100,8 @@ def compare_models(
         with algebra_for(settings.level):
             outcome = _read_in_stages(sampler, settings, bool(controls))
             if outcome.verdict.relation is Relation.UNTESTABLE:
-                same = same_contents(pair[0], pair[1], settings.alpha)
+                left = _bytes_left(settings, fetcher)
+                same = same_contents(models[0], models[1], settings.alpha, left)
                 outcome = outcome if same is None else replace(outcome, verdict=same)
             shared = map_shared(outcome.pair, outcome.sides[0], outcome.evidence, outcome.charge)
         comparison = Comparison(
@@ -111,7 +113,7 @@ def compare_models(
             fetcher.spent,
             outcome.charge,
             (outcome.stages, sampler.stages),
-            sampler.bytes,
+            max(sampler.bytes, fetcher.spent.bytes),
             sampler.left_out,
             reading_notes(sampler, checkpoints),
             labels_of(checkpoints),
@@ -133,6 +135,13 @@ def charge_of(settings: Settings, stage: float = 1.0) -> Charge:
 def algebra_for(level: Level) -> AbstractContextManager[None]:
     """How products of matrices use the cores: all of them where the matrices are large."""
     return nullcontext() if level is Level.DEEP else calm_algebra()
+
+
+def _bytes_left(settings: Settings, fetcher: Fetcher) -> int | None:
+    """What may still be read within the budget of the level and the one that was given."""
+    limits = (settings.budget, level_plan(settings.level).budget)
+    known = [limit for limit in limits if limit is not None]
+    return min(known) - fetcher.spent.bytes if known else None
 
 
 @dataclass(frozen=True, slots=True)

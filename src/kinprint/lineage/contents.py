@@ -1,78 +1,267 @@
 """Tensors whose names nobody knows: are they the same, by shape and content?
 
-Where names say nothing, no test knows what belongs to what. Equal numbers still tell: a few numbers
-of every tensor are read, and tensors of one shape that begin alike are the same tensor under
-another name. It finds copies and casts, and nothing that was changed.
+Where names say nothing, no test knows what belongs to what. Equal numbers still tell: rows of every
+tensor are read, at its start, in the middle, at its end and between, and tensors of one shape that
+hold the same numbers there are the same tensor under another name. It finds copies, casts and
+quantised copies, and nothing that was changed. Where the names of one of the models are known, they
+say which part a tensor is.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from math import prod
 
-import ml_dtypes
 import numpy as np
 
-from kinprint.lineage.kind import HALF
-from kinprint.measure.rounding import arrangements
-from kinprint.reader.checkpoint import Checkpoint
-from kinprint.records import Amount, Relation, Slice, TensorSpec, Verdict, VerdictReason
+from kinprint.lineage.equality import INFORMATION
+from kinprint.lineage.kind import HALF, amount_of
+from kinprint.lineage.reading.deciding import part_sizes
+from kinprint.lineage.reading.parts import part_of
+from kinprint.lineage.reading.tower import towers_of
+from kinprint.measure.rounding import Equality, Floats, equality
+from kinprint.model.adapted import AdaptedModel
+from kinprint.model.model import Model
+from kinprint.model.opening import open_model
+from kinprint.model.places import Weight
+from kinprint.model.quantised import float_rows, needed
+from kinprint.records import (
+    Amount,
+    Part,
+    PartFinding,
+    PartState,
+    Reason,
+    Relation,
+    Slice,
+    Verdict,
+    VerdictReason,
+)
 
-_NUMBERS = 256  # read at the start of every tensor
-_FEWEST = 1024  # numbers of a tensor that is worth a look: shorter ones are equal by accident
-_INFORMATION = 12.0  # log10 of the arrangements that equal numbers must have
-
-Key = tuple[tuple[int, ...], bytes]
-"""A shape, and the first numbers as bfloat16: casts begin alike."""
+_COLUMNS = 256  # numbers of a row that are compared
+_FEWEST = 16  # numbers of a tensor that is worth a look: shorter ones are equal by accident
+_ALIKE = 0.5  # correlation of what may be the same tensor in a coarser format
+_FLOAT_BITS = 16  # a cast to so many bits has one result: it is as good as equality
 
 
-def same_contents(a: Checkpoint, b: Checkpoint, alpha: float) -> Verdict | None:
-    """The verdict on two models by the contents of their tensors; None where none is the same."""
-    ours, theirs = _contents(a), _contents(b)
-    if not ours or not theirs:
+@dataclass(frozen=True, slots=True)
+class _Tensor:
+    """A tensor of a model: its name, its shape, and the rows that were read of it."""
+
+    name: str
+    shape: tuple[int, ...]
+    rows: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """The tensors of a model, and those that the other model holds too, by name."""
+
+    model: Model
+    tensors: Mapping[str, _Tensor]
+    same: Mapping[str, Equality]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of them are in the other model."""
+        return self.same.keys() == self.tensors.keys()
+
+    @property
+    def share(self) -> float:
+        """The share of its numbers that is."""
+        sizes = {name: prod(one.shape) for name, one in self.tensors.items()}
+        return sum(sizes[name] for name in self.same) / max(sum(sizes.values()), 1)
+
+    @property
+    def read(self) -> float:
+        """The share of its numbers that were read."""
+        return sum(one.rows.size for one in self.tensors.values()) / max(
+            sum(prod(one.shape) for one in self.tensors.values()), 1
+        )
+
+
+def same_contents(a: Model, b: Model, alpha: float, most: int | None = None) -> Verdict | None:
+    """The verdict on two models by the contents of their tensors.
+
+    None where no tensor is the same, or where reading would cost more than `most` bytes.
+    """
+    if isinstance(a, AdaptedModel) or isinstance(b, AdaptedModel):
         return None
-    left, right = (
-        Counter(key for key, _ in ours.values()),
-        Counter(key for key, _ in theirs.values()),
+    first, second = (
+        one if one.checkpoint.complete else open_model(one.checkpoint) for one in (a, b)
     )
-    same = left & right
-    if not same:
+    if most is not None and _cost(first) + _cost(second) > most:
         return None
-    whole = left == right
-    weights = sum(prod(shape) * count for (shape, _), count in same.items())
-    total = max(
-        sum(prod(shape) * count for (shape, _), count in each.items()) for each in (left, right)
+    ours, theirs = _tensors(first), _tensors(second)
+    both = (
+        _Contents(first, ours, _found(ours, theirs)),
+        _Contents(second, theirs, _found(theirs, ours)),
     )
-    information = max(known for key, known in ours.values() if key in same)
-    share = weights / total
-    relation = Relation.PARTIAL
-    if whole:
+    tried = math.log10(max(len(ours) * len(theirs), 1))
+    exact = [one.information for one in both[0].same.values() if one.bits in (None, _FLOAT_BITS)]
+    known = max(exact, default=0.0) - tried
+    if known < INFORMATION:
+        return None
+    named = max(both, key=lambda one: len(_parts_by_tensor(one.model)))
+    parts = tuple(_findings(named))
+    share = min(one.share for one in both)
+    read = min(one.read for one in both)
+    relation = Relation.DERIVED if share > HALF else Relation.PARTIAL
+    if both[0].complete and both[1].complete:
         relation = Relation.SAME_WEIGHTS
-    elif share > HALF:
-        relation = Relation.DERIVED
+    reason = VerdictReason.SAME_CONTENTS if parts else VerdictReason.SAME_CONTENTS_UNNAMED
+    amount = Amount(linked=share, likeness=1.0, read=read)
     return Verdict(
         relation,
-        -information,
+        -known,
         alpha,
-        amount=Amount(linked=share, likeness=1.0, read=_NUMBERS * len(ours) / max(total, 1)),
-        reasons=(VerdictReason.SAME_CONTENTS,),
+        parts,
+        amount_of(parts) if parts else amount,
+        reasons=(reason,),
     )
 
 
-def _contents(model: Checkpoint) -> Mapping[str, tuple[Key, float]]:
-    """Every tensor of some length by its shape and first numbers, and how telling these are."""
-    specs = [spec for spec in model.tensors().values() if _worth_a_look(spec)]
-    slices = [Slice(spec, elements=range(min(_NUMBERS, spec.count))) for spec in specs]
-    found: dict[str, tuple[Key, float]] = {}
-    for spec, values in zip(specs, model.read(slices), strict=True):
-        numbers = np.asarray(values, np.float32)
-        known = arrangements(numbers[None])
-        if known >= _INFORMATION:
-            start = numbers.astype(ml_dtypes.bfloat16).tobytes()
-            found[spec.name] = (spec.shape, start), known
+def _cost(model: Model) -> int:
+    """Bytes that reading a model's tensors takes."""
+    slices = [part for parts in _asked(model).values() for part in parts]
+    return sum(plan.cost.bytes for plan in model.checkpoint.plan(slices))
+
+
+def _asked(model: Model) -> dict[str, tuple[Slice, ...]]:
+    """What is read of each tensor, by name."""
+    weights = model.weights.values()
+    return {one.name: tuple(_slices(one)) for one in weights if _worth_a_look(one)}
+
+
+def _tensors(model: Model) -> dict[str, _Tensor]:
+    """Rows of every tensor that varies: constants and the shortest ones say nothing."""
+    asked = _asked(model)
+    slices = [part for parts in asked.values() for part in parts]
+    arrays = iter(model.checkpoint.read(slices, as_stored=True))
+    found: dict[str, _Tensor] = {}
+    for name, parts in asked.items():
+        weight, read = model.weights[name], [next(arrays) for _ in parts]
+        shape = _shape(weight)
+        if weight.quantised is not None:
+            rows = float_rows(weight.quantised, _places(shape), read)
+        else:
+            rows = np.concatenate(read).astype(np.float32)
+        rows = rows[:, :_COLUMNS]
+        if np.isfinite(rows).all() and rows.std() > 0:
+            found[weight.name] = _Tensor(weight.name, shape, rows)
     return found
 
 
-def _worth_a_look(spec: TensorSpec) -> bool:
-    return spec.count >= _FEWEST and spec.strides is None
+def _worth_a_look(weight: Weight) -> bool:
+    known = weight.refusal is None and weight.spec.strides is None
+    packed = weight.quantised is not None and weight.quantised.shape is None
+    return known and not packed and prod(_shape(weight)) >= _FEWEST
+
+
+def _shape(weight: Weight) -> tuple[int, ...]:
+    quantised = None if weight.quantised is None else weight.quantised.shape
+    return weight.spec.shape if quantised is None else quantised
+
+
+def _slices(weight: Weight) -> Iterator[Slice]:
+    shape = _shape(weight)
+    if weight.quantised is not None:
+        yield from needed(weight.quantised, _places(shape))
+    else:
+        columns = range(min(shape[-1], _COLUMNS))
+        yield Slice(weight.spec, rows=_places(shape), columns=columns)
+
+
+def _places(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Numbers of the rows to read, the same in all tensors of a shape."""
+    height = prod(shape[:-1])
+    between = np.random.default_rng(height).integers(height, size=2).tolist()
+    return tuple(sorted({0, height // 2, height - 1, *between}))
+
+
+def _found(ours: Mapping[str, _Tensor], theirs: Mapping[str, _Tensor]) -> dict[str, Equality]:
+    """Tensors that have their like among the others, and how these agree."""
+    by_shape = {
+        shape: list(some)
+        for shape, some in groupby(
+            sorted(theirs.values(), key=lambda one: one.shape), key=lambda one: one.shape
+        )
+    }
+    directions = {shape: _directions(some) for shape, some in by_shape.items()}
+    found: dict[str, Equality] = {}
+    for one in ours.values():
+        if one.shape not in by_shape:
+            continue
+        alike = directions[one.shape] @ _directions([one])[0]
+        best = int(alike.argmax())
+        if alike[best] < _ALIKE:
+            continue
+        agreement = equality(one.rows, by_shape[one.shape][best].rows)
+        if agreement.same and agreement.information >= INFORMATION:
+            found[one.name] = agreement
+    return found
+
+
+def _directions(tensors: Sequence[_Tensor]) -> Floats:
+    flat = np.stack([one.rows.reshape(-1) for one in tensors])
+    flat = flat - flat.mean(axis=1, keepdims=True)
+    return np.asarray(flat / np.linalg.norm(flat, axis=1, keepdims=True), np.float32)
+
+
+def _parts_by_tensor(model: Model) -> dict[str, set[Part]]:
+    """What the tensors of a model are parts of, as far as their names say."""
+    parts: dict[str, set[Part]] = {}
+    for tower in towers_of(model):
+        for address, place in tower.places.items():
+            part = part_of(address, tower.label)
+            if part is not None:
+                parts.setdefault(place.weight.name, set()).add(part)
+    return parts
+
+
+def _findings(contents: _Contents) -> Iterator[PartFinding]:
+    """What is known about each part of the model whose names are known."""
+    members: dict[Part, list[_Tensor]] = {}
+    for name, parts in _parts_by_tensor(contents.model).items():
+        for part in parts:
+            members.setdefault(part, [])
+            if name in contents.tensors:
+                members[part].append(contents.tensors[name])
+    sizes = {
+        part: extent.weights
+        for tower in towers_of(contents.model)
+        for part, extent in part_sizes(tower).items()
+    }
+    for part in sorted(members, key=_order):
+        yield _finding(part, members[part], contents.same, sizes.get(part, 0))
+
+
+def _finding(
+    part: Part, tensors: Sequence[_Tensor], same: Mapping[str, Equality], weights: int
+) -> PartFinding:
+    found = [one for one in tensors if one.name in same]
+    bits = [bits for one in found if (bits := same[one.name].bits) is not None]
+    read = min(sum(one.rows.size for one in tensors) / max(weights, 1), 1.0)
+    if not found:
+        state = PartState.NOT_COMPARABLE if tensors else PartState.NOT_READ
+        reason = Reason.PART_NOT_FOUND if tensors else Reason.PART_NOT_READ
+        return PartFinding(part, None, state, reason=reason.message(), weights=weights, read=read)
+    whole = PartState.ROUNDED if bits else PartState.EQUAL
+    return PartFinding(
+        part,
+        part,
+        whole if len(found) == len(tensors) else PartState.SHARED,
+        likeness=None if bits else 1.0,
+        learnt=True,
+        share=sum(prod(one.shape) for one in found) / sum(prod(one.shape) for one in tensors),
+        bits=min(bits, default=None) if len(found) == len(tensors) else None,
+        weights=weights,
+        read=read,
+    )
+
+
+def _order(part: Part) -> tuple[str, int, str, int]:
+    layer = -1 if part.layer is None else part.layer
+    return part.tower, layer, part.component, part.expert or 0

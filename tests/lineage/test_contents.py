@@ -1,0 +1,113 @@
+"""Models whose tensors have names that nobody knows, compared by shape and content."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from kinprint.lineage.compare import compare_models
+from kinprint.lineage.results import Settings
+from kinprint.mirror import MirrorServer
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import Component, PartState, Relation, Verdict, VerdictReason
+from tests.lineage.stored_models import LLAMA, Array, llama, stored
+
+NET = LLAMA | {"model_type": "net", "architectures": []}
+MODEL = llama(1)
+CHANGED = "model.layers.2.mlp.up_proj.weight"
+
+
+def renamed(tensors: dict[str, Array], prefix: str = "t") -> dict[str, Array]:
+    return {f"{prefix}_{at}": tensors[name] for at, name in enumerate(sorted(tensors))}
+
+
+def verdict(folder: Path, ours: dict[str, Array], theirs: dict[str, Array], **how: Any) -> Verdict:
+    names = [
+        stored(folder / "ours", ours, NET if "t_0" in ours else LLAMA),
+        stored(folder / "theirs", theirs, NET),
+    ]
+    with Fetcher() as fetcher:
+        return compare_models(names[0], names[1], fetcher, Settings(**how)).verdict
+
+
+@pytest.mark.parametrize("level", ["quick", "standard"])
+def test_parts_are_listed_by_the_names_that_are_known(tmp_path: Path, level: str) -> None:
+    found = verdict(tmp_path, MODEL, renamed(MODEL), level=level)
+    assert found.relation is Relation.SAME_WEIGHTS
+    assert {one.state for one in found.parts} == {PartState.EQUAL}
+    assert {one.part.component for one in found.parts} == {
+        Component.EMBEDDING, Component.NORMS, Component.ATTENTION, Component.FEED_FORWARD,
+    }  # fmt: skip
+    assert all(0 < one.read < 1 for one in found.parts if one.part.component != Component.NORMS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "state"), [(np.float16, PartState.ROUNDED), (ml_dtypes.bfloat16, PartState.ROUNDED)]
+)
+def test_a_cast_under_other_names_is_found(tmp_path: Path, kind: Any, state: PartState) -> None:
+    cast = {name: one.astype(kind).astype(np.float32) for name, one in MODEL.items()}
+    found = verdict(tmp_path, MODEL, renamed(cast))
+    assert found.relation is Relation.SAME_WEIGHTS
+    assert {one.state for one in found.parts} == {state}
+
+
+@pytest.mark.parametrize("rows", [slice(None), slice(-16, None)])
+def test_a_tensor_that_was_changed_is_told_from_those_that_were_not(
+    tmp_path: Path, rows: slice
+) -> None:
+    """All of it, or its end alone: what begins alike is not the same."""
+    other = {name: one.copy() for name, one in MODEL.items()}
+    other[CHANGED][rows] = llama(2)[CHANGED][rows]
+    found = verdict(tmp_path, MODEL, renamed(other))
+    assert found.relation is Relation.DERIVED
+    (part,) = (one for one in found.parts if one.state is not PartState.EQUAL)
+    assert (part.part.component, part.part.layer) == (Component.FEED_FORWARD, 2)
+    assert part.state is PartState.SHARED and part.share == pytest.approx(2 / 3)
+
+
+def test_what_is_not_found_is_not_called_without_a_trace(tmp_path: Path) -> None:
+    """A stranger with one feed-forward of the model."""
+    other = llama(2) | {name: one for name, one in MODEL.items() if ".3.mlp." in name}
+    found = verdict(tmp_path, MODEL, renamed(other))
+    assert found.relation is Relation.PARTIAL
+    equal = {one.part.layer for one in found.parts if one.state is PartState.EQUAL}
+    assert equal == {3}
+    assert {one.state for one in found.parts} == {PartState.EQUAL, PartState.NOT_COMPARABLE}
+
+
+def test_without_any_known_name_there_are_no_parts_and_it_is_said(tmp_path: Path) -> None:
+    found = verdict(tmp_path, renamed(MODEL), renamed(dict(reversed(MODEL.items())), "x"))
+    assert found.relation is Relation.SAME_WEIGHTS and not found.parts
+    assert found.reasons == (VerdictReason.SAME_CONTENTS_UNNAMED,)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_strangers_stay_untestable(tmp_path: Path, known: bool) -> None:
+    """Gains that are all one, or zeros, are equal in both and mean nothing."""
+    stranger = {
+        name: np.ones_like(one) if "norm" in name else one for name, one in llama(2).items()
+    }
+    model = {name: np.ones_like(one) if "norm" in name else one for name, one in MODEL.items()}
+    found = verdict(tmp_path, model if known else renamed(model), renamed(stranger, "x"))
+    assert found.relation is Relation.UNTESTABLE
+
+
+def test_no_more_is_read_than_the_budget_allows(
+    tmp_path: Path, make_mirror: Callable[..., MirrorServer]
+) -> None:
+    for name, tensors in (("ours", renamed(MODEL)), ("theirs", renamed(MODEL, "x"))):
+        path = stored(tmp_path / "made" / name, tensors, NET)
+        shutil.copytree(path, tmp_path / "hub" / "some" / name)
+    make_mirror(tmp_path / "hub", hash_limit=0)
+    for budget, relation in ((600_000, Relation.UNTESTABLE), (4_000_000, Relation.SAME_WEIGHTS)):
+        with Fetcher(budget=budget) as fetcher:
+            how = Settings(budget=budget)
+            found = compare_models("some/ours", "some/theirs", fetcher, how)
+            assert found.verdict.relation is relation
+            assert found.cost.bytes <= min(budget, found.limit)
