@@ -48,7 +48,9 @@ def _run(task: tuple[str, int, bool]) -> Sequence[Row]:
 
 
 def _wanted(case: Case, zoo: Zoo, options: argparse.Namespace) -> bool:
-    if not case.needs <= zoo.names or (options.short and not options.only and case.name not in SHORT):
+    if not case.needs <= zoo.names or (
+        options.short and not options.only and case.name not in SHORT
+    ):
         return False
     return not options.only or any(one in case.name for one in options.only)
 
