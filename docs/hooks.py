@@ -3,6 +3,8 @@
 Formulas become MathML while the site is built, so that reading it needs no script. The menu of
 tests and the limits of the verdict are taken from the code, so that pages cannot fall behind it.
 Reports and the notebook are shown if they are there: they are made by commands, not written.
+The page of the dispute is drawn from published numbers, or from what `kinprint reproduce` measured
+where its `reproduction.json` lies here as `dispute.json`.
 """
 
 from __future__ import annotations
@@ -14,6 +16,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from kinprint import text
+from kinprint.report.figures.drawing import picture
+from kinprint.report.files import in_language
+from kinprint.report.schema import ReproductionDocument, decode
+from kinprint.report.views.claims import claims_page
+from kinprint.report.views.reproduction import measured_numbers
+from kinprint.studies.charts import Chart
+from kinprint.studies.reproduction.claim_checks import CHECKS
+from kinprint.studies.reproduction.claims import judged_claims, numbers
+from kinprint.studies.reproduction.pictures import dispute_pictures
 from kinprint.text import Words
 from kinprint.text.catalogue import FIRST
 
@@ -41,6 +53,7 @@ _HEADS = Words(
 )
 FONTS = Path(__file__).resolve().parents[1] / "src/kinprint/report/fonts"
 _PAGES = TemporaryDirectory(prefix="kinprint-site-")
+MEASURED = Path(__file__).with_name("dispute.json")
 NOTEBOOK = "notebooks/first-comparison.ipynb"
 _ABSENT = Words({
     "en": "Not made in this build of the site.",
@@ -52,6 +65,7 @@ _FORMULA = re.compile(
 )
 
 _VALUE = re.compile(r"\{\{ (\w+) \}\}")
+_PICTURE = re.compile(r"<!-- picture (\w+) -->")
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:
@@ -65,6 +79,10 @@ def on_files(files: Any, config: Any, **_: Any) -> Any:
     for data in sorted((_docs(config) / "reports").glob("*.json")):
         source = str(_drawn(data))
         files.append(File.generated(config, f"reports/{data.stem}.html", abs_src_path=source))
+    for chart in dispute_pictures(_measured()):
+        for language in text.languages():
+            source = str(_drawn_picture(chart, language))
+            files.append(File.generated(config, f"assets/{Path(source).name}", abs_src_path=source))
     return files
 
 
@@ -75,6 +93,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
         markdown = markdown.replace("<!-- reports -->", _reports(_docs(config), language))
     if "<!-- menu -->" in markdown:
         markdown = markdown.replace("<!-- menu -->", _menu(language))
+    if "<!-- claims -->" in markdown:
+        claims = claims_page(judged_claims(_measured()), language, level=3)
+        markdown = markdown.replace("<!-- claims -->", "\n".join(claims))
+    markdown = _PICTURE.sub(lambda match: _picture(match[1], language), markdown)
     # A name that the code does not have ends the build.
     return _VALUE.sub(lambda match: _values()[match[1]], markdown)
 
@@ -97,6 +119,30 @@ def _drawn(data: Path) -> Path:
     return page
 
 
+@cache
+def _measured() -> dict[str, float]:
+    """What was measured on the real models, if a reproduction of them is here."""
+    if not MEASURED.is_file():
+        return {}
+    document = decode(MEASURED.read_bytes())
+    if not isinstance(document, ReproductionDocument) or document.replica:
+        raise ValueError(f"{MEASURED} is no reproduction of real models")
+    return measured_numbers(document)
+
+
+def _drawn_picture(chart: Chart, language: str) -> Path:
+    place = Path(_PAGES.name, f"{in_language(f'dispute-{chart.name}', language)}.png")
+    place.write_bytes(picture(chart, "png", language))
+    return place
+
+
+def _picture(name: str, language: str) -> str:
+    """A picture of the dispute, with its title and what stands below it for those who hear it."""
+    chart = next(one for one in dispute_pictures(_measured()) if one.name == name)
+    said = " ".join(words[language] for words in (chart.title, chart.note) if words is not None)
+    return f"![{said}](assets/{in_language(f'dispute-{name}', language)}.png)"
+
+
 def _docs(config: Any) -> Path:
     return Path(config["docs_dir"])
 
@@ -117,7 +163,6 @@ def _reports(docs: Path, language: str) -> str:
 
 
 def _menu(language: str) -> str:
-    from kinprint import text
     from kinprint.lineage.tests.menu import menu
 
     quick = {entry.name for entry in menu("quick")}
@@ -177,6 +222,25 @@ def _values() -> dict[str, str]:
         "plain_found": str(rates["aside", "plain", "whole", "descendant"].count),
         "plain_found_rows": str(rates["aside", "plain", "rows", "descendant"].count),
         "aside_all_twins": str(rates["aside", "gated", "whole", "twin"].of),
+    } | _dispute_values()
+
+
+def _dispute_values() -> dict[str, str]:
+    """Numbers of the page of the dispute, computed as its claims are."""
+    known = numbers(_measured())
+    by_layer, kin = (CHECKS[name](known).fields for name in ("random-level", "independent-models"))
+    return {
+        "layers_mean": f"{by_layer['mean']:.3f}",
+        "layers_high": f"{by_layer['high']:.3f}",
+        "layers_beyond": f"{by_layer['beyond']}",
+        "layers_count": f"{by_layer['layers']}",
+        "layers_often": f"{by_layer['often']:.0f} %",
+        "layers_apart": f"{by_layer['apart']:.1f}",
+        "layers_together": f"{by_layer['together']:.1f}",
+        "layers_p": f"{by_layer['p']:.0f} %",
+        "dense_all": f"{kin['dense_all']:.3f}",
+        "dense_unrelated": f"{kin['dense']:.3f}",
+        "claims": str(len(judged_claims())),
     }
 
 

@@ -149,7 +149,10 @@ def _annotation(chart: Heatmap, cell: float, tall: float) -> tuple[int, float | 
     best = digits_for((chart.low, chart.high))
     if not chart.annotate or not known:
         return best, None
-    for digits in range(min(max(best, 3), 4), 1, -1):
+    most = min(max(best, 3), 4)
+    if all(round(value, 2) == value for value in known):  # nobody knows more of them
+        most = min(most, 2)
+    for digits in range(most, 1, -1):
         numbers = {shown(value, digits) for value in known}
         for size in _SIZES:
             fits = max(width_of(number, size) for number in numbers) <= cell - 0.05

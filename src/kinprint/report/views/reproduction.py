@@ -182,14 +182,18 @@ def _key(key: str, language: str) -> str:
     return f"{escaped(f'{parts[2]} – {parts[3]}')}: {title}, {role}"
 
 
-def _claims(document: ReproductionDocument) -> Iterator[str]:
-    """CLAIMS.md: what each side wrote, and what the numbers say of it."""
-    measured = {
+def measured_numbers(document: ReproductionDocument) -> dict[str, float]:
+    """What was measured, by the key of the published number that it stands beside."""
+    return {
         one.number: one.found
         for one in document.numbers
         if one.status is NumberStatus.MEASURED and one.found is not None
     }
-    judged = judged_claims(measured)
+
+
+def _claims(document: ReproductionDocument) -> Iterator[str]:
+    """CLAIMS.md: what each side wrote, and what the numbers say of it."""
+    judged = judged_claims(measured_numbers(document))
     for language in _reading_order():
         yield f"# {text.say('report.claims.title', language)}\n"
         if document.replica:

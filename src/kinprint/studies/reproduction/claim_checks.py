@@ -46,31 +46,36 @@ def _true_if(holds: bool, **fields: object) -> Finding:
     return Finding(Outcome.TRUE if holds else Outcome.FALSE, fields)
 
 
-def _pair(known: Numbers, measure: str, role: str, one: str, other: str, layer: int) -> float:
+def same_layer(known: Numbers, measure: str, role: str, one: str, other: str, layer: int) -> float:
+    """A measure of two models at the same layer."""
     return known[f"{measure}/{role}/{one}[{layer}]/{other}[{layer}]"]
 
 
-def _by_layer(known: Numbers, measure: str, role: str) -> list[float]:
+def by_layer(known: Numbers, measure: str, role: str) -> list[float]:
     """Solar against GLM, layer by layer."""
-    return [_pair(known, measure, role, "solar", "glm", layer) for layer in LAYERS]
+    return [same_layer(known, measure, role, "solar", "glm", layer) for layer in LAYERS]
 
 
-def _within(known: Numbers, measure: str, role: str, model: str, one: int, other: int) -> float:
+def within_model(
+    known: Numbers, measure: str, role: str, model: str, one: int, other: int
+) -> float:
+    """A measure of two layers of one model."""
     return known[f"{measure}/{role}/{model}[{one}]/{model}[{other}]"]
 
 
-def _from_layer_zero(known: Numbers, model: str) -> list[float]:
-    return [_within(known, "cosine", IN, model, 0, layer) for layer in TENS]
+def from_layer_zero(known: Numbers, model: str) -> list[float]:
+    """Cosines of layer 0 with layers 10 to 40 of the same model."""
+    return [within_model(known, "cosine", IN, model, 0, layer) for layer in TENS]
 
 
 def _between(known: Numbers) -> list[float]:
-    return [_pair(known, "cosine", IN, "solar", "glm", layer) for layer in TENS]
+    return [same_layer(known, "cosine", IN, "solar", "glm", layer) for layer in TENS]
 
 
 def _three_models(known: Numbers, measure: str, roles: Iterable[str]) -> list[float]:
     """All pairs of the three models of vs-phi at the same layers."""
     return [
-        _pair(known, measure, role, one, other, layer)
+        same_layer(known, measure, role, one, other, layer)
         for role in roles
         for layer in (10, 20, 30)
         for one, other in PAIRS
@@ -87,7 +92,7 @@ def _controls(known: Numbers) -> list[float]:
     """Pairs at layer 10 that nobody in the dispute calls related."""
     pairs = [("solar", "phi"), ("glm", "phi")]
     pairs += [(model, "mixtral") for model in THREE]
-    return [_pair(known, "cosine", IN, one, other, 10) for one, other in pairs]
+    return [same_layer(known, "cosine", IN, one, other, 10) for one, other in pairs]
 
 
 # --- the derivation report ---
@@ -95,13 +100,13 @@ def _controls(known: Numbers) -> list[float]:
 
 @check("derived")
 def _derived(known: Numbers) -> Finding:
-    norms = _by_layer(known, "pearson", IN) + _by_layer(known, "pearson", POST)
+    norms = by_layer(known, "pearson", IN) + by_layer(known, "pearson", POST)
     return Finding(Outcome.UNTESTABLE, {"vectors": len(norms), "pearson": fmean(norms)})
 
 
 @check("within")
 def _within_baseline(known: Numbers) -> Finding:
-    glm, solar = (fmean(_from_layer_zero(known, model)) for model in ("glm", "solar"))
+    glm, solar = (fmean(from_layer_zero(known, model)) for model in ("glm", "solar"))
     holds = _comes_out(glm, known["baseline/within_glm_mean"], 3)
     holds = holds and _comes_out(solar, known["baseline/within_solar_mean"], 3)
     return _true_if(holds, glm=glm, solar=solar)
@@ -127,16 +132,16 @@ def _layer_ten(known: Numbers) -> Finding:
 
 @check("sigma")
 def _effect_size(known: Numbers) -> Finding:
-    pair, glm = _between(known), _from_layer_zero(known, "glm")
-    fair = [_within(known, "cosine", IN, "glm", *layers) for layers in ((10, 20), (20, 30))]
-    solar = _sigma(pair, _from_layer_zero(known, "solar"))
+    pair, glm = _between(known), from_layer_zero(known, "glm")
+    fair = [within_model(known, "cosine", IN, "glm", *layers) for layers in ((10, 20), (20, 30))]
+    solar = _sigma(pair, from_layer_zero(known, "solar"))
     fields = {"glm": _sigma(pair, glm), "solar": solar, "fair": _sigma(pair, fair)}
     return Finding(Outcome.DEPENDS, fields)
 
 
 @check("p-value")
 def _tail(known: Numbers) -> Finding:
-    pair, glm = _between(known), _from_layer_zero(known, "glm")
+    pair, glm = _between(known), from_layer_zero(known, "glm")
     sigma = _sigma(pair, glm)
     # The tail of a normal distribution that far out, which no floating-point number holds.
     exponent = (-(sigma**2) / 2 - math.log(sigma * math.sqrt(2 * math.pi))) / math.log(10)
@@ -147,14 +152,14 @@ def _tail(known: Numbers) -> Finding:
 @check("other-layer")
 def _other_layer(known: Numbers) -> Finding:
     value = known[f"cosine/{IN}/solar[10]/glm[20]"]
-    same = _pair(known, "cosine", IN, "solar", "glm", 10)
+    same = same_layer(known, "cosine", IN, "solar", "glm", 10)
     others = known["decay/off_diagonal_mean"]
     return _true_if(_comes_out(value, 0.38, 2), value=value, same=same, others=others)
 
 
 @check("norm-means")
 def _norm_means(known: Numbers) -> Finding:
-    first, second = (fmean(_by_layer(known, "cosine", role)) for role in (IN, POST))
+    first, second = (fmean(by_layer(known, "cosine", role)) for role in (IN, POST))
     holds = _comes_out(first, known[f"tensor-types/mean_cosine/{IN}"], 3)
     holds = holds and _comes_out(second, known[f"tensor-types/mean_cosine/{POST}"], 3)
     return _true_if(holds, input=first, post=second)
@@ -164,7 +169,7 @@ def _norm_means(known: Numbers) -> Finding:
 def _matrix_means(known: Numbers) -> Finding:
     first = {"k": 0, "v": 0, "router": 1}
     means = {
-        role: fmean(_pair(known, "cosine", role, "solar", "glm", at) for at in LAYERS[start:])
+        role: fmean(same_layer(known, "cosine", role, "solar", "glm", at) for at in LAYERS[start:])
         for role, start in first.items()
     }
     said = {role: known[f"tensor-types/mean_cosine/{role}"] for role in means}
@@ -180,8 +185,8 @@ def _norms_kept(known: Numbers) -> Finding:
         for layer in LAYERS
     ]
     fields = {
-        "input": fmean(_by_layer(known, "pearson", IN)),
-        "post": fmean(_by_layer(known, "pearson", POST)),
+        "input": fmean(by_layer(known, "pearson", IN)),
+        "post": fmean(by_layer(known, "pearson", POST)),
         "low": min(ratios),
         "high": max(ratios),
         "derived": known.stated["revision/derived"][1],
@@ -197,29 +202,29 @@ def _embeddings(known: Numbers) -> Finding:
 
 @check("all-near-zero")
 def _all_near_zero(known: Numbers) -> Finding:
-    found = [_pair(known, "cosine", IN, "glm", "phi", layer) for layer in (10, 20, 30)]
+    found = [same_layer(known, "cosine", IN, "glm", "phi", layer) for layer in (10, 20, 30)]
     return _true_if(max(found) < 0.5, low=min(found), high=max(found))
 
 
 @check("first-layer")
 def _first_layer(known: Numbers) -> Finding:
-    glm, solar = (fmean(_from_layer_zero(known, model)) for model in ("glm", "solar"))
+    glm, solar = (fmean(from_layer_zero(known, model)) for model in ("glm", "solar"))
     phi = known.stated["vs-phi/layer_zero/input/phi"]
-    value = _by_layer(known, "cosine", IN)[0]
+    value = by_layer(known, "cosine", IN)[0]
     fields = {"value": value, "glm": glm, "solar": solar, "phi": min(phi)}
     return Finding(Outcome.DEPENDS, fields)
 
 
 @check("layer-five")
 def _layer_five(known: Numbers) -> Finding:
-    cosines = dict(enumerate(_by_layer(known, "cosine", IN)))
+    cosines = dict(enumerate(by_layer(known, "cosine", IN)))
     lowest = min((layer for layer in cosines if layer >= 5), key=cosines.__getitem__)
     return _true_if(cosines[lowest] >= 0.95, layer=lowest, value=cosines[lowest])
 
 
 @check("layer-forty")
 def _layer_forty(known: Numbers) -> Finding:
-    least = min(_by_layer(known, "cosine", IN)[40:])
+    least = min(by_layer(known, "cosine", IN)[40:])
     return _true_if(least >= 0.99, value=least)
 
 
@@ -231,7 +236,7 @@ def _configuration(_: Numbers) -> Finding:
 @check("chance-rejected")
 def _chance_rejected(known: Numbers) -> Finding:
     found = _controls(known)
-    pair = _pair(known, "cosine", IN, "solar", "glm", 10)
+    pair = same_layer(known, "cosine", IN, "solar", "glm", 10)
     return Finding(Outcome.FALSE, {"pair": pair, "high": max(found)})
 
 
@@ -252,9 +257,9 @@ def _identical_tensors(_: Numbers) -> Finding:
 
 @check("mean-of-norms")
 def _mean_of_norms(known: Numbers) -> Finding:
-    cosines = _by_layer(known, "cosine", IN) + _by_layer(known, "cosine", POST)
+    cosines = by_layer(known, "cosine", IN) + by_layer(known, "cosine", POST)
     shuffled = [
-        _pair(known, "shuffled_cosine", role, "solar", "glm", layer)
+        same_layer(known, "shuffled_cosine", role, "solar", "glm", layer)
         for role in (IN, POST)
         for layer in LAYERS
     ]
@@ -266,7 +271,7 @@ def _mean_of_norms(known: Numbers) -> Finding:
 @check("attention-retrained")
 def _attention_retrained(known: Numbers) -> Finding:
     others = [
-        abs(_pair(known, "cosine", role, one, "phi", layer))
+        abs(same_layer(known, "cosine", role, one, "phi", layer))
         for role in ("k", "v")
         for one in ("solar", "glm")
         for layer in (10, 20, 30)
@@ -276,7 +281,7 @@ def _attention_retrained(known: Numbers) -> Finding:
 
 @check("zero-null")
 def _zero_null(known: Numbers) -> Finding:
-    shuffled = _pair(known, "shuffled_cosine", POST, "solar", "glm", 40)
+    shuffled = same_layer(known, "shuffled_cosine", POST, "solar", "glm", 40)
     fields = {"random": known.stated["report/random_cosine"], "shuffled": shuffled}
     return Finding(Outcome.FALSE, fields)
 
@@ -312,13 +317,15 @@ def _above_nine_tenths(known: Numbers) -> Finding:
 
 @check("then-glm-from-phi")
 def _then_glm_from_phi(known: Numbers) -> Finding:
-    pair, control = (_pair(known, "cosine", IN, one, other, 10) for one, other in PAIRS[::2])
+    pair, control = (same_layer(known, "cosine", IN, one, other, 10) for one, other in PAIRS[::2])
     return _true_if(control >= pair, pair=pair, control=control)
 
 
 @check("mean-difference")
 def _mean_difference(known: Numbers) -> Finding:
-    pair, control = (_pair(known, "mean_abs_diff", IN, one, other, 10) for one, other in PAIRS[::2])
+    pair, control = (
+        same_layer(known, "mean_abs_diff", IN, one, other, 10) for one, other in PAIRS[::2]
+    )
     said = known.stated["vs-phi/mean_abs_diff/glm[10]/phi[10]"]
     exact = _comes_out(control, said, 4)
     outcome = Outcome.FALSE if control >= pair else Outcome.TRUE if exact else Outcome.DEPENDS
@@ -327,8 +334,8 @@ def _mean_difference(known: Numbers) -> Finding:
 
 @check("elementwise")
 def _elementwise(known: Numbers) -> Finding:
-    pearson = _pair(known, "pearson", IN, "solar", "glm", 10)
-    distance = _pair(known, "relative_l2", IN, "solar", "glm", 10)
+    pearson = same_layer(known, "pearson", IN, "solar", "glm", 10)
+    distance = same_layer(known, "relative_l2", IN, "solar", "glm", 10)
     return _true_if(abs(pearson) < 0.1, pearson=pearson, distance=distance)
 
 
@@ -364,8 +371,8 @@ def _within_not_low(known: Numbers) -> Finding:
         Outcome.DEPENDS,
         {
             "low": min(_inside(known, "cosine", IN)),
-            "glm": fmean(_from_layer_zero(known, "glm")),
-            "solar": fmean(_from_layer_zero(known, "solar")),
+            "glm": fmean(from_layer_zero(known, "glm")),
+            "solar": fmean(from_layer_zero(known, "solar")),
         },
     )
 
@@ -373,7 +380,7 @@ def _within_not_low(known: Numbers) -> Finding:
 def _inside(known: Numbers, measure: str, role: str) -> list[float]:
     """Layers 10, 20 and 30 of each of three models with each other."""
     layers = combinations((10, 20, 30), 2)
-    return [_within(known, measure, role, model, *two) for two in layers for model in THREE]
+    return [within_model(known, measure, role, model, *two) for two in layers for model in THREE]
 
 
 @check("distance-with-depth")
@@ -381,16 +388,17 @@ def _distance_with_depth(known: Numbers) -> Finding:
     def farthest(measure: str, pick: Callable[[Iterable[float]], float]) -> bool:
         """Whether layers 10 and 30 are the least alike in each model."""
         return all(
-            _within(known, measure, POST, model, 10, 30)
+            within_model(known, measure, POST, model, 10, 30)
             == pick(
-                _within(known, measure, POST, model, *two) for two in combinations((10, 20, 30), 2)
+                within_model(known, measure, POST, model, *two)
+                for two in combinations((10, 20, 30), 2)
             )
             for model in THREE
         )
 
     grows, falls = farthest("mean_abs_diff", max), farthest("cosine", min)
-    near = min(_within(known, "cosine", POST, model, 10, 20) for model in THREE)
-    far = max(_within(known, "cosine", POST, model, 10, 30) for model in THREE)
+    near = min(within_model(known, "cosine", POST, model, 10, 20) for model in THREE)
+    far = max(within_model(known, "cosine", POST, model, 10, 30) for model in THREE)
     outcome = Outcome.FALSE if not grows or falls else Outcome.TRUE
     return Finding(outcome, {"near": near, "far": far})
 
@@ -398,7 +406,7 @@ def _distance_with_depth(known: Numbers) -> Finding:
 @check("little-information")
 def _little_information(known: Numbers) -> Finding:
     fields = {
-        "pair": fmean(_by_layer(known, "pearson", IN)),
+        "pair": fmean(by_layer(known, "pearson", IN)),
         "derived": known.stated["revision/derived"][1],
         "chance": 1 / math.sqrt(CHANNELS - 1),
     }
@@ -413,11 +421,11 @@ def _starts_at_one(known: Numbers) -> Finding:
 
 @check("size-measures")
 def _size_measures(known: Numbers) -> Finding:
-    values = {pair: _pair(known, "mean_abs_diff", POST, *pair, 20) for pair in PAIRS}
+    values = {pair: same_layer(known, "mean_abs_diff", POST, *pair, 20) for pair in PAIRS}
     fields = {
         "near": values["solar", "phi"],
         "far": values["solar", "glm"],
-        "pearson": _pair(known, "pearson", POST, "solar", "phi", 20),
+        "pearson": same_layer(known, "pearson", POST, "solar", "phi", 20),
     }
     return Finding(Outcome.DEPENDS, fields)
 
@@ -461,8 +469,8 @@ def _centred(known: Numbers) -> Finding:
 @check("phi-closer")
 def _phi_closer(known: Numbers) -> Finding:
     closer = [
-        _pair(known, "mean_abs_diff", role, "glm", "phi", layer)
-        < _pair(known, "mean_abs_diff", role, "solar", "glm", layer)
+        same_layer(known, "mean_abs_diff", role, "glm", "phi", layer)
+        < same_layer(known, "mean_abs_diff", role, "solar", "glm", layer)
         for role in (IN, POST)
         for layer in (10, 20, 30)
     ]
@@ -489,8 +497,8 @@ def _positive(known: Numbers) -> Finding:
 def _shuffled(known: Numbers) -> Finding:
     gaps = [
         abs(
-            _pair(known, "shuffled_cosine", role, "solar", "glm", layer)
-            - _pair(known, "cosine", role, "solar", "glm", layer)
+            same_layer(known, "shuffled_cosine", role, "solar", "glm", layer)
+            - same_layer(known, "cosine", role, "solar", "glm", layer)
         )
         for role in (IN, POST)
         for layer in LAYERS
@@ -503,14 +511,14 @@ def _shuffled(known: Numbers) -> Finding:
 
 @check("tokenizer-cause")
 def _tokenizer_cause(known: Numbers) -> Finding:
-    glm, solar = (fmean(_from_layer_zero(known, model)) for model in ("glm", "solar"))
+    glm, solar = (fmean(from_layer_zero(known, model)) for model in ("glm", "solar"))
     return Finding(Outcome.UNTESTABLE, {"glm": glm, "solar": solar})
 
 
 @check("points-apart")
 def _points_apart(known: Numbers) -> Finding:
     fair = fmean(known[f"fair-baseline/mean/{model}"] for model in ("solar", "glm"))
-    cross = _pair(known, "cosine", IN, "solar", "glm", 10)
+    cross = same_layer(known, "cosine", IN, "solar", "glm", 10)
     holds = _comes_out(fair - cross, known["baselines/fair_minus_cross"], 3)
     return _true_if(holds, points=100 * (fair - cross))
 
@@ -523,8 +531,8 @@ def _mixtures_alike(known: Numbers) -> Finding:
 
 @check("equal-distance-fair")
 def _equal_distance_fair(known: Numbers) -> Finding:
-    inside = [_within(known, "pearson", IN, model, 10, 20) for model in ("solar", "glm")]
-    pair = _pair(known, "pearson", IN, "solar", "glm", 10)
+    inside = [within_model(known, "pearson", IN, model, 10, 20) for model in ("solar", "glm")]
+    pair = same_layer(known, "pearson", IN, "solar", "glm", 10)
     return Finding(Outcome.DEPENDS, {"solar": inside[0], "glm": inside[1], "pair": pair})
 
 
@@ -535,14 +543,14 @@ def _cherry_picking(_: Numbers) -> Finding:
 
 @check("layer-zero-table")
 def _layer_zero_table(known: Numbers) -> Finding:
-    means = {model: fmean(_from_layer_zero(known, model)) for model in ("solar", "glm")}
+    means = {model: fmean(from_layer_zero(known, model)) for model in ("solar", "glm")}
     holds = all(_comes_out(mean, known[f"layer-zero/mean/{one}"], 4) for one, mean in means.items())
     return _true_if(holds, **means)
 
 
 @check("six-pairs")
 def _six_pairs(known: Numbers) -> Finding:
-    found = [*_controls(known), _pair(known, "cosine", IN, "solar", "glm", 10)]
+    found = [*_controls(known), same_layer(known, "cosine", IN, "solar", "glm", 10)]
     mean, spread = fmean(found), pstdev(found)
     holds = _comes_out(mean, known["same-layer/mean"], 4, rounded=True)
     holds = holds and _comes_out(spread, known["same-layer/std"], 4, rounded=True)
@@ -577,7 +585,7 @@ def _independent_models(known: Numbers) -> Finding:
     fields = {
         "mixed": mixed, "mixed_all": both["moe-dense"],
         "dense": dense, "dense_all": both["dense-dense"],
-        "pair": _pair(known, "cosine", IN, "solar", "glm", 10),
+        "pair": same_layer(known, "cosine", IN, "solar", "glm", 10),
     }  # fmt: skip
     return Finding(Outcome.DEPENDS, fields)
 
@@ -608,7 +616,7 @@ def _mean_raises_cosine(known: Numbers) -> Finding:
         known[f"std/{IN}/{model}[10]"] / known[f"mean/{IN}/{model}[10]"] for model in THREE[:2]
     ]
     formula = 1 / math.sqrt(math.prod(1 + spread**2 for spread in spreads))
-    value = _pair(known, "cosine", IN, "solar", "glm", 10)
+    value = same_layer(known, "cosine", IN, "solar", "glm", 10)
     return _true_if(abs(formula - value) < 0.001, formula=formula, value=value)
 
 
@@ -620,7 +628,7 @@ def _random_level(known: Numbers) -> Finding:
     layers have variance 1/(n − 1) and covariance a·b/(n − 1), where a and b are the correlations
     of the two layers inside each model. Those were published for layers 10, 20 and 30 alone.
     """
-    pearson = _by_layer(known, "pearson", IN)
+    pearson = by_layer(known, "pearson", IN)
     chance, count, normal = 1 / math.sqrt(CHANNELS - 1), len(pearson), NormalDist()
     beyond = sum(abs(one) > 2 * chance for one in pearson)
     share = 2 * normal.cdf(-2)
@@ -628,7 +636,8 @@ def _random_level(known: Numbers) -> Finding:
         math.comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(beyond)
     )
     common = fmean(
-        _within(known, "pearson", IN, "solar", *two) * _within(known, "pearson", IN, "glm", *two)
+        within_model(known, "pearson", IN, "solar", *two)
+        * within_model(known, "pearson", IN, "glm", *two)
         for two in combinations((10, 20, 30), 2)
     )
     apart = chance / math.sqrt(count)
@@ -657,16 +666,16 @@ def _revises(_: Numbers) -> Finding:
 
 @check("pearson-small")
 def _pearson_small(known: Numbers) -> Finding:
-    mean = fmean(_by_layer(known, "pearson", IN))
+    mean = fmean(by_layer(known, "pearson", IN))
     return _true_if(
-        _comes_out(mean, 0.01, 2), mean=mean, post=fmean(_by_layer(known, "pearson", POST))
+        _comes_out(mean, 0.01, 2), mean=mean, post=fmean(by_layer(known, "pearson", POST))
     )
 
 
 @check("diagonal")
 def _diagonal(known: Numbers) -> Finding:
-    cosine = fmean(_by_layer(known, "cosine", IN))
-    pearson = fmean(_by_layer(known, "pearson", IN))
+    cosine = fmean(by_layer(known, "cosine", IN))
+    pearson = fmean(by_layer(known, "pearson", IN))
     said = known.stated["revision/diagonal"], known.stated["revision/pearson"]
     near = abs(cosine - said[0]) < 0.002 and abs(pearson - said[1]) < 0.002
     return Finding(
@@ -676,21 +685,21 @@ def _diagonal(known: Numbers) -> Finding:
 
 @check("pearson-range")
 def _pearson_range(known: Numbers) -> Finding:
-    found = _by_layer(known, "pearson", IN)
+    found = by_layer(known, "pearson", IN)
     holds = min(found) >= -0.05 and max(found) <= 0.05
     return _true_if(holds, low=min(found), high=max(found))
 
 
 @check("cosine-range")
 def _cosine_range(known: Numbers) -> Finding:
-    found = _by_layer(known, "cosine", IN)
+    found = by_layer(known, "cosine", IN)
     below = [layer for layer, value in enumerate(found) if round(value, 2) < 0.94]
     return _true_if(not below, layers=", ".join(map(str, below)), low=min(found))
 
 
 @check("layer-table")
 def _layer_table(known: Numbers) -> Finding:
-    first, tenth = (_by_layer(known, "cosine", IN)[layer] for layer in (0, 10))
+    first, tenth = (by_layer(known, "cosine", IN)[layer] for layer in (0, 10))
     said = [known.stated[f"revision/cosine/{layer}"] for layer in (0, 10)]
     holds = abs(first - said[0]) < 0.001 and abs(tenth - said[1]) < 0.001
     return _true_if(holds, first=first, tenth=tenth, said=said[0], said_tenth=said[1])
@@ -698,7 +707,7 @@ def _layer_table(known: Numbers) -> Finding:
 
 @check("post-norm-table")
 def _post_norm_table(known: Numbers) -> Finding:
-    cosine, pearson = (fmean(_by_layer(known, one, POST)) for one in ("cosine", "pearson"))
+    cosine, pearson = (fmean(by_layer(known, one, POST)) for one in ("cosine", "pearson"))
     holds = abs(cosine - known.stated["revision/post_cosine"]) < 0.01
     return _true_if(holds, cosine=cosine, pearson=pearson)
 
@@ -722,7 +731,7 @@ def _derived_pair(_: Numbers) -> Finding:
 
 @check("any-pair")
 def _any_pair(known: Numbers) -> Finding:
-    found = _by_layer(known, "cosine", IN)
+    found = by_layer(known, "cosine", IN)
     return _true_if(min(found) > 0.9, low=min(found), second=found[1])
 
 
