@@ -94,8 +94,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     if "<!-- menu -->" in markdown:
         markdown = markdown.replace("<!-- menu -->", _menu(language))
     if "<!-- claims -->" in markdown:
-        claims = claims_page(judged_claims(_measured()), language, level=3)
-        markdown = markdown.replace("<!-- claims -->", "\n".join(claims))
+        claims = "\n".join(claims_page(judged_claims(_measured()), language, level=3))
+        claims = f'<div class="claims" markdown>\n\n{claims}\n</div>'
+        markdown = markdown.replace("<!-- claims -->", claims)
     markdown = _PICTURE.sub(lambda match: _picture(match[1], language), markdown)
     # A name that the code does not have ends the build.
     return _VALUE.sub(lambda match: _values()[match[1]], markdown)
@@ -140,7 +141,8 @@ def _picture(name: str, language: str) -> str:
     """A picture of the dispute, with its title and what stands below it for those who hear it."""
     chart = next(one for one in dispute_pictures(_measured()) if one.name == name)
     said = " ".join(words[language] for words in (chart.title, chart.note) if words is not None)
-    return f"![{said}](assets/{in_language(f'dispute-{name}', language)}.png)"
+    place = f"assets/{in_language(f'dispute-{name}', language)}.png"
+    return f'<div class="wide" markdown>\n\n![{said}]({place})\n\n</div>'
 
 
 def _docs(config: Any) -> Path:

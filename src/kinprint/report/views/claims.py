@@ -23,7 +23,7 @@ def claims_page(judged: Sequence[JudgedClaim], language: str, level: int = 2) ->
         yield f"{_reference(source, language)} {_counts(found, language)}"
         yield ""
         yield text.say("report.claims.heads", language)
-        yield "| --- | --- | --- |"
+        yield "| --- | --- |"
         yield from (_row(one, language) for one in found)
         yield ""
 
@@ -50,8 +50,7 @@ def _row(one: JudgedClaim, language: str) -> str:
     finds = _MINUS.sub("\N{MINUS SIGN}", _plain(one.finds[language]))
     cells = (
         f"{_plain(one.says[language])} {_place(one.claim)}",
-        f"**{_outcome(one.outcome, language)}.** {finds}",
-        f"`{one.claim.command}`",
+        f"**{_outcome(one.outcome, language)}.** {finds}<br>`{one.claim.command}`",
     )
     return f"| {' | '.join(cells)} |"
 
