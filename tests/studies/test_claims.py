@@ -72,6 +72,15 @@ def test_what_is_measured_replaces_what_was_published() -> None:
     assert CHECKS["other-layer"](numbers({key: 0.381})).outcome is Outcome.TRUE
 
 
+def test_what_a_source_prints_stays_what_it_prints() -> None:
+    measured = {"baseline/cross_mean": 0.5, "cosine/norm_in/solar[0]/glm[0]": 0.95}
+    found = CHECKS["layer-table"](numbers(measured))
+    assert found.outcome is Outcome.FALSE  # it is held against the report's own table
+    assert CHECKS["between"](numbers(measured)).outcome is Outcome.TRUE
+    others = {f"cosine/norm_in/solar[{layer}]/glm[{layer}]": 0.5 for layer in (10, 20, 30, 40)}
+    assert CHECKS["between"](numbers(others)).outcome is Outcome.FALSE
+
+
 def test_correlations_by_layer_are_no_more_than_chance_if_layers_hang_together() -> None:
     found = CHECKS["random-level"](numbers()).fields
     assert (found["beyond"], found["layers"]) == (4, 46)

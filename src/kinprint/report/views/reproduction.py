@@ -134,6 +134,9 @@ def _results(
         if document.replica:
             yield f"**{text.say('report.reproduction.warning', language)}**\n"
         yield f"{text.say('report.reproduction.cosine', language)}\n"
+        title = text.say("report.claims.title", language)
+        link = os.path.relpath(CLAIMS, Path(path).parent)
+        yield f"{text.say('report.reproduction.claims', language, title=title, link=link)}\n"
         for section in sections:
             if section.seed == seed:
                 yield from _section(section, known, language, path, present)

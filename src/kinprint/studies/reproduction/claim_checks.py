@@ -107,15 +107,15 @@ def _derived(known: Numbers) -> Finding:
 @check("within")
 def _within_baseline(known: Numbers) -> Finding:
     glm, solar = (fmean(from_layer_zero(known, model)) for model in ("glm", "solar"))
-    holds = _comes_out(glm, known["baseline/within_glm_mean"], 3)
-    holds = holds and _comes_out(solar, known["baseline/within_solar_mean"], 3)
+    holds = _comes_out(glm, known.published["baseline/within_glm_mean"], 3)
+    holds = holds and _comes_out(solar, known.published["baseline/within_solar_mean"], 3)
     return _true_if(holds, glm=glm, solar=solar)
 
 
 @check("between")
 def _between_models(known: Numbers) -> Finding:
     mean = fmean(_between(known))
-    return _true_if(_comes_out(mean, known["baseline/cross_mean"], 3), mean=mean)
+    return _true_if(_comes_out(mean, known.published["baseline/cross_mean"], 3), mean=mean)
 
 
 @check("expected-if-independent")
@@ -126,8 +126,9 @@ def _expected_if_independent(known: Numbers) -> Finding:
 
 @check("layer-ten")
 def _layer_ten(known: Numbers) -> Finding:
+    known = known.as_published()
     at_ten, *_ = _between(known)
-    return _true_if(_comes_out(at_ten, known["baseline/cross_mean"], 3), value=at_ten)
+    return _true_if(_comes_out(at_ten, known.published["baseline/cross_mean"], 3), value=at_ten)
 
 
 @check("sigma")
@@ -153,26 +154,27 @@ def _tail(known: Numbers) -> Finding:
 def _other_layer(known: Numbers) -> Finding:
     value = known[f"cosine/{IN}/solar[10]/glm[20]"]
     same = same_layer(known, "cosine", IN, "solar", "glm", 10)
-    others = known["decay/off_diagonal_mean"]
+    others = known.published["decay/off_diagonal_mean"]
     return _true_if(_comes_out(value, 0.38, 2), value=value, same=same, others=others)
 
 
 @check("norm-means")
 def _norm_means(known: Numbers) -> Finding:
     first, second = (fmean(by_layer(known, "cosine", role)) for role in (IN, POST))
-    holds = _comes_out(first, known[f"tensor-types/mean_cosine/{IN}"], 3)
-    holds = holds and _comes_out(second, known[f"tensor-types/mean_cosine/{POST}"], 3)
+    holds = _comes_out(first, known.published[f"tensor-types/mean_cosine/{IN}"], 3)
+    holds = holds and _comes_out(second, known.published[f"tensor-types/mean_cosine/{POST}"], 3)
     return _true_if(holds, input=first, post=second)
 
 
 @check("matrix-means")
 def _matrix_means(known: Numbers) -> Finding:
+    known = known.as_published()
     first = {"k": 0, "v": 0, "router": 1}
     means = {
         role: fmean(same_layer(known, "cosine", role, "solar", "glm", at) for at in LAYERS[start:])
         for role, start in first.items()
     }
-    said = {role: known[f"tensor-types/mean_cosine/{role}"] for role in means}
+    said = {role: known.published[f"tensor-types/mean_cosine/{role}"] for role in means}
     holds = all(_comes_out(mean, said[role], 3) for role, mean in means.items())
     return Finding(Outcome.TRUE if holds else Outcome.DEPENDS, means)
 
@@ -264,7 +266,7 @@ def _mean_of_norms(known: Numbers) -> Finding:
         for layer in LAYERS
     ]
     mean = fmean(cosines)
-    holds = _comes_out(mean, known["tensor-types/mean_cosine/norms"], 3)
+    holds = _comes_out(mean, known.published["tensor-types/mean_cosine/norms"], 3)
     return _true_if(holds, mean=mean, shuffled=fmean(shuffled))
 
 
@@ -323,6 +325,7 @@ def _then_glm_from_phi(known: Numbers) -> Finding:
 
 @check("mean-difference")
 def _mean_difference(known: Numbers) -> Finding:
+    known = known.as_published()
     pair, control = (
         same_layer(known, "mean_abs_diff", IN, one, other, 10) for one, other in PAIRS[::2]
     )
@@ -347,6 +350,7 @@ def _mixed_layers(known: Numbers) -> Finding:
 
 @check("mixed-difference")
 def _mixed_difference(known: Numbers) -> Finding:
+    known = known.as_published()
     pair, _, control = _mixed(known, "mean_abs_diff")
     said = [
         known.stated[f"vs-phi/mean_abs_diff/{places}"]
@@ -519,7 +523,7 @@ def _tokenizer_cause(known: Numbers) -> Finding:
 def _points_apart(known: Numbers) -> Finding:
     fair = fmean(known[f"fair-baseline/mean/{model}"] for model in ("solar", "glm"))
     cross = same_layer(known, "cosine", IN, "solar", "glm", 10)
-    holds = _comes_out(fair - cross, known["baselines/fair_minus_cross"], 3)
+    holds = _comes_out(fair - cross, known.published["baselines/fair_minus_cross"], 3)
     return _true_if(holds, points=100 * (fair - cross))
 
 
@@ -544,7 +548,10 @@ def _cherry_picking(_: Numbers) -> Finding:
 @check("layer-zero-table")
 def _layer_zero_table(known: Numbers) -> Finding:
     means = {model: fmean(from_layer_zero(known, model)) for model in ("solar", "glm")}
-    holds = all(_comes_out(mean, known[f"layer-zero/mean/{one}"], 4) for one, mean in means.items())
+    holds = all(
+        _comes_out(mean, known.published[f"layer-zero/mean/{one}"], 4)
+        for one, mean in means.items()
+    )
     return _true_if(holds, **means)
 
 
@@ -552,8 +559,8 @@ def _layer_zero_table(known: Numbers) -> Finding:
 def _six_pairs(known: Numbers) -> Finding:
     found = [*_controls(known), same_layer(known, "cosine", IN, "solar", "glm", 10)]
     mean, spread = fmean(found), pstdev(found)
-    holds = _comes_out(mean, known["same-layer/mean"], 4, rounded=True)
-    holds = holds and _comes_out(spread, known["same-layer/std"], 4, rounded=True)
+    holds = _comes_out(mean, known.published["same-layer/mean"], 4, rounded=True)
+    holds = holds and _comes_out(spread, known.published["same-layer/std"], 4, rounded=True)
     return _true_if(holds, mean=mean, spread=spread)
 
 
@@ -563,15 +570,15 @@ def _over_layers(known: Numbers) -> Finding:
     means = [known[f"many-layers/mean/{layer}"] for layer in layers]
     inside = fmean(known[f"many-layers/std/{layer}"] ** 2 for layer in layers)
     mean, spread = fmean(means), math.sqrt(inside + pstdev(means) ** 2)
-    holds = _comes_out(mean, known["many-layers/mean"], 4, rounded=True)
-    holds = holds and _comes_out(spread, known["many-layers/std"], 4, rounded=True)
+    holds = _comes_out(mean, known.published["many-layers/mean"], 4, rounded=True)
+    holds = holds and _comes_out(spread, known.published["many-layers/std"], 4, rounded=True)
     return _true_if(holds, mean=mean, spread=spread, of_means=pstdev(means))
 
 
 @check("all-nine")
 def _all_nine(known: Numbers) -> Finding:
     models = len(known.heatmap.models)
-    counts = [int(known[f"architectures/{kind}/count"]) for kind in KINDS]
+    counts = [int(known.published[f"architectures/{kind}/count"]) for kind in KINDS]
     fields = {"models": models, "counts": ", ".join(map(str, counts))}
     return _true_if(models == 9, **fields)
 
@@ -605,8 +612,8 @@ def means_by_kind(heatmap: Heatmap, *, with_kin: bool) -> Mapping[str, float]:
 def _random_vectors(known: Numbers) -> Finding:
     # cos = 1 / (1 + v^2) for two independent vectors of coefficient of variation v
     expected, chance = 1 / (1 + 0.1**2), 1 / math.sqrt(CHANNELS - 1)
-    holds = abs(known["metrics/random/cosine/mean"] - expected) < 1e-4
-    holds = holds and abs(known["metrics/random/pearson/std"] - chance) < 1e-3
+    holds = abs(known.published["metrics/random/cosine/mean"] - expected) < 1e-4
+    holds = holds and abs(known.published["metrics/random/pearson/std"] - chance) < 1e-3
     return _true_if(holds, cosine=expected, pearson=chance)
 
 
@@ -674,6 +681,7 @@ def _pearson_small(known: Numbers) -> Finding:
 
 @check("diagonal")
 def _diagonal(known: Numbers) -> Finding:
+    known = known.as_published()
     cosine = fmean(by_layer(known, "cosine", IN))
     pearson = fmean(by_layer(known, "pearson", IN))
     said = known.stated["revision/diagonal"], known.stated["revision/pearson"]
@@ -699,6 +707,7 @@ def _cosine_range(known: Numbers) -> Finding:
 
 @check("layer-table")
 def _layer_table(known: Numbers) -> Finding:
+    known = known.as_published()
     first, tenth = (by_layer(known, "cosine", IN)[layer] for layer in (0, 10))
     said = [known.stated[f"revision/cosine/{layer}"] for layer in (0, 10)]
     holds = abs(first - said[0]) < 0.001 and abs(tenth - said[1]) < 0.001
@@ -707,6 +716,7 @@ def _layer_table(known: Numbers) -> Finding:
 
 @check("post-norm-table")
 def _post_norm_table(known: Numbers) -> Finding:
+    known = known.as_published()
     cosine, pearson = (fmean(by_layer(known, one, POST)) for one in ("cosine", "pearson"))
     holds = abs(cosine - known.stated["revision/post_cosine"]) < 0.01
     return _true_if(holds, cosine=cosine, pearson=pearson)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -93,14 +93,23 @@ class Heatmap:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Everything that checks compute from: published numbers, stated ones, and the heatmap."""
+    """Everything that checks compute from.
+
+    By its key, a number is the one measured now, or else the published one. `published` are the
+    printed ones alone, `stated` those that stand in no table of their source.
+    """
 
     known: Mapping[str, float]
+    published: Mapping[str, float]
     stated: Mapping[str, Any]
     heatmap: Heatmap
 
     def __getitem__(self, key: str) -> float:
         return self.known[key]
+
+    def as_published(self) -> Numbers:
+        """The same without what was measured, for claims about what a source prints."""
+        return replace(self, known=self.published)
 
 
 @cache
@@ -129,10 +138,11 @@ def numbers(measured: Mapping[str, float] | None = None) -> Numbers:
     best: dict[str, str] = {}
     for number in published():
         best[number.key] = max(best.get(number.key, ""), number.text, key=len)
-    known = {key: float(value) for key, value in best.items()} | dict(measured or {})
+    printed = {key: float(value) for key, value in best.items()}
     heatmap = _table()["heatmap"]
     return Numbers(
-        known,
+        printed | dict(measured or {}),
+        printed,
         _table()["stated"],
         Heatmap(
             tuple(heatmap["models"]),
