@@ -230,8 +230,16 @@ def _values() -> dict[str, str]:
 def _dispute_values() -> dict[str, str]:
     """Numbers of the page of the dispute, computed as its claims are."""
     known = numbers(_measured())
-    by_layer, kin = (CHECKS[name](known).fields for name in ("random-level", "independent-models"))
+    by_layer, kin, posts, first = (
+        CHECKS[name](known).fields
+        for name in (
+            "random-level", "independent-models", "post-norm-first-layer", "first-layer",
+        )
+    )  # fmt: skip
     return {
+        "pair_at_ten": f"{kin['pair']:.3f}",
+        "layer_zero": f"{first['value']:.3f}",
+        "phi_post_zero": f"{posts['phi']:.3f}",
         "layers_mean": f"{by_layer['mean']:.3f}",
         "layers_high": f"{by_layer['high']:.3f}",
         "layers_beyond": f"{by_layer['beyond']}",
