@@ -15,9 +15,11 @@ from kinprint.lineage.charge import Charge
 from kinprint.lineage.kind import Kind, amount_of, kind_of_relation
 from kinprint.lineage.parts import Sharing
 from kinprint.lineage.power import detectable_effects
-from kinprint.records import Evidence, PartState, Relation, Tier, Verdict, VerdictReason
+from kinprint.records import Evidence, PartState, Reason, Relation, Tier, Verdict, VerdictReason
 
 _UNKNOWN = Sharing()
+# What tests need that serve models of different widths in place of others: nothing is missing.
+_FOR_OTHER_WIDTHS = (Reason.MODELS_OF_DIFFERENT_WIDTH, Reason.FEED_FORWARDS_OF_DIFFERENT_WIDTH)
 
 
 def decide(
@@ -91,7 +93,13 @@ def _without_link(
             (VerdictReason.INVARIANTS_AGREE,),
         )
     if not able:
-        needed = {str(one.reason): one.reason for one in evidence if one.tier == Tier.EXACT}
+        needed = {
+            str(one.reason): one.reason
+            for one in evidence
+            if one.tier == Tier.EXACT
+            and one.reason is not None
+            and one.reason.key not in _FOR_OTHER_WIDTHS
+        }
         return Verdict(
             Relation.UNTESTABLE,
             combined,
@@ -99,7 +107,7 @@ def _without_link(
             sharing.parts,
             amount,
             reasons=(VerdictReason.NOTHING_TESTABLE,),
-            missing=tuple(reason for reason in needed.values() if reason is not None),
+            missing=tuple(needed.values()),
         )
     return Verdict(
         Relation.NO_EVIDENCE,

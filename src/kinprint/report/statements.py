@@ -15,18 +15,20 @@ from itertools import groupby
 
 from kinprint import text
 from kinprint.lineage.tests.registry import own_tests
+from kinprint.reader.sizes import in_words
 from kinprint.records import (
     Component,
     Level,
     PartFinding,
     PartState,
+    Reason,
     Relation,
     Verdict,
     VerdictReason,
 )
 from kinprint.report.numbers import level, p_claim
 from kinprint.report.parts import Standing, groups_of_parts, parts_in_words, standing_words
-from kinprint.report.relations import words_for
+from kinprint.report.relations import SIGNS, words_for
 from kinprint.text import Message, Words
 
 RULER: tuple[tuple[str, float], ...] = (
@@ -39,8 +41,12 @@ RULER: tuple[tuple[str, float], ...] = (
 
 _RULED = (Relation.DERIVED, Relation.PARTIAL, Relation.SAME_INIT, Relation.DEPENDENT)
 _CLEAR = (Relation.IDENTICAL, Relation.SAME_WEIGHTS, Relation.DERIVED)
-_EQUAL_ALL = (Relation.IDENTICAL, Relation.SAME_WEIGHTS)
 _OFTEN = math.log10(0.5)
+_UNREAD = "verdict.coverage.unread"
+_EARLY = "verdict.coverage.unread-early"
+_BUDGET = "verdict.coverage.unread-budget"
+_LEVEL = "verdict.coverage.unread-level"
+_OPEN_SHARE = "verdict.amount.share-open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +213,8 @@ def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
         unknown = verdict.relation.linked
         yield text.words("verdict.amount.unknown" if unknown else "verdict.amount.nothing")
         return
-    yield text.words("verdict.amount.share", share=share_in_words(amount.linked))
+    key = "verdict.amount.share" if SIGNS[verdict.relation].shares_training else _OPEN_SHARE
+    yield text.words(key, share=share_in_words(amount.linked))
     if amount.likeness is None:
         yield text.words("verdict.amount.no-likeness")
         return
@@ -228,28 +235,51 @@ def _coverage(verdict: Verdict, reading: Reading) -> Iterator[Words]:
         share = share_in_words(verdict.amount.read)
         key = "verdict.coverage.whole" if verdict.amount.read >= 1 else "verdict.coverage.share"
         yield text.words(key, share=share)
-    unread = [one for one in verdict.parts if one.state is PartState.NOT_READ]
-    if unread:
-        yield text.words("verdict.coverage.unread", parts=parts_in_words(unread, verdict.parts))
+    yield from _not_read(verdict, reading)
     yield from _silence(verdict)
+
+
+def _not_read(verdict: Verdict, reading: Reading) -> Iterator[Words]:
+    """What was not read and why, each part once."""
     read, stages = reading.stages
-    if read < stages and verdict.relation in _CLEAR:
+    early = read < stages and verdict.relation in _CLEAR
+    found: dict[tuple[str, Message | None], list[PartFinding]] = {}
+    for one in verdict.parts:
+        if one.state is PartState.NOT_READ:
+            key = _why_not_read(one, reading)
+            found.setdefault((key, one.reason if key == _UNREAD else None), []).append(one)
+    level = "" if reading.level is None else text.words(f"page.level.{reading.level}")
+    for (key, reason), parts in found.items():
+        named = parts_in_words(parts, verdict.parts)
+        if reason is not None:
+            named = text.words("verdict.where.reason", parts=named, reason=reason)
+        needs = sum(one.needs or 0 for one in parts)
+        if needs:
+            named = text.words("verdict.where.unread", parts=named, bytes=in_words(needs))
+        yield text.words(key, parts=named, level=level, read=read, stages=stages)
+    said = {key for key, _ in found}
+    if early and _EARLY not in said:
         yield text.words("verdict.coverage.early", read=read, stages=stages)
-    if reading.left_out:
+    if reading.left_out and _BUDGET not in said:
         left = text.joined((_said(one) for one in reading.left_out), ", ")
         yield text.words("verdict.coverage.left-out", parts=left)
 
 
+def _why_not_read(finding: PartFinding, reading: Reading) -> str:
+    key = None if finding.reason is None else finding.reason.key
+    if key == Reason.STOPPED_EARLY:
+        return _EARLY
+    if key != Reason.PART_NOT_READ or reading.level is None:
+        return _UNREAD
+    return _BUDGET if reading.left_out else _LEVEL
+
+
 def _silence(verdict: Verdict) -> Iterator[Words]:
     """What would have been seen where nothing was, and what would not."""
-    if verdict.relation in _EQUAL_ALL:
-        return
-    open_ = any(one.state is PartState.NOT_COMPARABLE for one in verdict.parts)
-    if not open_ and verdict.relation.linked:
-        return
     if verdict.relation is Relation.NO_EVIDENCE:
         yield from _power(verdict)
-    yield text.words("verdict.coverage.blind")
+    if not verdict.relation.linked:
+        yield text.words("verdict.coverage.blind")
 
 
 def _power(verdict: Verdict) -> Iterator[Words]:

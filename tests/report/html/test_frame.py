@@ -19,12 +19,20 @@ def test_the_policy_names_exactly_what_the_page_carries() -> None:
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', made)
     assert policy is not None
     for element in ("style", "script"):
-        (inside,) = re.findall(rf"<{element}>(.*?)</{element}>", made, re.DOTALL)
-        digest = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
+        inside = re.findall(rf"<{element}>(.*?)</{element}>", made, re.DOTALL)
+        digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()) for one in inside]
         named = policy.group(1).replace("&#39;", "'")
-        assert f"{element}-src 'sha256-{digest}'" in named
+        listed = " ".join(f"'sha256-{one.decode()}'" for one in digests)
+        assert f"{element}-src {listed};" in named
     assert "default-src &#39;none&#39;" in policy.group(1)
     assert "unsafe" not in policy.group(1)
+
+
+def test_a_running_head_cannot_leave_its_style() -> None:
+    bodies = {one: Markup("<main></main>") for one in languages()}
+    made = frame.assemble(dict.fromkeys(languages(), "t"), bodies, "en", 'a"}</style><b> × 가')
+    head = made[made.index("@top-left") : made.index("</head>")]
+    assert '"\\61 \\22 \\7d \\3c ' in head and "\\ac00 " in head and "<b>" not in head
 
 
 def test_the_policy_stands_before_what_it_governs() -> None:

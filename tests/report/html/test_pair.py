@@ -168,5 +168,5 @@ def test_rules_are_no_tests_of_a_link() -> None:
     document = comparison("derived")
     rule = msgspec.structs.replace(document.evidence[0], test="L.leading", tier="rule", log10_p=0.0)
     more = msgspec.structs.replace(document, evidence=[*document.evidence, rule])
-    counted = [re.findall(r"\d+ of \d+ tests found", pair_page(one)) for one in (document, more)]
-    assert counted[0] == counted[1] != []
+    counted = [pair_page(one).count(">link found<") for one in (document, more)]
+    assert counted[0] == counted[1] > 0

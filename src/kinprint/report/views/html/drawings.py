@@ -146,29 +146,30 @@ def _ends(
     return [*told, shapes.label(mark, 112, rough(at), "strong", anchor)]
 
 
-def likeness_ruler(key: str, likeness: float | None, say: Say) -> Markup | None:
-    """Known pairs on a scale of likeness from strangers to casts, and this pair among them."""
-    value = finite(likeness)
-    if value is None:
-        return None
-    width, floor = 400, 44
+def likeness_ruler(key: str, likeness: float, shown: str, say: Say) -> Markup:
+    """Known pairs on a scale of likeness from strangers to casts, and this pair among them.
+
+    Labels hang on lines from their ticks; those of the right end have rows of their own.
+    """
+    width, floor = 360, 36
 
     def place(known: float) -> float:
-        return 24 + (width - 48) * max(0.0, min(known, 1.0))
+        return 8 + (width - 16) * max(0.0, min(known, 1.0))
 
     parts = [shapes.line(place(0.0), floor, place(1.0), floor, "axis")]
-    for row, (name, known) in enumerate(RULER):
-        x, low = place(known), 14 * (row % 3)
+    for row, (name, known) in zip((2, 1, 0, 0), RULER, strict=True):
+        x, low = place(known), floor + 20 + 16 * row
         anchor = "end" if known > 0.9 else "start" if known < 0.1 else "middle"
+        edge = x - 4 if anchor == "end" else x
         told = say(f"page.likeness.{name}", likeness=f"{known:.2f}")
-        parts.append(shapes.line(x, floor - 5, x, floor + 5, "axis"))
-        parts.append(shapes.label(x, floor + 20 + low, told, None, anchor))
-    at = place(value)
-    anchor = "end" if at > width * 0.7 else "start" if at < width * 0.3 else "middle"
+        parts.append(shapes.line(x, floor - 5, x, low - 2 if anchor == "end" else low - 12, "axis"))
+        parts.append(shapes.label(edge, low, told, None, anchor))
+    at = place(likeness)
+    anchor = "end" if at > width * 0.8 else "start" if at < width * 0.2 else "middle"
     parts.append(shapes.dot(at, floor, 6, "pair-dot"))
-    parts.append(shapes.label(at, 24, say("page.picture.pair"), "strong", anchor))
-    title = say("page.likeness.title", likeness=f"{value:.2f}")
-    return shapes.picture(key, (width, 100), title, title, *parts)
+    parts.append(shapes.label(at, 18, say("page.likeness.pair", likeness=shown), "strong", anchor))
+    title = say("page.likeness.title", likeness=shown)
+    return shapes.picture(key, (width, 92), title, title, *parts)
 
 
 def ruler(key: str, log10_p: float | None, alpha: float, say: Say) -> Markup | None:

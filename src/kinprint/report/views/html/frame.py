@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,16 +44,19 @@ def render(template: str, language: str, **values: object) -> Markup:
     return Markup(found)
 
 
-def assemble(titles: Mapping[str, str], bodies: Mapping[str, Markup], language: str) -> str:
+def assemble(
+    titles: Mapping[str, str], bodies: Mapping[str, Markup], language: str, running: str = ""
+) -> str:
     """A whole page from its title and inside in each language.
 
-    `language` shows first, English where there is no such language.
+    `language` shows first, English where there is no such language. `running` heads every sheet
+    of paper.
     """
     sides = [
         Side(one, titles[one], bodies[one], str(speaker(one)("page.frame.language")))
         for one in languages()
     ]
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script, paper = _asset("page.css"), _asset("page.js"), _running_head(running)
     return (
         _environment()
         .get_template("frame.html.j2")
@@ -62,19 +65,26 @@ def assemble(titles: Mapping[str, str], bodies: Mapping[str, Markup], language: 
             asked=next((side for side in sides if side.lang == language), sides[0]),
             skip={one: speaker(one)("page.frame.skip") for one in languages()},
             switch={one: speaker(one)("page.frame.switch") for one in languages()},
-            policy=policy(style, script),
+            policy=policy((style, paper), script),
             style=Markup(style),
+            paper=Markup(paper),
             script=Markup(script),
         )
     )
 
 
-def policy(style: str, script: str) -> str:
-    """What the page may do: nothing but apply this style and run this script."""
+def _running_head(told: str) -> str:
+    """A style that prints a text at the head of every sheet, each letter of it by its number."""
+    letters = "".join(f"\\{ord(letter):x} " for letter in printable(told, LONGEST))
+    return f'@page {{ @top-left {{ content: "{letters}"; }} }}'
+
+
+def policy(styles: Sequence[str], script: str) -> str:
+    """What the page may do: nothing but apply these styles and run this script."""
     return "; ".join(
         (
             "default-src 'none'",
-            f"style-src '{_digest(style)}'",
+            "style-src " + " ".join(f"'{_digest(style)}'" for style in styles),
             f"script-src '{_digest(script)}'",
             "img-src data:",
             "base-uri 'none'",

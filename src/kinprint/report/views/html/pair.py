@@ -11,15 +11,16 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from kinprint import text
 from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
-from kinprint.records import PartState, Relation, Status, Tier
+from kinprint.records import Component, PartState, Relation, Status, Tier, VerdictReason
 from kinprint.report import answer as answers
-from kinprint.report.evidence import State
 from kinprint.report.grids import Cell, part_grids
 from kinprint.report.numbers import finite, reading
 from kinprint.report.relations import SIGNS, words_for
 from kinprint.report.schema import ComparisonDocument, Subject, VerdictPart
+from kinprint.report.statements import likeness_in_words
 from kinprint.report.translation import translated
 from kinprint.report.views.html import drawings, evidence, frame, shapes
 from kinprint.report.views.html.likeness import dispute, heat, ties
@@ -33,6 +34,8 @@ _CONTROLS = 4
 _NAME = 80  # letters of a name in a sentence
 _SHORT = 24  # letters of a name that is not broken over lines
 _LABEL = 240
+_CODE = 16  # letters of a commit or a digest on the first screen
+_DATE = 10  # letters of a date without the time of day
 _LIST = 40  # labels, notes and reasons
 _TOWERS, _LAYERS = 8, 200  # tables of parts, and their rows
 _UNDATED = (Relation.NO_EVIDENCE, Relation.UNTESTABLE)
@@ -51,8 +54,10 @@ class Chosen:
     question: Markup
     says: Markup
     statements: tuple[tuple[str, str, Markup], ...]
-    chips: tuple[Markup, ...]
+    parts: Markup
     labels: tuple[str, ...]
+    pins: tuple[tuple[str, tuple[Markup | str, ...]], ...]
+    made: Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,8 @@ def pair_page(document: ComparisonDocument, language: str = "en") -> str:
         a, b = names(document)
         titles[one] = shapes.flat(speaker(one)("page.pair.title", a=_cut(a), b=_cut(b)))
         bodies[one] = _body(document, one)
-    return frame.assemble(titles, bodies, language)
+    running = " · ".join(filter(None, (" × ".join(map(_cut, names(document))), document.read.date)))
+    return frame.assemble(titles, bodies, language, running)
 
 
 def names(document: ComparisonDocument) -> tuple[str, str]:
@@ -103,10 +109,10 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
         language,
         a=a,
         b=b,
-        answer=_answer(document, shown, language, say),
+        answer=_answer(document, language, say),
         ruler=_ruler(verdict, language, say),
         alpha=shapes.level(verdict.link.alpha),
-        likeness=drawings.likeness_ruler(f"{language}-likeness", verdict.amount.likeness, say),
+        likeness=_likeness(verdict, language, say),
         grids=tuple(_grids(document, say)),
         limits=_limits(document, language, say),
         tests=shown.tests,
@@ -122,6 +128,7 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
         tokens=document.tokens,
         facts=tuple(_facts(document, language, say)),
         command=frame.whole(document.made.command),
+        shortened=" ./" in document.made.command,
         notes=[translated(document, note, language) for note in document.notes[:_LIST]],
         answers=tuple(_answers(language)),
         glyph_small=shapes.glyph(verdict.relation, "glyph-small"),
@@ -141,9 +148,7 @@ def _kept(name: str) -> Markup:
     return Markup('<bdi class="keep">{}</bdi>').format(shown)
 
 
-def _answer(
-    document: ComparisonDocument, shown: evidence.EvidenceView, language: str, say: Say
-) -> Chosen:
+def _answer(document: ComparisonDocument, language: str, say: Say) -> Chosen:
     verdict = document.verdict
     a, b = names(document)
     return Chosen(
@@ -156,33 +161,67 @@ def _answer(
             (one.name, one.title, shapes.powers(one.says))
             for one in answers.statements(document, verdict, language)
         ),
-        chips=tuple(_chips(document, shown, say)),
+        parts=_parts_are(verdict, say),
         labels=tuple(
             printable(translated(document, one, language), _LABEL)
             for one in document.labels[:_LIST]
         ),
+        pins=tuple((_cut(one.title), tuple(_pins(document, one, say))) for one in document.models),
+        made=_made(document, say),
     )
+
+
+def _parts_are(part: VerdictPart, say: Say) -> Markup:
+    """What the parts are that statements name, in plain words."""
+    known = {one.component for one in part.parts}
+    keys = [f"page.part.{one}" for one in Component if one in known]
+    return Markup("; ").join(say(key) for key in keys if text.knows(key))
+
+
+def _pins(document: ComparisonDocument, one: Subject, say: Say) -> Iterator[Markup | str]:
+    """Which state of a model was read, and how much of it."""
+    known = [each.sha256 for each in one.digests if each.sha256]
+    if one.commit:
+        yield say("page.pair.pinned-commit", commit=_mono(one.commit))
+    if len(known) == 1 == one.files:
+        yield Markup("sha256 {}").format(_mono(known[0]))
+    elif known and not one.commit:
+        yield say("page.pair.pinned-files", count=len(known), title=say("page.models.digests"))
+    elif not one.commit:
+        yield say("page.pair.pinned-none")
+    if one.published:
+        yield say("page.pair.published", date=one.published[:_DATE])
+    if one.bytes:
+        key = "all" if document.verdict.amount.read == 1 else "of" if one.read else "unknown"
+        if VerdictReason.SAME_FILES in document.verdict.kind.reasons:
+            key = "files"
+        yield say(f"page.read.{key}", bytes=in_words(one.bytes), read=in_words(one.read))
+
+
+def _mono(code: str) -> Markup:
+    return Markup('<span class="mono">{}</span>').format(printable(code, _NAME)[:_CODE])
+
+
+def _made(document: ComparisonDocument, say: Say) -> Markup:
+    date, level = document.read.date, named(say, "page.level.", document.asked.level)
+    key = "page.pair.made" if date else "page.pair.made-undated"
+    return say(key, date=date, version=document.made.kinprint, level=level)
+
+
+def _likeness(part: VerdictPart, language: str, say: Say) -> Markup | None:
+    known = finite(part.amount.likeness)
+    if known is None:
+        return None
+    linked = [one for one in part.parts if one.state.linked]
+    equal = bool(linked) and all(one.state is not PartState.SHARED for one in linked)
+    shown = likeness_in_words(known, equal)
+    return drawings.likeness_ruler(f"{language}-likeness", known, shown, say)
 
 
 def _answers(language: str) -> Iterator[tuple[Relation, Markup, str]]:
     """Every relation with its glyph and its words, so that one answer is seen among all."""
     for relation in SIGNS:
         yield relation, shapes.glyph(relation, "glyph-small"), words_for(relation)[language]
-
-
-def _chips(
-    document: ComparisonDocument, shown: evidence.EvidenceView, say: Say
-) -> Iterator[Markup]:
-    exact = [one for one in shown.tests if one.state.tests_link]
-    if exact:
-        found = sum(one.state == State.FOUND for one in exact)
-        yield say("page.pair.tests", found=found, spoken=len(exact))
-    yield say("page.pair.level", level=named(say, "page.level.", document.asked.level))
-    read = document.read
-    if read.requests or read.bytes:
-        yield say("page.pair.read", bytes=in_words(read.bytes), requests=f"{read.requests:,}")
-    else:
-        yield say("page.pair.cached")
 
 
 def _ruler(part: VerdictPart, language: str, say: Say) -> Markup | None:

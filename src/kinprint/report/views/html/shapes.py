@@ -16,7 +16,7 @@ from kinprint.errors import printable
 from kinprint.records import Relation
 from kinprint.report.numbers import NOTHING, SENTENCE, finite, rounded_p
 
-_SENTENCE = 700
+_SENTENCE = 5000
 _POWER_OF_TEN = re.compile(r"\b10\^(-?[0-9]{1,9})")
 _CLAIM = re.compile(r"\bp [≤=] (?:10<sup>[^<]*</sup>|\d[\d.]*\d|\d)")
 _LONGEST = 600
