@@ -142,11 +142,12 @@ def nearest_cosines(
     """
     xp = array_module(first[0])
     table = xp.zeros((len(first), len(second)))
-    for at, rows in enumerate(first):
-        ours = carried(rows[spread(len(rows), probes)], turn)
-        for places in _stacks(len(ours), [len(others) for others in second]):
-            theirs = xp.stack([second[to] for to in places])
-            table[at, places] = (ours @ theirs.transpose(0, 2, 1)).max(axis=2).mean(axis=1)
+    some = [carried(rows[spread(len(rows), probes)], turn) for rows in first]
+    for places in _stacks(max(map(len, some)), [len(others) for others in second]):
+        theirs = xp.concatenate([second[to] for to in places]).T
+        for at, ours in enumerate(some):
+            cosines = (ours @ theirs).reshape(len(ours), len(places), -1)
+            table[at, places] = cosines.max(axis=2).mean(axis=0)
     return np.asarray(table if xp is np else xp.asnumpy(table))
 
 

@@ -80,6 +80,11 @@ class UnitRows:
         gate = None if self.gate is None else self.gate[places]
         return UnitRows(self.up[places], self.down[places], gate)
 
+    def carried(self, turn: Array | None) -> UnitRows:
+        """The units in the other model's coordinates."""
+        gate = None if self.gate is None else carried(self.gate, turn)
+        return UnitRows(carried(self.up, turn), carried(self.down, turn), gate)
+
 
 @dataclass(frozen=True, slots=True)
 class UnitAgreement:
@@ -138,10 +143,8 @@ def agreements(
     for at, ours in enumerate(first):
         which, to = divmod(int(cosines[:, at].argmax()), len(second))
         turn = turns[which]
-        some = ours.some(spread(ours.count, PROBES))
-        others = [
-            _agreeing(some, theirs, turn) for place, theirs in enumerate(second) if place != to
-        ]
+        some = ours.some(spread(ours.count, PROBES)).carried(turn)
+        others = [_agreeing(some, theirs) for place, theirs in enumerate(second) if place != to]
         found.append(
             LayerAgreement(
                 at, to, which, unit_agreement(ours, second[to], turn),
@@ -154,23 +157,21 @@ def agreements(
 def unit_agreement(first: UnitRows, second: UnitRows, turn: Array | None) -> UnitAgreement:
     """How two feed-forwards agree in a given map; both gated, or both compared as plain."""
     xp = array_module(first.up)
-    up = carried(first.up, turn) @ second.up.T
-    down = carried(first.down, turn) @ second.down.T
-    gated = first.gate is not None and second.gate is not None
-    ours, theirs = (first.key, second.key) if gated else (first.up, second.up)
-    gate = carried(ours, turn) @ theirs.T
-    rows = xp.arange(first.count)
+    ours = first.carried(turn)
+    up = ours.up @ second.up.T
+    down = ours.down @ second.down.T
+    gate = up if ours.gate is None or second.gate is None else ours.gate @ second.gate.T
     best, both = mutual(gate)
-    pairs = rows[both], best[both]
     none = Share(0, 0)
     shared = Share(int(both.sum()), first.count)
     cosine = float(gate.max(axis=1).mean())
-    if not gated:
+    if gate is up:
         nearest = _same_partner(best, down.argmax(axis=1))
         return UnitAgreement(cosine, shared, none, none, none, nearest)
+    pairs = xp.arange(first.count)[both], best[both]
     by_up, by_down = abs(up).argmax(axis=1), abs(down).argmax(axis=1)
     concordant = (up[pairs] > 0) == (down[pairs] > 0)
-    by_span = _plane_likeness(first, second, turn).argmax(axis=1)
+    by_span = _plane_likeness(_plane(first), _plane(second), turn).argmax(axis=1)
     return UnitAgreement(
         cosine,
         shared,
@@ -202,20 +203,21 @@ def plane_agreements(
     For maps that were not refined with gate rows: where gate and up were exchanged, these are not
     each other's nearest.
     """
+    planes = [_plane(units) for units in second]
     found = []
     for at, ours in enumerate(first):
-        some = ours.some(spread(ours.count, PROBES // 4))
+        few = _plane(ours.some(spread(ours.count, PROBES // 4)))
         largest, chosen = -1.0, (0, 0)
         for which, turn in enumerate(turns):
-            for to, theirs in enumerate(second):
-                mean = float(_plane_likeness(some, theirs, turn).max(axis=1).mean())
+            for to, theirs in enumerate(planes):
+                mean = float(_plane_likeness(few, theirs, turn).max(axis=1).mean())
                 if mean > largest:
                     largest, chosen = mean, (to, which)
         to, which = chosen
-        turn, theirs = turns[which], second[to]
-        by_plane = _plane_likeness(ours, theirs, turn).argmax(axis=1)
-        by_down = abs(carried(ours.down, turn) @ theirs.down.T).argmax(axis=1)
-        found.append(PlaneAgreement(at, to, which, _same_partner(by_plane, by_down)))
+        turn = turns[which]
+        by_span = _plane_likeness(_plane(ours), planes[to], turn).argmax(axis=1)
+        by_down = abs(carried(ours.down, turn) @ second[to].down.T).argmax(axis=1)
+        found.append(PlaneAgreement(at, to, which, _same_partner(by_span, by_down)))
     return tuple(found)
 
 
@@ -264,13 +266,13 @@ def effective_gains(rows: Sequence[Array], turn: Array | None = None) -> Array:
     return xp.sqrt(squares)
 
 
-def _agreeing(first: UnitRows, second: UnitRows, turn: Array | None) -> Share:
+def _agreeing(first: UnitRows, second: UnitRows) -> Share:
     """Units that several ends give the same nearest: two of three, or both of a plain one."""
-    up = carried(first.up, turn) @ second.up.T
-    down = carried(first.down, turn) @ second.down.T
+    up = first.up @ second.up.T
+    down = first.down @ second.down.T
     if first.gate is None or second.gate is None:
         return _same_partner(up.argmax(axis=1), down.argmax(axis=1))
-    gate = carried(first.gate, turn) @ second.gate.T
+    gate = first.gate @ second.gate.T
     return _two_of_three(gate.argmax(axis=1), abs(up).argmax(axis=1), abs(down).argmax(axis=1))
 
 
@@ -292,14 +294,17 @@ def _same_partner(one: Array, other: Array) -> Share:
     return Share(len(xp.unique(one[one == other])), len(one))
 
 
-def _plane_likeness(first: UnitRows, second: UnitRows, turn: Array | None) -> Array:
+Plane = tuple[Array, Array]
+"""Orthonormal rows, two for each unit, that span its gate and up."""
+
+
+def _plane_likeness(first: Plane, second: Plane, turn: Array | None) -> Array:
     """Sum of the squared cosines between the planes that gate and up rows span."""
-    ours, theirs = _plane(first), _plane(second)
-    return sum((carried(x, turn) @ y.T) ** 2 for x in ours for y in theirs)
+    return sum((x @ y.T) ** 2 for x in (carried(one, turn) for one in first) for y in second)
 
 
-def _plane(units: UnitRows) -> tuple[Array, Array]:
-    """Orthonormal rows that span gate and up; the second is zero where both are parallel."""
+def _plane(units: UnitRows) -> Plane:
+    """The planes of units; the second row is zero where gate and up are parallel."""
     xp = array_module(units.up)
     assert units.gate is not None
     rest = units.up - (units.up * units.gate).sum(axis=1, keepdims=True) * units.gate

@@ -187,11 +187,12 @@ def _on_byte_grid(fine: Floats, coarse: Floats) -> int | None:
             continue
         multiples = y[good] / largest[good]
         for levels in _BYTE_LEVELS:
-            off = np.abs(multiples * levels - np.round(multiples * levels)).max(axis=1)
-            steps = largest[good] / levels
-            error = np.abs(x[good] - y[good]) / steps
-            rounded = np.median(error) <= _HALF and np.quantile(error, _MOST) <= _FAR
-            if rounded and np.median(off) <= _ON_GRID:
+            steps = multiples * levels
+            off = np.abs(steps - np.rint(steps)).max(axis=1)
+            if np.count_nonzero(off <= _ON_GRID) < len(off) / 2:
+                continue
+            error = np.abs(x[good] - y[good]) * (levels / largest[good])
+            if np.median(error) <= _HALF and np.quantile(error, _MOST) <= _FAR:
                 return 8
     return None
 
