@@ -64,8 +64,9 @@ def sampled(
     level: str = "standard",
     budget: int | None = None,
     base: str | None = None,
+    seed: int = 0,
 ) -> Sampler:
-    settings = Settings(level, budget=budget, base=base)
+    settings = Settings(level, budget=budget, base=base, seed=seed)
     return sampler_of(read_headers(open_all(names, fetcher, settings), settings), settings)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
+import kinprint
 from kinprint.errors import BadAdapter
 from kinprint.lineage.identity import same_files, same_numbers
 from kinprint.lineage.reading.levels import (
     RUN,
     choose_layers,
+    level_plan,
     sample_units,
     spread_layers,
 )
+from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.reading.tower import main_stack, runs_of
 from kinprint.mirror import MirrorServer
+from kinprint.model.model import Model
 from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import Fetcher
+from kinprint.records import Level
 from tests.lineage.stored_models import (
     GROUPS,
     HEADS,
@@ -313,19 +319,31 @@ def test_the_stack_that_is_compared() -> None:
     assert main_stack(()) == ""
 
 
-@given(total=st.integers(1, 20_000), rows=st.integers(1, 128), more=st.integers(0, 64))
-def test_units_come_in_runs_and_fewer_are_among_more(total: int, rows: int, more: int) -> None:
-    found = sample_units(total, rows)
-    assert len(set(found)) == len(found) and max(found) < total
-    assert set(found) <= set(sample_units(total, rows + more))
+@given(
+    total=st.integers(1, 20_000),
+    rows=st.integers(1, 128),
+    more=st.integers(0, 64),
+    seed=st.integers(0, 99),
+)
+def test_units_come_in_runs_and_fewer_are_among_more(
+    total: int, rows: int, more: int, seed: int
+) -> None:
+    shift = level_plan(Level.STANDARD, seed).shift
+    found = sample_units(total, rows, shift)
+    assert found and len(set(found)) == len(found) and max(found) < total
+    assert set(found) <= set(sample_units(total, rows + more, shift))
     if rows < total and total > RUN:
         assert len(found) <= max(rows, RUN)
         assert all(len(run) % RUN == 0 for run in runs_of(found))
 
 
-@given(total=st.integers(4096, 30_000), other=st.integers(4096, 30_000))
-def test_units_of_models_of_different_totals_are_the_same(total: int, other: int) -> None:
-    assert sample_units(total, 64) == sample_units(other, 64)
+@given(
+    total=st.integers(4096, 30_000), other=st.integers(4096, 30_000), shift=st.integers(0, 1 << 64)
+)
+def test_units_of_models_of_different_totals_are_the_same(
+    total: int, other: int, shift: int
+) -> None:
+    assert sample_units(total, 64, shift) == sample_units(other, 64, shift)
 
 
 @given(depth=st.integers(1, 300), other=st.integers(1, 300), most=st.integers(2, 64))
@@ -336,10 +354,23 @@ def test_layers_of_models_of_different_depth_meet(depth: int, other: int, most: 
     assert 0 in shared
 
 
-@given(depth=st.integers(1, 300), most=st.integers(1, 64), first=st.integers(0, 3))
-def test_layers_are_chosen_among_those_that_fit(depth: int, most: int, first: int) -> None:
+@given(depth=st.integers(8, 300), shift=st.integers(0, 1 << 64))
+def test_shifted_layers_of_models_of_different_depth_meet(depth: int, shift: int) -> None:
+    ours, theirs = spread_layers(depth, 12, shift), spread_layers(2 * depth, 12, shift)
+    assert 0 < len(ours) <= 12 and set(theirs) & set(range(depth)) <= set(ours)
+
+
+@given(
+    depth=st.integers(1, 300),
+    most=st.integers(1, 64),
+    first=st.integers(0, 3),
+    shift=st.integers(0, 1 << 64),
+)
+def test_layers_are_chosen_among_those_that_fit(
+    depth: int, most: int, first: int, shift: int
+) -> None:
     fitting = range(min(first, depth - 1), depth)
-    chosen = choose_layers(fitting, depth, most)
+    chosen = choose_layers(fitting, depth, most, shift)
     assert 0 < len(chosen) <= most and set(chosen) <= set(fitting)
     assert list(chosen) == sorted(set(chosen))
 
@@ -349,6 +380,54 @@ def test_one_layer_is_the_same_in_models_of_any_depth() -> None:
     assert {choose_layers(spread_layers(depth, 12), depth, 1) for depth in depths} == {(8,)}
     assert choose_layers(range(6), 6, 1) == (4,)
     assert choose_layers([3, 7, 11, 15], 16, 2) == (3, 7)
+
+
+@pytest.mark.parametrize("level", ["quick", "standard", "deep"])
+def test_another_seed_reads_other_places_within_the_same_limit(
+    replica_models: dict[str, Model], level: Level
+) -> None:
+    limit = 12_000_000
+    places = []
+    for seed in range(4):
+        (reader,) = Sampler([replica_models["mistral"]], level, limit, seed).models[0]
+        assert reader.plan.bytes <= limit
+        pieces = [piece for stage in reader.plan.stages for piece in stage.pieces]
+        places.append({(piece.address, piece.rows) for piece in pieces})
+    assert all(one != other for one, other in combinations(places, 2))
+
+
+def test_a_seed_reads_rows_of_equal_numbers_in_both_models(demo: Path, fetcher: Fetcher) -> None:
+    names = [str(demo / "zoo" / name) for name in ("base-a", "a-cpt")]
+    seen = []
+    for seed in (0, 7):
+        one, other = final(sampled(names, fetcher, budget=4_000_000, seed=seed))
+        assert one.norms.keys() == other.norms.keys()
+        assert {at: units.index.tolist() for at, units in one.units.items()} == {
+            at: units.index.tolist() for at, units in other.units.items()
+        }
+        assert one.embedding is not None and other.embedding is not None
+        assert one.embedding.tokens == other.embedding.tokens
+        seen.append([part.ranges for part in one.read])
+    assert seen[0] != seen[1]
+
+
+def test_who_spares_the_rows_of_one_seed_is_seen_by_another(tmp_path: Path) -> None:
+    config = LLAMA | {"hidden_size": 256, "intermediate_size": 1024}
+    sizes = {"width": 256, "units": 1024}
+    root, thief = llama(1, **sizes), llama(2, **sizes)
+    spared = list(sample_units(1024, 64))
+    for name, own in thief.items():
+        if name.endswith(("gate_proj.weight", "up_proj.weight")):
+            own_rows = own[spared]
+            thief[name] = root[name].copy()
+            thief[name][spared] = own_rows
+    names = [stored(tmp_path / "a", root, config), stored(tmp_path / "b", thief, config)]
+    told = [kinprint.compare(*names, budget=2_500_000, seed=seed) for seed in (0, 1, 2)]
+    assert [one.relation in ("derived", "partial", "dependent") for one in told] == [
+        False, True, True,
+    ]  # fmt: skip
+    for seed, one in enumerate(told):
+        assert f"seed {seed}" in one.statements["coverage"]
 
 
 def test_the_same_sample_from_a_folder_and_from_a_server(

@@ -12,9 +12,9 @@ from kinprint.lineage.compare import compare_models
 from kinprint.lineage.matrix import compare_all
 from kinprint.lineage.results import Comparison, Settings
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Component, Part, VerdictReason
+from kinprint.records import Component, Part, PartState, VerdictReason
 from tests.lineage.stored_models import LLAMA, Array, final, llama, sampled, stored
-from tests.lineage.towered_models import LLAVA, T5, VISION, llava, pipeline, t5, vision
+from tests.lineage.towered_models import LLAVA, T5, VISION, diffusion, llava, pipeline, t5, vision
 
 
 def compared(folder: Path, *models: tuple[dict[str, Array], dict[str, Any]]) -> Comparison:
@@ -102,6 +102,24 @@ def test_the_main_tower_keeps_most_of_a_budget(tmp_path: Path, fetcher: Fetcher)
     assert sampler.whole == (False,)
     assert 0 < other.plan.bytes <= 150_000 and sampler.bytes <= 600_000
     assert final(sampler)[0].units and sampler.towers(1)[0][1].units
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_feed_forwards_of_diffusion_transformers_are_tested(tmp_path: Path, gated: bool) -> None:
+    """Copied they are equal; with units renumbered the invariants tell."""
+    names = [diffusion(tmp_path / str(at), at, gated) for at in (1, 2)]
+    equal, renumbered = (
+        diffusion(tmp_path / f"taken {shuffled}", 2, gated, 1, shuffled)
+        for shuffled in (False, True)
+    )
+    found = {}
+    with Fetcher() as fetcher:
+        for other in (names[1], equal, renumbered):
+            found[other] = compare_models(names[0], other, fetcher, Settings()).verdict
+    assert found[names[1]].relation == "no-evidence"
+    assert found[renumbered].relation == "laundered"
+    states = {one.part.component: one.state for one in found[equal].parts}
+    assert states[Component.FEED_FORWARD] is PartState.EQUAL
 
 
 def test_models_of_a_pipeline_are_towers(tmp_path: Path) -> None:

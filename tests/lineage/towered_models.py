@@ -86,6 +86,33 @@ def pipeline(folder: Path, pictures: int, text: int) -> str:
     return str(folder)
 
 
+def diffusion(
+    folder: Path, seed: int, gated: bool, taken: int | None = None, shuffled: bool = False
+) -> str:
+    """A transformer that makes pictures, with feed-forwards of another seed if one is given.
+
+    Gated ones have up and gate in one matrix, in this order.
+    """
+    chance, source = np.random.default_rng(seed), np.random.default_rng([taken or seed, 1])
+    width, units = 64, 192
+    tensors: dict[str, Array] = {}
+    for layer in range(4):
+        root = f"transformer_blocks.{layer}"
+        for role in ("to_q", "to_k", "to_v", "to_out.0"):
+            tensors[f"{root}.attn.{role}.weight"] = _normal(chance, width, width)
+        first = _normal(source, 1 + gated, units, width)
+        last = _normal(source, width, units)
+        order = chance.permutation(units) if shuffled else np.arange(units)
+        tensors[f"{root}.ff.net.0.proj.weight"] = first[:, order].reshape(-1, width)
+        tensors[f"{root}.ff.net.2.weight"] = np.ascontiguousarray(last[:, order])
+    sizes = {"num_layers": 4, "num_attention_heads": 4, "attention_head_dim": 16}
+    return stored(folder, tensors, {"_class_name": "SD3Transformer2DModel"} | sizes)
+
+
+def _normal(chance: np.random.Generator, *shape: int) -> Array:
+    return chance.normal(size=shape).astype(np.float32)
+
+
 def t5(encoder: int, decoder: int | None) -> dict[str, Array]:
     """An encoder and, with a seed, a decoder."""
     seeds = {"encoder": encoder} | ({} if decoder is None else {"decoder": decoder})

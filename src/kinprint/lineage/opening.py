@@ -61,13 +61,14 @@ def open_readable(
 
 def read_headers(checkpoints: Sequence[Checkpoint], settings: Settings) -> list[Model]:
     """Read the headers that the level needs, of all models side by side."""
-    return open_with_few_headers(checkpoints, level_plan(settings.level), settings.base)
+    plan = level_plan(settings.level, settings.seed)
+    return open_with_few_headers(checkpoints, plan, settings.base)
 
 
 def sampler_of(models: Sequence[Model], settings: Settings) -> Sampler:
     """Plan the reading of models, each within its part of the budget."""
     each = None if settings.budget is None else settings.budget // len(models)
-    return Sampler(models, settings.level, each)
+    return Sampler(models, settings.level, each, settings.seed)
 
 
 def read_readable(

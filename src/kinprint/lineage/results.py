@@ -31,7 +31,8 @@ class Settings:
     budget
         The most bytes that reading may cost, all models together; None for the level's own.
     seed
-        Draws the samples of the null that are kept for pictures.
+        Chooses which rows, layers and tokens are read where not all are; also draws the samples of
+        the null that are kept for pictures.
     base
         The model that an adapter was trained on, where it does not say.
 

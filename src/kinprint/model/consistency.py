@@ -23,6 +23,7 @@ Places = Mapping[Address, Place]
 _PREFIXES = ("", "shared_", "expert_")
 _ATTENTION = ("q", "k", "v", "o")
 _UNITS = ("gate", "up", "down")
+_READERS = ("q", "k", "gate", "up")
 _MATRICES = frozenset(
     ("embed", "router", *_ATTENTION, *(prefix + role for prefix in _PREFIXES for role in _UNITS))
 )
@@ -42,12 +43,20 @@ def consistent(places: Places, geometry: Geometry) -> dict[Address, Place]:
 def stream_width(places: Places, geometry: Geometry, tower: str = "") -> int:
     """The length of a tower's residual stream: what is configured, where some tensor has it.
 
-    Otherwise what most norms have; 0 where there is none.
+    Otherwise what most norms have, or what most matrices take in; 0 where there is none.
     """
-    lengths = Counter(_norm_lengths(places, tower))
+    lengths = Counter(_norm_lengths(places, tower)) or Counter(_inputs(places, tower))
     if geometry.hidden is not None and (not lengths or lengths[geometry.hidden]):
         return geometry.hidden
     return lengths.most_common(1)[0][0] if lengths else 0
+
+
+def _inputs(places: Places, tower: str) -> Iterator[int]:
+    """Lengths of what matrices that read the residual stream take in."""
+    for address, place in places.items():
+        shape = place.shape
+        if address.tower == tower and address.role in _READERS and shape and len(shape) == 2:
+            yield shape[1]
 
 
 def contradiction_notes(places: Iterable[Place]) -> Iterator[Message]:

@@ -59,12 +59,14 @@ class Reading:
     stages : how many stages were read, of how many.
     left_out : what the budget did not allow to read.
     earlier : whether the document is of an earlier version, which told no parts apart.
+    seed : which rows were read where not all were.
     """
 
     level: Level | None = None
     stages: tuple[int, int] = (0, 0)
     left_out: tuple[Message | str, ...] = ()
     earlier: bool = False
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +237,8 @@ def _coverage(verdict: Verdict, reading: Reading) -> Iterator[Words]:
         share = share_in_words(verdict.amount.read)
         key = "verdict.coverage.whole" if verdict.amount.read >= 1 else "verdict.coverage.share"
         yield text.words(key, share=share)
+        if verdict.amount.read < 1:
+            yield text.words("verdict.coverage.rule", seed=reading.seed)
     yield from _not_read(verdict, reading)
     yield from _silence(verdict)
 

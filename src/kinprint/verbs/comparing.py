@@ -54,7 +54,8 @@ def compare(
     alpha : float
         The chance of calling strangers related.
     seed : int
-        Draws samples of permutations.
+        Chooses which rows, layers and tokens are read where not all are, by a public rule that
+        is the same for all models, and draws the samples of the null in pictures.
     base : str or path, optional
         What an adapter stands on, where it does not name it or the base lies elsewhere.
     budget : int or str, optional

@@ -66,10 +66,11 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
     Two shards are looked at first; from them follows how layers go with shards.
     """
     shards, depth = checkpoint.shards, _depth(checkpoint) or 1
-    layers = spread_layers(depth, level.layers)
+    layers = spread_layers(depth, level.layers, level.shift)
     wanted = [(layer, role) for layer in layers for role in _NORMS]
     if any(step.kind is StepKind.ATTENTION for step in level.steps):
-        wanted += [(layer, role) for layer in choose_layers(layers, depth, 1) for role in _HEADS]
+        one = choose_layers(layers, depth, 1, level.shift)
+        wanted += [(layer, role) for layer in one for role in _HEADS]
     thirds = {layers[len(layers) // 3], layers[2 * len(layers) // 3]}
     to_read = {_shard_by_length(checkpoint, layer, depth) for layer in thirds}
     if any(checkpoint.config.get(key) for key in _OTHER_TOWERS):

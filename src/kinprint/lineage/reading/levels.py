@@ -1,8 +1,14 @@
-"""How much is read at each level, and in which order: data, known before the first byte."""
+"""How much is read at each level, and in which order: data, known before the first byte.
+
+Which layers, units, heads and tokens are read follows a public rule. Whoever knows it could plant
+or spare just these, so that a seed moves all of them; it moves those of every model alike, because
+rows are compared by number.
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -83,6 +89,8 @@ class LevelPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Whether the index of a sharded model is read.
     steps
         What is read, in this order.
+    seed
+        Moves the places of what is read.
     """
 
     layers: int
@@ -90,6 +98,14 @@ class LevelPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     steps: tuple[Step, ...]
     budget: int | None = None
     whole: int = 0
+    seed: int = 0
+
+    @property
+    def shift(self) -> int:
+        """A number by which places are moved; 0 for the seed 0."""
+        if not self.seed:
+            return 0
+        return int.from_bytes(hashlib.blake2b(b"%d" % self.seed, digest_size=8).digest())
 
     def limit(self, given: int | None = None) -> int | None:
         """The most bytes of one model, within a limit that was given; None where there is none."""
@@ -104,21 +120,22 @@ class LevelPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @functools.cache
-def level_plan(level: Level) -> LevelPlan:
-    """What a level reads, from `levels.toml`."""
+def level_plan(level: Level, seed: int = 0) -> LevelPlan:
+    """What a level reads, from `levels.toml`, at the places of a seed."""
     table = Path(__file__).with_name("levels.toml").read_bytes()
-    return msgspec.toml.decode(table, type=dict[Level, LevelPlan])[level]
+    plan = msgspec.toml.decode(table, type=dict[Level, LevelPlan])[level]
+    return msgspec.structs.replace(plan, seed=seed)
 
 
-def spread_layers(depth: int, most: int) -> tuple[int, ...]:
+def spread_layers(depth: int, most: int, shift: int = 0) -> tuple[int, ...]:
     """At most `most` layers, a power of two apart: models of different depth share them."""
     step = 1
     while -(-depth // step) > most:
         step *= 2
-    return tuple(range(0, depth, step))
+    return tuple(range(shift % step, depth, step))
 
 
-def choose_layers(fitting: Sequence[int], depth: int, most: int) -> tuple[int, ...]:
+def choose_layers(fitting: Sequence[int], depth: int, most: int, shift: int = 0) -> tuple[int, ...]:
     """At most `most` of the layers that hold something, by a rule that knows one model alone.
 
     Several are a power of two apart, or the next ones that fit: models of different depth share
@@ -126,32 +143,42 @@ def choose_layers(fitting: Sequence[int], depth: int, most: int) -> tuple[int, .
     removed move those behind them.
     """
     if most < 3:
-        return tuple(sorted(sorted(fitting, key=_preference)[:most]))
+        moved = shift % _ONE
+        return tuple(sorted(sorted(fitting, key=lambda layer: _preference(layer - moved))[:most]))
     step = 1
     while True:
-        chosen = {layer // step: layer for layer in sorted(fitting, reverse=True)}
+        moved = shift % step
+        chosen = {(layer - moved) // step: layer for layer in sorted(fitting, reverse=True)}
         if len(chosen) <= most or step > depth:
             return tuple(sorted(chosen.values()))
         step *= 2
 
 
-def sample_units(total: int, rows: int) -> tuple[int, ...]:
+def sample_units(total: int, rows: int, shift: int = 0) -> tuple[int, ...]:
     """About `rows` of `total` units in runs at the same places of all models.
 
     Runs are far apart, then between those, so that fewer units are always among more and models
-    of different totals share most of them. The first run serves pruned models: where units were
-    removed, the lowest numbers move least.
+    of different totals share most of them. Without a shift the first run serves pruned models:
+    where units were removed, the lowest numbers move least.
     """
     if rows >= total or total <= RUN:
         return tuple(range(total))
     runs = max(rows // RUN, 1)
+    moved = (shift >> 16) % (_FAR // RUN) * RUN  # other bits than layers are moved by
     starts: dict[int, None] = {}
     step = _FAR
     while len(starts) < runs and step >= RUN:
-        starts.update(dict.fromkeys(range(0, total - RUN + 1, step)))
+        places = (start ^ moved for start in range(0, total + _FAR, step))
+        starts.update(dict.fromkeys(place for place in places if place + RUN <= total))
         step //= 2
     chosen = sorted(list(starts)[:runs])
     return tuple(start + at for start in chosen for at in range(RUN))
+
+
+def token_window(count: int, height: int, shift: int = 0) -> range:
+    """So many neighbouring rows of a table, of those with low numbers."""
+    start = min(shift % (count + 1), max(height - count, 0))
+    return range(start, min(start + count, height))
 
 
 def _preference(layer: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from kinprint import text
-from kinprint.lineage.reading.levels import WIDTH, LevelPlan, Step, StepKind
+from kinprint.lineage.reading.levels import WIDTH, LevelPlan, Step, StepKind, token_window
 from kinprint.lineage.reading.steps import STEPS, all_pieces
 from kinprint.lineage.reading.tower import Piece, Tower, cost_of
 from kinprint.model.places import Address
@@ -35,7 +35,7 @@ class TokenRows:
     Attributes
     ----------
     count
-        How many tokens, those with the lowest numbers.
+        How many tokens with low numbers.
     spelled
         Whether the vocabulary is read too. If not, tokens are known by number, and only to a model
         with the same tokenizer file.
@@ -43,12 +43,15 @@ class TokenRows:
         What the rows of one table may cost.
     head
         Whether rows of the output head are read for the same tokens.
+    shift
+        Moves which they are.
     """
 
     count: int
     spelled: bool
     bytes: int
     head: bool = False
+    shift: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,8 @@ class _Planner:
         for step in self._level.steps:
             stage = stages[step.stage - 1]
             if step.kind is StepKind.EMBEDDING:
-                stage = replace(stage, tokens=_pay_tokens(tower, step, budget) or stage.tokens)
+                tokens = _pay_tokens(tower, step, self._level, budget) or stage.tokens
+                stage = replace(stage, tokens=tokens)
             else:
                 pieces = self._pay_step(tower, step, budget)
                 stage = replace(stage, pieces=(*stage.pieces, *pieces))
@@ -209,7 +213,7 @@ def _key(tower: Tower, piece: Piece) -> tuple[str, PieceKey]:
     return tower.label, (piece.address, piece.inputs)
 
 
-def _pay_tokens(tower: Tower, step: Step, budget: _Budget) -> TokenRows | None:
+def _pay_tokens(tower: Tower, step: Step, level: LevelPlan, budget: _Budget) -> TokenRows | None:
     """Tokens to read, if the tokenizer is short enough to be read or known by its digest."""
     table = tower.embedding
     if table is None or tower.tokenizer is None:
@@ -220,7 +224,8 @@ def _pay_tokens(tower: Tower, step: Step, budget: _Budget) -> TokenRows | None:
         return None
     wanted = tower.width + tower.width // 8 if step.tokens == WIDTH else step.tokens
     count = min(wanted, tower.length(table))
-    price = tower.cost([Piece(table, tuple(range(count)))])
+    low = token_window(count, tower.length(table), level.shift)
+    price = tower.cost([Piece(table, tuple(low))])
     if spelled:
         price += SPREAD_TOKENS * (tower.cost([Piece(table, (0,))]) + _APART)
     price = min(price, tower.cost([Piece(table)]))
@@ -231,7 +236,7 @@ def _pay_tokens(tower: Tower, step: Step, budget: _Budget) -> TokenRows | None:
     twice = price + tower.model.checkpoint.fetcher.policy.gap
     head = tower.head is not None and (budget.open or twice <= budget.remaining // 2)
     budget.remaining -= twice if head else 0
-    return TokenRows(count, spelled, price, head)
+    return TokenRows(count, spelled, price, head, level.shift)
 
 
 def _left_out(kind: StepKind) -> Message:

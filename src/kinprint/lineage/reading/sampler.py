@@ -1,6 +1,6 @@
 """From models to samples: planned first, one reading a stage for all models, within a budget.
 
-What is read of a model depends on it, on the level and on its part of a budget; models only come
+What is read of a model depends on it, on level, seed and its part of a budget; models only come
 together for the sake of one reading. A comparison asks for stages one after the other and stops
 when the answer is clear; what has been read is kept, and the samples of each stage hold all of it.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from kinprint.errors import FormatError
 from kinprint.lineage.reading.assembly import ReadPiece, assemble
 from kinprint.lineage.reading.deciding import part_sizes
-from kinprint.lineage.reading.levels import level_plan
+from kinprint.lineage.reading.levels import LevelPlan, level_plan
 from kinprint.lineage.reading.parts import part_of
 from kinprint.lineage.reading.plan import PieceKey, ReadingPlan, Stage, plan_reading
 from kinprint.lineage.reading.sample import Embedding, Extent, Floats, Sample, SampleRecord
@@ -159,11 +159,16 @@ class Sampler:
         How much to read.
     limit
         The most bytes that each model may cost, opening included; None for the level's own.
+    seed
+        Moves the places of what is read.
     """
 
-    def __init__(self, models: Sequence[Model], level: Level, limit: int | None = None) -> None:
+    def __init__(
+        self, models: Sequence[Model], level: Level, limit: int | None = None, seed: int = 0
+    ) -> None:
+        plan = level_plan(level, seed)
         self.models: tuple[tuple[TowerReader, ...], ...] = tuple(
-            _readers(model, level, limit) for model in models
+            _readers(model, plan, limit) for model in models
         )
         self._parsed: dict[bytes, Vocabulary] = {}
         self._stages_read = 0
@@ -273,9 +278,9 @@ class Sampler:
             reader.take_tokens(number)
 
 
-def _readers(model: Model, level: Level, limit: int | None) -> tuple[TowerReader, ...]:
+def _readers(model: Model, plan: LevelPlan, limit: int | None) -> tuple[TowerReader, ...]:
     towers = towers_of(model)
-    return tuple(map(TowerReader, towers, plan_reading(towers, level_plan(level), limit)))
+    return tuple(map(TowerReader, towers, plan_reading(towers, plan, limit)))
 
 
 def read_piece(tower: Tower, piece: Piece) -> ReadPiece:

@@ -6,7 +6,7 @@ it is compared with. Layers and units have absolute places that models share.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from kinprint.lineage.reading.levels import (
@@ -41,7 +41,7 @@ def all_pieces(tower: Tower) -> tuple[Piece, ...]:
 
 def _norms(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
     first = tower.layers.start
-    layers = {*(first + layer for layer in spread_layers(tower.depth, step.layers)), None}
+    layers = {*(first + at for at in spread_layers(tower.depth, step.layers, plan.shift)), None}
     return [Piece(address) for address in tower.norms if address.layer in layers]
 
 
@@ -49,17 +49,17 @@ def _units(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
     return [
         piece
         for layer in _layers(tower, step.layers, plan, _has_feed_forward)
-        for piece in _unit_pieces(tower, layer, None, step.rows)
+        for piece in _unit_pieces(tower, layer, None, step.rows, plan.shift)
     ]
 
 
 def _experts(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
-    """The first experts, as far as they lie in the shards that are known."""
+    """Some experts, the first without a shift, as far as they lie in the shards that are known."""
     return [
         piece
         for layer in _layers(tower, step.layers, plan, _has_experts)
-        for expert in tower.experts[layer][: step.count]
-        for piece in _unit_pieces(tower, layer, expert, step.rows)
+        for expert in _moved(tower.experts[layer], step.count, plan)
+        for piece in _unit_pieces(tower, layer, expert, step.rows, plan.shift)
     ]
 
 
@@ -69,13 +69,16 @@ def _routers(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
 
 
 def _attention(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
-    """The first groups of heads: keys and values, and one query head of each group."""
+    """Some groups of heads, keys and values, and one query head of each.
+
+    Without a shift they are the first.
+    """
     wanted: list[Piece] = []
     for layer in _layers(tower, step.layers, plan, has_heads):
         shape = tower.heads(layer)
         if shape is None:
             continue
-        groups = range(min(step.count, shape.groups))
+        groups = _moved(range(shape.groups), step.count, plan)
         heads = shape.heads // shape.groups  # of a group
         rows = {
             "q": tuple(g * heads * shape.size + i for g in groups for i in range(shape.size)),
@@ -109,16 +112,26 @@ def whole_feed_forward(tower: Tower, layer: int) -> list[Piece]:
 
 
 def _kinds(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
-    """A few rows of tables, values and routing: the commonest tokens, the first of the others."""
+    """A few rows of tables, values and routing: of common tokens, and some of the others."""
     wanted: list[Piece] = []
     for table in (tower.embedding, tower.head):
         if table is not None:
-            start = max(0, min(_COMMON, tower.length(table) - step.rows))
+            common = _COMMON + plan.shift % _COMMON
+            start = max(0, min(common, tower.length(table) - step.rows))
             wanted.append(Piece(table, tuple(range(start, start + step.rows))))
     for role in ("v", "router"):
         layers = _layers(tower, 1, plan, partial(_has, role))
-        wanted += [Piece(tower.address(role, at), tuple(range(step.rows))) for at in layers]
+        for address in (tower.address(role, at) for at in layers):
+            rows = _moved(range(tower.length(address)), step.rows, plan)
+            wanted.append(Piece(address, tuple(rows)))
     return [one for one in wanted if step.rows <= tower.length(one.address)]
+
+
+def _moved(numbers: Sequence[int], count: int, plan: LevelPlan) -> Sequence[int]:
+    """So many neighbours of some numbers, where the seed has moved them."""
+    most = max(len(numbers) - count, 0)
+    start = plan.shift % (most + 1)
+    return numbers[start : start + count]
 
 
 StepFunction = Callable[[Tower, Step, LevelPlan], list[Piece]]
@@ -134,7 +147,9 @@ STEPS: dict[StepKind, StepFunction] = {
 """What each kind of step wants; tokens of the embedding are chosen while reading."""
 
 
-def _unit_pieces(tower: Tower, layer: int, expert: int | None, count: int) -> list[Piece]:
+def _unit_pieces(
+    tower: Tower, layer: int, expert: int | None, count: int, shift: int = 0
+) -> list[Piece]:
     """Some units of a feed-forward, or all if `count` is 0.
 
     Gate and up, their biases, and down where it is cheap enough.
@@ -143,7 +158,7 @@ def _unit_pieces(tower: Tower, layer: int, expert: int | None, count: int) -> li
     if prefix is None:
         return []
     up = tower.address(f"{prefix}up", layer, expert)
-    rows = sample_units(tower.length(up), count) if count else None
+    rows = sample_units(tower.length(up), count, shift) if count else None
     pieces = [
         Piece(tower.address(role, layer, expert), rows)
         for role in (f"{prefix}up", f"{prefix}gate", f"{prefix}up.bias")
@@ -178,9 +193,10 @@ def _layers(
     tower: Tower, most: int, plan: LevelPlan, has: Callable[[Tower, int], bool]
 ) -> tuple[int, ...]:
     """Layers that hold something: those that the level looks into, or the next after them."""
-    starts = [tower.layers.start + layer for layer in spread_layers(tower.depth, plan.layers)]
+    looked = spread_layers(tower.depth, plan.layers, plan.shift)
+    starts = [tower.layers.start + layer for layer in looked]
     stops = [*starts[1:], tower.layers.stop]
     cells = (range(*cell) for cell in zip(starts, stops, strict=True))
     first = (next((layer for layer in cell if has(tower, layer)), None) for cell in cells)
     fitting = [layer for layer in first if layer is not None]
-    return choose_layers(fitting, tower.layers.stop, most)
+    return choose_layers(fitting, tower.layers.stop, most, plan.shift)

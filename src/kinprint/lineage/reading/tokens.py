@@ -2,7 +2,7 @@
 
 Low numbers lie side by side, and what they spell (bytes, then the commonest pieces) is in nearly
 all vocabularies. Some more are chosen by a hash of their spelling, so that vocabularies whose
-numbers were dealt anew meet as well.
+numbers were dealt anew meet as well. A shift moves the low ones and changes the hash.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kinprint.lineage.reading.levels import token_window
 from kinprint.lineage.reading.plan import SPREAD_TOKENS, TokenRows
 from kinprint.lineage.reading.tower import Piece, Tower
 from kinprint.model.places import Address
@@ -40,12 +41,12 @@ def choose_tokens(
     """The tokens to read, so many as their rows cost no more than was planned for them."""
     if not wanted.spelled:
         digest = tower.tokenizer_digest
-        names = tuple(f"{digest}#{number}".encode() for number in range(wanted.count))
-        return ChosenTokens(names, tuple(range(wanted.count)))
+        low = token_window(wanted.count, tower.length(table), wanted.shift)
+        return ChosenTokens(tuple(f"{digest}#{number}".encode() for number in low), tuple(low))
     if vocabulary is None:
         return ChosenTokens((), ())
     known = all_tokens(vocabulary, tower.length(table))
-    for chosen in _choices(known, wanted.count):
+    for chosen in _choices(known, wanted):
         ids = tuple(sorted(known.ids[at] for at in chosen))
         if tower.cost([Piece(table, ids)]) <= wanted.bytes:
             return ChosenTokens(
@@ -54,11 +55,16 @@ def choose_tokens(
     return ChosenTokens((), ())
 
 
-def _choices(known: ChosenTokens, count: int) -> Iterator[Sequence[int]]:
+def _choices(known: ChosenTokens, wanted: TokenRows) -> Iterator[Sequence[int]]:
     """Places of tokens with low numbers and of others by hash, then ever fewer of both."""
-    low = range(min(count, len(known.ids)))
-    rest = range(len(low), len(known.ids))
-    hashed = sorted(rest, key=lambda at: hashlib.blake2b(known.names[at], digest_size=8).digest())
+    low = token_window(wanted.count, len(known.ids), wanted.shift)
+    rest = [*range(low.start), *range(low.stop, len(known.ids))]
+    salt = wanted.shift.to_bytes(hashlib.blake2b.SALT_SIZE, "little")
+
+    def order(at: int) -> bytes:
+        return hashlib.blake2b(known.names[at], digest_size=8, salt=salt).digest()
+
+    hashed = sorted(rest, key=order)
     spread = SPREAD_TOKENS
     while spread:
         yield [*low, *hashed[:spread]]

@@ -56,7 +56,11 @@ def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocum
         models=_subjects(refs, titles, found.subjects, translator, found.read),
         verdict=verdict_part(
             found.verdict,
-            spoken(found.verdict, titles, Reading(settings.level, found.stages, found.left_out)),
+            spoken(
+                found.verdict,
+                titles,
+                Reading(settings.level, found.stages, found.left_out, seed=settings.seed),
+            ),
             translator,
         ),
         evidence=[_evidence(one, found.charge, translator) for one in found.evidence],
@@ -362,7 +366,11 @@ def _pair(
     a, b = found.models[one.a], found.models[one.b]
     found_by = [each for each in one.evidence if each.status == "ok"]
     strongest = min(found_by, key=lambda each: (each.tier != "exact", each.log10_p), default=None)
-    said = spoken(one.verdict, (titles[one.a], titles[one.b]), Reading(found.settings.level))
+    said = spoken(
+        one.verdict,
+        (titles[one.a], titles[one.b]),
+        Reading(found.settings.level, seed=found.settings.seed),
+    )
     return schema.PairPart(
         a=a.given,
         b=b.given,
