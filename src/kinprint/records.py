@@ -260,6 +260,7 @@ class Reason(StrEnum):
     ALL_POSITIONS_ROTATED = auto()
     NOT_KNOWN = auto()
     # Why nothing is known about a part.
+    PART_INVARIANTS = auto()
     PART_MISSING = auto()
     PART_ONLY_THERE = auto()
     PART_NOT_READ = auto()
@@ -523,6 +524,8 @@ class Agreement:
     width : their width, the nearest that is known.
     control : the largest share with a layer that does not correspond; None where not counted.
     nine_of_ten : log10 of a bound on the chance of so many, if strangers agreed in nine of ten.
+    layers : numbers of the layers of both models, in the order of the pair's sides, whose
+        feed-forwards agree beyond the limit; those of experts are not among them.
     """
 
     count: int
@@ -536,6 +539,7 @@ class Agreement:
     width: int
     control: float | None
     nine_of_ten: float
+    layers: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

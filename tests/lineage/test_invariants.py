@@ -10,8 +10,13 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
+from kinprint.lineage.battery import gather_evidence
+from kinprint.lineage.compare import charge_of
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.reading.sample import Attention, Embedding, Floats, Sample, Units
+from kinprint.lineage.parts import find_sharing
+from kinprint.lineage.reading.sample import Attention, Embedding, Extent, Floats, Sample, Units
+from kinprint.lineage.results import Settings
+from kinprint.lineage.side import Side
 from kinprint.lineage.tests.invariants import (
     LIMITS,
     TESTS,
@@ -25,7 +30,16 @@ from kinprint.lineage.tests.invariants import (
     statistics,
 )
 from kinprint.measure.invariants import Share
-from kinprint.records import Evidence, Reason, Status, Tier
+from kinprint.records import (
+    Component,
+    Evidence,
+    Part,
+    PartFinding,
+    PartState,
+    Reason,
+    Status,
+    Tier,
+)
 from tests.lineage.made import keyed, made
 
 BASE = made(1, units=96)
@@ -142,6 +156,29 @@ def test_some_rows_are_enough_if_the_other_model_was_read_whole() -> None:
     assert units is not None and units.speaks and units.of == 3 * 48
     both = found(part, keyed(replace(part, name="again")))
     assert all(one.reason == Reason.WHOLE_FEED_FORWARDS.message() for one in both.values())
+
+
+def with_parts(sample: Sample) -> Sample:
+    every = Extent(1000, 1000)
+    parts = {Part(Component.FEED_FORWARD, layer): every for layer in sample.units}
+    return keyed(replace(sample, parts={Part(Component.EMBEDDING): every, **parts}))
+
+
+def parts_of(a: Sample, b: Sample) -> dict[Component, PartFinding]:
+    sides = Side(a), Side(b)
+    pair = Pair(*sides)
+    sharing = find_sharing(pair, sides[0], gather_evidence(pair), charge_of(Settings()))
+    return {each.part.component: each for each in sharing.own}
+
+
+def test_parts_that_only_the_invariants_link_say_so() -> None:
+    base, copy, stranger = map(with_parts, (BASE, laundered(BASE, 3), made(2, units=96)))
+    for one, other in ((base, copy), (copy, base)):
+        found = parts_of(one, other)[Component.FEED_FORWARD]
+        assert found.state is PartState.NOT_COMPARABLE
+        assert found.reason == Reason.PART_INVARIANTS.message()
+    found = parts_of(base, stranger)[Component.FEED_FORWARD]
+    assert found.reason != Reason.PART_INVARIANTS.message()
 
 
 def test_nothing_is_matched_without_feed_forwards() -> None:

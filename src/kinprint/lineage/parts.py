@@ -31,6 +31,7 @@ from kinprint.lineage.pair import Pair
 from kinprint.lineage.part_tests import PartScore, part_scores
 from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.lineage.side import Side
+from kinprint.lineage.tests.invariants import agreeing_layers
 from kinprint.records import Component, Evidence, Part, PartFinding, PartState, Reason
 from kinprint.text import Message
 
@@ -168,8 +169,10 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     judged = _judged(own, judge.moved, arranged_norms(pair))
     met = {one.partner for one in own}
     alone = (_only_there(part, extent) for part, extent in theirs.items() if part not in met)
+    agreeing = agreeing_layers(evidence, first=a is pair.sides[0])
+    settled = [_with_invariants(one, agreeing) for one in _settled(judged, matched)]
     return Sharing(
-        tuple(_in_towers(one, *towers) for one in _settled(judged, matched)),
+        tuple(_in_towers(one, *towers) for one in settled),
         _in_order(_in_towers(one, towers[1], towers[1]) for one in alone),
         arranged_likeness(pair),
     )
@@ -359,6 +362,17 @@ def _why_not(part: Part) -> Message:
         case Component.ATTENTION:
             return Reason.PART_HEADS_RENAMED.message()
     return Reason.PART_UNITS_RENAMED.message()
+
+
+def _with_invariants(finding: PartFinding, agreeing: Container[int | None]) -> PartFinding:
+    """A feed-forward that no exact test links, where the invariants' tier speaks of it."""
+    silent = not finding.state.linked and finding.state is not PartState.NOT_READ
+    if not silent or finding.part.component is not Component.FEED_FORWARD:
+        return finding
+    if finding.part.layer not in agreeing:
+        return finding
+    reason, state = Reason.PART_INVARIANTS.message(), PartState.NOT_COMPARABLE
+    return replace(finding, state=state, reason=reason, needs=None)
 
 
 def _judged(

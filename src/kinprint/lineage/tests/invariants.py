@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -27,7 +27,7 @@ import numpy as np
 from kinprint.lineage.alignment.residual import MapSource, ResidualMap
 from kinprint.lineage.alignment.units import spread
 from kinprint.lineage.pair import Alignment, Pair
-from kinprint.lineage.preparation import Prepared
+from kinprint.lineage.preparation import DENSE, Prepared
 from kinprint.lineage.reading.sample import Floats
 from kinprint.lineage.tests.registry import LineageTest, NoResult, register
 from kinprint.measure.basis import nearest_cosines, polar_factor, refined, token_table
@@ -194,7 +194,9 @@ class _Matched:
     width : the larger residual width.
     whole : whether all units of the first model's feed-forwards were matched.
     gated : whether units have gates in both; otherwise all there is are up and down.
-    layers : numbers of the first model's layers.
+    turned : whether the first model is the second of the pair's sides.
+    layers, partners : by layer, its number and that of the layer it was matched with.
+    dense : by layer, whether both are feed-forwards that every token goes through.
     units, spans : by layer, how units agree, and how they do by the plane of gate and up.
     heads : by layer, heads that agree, where there are any.
     """
@@ -202,7 +204,10 @@ class _Matched:
     width: int
     whole: bool
     gated: bool
+    turned: bool
     layers: tuple[int, ...]
+    partners: tuple[int, ...]
+    dense: tuple[bool, ...]
     units: tuple[LayerAgreement, ...]
     spans: tuple[Share, ...]
     heads: tuple[Share, ...]
@@ -236,17 +241,21 @@ def _match(pair: Pair, gated: bool) -> _Matched:
         some = [_some(rows, _PLANES) for rows in units]
         for at, plane in enumerate(plane_agreements(some, others, bare)):
             spans[at] = max(spans[at], plane.span, key=lambda share: share.value)
+    partners = [list(theirs)[one.partner] for one in layers]
     heads = []
-    for one in layers:
+    for one, (to, _) in zip(layers, partners, strict=True):
         ours = first.head_rows.get(places[one.layer][0])
-        partner = second.head_rows.get(list(theirs)[one.partner][0])
+        partner = second.head_rows.get(to)
         if ours is not None and partner is not None:
             heads.append(head_agreement(ours, partner, turns[one.turn]))
     return _Matched(
         max(first.width, second.width),
         all(place in _whole(first) and first.unit_rows[place].count <= ROWS for place in places),
         gated,
+        side is pair.sides[1],
         tuple(layer for layer, _ in places),
+        tuple(layer for layer, _ in partners),
+        tuple(ours[1] == to[1] == DENSE for ours, to in zip(places, partners, strict=True)),
         layers,
         tuple(spans),
         tuple(share for share in heads if share is not None),
@@ -319,6 +328,7 @@ def _evidence(test: LineageTest, statistic: Statistic, found: _Matched) -> Evide
     together = Share(sum(one.count for one in shares), sum(one.of for one in shares))
     known = known_of(statistic, found.width, whole=found.whole, gated=found.gated)
     limit = LIMITS.get(statistic)
+    speaks = limit is not None and (mean >= limit.mean or max(values) >= limit.layer)
     controls = [one.control.value for one in found.units if one.control is not None]
     agreement = Agreement(
         count=together.count,
@@ -326,12 +336,13 @@ def _evidence(test: LineageTest, statistic: Statistic, found: _Matched) -> Evide
         share=mean,
         interval=share_interval(together),
         limit=None if limit is None else limit.mean,
-        speaks=limit is not None and (mean >= limit.mean or max(values) >= limit.layer),
+        speaks=speaks,
         strangers=len(known.null),
         largest=known.largest,
         width=known.width,
         control=max(controls, default=None) if statistic in _CONTROLLED else None,
         nine_of_ten=log10_tail(together, _STRANGERS_MAY),
+        layers=tuple(_agreeing_layers(found, values, limit)) if limit and speaks else (),
     )
     by_layer = zip(found.layers, values, strict=True) if len(values) == len(found.layers) else ()
     return Evidence(
@@ -339,6 +350,24 @@ def _evidence(test: LineageTest, statistic: Statistic, found: _Matched) -> Evide
         bound="none", null=known.null, roles=_ROLES[statistic],
         layers=tuple(sorted(set(found.layers))), by_layer=tuple(by_layer), agreement=agreement,
     )  # fmt: skip
+
+
+def _agreeing_layers(
+    found: _Matched, values: Sequence[float], limit: Limit
+) -> Iterator[tuple[int, int]]:
+    """Layers that reach the limit of a single one, or that of all where all together do."""
+    least = limit.mean if math.fsum(values) >= limit.mean * len(values) else limit.layer
+    # Every layer that was matched has units, so that there is a share for each.
+    places = zip(found.layers, found.partners, found.dense, values, strict=True)
+    for layer, partner, dense, value in places:
+        if dense and value >= least:
+            yield (partner, layer) if found.turned else (layer, partner)
+
+
+def agreeing_layers(evidence: Sequence[Evidence], *, first: bool) -> frozenset[int]:
+    """Layers of one model of a pair, the first of its sides or the other, that agree."""
+    told = (one.agreement for one in evidence if one.agreement is not None)
+    return frozenset(pair[0 if first else 1] for each in told for pair in each.layers)
 
 
 def share_interval(share: Share) -> tuple[float, float]:
