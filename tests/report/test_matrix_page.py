@@ -193,8 +193,9 @@ def test_the_error_of_all_pairs_is_said(alpha: float, false_links: Any, said: st
 
 @pytest.mark.parametrize("family", [5, 60])
 def test_sixty_models_fit_a_page_that_can_be_sent(family: int) -> None:
-    document = matrix(60, family)
-    page = matrix_page(document)
+    label = "org-0/model-a-00-7b-chat: synthetic, made for a test"
+    page = matrix_page(msgspec.structs.replace(matrix(60, family), labels=[label]))
+    assert label in side(page, "en")
     assert len(page.encode()) < 2_000_000
     for key, _ in (one for row in cells(page, "en") for one in row if one[0]):
         assert f'id="{key}"' in page
@@ -261,6 +262,22 @@ def test_a_phone_scrolls_inside_the_table(page_of: Any, count: int) -> None:
     box = page.locator("#en-grid .scroll")
     inside = box.evaluate("one => one.scrollWidth - one.clientWidth")
     assert (inside > 0) == (count == 60)
+
+
+@pytest.mark.parametrize("count", [9, 60])
+def test_a_phone_shows_whole_names(page_of: Any, count: int) -> None:
+    page = page_of(matrix(count, 5), viewport={"width": 390, "height": 844})
+    cut = "[...document.querySelectorAll('#en table.kin tbody th')].filter(one => {})"
+    assert page.evaluate(cut.format("one.scrollWidth > one.clientWidth") + ".length") == 0
+
+
+@pytest.mark.parametrize(("count", "width"), [(34, 688), (60, 1047)])
+def test_the_matrix_fits_its_paper(page_of: Any, count: int, width: int) -> None:
+    """Pixels of A4 within its margins, upright and lying down."""
+    page = page_of(matrix(count, 5), viewport={"width": width, "height": 700})
+    page.emulate_media(media="print")
+    wide = "document.querySelector('#en table.kin').getBoundingClientRect().width"
+    assert page.evaluate(wide) <= width
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
