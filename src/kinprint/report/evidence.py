@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from kinprint import text
 from kinprint.lineage.tests.registry import family_of
-from kinprint.records import Status, Tier
+from kinprint.records import Relation, Status, Tier
 from kinprint.report.numbers import finite, reading, shown
 from kinprint.report.schema import ComparisonDocument, EvidencePart
 from kinprint.report.translation import translated
@@ -96,6 +96,13 @@ def findings(document: ComparisonDocument) -> list[Finding]:
     spoken = [one for one in document.evidence if one.status == Status.OK]
     level = math.log10(document.verdict.link.alpha)
     return [_finding(one, level) for one in sorted(spoken, key=_strength)]
+
+
+def link_is_elsewhere(document: ComparisonDocument, found: Sequence[Finding]) -> bool:
+    """Whether a link with a p-value was found, and by none of the tests that a reader sees."""
+    relation = document.verdict.relation
+    exact = relation.linked and relation is not Relation.LAUNDERED
+    return exact and not any(one.state is State.FOUND or one.test == "files" for one in found)
 
 
 def silent(document: ComparisonDocument) -> list[EvidencePart]:

@@ -42,6 +42,7 @@ RULER: tuple[tuple[str, float], ...] = (
 _RULED = (Relation.DERIVED, Relation.PARTIAL, Relation.SAME_INIT, Relation.DEPENDENT)
 _CLEAR = (Relation.IDENTICAL, Relation.SAME_WEIGHTS, Relation.DERIVED)
 _OFTEN = math.log10(0.5)
+_SHORT = 80  # letters of parts in a headline
 _UNREAD = "verdict.coverage.unread"
 _EARLY = "verdict.coverage.unread-early"
 _BUDGET = "verdict.coverage.unread-budget"
@@ -112,7 +113,19 @@ def headline(verdict: Verdict, titles: Sequence[str]) -> Words:
         key += "-unknown"
     if verdict.relation is Relation.SAME_WEIGHTS and _rounded(linked):
         key += "-rounded"
-    return text.words(key, a=a, b=b, parts=components_in_words(linked))
+    return text.words(key, a=a, b=b, parts=_linked_in_words(linked, verdict.parts))
+
+
+def _linked_in_words(linked: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Words:
+    """Linked parts with their layers where that is short; else that they are not all layers."""
+    exact = parts_in_words(linked, findings)
+    if len(str(exact)) <= _SHORT:
+        return exact
+    every = {(one.part.tower, one.part.component) for one in linked}
+    same = [one for one in findings if (one.part.tower, one.part.component) in every]
+    named = components_in_words(linked)
+    whole = len(same) == len(linked)
+    return named if whole else text.words("verdict.where.some-layers", part=named)
 
 
 def components_in_words(findings: Sequence[PartFinding]) -> Words:

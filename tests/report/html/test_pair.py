@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from kinprint.records import Relation
+from kinprint.records import Relation, Status
 from kinprint.report import answer
 from kinprint.report.schema import ComparisonDocument
 from kinprint.report.views.html.pair import pair_page
@@ -162,6 +162,32 @@ def test_hostile_texts_stay_texts(at: int) -> None:
 def test_a_hostile_document_with_thousands_of_layers_stays_bounded() -> None:
     page = pair_page(hostile("dependent", (HOSTILE[0], HOSTILE[6]), layers=5000))
     assert len(page.encode()) < 3_000_000
+
+
+def test_a_link_that_no_test_shows_says_what_it_rests_on() -> None:
+    document = comparison("partial")
+    weak = [
+        msgspec.structs.replace(one, log10_p=-0.1, adjusted=0.0) if one.status == Status.OK else one
+        for one in document.evidence
+    ]
+    said = "The link was found by none of these tests"
+    assert said not in text_of(pair_page(document))
+    assert said in text_of(pair_page(msgspec.structs.replace(document, evidence=weak)))
+
+
+def test_the_first_screen_names_files_day_and_share_and_no_codes() -> None:
+    document = comparison("derived")
+    read = msgspec.structs.replace(document.read, date="2026-01-31")
+    models = [msgspec.structs.replace(one, read=3_000_000) for one in document.models]
+    page = pair_page(msgspec.structs.replace(document, read=read, models=models))
+    first = page[page.index('id="en-answer"') : page.index("</section>")]
+    told = re.sub("<[^>]+>", " ", first)
+    for words in ("2026-01-31", "commit", "c0ffeec0ffeec0ff", "3 MB of 14 GB read", "linked parts, 75 %"):
+        assert words in " ".join(told.split()), words
+    codes = {one.test for one in document.evidence}
+    experts = page.index('class="experts"')
+    before = page[page.index('id="en"') : experts]
+    assert [code for code in codes if re.search(rf">{re.escape(code)}<", before)] == []
 
 
 def test_rules_are_no_tests_of_a_link() -> None:

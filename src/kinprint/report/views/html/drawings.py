@@ -146,7 +146,7 @@ def _ends(
     return [*told, shapes.label(mark, 112, rough(at), "strong", anchor)]
 
 
-def likeness_ruler(key: str, likeness: float, shown: str, say: Say) -> Markup:
+def likeness_ruler(key: str, likeness: float, told: Markup, say: Say) -> Markup:
     """Known pairs on a scale of likeness from strangers to casts, and this pair among them.
 
     Labels hang on lines from their ticks; those of the right end have rows of their own.
@@ -161,14 +161,14 @@ def likeness_ruler(key: str, likeness: float, shown: str, say: Say) -> Markup:
         x, low = place(known), floor + 20 + 16 * row
         anchor = "end" if known > 0.9 else "start" if known < 0.1 else "middle"
         edge = x - 4 if anchor == "end" else x
-        told = say(f"page.likeness.{name}", likeness=f"{known:.2f}")
+        label = say(f"page.likeness.{name}", likeness=f"{known:.2f}")
         parts.append(shapes.line(x, floor - 5, x, low - 2 if anchor == "end" else low - 12, "axis"))
-        parts.append(shapes.label(edge, low, told, None, anchor))
+        parts.append(shapes.label(edge, low, label, None, anchor))
     at = place(likeness)
     anchor = "end" if at > width * 0.8 else "start" if at < width * 0.2 else "middle"
     parts.append(shapes.dot(at, floor, 6, "pair-dot"))
-    parts.append(shapes.label(at, 18, say("page.likeness.pair", likeness=shown), "strong", anchor))
-    title = say("page.likeness.title", likeness=shown)
+    parts.append(shapes.label(at, 18, told, "strong", anchor))
+    title = say("page.likeness.title", pair=told)
     return shapes.picture(key, (width, 92), title, title, *parts)
 
 

@@ -56,12 +56,16 @@ class SilentView:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceView:
-    """All tests of a page: those that are open at once, the rest, and those without a number."""
+    """All tests of a page: those that are open at once, the rest, and those without a number.
+
+    `link_is_elsewhere` says that none of them found the link that was found.
+    """
 
     tests: tuple[TestView, ...]
     first: tuple[TestView, ...]
     rest: tuple[TestView, ...]
     silent: tuple[SilentView, ...]
+    link_is_elsewhere: bool
 
 
 def view(document: ComparisonDocument, language: str, say: Say, most: int) -> EvidenceView:
@@ -77,6 +81,7 @@ def view(document: ComparisonDocument, language: str, say: Say, most: int) -> Ev
             SilentView(one.test, title(one.test, say), _why(document, one, language, say))
             for one in evidence.silent(document)[:_MOST]
         ),
+        link_is_elsewhere=evidence.link_is_elsewhere(document, found),
     )
 
 

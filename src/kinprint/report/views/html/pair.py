@@ -20,7 +20,7 @@ from kinprint.report.grids import Cell, part_grids
 from kinprint.report.numbers import finite, reading
 from kinprint.report.relations import SIGNS, words_for
 from kinprint.report.schema import ComparisonDocument, Subject, VerdictPart
-from kinprint.report.statements import likeness_in_words
+from kinprint.report.statements import likeness_in_words, share_in_words
 from kinprint.report.translation import translated
 from kinprint.report.views.html import drawings, evidence, frame, shapes
 from kinprint.report.views.html.likeness import dispute, heat, ties
@@ -30,6 +30,7 @@ from kinprint.text import languages
 
 _OPEN = 6  # cards of tests that are open at once
 _POWER = 12
+_NEARLY_ALL = 0.95  # of the weights: what holds so much is the pair
 _CONTROLS = 4
 _NAME = 80  # letters of a name in a sentence
 _SHORT = 24  # letters of a name that is not broken over lines
@@ -119,6 +120,7 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
         first=shown.first,
         rest=shown.rest,
         silent=shown.silent,
+        elsewhere=shown.link_is_elsewhere,
         controls=_controls(document, say),
         heat=heat(document, language, say),
         ties=ties(document.shared, (a, b), language, say),
@@ -215,7 +217,11 @@ def _likeness(part: VerdictPart, language: str, say: Say) -> Markup | None:
     linked = [one for one in part.parts if one.state.linked]
     equal = bool(linked) and all(one.state is not PartState.SHARED for one in linked)
     shown = likeness_in_words(known, equal)
-    return drawings.likeness_ruler(f"{language}-likeness", known, shown, say)
+    told = say("page.likeness.pair", likeness=shown)
+    share = finite(part.amount.linked)
+    if share is not None and share < _NEARLY_ALL:  # else the dot would speak for the whole
+        told = say("page.likeness.linked", share=share_in_words(share), likeness=shown)
+    return drawings.likeness_ruler(f"{language}-likeness", known, told, say)
 
 
 def _answers(language: str) -> Iterator[tuple[Relation, Markup, str]]:

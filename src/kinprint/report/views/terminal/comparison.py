@@ -9,7 +9,14 @@ from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
 from kinprint.records import Relation, Tier
 from kinprint.report import answer
-from kinprint.report.evidence import Finding, findings, leading, reason, silent
+from kinprint.report.evidence import (
+    Finding,
+    findings,
+    leading,
+    link_is_elsewhere,
+    reason,
+    silent,
+)
 from kinprint.report.matrix import (
     Group,
     error_says,
@@ -54,6 +61,8 @@ def comparison_lines(document: ComparisonDocument, language: str) -> Iterator[Li
     mute = silent(document)
     counts = (("more", len(rest)), ("silent", len(mute)))
     told = [text.say(f"report.terminal.{key}", language, number=one) for key, one in counts if one]
+    if shown and link_is_elsewhere(document, found):
+        told.insert(0, text.say("report.evidence.elsewhere", language))
     if told:
         yield from (
             Line("  " + line, Look.ASIDE) for line in wrapped(" ".join(told), width=NARROW - 2)
