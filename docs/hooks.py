@@ -20,7 +20,7 @@ from kinprint import text
 from kinprint.report.figures.drawing import picture
 from kinprint.report.files import in_language
 from kinprint.report.schema import ReproductionDocument, decode
-from kinprint.report.views.claims import claims_page
+from kinprint.report.views.claims import claims_page, origin_of_numbers
 from kinprint.report.views.reproduction import measured_numbers
 from kinprint.studies.charts import Chart
 from kinprint.studies.reproduction.claim_checks import CHECKS
@@ -97,6 +97,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
         claims = "\n".join(claims_page(judged_claims(_measured()), language, level=3))
         claims = f'<div class="claims" markdown>\n\n{claims}\n</div>'
         markdown = markdown.replace("<!-- claims -->", claims)
+    origin = origin_of_numbers(bool(_measured()), language)
+    markdown = markdown.replace("<!-- origin -->", origin)
     markdown = _PICTURE.sub(lambda match: _picture(match[1], language), markdown)
     # A name that the code does not have ends the build.
     return _VALUE.sub(lambda match: _values()[match[1]], markdown)

@@ -134,7 +134,9 @@ def test_placeholders_are_filled(built: dict[Path, Page]) -> None:
     for path in built:
         text = path.read_text("utf-8")
         assert "{{" not in text, path
-        assert not re.search(r"<!-- (?:menu|reports|notebook|claims|picture \w+) -->", text), path
+        assert not re.search(
+            r"<!-- (?:menu|reports|notebook|claims|origin|picture \w+) -->", text
+        ), path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

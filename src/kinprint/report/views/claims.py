@@ -28,6 +28,13 @@ def claims_page(judged: Sequence[JudgedClaim], language: str, level: int = 2) ->
         yield ""
 
 
+def origin_of_numbers(measured: bool, language: str) -> str:
+    """Whether the numbers were published or measured on the real models, in a sentence."""
+    if measured:
+        return text.say("report.claims.origin.measured", language)
+    return text.say("report.claims.origin.published", language)
+
+
 def _reference(source: ClaimSource, language: str) -> str:
     address = f"https://github.com/{source.repository}/tree/{source.commit}"
     fields = {

@@ -18,7 +18,7 @@ from kinprint.report.files import in_language, write_file
 from kinprint.report.numbers import NOTHING
 from kinprint.report.schema import NumberPart, ReproductionDocument, StudyDocument, encode
 from kinprint.report.translation import warning
-from kinprint.report.views.claims import claims_page
+from kinprint.report.views.claims import claims_page, origin_of_numbers
 from kinprint.report.views.csv import sheet
 from kinprint.report.views.markdown.escape import escaped
 from kinprint.studies.charts import Chart
@@ -201,6 +201,7 @@ def _claims(document: ReproductionDocument) -> Iterator[str]:
         yield f"# {text.say('report.claims.title', language)}\n"
         if document.replica:
             yield f"**{text.say('report.reproduction.warning', language)}**\n"
+        yield f"{origin_of_numbers(not document.replica, language)}\n"
         yield f"{text.say('report.claims.basis', language)}\n"
         yield from claims_page(judged, language)
 
