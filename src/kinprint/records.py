@@ -33,6 +33,19 @@ class Relation(StrEnum):
         return self not in (Relation.NO_EVIDENCE, Relation.UNTESTABLE)
 
 
+class Mark(StrEnum):
+    """Where a number comes from.
+
+    Measured: from the weights of a model, or drawn at random. Reconstructed: from a replica, and
+    published figures determine it or it was fitted to one. Invented: from a replica, and no
+    published figure determines it.
+    """
+
+    MEASURED = "measured"
+    RECONSTRUCTED = "reconstructed"
+    INVENTED = "invented"
+
+
 class Level(StrEnum):
     """How much of each model a comparison reads; a later level reads more."""
 

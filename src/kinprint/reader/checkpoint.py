@@ -34,6 +34,7 @@ from kinprint.reader.formats.shard_index import (
     parse_index,
 )
 from kinprint.reader.jsonfile import parse_object
+from kinprint.reader.origins import LABEL, UNKNOWN, Origin, origins
 from kinprint.reader.plan import FilePlan, slice_bytes
 from kinprint.reader.weights import Choice, choose_weights
 from kinprint.records import ByteRange, FileEntry, Header, ModelRef, Slice, TensorSpec
@@ -64,6 +65,7 @@ class Checkpoint:
         )
         self.notes: list[text.Message] = []
         self.labels: list[text.Message] = []  # what the weights say they are not, as replicas do
+        self._origins: dict[str, Mapping[str, Origin] | None] = {}  # by the shard of a replica
         self.components: tuple[Checkpoint, ...] = tuple(
             Checkpoint(source, fetcher, indexed=indexed, focus=folder)
             for folder in self.choice.components
@@ -294,7 +296,8 @@ class Checkpoint:
     def _parse(self, shard: str) -> Header:
         view = self.fetcher.view(self.source, self.files[shard])
         header = self.choice.weights.kind.parse(view)
-        if isinstance(said := header.metadata.get("replica"), str):
+        if isinstance(said := header.metadata.get(LABEL), str):
+            self._origins[shard] = origins(header.metadata)
             label = label_of(said)
             if label not in self.labels:
                 self.labels.append(label)
@@ -304,6 +307,18 @@ class Checkpoint:
                 extras = text.message("note.tensors-outside-index", file=shard, tensors=len(extra))
                 self.notes.append(extras)
         return header
+
+    def origin_of(self, spec: TensorSpec) -> Origin | None:
+        """Where the numbers of a tensor of a replica come from; None for any other model."""
+        if spec.file not in self._origins:
+            return None
+        listed = self._origins[spec.file]
+        return UNKNOWN if listed is None else listed.get(spec.name)
+
+    def lacks(self, spec: TensorSpec) -> bool:
+        """Whether it is a hole in a replica: there by its name and shape alone."""
+        listed = self._origins.get(spec.file)
+        return listed is not None and spec.name not in listed
 
     def _elsewhere(self, spec: TensorSpec) -> bool:
         """Whether the index says that this name is to be taken from another shard."""

@@ -7,16 +7,16 @@ so that benchmarks and replays need neither a network nor a large disk.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from kinprint import text
 from kinprint.errors import BadOption
 from kinprint.replica.figures import changed_share
-from kinprint.replica.layout import Copy, Layout, Slot, layout_of, layouts, replica_names
-from kinprint.replica.manifest import GENERATOR, LABEL, MANIFEST, card, manifest
+from kinprint.replica.layout import Copy, Layout, Slot, layout_of, replica_names
+from kinprint.replica.manifest import GENERATOR, LABEL, MANIFEST, card, label, manifest
 from kinprint.replica.sparse import require_holes, write_sparse
-from kinprint.replica.vectors import Bits, family_vectors, invented_vector, nudged
+from kinprint.replica.vectors import Bits, family_vectors, nudged, parent_of, written
 
 INDEX = "model.safetensors.index.json"
 """Name of the file that says in which shard each tensor lies."""
@@ -63,31 +63,26 @@ def _build(layout: Layout, place: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     # The mark comes first, so that a build cut short is known as ours and done again.
     _write_json(place / MANIFEST, {"generator": GENERATOR, "complete": False, "notice": LABEL})
-    metadata = {"format": "pt", "replica": LABEL}
+    known = {(path, slot.name) for path, slot in written(layout)}
     for copy in layout.copies:
         for path, slots in copy.files.items():
-            values = {slot.name: values_of(layout, slot).tobytes() for slot in slots if slot.role}
-            write_sparse(place / path, slots, values, metadata)
+            mine = [slot for slot in slots if (path, slot.name) in known]
+            values = {slot.name: values_of(layout, slot).tobytes() for slot in mine}
+            write_sparse(place / path, slots, values, {"format": "pt"} | label(layout, mine))
         if copy.indexed:
             _write_json(place / INDEX, index(copy))
     _write_json(place / "config.json", layout.config)
-    told = manifest(layout)
-    (place / "README.md").write_text(card(layout, _kinds(told)), encoding="utf-8", newline="\n")
-    _write_json(place / MANIFEST, told)
+    (place / "README.md").write_text(card(layout), encoding="utf-8", newline="\n")
+    _write_json(place / MANIFEST, manifest(layout))
 
 
 def values_of(layout: Layout, slot: Slot) -> Bits:
     """What is written into one tensor, as bf16 bits."""
-    if layout.parent is not None:
-        parent = next(other for other in layouts() if other.key == layout.parent)
-        share, _ = changed_share(layout.key, slot.beside)
-        label = f"{layout.key} {slot.role} {slot.layer}"
-        return nudged(values_of(parent, slot), share, label)
-    if slot.fill is not None:
-        label = f"{layout.key} {slot.role} {slot.layer}"
-        return invented_vector(label, *slot.fill, size=slot.shape[0])
-    if slot.layer is None:
-        raise AssertionError(f"{slot.name} has neither a layer nor a fill")
+    parent = parent_of(layout)
+    if parent is not None:
+        seed = f"{layout.key} {slot.role} {slot.layer}"
+        return nudged(values_of(parent, slot), changed_share(slot.beside), seed)
+    assert slot.layer is not None
     return family_vectors(slot.role, layout.dims["hidden"])[layout.key, slot.layer]
 
 
@@ -97,13 +92,6 @@ def index(copy: Copy) -> dict[str, object]:
         "metadata": {"total_size": sum(s.nbytes for slots in copy.files.values() for s in slots)},
         "weight_map": {slot.name: path for path, slots in copy.files.items() for slot in slots},
     }
-
-
-def _kinds(told: Mapping[str, object]) -> dict[str, str]:
-    written = told["written"]
-    if not isinstance(written, dict):
-        raise AssertionError("a manifest lists its written tensors")
-    return {name: str(entry["values"]) for name, entry in written.items()}
 
 
 def _write_json(path: Path, content: object) -> None:

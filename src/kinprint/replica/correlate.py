@@ -56,15 +56,17 @@ def fill(keys: Sequence[Key], known: Sequence[Correlation]) -> tuple[Matrix, NDA
     place = {key: i for i, key in enumerate(keys)}
     models = list(dict.fromkeys(model for model, _ in keys))
     own = {model: np.array([place[key] for key in keys if key[0] == model]) for model in models}
-    kernel = {model: _kernel(model, len(own[model]), known) for model in models}
+    layers = {model: [layer for name, layer in keys if name == model] for model in models}
+    kernel = {model: _kernel(model, max(layers[model]) + 1, known) for model in models}
     guess = np.zeros((len(keys), len(keys)))
     for model in models:
-        guess[np.ix_(own[model], own[model])] = kernel[model]
+        guess[np.ix_(own[model], own[model])] = kernel[model][np.ix_(layers[model], layers[model])]
     for first in models:
         for second in models:
             pairs = [pair for pair in known if (pair.a[0], pair.b[0]) == (first, second)]
             if first != second and pairs:
-                block = _take_after(pairs, kernel[first], kernel[second])
+                faded = kernel[first][layers[first]], kernel[second][layers[second]]
+                block = _take_after(pairs, *faded)
                 guess[np.ix_(own[first], own[second])] = block
                 guess[np.ix_(own[second], own[first])] = block.T
     fixed = np.eye(len(keys), dtype=bool)

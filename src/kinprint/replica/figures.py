@@ -1,18 +1,16 @@
-"""The published figures the replicas are built from, and the curves that join them.
+"""The published figures that replicas are built from; where nothing was published, nothing is.
 
 Every number keeps the name of the file and field it came from, so that a replica can say
-of each of its tensors what is known and what is made up.
+of each of its tensors what it agrees with.
 """
 
 from __future__ import annotations
 
 import csv
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 
@@ -21,8 +19,8 @@ import numpy as np
 class Moments:
     """Mean and population standard deviation of one norm vector, and how they are known.
 
-    `status` is "reconstructed" (published or derived from published figures by algebra),
-    "fitted" (chosen so that a published average over pairs comes out) or "invented".
+    `status` is "reconstructed" (published or derived from published figures by algebra) or
+    "fitted" (chosen so that published cosines or averages of them come out).
     """
 
     mean: float
@@ -48,22 +46,18 @@ class Correlation:
 
     @property
     def fitted(self) -> bool:
-        """Whether it was chosen to meet an average over pairs, not published itself."""
+        """Whether it was chosen to meet a cosine or an average of them, not published itself."""
         return self.source.startswith("fitted")
 
 
+@cache
 def _rows(name: str) -> list[dict[str, str]]:
     text = (files("kinprint.replica") / "published" / name).read_text("utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 
 @cache
-def _invented() -> dict[str, Any]:
-    return tomllib.loads((files("kinprint.replica") / "invented.toml").read_text("utf-8"))
-
-
-@cache
-def _anchors() -> Mapping[tuple[str, str], Mapping[int, Moments]]:
+def _moments() -> Mapping[tuple[str, str], Mapping[int, Moments]]:
     table: dict[tuple[str, str], dict[int, Moments]] = {}
     for row in _rows("moments.csv"):
         curve = table.setdefault((row["model"], row["role"]), {})
@@ -88,34 +82,15 @@ def correlations() -> tuple[Correlation, ...]:
     )
 
 
-def moments(model: str, role: str, layers: int) -> tuple[Moments, ...]:
-    """Mean and standard deviation for each of a model's layers.
+def moments(model: str, role: str) -> Mapping[int, Moments]:
+    """Mean and standard deviation by layer, where something was published."""
+    return _moments().get((model, role), {})
 
-    Layers without a published figure lie on a line, in logarithms, between their
-    neighbours; beyond the last point the curve is flat.
+
+def changed_share(layer: int) -> float:
+    """Share of norm values in which INTELLECT-3 differs from GLM-4.5-Air.
+
+    Published in bands of layers; inside each the share falls along a line in logarithms.
     """
-    anchors = _anchors().get((model, role), {})
-    points = {
-        int(layer): (mean, variation) for layer, mean, variation in _invented()[model][role]
-    } | {layer: (known.mean, known.variation) for layer, known in anchors.items()}
-    at = sorted(points)
-    curves = np.log([points[layer] for layer in at]).T
-    mean, variation = (np.exp(np.interp(np.arange(layers), at, curve)) for curve in curves)
-    made_up = "nothing was published; drawn between neighbouring layers or made up"
-    return tuple(
-        anchors[layer]
-        if layer in anchors
-        else Moments(float(mean[layer]), float(mean[layer] * variation[layer]), "invented", made_up)
-        for layer in range(layers)
-    )
-
-
-def changed_share(model: str, layer: int) -> tuple[float, str]:
-    """Share of norm values in which a derived model differs from its parent, and its status.
-
-    Only the two ends were published; between them the share falls along a line in
-    logarithms.
-    """
-    (early, high), (deep, low) = _invented()[model]["changed"]
-    share = float(np.exp(np.interp(layer, [early, deep], np.log([high, low]))))
-    return share, "invented" if early < layer < deep else "reconstructed"
+    layers, shares = zip(*((int(row["layer"]), float(row["share"])) for row in _rows("changed.csv")))
+    return float(np.exp(np.interp(layer, layers, np.log(shares))))

@@ -27,10 +27,9 @@ SHARD_NAME = "model-{shard:05}-of-{shards:05}.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One tensor of a layout: its name, shape, shard, and what is written into it.
+    """One tensor of a layout: its name, shape and shard, and its role if it is a norm.
 
-    `role` is empty for holes. `fill` is an invented mean and standard deviation for roles
-    about which nothing was published.
+    A norm is written only if something was published of it; all other tensors are holes.
     """
 
     name: str
@@ -39,7 +38,6 @@ class Slot:
     layer: int | None
     beside: int
     role: str = ""
-    fill: tuple[float, float] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -71,17 +69,13 @@ class Layout:
     dims: Mapping[str, int]
     copies: tuple[Copy, ...]
 
-    def written(self) -> Iterator[tuple[str, Slot]]:
-        """Each tensor that is not a hole, with the file it lies in."""
+    def norms(self) -> Iterator[tuple[str, Slot]]:
+        """Each norm that has a layer, with the file it lies in."""
         for copy in self.copies:
             for path, slots in copy.files.items():
                 for slot in slots:
                     if slot.role:
                         yield path, slot
-
-    def norm_layers(self) -> int:
-        """Number of layers with an input norm, a prediction layer at the end included."""
-        return self.dims.get("all", self.dims["layers"])
 
 
 @cache
@@ -148,7 +142,6 @@ def _rows(
         block = list(group)
         for expert in range(dims["experts"] if by_expert else 1):
             for row in block:
-                mean_std = row.get("fill")
                 yield Slot(
                     name=row["name"].format(layer=layer, expert=expert),
                     shape=tuple(_number(size, dims) for size in row["shape"]),
@@ -156,7 +149,6 @@ def _rows(
                     layer=layer,
                     beside=beside,
                     role=row.get("role", ""),
-                    fill=None if mean_std is None else (mean_std[0], mean_std[1]),
                 )
 
 

@@ -6,13 +6,15 @@ and every weight file therefore carries its own label.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import Iterable
 
-from kinprint.replica.figures import changed_share, correlations
-from kinprint.replica.layout import Layout, Slot, layouts
-from kinprint.replica.vectors import family_moments
+from kinprint.replica.figures import correlations
+from kinprint.replica.layout import Layout, Slot
+from kinprint.replica.vectors import family_moments, parent_of, written
 
-GENERATOR = "kinprint.replica 1"
+GENERATOR = "kinprint.replica 2"
 """Version of the generator: another one makes other bytes, and replicas are built anew."""
 
 MANIFEST = "REPLICA.json"
@@ -24,13 +26,13 @@ LABEL = "NOT the real model: a sparse replica made by kinprint"
 NOTICE = (
     "This is NOT {name}. It is a reconstruction made by kinprint for offline tests: the file "
     "layout imitates the real repository, a few norm vectors are synthetic numbers that agree "
-    "with published statistics or are made up, and all other weights are zeros. Nothing "
-    "measured on it is a finding about the real model."
+    "with published statistics, and nothing else is in it. Nothing measured on it is a finding "
+    "about the real model."
 )
 
 HOLES = (
-    "Every tensor that is not listed under 'written' is a hole in a sparse file: it reads as "
-    "zeros and means nothing."
+    "Every tensor that is not listed under 'written' is not in the replica: it is a hole in a "
+    "sparse file, reads as zeros and means nothing."
 )
 
 CERTAINTY = {
@@ -40,14 +42,18 @@ CERTAINTY = {
     "splitting, as remembered; they were not checked against the real index.",
 }
 
-INTELLECT_SOURCE = (
-    "reference/LAYOUTS.md: GLM to INTELLECT-3, Pearson about 1.0, 96 % of norm values changed "
-    "in layers 0 to 2 and 0.1 % in deep layers"
+SHARES = (
+    "revision README.md: GLM-4.5-Air to INTELLECT-3, Pearson about 1.0, share of changed norm "
+    "values by layer"
+)
+
+OFF_DIAGONAL = (
+    "derivation origin/out_decay/results.json: mean cosine of different layers of Solar and GLM"
 )
 
 
 def manifest(layout: Layout) -> dict[str, object]:
-    """The manifest: what is known about each written tensor, and that the rest is nothing."""
+    """The manifest: what each written tensor agrees with, and that the rest is not there."""
     return {
         "generator": GENERATOR,
         "complete": True,
@@ -55,69 +61,75 @@ def manifest(layout: Layout) -> dict[str, object]:
         "notice": NOTICE.format(name=layout.name),
         "layout": {"certainty": layout.certainty, "meaning": CERTAINTY[layout.certainty]},
         "holes": HOLES,
+        "values": "Single values are made up; moments and correlations are as listed.",
         "standard_deviations": "divided by n, as in the published tables",
         "written": {
-            slot.name: {"file": path} | origin(layout, slot) for path, slot in layout.written()
+            slot.name: {"file": path, "values": _status(layout, slot), "from": _sources(layout, slot)}
+            for path, slot in written(layout)
         },
     }
 
 
-def origin(layout: Layout, slot: Slot) -> dict[str, object]:
-    """How the values of one written tensor came about.
+def label(layout: Layout, slots: Iterable[Slot]) -> dict[str, str]:
+    """What a weight file says of itself: that it is a replica, and what is in it.
 
-    "reconstructed" names the published figures that the vector agrees with; `fitted_to`
-    names averages over several models that an invented choice helps to meet.
+    Readers take the marks of numbers from here: which tensors are there, and with which others
+    their correlation ("pearson") or only their cosine ("cosine") agrees with a published figure.
     """
-    if layout.parent is not None:
-        return _inherited(layout, slot)
-    if slot.fill is not None or slot.layer is None:
-        return {"values": "invented"}
-    key = (layout.key, slot.layer)
-    known = family_moments(slot.role, layout.dims["hidden"])[key]
-    pairs = [pair for pair in correlations() if pair.role == slot.role]
-    said = {
-        fitted: [
-            f"correlation with {_other(pair.a, pair.b, key)}: {pair.source}"
-            for pair in pairs
-            if pair.fitted == fitted and key in (pair.a, pair.b)
-        ]
-        for fitted in (False, True)
+    told = {
+        slot.name: {"id": _name(layout.key, slot), "values": _status(layout, slot)}
+        | _partners(layout, slot)
+        for slot in slots
     }
-    told: dict[str, object] = {"values": "invented"}
-    if known.status == "reconstructed":
-        told = {
-            "values": "reconstructed",
-            "from": [f"mean and standard deviation: {known.source}", *said[False]],
-        }
-    elif known.status == "fitted":
-        said[True].insert(0, f"mean and standard deviation: {known.source}")
-    return told | ({"fitted_to": said[True]} if said[True] else {})
+    return {"replica": LABEL, "replica.written": json.dumps(told, separators=(",", ":"))}
 
 
-def _other(a: tuple[str, int], b: tuple[str, int], own: tuple[str, int]) -> str:
-    model, layer = b if a == own else a
-    return f"{model} layer {layer}"
+def _name(model: str, slot: Slot, layer: int | str | None = None) -> str:
+    return f"{model}/{slot.role}/{slot.layer if layer is None else layer}"
 
 
-def _inherited(layout: Layout, slot: Slot) -> dict[str, object]:
-    parent = next(other for other in layouts() if other.key == layout.parent)
-    beneath = origin(parent, slot)
-    _, status = changed_share(layout.key, slot.beside)
-    if status == "invented" or beneath["values"] == "invented":
-        return {"values": "invented", "copied_from": f"the replica of {parent.name}"}
-    return {
-        "values": "reconstructed",
-        "copied_from": f"the replica of {parent.name}",
-        "from": [INTELLECT_SOURCE],
-    }
+def _status(layout: Layout, slot: Slot) -> str:
+    assert slot.layer is not None
+    origin = parent_of(layout) or layout
+    return family_moments(slot.role, layout.dims["hidden"])[origin.key, slot.layer].status
 
 
-def card(layout: Layout, written: Mapping[str, str]) -> str:
-    """The README: the first thing anyone sees says what this is not.
+def _partners(layout: Layout, slot: Slot) -> dict[str, list[str]]:
+    """Tensors with which a correlation or a cosine was published; `*` is any layer."""
+    parent = parent_of(layout)
+    if parent is not None:
+        return {"pearson": [_name(parent.key, slot)], "cosine": []}
+    own, found = (layout.key, slot.layer), {"pearson": [], "cosine": []}
+    for pair in correlations():
+        if pair.role == slot.role and own in (pair.a, pair.b):
+            model, layer = pair.b if pair.a == own else pair.a
+            found["cosine" if pair.fitted else "pearson"].append(_name(model, slot, layer))
+    if layout.key in ("solar", "glm"):
+        found["cosine"].append(_name("glm" if layout.key == "solar" else "solar", slot, "*"))
+    return found
 
-    `written` gives for each written tensor whether it is reconstructed or invented.
-    """
-    kinds = list(written.values())
+
+def _sources(layout: Layout, slot: Slot) -> list[str]:
+    """The published figures that one written tensor agrees with."""
+    parent = parent_of(layout)
+    if parent is not None:
+        return [f"the replica of {parent.name}", SHARES]
+    assert slot.layer is not None
+    own = (layout.key, slot.layer)
+    known = family_moments(slot.role, layout.dims["hidden"])[own]
+    pairs = [
+        f"correlation with {' layer '.join(map(str, pair.b if pair.a == own else pair.a))}: "
+        f"{pair.source}"
+        for pair in correlations()
+        if pair.role == slot.role and own in (pair.a, pair.b)
+    ]
+    off = [OFF_DIAGONAL] if layout.key in ("solar", "glm") else []
+    return [f"mean and standard deviation: {known.source}", *pairs, *off]
+
+
+def card(layout: Layout) -> str:
+    """The README: the first thing anyone sees says what this is not."""
+    kinds = Counter(_status(layout, slot) for _, slot in written(layout))
     shards = sum(len(copy.files) for copy in layout.copies)
     return f"""---
 tags:
@@ -133,8 +145,8 @@ tags:
 실제 모델에 대한 결과가 아닙니다.**
 
 - Weight files: {shards}, at their full length, almost all of it holes.
-- Written tensors: {len(kinds)}, of which {kinds.count("reconstructed")} agree with published \
-statistics and {kinds.count("invented")} are made up.
+- Written tensors: {kinds.total()}, of which {kinds["reconstructed"]} are reconstructed from \
+published statistics and {kinds["fitted"]} fitted to published cosines. Single values are made up.
 - Layout: {layout.certainty}. {CERTAINTY[layout.certainty]}
 - {HOLES}
 

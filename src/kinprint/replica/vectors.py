@@ -8,7 +8,7 @@ bf16 moves them afterwards.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 import ml_dtypes
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kinprint.replica.correlate import Key, Matrix, correlate
 from kinprint.replica.figures import Moments, correlations, moments
-from kinprint.replica.layout import layouts
+from kinprint.replica.layout import Layout, Slot, layouts
 
 Bits = NDArray[np.uint16]
 """Values in bf16, seen as their bits: numpy has no such type of its own."""
@@ -31,18 +31,31 @@ BISECTIONS = 30
 
 @cache
 def family_moments(role: str, hidden: int) -> Mapping[Key, Moments]:
-    """Mean and spread of every norm vector of one role in all models of one width."""
+    """Mean and spread of every published norm vector of one role in all models of one width."""
     return {
         (layout.key, layer): known
         for layout in layouts()
         if layout.dims["hidden"] == hidden and layout.parent is None
-        for layer, known in enumerate(moments(layout.key, role, layout.norm_layers()))
+        for layer, known in moments(layout.key, role).items()
     }
+
+
+def parent_of(layout: Layout) -> Layout | None:
+    """The layout that a derived model shares its norms with."""
+    return next((other for other in layouts() if other.key == layout.parent), None)
+
+
+def written(layout: Layout) -> Iterator[tuple[str, Slot]]:
+    """Each tensor of which something was published, with the file it lies in."""
+    key = (parent_of(layout) or layout).key
+    for path, slot in layout.norms():
+        if (key, slot.layer) in family_moments(slot.role, layout.dims["hidden"]):
+            yield path, slot
 
 
 @cache
 def family_vectors(role: str, hidden: int) -> Mapping[Key, Bits]:
-    """Every norm vector of one role in all models of one width, made together.
+    """Every published norm vector of one role in all models of one width, made together.
 
     They have to be made together, because their correlations were published.
     """
@@ -90,12 +103,6 @@ def _widths(drawn: Matrix, shapes: Matrix) -> Matrix:
         narrow = sample.std(axis=0) < shapes * sample.mean(axis=0)
         low, high = np.where(narrow, middle, low), np.where(narrow, high, middle)
     return (low + high) / 2.0
-
-
-def invented_vector(label: str, mean: float, std: float, size: int) -> Bits:
-    """A vector about which nothing is known, from a made-up mean and spread."""
-    drawn = generator(label).standard_normal(size)
-    return to_bits(mean + std * (drawn - drawn.mean()) / drawn.std())
 
 
 def nudged(values: Bits, share: float, label: str) -> Bits:

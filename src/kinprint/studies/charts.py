@@ -1,13 +1,15 @@
 """Charts as data: what is to be seen, and none of how it is drawn.
 
 One kind of record for each kind of picture, which its JSON names as `kind`; `report` draws them
-in one visual language. A value of None is a gap that is drawn as one.
+in one visual language. A value of None is a gap that is drawn as one. `mark` says where values
+come from; where several do, it is that of the least certain.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
 
+from kinprint.records import Mark
 from kinprint.text import Words
 
 Values = tuple[float | None, ...]
@@ -36,6 +38,7 @@ class Series(Struct, frozen=True):
     kind: str = "pair"
     low: Values = ()
     high: Values = ()
+    mark: Mark = Mark.MEASURED
 
 
 class Lines(Struct, frozen=True, tag_field="kind", tag="lines"):
@@ -60,6 +63,7 @@ class Bar(Struct, frozen=True):
     spread: float | None = None
     kind: str = "pair"
     group: str = ""
+    mark: Mark = Mark.MEASURED
 
 
 class Bars(Struct, frozen=True, tag_field="kind", tag="bars"):
@@ -91,6 +95,7 @@ class Heatmap(Struct, frozen=True, tag_field="kind", tag="heatmap"):
     row_label: Words | None = None
     column_label: Words | None = None
     note: Words | None = None
+    mark: Mark = Mark.MEASURED
 
 
 class Step(Struct, frozen=True):

@@ -17,6 +17,8 @@ from kinprint import text
 from kinprint.measure.measurement import Measurement, ValueStatus
 from kinprint.measure.measures import measure
 from kinprint.measure.sampling import sampled_interval
+from kinprint.records import Mark
+from kinprint.studies.marks import mark_of
 from kinprint.studies.results import RowStatus
 from kinprint.studies.study import Floats, ReadTensor
 
@@ -34,7 +36,8 @@ class TensorComparison:
     The first measure decides the status: where it has no value, the pair is "undefined". A
     measure without a value is None, and `reason` says why even where others have one.
     `intervals` has 95 % bounds for measures taken from a sample of rows, and nothing for
-    tensors that were read whole. `read` of `height` rows were compared.
+    tensors that were read whole. `read` of `height` rows were compared. `marks` say where the
+    values come from.
     """
 
     status: RowStatus
@@ -43,6 +46,7 @@ class TensorComparison:
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     read: int | None = None
     height: int | None = None
+    marks: Mapping[str, Mark] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -58,6 +62,18 @@ class TensorComparison:
         """One measure; None where it has no value or was not asked for."""
         return self.values.get(name)
 
+    def mark(self, name: str) -> Mark | None:
+        """Where the value of a measure comes from; None where it has none."""
+        return None if self.value(name) is None else self.marks.get(name, Mark.MEASURED)
+
+    @property
+    def marked(self) -> str:
+        """The mark of the values; those of some measures by themselves where they differ."""
+        known = {name: mark for name in self.values if (mark := self.mark(name)) is not None}
+        usual = next(iter(known.values()), None)
+        apart = [f"{name}: {mark}" for name, mark in known.items() if mark is not usual]
+        return "; ".join([usual or "", *apart])
+
     def bounds(self, name: str) -> tuple[float | None, float | None]:
         """Its interval; two Nones where the tensors were read whole."""
         return self.intervals.get(name, (None, None))
@@ -72,11 +88,11 @@ def compare(
     for rows that were paired by meaning, such as tokens, and asks for equal widths only.
     """
     failed = [side for side in (a, b) if side.status is not RowStatus.OK]
-    if failed:
+    apart = a.shape is not None and b.shape is not None and a.shape != b.shape and not any_rows
+    if failed and not (apart and all(one.status is RowStatus.NOT_IN_REPLICA for one in failed)):
         reasons = text.joined_sentences(side.reason for side in failed)
         return TensorComparison(failed[0].status, reasons)
-    assert a.values is not None and b.values is not None
-    if a.values.shape != b.values.shape or (a.shape != b.shape and not any_rows):
+    if apart or a.values is None or b.values is None or a.values.shape != b.values.shape:
         shapes = {"a": shape_text(a.shape), "b": shape_text(b.shape)}
         unequal = text.sentence("study.reason.against", **shapes)
         return TensorComparison(RowStatus.SHAPE_MISMATCH, unequal)
@@ -84,7 +100,13 @@ def compare(
     values: dict[str, float | None] = {}
     intervals: dict[str, tuple[float, float]] = {}
     causes: dict[str, str] = {}
+    marks: dict[str, Mark] = {}
     for name in names:
+        mark = mark_of(name, a.origin, b.origin)
+        if mark is None:
+            values[name], causes[name] = None, text.sentence("study.reason.not-published")
+            continue
+        marks[name] = mark
         found = measure(name, a.values, b.values)
         values[name] = found.value if found.ok else None
         if not found.ok:
@@ -93,10 +115,12 @@ def compare(
             bounds = sampled_interval(name, a.values, b.values, found.value, read / height)
             if bounds is not None:
                 intervals[name] = bounds
-    undefined = next(iter(values), None) in causes
-    status = RowStatus.UNDEFINED if undefined else RowStatus.OK
+    first = next(iter(values), None)
+    status = RowStatus.OK
+    if first in causes:
+        status = RowStatus.UNDEFINED if first in marks else RowStatus.NOT_IN_REPLICA
     reason = _joined_reasons(causes, len(values))
-    return TensorComparison(status, reason, values, intervals, read, height)
+    return TensorComparison(status, reason, values, intervals, read, height, marks)
 
 
 def shape_text(shape: Sequence[int] | None) -> str:
@@ -138,7 +162,7 @@ def compare_all(
     column_at = {j: n for n, j in enumerate(columns)} if products else {}
 
     def pair(i: int, j: int) -> TensorComparison:
-        if i not in row_at or j not in column_at:
+        if i not in row_at or j not in column_at or first[i].origin or second[j].origin:
             return compare(first[i], second[j], names)
         place = row_at[i], column_at[j]
         values = {name: float(products[name][place]) for name in names}

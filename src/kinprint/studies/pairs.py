@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from kinprint import text
 from kinprint.measure.measures import measures
 from kinprint.model.places import Address
+from kinprint.records import Mark
 from kinprint.studies.charts import Band, Bar, Bars
 from kinprint.studies.comparing import SHUFFLED, TensorComparison, compare
+from kinprint.studies.marks import worst
 from kinprint.studies.results import Cell, Fact, Table
 from kinprint.studies.study import StudyInput, TensorRows
 from kinprint.studies.summary import Spread, rounded, spread
@@ -22,7 +24,9 @@ from kinprint.text import Message, Words
 
 ONCE = ("embed", "lm_head", "norm_final", "pos_embed")
 """Roles that a model has once, not once a layer."""
-_COLUMNS = ("group", "role", "model_a", "layer_a", "model_b", "layer_b", "status", "note", "sample")
+_COLUMNS = (
+    "group", "role", "model_a", "layer_a", "model_b", "layer_b", "status", "mark", "note", "sample",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +59,11 @@ class LayerPair:
 
 @dataclass(frozen=True, slots=True)
 class ComparedPair:
-    """A pair of layers and what came of comparing it."""
+    """A pair of layers and what came of comparing it; `name` is as `solar[10]/glm[10]`."""
 
     pair: LayerPair
     comparison: TensorComparison
+    name: str = ""
 
     def value(self, name: str) -> float | None:
         """One measure, None where there is no value."""
@@ -117,20 +122,30 @@ class ComparedPairs:
         return rounded(self.spread(name).mean, 4)
 
     def facts(self, names: Sequence[str]) -> dict[str, Fact]:
-        """By measure: how many pairs there are, how many have a value, and their moments."""
+        """By measure: how many pairs there are, which have a value, and their moments."""
         facts: dict[str, Fact] = {}
         for name in names:
             found = self.spread(name)
             facts[name] = {
                 "pairs": len(self), "count": found.count, "mean": found.mean, "std": found.std,
-                "min": found.least, "max": found.greatest,
+                "min": found.least, "max": found.greatest, "mark": self.mark(name),
+                "set": [one.name for one in self.known(name)],
             }  # fmt: skip
         return facts
+
+    def known(self, name: str) -> ComparedPairs:
+        """Those that have a value of a measure."""
+        return ComparedPairs(tuple(one for one in self.pairs if one.value(name) is not None))
+
+    def mark(self, name: str) -> Mark:
+        """Where a mean of a measure comes from."""
+        marks = (one.comparison.mark(name) for one in self.pairs)
+        return worst(mark for mark in marks if mark is not None)
 
     def bar(self, label: Words, name: str, kind: str) -> Bar:
         """The mean of a measure, with its deviation if there are several values."""
         found = self.spread(name)
-        return Bar(label, found.mean, found.deviation, kind)
+        return Bar(label, found.mean, found.deviation, kind, mark=self.mark(name))
 
     def bands(self, measure: str) -> tuple[Band, ...]:
         """For cosines: what the values alone give, their places shuffled; none if unknown."""
@@ -203,8 +218,15 @@ def compare_pairs(inputs: StudyInput, pairs: Iterable[LayerPair]) -> ComparedPai
             before,
             values={**before.values, **again.values},
             intervals={**before.intervals, **again.intervals},
+            marks={**before.marks, **again.marks},
         )
-    return ComparedPairs(tuple(ComparedPair(pair, found) for pair, found in done.items()))
+    return ComparedPairs(
+        tuple(ComparedPair(pair, found, _name(inputs, pair)) for pair, found in done.items())
+    )
+
+
+def _name(inputs: StudyInput, pair: LayerPair) -> str:
+    return "/".join(f"{inputs.names[one.model]}[{one.layer}]" for one in (pair.a, pair.b))
 
 
 def pair_table(
@@ -227,7 +249,8 @@ def pair_table(
         rows.append(
             (
                 pair.group, pair.role, inputs.names[pair.a.model], layers[0],
-                inputs.names[pair.b.model], layers[1], found.status, found.reason, found.sample,
+                inputs.names[pair.b.model], layers[1], found.status, found.marked, found.reason,
+                found.sample,
                 *(found.value(one) for one in shown), *bounds,
             )
         )  # fmt: skip

@@ -16,6 +16,7 @@ from kinprint.model.model import Model, Reading, read_all, vocabulary_files
 from kinprint.model.places import Place
 from kinprint.model.tokens import Vocabulary
 from kinprint.reader.fetch import side_by_side
+from kinprint.reader.origins import Origin
 from kinprint.records import Commit
 from kinprint.studies.results import RowStatus
 from kinprint.studies.study import Document, ReadTensor, Request, TensorRows
@@ -29,6 +30,7 @@ class PlannedTensor:
     wanted: TensorRows
     rows: Rows | None
     reading: Reading
+    origin: Origin | None = None  # of a replica's tensor
 
 
 @dataclass(slots=True)
@@ -86,11 +88,14 @@ def _planned(
         tensor = tensor_title(at.role, at.layer, at.expert, at.tower)
         reason = text.sentence("study.reason.no-tensor", model=model.name, tensor=tensor)
         return ReadTensor(RowStatus.MISSING, reason)
+    if model.checkpoint.lacks(place.weight.spec):
+        reason = text.sentence("study.reason.not-in-replica", model=model.name)
+        return ReadTensor(RowStatus.NOT_IN_REPLICA, reason, place=place, shape=place.shape)
     rows = _rows(wanted, place, request)
     reading = attempt(model.reading, place, rows)
     if isinstance(reading, KinprintError):
         return _failed(reading, place)
-    return PlannedTensor(wanted, rows, reading)
+    return PlannedTensor(wanted, rows, reading, model.checkpoint.origin_of(place.weight.spec))
 
 
 def _rows(wanted: TensorRows, place: Place, request: Request) -> Rows | None:
@@ -121,7 +126,7 @@ def _read(found: TensorsRead, planned: Sequence[PlannedTensor]) -> None:
     for one, values in zip(planned, arrays, strict=True):
         place = one.reading.place
         found.tensors[one.wanted] = ReadTensor(
-            RowStatus.OK, "", values, place, place.shape, one.rows
+            RowStatus.OK, "", values, place, place.shape, one.rows, one.origin
         )
 
 

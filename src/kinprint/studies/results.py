@@ -25,6 +25,7 @@ class RowStatus(StrEnum):
     OK = "ok"
     MISSING = "missing"
     UNREADABLE = "unreadable"
+    NOT_IN_REPLICA = "not_in_replica"
     SHAPE_MISMATCH = "shape_mismatch"
     DTYPE_MISMATCH = "dtype_mismatch"
     UNDEFINED = "undefined"

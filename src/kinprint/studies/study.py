@@ -18,6 +18,7 @@ from kinprint.measure.sampling import Rows
 from kinprint.model.model import Model
 from kinprint.model.places import Address, Place
 from kinprint.model.tokens import Vocabulary
+from kinprint.reader.origins import Origin
 from kinprint.records import Commit
 from kinprint.studies.results import Output, RowStatus
 from kinprint.text import Message, Words, message
@@ -65,6 +66,7 @@ class ReadTensor:
     place: Place | None = None
     shape: tuple[int, ...] | None = None
     rows: Rows | None = None
+    origin: Origin | None = None  # of a replica's tensor
 
     @property
     def sampled(self) -> bool:

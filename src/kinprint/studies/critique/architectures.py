@@ -107,7 +107,7 @@ def _ordered_map(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: s
     grid: tuple[Values, ...] = tuple(tuple(plain.values[a][b] for b in order) for a in order)
     return Heatmap(
         name, plain.title, labels, labels, grid, plain.measure, plain.low, plain.high,
-        plain.diverging, note=plain.note,
+        plain.diverging, note=plain.note, mark=plain.mark,
     )  # fmt: skip
 
 

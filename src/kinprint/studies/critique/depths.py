@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from kinprint import text
+from kinprint.records import Mark
 from kinprint.studies.charts import Bar, Bars
 from kinprint.studies.comparing import SHUFFLED
 from kinprint.studies.pairs import (
@@ -109,6 +110,7 @@ def _layer_bars(inputs: StudyInput, name: str, title: Words, pairs: ComparedPair
             each.value(measure),
             kind="within",
             group=inputs.names[each.pair.a.model],
+            mark=each.comparison.mark(measure) or Mark.MEASURED,
         )
         for each in pairs
     )

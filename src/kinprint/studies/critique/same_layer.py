@@ -11,6 +11,7 @@ from itertools import combinations
 
 from kinprint import text
 from kinprint.measure.measures import measures
+from kinprint.records import Mark
 from kinprint.studies.charts import Bar, Bars, Chart, Heatmap, Lines, Series, Values
 from kinprint.studies.comparing import SHUFFLED, compare
 from kinprint.studies.pairs import (
@@ -115,6 +116,7 @@ def model_map(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: str)
         high,
         bounded and measure != "cosine",
         note=mine.note(measure),
+        mark=mine.mark(measure),
     )
 
 
@@ -132,7 +134,12 @@ def _over_layers(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: s
         series.insert(0, _summed(pairs, left, bounds, title, "random"))
     x = tuple(map(float, pairs.layers))
     series += [
-        Series(text.plain(both), x, tuple(one.value(measure) for one in mine))
+        Series(
+            text.plain(both),
+            x,
+            tuple(one.value(measure) for one in mine),
+            mark=ComparedPairs(tuple(mine)).mark(measure),
+        )
         for both, mine in _by_models(inputs, pairs).items()
     ]
     title, layer = text.words("study.many-layers.chart"), text.words("study.common.layer")
@@ -145,7 +152,7 @@ def _summed(
     """A line of means, one a layer, with what lies around them."""
     x, y = tuple(map(float, pairs.layers)), tuple(one.mean for one in spreads)
     low, high = tuple(low for low, _ in bounds), tuple(high for _, high in bounds)
-    return Series(title, x, y, kind, low, high)
+    return Series(title, x, y, kind, low, high, pairs.mark("cosine"))
 
 
 def _around(found: Spread) -> Bounds:
@@ -172,6 +179,7 @@ def _pair_bars(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: str
             text.plain(f"{names[one.pair.a.model]} ↔ {names[one.pair.b.model]}"),
             one.value(measure),
             group=f"layer {one.pair.a.layer}" if grouped else "",
+            mark=one.comparison.mark(measure) or Mark.MEASURED,
         )
         for one in pairs
     )
@@ -200,6 +208,7 @@ def _layer_map(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: str
         annotate=False,
         column_label=text.words("study.common.layer"),
         note=pairs.note(measure),
+        mark=pairs.mark(measure),
     )
 
 

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from kinprint import text
 from kinprint.measure.sigma import Effect, effect_size
 from kinprint.model.places import Address
+from kinprint.records import Mark
 from kinprint.studies.comparing import SHUFFLED, TensorComparison
 from kinprint.studies.derivation.pairwise import TensorPair, compare_tensors
+from kinprint.studies.marks import worst
 from kinprint.studies.results import Cell, Fact, RowStatus, Table
 from kinprint.studies.study import StudyInput, TensorRows
 from kinprint.studies.summary import spread
@@ -41,6 +43,7 @@ class Claim:
     reason: str
     effect: Effect
     own: float | None
+    mark: Mark = Mark.MEASURED
 
 
 def is_within(pair: TensorPair) -> bool:
@@ -127,18 +130,20 @@ def _claim(
         reason = broken.reason
     elif math.isnan(effect.sigma):
         status, reason = RowStatus.UNDEFINED, text.sentence("study.reason.no-scatter")
-    return Claim(role, a, b, status, reason, effect, own_mean)
+    marks = (one.mark(measure) for one in (*own, *within, *cross))
+    mark = worst(one for one in marks if one is not None)
+    return Claim(role, a, b, status, reason, effect, own_mean, mark)
 
 
 def claim_table(inputs: StudyInput, claims: Iterable[Claim]) -> Table:
     """Pairs of models with the published arithmetic, one row for each role."""
     columns = (
         "role", "a", "b", "status", "within_a", "within_b", "within_b_std", "cross", "cross_std",
-        "difference", "sigma", "log10_p", "least_p", "reason",
+        "difference", "sigma", "log10_p", "least_p", "mark", "reason",
     )  # fmt: skip
     names = inputs.names
     rows = tuple(
-        (one.role, names[one.a], names[one.b], one.status, *numbers_of(one), one.reason)
+        (one.role, names[one.a], names[one.b], one.status, *numbers_of(one), one.mark, one.reason)
         for one in claims
     )
     title = text.words("study.baseline-claim.table.claims")

@@ -76,13 +76,14 @@ def _line_table(inputs: StudyInput, lines: Sequence[TensorPair]) -> Table:
             line.second.address.layer,
             line.status,
             *line.values(names),
+            line.comparison.marked,
             line.comparison.reason,
         )
         for line in lines
     )
     title = text.words("study.baseline-claim.table.lines")
     columns = ("role", "kind", "model_a", "layer_a", "model_b", "layer_b", "status")
-    return Table("baseline_lines", title, (*columns, *names, "reason"), rows)
+    return Table("baseline_lines", title, (*columns, *names, "mark", "reason"), rows)
 
 
 def _facts(asked: Sequence[Claim], controls: Sequence[Claim]) -> dict[str, Fact]:
@@ -93,7 +94,7 @@ def _facts(asked: Sequence[Claim], controls: Sequence[Claim]) -> dict[str, Fact]
     facts: dict[str, Fact] = {}
     for claim in asked:
         numbers: dict[str, Fact] = dict(zip(names, numbers_of(claim), strict=True))
-        facts[claim.role] = {"status": claim.status, **numbers}
+        facts[claim.role] = {"status": claim.status, "mark": claim.mark, **numbers}
     if controls:
         grouped = claims_by_role(controls)
         facts["controls"] = {role: share_above(mine) for role, mine in grouped.items()}
@@ -130,7 +131,7 @@ def _bars_of_claim(inputs: StudyInput, claim: Claim) -> list[Bar]:
     a, b, e = inputs.names[claim.a], inputs.names[claim.b], claim.effect
     pair = text.words("study.baseline-claim.bar.pair", a=a, b=b)
     kind = "pair" if _is_asked(claim) else "other"
-    bars = [Bar(pair, _number(e.cross_mean), _number(e.cross_std), kind)]
+    bars = [Bar(pair, _number(e.cross_mean), _number(e.cross_std), kind, mark=claim.mark)]
     if not _is_asked(claim):
         return bars
     inside = ((a, claim.own, None), (b, e.within_mean, e.within_std))
@@ -141,6 +142,7 @@ def _bars_of_claim(inputs: StudyInput, claim: Claim) -> list[Bar]:
                 _number(mean),
                 _number(std),
                 "within",
+                mark=claim.mark,
             )
             for name, mean, std in inside
         ),

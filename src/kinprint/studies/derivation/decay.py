@@ -10,9 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kinprint import text
+from kinprint.records import Mark
 from kinprint.studies.charts import Heatmap, Values
 from kinprint.studies.comparing import SHUFFLED, TensorComparison, compare_all
 from kinprint.studies.derivation.pairwise import A, B
+from kinprint.studies.marks import worst
 from kinprint.studies.pairs import ONCE, ModelLayer
 from kinprint.studies.results import Fact, Output, RowStatus, Table
 from kinprint.studies.study import Procedure, ReadTensor, StudyInput, TensorRows
@@ -31,6 +33,7 @@ class CrossedLayers:
     status: RowStatus
     reason: str
     means: tuple[float | None, ...]  # in the order of MEASURES
+    mark: str
 
     def mean(self, name: str) -> float | None:
         """One measure's mean."""
@@ -82,7 +85,10 @@ def _over_roles(a: int, b: int, found: Sequence[TensorComparison]) -> CrossedLay
     measured = [one for one in found if one.ok]
     means = tuple(spread(one.value(name) for one in measured).mean for name in MEASURES)
     reasons = text.joined_sentences(one.reason for one in found if one.reason)
-    return CrossedLayers(a, b, RowStatus.OK if measured else _status(found), reasons, means)
+    status = RowStatus.OK if measured else _status(found)
+    marks = (one.mark(name) for one in measured for name in MEASURES)
+    mark = worst(one for one in marks if one is not None) if measured else ""
+    return CrossedLayers(a, b, status, reasons, means, mark)
 
 
 def _status(found: Sequence[TensorComparison]) -> RowStatus:
@@ -93,8 +99,8 @@ def _status(found: Sequence[TensorComparison]) -> RowStatus:
 
 
 def _table(crossed: Iterable[CrossedLayers]) -> Table:
-    rows = tuple((one.a, one.b, one.status, *one.means, one.reason) for one in crossed)
-    columns = ("layer_A", "layer_B", "status", *MEASURES, "reason")
+    rows = tuple((one.a, one.b, one.status, *one.means, one.mark, one.reason) for one in crossed)
+    columns = ("layer_A", "layer_B", "status", *MEASURES, "mark", "reason")
     return Table("decay_pairs", text.words("study.decay.table"), columns, rows)
 
 
@@ -110,6 +116,7 @@ def _facts(crossed: Sequence[CrossedLayers]) -> dict[str, Fact]:
     early, late = (mean(known[:half]), mean(known[half:])) if half else (None, None)
     layers: list[Fact] = [{"layer": one.a, "sim": one.mean("cosine")} for one in diagonal]
     return {
+        "mark": worst(Mark(one.mark) for one in crossed if one.mark),
         "diagonal_mean": mean(diagonal),
         "off_diagonal_mean": mean(off),
         "diagonal_dominance": difference(mean(diagonal), mean(off)),
@@ -168,6 +175,7 @@ def _heatmap(
         row_label=text.words("study.decay.axis", model=inputs.names[A]),
         column_label=text.words("study.decay.axis", model=inputs.names[B]),
         note=note,
+        mark=worst(Mark(one.mark) for one in crossed if one.mark),
     )
 
 

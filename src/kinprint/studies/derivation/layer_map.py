@@ -52,13 +52,17 @@ class LayerMap:
 def map_layers(
     inputs: StudyInput, roles: Sequence[str], layers_a: Sequence[int], layers_b: Sequence[int]
 ) -> LayerMap:
-    """Pair layers so that their correlations add up to the most."""
+    """Pair layers so that their correlations add up to the most.
+
+    Replicas have none: correlations of different layers of two models were not published.
+    """
     sides = [
         (_profiles(inputs, A, role, layers_a), _profiles(inputs, B, role, layers_b))
         for role in roles
     ]
     known = [(x, y) for x, y in sides if x is not None and y is not None and _fits(x, y)]
-    if not known:
+    first = inputs.get(TensorRows(A, Address(roles[0], layers_a[0]))) if layers_a else None
+    if not known or (first is not None and first.origin is not None):
         nothing = np.full((len(layers_a), len(layers_b)), np.nan)
         return LayerMap(
             tuple(layers_a), tuple(layers_b), nothing, Matching((), (), False), Spread(0)

@@ -26,6 +26,7 @@ from kinprint.studies.derivation.pairwise import (
     by_role,
     compare_tensors,
     cosine_facts,
+    mark_among,
     spread_of,
 )
 from kinprint.studies.results import Cell, Fact, Output, Table
@@ -41,7 +42,7 @@ PUBLISHED_NAMES = {"norm_in": "norm_pre", "norm_post_attn": "norm_post", ROUTER:
 _COLUMNS = (
     "layer_B", "layer_A", "category", "cosine", "pearson", "aligned_expert_cosine", "bytes",
     "shape", "key_A", "key_B", "shard_A", "shard_B", "status", "reason", "sample",
-    "shuffled_cosine", "mean_A", "std_A", "mean_B", "std_B",
+    "shuffled_cosine", "mean_A", "std_A", "mean_B", "std_B", "mark",
 )  # fmt: skip
 _WHOLE = 4
 
@@ -141,13 +142,15 @@ def _row(pair: TensorPair) -> tuple[Cell, ...]:
         pair.value(SHUFFLED),
         *_moments(pair.a),
         *_moments(pair.b),
+        pair.comparison.marked,
     )
 
 
 def _moments(tensor: ReadTensor) -> tuple[float | None, float | None]:
     """Mean and population deviation of what was read; nothing for values that are not finite."""
     values = tensor.values
-    if values is None or not values.size or not np.isfinite(values).all():
+    unscaled = tensor.origin is not None and tensor.origin.values != "reconstructed"
+    if values is None or not values.size or not np.isfinite(values).all() or unscaled:
         return None, None
     return float(values.mean(dtype=np.float64)), float(values.std(dtype=np.float64))
 
@@ -247,11 +250,13 @@ def _curves(
         known = any(one is not None for one in low)
         y = tuple(pair.value(name) for pair in placed)
         title = role_title(role)
-        found.append(Series(title, x, y, "pair", low if known else (), high if known else ()))
+        mark = mark_among(placed, name)
+        bounds_shown = (low, high) if known else ((), ())
+        found.append(Series(title, x, y, "pair", *bounds_shown, mark))
         if shuffled:
             label = text.words("study.common.shuffled", role=title)
             left = tuple(pair.value(SHUFFLED) for pair in placed)
-            found.append(Series(label, x, left, "random"))
+            found.append(Series(label, x, left, "random", mark=mark))
     return found
 
 

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kinprint.model.places import Address
+from kinprint.records import Mark
 from kinprint.studies.charts import Bar
 from kinprint.studies.comparing import SHUFFLED, TensorComparison, compare
+from kinprint.studies.marks import worst
 from kinprint.studies.pairs import ONCE
 from kinprint.studies.results import Cell, Fact, RowStatus
 from kinprint.studies.study import ReadTensor, StudyInput, TensorRows
@@ -153,6 +155,12 @@ def spread_of(pairs: Iterable[TensorPair], name: str) -> Spread:
     return spread(pair.value(name) for pair in pairs)
 
 
+def mark_among(pairs: Iterable[TensorPair], name: str) -> Mark:
+    """Where a mean of a measure comes from."""
+    marks = (pair.comparison.mark(name) for pair in pairs)
+    return worst(mark for mark in marks if mark is not None)
+
+
 def cosine_facts(pairs: Sequence[TensorPair]) -> Fact:
     """Moments of the cosine, and beside them what is left when means or places do not count."""
     found = spread_of(pairs, "cosine")
@@ -162,18 +170,19 @@ def cosine_facts(pairs: Sequence[TensorPair]) -> Fact:
         "min": found.least,
         "max": found.greatest,
         "count": found.count,
+        "mark": mark_among(pairs, "cosine"),
         "pearson_mean": spread_of(pairs, "pearson").mean,
         "shuffled_cosine_mean": spread_of(pairs, SHUFFLED).mean,
     }
 
 
 def bar_beside_chance(
-    role: str, found: Spread, chance_label: Words, chance: Spread
+    role: str, found: Spread, chance_label: Words, chance: Spread, mark: Mark = Mark.MEASURED
 ) -> tuple[Bar, Bar]:
     """A role's mean, and beside it what needs no relation."""
     return (
-        Bar(role_title(role), found.mean, found.deviation, "pair"),
-        Bar(chance_label, chance.mean, chance.deviation, "random"),
+        Bar(role_title(role), found.mean, found.deviation, "pair", mark=mark),
+        Bar(chance_label, chance.mean, chance.deviation, "random", mark=mark),
     )
 
 

@@ -24,7 +24,7 @@ from kinprint.studies.derivation.pairwise import (
     compare_at,
     tensors_at,
 )
-from kinprint.studies.results import Cell, Fact, Output, RowStatus, Table
+from kinprint.studies.results import Fact, Output, RowStatus, Table
 from kinprint.studies.study import Floats, Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import rounded, spread
 from kinprint.text import Words
@@ -55,12 +55,14 @@ def _needs(inputs: StudyInput) -> list[TensorRows]:
 def _run(inputs: StudyInput) -> Output:
     found = [_bits(pair) for pair in compare_at(inputs, _addresses(inputs), ("max_abs_diff",))]
     table, file_table = _tensor_table(found), _file_table(inputs)
-    facts = _facts(found, file_table)
+    facts = _facts(found, file_table, _without_hash(inputs))
     return Output((table, file_table), facts, (_chart(found),), (*_findings(facts), *table.gaps))
 
 
 def _bits(pair: TensorPair) -> _Bits:
     x, y = pair.a.values, pair.b.values
+    if pair.a.origin is not None or pair.b.origin is not None:
+        return _Bits(pair, RowStatus.NOT_IN_REPLICA, text.sentence("study.reason.made-up-values"))
     if not pair.comparison.ok or x is None or y is None:
         return _Bits(pair, pair.status, pair.comparison.reason)
     if pair.a.dtype != pair.b.dtype:
@@ -107,35 +109,40 @@ def _tensor_table(found: Iterable[_Bits]) -> Table:
 
 
 def _file_table(inputs: StudyInput) -> Table:
-    """Files of the first model whose content the second has too, and those that cannot tell."""
+    """Files of the first model whose content the second has too, by their sha256."""
     mine, other = (inputs.models[at].checkpoint for at in (A, B))
     theirs = {one.sha256: one for one in other.files.values() if one.sha256}
-    shards = set(mine.shards)
-    rows: list[tuple[Cell, ...]] = []
-    for path, entry in sorted(mine.files.items()):
-        twin = theirs.get(entry.sha256) if entry.sha256 else None
-        if twin is None and path not in shards:
-            continue
-        equal = twin is not None if entry.sha256 and theirs else None
-        rows.append((path, twin.path if twin else "", entry.size, entry.sha256 or "", equal))
+    rows = tuple(
+        (path, theirs[entry.sha256].path, entry.size, entry.sha256)
+        for path, entry in sorted(mine.files.items())
+        if entry.sha256 in theirs
+    )
     title = text.words("study.raw-bytes.table.files")
-    return Table("equal_files", title, ("file_A", "file_B", "size", "sha256", "equal"), tuple(rows))
+    return Table("equal_files", title, ("file_A", "file_B", "size", "sha256"), rows)
 
 
-def _facts(found: Sequence[_Bits], files: Table) -> dict[str, Fact]:
+def _without_hash(inputs: StudyInput) -> int:
+    """Weight files of either model of which it is not known whether the other has the same."""
+    return sum(
+        not checkpoint.files[path].sha256
+        for checkpoint in (inputs.models[at].checkpoint for at in (A, B))
+        for path in checkpoint.shards
+    )
+
+
+def _facts(found: Sequence[_Bits], files: Table, unknown: int) -> dict[str, Fact]:
     known = [one for one in found if one.share is not None]
     varied = [one for one in known if not one.constant]
-    equal = files.column("equal")
     return {
         "tensors": len(found),
         "compared": len(known),
-        "identical": sum(bool(one.identical) for one in known),
+        "identical": sum(bool(one.identical) for one in known) if known else None,
         "identical_and_constant": sum(bool(one.identical and one.constant) for one in known),
         "equal_share_mean": spread(one.share for one in varied).mean,
         "equal_share_by_chance_mean": spread(one.by_chance for one in varied).mean,
         "sampled": any(one.pair.a.sampled for one in known),
-        "files_equal": sum(one is True for one in equal),
-        "files_without_hash": sum(one is None for one in equal),
+        "files_equal": len(files.rows),
+        "files_without_hash": unknown,
     }
 
 

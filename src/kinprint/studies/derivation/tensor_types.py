@@ -22,6 +22,7 @@ from kinprint.studies.derivation.pairwise import (
     compare_tensors,
     cosine_facts,
     extra_measures,
+    mark_among,
     spread_of,
     tensors_at,
 )
@@ -37,6 +38,7 @@ _MEASURES = ("cosine", "relative_rmse", "pearson", SHUFFLED)
 _COLUMNS = (
     "layer", "key", "status", "cosine", "rel_rmse", "raw_hash_equal", "a_shape", "b_shape", "note",
     "role", "expert", "key_b", "pearson", "shuffled_cosine", "cosine_low", "cosine_high", "sample",
+    "mark",
 )  # fmt: skip
 
 
@@ -103,6 +105,7 @@ def _row(pair: TensorPair, tokens: SharedTokens | None) -> tuple[Cell, ...]:
         pair.value(SHUFFLED),
         *pair.comparison.bounds("cosine"),
         pair.comparison.sample,
+        pair.comparison.marked,
     )
 
 
@@ -116,7 +119,7 @@ def _how_paired(tokens: SharedTokens) -> str:
 def _mean_table(pairs: Iterable[TensorPair]) -> Table:
     columns = (
         "type", "tensors", "failed", "mean_cosine", "std", "min", "max", "mean_pearson",
-        "mean_shuffled_cosine",
+        "mean_shuffled_cosine", "mark",
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
     for role, group in by_role(pairs).items():
@@ -132,6 +135,7 @@ def _mean_table(pairs: Iterable[TensorPair]) -> Table:
                 cosine.greatest,
                 spread_of(group, "pearson").mean,
                 spread_of(group, SHUFFLED).mean,
+                mark_among(group, "cosine") if cosine.count else "",
             )
         )
     title = text.words("study.tensor-types.table.means")
@@ -147,6 +151,7 @@ def _chart(pairs: Iterable[TensorPair]) -> Bars:
             spread_of(group, "cosine"),
             text.words("study.common.shuffled", role=role_title(role)),
             spread_of(group, SHUFFLED),
+            mark_among(group, "cosine"),
         )
     ]
     return Bars(

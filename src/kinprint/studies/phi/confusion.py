@@ -181,15 +181,18 @@ def _published_form(
 ) -> Fact:
     """The JSON of one measure, in the form in which matrices were published."""
     mats: dict[str, Fact] = {}
+    marks: dict[str, Fact] = {}
     samples: dict[str, Fact] = {}
     for role in roles:
         name = _PUBLISHED.get(role, role)
         mats[name] = [list(row) for row in matrix.grid(pairs, role, measure)]
+        mine = pairs.only(role=role).apart
+        marks[name] = str(mine.mark(measure)) if len(mine.known(measure)) else None
         read = {one.comparison.sample for one in pairs.only(role=role)} - {""}
         if read:
             samples[name] = ", ".join(sorted(read))
     fact: dict[str, Fact] = {"metric": published_name(measure), **matrix.about}
-    fact |= {"params": list(mats), "mats": mats}
+    fact |= {"params": list(mats), "mats": mats, "marks": marks}
     return fact | ({"rows_read": samples} if samples else {})
 
 
@@ -205,6 +208,7 @@ def _panels(matrix: Matrix, roles: Sequence[str], pairs: ComparedPairs, measure:
                 matrix.labels, values, measures()[measure].title, low, high, diverging,
                 row_label=matrix.axis, column_label=matrix.axis,
                 note=pairs.only(role=role).apart.note(measure),
+                mark=pairs.only(role=role).apart.mark(measure),
             )
         )  # fmt: skip
     return Panels(matrix.name(measure), matrix.title, tuple(maps))

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from kinprint import text
+from kinprint.records import Mark
 from kinprint.studies.charts import Lines, Panels, Series
 from kinprint.studies.pairs import (
     ComparedPairs,
@@ -105,7 +106,9 @@ def _lines(inputs: StudyInput, name: str, pair: LayerPair) -> Lines:
         picked = thin(len(values))
         total, shown = max(total, len(values)), max(shown, len(picked))
         x, y = tuple(map(float, picked)), tuple(values[at] for at in picked)
-        series.append(Series(text.plain(inputs.names[rows.model]), x, y))
+        made_up = inputs.get(rows).origin is not None  # single values of replicas are
+        mark = Mark.INVENTED if made_up else Mark.MEASURED
+        series.append(Series(text.plain(inputs.names[rows.model]), x, y, mark=mark))
     role, layer = role_title(pair.role), pair.a.layer
     note = text.words("study.elementwise.chart.note", shown=shown, total=total)
     return Lines(
