@@ -62,6 +62,11 @@ class TensorComparison:
         """One measure; None where it has no value or was not asked for."""
         return self.values.get(name)
 
+    @property
+    def absent(self) -> bool:
+        """Whether a replica lacks a tensor, or nothing published determines the pair."""
+        return self.status is RowStatus.NOT_IN_REPLICA
+
     def mark(self, name: str) -> Mark | None:
         """Where the value of a measure comes from; None where it has none."""
         return None if self.value(name) is None else self.marks.get(name, Mark.MEASURED)

@@ -138,9 +138,11 @@ class ComparedPairs:
         return ComparedPairs(tuple(one for one in self.pairs if one.value(name) is not None))
 
     def mark(self, name: str) -> Mark:
-        """Where a mean of a measure comes from."""
-        marks = (one.comparison.mark(name) for one in self.pairs)
-        return worst(mark for mark in marks if mark is not None)
+        """Where a mean of a measure comes from; what is absent from a replica tells, too."""
+        marks = [one.comparison.mark(name) for one in self.pairs]
+        absent = any(one.comparison.absent for one in self.pairs)
+        known = [mark for mark in marks if mark is not None]
+        return worst([*known, Mark.RECONSTRUCTED] if absent else known)
 
     def bar(self, label: Words, name: str, kind: str) -> Bar:
         """The mean of a measure, with its deviation if there are several values."""

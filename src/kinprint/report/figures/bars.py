@@ -15,8 +15,9 @@ from kinprint.report.figures.blocks import (
     Box,
     Key,
     axes_in,
+    gap_label,
     kind_keys,
-    said,
+    mark_keys,
     spoken,
     titled,
     write,
@@ -36,11 +37,11 @@ from kinprint.report.figures.style import (
     INK,
     LABEL,
     NOTE,
-    PAPER,
     SOFT,
     STRONG,
     TICK,
     kind_named,
+    look_of,
 )
 from kinprint.report.numbers import telling
 from kinprint.studies.charts import Bar, Bars
@@ -118,6 +119,7 @@ def lay_out_bars(chart: Bars, width: float, language: str, size: float) -> Block
     keys: list[Key] = [
         *kind_keys([bar.kind for bar in chart.bars], language, hatched=not cut),
         *band_keys(chart.bands, language),
+        *mark_keys((bar.mark for bar in chart.bars if bar.value is not None), language),
     ]
     return titled(chart.title, chart.note, width, language, size, body, more=keys)
 
@@ -150,7 +152,7 @@ def _end(bar: Bar, sign: int) -> float | None:
 
 def _number(bar: Bar, digits: int, language: str) -> str:
     if bar.value is None:
-        return said("report.no-value", language)
+        return gap_label([bar.mark], language)
     spread = "" if bar.spread is None else f" ± {telling(bar.spread, digits)}"
     return telling(bar.value, digits) + spread
 
@@ -167,7 +169,7 @@ def _rows(chart: Bars, room: float, language: str, *, above: bool) -> tuple[list
         empty = all(bar.value is None for bar in mine)
         if group:
             heading = (drawable(group),)
-            number = said("report.no-value", language) if empty else ""
+            number = gap_label([bar.mark for bar in mine], language) if empty else ""
             rows.append(_Row(None, heading, _ROW + (0.06 if rows else 0), number))
         for bar in () if group and empty else mine:
             lines = wrap(spoken(bar.label, language), TICK, room)
@@ -186,8 +188,9 @@ def _draw(axes: Axes, bar: Bar, middle: float, look: _Look) -> None:
         axes.plot(bar.value, middle, kind.marker, color=kind.colour, markersize=7, zorder=4)
     else:
         axes.barh(
-            middle, bar.value, height=_ROW * 0.66, color=kind.colour, zorder=3, edgecolor=PAPER,
-            linewidth=0, hatch=(kind.hatch or None) if look.hatched else None,
+            middle, bar.value, height=_ROW * 0.66, zorder=3,
+            hatch=(kind.hatch or None) if look.hatched else None,
+            **look_of(bar.mark, kind.colour).patch,
         )  # fmt: skip
     if bar.spread:
         axes.errorbar(

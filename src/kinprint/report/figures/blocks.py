@@ -6,12 +6,23 @@ off however long the words are. All measures are inches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kinprint.records import Mark
 from kinprint.report.figures.lettering import drawable, line_height, width_of, wrap
-from kinprint.report.figures.style import INK, LABEL, NOTE, PAPER, SOFT, STRONG, Kind, kind_named
+from kinprint.report.figures.style import (
+    INK,
+    LABEL,
+    NOTE,
+    PAPER,
+    SOFT,
+    STRONG,
+    Kind,
+    kind_named,
+    look_of,
+)
 from kinprint.text import Words, say
 
 if TYPE_CHECKING:
@@ -233,3 +244,31 @@ def _kind_key(kind: Kind, language: str, hatched: bool) -> Key:
         ]  # fmt: skip
 
     return Key(said(kind.key, language), sign)
+
+
+def mark_keys(marks: Iterable[Mark], language: str) -> list[Key]:
+    """What the looks of values that were not measured mean, for the marks that are there."""
+    there = set(marks)
+    return [
+        Key(said(f"report.mark.{mark}", language), _mark_sign(mark))
+        for mark in (Mark.RECONSTRUCTED, Mark.INVENTED)
+        if mark in there
+    ]
+
+
+def gap_label(marks: Iterable[Mark], language: str) -> str:
+    """What a gap is called: replicas do not have everything."""
+    measured = set(marks) <= {Mark.MEASURED}
+    return said("report.no-value" if measured else "report.mark.absent", language)
+
+
+def _mark_sign(mark: Mark) -> Callable[[Box], Sequence[Artist]]:
+    def sign(box: Box) -> list[Artist]:
+        from matplotlib.patches import Rectangle
+
+        middle = box.bottom + box.height / 2
+        return [
+            Rectangle((box.left, middle - 0.055), box.width, 0.11, **look_of(mark, SOFT).patch)
+        ]
+
+    return sign

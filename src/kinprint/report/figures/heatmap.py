@@ -13,8 +13,9 @@ from kinprint.report.figures.blocks import (
     Box,
     Key,
     axes_in,
+    gap_label,
+    mark_keys,
     paragraph,
-    said,
     space,
     spoken,
     stack,
@@ -97,8 +98,10 @@ def lay_out_heatmap(chart: Heatmap, width: float, language: str, size: float) ->
         ]
     )
     gaps = any(value is None for row in chart.values for value in row)
-    keys = [Key(said("report.no-value", language), _gap_sign)] if gaps else []
-    return titled(chart.title, chart.note, width, language, size, body, keys)
+    known = any(value is not None for row in chart.values for value in row)
+    keys = mark_keys([chart.mark] if known else [], language)
+    keys += [Key(gap_label([chart.mark], language), _gap_sign)] if gaps else []
+    return titled(chart.title, chart.note, width, language, size, body, more=keys)
 
 
 def _plan(chart: Heatmap, width: float, language: str) -> _Plan:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from kinprint.records import Mark
 from kinprint.report.figures.blocks import (
     Block,
     Box,
     Key,
     axes_in,
     fit,
+    gap_label,
     kind_keys,
+    mark_keys,
     paragraph,
     said,
     spoken,
@@ -32,7 +35,7 @@ from kinprint.report.figures.scales import (
     say_empty,
     tidy,
 )
-from kinprint.report.figures.style import FAINT, LABEL, SOFT, Stroke, kind_named, strokes
+from kinprint.report.figures.style import FAINT, LABEL, SOFT, Stroke, kind_named, look_of, strokes
 from kinprint.studies.charts import Lines, Series
 
 if TYPE_CHECKING:
@@ -86,8 +89,10 @@ def lay_out_lines(chart: Lines, width: float, language: str, size: float) -> Blo
         keys.append(Key(label, _thin_sign(kind_named(kind).colour)))
     more = kind_keys([one.kind for one in chart.series], language, hatched=False)
     more += band_keys(chart.bands, language)
+    marks = [one.mark for one in chart.series]
+    more += mark_keys(marks, language)
     if any(value is None for series in chart.series for value in series.y):
-        more.append(gap_key(language))
+        more.append(gap_key(gap_label(marks, language)))
     body = stack(
         [
             paragraph(caption(chart.y_label, low, high, language), width, LABEL),
@@ -135,8 +140,16 @@ def _draw(axes: Axes, series: Series, look: Stroke, *, dots: bool, crowded: bool
     axes.plot(
         series.x, y, color=look.colour, marker=look.marker, zorder=3,
         linestyle="none" if dots else look.dash, linewidth=1.1 if crowded else 1.7, markersize=mark,
-        markeredgecolor="white", markeredgewidth=0.0 if many else 0.5,
+        **_face(series.mark, look.colour, 0.0 if many else 0.5),
     )  # fmt: skip
+
+
+def _face(mark: Mark, colour: str, edge: float) -> dict[str, Any]:
+    """How a point looks: full where it was measured, else as the legend of marks has it."""
+    found = look_of(mark, colour).patch
+    if mark is Mark.MEASURED:
+        return {"markeredgecolor": "white", "markeredgewidth": edge}
+    return {"markerfacecolor": found["facecolor"], "markeredgewidth": 0.9}
 
 
 def _scale_x(axes: Axes, series: Sequence[Series]) -> None:

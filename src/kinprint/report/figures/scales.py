@@ -95,9 +95,9 @@ def band_keys(bands: Sequence[Band], language: str) -> list[Key]:
     ]
 
 
-def gap_key(language: str) -> Key:
+def gap_key(label: str) -> Key:
     """What a cross at the foot of a chart means."""
-    return Key(said("report.no-value", language), _gap_sign)
+    return Key(label, _gap_sign)
 
 
 def mark_gaps(axes: Axes, x: Sequence[float], y: Values) -> bool:

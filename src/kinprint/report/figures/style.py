@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from kinprint.records import Mark
 
 WIDTH = 8.0  # inches; shown at 800 pixels, a point of type is then 1.4 pixels
 MARGIN = 0.16
@@ -103,3 +105,33 @@ def _shade(colour: str, at: int, count: int) -> str:
     share = (0.42 if at % 2 else 0.35) * ((at + 1) // 2) / ((count + 1) // 2)
     parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return "#" + "".join(f"{round(part + (towards - part) * share):02x}" for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkLook:
+    """How a value looks by where it comes from: full, pale with an edge, or an empty outline."""
+
+    colour: str
+    alpha: float
+    dash: Dash | None
+
+    @property
+    def patch(self) -> dict[str, Any]:
+        """For a bar or a sign of the legend."""
+        if self.dash is None:
+            return {"facecolor": self.colour, "edgecolor": PAPER, "linewidth": 0}
+        face = f"{self.colour}{round(255 * self.alpha):02x}"
+        return {
+            "facecolor": face, "edgecolor": self.colour, "linewidth": 1.1, "linestyle": self.dash,
+        }  # fmt: skip
+
+
+def look_of(mark: Mark, colour: str) -> MarkLook:
+    """The look of a value of that mark in that colour."""
+    match mark:
+        case Mark.MEASURED:
+            return MarkLook(colour, 1.0, None)
+        case Mark.RECONSTRUCTED:
+            return MarkLook(colour, 0.35, "-")
+        case Mark.INVENTED:
+            return MarkLook(colour, 0.0, (0, (2, 1.2)))

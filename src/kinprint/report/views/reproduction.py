@@ -66,7 +66,7 @@ def write_reproduction(
             charts.append((folder / file.path, chart, warnings))
         elif file.chart is None:
             written.append(write_file(folder / file.path, _data(file, found)))
-    written += draw_all(charts)
+    written += [path for paths in draw_all(charts) for path in paths]
     present = {str(path.relative_to(folder)) for path in written}
     for seed, path in SEEDS.items():
         page = "\n".join(_results(document, what.sections, seed, path, present))

@@ -156,9 +156,10 @@ def spread_of(pairs: Iterable[TensorPair], name: str) -> Spread:
 
 
 def mark_among(pairs: Iterable[TensorPair], name: str) -> Mark:
-    """Where a mean of a measure comes from."""
-    marks = (pair.comparison.mark(name) for pair in pairs)
-    return worst(mark for mark in marks if mark is not None)
+    """Where a mean of a measure comes from; what is absent from a replica tells, too."""
+    found = [pair.comparison for pair in pairs]
+    known = [mark for one in found if (mark := one.mark(name)) is not None]
+    return worst([*known, Mark.RECONSTRUCTED] if any(one.absent for one in found) else known)
 
 
 def cosine_facts(pairs: Sequence[TensorPair]) -> Fact:
