@@ -490,11 +490,24 @@ class Cost:
         )
 
 
+class Step(StrEnum):
+    """What a long run is doing."""
+
+    BUILDING = "building"
+    OPENING = "opening"
+    PLANNING = "planning"
+    READING = "reading"
+    COMPUTING = "computing"
+    DRAWING = "drawing"
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far reading has come, for whoever shows progress.
+    """How far a run has come, for whoever shows progress.
 
-    `kind` is "plan" when more became known to be needed, "bytes" when some arrived.
+    `kind` is "plan" when more became known to be needed, "bytes" when some arrived, and "step"
+    when a step of a long run begins: then `step` names it, `what` says of what, and it is number
+    `number` of `count`, where that is known.
     """
 
     kind: str
@@ -502,6 +515,10 @@ class Progress:
     total_bytes: int = 0
     done_requests: int = 0
     total_requests: int = 0
+    step: Step | None = None
+    what: str = ""
+    number: int = 0
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

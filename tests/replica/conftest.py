@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 
 from kinprint.replica.layout import layouts
+from kinprint.replica.vectors import written
 
 HERE = Path(__file__).parent
 Vectors = dict[tuple[str, str, int], NDArray[np.float64]]
@@ -27,15 +28,13 @@ def vectors(built: Path) -> Vectors:
     """Norm vectors by model, role and layer, as a reader of the files sees them."""
     found: Vectors = {}
     for layout in layouts():
-        for path, slots in layout.copies[0].files.items():
-            norms = [slot for slot in slots if slot.role in ("input", "post")]
-            if not norms:
+        for path, slot in written(layout):
+            if path not in layout.copies[0].files:
                 continue
             with safe_open(built / layout.name / path, "np") as file:
-                for slot in norms:
-                    assert slot.layer is not None
-                    values = file.get_tensor(slot.name).astype(np.float64)
-                    found[layout.key, slot.role, slot.layer] = values
+                assert slot.layer is not None
+                values = file.get_tensor(slot.name).astype(np.float64)
+                found[layout.key, slot.role, slot.layer] = values
     return found
 
 

@@ -14,7 +14,8 @@ from kinprint.replica import build_replicas, replica_names
 from kinprint.replica.__main__ import main
 from kinprint.replica.build import INDEX
 from kinprint.replica.layout import layout_of
-from kinprint.replica.manifest import GENERATOR, MANIFEST
+from kinprint.replica.manifest import GENERATOR, LABEL, MANIFEST
+from kinprint.replica.vectors import written
 
 SMALL = "internlm/internlm2-chat-7b"
 GLM = "zai-org/GLM-4.5-Air"
@@ -27,7 +28,7 @@ def fingerprint(place: Path, name: str) -> str:
         digest.update(path.name.encode() + path.stat().st_size.to_bytes(8, "little"))
         if path.suffix != ".safetensors":
             digest.update(path.read_bytes())
-    for path_name, slot in layout_of(name).written():
+    for path_name, slot in written(layout_of(name)):
         with safe_open(place / path_name, "np") as file:
             digest.update(file.get_tensor(slot.name).tobytes())
     return digest.hexdigest()
@@ -39,33 +40,47 @@ def test_manifest_labels_every_written_tensor(built: Path, name: str) -> None:
     assert told["notice"].startswith(f"This is NOT {name}.")
     assert "zeros" in told["holes"]
     assert told["layout"]["certainty"] == layout_of(name).certainty
-    expected = {slot.name: path for path, slot in layout_of(name).written()}
+    expected = {slot.name: path for path, slot in written(layout_of(name))}
     assert {tensor: entry["file"] for tensor, entry in told["written"].items()} == expected
     for tensor, entry in told["written"].items():
-        assert entry["values"] in ("reconstructed", "invented"), tensor
-        assert bool(entry.get("from")) == (entry["values"] == "reconstructed"), tensor
+        assert entry["values"] in ("reconstructed", "fitted"), tensor
+        assert entry["from"], tensor
 
 
-def test_manifest_tells_known_from_made_up(built: Path) -> None:
-    def written(name: str) -> dict[str, dict[str, object]]:
+def test_what_nothing_supports_is_not_there(built: Path) -> None:
+    def listed(name: str) -> dict[str, dict[str, object]]:
         found = json.loads((built / name / MANIFEST).read_text("utf-8"))["written"]
         assert isinstance(found, dict)
         return found
 
-    solar = written("upstage/Solar-Open-100B")
+    solar = listed("upstage/Solar-Open-100B")
     first = solar["model.layers.0.input_layernorm.weight"]
     assert first["values"] == "reconstructed"
     assert "layernorm_sanity.csv: layer 0 norm_pre A_mean A_std" in str(first["from"])
-    assert solar["model.layers.47.input_layernorm.weight"]["values"] == "invented"
-    assert solar["model.norm.weight"]["values"] == "invented"
-    mistral = written("mistralai/Mistral-7B-Instruct-v0.3")
+    assert "model.layers.45.input_layernorm.weight" in solar
+    assert not {"model.layers.47.input_layernorm.weight", "model.norm.weight"} & set(solar)
+    mistral = listed("mistralai/Mistral-7B-Instruct-v0.3")
     tenth = mistral["layers.10.attention_norm.weight"]
-    assert tenth["values"] == "invented"
-    assert "experiment 5" in str(tenth["fitted_to"])
-    child = written("PrimeIntellect/INTELLECT-3")
-    assert child["model.layers.1.input_layernorm.weight"]["values"] == "reconstructed"
-    assert child["model.layers.5.input_layernorm.weight"]["values"] == "invented"
-    assert child["model.layers.46.enorm.weight"]["values"] == "invented"
+    assert tenth["values"] == "fitted" and "exp5_full_heatmap.png" in str(tenth["from"])
+    assert set(mistral) == {
+        "layers.10.attention_norm.weight", "model.layers.10.input_layernorm.weight",
+    }  # fmt: skip
+    phi = listed("microsoft/Phi-3.5-MoE-instruct")
+    assert "screenshot" in str(phi["model.layers.0.input_layernorm.weight"]["from"])
+    assert listed("internlm/internlm2-chat-7b") == {}
+    assert listed("mistralai/Mixtral-8x22B") == {}
+
+
+@pytest.mark.parametrize("name", replica_names())
+def test_every_weight_file_lists_what_is_in_it(built: Path, name: str) -> None:
+    known = {(path, slot.name) for path, slot in written(layout_of(name))}
+    found = set()
+    for path in sorted((built / name).glob("*.safetensors")):
+        with safe_open(path, "np") as file:
+            told = json.loads(file.metadata()["replica.written"])
+            assert file.metadata()["replica"] == LABEL
+        found |= {(path.name, tensor) for tensor in told}
+    assert found == known
 
 
 @pytest.mark.parametrize("name", replica_names())

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from kinprint.replica.figures import changed_share
+from kinprint.studies.reproduction.published import published
+
 Vector = NDArray[np.float64]
 Vectors = dict[tuple[str, str, int], Vector]
 Rows = Callable[[str], list[dict[str, str]]]
@@ -42,7 +45,9 @@ METRICS: dict[str, Callable[[Vector, Vector], float]] = {
 # absolute differences depend on the shape of the distributions, which the replicas do not
 # imitate beyond the first two moments; the same holds for differences of 99th percentiles,
 # which are therefore not among the figures.
-TOLERANCES = dict.fromkeys(METRICS, 0.002) | {"l2": 0.005, "mean_abs_diff": 0.006}
+TOLERANCES = dict.fromkeys(METRICS, 6e-5) | {
+    "pearson": 3e-4, "centered_cosine": 3e-4, "l2": 0.002, "mean_abs_diff": 0.006,
+}  # fmt: skip
 
 MOE = ("solar", "glm", "phi", "mixtral")
 DENSE = ("mistral", "yi6", "yi9", "qwen")
@@ -69,7 +74,9 @@ def test_early_layers_are_met_in_proportion(vectors: Vectors, rows: Rows) -> Non
 
 
 def pairs_of(vectors: Vectors, group: str, layer: int) -> list[float]:
-    of = {key: vectors[key, "input", layer] for key in MOE + DENSE}
+    of = {
+        key: vectors[key, "input", layer] for key in MOE + DENSE if (key, "input", layer) in vectors
+    }
     chosen: Sequence[tuple[str, str]]
     if group == "moe-moe":
         chosen = list(combinations(MOE, 2))
@@ -84,8 +91,8 @@ def test_averages_of_the_critique(vectors: Vectors, rows: Rows) -> None:
     for row in rows("averages.csv"):
         found = pairs_of(vectors, row["group"], int(row["layer"]))
         assert len(found) == int(row["pairs"])
-        assert np.mean(found) == pytest.approx(float(row["mean"]), abs=2e-4), row
-        assert np.std(found) == pytest.approx(float(row["std"]), abs=2e-4), row
+        assert np.mean(found) == pytest.approx(float(row["mean"]), abs=5e-5), row
+        assert np.std(found) == pytest.approx(float(row["std"]), abs=5e-5), row
 
 
 def test_totals_of_the_critique(vectors: Vectors, rows: Rows) -> None:
@@ -122,26 +129,33 @@ def test_summaries_of_the_derivation_report(vectors: Vectors) -> None:
     assert np.std(around_one) == pytest.approx(0.898719, abs=2e-4)
 
 
+def test_the_heatmap_of_the_critique(vectors: Vectors) -> None:
+    """Every cell of exp5_full_heatmap.png, to its two digits; kin stand at 1.00."""
+    names = {"solar": "solar", "glm": "glm", "phi": "phi", "mixtral": "mixtral",
+             "mistral": "mistral", "yi-6b": "yi6", "yi-9b": "yi9", "qwen": "qwen"}  # fmt: skip
+    cells = [one for one in published() if one.source.endswith("exp5_full_heatmap.png")]
+    assert len(cells) == 28
+    for one in cells:
+        a, b = (names[place.removesuffix("[10]")] for place in one.key.split("/")[2:])
+        found = cosine(vectors[a, "input", 10], vectors[b, "input", 10])
+        assert f"{found:.2f}" == one.text, (a, b, found)
+
+
+def test_the_first_layer_of_phi(vectors: Vectors) -> None:
+    for role, layer, wanted in (
+        ("input", 15, 0.59436), ("input", 20, 0.59628), ("post", 15, 0.88678), ("post", 20, 0.88377)
+    ):  # fmt: skip
+        found = cosine(vectors["phi", role, 0], vectors["phi", role, layer])
+        assert found == pytest.approx(wanted, abs=6e-6)
+
+
 def test_the_derived_pair(vectors: Vectors) -> None:
-    """GLM to INTELLECT-3: Pearson about 1, 96 % changed early, 0.1 % in deep layers."""
+    """GLM to INTELLECT-3: Pearson about 1, and fewer changes the deeper the layer."""
     for role in ("input", "post"):
-        for layer in range(47):
+        for layer in range(46):
             glm, child = vectors["glm", role, layer], vectors["intellect", role, layer]
             assert pearson(glm, child) > 0.999
-            share = np.mean(glm != child)
-            if layer <= 2:
-                assert share == pytest.approx(0.96, abs=1e-3)
-            if layer >= 10:
-                assert share == pytest.approx(0.001, abs=2e-4)
-
-
-def test_models_without_a_published_relation_do_not_correlate(vectors: Vectors) -> None:
-    for a, b in combinations((*MOE, *DENSE, "internlm"), 2):
-        for role in ("input", "post"):
-            if {a, b} == {"mixtral", "mistral"} and role == "input":
-                continue
-            found = pearson(vectors[a, role, 12], vectors[b, role, 12])
-            assert abs(found) < 0.05, (a, b, role)
+            assert np.mean(glm != child) == pytest.approx(changed_share(layer), abs=2e-4)
 
 
 def test_norms_are_positive_where_their_spread_allows(vectors: Vectors) -> None:

@@ -44,7 +44,7 @@ def test_moments_and_correlations_of_solar_and_glm(figures: Figures) -> None:
         for layer in range(46):
             places = ("solar", layer), ("glm", layer)
             for place in places:
-                ours = moments(place[0], role, 46)[layer]
+                ours = moments(place[0], role)[layer]
                 assert ours.status == "reconstructed"
                 assert ours.mean == figures["mean", role, place, nothing, source]
                 assert ours.std == figures["std", role, place, nothing, source]
@@ -56,7 +56,7 @@ def test_moments_and_correlations_of_solar_and_glm(figures: Figures) -> None:
 def test_moments_of_phi_follow_from_the_confusion_matrices(
     figures: Figures, role: str, layer: int
 ) -> None:
-    phi = moments("phi", role, 32)[layer]
+    phi = moments("phi", role)[layer]
     for model in ("solar", "glm"):
         found = {
             metric: figures[
@@ -68,7 +68,7 @@ def test_moments_of_phi_follow_from_the_confusion_matrices(
             ]
             for metric in ("cosine", "pearson", "rel_l2", "cv_diff")
         }
-        other = moments(model, role, 46)[layer]
+        other = moments(model, role)[layer]
         sizes = np.hypot(other.mean, other.std), np.hypot(phi.mean, phi.std)
         dot = other.mean * phi.mean + found["pearson"] * other.std * phi.std
         assert dot / np.prod(sizes) == pytest.approx(found["cosine"], abs=1e-6)

@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kinprint.replica.correlate import correlate, fill, nearest_correlation
-from kinprint.replica.figures import Correlation, changed_share, moments
-from kinprint.replica.vectors import generator, nudged, standardised, to_bits
+from kinprint.replica.figures import Correlation, Moments, changed_share, moments
+from kinprint.replica.vectors import (
+    from_bits,
+    generator,
+    nudged,
+    rounded_to_keep,
+    standardised,
+    to_bits,
+)
 
 
 def correlation_matrix(seed: int, size: int) -> NDArray[np.float64]:
@@ -82,15 +89,31 @@ def test_nudging_changes_the_share_asked_for(share: float, seed: int) -> None:
     assert np.allclose(after, before, rtol=2**-7, atol=1e-38)
 
 
-def test_moments_join_what_is_known() -> None:
-    curve = moments("phi", "input", 32)
-    assert [known.status for known in curve].count("reconstructed") == 3
-    assert [known.status for known in curve].count("fitted") == 3
-    assert min(curve[10].mean, curve[15].mean) < curve[12].mean
-    assert curve[12].mean < max(curve[10].mean, curve[15].mean)
+def test_moments_are_there_where_something_was_published() -> None:
+    known = moments("phi", "input")
+    statuses = [one.status for one in known.values()]
+    assert statuses.count("reconstructed") == 3 and statuses.count("fitted") == 4
+    assert set(known) == {0, 5, 10, 15, 20, 25, 30}
+    assert not moments("internlm", "input") and not moments("mixtral", "post")
 
 
-def test_share_of_changes_falls_with_depth() -> None:
-    shares = [changed_share("intellect", layer) for layer in range(47)]
-    assert [share for share, _ in shares] == sorted((share for share, _ in shares), reverse=True)
-    assert [status for _, status in shares].count("invented") == 7
+def test_shares_of_changes_lie_in_the_published_bands() -> None:
+    shares = [changed_share(layer) for layer in range(46)]
+    assert shares == sorted(shares, reverse=True)
+    assert all(share > 0.9 for share in shares[:3])
+    assert all(0.1 <= share <= 0.5 for share in shares[3:13])
+    assert all(share < 0.1 for share in shares[13:])
+    assert shares[45] == pytest.approx(0.001)
+
+
+def test_rounding_keeps_moments_and_correlations() -> None:
+    own, beside = (Moments(mean, std, "reconstructed", "") for mean, std in ((0.4, 0.05), (1, 0.2)))
+    unit = standardised([0.2, 0.125], np.array([[1.0, 0.3], [0.3, 1.0]]), 4096, "rounding")
+    first = rounded_to_keep(beside, unit[:, 0], [])
+    second = rounded_to_keep(own, unit[:, 1], [(beside, 0.3, first)])
+    x, y = from_bits(first), from_bits(second)
+    assert y.mean() == pytest.approx(own.mean, abs=1e-6)
+    assert y.std() == pytest.approx(own.std, abs=1e-6)
+    assert np.corrcoef(x, y)[0, 1] == pytest.approx(0.3, abs=1e-5)
+    nearest = from_bits(to_bits(own.mean + own.std * unit[:, 1]))
+    assert np.abs(y / nearest - 1).max() <= 2**-7

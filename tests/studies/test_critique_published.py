@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kinprint.model.model import Model
+from kinprint.studies.charts import Bars
 from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
 from kinprint.studies.running import Task, run_tasks
@@ -141,13 +142,32 @@ def test_architectures_as_published(
 
 
 def test_architectures_with_the_model_that_was_lost(results: dict[str, Result]) -> None:
-    """InternLM2 calls its norms otherwise; with it there are five dense models."""
+    """InternLM2 calls its norms otherwise; of its values nothing was published."""
     found = results["with all five"]
-    counts = [fact(found, "norm_in", group, "cosine", "count") for group in fact(found, "norm_in")]
-    assert counts == [6, 20, 10]
-    assert found.statuses == {"ok": 36}
+    groups = [
+        fact(found, "norm_in", one, "cosine") for one in ("MoE-MoE", "MoE-dense", "dense-dense")
+    ]
+    assert [one["pairs"] for one in groups] == [6, 20, 10]
+    assert [one["count"] for one in groups] == [6, 16, 6]
+    assert found.statuses == {"ok": 28, "not_in_replica": 8}
     kinds = dict(zip(*map(found.table("models").column, ("model", "kind")), strict=True))
     assert kinds == dict.fromkeys(MOE, "MoE") | dict.fromkeys((*DENSE, "internlm"), "dense")
+
+
+def test_averages_with_and_without_likely_kin(results: dict[str, Result]) -> None:
+    found = results["as published"]
+    mixed, strangers = (
+        fact(found, "norm_in", *way, "MoE-dense", "cosine") for way in ((), ("without_kin",))
+    )
+    assert (mixed["count"], strangers["count"]) == (16, 15)
+    assert mixed["mean"] == close(0.9722)
+    kin = value(found, "cosine", model_a="mixtral", model_b="mistral")
+    assert strangers["mean"] == pytest.approx((16 * mixed["mean"] - kin) / 15)
+    assert fact(found, "norm_in", "without_kin", "dense-dense", "cosine", "count") == 5
+    bars = found.charts[0]
+    assert isinstance(bars, Bars) and len(bars.bars) == 5
+    said = " ".join(words["en"] for words in found.findings)
+    assert "mixtral[10] – mistral[10]" in said and "model card of Yi-9B" in said
 
 
 @pytest.mark.parametrize(
@@ -198,11 +218,13 @@ def test_a_wider_model_is_told_and_not_dropped(results: dict[str, Result]) -> No
     for row in table.rows:
         named = dict(zip(table.columns, row, strict=True))
         wide = "mixtral22" in (named["model_a"], named["model_b"])
-        assert named["status"] == ("shape_mismatch" if wide else "ok")
+        unpublished = named["role"] == "norm_post_attn" and "mixtral" in named.values()
+        expected = "shape_mismatch" if wide else "not_in_replica" if unpublished else "ok"
+        assert named["status"] == expected
         if wide:
             assert "4096" in str(named["note"]) and "6144" in str(named["note"])
             assert named["cosine"] is None
-    assert found.statuses == {"ok": 12, "shape_mismatch": 8}
+    assert found.statuses == {"ok": 9, "shape_mismatch": 8, "not_in_replica": 3}
     assert any("shape_mismatch 8" in words["en"] for words in found.findings)
 
 

@@ -58,7 +58,25 @@ def test_the_claim_about_a_control_is_as_strong(replica_models: dict[str, Model]
     (found,) = run_tasks([task])
     controls = found.facts["controls"]
     assert isinstance(controls, dict) and isinstance(controls["norm_in"], dict)
-    assert controls["norm_in"]["pairs"] == controls["norm_in"]["above_5_sigma"] == 2
+    # Of Phi's layer 0 two cosines were published, which is no baseline of four.
+    assert controls["norm_in"]["pairs"] == 0 and controls["norm_in"]["failed"] == 2
+
+
+def test_published_cosines_of_phi_give_more_sigmas_than_the_claim(
+    replica_models: dict[str, Model],
+) -> None:
+    names = ("glm", "phi", "solar")
+    models = tuple(replica_models[name] for name in names)
+    request = Request(layers=(10, 20, 30), roles=("norm_in",))
+    (found,) = run_tasks([Task(study_named("baseline-claim-refuted"), models, request, names)])
+    table = found.table("baseline_claim")
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    sigmas = {
+        (row["a"], row["b"]): float(str(row["sigma"])) for row in rows if row["status"] == "ok"
+    }
+    assert sigmas["phi", "glm"] > 2 * sigmas["solar", "glm"]
+    assert {row["mark"] for row in rows if row["status"] == "ok"} == {"reconstructed"}
+    assert all(row["sigma"] is None for row in rows if row["status"] != "ok")
 
 
 def test_means_by_type(results: dict[str, Result]) -> None:
@@ -81,7 +99,8 @@ def test_layers_by_layer(results: dict[str, Result]) -> None:
     assert first[10:12] == ("model-00002-of-00042.safetensors", "model-00001-of-00047.safetensors")
     beyond = [row for row in table.rows if row[0] in (46, 47)]
     assert beyond and {row[12] for row in beyond} == {"missing"}
-    assert len(results["layers"].table("layer_alignment").rows) == 46
+    # Correlations of different layers were not published, so that replicas have no assignment.
+    assert not results["layers"].table("layer_alignment").rows
 
 
 def test_decay(results: dict[str, Result]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import time
 from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -15,24 +16,27 @@ import kinprint
 from kinprint.cli.commands import DEBUG, option
 from kinprint.cli.language import say, sentence
 from kinprint.errors import FormatError, InternalError, KinprintError, printable
-from kinprint.records import Progress
+from kinprint.records import Progress, Step
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 
+_SECONDS = 3.0  # between two lines about steps of one kind
+
+
 def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add --budget and --no-cache to a command, which gets a `reader` that keeps to them.
 
-    A line tells how far reading has come, where stderr is a terminal.
+    A line tells how far reading has come, where stderr is a terminal; steps of a long run are
+    told wherever it goes.
     """
 
     @option("--budget", metavar="SIZE")
     @option("--no-cache", is_flag=True)
     @functools.wraps(function)
     def wrapper(*arguments: Any, budget: str | None, no_cache: bool, **named: Any) -> Any:
-        progress = _LINE.show if sys.stderr.isatty() else None
-        with kinprint.Reader(budget=budget, cache=not no_cache, progress=progress) as reader:
+        with kinprint.Reader(budget=budget, cache=not no_cache, progress=show_progress) as reader:
             try:
                 return function(*arguments, reader=reader, **named)
             finally:
@@ -42,11 +46,25 @@ def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _ProgressLine:
-    """One line on a terminal, there only while something is being read."""
+    """One line on a terminal, there only while something is being read; steps stay."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._bar: Bar | None = None
+        self._step: tuple[Step | None, float] = (None, 0.0)
+
+    def tell(self, event: Progress) -> None:
+        """Say which step begins; of many short ones, one every few seconds."""
+        with self._lock:
+            step, since = self._step
+            now = time.monotonic()
+            many = event.step in (Step.COMPUTING, Step.DRAWING)
+            if many and event.step is step and now - since < _SECONDS:
+                return
+            self._step = event.step, now
+            self._stop()
+            fields = {"what": event.what, "number": event.number, "count": event.count}
+            click.echo(f"… {printable(say(f'cli.step.{event.step}', **fields), 300)}", err=True)
 
     def show(self, event: Progress) -> None:
         """Draw the line anew; take it away when all that was planned is done."""
@@ -76,6 +94,14 @@ class _ProgressLine:
 
 
 _LINE = _ProgressLine()
+
+
+def show_progress(event: Progress) -> None:
+    """Show how far a command has come."""
+    if event.kind == "step":
+        _LINE.tell(event)
+    elif sys.stderr.isatty():
+        _LINE.show(event)
 
 
 def _new_bar() -> Bar:

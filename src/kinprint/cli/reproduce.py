@@ -9,7 +9,7 @@ import click
 import kinprint
 from kinprint.cli.commands import Whole, command, option
 from kinprint.cli.language import language, say
-from kinprint.cli.reading import reading_options
+from kinprint.cli.reading import reading_options, show_progress
 from kinprint.errors import printable
 
 
@@ -17,6 +17,7 @@ from kinprint.errors import printable
 @click.argument("name")
 @option("-o", "--output", metavar="FOLDER", type=Path)
 @option("--replica", is_flag=True)
+@option("--keep-going", is_flag=True)
 @option("--revisions", metavar="FILE", type=Path)
 @option("--rows", metavar="N", type=Whole(min=1), default=16)
 @option("--seed", metavar="N", type=Whole(min=0), default=0)
@@ -25,14 +26,13 @@ def reproduce(
     name: str,
     output: Path | None,
     replica: bool,
+    keep_going: bool,
     revisions: Path | None,
     rows: int,
     seed: int,
     reader: kinprint.Reader,
 ) -> int:
     """Do the analyses of a public dispute again."""
-    if replica:
-        click.echo(say("cli.reproduce.building"), err=True)
     found = kinprint.reproduce(
         name,
         replica=replica,
@@ -43,9 +43,9 @@ def reproduce(
         language=language(),
     )
     folder = output if output is not None else Path("out") / name
-    files = found.save(f"{folder}/")
+    files = found.save(f"{folder}/", progress=show_progress)
     _print(found, folder, len(files))
-    return 2 if found.missing else 0
+    return 2 if found.missing and not keep_going else 0
 
 
 def _print(found: kinprint.Reproduction, folder: Path, files: int) -> None:
@@ -59,11 +59,14 @@ def _print(found: kinprint.Reproduction, folder: Path, files: int) -> None:
         "measured": counts.get("measured", 0),
         "construction": counts.get("by construction", 0),
         "undetermined": counts.get("not determined", 0),
+        "other": counts.get("other pairs", 0),
         "lacking": counts.get("not in the replica", 0) + counts.get("not found", 0),
     }
     click.echo(say("cli.reproduce.counts", **numbers))
     for name, reason in found.missing.items():
         click.echo(f"{printable(name)}: {printable(reason, 300)}", err=True)
+    if found.missing:
+        click.echo(say("cli.reproduce.lost", models=printable(", ".join(found.missing), 300)))
     cost = found.cost
     size = size_in_words(cost.bytes)
     click.echo(say("cli.reproduce.read", size=size, count=cost.requests, seconds=cost.seconds))

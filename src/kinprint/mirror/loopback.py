@@ -8,21 +8,23 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from kinprint.mirror.digests import DEFAULT_HASH_LIMIT
+
 _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 _SECONDS = 120  # a busy machine serves itself slowly, and nobody else
 
 
 @contextmanager
-def loopback_hub(folder: Path) -> Iterator[None]:
+def loopback_hub(folder: Path, hash_limit: int = DEFAULT_HASH_LIMIT) -> Iterator[None]:
     """Serve a folder of models as the Hub does, and have the hub client talk to nobody else.
 
     The cache and the settings of the user's own Hub tools are left alone, and are in force
-    again afterwards.
+    again afterwards. Files longer than `hash_limit` are served without a sha256.
     """
     from kinprint.mirror.server import MirrorServer
 
     with (
-        MirrorServer(folder) as server,
+        MirrorServer(folder, hash_limit=hash_limit) as server,
         tempfile.TemporaryDirectory() as scratch,
         _hub_tools_at(server.endpoint, Path(scratch)),
     ):

@@ -41,9 +41,7 @@ UNKNOWN = Origin("", "unknown")
 
 
 def _named(name: str, known: tuple[str, ...]) -> bool:
-    return any(
-        name == one or (one.endswith("*") and name.startswith(one[:-1])) for one in known
-    )
+    return any(name == one or (one.endswith("*") and name.startswith(one[:-1])) for one in known)
 
 
 def origins(metadata: Mapping[str, object]) -> Mapping[str, Origin] | None:

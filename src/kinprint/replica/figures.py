@@ -92,5 +92,6 @@ def changed_share(layer: int) -> float:
 
     Published in bands of layers; inside each the share falls along a line in logarithms.
     """
-    layers, shares = zip(*((int(row["layer"]), float(row["share"])) for row in _rows("changed.csv")))
+    rows = _rows("changed.csv")
+    layers, shares = ([float(row[name]) for row in rows] for name in ("layer", "share"))
     return float(np.exp(np.interp(layer, layers, np.log(shares))))

@@ -64,7 +64,11 @@ def manifest(layout: Layout) -> dict[str, object]:
         "values": "Single values are made up; moments and correlations are as listed.",
         "standard_deviations": "divided by n, as in the published tables",
         "written": {
-            slot.name: {"file": path, "values": _status(layout, slot), "from": _sources(layout, slot)}
+            slot.name: {
+                "file": path,
+                "values": _status(layout, slot),
+                "from": _sources(layout, slot),
+            }
             for path, slot in written(layout)
         },
     }
@@ -99,7 +103,8 @@ def _partners(layout: Layout, slot: Slot) -> dict[str, list[str]]:
     parent = parent_of(layout)
     if parent is not None:
         return {"pearson": [_name(parent.key, slot)], "cosine": []}
-    own, found = (layout.key, slot.layer), {"pearson": [], "cosine": []}
+    own = (layout.key, slot.layer)
+    found: dict[str, list[str]] = {"pearson": [], "cosine": []}
     for pair in correlations():
         if pair.role == slot.role and own in (pair.a, pair.b):
             model, layer = pair.b if pair.a == own else pair.a

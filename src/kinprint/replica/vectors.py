@@ -77,7 +77,9 @@ def family_vectors(role: str, hidden: int) -> Mapping[Key, Bits]:
     done: dict[Key, Bits] = {}
     for i, key in enumerate(keys):
         own = wanted[key]
-        partners = [(wanted[other], r, done[other]) for other, r in linked[key].items() if other in done]
+        partners = [
+            (wanted[other], r, done[other]) for other, r in linked[key].items() if other in done
+        ]
         done[key] = rounded_to_keep(own, unit[:, i], partners)
     return done
 
@@ -176,4 +178,5 @@ def to_bits(values: Matrix) -> Bits:
 
 def from_bits(bits: Bits) -> Matrix:
     """The numbers that bf16 bits stand for."""
-    return bits.view(ml_dtypes.bfloat16).astype(np.float64)
+    values: Matrix = bits.view(ml_dtypes.bfloat16).astype(np.float64)
+    return values

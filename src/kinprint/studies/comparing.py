@@ -93,6 +93,8 @@ def compare(
     for rows that were paired by meaning, such as tokens, and asks for equal widths only.
     """
     failed = [side for side in (a, b) if side.status is not RowStatus.OK]
+    # What a model itself does not have says more than what its replica lacks.
+    failed.sort(key=lambda side: side.status is RowStatus.NOT_IN_REPLICA)
     apart = a.shape is not None and b.shape is not None and a.shape != b.shape and not any_rows
     if failed and not (apart and all(one.status is RowStatus.NOT_IN_REPLICA for one in failed)):
         reasons = text.joined_sentences(side.reason for side in failed)

@@ -16,6 +16,7 @@ from kinprint.model.places import Address
 from kinprint.records import Mark
 from kinprint.studies.charts import Band, Bar, Bars
 from kinprint.studies.comparing import SHUFFLED, TensorComparison, compare
+from kinprint.studies.kin import kin_of, kin_words
 from kinprint.studies.marks import worst
 from kinprint.studies.results import Cell, Fact, Table
 from kinprint.studies.study import StudyInput, TensorRows
@@ -25,7 +26,8 @@ from kinprint.text import Message, Words
 ONCE = ("embed", "lm_head", "norm_final", "pos_embed")
 """Roles that a model has once, not once a layer."""
 _COLUMNS = (
-    "group", "role", "model_a", "layer_a", "model_b", "layer_b", "status", "mark", "note", "sample",
+    "group", "role", "model_a", "layer_a", "model_b", "layer_b", "kin", "status", "mark", "note",
+    "sample",
 )  # fmt: skip
 
 
@@ -59,11 +61,15 @@ class LayerPair:
 
 @dataclass(frozen=True, slots=True)
 class ComparedPair:
-    """A pair of layers and what came of comparing it; `name` is as `solar[10]/glm[10]`."""
+    """A pair of layers and what came of comparing it.
+
+    `name` is as `solar[10]/glm[10]`; `kin` whether the two models are said to be related.
+    """
 
     pair: LayerPair
     comparison: TensorComparison
     name: str = ""
+    kin: bool = False
 
     def value(self, name: str) -> float | None:
         """One measure, None where there is no value."""
@@ -107,6 +113,16 @@ class ComparedPairs:
     def apart(self) -> ComparedPairs:
         """Those of two different layers or models."""
         return ComparedPairs(tuple(one for one in self.pairs if one.pair.a != one.pair.b))
+
+    @property
+    def unrelated(self) -> ComparedPairs:
+        """Those of models that nobody says are kin."""
+        return ComparedPairs(tuple(one for one in self.pairs if not one.kin))
+
+    @property
+    def related(self) -> ComparedPairs:
+        """Those of models that are said to be kin."""
+        return ComparedPairs(tuple(one for one in self.pairs if one.kin))
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -187,6 +203,29 @@ def measure_bars(
     return Bars(name, title, label, tuple(bars), bands, digits=4, note=note)
 
 
+def counted(spread: Spread, digits: int = 4) -> Words:
+    """A mean in words: with its deviation over how many pairs, or the value of a single one."""
+    mean = rounded(spread.mean, digits)
+    if spread.count == 1:
+        return text.words("study.common.one-pair", mean=mean)
+    key = "study.common.several-pairs"
+    return text.words(key, mean=mean, std=rounded(spread.std, digits), count=spread.count)
+
+
+def kin_findings(inputs: StudyInput, pairs: ComparedPairs, measure: str = "cosine") -> list[Words]:
+    """For each role with kin among its pairs, the mean without them, and who says so."""
+    found = []
+    for role in inputs.roles:
+        mine = pairs.only(role=role)
+        kin = mine.related.known(measure)
+        rest = mine.unrelated.spread(measure)
+        if len(kin) and rest.count:
+            listed = ", ".join(dict.fromkeys(one.name.replace("/", " – ") for one in kin))
+            key = "study.common.without-kin"
+            found.append(text.words(key, role=role, kin=listed, mean=counted(rest)))
+    return [*found, *kin_words(inputs)] if found else []
+
+
 def layers_for(inputs: StudyInput, *models: int) -> tuple[int, ...]:
     """Layers to look at in these models, or in all, each once.
 
@@ -223,7 +262,15 @@ def compare_pairs(inputs: StudyInput, pairs: Iterable[LayerPair]) -> ComparedPai
             marks={**before.marks, **again.marks},
         )
     return ComparedPairs(
-        tuple(ComparedPair(pair, found, _name(inputs, pair)) for pair, found in done.items())
+        tuple(
+            ComparedPair(
+                pair,
+                found,
+                _name(inputs, pair),
+                kin_of(inputs, pair.a.model, pair.b.model) is not None,
+            )
+            for pair, found in done.items()
+        )
     )
 
 
@@ -251,8 +298,8 @@ def pair_table(
         rows.append(
             (
                 pair.group, pair.role, inputs.names[pair.a.model], layers[0],
-                inputs.names[pair.b.model], layers[1], found.status, found.marked, found.reason,
-                found.sample,
+                inputs.names[pair.b.model], layers[1], each.kin, found.status, found.marked,
+                found.reason, found.sample,
                 *(found.value(one) for one in shown), *bounds,
             )
         )  # fmt: skip

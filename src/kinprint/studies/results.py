@@ -83,7 +83,8 @@ class Output:
 class Result:
     """One study, done: its output, with the names of the study and of the models.
 
-    `labels` are what the models say they are not, as replicas do.
+    `labels` are what the models say they are not, as replicas do; `lost` are models of which
+    nothing could be read, with the reason.
     """
 
     study: str
@@ -93,6 +94,7 @@ class Result:
     charts: tuple[Chart, ...] = ()
     findings: tuple[Words, ...] = ()
     labels: tuple[Message, ...] = ()
+    lost: Mapping[str, Message] = field(default_factory=dict)
 
     def table(self, name: str) -> Table:
         """The table of that name."""

@@ -7,7 +7,7 @@ nobody foresaw is set aside if the study works without it: the result names it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -17,8 +17,9 @@ from kinprint.errors import BadOption, InternalError, KinprintError, attempt
 from kinprint.model.model import Model
 from kinprint.model.tokens import Vocabulary
 from kinprint.reader.fetch import Want
-from kinprint.records import ByteRange, Commit, Cost
+from kinprint.records import ByteRange, Commit, Cost, Step
 from kinprint.studies.reading import (
+    TensorsRead,
     plan_tensors,
     read_documents,
     read_histories,
@@ -38,6 +39,10 @@ from kinprint.studies.study import (
 from kinprint.text import Words
 from kinprint.titles import short_titles
 from kinprint.workers import workers
+
+Sample = tuple[int | None, int]  # rows of a matrix, None for all, and the seed
+Tell = Callable[[Step, str, int, int], object]
+"""Hears which step begins, of what, and how many of how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +108,21 @@ def plan_studies(studies: Sequence[Study], models: Sequence[Model], request: Req
 
 
 def run_tasks(tasks: Sequence[Task]) -> list[Result]:
-    """Do several studies, each of its own models, with one sweep of reading for all.
+    """Do several studies, each of its own models, with one sweep of reading for all."""
+    results = try_tasks(tasks)
+    for result in results:
+        if isinstance(result, KinprintError):
+            raise result
+    return [result for result in results if isinstance(result, Result)]
 
-    All tasks sample the same rows: `rows` and `seed` of their requests must agree. A study
-    that needs no model is computed while the others wait for the network.
+
+def try_tasks(
+    tasks: Sequence[Task], tell: Tell = lambda *told: None
+) -> list[Result | KinprintError]:
+    """The same, with the error of each study that cannot be done in its place.
+
+    A study that needs no model is computed while the others wait for the network. `tell` hears
+    of each step as it begins. What concerns all studies is raised.
     """
     reading = [task for task in tasks if task.models]
     apart = [task for task in tasks if not task.models]
@@ -117,50 +133,64 @@ def run_tasks(tasks: Sequence[Task]) -> list[Result]:
         if apart:
             pool = stack.enter_context(workers(1))
             aside = [pool.submit(_run_apart, task) for task in apart]
-        found = iter(_run_together(reading))
+        found = iter(_run_together(reading, tell))
         done = iter(aside)
         return [next(found) if task.models else next(done).result() for task in tasks]
 
 
-def _run_together(tasks: Sequence[Task]) -> list[Result]:
+def _run_together(tasks: Sequence[Task], tell: Tell) -> list[Result | KinprintError]:
     models = list({id(model): model for task in tasks for model in task.models}.values())
+    tell(Step.PLANNING, "", 0, 0)
     prepared = prepare(tasks, models)
-    wanted = [rows for one in prepared for rows in one.tensors]
-    read = read_tensors(models, wanted, _common_request(tasks))
-    for one in prepared:
-        one.check(read.lost)
+    sweeps = _read(models, prepared, tell)
     documents = read_documents(models, [paper for one in prepared for paper in one.documents])
     # Arrays are let go with the last study that needs them: they are most of the memory.
-    left = Counter(rows for one in prepared for rows in set(one.tensors))
-    results: list[Result] = []
-    for one in prepared:
-        result = attempt(one.run, read.tensors, documents)
+    left = Counter((one.sample, rows) for one in prepared for rows in set(one.tensors))
+    results: list[Result | KinprintError] = []
+    for at, one in enumerate(prepared):
+        tell(Step.COMPUTING, one.task.study.name, at + 1, len(prepared))
+        tensors = sweeps[one.sample].tensors
+        result = attempt(one.run, tensors, documents, sweeps[one.sample].lost)
         results.append(
-            _without_one(one.task, result) if isinstance(result, KinprintError) else result
+            _without_one(one.task, result) if isinstance(result, InternalError) else result
         )
         for rows in set(one.tensors):
-            left[rows] -= 1
-            if not left[rows]:
-                del read.tensors[rows]
+            left[one.sample, rows] -= 1
+            if not left[one.sample, rows]:
+                del tensors[rows]
     return results
+
+
+def _read(
+    models: Sequence[Model], prepared: Sequence[Prepared], tell: Tell
+) -> dict[Sample, TensorsRead]:
+    """Everything that studies need, those that sample alike in one sweep."""
+    groups: dict[Sample, list[Prepared]] = {}
+    for one in prepared:
+        groups.setdefault(one.sample, []).append(one)
+    found = {}
+    for at, (sample, group) in enumerate(groups.items()):
+        tell(Step.READING, "", at + 1, len(groups))
+        wanted = [rows for one in group for rows in one.tensors]
+        found[sample] = read_tensors(models, wanted, group[0].task.request)
+    return found
 
 
 def _run_apart(task: Task) -> Result:
     (one,) = prepare([task], [])
-    return one.run({}, {})
+    return one.run({}, {}, {})
 
 
-def _without_one(task: Task, error: KinprintError) -> Result:
+def _without_one(task: Task, error: InternalError) -> Result | KinprintError:
     """A task that failed in a way that nobody foresaw, done without the model it failed by."""
-    if isinstance(error, InternalError):
-        for smaller in task.without_each(error):
-            (one,) = prepare([smaller], smaller.models)
-            read = read_tensors(smaller.models, one.tensors, smaller.request)
-            documents = read_documents(smaller.models, one.documents)
-            result = attempt(one.run, read.tensors, documents)
-            if not isinstance(result, KinprintError):
-                return result
-    raise error
+    for smaller in task.without_each(error):
+        (one,) = prepare([smaller], smaller.models)
+        read = read_tensors(smaller.models, one.tensors, smaller.request)
+        documents = read_documents(smaller.models, one.documents)
+        result = attempt(one.run, read.tensors, documents, read.lost)
+        if not isinstance(result, KinprintError):
+            return result
+    return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +205,11 @@ class Prepared:
     numbers: tuple[int, ...]  # of its models among all
 
     @property
+    def sample(self) -> Sample:
+        """How it samples: studies that sample alike are read together."""
+        return self.task.request.rows, self.task.request.seed
+
+    @property
     def tensors(self) -> tuple[TensorRows, ...]:
         """What it needs, by the numbers of all models."""
         return tuple(replace(rows, model=self.numbers[rows.model]) for rows in self.own_tensors)
@@ -184,23 +219,32 @@ class Prepared:
         """The small files it needs, by the numbers of all models."""
         return tuple((self.numbers[at], path) for at, path in self.own_documents)
 
-    def check(self, lost: Mapping[int, KinprintError]) -> None:
-        """Raise the error of a model that could not be read, unless enough others could be."""
+    def run(
+        self,
+        tensors: Mapping[TensorRows, ReadTensor],
+        documents: Mapping[Document, bytes],
+        lost: Mapping[int, KinprintError],
+    ) -> Result:
+        """The result, once everything has been read; too few models that could be is an error."""
         missing = [at for at in self.numbers if at in lost]
         if missing and len(self.numbers) - len(missing) < self.task.study.least:
             raise lost[missing[0]]
-
-    def run(
-        self, tensors: Mapping[TensorRows, ReadTensor], documents: Mapping[Document, bytes]
-    ) -> Result:
-        """The result, once everything has been read."""
         read = dict(zip(self.own_tensors, map(tensors.__getitem__, self.tensors), strict=True))
         files = dict(
             zip(self.own_documents, map(documents.__getitem__, self.documents), strict=True)
         )
         inputs = replace(self.inputs, tensors=read, documents=files)
         output = self.procedure.run(inputs)
-        findings = (*self.task.notes, *self._layers_note(), *output.findings)
+        gone = {
+            self.inputs.names[at]: lost[number].message
+            for at, number in enumerate(self.numbers)
+            if number in lost
+        }
+        told = (
+            text.words("study.common.lost", model=model, error=error)
+            for model, error in gone.items()
+        )
+        findings = (*self.task.notes, *told, *self._layers_note(), *output.findings)
         return Result(
             inputs.study.name,
             inputs.names,
@@ -209,6 +253,7 @@ class Prepared:
             output.charts,
             findings,
             inputs.labels,
+            gone,
         )
 
     def _layers_note(self) -> tuple[Words, ...]:
@@ -272,12 +317,6 @@ def prepare(tasks: Sequence[Task], models: Sequence[Model]) -> list[Prepared]:
         read_histories(list(histories.values())),
     )
     return [preparation.plan(task) for task in tasks]
-
-
-def _common_request(tasks: Sequence[Task]) -> Request:
-    samples = {(task.request.rows, task.request.seed) for task in tasks}
-    assert len(samples) == 1, "studies that are read together sample alike"
-    return tasks[0].request
 
 
 def _check_count(study: Study, count: int) -> None:

@@ -13,7 +13,7 @@ from kinprint.errors import BadOption
 from kinprint.reader.cache import Cache
 from kinprint.reader.fetch import Fetcher
 from kinprint.reader.sizes import parse_size
-from kinprint.records import Cost, Progress
+from kinprint.records import Cost, Progress, Step
 
 
 class Reader:
@@ -108,6 +108,19 @@ class Reader:
 def fetcher_of(reader: Reader) -> Fetcher:
     """What carries out the reading, for the rooms below."""
     return reader._fetcher
+
+
+def teller(reader: Reader) -> Callable[[Step, str, int, int], None]:
+    """What says to whoever shows progress that a step of a long run begins.
+
+    It takes the step, of what, and which of how many it is, zero where that is not known.
+    """
+
+    def tell(step: Step, what: str, number: int, count: int) -> None:
+        if reader._progress is not None:
+            reader._progress(Progress("step", step=step, what=what, number=number, count=count))
+
+    return tell
 
 
 class Meter:

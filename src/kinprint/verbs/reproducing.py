@@ -10,13 +10,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kinprint import text
-from kinprint.errors import BadOption, FileMissing, KinprintError, attempt
+from kinprint.errors import (
+    BadOption,
+    FileMissing,
+    FormatError,
+    KinprintError,
+    SourceError,
+    attempt,
+)
 from kinprint.mirror.loopback import loopback_hub
 from kinprint.model.model import Model
 from kinprint.model.opening import open_model
 from kinprint.reader.checkpoint import open_checkpoint
-from kinprint.reader.fetch import Fetcher, side_by_side
-from kinprint.records import Cost, Progress
+from kinprint.reader.fetch import side_by_side
+from kinprint.records import Cost, Progress, Step
 from kinprint.replica.build import build_replicas
 from kinprint.report.build.study import reproduction_document, study_document
 from kinprint.report.results.reproduction import Reproduction
@@ -24,9 +31,10 @@ from kinprint.report.schema import settled
 from kinprint.studies.reproduction import Reproduction as Dispute
 from kinprint.studies.reproduction import reproduction
 from kinprint.studies.reproduction.published import compare_published
-from kinprint.studies.running import run_tasks
+from kinprint.studies.results import Result
+from kinprint.studies.running import Tell, try_tasks
 from kinprint.studies.study import Request
-from kinprint.verbs.reader import Meter, Reader, fetcher_of, reading
+from kinprint.verbs.reader import Meter, Reader, fetcher_of, reading, teller
 from kinprint.verbs.studying import ROWS
 
 
@@ -55,7 +63,8 @@ def reproduce(
     revisions : str or path, optional
         A file `revisions.json` that an earlier run wrote: its commits are read.
     rows : int
-        Rows of a matrix to sample.
+        Rows of a matrix to sample, where the published number is not of the whole matrix. Keys and
+        values of layers 10, 20 and 30 and all routers are read whole, about 240 MB.
     seed : int
         Chooses the rows.
     budget, cache, progress, reader, language
@@ -64,7 +73,8 @@ def reproduce(
     Returns
     -------
     Reproduction
-        Every study, and every published number with the one found.
+        Every study, and every published number with the one found. `missing` names models that
+        could not be had; averages are then over the others, and say so.
 
     Raises
     ------
@@ -89,9 +99,9 @@ def reproduce(
         _place(dispute, replica, given) as own,
     ):
         meter = Meter(own)
-        models, missing = open_models(dispute, fetcher_of(own), pinned, replica=replica)
+        models, missing = open_models(dispute, own, pinned, replica=replica)
         request = Request(rows=rows, seed=seed)
-        return carry_out(dispute, models, request, meter, missing, replica, language)
+        return carry_out(dispute, models, request, meter, missing, teller(own), language)
 
 
 def carry_out(
@@ -100,43 +110,65 @@ def carry_out(
     request: Request,
     meter: Meter | None = None,
     missing: Mapping[str, KinprintError] | None = None,
-    replica: bool = False,
+    tell: Tell = lambda *told: None,
     language: str = "en",
 ) -> Reproduction:
-    """Do all studies of a dispute on models that are open."""
-    tasks = dispute.tasks(models, request)
-    results = dict(zip(tasks, run_tasks(list(tasks.values())), strict=True))
+    """Do all studies of a dispute on models that are open.
+
+    A study that cannot be done without a model that was lost is left out; the document names the
+    model.
+    """
+    absent = {name: error.message for name, error in (missing or {}).items()}
+    tasks = dispute.tasks(models, request, absent)
+    results: dict[str, Result] = {}
+    for (step, task), result in zip(
+        tasks.items(), try_tasks(list(tasks.values()), tell), strict=True
+    ):
+        if isinstance(result, Result):
+            results[step] = result
+            absent |= {name: why for name, why in result.lost.items() if name not in absent}
+        elif isinstance(result, SourceError | FormatError):
+            absent.setdefault(" – ".join(task.names), result.message)
+        else:
+            raise result
     studies = {}
-    for step, task in tasks.items():
+    for step, result in results.items():
+        task = tasks[step]
         refs = [model.checkpoint.ref for model in task.models]
-        studies[step] = settled(study_document(results[step], task.study, task.request, refs))
+        studies[step] = settled(study_document(result, task.study, task.request, refs))
     document = reproduction_document(
         dispute.name,
         {name: model.checkpoint.ref for name, model in models.items()},
-        missing or {},
+        absent,
         results,
-        compare_published(results, dispute.numbers, replica),
-        replica=replica,
+        compare_published(results, dispute.numbers),
+        replica=any(model.checkpoint.labels for model in models.values()),
         cost=Cost() if meter is None else meter.cost,
     )
     return Reproduction(document, studies, language)
 
 
 def open_models(
-    dispute: Dispute, fetcher: Fetcher, pinned: Mapping[str, str], *, replica: bool
+    dispute: Dispute, reader: Reader, pinned: Mapping[str, str], *, replica: bool
 ) -> tuple[dict[str, Model], dict[str, KinprintError]]:
     """All models side by side; one that cannot be had is named, unless nothing works without."""
+    fetcher, tell, names = fetcher_of(reader), teller(reader), list(dispute.models)
+    waiting = dict.fromkeys(names)
 
     def open_one(name: str) -> Model | KinprintError:
         repository = dispute.replicas.get(name) if replica else None
         place = repository or dispute.models[name]
         commit = f"@{pinned[name]}" if name in pinned else ""
         found = attempt(lambda: open_model(open_checkpoint(place + commit, fetcher)))
+        waiting.pop(name)
+        if waiting:
+            done = len(names) - len(waiting)
+            tell(Step.OPENING, ", ".join(list(waiting)), done, len(names))
         if isinstance(found, KinprintError) and name in dispute.needed:
             raise found
         return found
 
-    names = list(dispute.models)
+    tell(Step.OPENING, ", ".join(names), 0, len(names))
     found = dict(zip(names, side_by_side(open_one, names), strict=True))
     models = {name: one for name, one in found.items() if isinstance(one, Model)}
     return models, {name: one for name, one in found.items() if isinstance(one, KinprintError)}
@@ -149,9 +181,11 @@ def _place(dispute: Dispute, replica: bool, reader: Reader) -> Iterator[Reader]:
         yield reader
         return
     names = [dispute.replicas.get(key, place) for key, place in dispute.models.items()]
+    teller(reader)(Step.BUILDING, "", 0, 0)
     with tempfile.TemporaryDirectory() as built:
         build_replicas(Path(built), names)
-        with loopback_hub(Path(built)), reader.again() as own:
+        # No hashes: the files are hundreds of gigabytes of holes.
+        with loopback_hub(Path(built), hash_limit=0), reader.again() as own:
             yield own
 
 

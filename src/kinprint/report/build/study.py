@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kinprint.errors import KinprintError
 from kinprint.records import Cost, ModelRef
 from kinprint.report import schema
 from kinprint.report.translation import Translator
 from kinprint.studies.reproduction.published import ComparedNumber
 from kinprint.studies.results import Cell, Result, Table
 from kinprint.studies.study import Request, Study
-from kinprint.text import Sentence
+from kinprint.text import Message, Sentence
 
 
 def study_document(
@@ -92,7 +91,7 @@ def studies_document(found: Iterable[Study]) -> schema.StudiesDocument:
 def reproduction_document(
     name: str,
     sources: Mapping[str, ModelRef],
-    missing: Mapping[str, KinprintError],
+    missing: Mapping[str, Message],
     studies: Iterable[str],
     numbers: Iterable[ComparedNumber],
     *,
@@ -104,7 +103,7 @@ def reproduction_document(
         name=name,
         replica=replica,
         models={key: schema.SourcePart.of(ref) for key, ref in sources.items()},
-        missing={key: error.message.words() for key, error in missing.items()},
+        missing={key: why.words() for key, why in missing.items()},
         studies=tuple(studies),
         numbers=tuple(
             schema.NumberPart(
@@ -113,7 +112,10 @@ def reproduction_document(
                 published=one.published.text,
                 found=one.found,
                 status=one.status,
-                source=one.published.source,
+                mark=one.mark,
+                interval=one.interval,
+                pairs=None if one.pairs is None else schema.PairsPart.of(one.pairs),
+                source=one.published.cited,
             )
             for one in numbers
         ),

@@ -267,8 +267,6 @@ def _mark_sign(mark: Mark) -> Callable[[Box], Sequence[Artist]]:
         from matplotlib.patches import Rectangle
 
         middle = box.bottom + box.height / 2
-        return [
-            Rectangle((box.left, middle - 0.055), box.width, 0.11, **look_of(mark, SOFT).patch)
-        ]
+        return [Rectangle((box.left, middle - 0.055), box.width, 0.11, **look_of(mark, SOFT).patch)]
 
     return sign

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kinprint import text
 from kinprint.errors import BadOption
-from kinprint.records import Cost
-from kinprint.report.outputs import Output
+from kinprint.records import Cost, Progress
+from kinprint.report.outputs import outputs
 from kinprint.report.results.result import Result, read_as, read_file
 from kinprint.report.results.study import StudyResult
 from kinprint.report.schema import NumberPart, ReproductionDocument, SourcePart, StudyDocument
@@ -98,7 +98,37 @@ class Reproduction(Result[ReproductionDocument]):
         table = published_table(self._document)
         return {table.name: table}
 
-    def _write(self, wanted: Sequence[Output]) -> list[Path]:
+    def save(
+        self,
+        *paths: str | os.PathLike[str],
+        progress: Callable[[Progress], None] | None = None,
+    ) -> list[Path]:
+        """Write the whole tree of files into folders.
+
+        Parameters
+        ----------
+        *paths : str or path
+            Folders: no ending, or a slash at the end.
+        progress : callable, optional
+            Called with a `Progress` for every picture that was drawn.
+
+        Returns
+        -------
+        list of pathlib.Path
+            The files written.
+
+        Raises
+        ------
+        BadOption
+            A place cannot be written to, or it is no folder.
+
+        Examples
+        --------
+        >>> import kinprint
+        >>> found = kinprint.reproduce("solar-vs-glm", replica=True)  # doctest: +SKIP
+        >>> files = found.save("out/solar-vs-glm/")  # doctest: +SKIP
+        """
+        wanted = outputs([os.fspath(path) for path in paths], data=self._DATA)
         for one in wanted:
             if one.form is not None:
                 cause = text.message("cause.output.folder-alone")
@@ -106,7 +136,7 @@ class Reproduction(Result[ReproductionDocument]):
         return [
             file
             for one in wanted
-            for file in write_reproduction(self._document, self._studies, one.path)
+            for file in write_reproduction(self._document, self._studies, one.path, progress)
         ]
 
     @classmethod

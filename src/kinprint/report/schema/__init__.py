@@ -84,6 +84,7 @@ from kinprint.report.schema.plan import (
 from kinprint.report.schema.reproduction import (
     REPRODUCTION_SCHEMA,
     NumberPart,
+    PairsPart,
     ReproductionDocument,
 )
 from kinprint.report.schema.study import (
@@ -134,6 +135,7 @@ __all__ = [
     "NumberPart",
     "OpenParts",
     "PairPart",
+    "PairsPart",
     "PartRow",
     "PlacePart",
     "Plan",

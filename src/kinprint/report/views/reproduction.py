@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kinprint import text
 from kinprint.measure.measures import measures
+from kinprint.records import Progress, Step
 from kinprint.report.figures.pool import draw_all
 from kinprint.report.files import in_language, write_file
 from kinprint.report.numbers import NOTHING
 from kinprint.report.schema import NumberPart, ReproductionDocument, StudyDocument, encode
+from kinprint.report.study import in_language as in_one_language
 from kinprint.report.translation import warning
 from kinprint.report.views.claims import claims_page, origin_of_numbers
 from kinprint.report.views.csv import sheet
-from kinprint.report.views.markdown.escape import escaped
+from kinprint.report.views.markdown.escape import cell, escaped
 from kinprint.studies.charts import Chart
-from kinprint.studies.reproduction import Expected, Section, reproduction
+from kinprint.studies.reproduction import Expected, Section, ShownTable, reproduction
 from kinprint.studies.reproduction.claims import judged_claims
 from kinprint.studies.reproduction.published import NumberStatus
-from kinprint.studies.results import Table
+from kinprint.studies.results import Cell, Table
 from kinprint.titles import role_title
 
 DATA, STUDIES, CLAIMS = "reproduction.json", "studies", "CLAIMS.md"
@@ -39,12 +41,17 @@ _HEAD = (
     "report.reproduction.found",
     "report.reproduction.published",
     "report.reproduction.difference",
+    "report.reproduction.mark",
 )
+_KINDS = {"moe-moe": "MoE-MoE", "moe-dense": "MoE-dense", "dense-dense": "dense-dense"}
 _FIRST_READ = "ko"  # the language in which the analyses were written
 
 
 def write_reproduction(
-    document: ReproductionDocument, studies: Mapping[str, StudyDocument], folder: Path
+    document: ReproductionDocument,
+    studies: Mapping[str, StudyDocument],
+    folder: Path,
+    progress: Callable[[Progress], None] | None = None,
 ) -> list[Path]:
     """Write the whole tree; pictures on all cores."""
     what = reproduction(document.name)
@@ -66,10 +73,14 @@ def write_reproduction(
             charts.append((folder / file.path, chart, warnings))
         elif file.chart is None:
             written.append(write_file(folder / file.path, _data(file, found)))
-    written += [path for paths in draw_all(charts) for path in paths]
+    for at, paths in enumerate(draw_all(charts)):
+        written += paths
+        if progress is not None:
+            drawn = Progress("step", step=Step.DRAWING, number=at + 1, count=len(charts))
+            progress(drawn)
     present = {str(path.relative_to(folder)) for path in written}
     for seed, path in SEEDS.items():
-        page = "\n".join(_results(document, what.sections, seed, path, present))
+        page = "\n".join(_results(document, studies, what.sections, seed, path, present))
         written.append(write_file(folder / path, page.encode("utf-8")))
     page = "\n".join(_claims(document))
     written.append(write_file(folder / CLAIMS, page.encode("utf-8")))
@@ -96,20 +107,31 @@ def published_table(document: ReproductionDocument) -> Table:
             one.status if one.status is NumberStatus.BY_CONSTRUCTION else one.difference,
             one.difference,
             one.status,
+            one.mark,
+            *(one.interval or (None, None)),
+            *_pairs(one),
             one.source,
         )
         for one in document.numbers
     )
     columns = (
         "analysis", "number", "found", "published", "difference", "found_minus_published",
-        "status", "source",
+        "status", "mark", "low", "high", "pairs", "published_pairs", "published_same_pairs",
+        "source",
     )  # fmt: skip
     return Table("published", text.words("report.table.published"), columns, rows)
 
 
+def _pairs(one: NumberPart) -> tuple[Cell, Cell, Cell]:
+    """How many pairs an average is over, how many the published one, and that of the same."""
+    if one.pairs is None:
+        return None, None, None
+    return len(one.pairs.names), one.pairs.published, one.pairs.same
+
+
 def _data(file: Expected, study: StudyDocument) -> bytes:
     if file.table is not None:
-        return sheet(next(table for table in study.tables if table.name == file.table))
+        return sheet(next(one for one in study.tables if one.name == file.table))
     found: object = study.facts
     for key in file.facts or ():
         found = found[key] if isinstance(found, Mapping) else None
@@ -120,6 +142,7 @@ def _data(file: Expected, study: StudyDocument) -> bytes:
 
 def _results(
     document: ReproductionDocument,
+    studies: Mapping[str, StudyDocument],
     sections: Sequence[Section],
     seed: str,
     path: str,
@@ -133,18 +156,27 @@ def _results(
         yield ""
         if document.replica:
             yield f"**{text.say('report.reproduction.warning', language)}**\n"
+        yield from _absent(document, language)
         yield f"{text.say('report.reproduction.cosine', language)}\n"
         title = text.say("report.claims.title", language)
         link = os.path.relpath(CLAIMS, Path(path).parent)
         yield f"{text.say('report.reproduction.claims', language, title=title, link=link)}\n"
         for section in sections:
             if section.seed == seed:
-                yield from _section(section, known, language, path, present)
+                yield from _section(section, known, studies, language, path, present)
+
+
+def _absent(document: ReproductionDocument, language: str) -> Iterator[str]:
+    """Models that could not be had, and that averages are over the others."""
+    for name, reason in document.missing.items():
+        fields = {"model": name, "error": reason[language]}
+        yield f"**{escaped(text.say('study.common.unavailable', language, **fields))}**\n"
 
 
 def _section(
     section: Section,
     known: Mapping[str, NumberPart],
+    studies: Mapping[str, StudyDocument],
     language: str,
     path: str,
     present: set[str],
@@ -156,33 +188,114 @@ def _section(
     rows = [known[key] for key in section.keys if key in known]
     if rows:
         yield "| " + " | ".join(text.say(key, language) for key in _HEAD) + " |"
-        yield "| --- | ---: | ---: | ---: |"
+        yield "| --- | ---: | ---: | --- | --- |"
         yield from (_line(row, language) for row in rows)
         yield ""
-    if section.picture is not None:
-        drawn = _spoken_path(section.picture, language)
+    for shown in section.tables:
+        if shown.step in studies:
+            yield from _table(studies[shown.step], shown, language)
+    for step in section.findings:
+        if step in studies:
+            yield from (f"- {escaped(one[language])}" for one in studies[step].findings)
+            yield ""
+    for picture in section.pictures:
+        drawn = _spoken_path(picture, language)
         if drawn in present:
             yield f"![]({os.path.relpath(drawn, Path(path).parent)})\n"
+
+
+def _table(study: StudyDocument, shown: ShownTable, language: str) -> Iterator[str]:
+    """A table of a study, with the columns and rows that are to be shown."""
+    found = next((one for one in study.tables if one.name == shown.table), None)
+    if found is None:
+        return
+    spoken = in_one_language(study, found, language)
+    columns = [one for one in shown.columns or spoken.columns if one in spoken.columns]
+    at = [spoken.columns.index(one) for one in columns]
+    where = {spoken.columns.index(one): value for one, value in shown.where.items()}
+    rows = [
+        tuple(row[one] for one in at)
+        for row in spoken.rows
+        if (not shown.only or row[0] in shown.only)
+        and all(row[one] == value for one, value in where.items())
+    ]
+    if shown.only:
+        rows.sort(key=lambda row: shown.only.index(str(row[0])))
+    yield f"**{escaped(found.title[language])}**\n"
+    yield _joined(escaped(shown.heads.get(name, name)) for name in columns)
+    yield _joined("---" for _ in columns)
+    # Sentences whole: this is where they are read.
+    yield from (
+        _joined(escaped(one) if isinstance(one, str) else cell(one, language) for one in row)
+        for row in rows
+    )
+    yield ""
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return f"| {' | '.join(parts)} |"
 
 
 def _line(row: NumberPart, language: str) -> str:
     said = row.published.replace("-", "−")
     found, last = NOTHING, _status(row.status, language)
-    if row.found is not None and row.difference is not None:
+    if row.found is not None:
         digits = max(len(row.published.partition(".")[2]), 0 if row.found % 1 == 0 else 4)
         found = f"{row.found:,.{digits}f}".replace("-", "−")
-        difference = f"{row.difference:+.{digits}f}".replace("-", "−")
-        last = difference if row.status is NumberStatus.MEASURED else f"{last} ({difference})"
-    return f"| {_key(row.number, language)} | {found} | {said} | {last} |"
+        if row.interval is not None:
+            low, high = (f"{end:.{digits}f}".replace("-", "−") for end in row.interval)
+            found += f" [{low}, {high}]"
+        if row.status is NumberStatus.OTHER_PAIRS:
+            last = _other_pairs(row, language)
+        elif row.difference is not None:
+            difference = f"{row.difference:+z.{digits}f}".replace("-", "−")
+            last = difference if row.status is NumberStatus.MEASURED else f"{last} ({difference})"
+    mark = "" if row.mark is None else text.say(f"report.mark.short.{row.mark}", language)
+    return f"| {number_title(row.number, language)} | {found} | {said} | {last} | {mark} |"
 
 
-def _key(key: str, language: str) -> str:
-    """A pair of tensors in words; what sums up keeps its name."""
+def _other_pairs(row: NumberPart, language: str) -> str:
+    """What an average that is over fewer pairs than the published one may be compared with."""
+    assert row.pairs is not None
+    pairs, count = row.pairs, len(row.pairs.names)
+    names = ", ".join(name.replace("/", " – ") for name in pairs.names)
+    over = {"published": pairs.published, "count": count, "names": escaped(names)}
+    told = text.say("report.reproduction.other-pairs", language, **over)
+    if pairs.same is None:
+        same = text.say("report.reproduction.same-unknown", language, count=count)
+    else:
+        number = f"{pairs.same:.{pairs.digits}f}"
+        same = text.say("report.reproduction.same-pairs", language, count=count, same=number)
+    return f"{told}; {same}"
+
+
+def number_title(key: str, language: str) -> str:
+    """What a published number is, in words."""
     parts = key.split("/")
-    if len(parts) != 4 or parts[0] not in measures():
-        return f"`{key}`"
-    role, title = role_title(parts[1])[language], measures()[parts[0]].title[language]
-    return f"{escaped(f'{parts[2]} – {parts[3]}')}: {title}, {role}"
+    if len(parts) == 4 and parts[0] in measures():
+        role, title = role_title(parts[1])[language], measures()[parts[0]].title[language]
+        return escaped(f"{parts[2]} – {parts[3]}: {title}, {role}")
+    if len(parts) == 3 and parts[0] in ("mean", "std"):
+        role = role_title(parts[1])[language]
+        return escaped(text.say(f"report.number.{parts[0]}", language, place=parts[2], role=role))
+    return escaped(_summary_title(parts, language))
+
+
+def _summary_title(parts: Sequence[str], language: str) -> str:
+    """What sums up, by its own sentence or by that of its group with the last part filled in."""
+    whole = f"report.number.{'.'.join(parts)}"
+    if text.knows(whole):
+        return text.say(whole, language)
+    last = parts[-1]
+    if parts[0] == "tensor-types":
+        return text.say("report.number.tensor-types", language, role=role_title(last)[language])
+    if parts[0] == "metrics":
+        measure = measures()[parts[2]].title[language]
+        return text.say(f"report.number.metrics.random.{last}", language, measure=measure)
+    if parts[0] == "architectures":
+        group = text.say(f"study.architectures.group.{_KINDS[parts[1]]}", language)
+        return text.say(f"report.number.architectures.{last}", language, group=group)
+    return text.say(f"report.number.{'.'.join(parts[:-1])}.each", language, which=last)
 
 
 def measured_numbers(document: ReproductionDocument) -> dict[str, float]:
@@ -224,8 +337,7 @@ def _front(document: ReproductionDocument, studies: Mapping[str, StudyDocument])
             )
             yield f"| {escaped(name)} | {escaped(one.name)} | {state} |"
         yield ""
-        for name, reason in document.missing.items():
-            yield f"- {escaped(name)}: {escaped(reason[language])}"
+        yield from _absent(document, language)
         counted = Counter(one.status for one in document.numbers)
         yield text.say("report.reproduction.numbers", language)
         yield "| --- | ---: |"

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from kinprint import text
 from kinprint.model.model import Model
-from kinprint.studies.charts import Bars, Chart, Heatmap, Values
+from kinprint.studies.charts import Bar, Bars, Chart, Heatmap, Values
 from kinprint.studies.critique import same_layer
 from kinprint.studies.pairs import (
     ComparedPairs,
     LayerPair,
     chart_name,
     compare_pairs,
+    counted,
+    kin_findings,
     leading,
     measure_bars,
     pair_table,
@@ -20,8 +22,7 @@ from kinprint.studies.pairs import (
 )
 from kinprint.studies.results import Cell, Fact, Output, Table
 from kinprint.studies.study import Procedure, StudyInput
-from kinprint.studies.summary import rounded
-from kinprint.text import Words
+from kinprint.text import Message, Words
 
 MOE, DENSE = "MoE", "dense"
 GROUPS = {
@@ -55,11 +56,15 @@ def run(inputs: StudyInput) -> Output:
     charts: list[Chart] = []
     for role in roles:
         mine = pairs.only(role=role)
-        facts[role] = {group: mine.only(group=group).facts(names) for group in GROUPS}
+        every: dict[str, Fact] = {group: mine.only(group=group).facts(names) for group in GROUPS}
+        strangers = mine.unrelated
+        without: Fact = {group: strangers.only(group=group).facts(names) for group in GROUPS}
+        facts[role] = {**every, "without_kin": without}
         charts.append(_group_bars(chart_name(_BARS, role, roles), mine, leading(names)))
         charts.append(_ordered_map(inputs, chart_name(_MAP, role, roles), mine, leading(names)))
     tables = (_model_table(inputs), _group_table(pairs, roles, names), table)
-    return Output(tables, facts, tuple(charts), (*_findings(pairs, roles), *table.gaps))
+    findings = (*_findings(pairs, roles), *kin_findings(inputs, pairs), *table.gaps)
+    return Output(tables, facts, tuple(charts), findings)
 
 
 def _group(one: str, other: str) -> str:
@@ -67,13 +72,20 @@ def _group(one: str, other: str) -> str:
 
 
 def _group_bars(name: str, pairs: ComparedPairs, measure: str) -> Bars:
-    """Three bars: how similar models are by the kinds that meet."""
-    bars = (
-        pairs.only(group=group).bar(label.words(), measure, "pair")
-        for group, label in GROUPS.items()
-    )
+    """How similar models are by the kinds that meet; again without kin where there are any."""
+    bars = []
+    for group, label in GROUPS.items():
+        mine = pairs.only(group=group)
+        bars.append(_bar(mine, "study.architectures.bar", label, measure))
+        if len(mine.related.known(measure)):
+            bars.append(_bar(mine.unrelated, "study.architectures.bar.without-kin", label, measure))
     title = text.words("study.architectures.chart.groups")
     return measure_bars(name, title, measure, bars, pairs.bands(measure))
+
+
+def _bar(pairs: ComparedPairs, key: str, group: Message, measure: str) -> Bar:
+    count = len(pairs.known(measure))
+    return pairs.bar(text.words(key, group=group, count=count), measure, "pair")
 
 
 def _model_table(inputs: StudyInput) -> Table:
@@ -91,10 +103,17 @@ def _group_table(pairs: ComparedPairs, roles: Sequence[str], names: Sequence[str
         for group in GROUPS:
             mine = pairs.only(role=role, group=group)
             for name in names:
-                found = mine.spread(name)
-                rows.append((role, group, name, found.mean, found.std, found.count, len(mine)))
+                for chosen, kin in ((mine, "with"), (mine.unrelated, "without")):
+                    found = chosen.spread(name)
+                    mark = chosen.mark(name) if found.count else ""
+                    rows.append(
+                        (
+                            role, group, name, kin, found.mean, found.deviation, found.count,
+                            len(chosen), mark,
+                        )
+                    )  # fmt: skip
     title = text.words("study.architectures.table.groups")
-    columns = ("role", "group", "measure", "mean", "std", "count", "pairs")
+    columns = ("role", "group", "measure", "kin", "mean", "std", "count", "pairs", "mark")
     return Table("groups", title, columns, tuple(rows))
 
 
@@ -124,9 +143,7 @@ def _findings(pairs: ComparedPairs, roles: Sequence[str]) -> list[Words]:
                     "study.architectures.finding",
                     role=role,
                     group=label,
-                    mean=rounded(cosine.mean, 4),
-                    std=rounded(cosine.std, 4),
-                    count=cosine.count,
+                    mean=counted(cosine),
                     pairs=len(mine),
                 )
             )

@@ -15,12 +15,14 @@ from kinprint import text
 from kinprint.measure.baselines import Baseline, random_baseline
 from kinprint.measure.measures import measures
 from kinprint.studies.charts import Band, Bar, Chart, Panels
+from kinprint.studies.kin import kin_of
 from kinprint.studies.pairs import (
     ComparedPairs,
     LayerPair,
     ModelLayer,
     chart_name,
     compare_pairs,
+    counted,
     layers_for,
     measure_bars,
     pair_table,
@@ -35,6 +37,7 @@ MEAN, STD, DRAWS = 1.0, 0.1, 400
 """The critique's random vectors, and how many pairs of them are drawn."""
 _GROUPS = {
     "between": (text.message("study.common.between-models"), "pair"),
+    "related": (text.message("study.metrics.group.related"), "related"),
     "within": (text.message("study.metrics.group.within"), "within"),
     "layer_zero": (text.message("study.metrics.group.layer-zero"), "within"),
 }
@@ -42,10 +45,11 @@ Baselines = Mapping[int, Sequence[Baseline]]  # by the length of the vectors
 
 
 def pairs_of(inputs: StudyInput) -> list[LayerPair]:
-    """Between models at one layer, within each from there to the next, and from layer 0.
+    """Between models at one layer, with their kin, and inside the first two as published.
 
-    The layers are the first two other than 0 of those asked for, or of the study's own.
-    Within a model they are fitted to its depth alone.
+    The layers are the first two other than 0 of those asked for, or of the study's own. Within a
+    model they are fitted to its depth alone. A model that says it comes from an earlier one is
+    compared with that alone: with the others it would count them twice.
     """
     models = range(len(inputs.models))
     pairs: list[LayerPair] = []
@@ -56,14 +60,25 @@ def pairs_of(inputs: StudyInput) -> list[LayerPair]:
     for role in inputs.roles:
         for layer in _deep(layers_for(inputs))[:1]:
             for a, b in combinations(models, 2):
-                add(role, "between", (a, layer), (b, layer))
-        for at in models:
+                if kin_of(inputs, a, b) is not None:
+                    add(role, "related", (a, layer), (b, layer))
+                elif not any(_declared(inputs, at) for at in (a, b)):
+                    add(role, "between", (a, layer), (b, layer))
+        for at in models[:2]:
             near, *further = _deep(layers_for(inputs, at))[:2] or (0,)
             for far in further:
                 add(role, "within", (at, near), (at, far))
             if near:
                 add(role, "layer_zero", (at, 0), (at, near))
     return pairs
+
+
+def _declared(inputs: StudyInput, model: int) -> bool:
+    """Whether a model says that it comes from one given before it."""
+    return any(
+        kin is not None and kin.declared
+        for kin in (kin_of(inputs, before, model) for before in range(model))
+    )
 
 
 def _deep(layers: Sequence[int]) -> list[int]:
@@ -134,7 +149,12 @@ def _panels(
             low, high = random.mean - random.std, random.mean + random.std
             bands.append(Band(chance, random.mean, low, high))
         for group, (label, kind) in _GROUPS.items():
-            bars.append(pairs.only(group=group).bar(label.words(), measure, kind))
+            mine = pairs.only(group=group)
+            if not len(mine):
+                continue
+            count = len(mine.known(measure))
+            named = text.words("study.metrics.bar", group=label, count=count)
+            bars.append(mine.bar(named, measure, kind))
         title = measures()[measure].title
         charts.append(measure_bars(f"{name}_{measure}", title, measure, bars, tuple(bands)))
     return Panels(name, text.words("study.metrics.chart"), tuple(charts), across=3)
@@ -157,7 +177,7 @@ def _findings(pairs: ComparedPairs, roles: Sequence[str], baselines: Baselines) 
             mine = pairs.only(role=role, group=group)
             if any(mine.spread(name).mean is None for name in ("cosine", "pearson")):
                 continue
-            means = {name: mine.written_mean(name) for name in ("cosine", "pearson")}
+            means = {name: counted(mine.spread(name)) for name in ("cosine", "pearson")}
             found.append(text.words("study.metrics.finding.group", role=role, group=label, **means))
     return found
 

@@ -29,8 +29,8 @@ _BARS = {
     "fair": (text.message("study.baselines.group.fair"), "within"),
     "cross": (text.message("study.common.between-models"), "pair"),
 }
-# The studies whose first pictures make up the summary, in its order.
-_PANELS = ("layer-zero", "fair-baseline", "same-layer", "architectures")
+# The studies whose first pictures make up the summary: experiments 1, 3, 4 and 5.
+_PANELS = ("layer-zero", "same-layer", "many-layers", "architectures")
 
 
 def _part(inputs: StudyInput, name: str) -> StudyInput:
@@ -102,17 +102,18 @@ def run_summary(inputs: StudyInput) -> Output:
     """Do the four studies and show one picture of each in one, for the first of the roles."""
     parts = {name: _part(inputs, name) for name in _PANELS}
     outputs = {name: part.study.load().run(part) for name, part in parts.items()}
-    depth_pairs = (
-        (depths.from_first(parts["layer-zero"]), "summary_layer_zero", depths.FROM_FIRST),
-        (depths.equal_steps(parts["fair-baseline"]), "summary_fair", depths.EQUAL_STEPS),
-    )
-    charts: list[Lines | Bars | Heatmap] = []
-    for pairs, name, title in depth_pairs:  # a bar a model: one for each layer would fill a page
-        shown = compare_pairs(inputs, [pair for pair in pairs if pair.role == inputs.roles[0]])
-        charts.append(depths.model_bars(inputs, name, title.words(), shown))
-    first = (outputs[name].charts[:1] for name in ("same-layer", "architectures"))
+    first = depths.from_first(parts["layer-zero"])
+    shown = compare_pairs(inputs, [pair for pair in first if pair.role == inputs.roles[0]])
+    # A bar a model: one for each layer would fill a page.
+    title = depths.FROM_FIRST.words()
+    charts: list[Lines | Bars | Heatmap] = [
+        depths.model_bars(inputs, "summary_layer_zero", title, shown)
+    ]
     charts += [
-        chart for some in first for chart in some if isinstance(chart, Lines | Bars | Heatmap)
+        chart
+        for name in _PANELS[1:]
+        for chart in outputs[name].charts[:1]
+        if isinstance(chart, Lines | Bars | Heatmap)
     ]
     panels = Panels("summary_comparison", text.words("study.summary.chart"), tuple(charts))
     facts: dict[str, Fact] = {name: dict(output.facts) for name, output in outputs.items()}
@@ -132,10 +133,11 @@ def _summary_table(outputs: Mapping[str, Output]) -> Table:
                     continue
                 at = table.columns.index(name)
                 found = spread(value for row in mine if isinstance(value := row[at], float))
-                rows.append(
-                    (study, group, role, name, found.mean, found.std, found.count, len(mine))
-                )
-    columns = ("study", "group", "role", "measure", "mean", "std", "count", "pairs")
+                marks = {row[table.columns.index("mark")] for row in mine} - {""}
+                mark = "; ".join(sorted(map(str, marks)))
+                numbers = found.mean, found.deviation, found.count, len(mine)
+                rows.append((study, group, role, name, *numbers, mark))
+    columns = ("study", "group", "role", "measure", "mean", "std", "count", "pairs", "mark")
     return Table("summary", text.words("study.summary.table"), columns, tuple(rows))
 
 

@@ -21,6 +21,8 @@ from kinprint.studies.pairs import (
     ModelLayer,
     chart_name,
     compare_pairs,
+    counted,
+    kin_findings,
     layers_for,
     leading,
     measure_bars,
@@ -29,7 +31,7 @@ from kinprint.studies.pairs import (
 )
 from kinprint.studies.results import Fact, Output
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
-from kinprint.studies.summary import Spread, rounded, spread
+from kinprint.studies.summary import Spread, spread
 from kinprint.text import Words
 from kinprint.titles import role_title
 
@@ -56,7 +58,8 @@ def _needs(inputs: StudyInput) -> list[TensorRows]:
 def _output(inputs: StudyInput, pairs: ComparedPairs, charts: Iterable[Chart]) -> Output:
     table = pair_table(inputs, text.words("study.same-layer.table"), pairs)
     facts = {role: _by_layer(inputs, pairs.only(role=role)) for role in inputs.roles}
-    return Output((table,), facts, tuple(charts), (*_findings(inputs, pairs), *table.gaps))
+    findings = (*_findings(inputs, pairs), *kin_findings(inputs, pairs), *table.gaps)
+    return Output((table,), facts, tuple(charts), findings)
 
 
 def _picture_a_role(name: str, draw: Draw) -> Procedure:
@@ -83,7 +86,12 @@ def _by_layer(inputs: StudyInput, pairs: ComparedPairs) -> Fact:
         name: spread(pairs.only(layer=layer).spread(name).mean for layer in pairs.layers).std
         for name in names
     }
-    return {"layers": layers, "all": pairs.facts(names), "std_of_layer_means": between}
+    facts: dict[str, Fact] = {
+        "layers": layers, "all": pairs.facts(names), "std_of_layer_means": between,
+    }  # fmt: skip
+    if len(pairs.related):
+        facts["all_without_kin"] = pairs.unrelated.facts(names)
+    return facts
 
 
 def model_map(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: str) -> Heatmap:
@@ -138,6 +146,7 @@ def _over_layers(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: s
             text.plain(both),
             x,
             tuple(one.value(measure) for one in mine),
+            "related" if mine[0].kin else "pair",
             mark=ComparedPairs(tuple(mine)).mark(measure),
         )
         for both, mine in _by_models(inputs, pairs).items()
@@ -178,6 +187,7 @@ def _pair_bars(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: str
         Bar(
             text.plain(f"{names[one.pair.a.model]} ↔ {names[one.pair.b.model]}"),
             one.value(measure),
+            kind="related" if one.kin else "pair",
             group=f"layer {one.pair.a.layer}" if grouped else "",
             mark=one.comparison.mark(measure) or Mark.MEASURED,
         )
@@ -234,9 +244,7 @@ def _findings(inputs: StudyInput, pairs: ComparedPairs) -> list[Words]:
             text.words(
                 "study.same-layer.finding",
                 role=role,
-                count=cosine.count,
-                mean=rounded(cosine.mean, 4),
-                std=rounded(cosine.std, 4),
+                mean=counted(cosine),
                 shuffled=mine.written_mean(SHUFFLED),
                 pearson=mine.written_mean("pearson"),
             )

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kinprint import text
 from kinprint.measure.sigma import Effect, effect_size
 from kinprint.model.places import Address
 from kinprint.records import Mark
 from kinprint.studies.comparing import SHUFFLED, TensorComparison
-from kinprint.studies.derivation.pairwise import TensorPair, compare_tensors
+from kinprint.studies.derivation.pairwise import A, B, TensorPair, compare_tensors
+from kinprint.studies.kin import kin_of
 from kinprint.studies.marks import worst
 from kinprint.studies.results import Cell, Fact, RowStatus, Table
 from kinprint.studies.study import StudyInput, TensorRows
-from kinprint.studies.summary import spread
+from kinprint.studies.summary import Spread, spread
 from kinprint.text import Words
 from kinprint.titles import role_title
 
@@ -33,7 +34,9 @@ ModelPairs = Sequence[tuple[int, int]]
 class Claim:
     """The published arithmetic for one pair of models and one role.
 
-    The baseline in `effect` is the second model's alone, as published; `own` is the first's.
+    The baseline `within` is the second model's alone, as published; `own` is the first's. What
+    lacks one of its layers has no value: it would be the mean of something else. `layers` are
+    those that the two were compared at.
     """
 
     role: str
@@ -42,13 +45,21 @@ class Claim:
     status: RowStatus
     reason: str
     effect: Effect
-    own: float | None
+    own: Spread
+    within: Spread
+    cross: Spread
+    layers: tuple[int, ...]
     mark: Mark = Mark.MEASURED
 
 
 def is_within(pair: TensorPair) -> bool:
     """Whether both layers are of one model."""
     return pair.first.model == pair.second.model
+
+
+def is_kin(inputs: StudyInput, claim: Claim) -> bool:
+    """Whether the two models of a claim are said to be related."""
+    return kin_of(inputs, claim.a, claim.b) is not None
 
 
 def needed(inputs: StudyInput, pairs: ModelPairs) -> list[TensorRows]:
@@ -84,7 +95,10 @@ def _wanted(inputs: StudyInput, pairs: ModelPairs) -> list[tuple[TensorRows, Ten
 
 
 def _deep_layers(inputs: StudyInput, a: int, b: int) -> list[int]:
-    return [layer for layer in inputs.fitted_layers(a, b) if layer != BASE]
+    """Layers other than the first, for controls those of them that both models have."""
+    deep = [layer for layer in inputs.fitted_layers(a, b) if layer != BASE]
+    depth = min(inputs.depth(a), inputs.depth(b))
+    return [layer for layer in deep if layer < depth or (a, b) == (A, B)] or deep
 
 
 def claims_about(
@@ -102,7 +116,8 @@ def claims_about(
             [groups[role, first, second][layer] for layer in layers]
             for first, second in ((a, a), (b, b), (a, b))
         )
-        return _claim(inputs.measures[0], role, a, b, own, within, cross)
+        claim = _claim(inputs.measures[0], role, a, b, own, within, cross)
+        return replace(claim, layers=tuple(layers))
 
     return [claim(role, a, b) for role in inputs.roles for a, b in pairs]
 
@@ -117,12 +132,8 @@ def _claim(
     cross: Sequence[TensorComparison],
 ) -> Claim:
     """Put the numbers of one pair together as the report did."""
-    known = [
-        [value for one in side if (value := one.value(measure)) is not None]
-        for side in (within, cross)
-    ]
+    first, *known = (_whole([one.value(measure) for one in side]) for side in (own, within, cross))
     effect = effect_size(*known)
-    own_mean = spread(one.value(measure) for one in own).mean
     broken = next((one for one in (*within, *cross) if one.value(measure) is None), None)
     status, reason = RowStatus.OK, ""
     if broken is not None:
@@ -132,29 +143,39 @@ def _claim(
         status, reason = RowStatus.UNDEFINED, text.sentence("study.reason.no-scatter")
     marks = (one.mark(measure) for one in (*own, *within, *cross))
     mark = worst(one for one in marks if one is not None)
-    return Claim(role, a, b, status, reason, effect, own_mean, mark)
+    inside, baseline, between = (spread(side) for side in (first, *known))
+    return Claim(role, a, b, status, reason, effect, inside, baseline, between, (), mark)
+
+
+def _whole(values: Sequence[float | None]) -> list[float]:
+    """All of several values, or none of them."""
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(values) else []
 
 
 def claim_table(inputs: StudyInput, claims: Iterable[Claim]) -> Table:
     """Pairs of models with the published arithmetic, one row for each role."""
     columns = (
-        "role", "a", "b", "status", "within_a", "within_b", "within_b_std", "cross", "cross_std",
-        "difference", "sigma", "log10_p", "least_p", "mark", "reason",
+        "role", "a", "b", "kin", "layers", "status", "within_a", "within_b", "within_b_std",
+        "cross", "cross_std", "difference", "sigma", "log10_p", "least_p", "mark", "reason",
     )  # fmt: skip
-    names = inputs.names
-    rows = tuple(
-        (one.role, names[one.a], names[one.b], one.status, *numbers_of(one), one.mark, one.reason)
-        for one in claims
-    )
+    rows: list[tuple[Cell, ...]] = []
+    for one in claims:
+        both = inputs.names[one.a], inputs.names[one.b]
+        layers = ", ".join(map(str, one.layers))
+        numbers = numbers_of(one)
+        mark = one.mark if any(number is not None for number in numbers) else ""
+        about = one.role, *both, is_kin(inputs, one), layers, one.status
+        rows.append((*about, *numbers, mark, one.reason))
     title = text.words("study.baseline-claim.table.claims")
-    return Table("baseline_claim", title, columns, rows)
+    return Table("baseline_claim", title, columns, tuple(rows))
 
 
 def numbers_of(claim: Claim) -> tuple[Cell, ...]:
     """The numbers of a claim in the order of the table; None where there is none."""
-    e = claim.effect
+    e, within, cross = claim.effect, claim.within, claim.cross
     found = (
-        claim.own, e.within_mean, e.within_std, e.cross_mean, e.cross_std, e.difference, e.sigma,
+        claim.own.mean, within.mean, within.std, cross.mean, cross.std, e.difference, e.sigma,
         e.log10_p, e.least_p,
     )  # fmt: skip
     return tuple(None if one is None or math.isnan(one) else one for one in found)

@@ -1,22 +1,23 @@
 """The 182-sigma claim, computed as it was published, with what is wrong with it beside it.
 
 Models beyond the first two are controls: if models that share nothing give as many sigmas,
-sigmas of this kind say nothing.
+sigmas of this kind say nothing. One that comes from either of the two is a positive control: what
+a measure gives for it is what derivation looks like.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from kinprint import text
 from kinprint.measure.measures import measures
-from kinprint.studies.charts import Bar, Bars, Panels
+from kinprint.studies.charts import Band, Bar, Bars, Panels
 from kinprint.studies.derivation.baseline import (
     Claim,
     claim_table,
     claims_about,
     claims_by_role,
+    is_kin,
     is_within,
     measure_names,
     measured,
@@ -25,7 +26,8 @@ from kinprint.studies.derivation.baseline import (
     share_above,
     share_words,
 )
-from kinprint.studies.derivation.pairwise import A, B, TensorPair
+from kinprint.studies.derivation.pairwise import A, B, TensorPair, mark_among, spread_of
+from kinprint.studies.kin import kin_of
 from kinprint.studies.pairs import shuffled_band
 from kinprint.studies.results import Fact, Output, RowStatus, Table
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
@@ -49,7 +51,7 @@ def _run(inputs: StudyInput) -> Output:
     lines = measured(inputs, pairs)
     claims = claims_about(inputs, lines, pairs)
     asked = [claim for claim in claims if _is_asked(claim)]
-    controls = [claim for claim in claims if not _is_asked(claim)]
+    controls = [claim for claim in claims if not _is_asked(claim) and not is_kin(inputs, claim)]
     table = _line_table(inputs, lines)
     return Output(
         (table, claim_table(inputs, claims)),
@@ -102,10 +104,10 @@ def _facts(asked: Sequence[Claim], controls: Sequence[Claim]) -> dict[str, Fact]
 
 
 def _chart(inputs: StudyInput, claims: Sequence[Claim], lines: Sequence[TensorPair]) -> Panels:
-    """One panel a role, for each role has a shuffled baseline of its own."""
-    measure = inputs.measures[0]
+    """A panel a role and measure, for each role has a shuffled baseline of its own."""
     panels = []
     for role, mine in claims_by_role(claims).items():
+        measure = inputs.measures[0]
         crossed = (line.comparison for line in lines if line.role == role and not is_within(line))
         label = text.message("study.baseline-claim.band")
         panels.append(
@@ -117,41 +119,71 @@ def _chart(inputs: StudyInput, claims: Sequence[Claim], lines: Sequence[TensorPa
                 shuffled_band(crossed, label) if measure == "cosine" else (),
             )
         )
+        panels += _centred_bars(inputs, role, lines)
     return Panels(
         "definitive_evidence",
         text.words("study.baseline-claim.chart"),
         tuple(panels),
-        across=1,
+        across=2,
         note=text.words("study.baseline-claim.chart.note"),
     )
 
 
-def _bars_of_claim(inputs: StudyInput, claim: Claim) -> list[Bar]:
-    """The bar of a pair; before that of the pair asked about, both models with themselves."""
-    a, b, e = inputs.names[claim.a], inputs.names[claim.b], claim.effect
-    pair = text.words("study.baseline-claim.bar.pair", a=a, b=b)
-    kind = "pair" if _is_asked(claim) else "other"
-    bars = [Bar(pair, _number(e.cross_mean), _number(e.cross_std), kind, mark=claim.mark)]
-    if not _is_asked(claim):
-        return bars
-    inside = ((a, claim.own, None), (b, e.within_mean, e.within_std))
+def _centred_bars(inputs: StudyInput, role: str, lines: Sequence[TensorPair]) -> list[Bars]:
+    """The same pairs without their means: Pearson, with a band of two deviations of chance."""
+    if "pearson" not in inputs.measures[1:]:
+        return []
+    crossed: dict[tuple[int, int], list[TensorPair]] = {}
+    for line in lines:
+        if line.role == role and not is_within(line):
+            crossed.setdefault((line.first.model, line.second.model), []).append(line)
+    bars = []
+    for (a, b), mine in crossed.items():
+        known = spread_of(mine, "pearson")
+        label = text.words("study.baseline-claim.bar.pair", a=inputs.names[a], b=inputs.names[b])
+        kin = kin_of(inputs, a, b) is not None
+        kind = "pair" if (a, b) == (A, B) else "related" if kin else "other"
+        mark = mark_among(mine, "pearson")
+        bars.append(Bar(label, known.mean, known.deviation, kind, mark=mark))
+    sizes = [
+        line.a.values.size
+        for mine in crossed.values()
+        for line in mine
+        if line.a.values is not None
+    ]
+    reach = 2 / (min(sizes) - 1) ** 0.5 if sizes and min(sizes) > 1 else None
+    band = text.words("study.layers.band")
     return [
-        *(
-            Bar(
-                text.words("study.baseline-claim.bar.inside", name=name),
-                _number(mean),
-                _number(std),
-                "within",
-                mark=claim.mark,
-            )
-            for name, mean, std in inside
-        ),
-        *bars,
+        Bars(
+            f"definitive_evidence_{role}_pearson",
+            text.words("study.baseline-claim.chart.centred", role=role_title(role)),
+            measures()["pearson"].title,
+            tuple(bars),
+            () if reach is None else (Band(band, 0.0, -reach, reach),),
+            digits=4,
+        )
     ]
 
 
-def _number(value: float | None) -> float | None:
-    return None if value is None or math.isnan(value) else value
+def _bars_of_claim(inputs: StudyInput, claim: Claim) -> list[Bar]:
+    """The bar of a pair; before that of the pair asked about, both models with themselves."""
+    a, b = inputs.names[claim.a], inputs.names[claim.b]
+    pair = text.words("study.baseline-claim.bar.pair", a=a, b=b)
+    kind = "pair" if _is_asked(claim) else "related" if is_kin(inputs, claim) else "other"
+    bars = [Bar(pair, claim.cross.mean, claim.cross.deviation, kind, mark=claim.mark)]
+    if not _is_asked(claim):
+        return bars
+    inside = [
+        Bar(
+            text.words("study.baseline-claim.bar.inside", name=name),
+            known.mean,
+            known.deviation,
+            "within",
+            mark=claim.mark,
+        )
+        for name, known in ((a, claim.own), (b, claim.within))
+    ]
+    return [*inside, *bars]
 
 
 def _findings(inputs: StudyInput, asked: Sequence[Claim], controls: Sequence[Claim]) -> list[Words]:

@@ -15,11 +15,14 @@ from kinprint.studies.derivation.baseline import (
     claim_table,
     claims_about,
     claims_by_role,
+    is_kin,
     measured,
     needed,
     share_above,
     share_words,
 )
+from kinprint.studies.kin import kin_words
+from kinprint.studies.marks import worst
 from kinprint.studies.results import Fact, Output, RowStatus
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
 from kinprint.titles import role_title
@@ -39,19 +42,30 @@ def _run(inputs: StudyInput) -> Output:
     claims = claims_about(inputs, measured(inputs, pairs), pairs)
     grouped = claims_by_role(claims)
     table = claim_table(inputs, claims)
-    facts: dict[str, Fact] = {role: share_above(mine) for role, mine in grouped.items()}
+    strangers = [claim for claim in claims if not is_kin(inputs, claim)]
+    facts: dict[str, Fact] = {
+        role: share_above(mine)
+        | {"without_kin": share_above([one for one in mine if not is_kin(inputs, one)])}
+        for role, mine in grouped.items()
+    }
     warning = text.words("study.baseline-claim-refuted.finding")
-    findings = (*share_words(claims), warning, *table.gaps)
-    return Output((table,), facts, (_sigma_chart(claims),), findings)
+    findings = (*share_words(strangers), *kin_words(inputs), warning, *table.gaps)
+    return Output((table,), facts, (_sigma_chart(inputs, claims),), findings)
 
 
-def _sigma_chart(claims: Sequence[Claim]) -> Lines:
-    """The sigmas of each role in rising order."""
+def _sigma_chart(inputs: StudyInput, claims: Sequence[Claim]) -> Lines:
+    """The sigmas of each role in rising order, those of kin apart."""
     series = []
     for role, mine in claims_by_role(claims).items():
-        known = sorted(claim.effect.sigma for claim in mine if claim.status is RowStatus.OK)
-        ranks = tuple(float(at + 1) for at in range(len(known)))
-        series.append(Series(role_title(role), ranks, tuple(known), "pair"))
+        done = [claim for claim in mine if claim.status is RowStatus.OK]
+        for kin in (False, True):
+            chosen = [claim for claim in done if is_kin(inputs, claim) is kin]
+            known = sorted(claim.effect.sigma for claim in chosen)
+            ranks = tuple(float(at + 1) for at in range(len(known)))
+            if known or not kin:
+                kind = "related" if kin else "pair"
+                mark = worst(claim.mark for claim in chosen)
+                series.append(Series(role_title(role), ranks, tuple(known), kind, mark=mark))
     return Lines(
         "baseline_claim_refuted",
         text.words("study.baseline-claim-refuted.chart"),

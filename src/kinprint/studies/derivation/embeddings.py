@@ -17,7 +17,7 @@ from kinprint.measure.rows import row_cosines, row_pearsons
 from kinprint.studies.charts import Band, Bar, Bars, Lines, Series
 from kinprint.studies.comparing import compare
 from kinprint.studies.derivation.pairwise import A, B
-from kinprint.studies.derivation.shared_tokens import shared_tokens
+from kinprint.studies.derivation.shared_tokens import EMBED, TokenRule, shared_tokens
 from kinprint.studies.results import Cell, Fact, Output, RowStatus, Table
 from kinprint.studies.study import Floats, Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import Spread, rounded, spread
@@ -26,6 +26,8 @@ from kinprint.text import Words
 HIGH, LOW = 0.9, 0.1
 SHOWN = 50  # tokens that the facts list one by one; the table has all
 BASELINE_PAIRS = 1000
+PUBLISHED_PAIRS, PUBLISHED_IDS = 50, range(1000, 10_000)
+"""How many random pairs the report took inside the second model, and of which tokens."""
 _COLUMNS = ("token", "a_id", "b_id", "same_id", "status", "cosine", "pearson", "reason")
 
 
@@ -56,6 +58,7 @@ class _Comparison:
 
     tokens: tuple[_Token, ...]
     inside: tuple[Spread, Spread]
+    rule: TokenRule = TokenRule.WORDS
     across: tuple[float, ...] = ()
     reason: str = ""  # why there is nothing to compare
 
@@ -65,32 +68,51 @@ class _Comparison:
         return [token.cosine for token in self.tokens if token.cosine is not None]
 
 
-def _needs(inputs: StudyInput) -> list[TensorRows]:
-    tokens = shared_tokens(inputs)
-    return list(tokens.tensors) if tokens.texts else []
+def _procedure(rule: TokenRule) -> Procedure:
+    def needs(inputs: StudyInput) -> list[TensorRows]:
+        tokens = shared_tokens(inputs, rule=rule)
+        return [*tokens.tensors, *_baseline(inputs, rule)] if tokens.texts else []
+
+    def run(inputs: StudyInput) -> Output:
+        found = _compare(inputs, rule)
+        rows = tuple(token.cells for token in found.tokens)
+        table = Table("embedding_comparison", text.words("study.embeddings.table"), _COLUMNS, rows)
+        facts = _facts(found)
+        chart = _chart(inputs, found) if found.cosines else _empty_chart(found)
+        findings = (text.words(f"study.embeddings.rule.{rule}"), _finding(inputs, found, facts))
+        return Output((table,), facts, (chart,), (*findings, *table.gaps))
+
+    return Procedure(needs, run)
 
 
-def _run(inputs: StudyInput) -> Output:
-    found = _compare(inputs)
-    rows = tuple(token.cells for token in found.tokens)
-    table = Table("embedding_comparison", text.words("study.embeddings.table"), _COLUMNS, rows)
-    facts = _facts(found)
-    chart = _chart(inputs, found) if found.cosines else _empty_chart(found)
-    return Output((table,), facts, (chart,), (_finding(inputs, found, facts), *table.gaps))
+def _baseline(inputs: StudyInput, rule: TokenRule) -> list[TensorRows]:
+    """Rows of the random pairs that the report took inside the second model."""
+    place = inputs.models[B].places.get(EMBED)
+    rows = place.shape[0] if place is not None and place.shape is not None else 0
+    ids = PUBLISHED_IDS[: max(rows - PUBLISHED_IDS.start, 0)]
+    if rule is TokenRule.WORDS or len(ids) < 2 * PUBLISHED_PAIRS:
+        return []
+    rng = np.random.default_rng(inputs.request.seed)
+    chosen = rng.choice(np.array(ids), 2 * PUBLISHED_PAIRS, replace=False)
+    return [TensorRows(B, EMBED, tuple(map(int, chosen)))]
 
 
-def _compare(inputs: StudyInput) -> _Comparison:
-    shared = shared_tokens(inputs)
+def _compare(inputs: StudyInput, rule: TokenRule) -> _Comparison:
+    shared = shared_tokens(inputs, rule=rule)
     if not shared.texts:
         nothing = _Token(None, None, None, RowStatus.MISSING, reason=shared.reason)
-        return _Comparison((nothing,), (Spread(0), Spread(0)), reason=shared.reason)
+        return _Comparison((nothing,), (Spread(0), Spread(0)), rule, reason=shared.reason)
     first, second = map(inputs.get, shared.tensors)
     x, y = first.values, second.values
     inside = _inside(inputs, x), _inside(inputs, y)
+    for rows in _baseline(inputs, rule):
+        pairs = inputs.get(rows).values
+        if pairs is not None:
+            inside = inside[A], spread(_known_cosines(pairs[::2], pairs[1::2]))
     if x is None or y is None or x.shape != y.shape:
         whole = compare(first, second, ("cosine",), any_rows=True)
         tokens = [_Token(*token, whole.status, reason=whole.reason) for token in shared.each()]
-        return _Comparison(tuple(tokens), inside, reason=whole.reason)
+        return _Comparison(tuple(tokens), inside, rule, reason=whole.reason)
     measured = zip(row_cosines(x, y), row_pearsons(x, y), strict=True)
     tokens = [
         _token(token, float(cosine), float(pearson))
@@ -98,7 +120,7 @@ def _compare(inputs: StudyInput) -> _Comparison:
     ]
     shift = np.random.default_rng(inputs.request.seed).permutation(len(x))
     across = _known_cosines(x, y[np.roll(shift, 1)][np.argsort(shift)])
-    return _Comparison(tuple(tokens), inside, tuple(across))
+    return _Comparison(tuple(tokens), inside, rule, tuple(across))
 
 
 def _token(token: tuple[str, int, int], cosine: float, pearson: float) -> _Token:
@@ -132,7 +154,9 @@ def _facts(found: _Comparison) -> dict[str, Fact]:
         if token.text is not None
     ]
     return {
-        "num_tokens": known.count,
+        "tokens": str(found.rule),
+        "baseline_pairs": found.inside[B].count,
+        "num_tokens": known.count or None,
         "mean_cosine": known.mean,
         "std_cosine": known.std,
         "min_cosine": known.least,
@@ -143,8 +167,8 @@ def _facts(found: _Comparison) -> dict[str, Fact]:
         "baseline_mean_a": found.inside[A].mean,
         "mismatched_mean": across.mean,
         "mismatched_std": across.std,
-        "high_similarity_count": high,
-        "low_similarity_count": low,
+        "high_similarity_count": high if known.count else None,
+        "low_similarity_count": low if known.count else None,
         "high_similarity_share": high / known.count if known.count else None,
         "low_similarity_share": low / known.count if known.count else None,
         "sample_results": samples,
@@ -206,4 +230,5 @@ def _finding(inputs: StudyInput, found: _Comparison, facts: dict[str, Fact]) -> 
     )
 
 
-EMBEDDINGS = Procedure(_needs, _run)
+EMBEDDINGS = _procedure(TokenRule.WORDS)
+AS_PUBLISHED = _procedure(TokenRule.PRINTABLE)

@@ -16,6 +16,7 @@ from kinprint.measure.matching import match_rows
 from kinprint.model.places import Address
 from kinprint.studies.charts import Band, Lines, Series
 from kinprint.studies.comparing import SHUFFLED, shape_text
+from kinprint.studies.derivation.by_layer import LayerTest, layer_test
 from kinprint.studies.derivation.layer_map import LayerMap, map_layers
 from kinprint.studies.derivation.pairwise import (
     NORMS,
@@ -64,8 +65,44 @@ def _run(inputs: StudyInput) -> Output:
         _table("aligned_layerwise_similarity", text.words("study.layers.table.aligned"), aligned),
         _map_table(layers),
     )
-    findings = (*_findings(same, layers), *tables[0].gaps)
-    return Output(tables, _facts(same, layers), _charts(same), findings)
+    tests = {
+        role: layer_test(group, inputs.request.seed)
+        for role, group in by_role(same).items()
+        if role in NORMS
+    }
+    facts = _facts(same, layers)
+    for role, test in tests.items():
+        facts[f"{PUBLISHED_NAMES[role]}_by_chance"] = None if test is None else test.facts
+    findings = (*_findings(same, layers), *_test_words(tests), *tables[0].gaps)
+    return Output(tables, facts, _charts(same), findings)
+
+
+def _test_words(tests: Mapping[str, LayerTest | None]) -> list[Words]:
+    """Whether correlations by layer are more than chance gives, a sentence or two a role."""
+    found = []
+    for role, test in tests.items():
+        if test is None:
+            continue
+        numbers = {
+            "role": role_title(role), "layers": test.layers, "mean": rounded(test.mean, 4),
+            "largest": rounded(test.largest), "beyond": test.beyond,
+        }  # fmt: skip
+        found.append(text.words("study.layers.chance", **numbers))
+        for key, chance in (("independent", test.independent), ("together", test.together)):
+            if chance is not None:
+                shares = {
+                    "mean": share(chance.mean), "largest": share(chance.largest),
+                    "beyond": share(chance.beyond),
+                }  # fmt: skip
+                found.append(text.words(f"study.layers.chance.{key}", **shares))
+            else:
+                found.append(text.words("study.layers.chance.unknown"))
+    return found
+
+
+def share(value: float) -> str:
+    """A share of draws for a sentence, two digits that count."""
+    return f"{value:.2g}" if value >= 1e-4 else "< 0.0001"
 
 
 def _mapped_addresses(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 
 from kinprint import text
@@ -19,7 +20,23 @@ from kinprint.studies.study import StudyInput, TensorRows
 
 TOKENS = 200
 EMBED = Address("embed")
-_ENGLISH = re.compile(rb" ?[A-Za-z]{2,}")
+
+
+class TokenRule(StrEnum):
+    """Which shared tokens are taken.
+
+    Words: two or more ASCII letters, with or without a blank before. Printable: two or more
+    printable ASCII characters, blanks and signs among them, as in the published sample of fifty.
+    """
+
+    WORDS = "words"
+    PRINTABLE = "printable"
+
+
+_PATTERNS = {
+    TokenRule.WORDS: re.compile(rb" ?[A-Za-z]{2,}"),
+    TokenRule.PRINTABLE: re.compile(rb"[ -~]{2,}"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +58,13 @@ class SharedTokens:
         return zip(self.texts, self.a, self.b, strict=True)
 
 
-def shared_tokens(inputs: StudyInput, limit: int = TOKENS) -> SharedTokens:
-    """The first `limit` shared English tokens by their id in the second model.
+def shared_tokens(
+    inputs: StudyInput, limit: int = TOKENS, rule: TokenRule = TokenRule.WORDS
+) -> SharedTokens:
+    """The first `limit` shared tokens that a rule takes, by their id in the second model.
 
-    English is two or more ASCII letters, with or without a blank before. Ids beyond an
-    embedding's rows are left out: some tokenizers have more tokens than the model has rows.
+    Ids beyond an embedding's rows are left out: some tokenizers have more tokens than the model
+    has rows.
     """
     absent = [
         name for name, known in zip(inputs.names, inputs.vocabularies, strict=True) if known is None
@@ -56,12 +75,12 @@ def shared_tokens(inputs: StudyInput, limit: int = TOKENS) -> SharedTokens:
     one, other = inputs.vocabularies[A], inputs.vocabularies[B]
     assert one is not None and other is not None
     rows = [_height(inputs, model) for model in (A, B)]
-    return _chosen(one, other, rows[A], rows[B], limit)
+    return _chosen(one, other, rows[A], rows[B], limit, rule)
 
 
 @lru_cache(maxsize=4)
 def _chosen(
-    one: Vocabulary, other: Vocabulary, rows_a: float, rows_b: float, limit: int
+    one: Vocabulary, other: Vocabulary, rows_a: float, rows_b: float, limit: int, rule: TokenRule
 ) -> SharedTokens:
     pairs = align(one, other)
     chosen: list[tuple[int, int, str]] = []
@@ -70,7 +89,7 @@ def _chosen(
     ):
         token = one.tokens[at_a]
         fits = at_a < rows_a and at_b < rows_b and not special
-        if fits and token is not None and _ENGLISH.fullmatch(token):
+        if fits and token is not None and _PATTERNS[rule].fullmatch(token):
             chosen.append((at_b, at_a, token.decode("ascii")))
     chosen = sorted(chosen)[:limit]
     if not chosen:

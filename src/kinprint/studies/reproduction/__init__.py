@@ -7,6 +7,7 @@ with its source, and stands beside the number found.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 import tomllib
@@ -20,9 +21,10 @@ from kinprint import text
 from kinprint.errors import BadOption
 from kinprint.model.model import Model
 from kinprint.studies.registry import study_named
+from kinprint.studies.reproduction.published import Summary
 from kinprint.studies.running import Task
 from kinprint.studies.study import Request
-from kinprint.text import Words
+from kinprint.text import Message, Words
 
 NAMES = ("solar-vs-glm",)
 _FIELD = re.compile(r"\{(\w+)\}")
@@ -30,13 +32,17 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One study of some of the models, by the short names of the reproduction."""
+    """One study of some of the models, by the short names of the reproduction.
+
+    `whole` says that matrices are read whole, because the published numbers are of whole ones.
+    """
 
     name: str
     study: str
     models: tuple[str, ...]
     layers: tuple[int, ...] | None
     roles: tuple[str, ...] | None
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +60,32 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownTable:
+    """A table of a step's result that stands in RESULTS.md.
+
+    `columns` are those to show, all if there are none, and `heads` what they are called there;
+    `only` the rows to show by their first cell, in this order, all if there are none; `where` a
+    column and the value that rows must have in it.
+    """
+
+    step: str
+    table: str
+    columns: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    where: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    heads: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
-    """One table of an analysis: which published numbers, and the picture beside them."""
+    """One part of an analysis: published numbers, pictures, and tables and findings of steps."""
 
     seed: str
     title: Words
     keys: tuple[str, ...]
-    picture: str | None = None
+    pictures: tuple[str, ...] = ()
+    tables: tuple[ShownTable, ...] = ()
+    findings: tuple[str, ...] = ()
     text: Words | None = None
 
 
@@ -74,13 +99,19 @@ class Reproduction:
     needed: tuple[str, ...]
     steps: tuple[Step, ...]
     files: tuple[Expected, ...]
-    numbers: Mapping[str, tuple[str, tuple[str, ...]]]  # key, then step and way into its facts
+    numbers: Mapping[str, Summary]  # by key
     sections: tuple[Section, ...]
 
-    def tasks(self, opened: Mapping[str, Model], request: Request) -> dict[str, Task]:
+    def tasks(
+        self,
+        opened: Mapping[str, Model],
+        request: Request,
+        missing: Mapping[str, Message] | None = None,
+    ) -> dict[str, Task]:
         """Studies to run on the models that could be opened, by the name of the step.
 
-        A step whose study needs more models than there are is left out.
+        A step whose study needs more models than there are is left out; one that does without
+        some says which of them are `missing` and why.
         """
         found: dict[str, Task] = {}
         for step in self.steps:
@@ -89,9 +120,15 @@ class Reproduction:
             pair = study.most == len(step.models)
             if len(names) < (len(step.models) if pair else study.least):
                 continue
-            asked = Request(step.layers, step.roles, None, request.rows, request.seed)
+            rows = None if step.whole else request.rows
+            asked = Request(step.layers, step.roles, None, rows, request.seed)
             models = tuple(opened[name] for name in names)
-            found[step.name] = Task(study, models, asked, names)
+            notes = tuple(
+                text.words("study.common.unavailable", model=name, error=error)
+                for name, error in (missing or {}).items()
+                if name in step.models
+            )
+            found[step.name] = Task(study, models, asked, names, notes)
         return found
 
 
@@ -111,10 +148,7 @@ def reproduction(name: str) -> Reproduction:
         tuple(_step(entry) for entry in table["task"]),
         tuple(file for entry in table["file"] for file in _files(entry, table["each"])),
         {
-            entry["key"].format(**values): (
-                entry["task"],
-                tuple(part.format(**values) for part in entry["path"]),
-            )
+            entry["key"].format(**values): _summary(entry, values)
             for entry in table["number"]
             for values in _choices(entry["key"], table["each"])
         },
@@ -129,7 +163,14 @@ def _step(entry: Mapping[str, Any]) -> Step:
         tuple(entry["models"]),
         tuple(entry["layers"]) if "layers" in entry else None,
         tuple(entry["roles"]) if "roles" in entry else None,
+        entry.get("whole", False),
     )
+
+
+def _summary(entry: Mapping[str, Any], values: Mapping[str, str]) -> Summary:
+    path = tuple(part.format(**values) for part in entry["path"])
+    over = tuple(part.format(**values) for part in entry.get("over", path[:-1]))
+    return Summary(entry["task"], path, entry.get("pairs"), over)
 
 
 def _section(entry: Mapping[str, Any], each: Mapping[str, Sequence[str]]) -> Section:
@@ -137,7 +178,15 @@ def _section(entry: Mapping[str, Any], each: Mapping[str, Sequence[str]]) -> Sec
     name = f"study.reproduction.{entry['name']}"
     remark = text.words(f"{name}.text") if text.knows(f"{name}.text") else None
     title = text.words(f"{name}.title")
-    return Section(entry["seed"], title, tuple(keys), entry.get("picture"), remark)
+    tables = (
+        ShownTable(
+            one["task"], one["table"], tuple(one.get("columns", ())), tuple(one.get("only", ())),
+            one.get("where", {}), one.get("heads", {}),
+        )
+        for one in entry.get("tables", ())
+    )  # fmt: skip
+    pictures, findings = (tuple(entry.get(name, ())) for name in ("pictures", "findings"))
+    return Section(entry["seed"], title, tuple(keys), pictures, tuple(tables), findings, remark)
 
 
 def _files(entry: Mapping[str, Any], each: Mapping[str, Sequence[str]]) -> Iterator[Expected]:
