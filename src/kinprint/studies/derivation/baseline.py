@@ -141,8 +141,9 @@ def _claim(
         reason = broken.reason
     elif math.isnan(effect.sigma):
         status, reason = RowStatus.UNDEFINED, text.sentence("study.reason.no-scatter")
-    marks = (one.mark(measure) for one in (*own, *within, *cross))
-    mark = worst(one for one in marks if one is not None)
+    every = (*own, *within, *cross)
+    marks = [mark for one in every if (mark := one.mark(measure)) is not None]
+    mark = worst([*marks, Mark.RECONSTRUCTED] if any(one.absent for one in every) else marks)
     inside, baseline, between = (spread(side) for side in (first, *known))
     return Claim(role, a, b, status, reason, effect, inside, baseline, between, (), mark)
 

@@ -37,9 +37,20 @@ from kinprint.titles import role_title
 
 
 def _pairs(inputs: StudyInput) -> list[tuple[int, int]]:
-    """The pair that is asked about, then each of the two with each control."""
+    """The pair that is asked about, then each of the two with each control.
+
+    One that comes from either of them is compared with that one alone.
+    """
     controls = range(2, len(inputs.models))
-    return [(A, B), *((model, control) for control in controls for model in (A, B))]
+    return [
+        (A, B),
+        *(
+            (model, control)
+            for control in controls
+            for model in (A, B)
+            if kin_of(inputs, A + B - model, control) is None
+        ),
+    ]
 
 
 def _needs(inputs: StudyInput) -> list[TensorRows]:
