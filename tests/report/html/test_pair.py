@@ -182,7 +182,13 @@ def test_the_first_screen_names_files_day_and_share_and_no_codes() -> None:
     page = pair_page(msgspec.structs.replace(document, read=read, models=models))
     first = page[page.index('id="en-answer"') : page.index("</section>")]
     told = re.sub("<[^>]+>", " ", first)
-    for words in ("2026-01-31", "commit", "c0ffeec0ffeec0ff", "3 MB of 14 GB read", "linked parts, 75 %"):
+    for words in (
+        "2026-01-31",
+        "commit",
+        "c0ffeec0ffeec0ff",
+        "3 MB of 14 GB read",
+        "linked parts, 75 %",
+    ):
         assert words in " ".join(told.split()), words
     codes = {one.test for one in document.evidence}
     experts = page.index('class="experts"')
