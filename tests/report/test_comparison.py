@@ -26,10 +26,14 @@ from kinprint.lineage.results import (
 )
 from kinprint.lineage.tests.menu import menu
 from kinprint.records import (
+    Component,
     Cost,
     Evidence,
     Group,
     ModelRef,
+    Part,
+    PartFinding,
+    PartState,
     Reason,
     Relation,
     Status,
@@ -40,6 +44,7 @@ from kinprint.report import answer
 from kinprint.report.build.comparison import comparison_document, matrix_document, plan_document
 from kinprint.report.evidence import findings
 from kinprint.report.schema import Document, decode, encode
+from kinprint.report.statements import headline
 from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines, plan_lines
 from kinprint.text.lines import columns_of
 from tests.report.kin_documents import RELATIONS, found_verdict
@@ -278,3 +283,15 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         Settings(alpha=0.0)
     with pytest.raises(BadOption):
         Settings(level="all")
+
+
+def test_a_headline_names_parts_and_never_everything() -> None:
+    def part(component: Component, layer: int, state: PartState) -> PartFinding:
+        return PartFinding(Part(component, layer), Part(component, layer), state, 1.0)
+
+    norms = [part(Component.NORMS, at, PartState.EQUAL) for at in range(3)]
+    unread = [part(Component.ATTENTION, at, PartState.NOT_READ) for at in range(3)]
+    verdict = replace(comparison("partial").verdict, parts=(*norms, *unread))
+    assert "as trained: norms. One" in headline(verdict, ("a", "b"))["en"]
+    some = replace(verdict, parts=(norms[2], part(Component.NORMS, 0, PartState.NO_TRACE)))
+    assert "as trained: norms of layer 2. One" in headline(some, ("a", "b"))["en"]

@@ -117,6 +117,11 @@ def parts_in_words(some: Sequence[PartFinding], findings: Sequence[PartFinding])
     """Parts in a row, components with their layers; `findings` are all that there are."""
     if _everything(some, findings):
         return text.words("verdict.where.everything")
+    return parts_by_name(some, findings)
+
+
+def parts_by_name(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Words:
+    """The same, and never "everything": a headline would be taken to speak of the models."""
     return text.joined(_named(some, findings), ", ")
 
 

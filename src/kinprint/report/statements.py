@@ -27,7 +27,13 @@ from kinprint.records import (
     VerdictReason,
 )
 from kinprint.report.numbers import level, p_claim
-from kinprint.report.parts import Standing, groups_of_parts, parts_in_words, standing_words
+from kinprint.report.parts import (
+    Standing,
+    groups_of_parts,
+    parts_by_name,
+    parts_in_words,
+    standing_words,
+)
 from kinprint.report.relations import SIGNS, words_for
 from kinprint.text import Message, Words
 
@@ -117,8 +123,8 @@ def headline(verdict: Verdict, titles: Sequence[str]) -> Words:
 
 
 def _linked_in_words(linked: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Words:
-    """Linked parts with their layers where that is short; else that they are not all layers."""
-    exact = parts_in_words(linked, findings)
+    """Linked parts by name, with their layers where that is short; else that these are not all."""
+    exact = parts_by_name(linked, findings)
     if len(str(exact)) <= _SHORT:
         return exact
     every = {(one.part.tower, one.part.component) for one in linked}

@@ -254,8 +254,8 @@ def _subjects(out: _Page, models: Sequence[Subject]) -> None:
     ]
     rows = [
         (
-            one.given,
-            (one.commit or NOTHING)[:_COMMIT],
+            one.title or one.given,
+            _pinned(one),
             one.architecture or NOTHING,
             in_words(one.bytes) if one.bytes else NOTHING,
         )
@@ -270,6 +270,14 @@ def _subjects(out: _Page, models: Sequence[Subject]) -> None:
     if claims:
         out.sentence("report.claims")
         out.items(claims)
+
+
+def _pinned(one: Subject) -> str:
+    """The commit of a model, or the sha256 of its only file."""
+    digests = [each.sha256 for each in one.digests if each.sha256]
+    if one.commit or len(digests) != 1 or one.files != 1:
+        return (one.commit or NOTHING)[:_COMMIT]
+    return f"sha256 {digests[0][:_COMMIT]}"
 
 
 def _costs(out: _Page, document: ComparisonDocument | MatrixDocument) -> None:
