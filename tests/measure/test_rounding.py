@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from kinprint.measure.rounding import Floats, equality
+from kinprint.measure.rounding import _TABLES, Floats, equal_rows, equality
 
 WEIGHTS = (np.random.default_rng(0).standard_normal((64, 256)) * 0.02).astype(np.float32)
 
@@ -71,6 +71,22 @@ def test_a_fine_tune_is_no_rounding() -> None:
     assert not equality(half, quantised(moved(half, 0.5), 4, 32)).same
 
 
+def test_two_casts_of_one_master_are_its_rounding() -> None:
+    half, short = stored(WEIGHTS, np.float16), stored(WEIGHTS, ml_dtypes.bfloat16)
+    assert not np.array_equal(stored(half, ml_dtypes.bfloat16), short)
+    found = equality(half, short)
+    assert found.bits == 16 and not found.exact
+    assert not equality(half, stored(moved(WEIGHTS, 0.003), ml_dtypes.bfloat16)).same
+
+
+def test_what_was_pruned_is_no_rounding() -> None:
+    """Half of the inputs set to zero, half of every four, or whole blocks."""
+    half = stored(WEIGHTS, ml_dtypes.bfloat16)
+    for kept in (np.arange(256) % 4 < 2, np.arange(256) % 64 < 32, np.arange(256) < 128):
+        assert not equality(half, half * kept).same
+        assert not equality((half * kept).T, half.T).same
+
+
 def test_gains_near_one_are_no_rounding_of_each_other() -> None:
     """Of hardly trained models they hold few values, a step of bfloat16 apart."""
     ones = np.ones((2, 128), np.float32)
@@ -99,3 +115,30 @@ def test_what_is_no_number_equals_nothing_else() -> None:
     broken[0, 0] = np.nan
     assert not equality(WEIGHTS, broken).same
     assert not equality(WEIGHTS, WEIGHTS[:, :128]).same
+
+
+@pytest.mark.parametrize("table", _TABLES)
+def test_levels_of_a_table_are_found_wherever_their_blocks_begin(table: tuple[float, ...]) -> None:
+    """Scales hold for 64 numbers each, so that the largest of 32 may be any level."""
+    levels = np.array(table, np.float32)
+    blocks = WEIGHTS.reshape(-1, 64)
+    scales = np.abs(blocks).max(axis=1, keepdims=True) / levels[-1]
+
+    def coded(rows: Floats) -> Floats:
+        scaled = rows.reshape(-1, 64) / scales
+        nearest = np.abs(scaled[..., None] - levels).argmin(axis=-1)
+        return (levels[nearest] * scales).reshape(WEIGHTS.shape)
+
+    assert equality(WEIGHTS, coded(WEIGHTS)).bits == 4
+    assert not equality(WEIGHTS, coded(moved(WEIGHTS, 0.5))).same
+    assert not equality(WEIGHTS, coded(moved(np.zeros_like(WEIGHTS), 1.0))).same
+
+
+def test_rows_that_are_equal_count_if_they_say_something() -> None:
+    other = moved(np.zeros_like(WEIGHTS), 1.0)
+    other[::4] = WEIGHTS[::4]
+    share, information = equal_rows(WEIGHTS, other, 12.0)
+    assert share == 0.25 and information > 100
+    masked = np.zeros_like(WEIGHTS)
+    masked[:, :8] = 0.5  # where zeros are says nothing
+    assert equal_rows(masked, masked, 12.0) == (0.0, 0.0)

@@ -25,6 +25,7 @@ SHORT = (
     # stored otherwise
     "identical", "cast-fp32", "cast-fp16", "cast-from-master", "cast-fp8", "cast-int8",
     "cast-gguf-q4", "cast-of-a-descendant", "renamed", "renamed-to-numbers", "other-shards",
+    "cast-master-fp16-bf16", "cast-nf4", "renamed-one-changed", "untied-head",
     "fused", "rows-moved", "vocabulary-extended", "one-number-changed",
     # renumbered, rotated, laundered
     "gains-overwritten", "function-equal", "half-renumbered", "units-permuted",

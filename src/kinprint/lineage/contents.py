@@ -43,7 +43,6 @@ from kinprint.records import (
 _COLUMNS = 256  # numbers of a row that are compared
 _FEWEST = 16  # numbers of a tensor that is worth a look: shorter ones are equal by accident
 _ALIKE = 0.5  # correlation of what may be the same tensor in a coarser format
-_FLOAT_BITS = 16  # a cast to so many bits has one result: it is as good as equality
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ def same_contents(a: Model, b: Model, alpha: float, most: int | None = None) -> 
         _Contents(second, theirs, _found(theirs, ours)),
     )
     tried = math.log10(max(len(ours) * len(theirs), 1))
-    exact = [one.information for one in both[0].same.values() if one.bits in (None, _FLOAT_BITS)]
+    exact = (one.information for one in both[0].same.values() if one.exact)
     known = max(exact, default=0.0) - tried
     if known < INFORMATION:
         return None

@@ -36,7 +36,8 @@ class EqualNumbers:
     all : whether all of them hold the same numbers.
     any : whether one of them does, or some rows of one.
     share : the share of them that does, rows of others counted by theirs.
-    information : log10 of the arrangements of those numbers, equal as stored, that have most.
+    information : log10 of the arrangements of those numbers, equal as stored or after a cast to a
+        shorter float, that have most.
     bits : the bits of the coarsest grid that numbers had to be rounded to; None where they are
         equal as stored.
     kept : whether training would have changed those numbers. Rows of tokens that no text had stay
@@ -54,13 +55,14 @@ class EqualNumbers:
 def equal_numbers(a: Sample, b: Sample, part: Part, partner: Part, *, tested: bool) -> EqualNumbers:
     """Compare the numbers that were read of a part with those of its partner.
 
-    Numbers that are only equal after rounding have no null of their own: gains of two strangers
-    near one lie within a step of a coarse grid. They count where a test has linked the part.
+    Numbers that are only equal after rounding to a grid have no null of their own: gains of two
+    strangers near one lie within a step of a coarse one. They count where a test has linked the
+    part. A cast to a shorter float has one result, which is as good as equality.
     """
     table = part.component in TABLES
     found, complete = (_tables if table else _tensors)(a, b, part, partner)
     same = [one for one in found if one.same]
-    exact = max((one.information for one in found if one.equal or one.rows), default=0.0)
+    exact = max((one.information for one in found if one.exact), default=0.0)
     if not found or (not tested and exact < INFORMATION):
         return EqualNumbers(False, False)
     informed = max((one.information for one in found), default=0.0) >= INFORMATION
@@ -78,16 +80,14 @@ def equal_numbers(a: Sample, b: Sample, part: Part, partner: Part, *, tested: bo
 
 @dataclass(frozen=True, slots=True)
 class _Agreement:
-    """How one tensor agrees: as `Equality`, with the share of its rows."""
+    """How one tensor agrees: whether all of it does, if need be after rounding to so many bits,
+    and the share of its rows; whether no other arrangement of the numbers would."""
 
-    equal: bool
+    same: bool
     bits: int | None
     information: float
+    exact: bool
     rows: float
-
-    @property
-    def same(self) -> bool:
-        return self.equal or self.bits is not None
 
 
 def _tensors(a: Sample, b: Sample, part: Part, partner: Part) -> tuple[list[_Agreement], bool]:
@@ -123,9 +123,9 @@ def _compare(ours: Rows, theirs: Rows) -> _Agreement | None:
         return None
     whole = equality(x, y)
     if whole.same:
-        return _Agreement(whole.equal, whole.bits, whole.information, 1.0)
+        return _Agreement(True, whole.bits, whole.information, whole.exact, 1.0)
     share, information = equal_rows(x, y, INFORMATION)
-    return _Agreement(False, None, information, share)
+    return _Agreement(False, None, information, True, share)
 
 
 def tensors_of(sample: Sample, part: Part) -> Iterator[tuple[str, Rows]]:

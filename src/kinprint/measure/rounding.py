@@ -3,7 +3,7 @@
 Two copies of one tensor may differ by the format they are stored in: bfloat16 against float32, a
 quantised file against the original. Then one holds the numbers of the other rounded to its grid.
 Floating-point grids have a step that follows each number; quantised ones a step for a block of
-neighbours, which is read off the distinct values that the block holds.
+neighbours, which is read off the distinct values that the block holds, or a table of levels.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ _FLOAT_FORMATS: tuple[tuple[Any, int], ...] = (
     (ml_dtypes.float8_e4m3fn, 8),
     (ml_dtypes.float8_e5m2, 8),
 )
+_TIES = 0.1  # of numbers that rounding twice puts elsewhere: 0.06 were seen
+_TWICE, _SUBNORMAL = 2.0**-8 + 2.0**-11, 2.0**-24  # what rounding to each of them changes
 _INFORMED = 8  # rows whose arrangements are counted
 _COARSEST = 1.0  # more than the square of what two bits miss by; strangers differ by 2
 _ROWS = 64  # rows that a grid is looked for in
@@ -31,6 +33,7 @@ _BLOCK = 32  # neighbours in a row that share a step in most quantised formats
 _BYTE_LEVELS = (127, 128, 126, 125, 124)  # the largest number of a block, in steps
 _GROUPS = (32, 64, 128)  # numbers that share a scale of eight bits, or else a whole row
 _FINER = 1.25  # times as many different numbers are in the finer of two arrays
+_AS_LARGE = 0.75  # of the largest numbers of other blocks
 _SEEN = 0.75  # a block with more distinct values than this share of its numbers shows no grid
 _ON_GRID = 0.02  # how far a number may be off a multiple of its step: what decoding rounds
 # Rounding to the nearest level misses by half a step at most. Methods that carry the error on to
@@ -39,6 +42,15 @@ _HALF, _FAR, _MOST = 0.5, 1.5, 0.99
 # Scaled floats of eight bits have at most eight mantissas, sixteen where a scale lets them wrap;
 # they miss by an eighth of a number at most (two bits of mantissa).
 _SCALED, _MANTISSAS, _EIGHTH, _FINE = 128, 18, 0.126, 1 << 16
+# Levels that lie unevenly: the normal quantiles of bitsandbytes (QLoRA, arXiv 2305.14314), and
+# floats of one sign, two exponent bits and one of mantissa (OCP MX, version 1.0).
+_NORMAL = (
+    -1.0, -0.6961928, -0.5250731, -0.3949175, -0.2844414, -0.1847734, -0.0910500, 0.0,
+    0.0795803, 0.1609302, 0.2461123, 0.3379152, 0.4407098, 0.5626170, 0.7229568, 1.0,
+)  # fmt: skip
+_SMALL_FLOATS = (-6.0, -4.0, -3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+_TABLES = (_NORMAL, _SMALL_FLOATS)
+_OFF_LEVEL, _PAST = 0.01, 0.02  # of the largest level: how far off it, and past the half way
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +63,14 @@ class Equality:
     bits : where they are only equal after rounding, the bits of a number of the coarser array.
     information : log10 of how many arrangements the numbers have, within the row that has most, if
         they are equal: constants mean nothing, equal arrangements of many numbers are no accident.
+    exact : whether no other arrangement would do. A cast to a shorter float has one result; a grid
+        whose step was read off the numbers themselves gives them some room.
     """
 
     equal: bool
     bits: int | None
     information: float
+    exact: bool = False
 
     @property
     def same(self) -> bool:
@@ -70,10 +85,14 @@ def equality(x: Floats, y: Floats) -> Equality:
     x, y = (np.atleast_2d(np.asarray(one, np.float32)) for one in (x, y))
     equal = np.array_equal(x, y)
     finite = bool(np.isfinite(x).all() and np.isfinite(y).all())
-    bits = None if equal or not finite or not _near(x, y) else _rounded(x, y) or _rounded(y, x)
+    cast = None if equal or not finite else _cast(x, y) or _cast(y, x)
+    bits = cast
+    if not equal and finite and cast is None and _near(x, y):
+        bits = _rounded(x, y) or _rounded(y, x)
     if not equal and bits is None:
         return Equality(False, None, 0.0)
-    return Equality(equal, bits, min(arrangements(x), arrangements(y)))
+    exact = equal or cast is not None
+    return Equality(equal, bits, min(arrangements(x), arrangements(y)), exact)
 
 
 def _near(x: Floats, y: Floats) -> bool:
@@ -121,22 +140,41 @@ def equal_rows(x: Floats, y: Floats, least: float) -> tuple[float, float]:
     return len(same) / len(x) * telling / len(some), max(known)
 
 
+def _cast(fine: Floats, coarse: Floats) -> int | None:
+    """The bits of the float format that `coarse` is `fine` in; None if it is in none."""
+    for kind, bits in _FLOAT_FORMATS:
+        if _is_cast(fine[:1], coarse[:1], kind) and _is_cast(fine, coarse, kind):
+            return bits
+    return None
+
+
 def _rounded(fine: Floats, coarse: Floats) -> int | None:
     """The bits of the grid that `coarse` is `fine` rounded to; None if it is not.
 
     Steps are shared along rows as they are stored, which may be columns here.
     """
     x, y = _some_rows(fine), _some_rows(coarse)
-    for kind, bits in _FLOAT_FORMATS:
-        if _is_cast(x, y, kind) and _is_cast(fine, coarse, kind):
-            return bits
+    if _one_master(x, y) and _one_master(fine, coarse):
+        return 16
     for some, other in ((x, y), (_some_rows(fine.T), _some_rows(coarse.T))):
         if found := _on_byte_grid(some, other):
             return found
         finer = _distinct(some) >= _FINER * _distinct(other)
-        if finer and (found := _on_block_grid(some, other) or _on_scaled_floats(some, other)):
+        if finer and (
+            found := _on_table(some, other)
+            or _on_block_grid(some, other)
+            or _on_scaled_floats(some, other)
+        ):
             return found
     return None
+
+
+def _one_master(half: Floats, bf16: Floats) -> bool:
+    """Whether float16 and bfloat16 may be rounded from one master: a tie may fall either way."""
+    again = half.astype(ml_dtypes.bfloat16).astype(np.float32)
+    if np.mean(again != bf16) > _TIES or np.mean(again == half) > 0.5:
+        return False
+    return bool((np.abs(half - bf16) <= np.abs(bf16) * _TWICE + _SUBNORMAL).all())
 
 
 def _some_rows(rows: Floats) -> Floats:
@@ -158,10 +196,20 @@ def _blocks(rows: Floats, size: int) -> Floats:
     return rows[:, : rows.shape[1] - rows.shape[1] % size].reshape(-1, size)
 
 
+def _emptied(x: Floats, y: Floats) -> bool:
+    """Whether blocks of numbers were set to zero that are no smaller than those of others."""
+    before, after = (np.abs(one).max(axis=1, initial=0.0) for one in (x, y))
+    kept = after[after > 0]
+    if not len(kept):
+        return False
+    empty = (after == 0) & (before > _AS_LARGE * np.median(kept))
+    return bool(empty.mean() > 1 - _MOST)
+
+
 def _on_block_grid(fine: Floats, coarse: Floats) -> int | None:
     """The bits of a grid of few levels; its step is told by the distinct values of a block."""
     x, y = _blocks(fine, _BLOCK), _blocks(coarse, _BLOCK)
-    if not len(y):
+    if not len(y) or _emptied(x, y):
         return None
     ordered = np.sort(y, axis=1)
     gaps = np.diff(ordered, axis=1)
@@ -183,7 +231,7 @@ def _on_byte_grid(fine: Floats, coarse: Floats) -> int | None:
         x, y = _blocks(fine, size), _blocks(coarse, size)
         largest = np.abs(y).max(axis=1, initial=0.0, keepdims=True).astype(np.float64)
         good = largest[:, 0] > 0
-        if not good.any():
+        if not good.any() or _emptied(x, y):
             continue
         multiples = y[good] / largest[good]
         for levels in _BYTE_LEVELS:
@@ -194,6 +242,41 @@ def _on_byte_grid(fine: Floats, coarse: Floats) -> int | None:
             error = np.abs(x[good] - y[good]) * (levels / largest[good])
             if np.median(error) <= _HALF and np.quantile(error, _MOST) <= _FAR:
                 return 8
+    return None
+
+
+def _on_table(fine: Floats, coarse: Floats) -> int | None:
+    """Whether numbers are levels of a table times a scale, each the one that is nearest.
+
+    The largest of a block may be any level, since larger numbers of the scale's own block may lie
+    beside it: the scale is the one that puts all others on levels too.
+    """
+    x, y = _blocks(fine, _BLOCK), _blocks(coarse, _BLOCK)
+    largest = np.abs(y).max(axis=1, initial=0.0, keepdims=True)
+    emptied, good = _emptied(x, y), largest[:, 0] > 0
+    x, y, largest = x[good], y[good], largest[good]
+    if not len(y) or emptied:
+        return None
+    for values in _TABLES:
+        table = np.array(values, np.float32)
+        if np.median(1 + np.count_nonzero(np.diff(np.sort(y, axis=1)), axis=1)) > len(table):
+            continue
+        half_way = (table[1:] + table[:-1]) / 2
+        scales = largest / np.unique(np.abs(table[table != 0]))[::-1]
+        levels = [np.searchsorted(half_way, y / scale[:, None]) for scale in scales.T]
+        offs = [
+            np.abs(y / scale[:, None] - table[level]).max(axis=1)
+            for scale, level in zip(scales.T, levels, strict=True)
+        ]
+        best, block = np.argmin(offs, axis=0), np.arange(len(y))
+        if np.median(np.min(offs, axis=0)) > _OFF_LEVEL * table[-1]:
+            continue
+        level = np.stack(levels)[best, block]
+        scaled, slack = x / scales[block, best][:, None], _PAST * table[-1]
+        low, high = (np.concatenate(ends) for ends in (([-np.inf], half_way), (half_way, [np.inf])))
+        nearest = (scaled >= low[level] - slack) & (scaled <= high[level] + slack)
+        if nearest.mean() >= _MOST:
+            return math.ceil(math.log2(len(table)))
     return None
 
 
