@@ -293,3 +293,35 @@ def test_swapping_a_deeper_model_changes_nothing_either(
 def _unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
     wide = np.asarray(rows, np.float32)
     return np.asarray(wide / np.linalg.norm(wide, axis=1, keepdims=True), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("share", "relation"), [(0.2, Relation.DEPENDENT), (0.7, Relation.PARTIAL)]
+)
+def test_rows_of_an_embedding_in_a_stranger_are_a_link(
+    tmp_path: Path, parent: Tensors, stranger: Tensors, share: float, relation: Relation
+) -> None:
+    """A few may be rows that no text has changed since one initialisation; most are not."""
+    name = "model.embed_tokens.weight"
+    rows = int(share * len(parent[name]))
+    mixed = np.concatenate([parent[name][:rows], stranger[name][rows:]])
+    found = verdict(str(ZOO / "base-a"), made(tmp_path / "thief", {**stranger, name: mixed}))
+    assert found.relation is relation
+    assert found.linked == (Component.EMBEDDING,)
+    (part,) = (one for one in found.parts if one.state.linked)
+    assert part.state is PartState.SHARED
+
+
+def test_some_units_in_a_stranger_were_taken_over(
+    tmp_path: Path, parent: Tensors, stranger: Tensors
+) -> None:
+    thief = {name: tensor.copy() for name, tensor in stranger.items()}
+    for role in ("gate", "up", "down"):
+        name = f"model.layers.{LAYER}.mlp.{role}_proj.weight"
+        rows = np.s_[:, ::2] if role == "down" else np.s_[::2]
+        thief[name][rows] = parent[name][rows]
+    found = verdict(made(tmp_path / "thief", thief), str(ZOO / "base-a"))
+    assert found.relation is Relation.PARTIAL
+    (part,) = (one for one in found.parts if one.state.linked)
+    assert part.state is PartState.SHARED and part.learnt
+    assert part.share == pytest.approx(0.5, abs=0.01)

@@ -58,6 +58,7 @@ units of width 128 assigned so as to be most alike: 0.87 of it, whatever they we
 
 MATRICES = (Component.ATTENTION, Component.FEED_FORWARD, Component.EXPERT)
 """Components that are matrices of the layers."""
+_REST = 0.1  # likeness beyond the share of equal rows from which on the other rows are alike too
 _FEED_FORWARDS = (Component.FEED_FORWARD, Component.EXPERT)
 _TABLE, _HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
 
@@ -343,10 +344,14 @@ def _state(equal: EqualNumbers, found: Sequence[PartScore]) -> PartState:
 def _linked_share(equal: EqualNumbers, found: Sequence[PartScore]) -> float:
     """The share of a part's tensors that is linked.
 
-    Tests of keys and queries and tests of values and outputs speak of half of the attention each.
+    Where some rows are equal and make up all of the likeness, the others are not linked. Tests of
+    keys and queries and tests of values and outputs speak of half of the attention each.
     """
     tests = {one.test for one in found}
     halves = [{"S2", "S2.numbered"}, {"E4.blocks", "S4"}]
+    alike = max((one.likeness for one in found), default=0.0)
+    if 0.0 < equal.share < 1.0 and alike <= equal.share + _REST:
+        return equal.share
     asked = sum(bool(tests & half) for half in halves)
     by_tests = asked / 2 if asked else max((one.share for one in found), default=0.0)
     return max(equal.share, by_tests)

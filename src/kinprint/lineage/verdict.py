@@ -70,7 +70,8 @@ def _equality(sharing: Sharing, charge: Charge) -> float | None:
     known = [
         one.log10_p + count
         for one in sharing.own
-        if one.log10_p is not None and (one.state in states or one.learnt)
+        if one.log10_p is not None
+        and (one.state in states or one.learnt or (one.state.linked and not one.tests))
     ]
     best = min(known, default=0.0)
     return best if best <= math.log10(charge.alpha) else None
