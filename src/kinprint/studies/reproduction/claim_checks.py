@@ -211,7 +211,7 @@ def _all_near_zero(known: Numbers) -> Finding:
 @check("first-layer")
 def _first_layer(known: Numbers) -> Finding:
     glm, solar = (fmean(from_layer_zero(known, model)) for model in ("glm", "solar"))
-    phi = known.stated["vs-phi/layer_zero/input/phi"]
+    phi = [within_model(known, "cosine", IN, "phi", 0, layer) for layer in (15, 20)]
     value = by_layer(known, "cosine", IN)[0]
     fields = {"value": value, "glm": glm, "solar": solar, "phi": min(phi)}
     return Finding(Outcome.DEPENDS, fields)
@@ -448,7 +448,8 @@ def _first_layer_odd(known: Numbers) -> Finding:
 
 @check("post-norm-first-layer")
 def _post_norm_first_layer(known: Numbers) -> Finding:
-    low = {model: min(known.stated[f"vs-phi/layer_zero/post/{model}"]) for model in THREE}
+    low = {model: min(known.stated[f"vs-phi/layer_zero/post/{model}"]) for model in THREE[:2]}
+    low["phi"] = min(within_model(known, "cosine", POST, "phi", 0, layer) for layer in (15, 20))
     return _true_if(min(low.values()) >= 0.92, **low)
 
 

@@ -139,17 +139,23 @@ def numbers(measured: Mapping[str, float] | None = None) -> Numbers:
     for number in published():
         best[number.key] = max(best.get(number.key, ""), number.text, key=len)
     printed = {key: float(value) for key, value in best.items()}
-    heatmap = _table()["heatmap"]
-    return Numbers(
-        printed | dict(measured or {}),
-        printed,
-        _table()["stated"],
-        Heatmap(
-            tuple(heatmap["models"]),
-            tuple(heatmap["mixtures"]),
-            tuple((one, other) for one, other in heatmap["likely_kin"]),
-            tuple(tuple(row) for row in heatmap["values"]),
-        ),
+    return Numbers(printed | dict(measured or {}), printed, _table()["stated"], _heatmap())
+
+
+def _heatmap() -> Heatmap:
+    """The critique's picture, from its published cells."""
+    table = _table()["heatmap"]
+    cells = {one.key: one.value for one in published() if one.source == table["picture"]}
+
+    def cell(row: str, column: str) -> float:
+        first, second = sorted((row, column), key=table["models"].index)
+        return 1.0 if row == column else cells[f"cosine/norm_in/{first}[10]/{second}[10]"]
+
+    return Heatmap(
+        tuple(table["models"]),
+        tuple(table["mixtures"]),
+        tuple((one, other) for one, other in table["likely_kin"]),
+        tuple(tuple(cell(row, column) for column in table["models"]) for row in table["models"]),
     )
 
 
