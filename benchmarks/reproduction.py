@@ -66,16 +66,16 @@ def main() -> int:
 def child(folder: Path) -> None:
     """One run: open, measure, draw; figures as one JSON line."""
     from kinprint.studies.study import Request
-    from kinprint.verbs.reader import Meter, Reader, fetcher_of
+    from kinprint.verbs.reader import Meter, Reader
     from kinprint.verbs.reproducing import carry_out, open_models
 
     what = reproduction("solar-vs-glm")
     started = time.monotonic()
     with Reader() as reader:
         meter = Meter(reader)
-        models, missing = open_models(what, fetcher_of(reader), {}, replica=True)
+        models, missing = open_models(what, reader, {}, replica=True)
         opened = time.monotonic()
-        done = carry_out(what, models, Request(), meter, missing, replica=True)
+        done = carry_out(what, models, Request(), meter, missing)
         spent = reader.cost
     measured = time.monotonic()
     peak, cpu = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000, time.process_time()

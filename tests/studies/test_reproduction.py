@@ -14,6 +14,7 @@ import pytest
 
 import kinprint
 from kinprint import text
+from kinprint.cli.root import run
 from kinprint.errors import AccessRefused
 from kinprint.model.model import Model
 from kinprint.report.views.reproduction import _line, number_title
@@ -174,6 +175,28 @@ def test_an_average_over_fewer_pairs_is_not_compared(replica_models: Mapping[str
     assert "published over 6 pairs, 3 of them available here" in lines[0]
     assert "published over the same 3: 0.982" in lines[0] and "−0." not in lines[0]
     assert "nothing was published" in lines[1]
+
+
+@pytest.mark.parametrize(("options", "code"), [((), 2), (("--keep-going",), 0)])
+def test_a_missing_model_ends_in_a_page_and_an_exit_code(
+    done: kinprint.Reproduction,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    code: int,
+) -> None:
+    why = text.words("cause.source.disabled")
+    document = msgspec.structs.replace(done.document, studies=(), missing={"mixtral": why})
+    found = kinprint.Reproduction(document, {})
+    monkeypatch.setattr(kinprint, "reproduce", lambda *names, **asked: found)
+    command = ["reproduce", "solar-vs-glm", "-o", str(tmp_path), *options]
+    assert run(command) == code
+    assert "Missing models: mixtral" in capsys.readouterr().out
+    for page in ("README.md", "critique/results/RESULTS.md"):
+        assert "mixtral is not available and is in no number" in (tmp_path / page).read_text(
+            "utf-8"
+        )
 
 
 def test_every_published_number_has_words() -> None:

@@ -26,6 +26,17 @@ def test_a_study_looks_where_it_is_told(models: list[Path]) -> None:
     assert "pearson" in table.columns and "cosine" not in table.columns
 
 
+def test_a_model_that_is_not_there_leaves_the_rest_and_is_named(
+    models: list[Path], tmp_path: Path
+) -> None:
+    found = kinprint.study("same-layer", *models, tmp_path / "nowhere", layers=[3])
+    assert found.statuses == {"ok": 1} and len(found.failures) == 1
+    first = found.document.findings[0]["en"]
+    assert "nowhere is not available and is in no number" in first
+    assert "(one pair)" in found.document.findings[1]["en"]
+    assert "±" not in found.document.findings[1]["en"]
+
+
 def test_seed_and_rows_choose_what_is_sampled(models: list[Path]) -> None:
     def cosines(**options: int | None) -> tuple[object, ...]:
         found = kinprint.study("same-layer", *models, roles=["k"], measures=["cosine"], **options)  # type: ignore[arg-type]

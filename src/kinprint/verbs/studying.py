@@ -22,7 +22,7 @@ from kinprint.report.results.study import StudyResult
 from kinprint.report.schema import StageCost, StudyPlanDocument, settled
 from kinprint.studies.registry import studies as known_studies
 from kinprint.studies.registry import study_named
-from kinprint.studies.running import plan_studies, run_studies
+from kinprint.studies.running import Task, plan_studies, run_tasks
 from kinprint.studies.study import Request, Study
 from kinprint.verbs.comparing import ModelName
 from kinprint.verbs.reader import Meter, Reader, fetcher_of, reading
@@ -158,7 +158,11 @@ def study(
         meter = Meter(own)
         opened, failures = _open(chosen, models, own, base)
         _check_against(request, opened)
-        (result,) = run_studies([chosen], opened, request)
+        absent = (
+            text.words("study.common.unavailable", model=one.given, error=one.error.message)
+            for one in failures
+        )
+        (result,) = run_tasks([Task(chosen, tuple(opened), request, notes=tuple(absent))])
         refs = [model.checkpoint.ref for model in opened]
         document = settled(study_document(result, chosen, request, refs, meter.cost))
     return StudyResult(document, language, failures=failures)
