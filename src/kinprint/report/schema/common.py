@@ -76,6 +76,11 @@ class Subject(Struct, frozen=True, kw_only=True):
     tokenizer: Tokenizer | None = None
     claims: list[Claim] = []
 
+    @property
+    def called(self) -> str:
+        """Its name for people; of a folder, the end of its path that tells it apart."""
+        return self.title if self.kind == "local" else self.name
+
 
 class EvidenceShort(Struct, frozen=True, kw_only=True):
     """A test's result in a list of many pairs."""

@@ -34,8 +34,10 @@ from kinprint.report.relations import SIGNS, words_for
 from kinprint.report.schema import MatrixDocument
 from kinprint.report.translation import translated
 from kinprint.report.views.html import frame, shapes
+from kinprint.report.views.html.pair import made_by
 from kinprint.report.views.html.words import Say, named, speaker
 from kinprint.text import languages
+from kinprint.titles import public_name
 
 _FULL = 200  # pairs with all that is said of them; of further ones there is a line
 _LINES = 6000  # lines of pairs; the data have all
@@ -96,7 +98,8 @@ def matrix_page(document: MatrixDocument, language: str = "en") -> str:
     for one in languages():
         titles[one] = shapes.flat(speaker(one)("page.matrix.title", count=len(document.models)))
         bodies[one] = _Body(document, one).render()
-    return frame.assemble(titles, bodies, language)
+    running = " · ".join(filter(None, (titles.get(language), document.read.date)))
+    return frame.assemble(titles, bodies, language, running)
 
 
 class _Body:
@@ -125,6 +128,7 @@ class _Body:
             language,
             count=len(self.names),
             headline=headline,
+            made=made_by(document, self.say),
             more=more,
             error=shapes.powers(error_says(document, language)) if document.pairs else "",
             groups=groups,
@@ -150,9 +154,12 @@ class _Body:
             unlinked=[self._brief(both) for both in self.listed],
             unlinked_count=f"{self.unlinked:,}",
             unlinked_more=self.unlinked - len(self.listed),
-            unread=[(one.given, answer.error(document, one, language)) for one in document.unread],
+            unread=[
+                (public_name(one.given), answer.error(document, one, language))
+                for one in document.unread
+            ],
             failed=[
-                (one.a, one.b, answer.error(document, one, language))
+                (self._called(one.a), self._called(one.b), answer.error(document, one, language))
                 for one in document.failed[:_LINES]
             ],
             models=[document.models[at] for at in self.order],
@@ -230,6 +237,15 @@ class _Body:
         mark = SIGNS[pair.relation].mark
         names = f"{self.names[both[0]]} × {self.names[both[1]]}"
         return _PairView(self._key(both), pair.relation, mark, names, " · ".join(told))
+
+    def _called(self, given: str) -> str:
+        """A model by its name on this page, where it has one."""
+        names = (
+            name
+            for one, name in zip(self.document.models, self.names, strict=True)
+            if one.given == given
+        )
+        return next(names, public_name(given))
 
     def _key(self, both: Places) -> str:
         """Where a pair stands on the page, by the numbers of its row and its column."""

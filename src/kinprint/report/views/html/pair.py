@@ -19,7 +19,7 @@ from kinprint.report import answer as answers
 from kinprint.report.grids import Cell, part_grids
 from kinprint.report.numbers import finite, reading
 from kinprint.report.relations import SIGNS, words_for
-from kinprint.report.schema import ComparisonDocument, Subject, VerdictPart
+from kinprint.report.schema import ComparisonDocument, MatrixDocument, Subject, VerdictPart
 from kinprint.report.statements import likeness_in_words, share_in_words
 from kinprint.report.translation import translated
 from kinprint.report.views.html import drawings, evidence, frame, shapes
@@ -169,7 +169,7 @@ def _answer(document: ComparisonDocument, language: str, say: Say) -> Chosen:
             for one in document.labels[:_LIST]
         ),
         pins=tuple((_cut(one.title), tuple(_pins(document, one, say))) for one in document.models),
-        made=_made(document, say),
+        made=made_by(document, say),
     )
 
 
@@ -204,7 +204,8 @@ def _mono(code: str) -> Markup:
     return Markup('<span class="mono">{}</span>').format(printable(code, _NAME)[:_CODE])
 
 
-def _made(document: ComparisonDocument, say: Say) -> Markup:
+def made_by(document: ComparisonDocument | MatrixDocument, say: Say) -> Markup:
+    """When a document was made, by which version, and at which level."""
     date, level = document.read.date, named(say, "page.level.", document.asked.level)
     key = "page.pair.made" if date else "page.pair.made-undated"
     return say(key, date=date, version=document.made.kinprint, level=level)

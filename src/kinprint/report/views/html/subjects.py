@@ -53,7 +53,7 @@ def models(document: ComparisonDocument, language: str, say: Say) -> ModelsView:
         return ", ".join(translated(document, name, language) for name in shown)
 
     facts: tuple[tuple[Markup, list[object]], ...] = (
-        (say("page.models.name"), [_name(one) for one in subjects]),
+        (say("page.models.name"), [one.called for one in subjects]),
         (say("page.models.kind"), [named(say, "page.kind.", one.kind) for one in subjects]),
         (say("page.models.commit"), [_mono(one.commit) for one in subjects]),
         (say("page.models.published"), [one.published for one in subjects]),
@@ -88,11 +88,6 @@ def settings(rows: Sequence[SettingRow]) -> SettingsView | None:
     equal = [one for one in rows if one.a == one.b]
     kept = tuple(differ[:_SETTINGS]), tuple(equal[:_SETTINGS])
     return SettingsView(*kept, more=len(rows) - len(kept[0]) - len(kept[1]))
-
-
-def _name(one: Subject) -> str:
-    """A model's name; of a folder, the end of its path that tells it apart."""
-    return one.title if one.kind == "local" else one.name
 
 
 def _claims(one: Subject, say: Say) -> list[Markup]:

@@ -28,6 +28,7 @@ from kinprint.report.schema import ComparisonDocument, MatrixDocument, Subject
 from kinprint.report.translation import translated
 from kinprint.report.views.markdown.escape import escaped, other_languages, table
 from kinprint.studies.results import Cell
+from kinprint.titles import public_name
 
 _COMMIT = 12  # letters of a commit that are shown
 _MOST = 200  # pairs in a list; the file beside has all
@@ -191,7 +192,10 @@ def _matrix(out: _Page, document: MatrixDocument, beside: Beside | None) -> None
     if document.unread:
         out.heading("report.matrix.unread")
         out.items(
-            [f"{one.given}: {answer.error(document, one, language)}" for one in document.unread]
+            [
+                f"{public_name(one.given)}: {answer.error(document, one, language)}"
+                for one in document.unread
+            ]
         )
     if document.failed:
         out.heading("report.matrix.failed")
