@@ -120,6 +120,7 @@ def test_the_tree_is_that_of_the_originals(done: kinprint.Reproduction, tmp_path
     assert set(shown) == {"by construction"}
     text = (tmp_path / "critique/results/RESULTS.md").read_text("utf-8")
     assert "NOT the real models" in text and "실제 모델이 아닙니다" in text
+    assert "cosine, input norm | 0.9811 | 0.9811 | by construction (+0.0000)" in text
     config = json.loads(
         (tmp_path / "derivation/out_solar_vs_glm45/00_config_compare.json").read_text()
     )

@@ -149,8 +149,9 @@ def _results(
     present: set[str],
 ) -> Iterator[str]:
     """RESULTS.md of one analysis: Korean first, as it was written, then English."""
-    known = {one.number: one for one in document.numbers if one.analysis == seed}
-    known = {one.number: one for one in document.numbers} | known
+    # Where a number was published twice: by this analysis rather, and with the most digits.
+    by_rank = sorted(document.numbers, key=lambda one: (one.analysis == seed, len(one.published)))
+    known = {one.number: one for one in by_rank}
     for language in _reading_order():
         yield f"# {text.say(f'report.reproduction.title.{seed}', language)}"
         yield ""
@@ -248,7 +249,8 @@ def _line(row: NumberPart, language: str) -> str:
         if row.status is NumberStatus.OTHER_PAIRS:
             last = _other_pairs(row, language)
         elif row.difference is not None:
-            difference = f"{row.difference:+z.{digits}f}".replace("-", "−")
+            printed = len(row.published.partition(".")[2])  # more would be told by rounding
+            difference = f"{row.difference:+z.{printed}f}".replace("-", "−")
             last = difference if row.status is NumberStatus.MEASURED else f"{last} ({difference})"
     mark = "" if row.mark is None else text.say(f"report.mark.short.{row.mark}", language)
     return f"| {number_title(row.number, language)} | {found} | {said} | {last} | {mark} |"
