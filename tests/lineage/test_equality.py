@@ -64,12 +64,22 @@ def test_a_tensor_that_was_read_of_one_model_only_does_not_make_them_differ() ->
 
 
 def test_heads_are_compared_by_their_numbers() -> None:
-    """Of each group one query head was read in the one model, and all of them in the other."""
+    """Of some groups one query head was read in the one model, and all of them in the other."""
     heads = MODEL.attention[1]
-    assert heads.q is not None
-    sampled = replace(heads, q=heads.q[[0, 2]], query_heads=np.array([0, 2]), o=None)
-    other = replace(MODEL, attention={1: sampled})
-    assert equal_numbers(MODEL, other, ATTENTION, ATTENTION, tested=False).all
+    assert heads.q is not None and heads.k is not None and heads.v is not None
+    for groups in ([0, 1], [1]):
+        queries = [2 * group for group in groups]
+        sampled = replace(
+            heads,
+            q=heads.q[queries],
+            k=heads.k[groups],
+            v=heads.v[groups],
+            o=None,
+            query_heads=np.array(queries),
+            groups=np.array(groups),
+        )
+        other = replace(MODEL, attention={1: sampled})
+        assert equal_numbers(MODEL, other, ATTENTION, ATTENTION, tested=False).all
 
 
 def test_changed_biases_are_a_difference() -> None:

@@ -127,7 +127,7 @@ def test_levels_of_a_table_are_found_wherever_their_blocks_begin(table: tuple[fl
     def coded(rows: Floats) -> Floats:
         scaled = rows.reshape(-1, 64) / scales
         nearest = np.abs(scaled[..., None] - levels).argmin(axis=-1)
-        return (levels[nearest] * scales).reshape(WEIGHTS.shape)
+        return np.asarray((levels[nearest] * scales).reshape(WEIGHTS.shape), np.float32)
 
     assert equality(WEIGHTS, coded(WEIGHTS)).bits == 4
     assert not equality(WEIGHTS, coded(moved(WEIGHTS, 0.5))).same

@@ -165,9 +165,10 @@ def _units(units: Units) -> Iterator[tuple[str, Rows]]:
 def _attention(sample: Sample, layer: int) -> Iterator[tuple[str, Rows]]:
     heads = sample.attention.get(layer)
     if heads is not None:
+        numbered = {Role.Q: heads.query_heads, Role.K: heads.groups, Role.V: heads.groups}
         for role in (Role.Q, Role.K, Role.V, Role.O):
             rows: Floats | None = getattr(heads, role)
-            numbers = heads.query_heads if role is Role.Q else None
+            numbers = numbered.get(role)
             if rows is not None:
                 yield role, _by_head(rows, numbers)
             bias: Floats | None = getattr(heads, f"{role}_bias", None)

@@ -185,9 +185,8 @@ class _Layers:
             k_bias=self._bias("k.bias", layer, shape.size, order),
             v_bias=self._bias("v.bias", layer, shape.values, None) if fits else None,
             rotated=rotated,
-            query_heads=None
-            if q.rows is None
-            else np.array(q.rows[:: shape.size], np.int64) // shape.size,
+            query_heads=_head_numbers(q, shape.size),
+            groups=_head_numbers(k, shape.size),
         )
 
     def _in_stream(self, rows: Floats) -> bool:
@@ -221,6 +220,11 @@ def _heads(rows: Floats, size: int, order: Indices | None = None) -> Floats | No
         return None
     heads: Floats = rows.reshape(len(rows) // size, size, *rows.shape[1:])
     return heads if order is None else heads[:, order]
+
+
+def _head_numbers(piece: ReadPiece, size: int) -> Indices | None:
+    """Numbers of the heads that rows belong to; None where all were read."""
+    return None if piece.rows is None else np.array(piece.rows[::size], np.int64) // size
 
 
 def _halves(size: int, rotated: int) -> Indices:

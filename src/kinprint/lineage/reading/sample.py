@@ -54,6 +54,7 @@ class Attention:
     v_bias: Floats | None = None
     rotated: int = 0  # rows of a head that rotate; 0 where positions are not rotary
     query_heads: Indices | None = None  # numbers of the heads of q; None for all from the first
+    groups: Indices | None = None  # numbers of the heads of k and v
 
 
 @dataclass(frozen=True, slots=True)
