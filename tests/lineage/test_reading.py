@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -495,3 +497,15 @@ def test_an_adapter_without_a_base_is_refused(tmp_path: Path, fetcher: Fetcher) 
     q, untouched = sample.attention[0].q, plain.attention[0].q
     assert q is not None and untouched is not None
     assert np.allclose(q, untouched + 4.0)  # two ranks of ones, scaled by alpha / r
+
+
+def test_threads_that_ask_for_a_level_decode_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads in which msgspec describes one struct end the process with signal 11."""
+
+    def refuse(*given: object, **named: object) -> None:
+        raise AssertionError("decoded in a thread")
+
+    monkeypatch.setattr(msgspec.toml, "decode", refuse)
+    with ThreadPoolExecutor(4) as pool:
+        plans = list(pool.map(level_plan, Level))
+    assert [plan.stages > 0 for plan in plans] == [True] * len(Level)

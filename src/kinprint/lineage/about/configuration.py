@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,11 +45,15 @@ class ConfigurationField:
     b: str | None = None
 
 
-@functools.cache
+# Read once, since comparisons may run in threads: see `lineage/reading/levels.py`.
+_FIELDS = msgspec.toml.decode(
+    Path(__file__).with_name("configuration.toml").read_bytes(), type=dict[str, list[FieldPlace]]
+)
+
+
 def shown_fields() -> tuple[FieldPlace, ...]:
     """All fields that are shown, in order."""
-    table = Path(__file__).with_name("configuration.toml").read_bytes()
-    return tuple(msgspec.toml.decode(table, type=dict[str, list[FieldPlace]])["row"])
+    return tuple(_FIELDS["row"])
 
 
 def compare_configurations(

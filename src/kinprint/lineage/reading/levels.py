@@ -7,7 +7,6 @@ rows are compared by number.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Sequence
 from enum import StrEnum
@@ -119,12 +118,16 @@ class LevelPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return max(step.stage for step in self.steps)
 
 
-@functools.cache
+# Read here, once: msgspec describes a struct when it first decodes one, and two threads that do
+# that at the same moment crash the interpreter. Models of a matrix are opened in threads.
+_PLANS = msgspec.toml.decode(
+    Path(__file__).with_name("levels.toml").read_bytes(), type=dict[Level, LevelPlan]
+)
+
+
 def level_plan(level: Level, seed: int = 0) -> LevelPlan:
     """What a level reads, from `levels.toml`, at the places of a seed."""
-    table = Path(__file__).with_name("levels.toml").read_bytes()
-    plan = msgspec.toml.decode(table, type=dict[Level, LevelPlan])[level]
-    return msgspec.structs.replace(plan, seed=seed)
+    return msgspec.structs.replace(_PLANS[level], seed=seed)
 
 
 def spread_layers(depth: int, most: int, shift: int = 0) -> tuple[int, ...]:
