@@ -180,7 +180,7 @@ def _menu(language: str) -> str:
 
 @cache
 def _values() -> dict[str, str]:
-    from kinprint.lineage import equality, gains, kind, parts
+    from kinprint.lineage import equality, gains, kind, parts, taken_over
     from kinprint.lineage.tests import invariants
 
     two, span = (invariants.LIMITS[each] for each in ("two_of_three", "span"))
@@ -193,13 +193,18 @@ def _values() -> dict[str, str]:
     return {
         "information": f"{equality.INFORMATION:.0f}",
         "fewest_rows": str(gains.FEWEST_ROWS),
-        "learnt_gains": f"{parts.LEARNT_GAINS:.2f}",
-        "apart_gains": f"{parts.APART_GAINS:.2f}",
-        "sure_matrices": f"{parts.SURE_MATRICES:.2f}",
-        "learnt_matrices": f"{parts.LEARNT_MATRICES:.2f}",
-        "trained": f"{100 * parts.TRAINED:.0f} %",
-        "learnt_norms": f"{parts.LEARNT_NORMS:.2f}",
-        "learnt_embedding": f"{parts.LEARNT_EMBEDDING:.2f}",
+        "narrower": str(taken_over.NARROWER),
+        **{
+            f"{name}_{limit}": f"{getattr(limits, limit):.2f}"
+            for name, limits in (("wide", taken_over.LIMITS), ("narrow", taken_over.NARROW))
+            for limit in ("gains", "sure", "matrices", "norms")
+        },
+        "apart_gains": f"{taken_over.APART_GAINS:.2f}",
+        "trained": f"{100 * taken_over.TRAINED:.0f} %",
+        "learnt_embedding": f"{taken_over.LEARNT_EMBEDDING:.2f}",
+        "copied": f"{parts.COPIED:.2f}",
+        "unlike": f"{parts.UNLIKE:.2f}",
+        "turned": f"{parts.TURNED:.2f}",
         "arranged": f"{parts.ARRANGED:.2f}",
         "arranged_norms": f"{parts.ARRANGED_NORMS:.2f}",
         "half": f"{100 * kind.HALF:.0f} %",

@@ -5,11 +5,6 @@ A pair leaves this list when it is told truly: its test fails until then.
 
 from __future__ import annotations
 
-_REASONS = {
-    "a part whose units, signs or place may have been changed is called no trace, or not found":
-        "function-equal signs-flipped heads-pruned layer-copied-renumbered half-renumbered",
-    "a numbering that was arranged passes for weights taken over":
-        "framed-with-values",
-}  # fmt: skip
+_REASONS: dict[str, str] = {}
 KNOWN_FALSE = {name: reason for reason, names in _REASONS.items() for name in names.split()}
 """Why something false is said, by the name of the pair."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
 from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Floats
 from kinprint.nulls.preparation import degenerate, normal_scores
@@ -19,27 +20,41 @@ FEWEST_ROWS = 32
 """Fewer rows than this do not tell the length of a column."""
 
 
-def effective_gains(model: Prepared, part: Part) -> NDArray[np.float64] | None:
-    """Normal scores of the effective gain of each channel; None where too little was read."""
+def effective_gains(
+    model: Prepared, part: Part, residual: ResidualMap = IDENTITY
+) -> NDArray[np.float64] | None:
+    """Normal scores of the effective gain of each channel, in the basis that a map leads to.
+
+    None where too little was read.
+    """
     rows = _reading_rows(model, part)
     if not rows or sum(map(len, rows)) < FEWEST_ROWS:
         return None
     layer = -1 if part.layer is None else part.layer
     attention = part.component is Component.ATTENTION
     gain = model.attention_gain(layer) if attention else model.feed_forward_gain(layer)
-    columns = np.concatenate(rows).astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        effective = np.abs(gain) * np.sqrt(np.square(columns).mean(axis=0))
+        columns = residual.carry(np.concatenate(rows).astype(np.float64) * gain)
+        effective = np.sqrt(np.square(columns).mean(axis=0))
     if not np.isfinite(effective).all() or degenerate(effective):
         return None
     return np.asarray(normal_scores(effective))
 
 
-def gain_likeness(first: Prepared, second: Prepared, part: Part, partner: Part) -> float | None:
-    """Correlation of the effective gains of two parts over equal channels; None if not known."""
+def gain_likeness(
+    first: Prepared,
+    second: Prepared,
+    part: Part,
+    partner: Part,
+    residual: ResidualMap = IDENTITY,
+) -> float | None:
+    """Correlation of the effective gains of two parts over equal channels; None if not known.
+
+    `residual` leads from the channels of the first model to those of the second.
+    """
     if first.width != second.width:
         return None
-    x, y = effective_gains(first, part), effective_gains(second, partner)
+    x, y = effective_gains(first, part, residual), effective_gains(second, partner)
     return None if x is None or y is None else float(np.corrcoef(x, y)[0, 1])
 
 

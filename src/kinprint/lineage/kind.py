@@ -8,17 +8,18 @@
 | `derived`      | parts were taken over, with at least half of the weights of the layers read |
 | `partial`      | parts were taken over, with less than that                                  |
 | `same-init`    | linked parts, none of them taken over: the gains that feed them were learnt |
-|                | apart; more alike than other numbers of strangers' units make them, and no  |
-|                | more than one initialisation leaves trained models                          |
+|                | apart; feed-forwards more alike than strangers' can be made, and no more    |
+|                | than one initialisation leaves trained models                               |
 | `dependent`    | linked, and nothing tells which of the above                                |
 
 A part was taken over if its numbers are equal or if it is more alike than one initialisation leaves
-it (`parts.py` has the limits). Taken over is taken over, however little it is: one copied layer in
-a stranger is `partial`. Who copied is never said.
+it (`taken_over.py` has the limits). Taken over is taken over, however little that is: one copied
+layer in a stranger is `partial`. Who copied is never said.
 
 That labels agree does not need a common origin: whoever holds both models can number the units of
-his own after those of the other. `parts.arranged_likeness` is what that reaches between strangers;
-below it the relation stays `dependent`.
+his own after those of the other, turn its residual stream and mix its values.
+`parts.arranged_likeness` is what that reaches between strangers; below it the relation stays
+`dependent`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kinprint.lineage.parts import MATRICES
+from kinprint.lineage.taken_over import MATRICES
 from kinprint.records import (
     Amount,
     Component,
@@ -61,7 +62,7 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
     parts
         What is known about each part.
     arranged
-        The likeness that other numbers of units give strangers.
+        The likeness that strangers' feed-forwards can be given without a common weight.
     """
     read = [one for one in parts if one.state is not PartState.NOT_READ]
     if _all_equal(parts, read):
@@ -79,7 +80,8 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
     alike = max((one.likeness or 0.0 for one in learnt_apart), default=0.0)
     if alike > SAME_INIT_MATRICES:
         return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_APART, VerdictReason.MATRICES_ALIKE))
-    if alike <= arranged:
+    units = [one for one in learnt_apart if one.part.component is not Component.ATTENTION]
+    if max((one.likeness or 0.0 for one in units), default=0.0) <= arranged:
         return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_APART, VerdictReason.ARRANGED))
     return Kind(Relation.SAME_INIT, (VerdictReason.LEARNT_APART,))
 

@@ -187,7 +187,7 @@ class Alignment:
         ours, theirs = (list(side.prepared.heads.values()) for side in (self.first, self.second))
         if not ours or not theirs:
             return None
-        return match_attention(ours, theirs, [rated.residual for rated in self.residual_maps])
+        return match_attention(ours, theirs, self.residual_maps)
 
     @cached_property
     def head_groups(self) -> tuple[HeadGroupMatch, ...]:

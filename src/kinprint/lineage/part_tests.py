@@ -7,16 +7,19 @@ their own, so that every p-value is exact by itself; `parts.py` pays for all of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kinprint.lineage.alignment.blocks import common_blocks
+from kinprint.lineage.alignment.blocks import Blocks, common_blocks
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
 from kinprint.lineage.alignment.units import Matching
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
+from kinprint.lineage.part_columns import ColumnScore, HalfChannels
 from kinprint.lineage.preparation import DENSE, FeedForward
+from kinprint.lineage.side import alone
 from kinprint.lineage.tests.attention import HeadGroups
 from kinprint.lineage.tests.gains import usable_channels
 from kinprint.lineage.tests.registry import Likeness, NoResult, registered_test
@@ -29,6 +32,8 @@ from kinprint.records import Component, Evidence, Group, Part, Status
 _AS_ALIKE = 0.25  # as a share of the likeness of the tensor that is most alike
 OUTSIDE = -1
 """The layer of norms that belong to none."""
+MATCHED_COLUMNS = "Cm.matched"
+"""The test of columns of matched rows: single parts have it, the menu has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class PartScore:
     matched : whether units or heads were matched first, so that a renumbered copy would show.
     as_stored : whether channels were taken as they are numbered.
     share : the share of the part's tensors that are as alike as the rest of them.
+    floor : the least log10 p that the test could have given.
     """
 
     parts: tuple[Part, Part]
@@ -53,6 +59,7 @@ class PartScore:
     matched: bool = False
     as_stored: bool = True
     share: float = 1.0
+    floor: float = 0.0
 
 
 def part_scores(pair: Pair, evidence: Sequence[Evidence]) -> tuple[PartScore, ...]:
@@ -62,6 +69,7 @@ def part_scores(pair: Pair, evidence: Sequence[Evidence]) -> tuple[PartScore, ..
         *_numbered_units(pair),
         *_matched_units(pair),
         *_heads(pair),
+        *_matched_columns(pair),
         *_routers(pair),
         *_embedding(evidence),
     )
@@ -93,10 +101,17 @@ def _norms(pair: Pair) -> Iterator[PartScore]:
 
 
 def _numbered_units(pair: Pair) -> Iterator[PartScore]:
-    """Units of equal number in feed-forwards of equal place and size, in the basis as it is."""
+    """Units of equal number in feed-forwards of equal place and size.
+
+    In the basis as it is, and in the one in which units match best, which knows no numbers.
+    """
     if pair.refusal(Group.UNIT) is not None:
         return
     alignment = pair.alignment(Group.UNIT)
+    matching = alignment.feed_forwards
+    bases = [("U1.blocks", IDENTITY)]
+    if matching is not None and matching.trusted and matching.residual is not IDENTITY:
+        bases.append(("U1.aligned", matching.residual))
     theirs = {
         (part.layer, part.expert): (to, part)
         for to, part in enumerate(alignment.second.prepared.feed_forwards)
@@ -113,22 +128,32 @@ def _numbered_units(pair: Pair) -> Iterator[PartScore]:
             if not alignment.first.units_flip:
                 continue
             blocks = blocks.single()
-        products = {
-            role: blocks.products(getattr(ours, role), getattr(other, role))
-            for role in sorted(compared.read)
-        }
-        gate = products.get("gate", np.zeros((len(blocks.sizes), BLOCK, BLOCK)))
-        both = sum((products[role] for role in ("up", "down") if role in products), 0 * gate)
-        if alignment.first.units_flip:
-            log10_p = signed_log10_p(gate, both, blocks.sizes)[0]
-        else:
-            log10_p = block_log10_p(gate + both, blocks.sizes)[0]
-        units = int(blocks.sizes.sum())
-        roles = [float(one.trace(axis1=1, axis2=2).sum()) / units for one in products.values()]
-        score = _score(
-            pair, alignment, compared, "U1.blocks", float(log10_p), float(np.mean(roles))
+        for test, residual in bases:
+            roles, log10_p = _unit_blocks(compared, blocks, residual, alignment.first.units_flip)
+            likeness = float(np.mean(roles))
+            score = _score(pair, alignment, compared, test, log10_p, likeness)
+            yield replace(score, as_stored=residual is IDENTITY, share=_alike(roles))
+
+
+def _unit_blocks(
+    compared: FeedForwardPair, blocks: Blocks, residual: ResidualMap, flips: bool
+) -> tuple[list[float], float]:
+    """The mean correlation of units of equal number by matrix, and the p-value of all."""
+    products = {
+        role: blocks.products(
+            residual.carry(getattr(compared.first, role)), getattr(compared.second, role)
         )
-        yield replace(score, share=_alike(roles))
+        for role in sorted(compared.read)
+    }
+    gate = products.get("gate", np.zeros((len(blocks.sizes), BLOCK, BLOCK)))
+    both = sum((products[role] for role in ("up", "down") if role in products), 0 * gate)
+    if flips:
+        log10_p = signed_log10_p(gate, both, blocks.sizes)[0]
+    else:
+        log10_p = block_log10_p(gate + both, blocks.sizes)[0]
+    units = int(blocks.sizes.sum())
+    roles = [float(one.trace(axis1=1, axis2=2).sum()) / units for one in products.values()]
+    return roles, float(log10_p)
 
 
 def _alike(likenesses: Sequence[float]) -> float:
@@ -155,7 +180,7 @@ def _matched_units(pair: Pair) -> Iterator[PartScore]:
         whole = len(theirs[to].index) == theirs[to].total
         basis = matching.residual is IDENTITY
         score = _score(pair, alignment, compared, "S1", log10_p, likeness)
-        yield replace(score, matched=whole, as_stored=basis)
+        yield replace(score, matched=whole, as_stored=basis, floor=_coins(len(coins)))
 
 
 def _correspondences(
@@ -208,6 +233,7 @@ def _planes(pair: Pair, groups: HeadGroups, test: str) -> Iterator[PartScore]:
             likeness,
             not groups.by_number,
             groups.residual is IDENTITY,
+            floor=_coins(planes.size * (1 + quarter)),
         )
 
 
@@ -233,7 +259,50 @@ def _values(
         likeness = float(flat.mean()) / roles
         log10_p = float(sign_log10_p(flat[None])[0])
         yield PartScore(
-            parts, test, log10_p, likeness, not groups.by_number, groups.residual is IDENTITY
+            parts,
+            test,
+            log10_p,
+            likeness,
+            not groups.by_number,
+            groups.residual is IDENTITY,
+            floor=_coins(flat.size),
+        )
+
+
+def _coins(number: int) -> float:
+    """The least log10 p that so many coins can give."""
+    return -number * math.log10(2.0)
+
+
+def _matched_columns(pair: Pair) -> Iterator[PartScore]:
+    """Columns of rows that match best, in the basis as it is."""
+    if pair.refusal(Group.RESIDUAL) is not None:
+        return
+    alignment = pair.alignment(Group.RESIDUAL)
+    first, second = alignment.first.prepared, alignment.second.prepared
+    if first.width != second.width:
+        return
+    halves = HalfChannels.of(alone(alignment.first.channel_clones))
+    for ours, theirs in halves.partners(first.feed_forwards, second.feed_forwards):
+        if not (ours.masked and theirs.masked):
+            parts = _ordered(pair, alignment, part_of(ours), part_of(theirs))
+            whole = len(theirs.index) == theirs.total
+            yield from _column_score(parts, halves.feed_forwards(ours, theirs), whole)
+    for heads, others in halves.layers(first.heads, second.heads):
+        if not heads.masked & others.masked:
+            layers = (Part(Component.ATTENTION, one.layer) for one in (heads, others))
+            parts = _ordered(pair, alignment, *layers)
+            yield from _column_score(parts, halves.attention(heads, others), True)
+
+
+def _column_score(
+    parts: tuple[Part, Part], score: ColumnScore | None, whole: bool
+) -> Iterator[PartScore]:
+    if score is not None:
+        likeness = float(np.mean(score.likenesses))
+        share = _alike(score.likenesses)
+        yield PartScore(
+            parts, MATCHED_COLUMNS, score.log10_p, likeness, whole, True, share, score.floor
         )
 
 

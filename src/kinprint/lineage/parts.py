@@ -8,14 +8,14 @@ A part gets the strongest state that something supports, and no stronger one:
 | rounded        | they are the same after rounding to the grid of the coarser model            |
 | shared         | a test of this part alone is significant, paid for all tests of all parts,   |
 |                | or one of its tensors is equal, or some rows of one                          |
-| no-trace       | no test is, and its units were matched in a basis that is known to be right, |
-|                | with all of the other model's, so that a renumbered or turned copy would     |
-|                | have been seen                                                               |
+| no-trace       | no test is, nor near to it, and its rows were matched with all of the other  |
+|                | model's, in a basis that is known to be right, so that a copy would have     |
+|                | been seen, with whatever numbers, signs and scales of units, turned planes   |
+|                | and mixed values                                                             |
 | not-comparable | no test is, and a copy with other numbers would not have been seen           |
 | not-read       | nothing of it was read in one of the models                                  |
 
-A shared part was *taken over* if it is more alike than one initialisation leaves it, or if the
-gains that feed the linked parts are (`gains.py`); the limits are measured ones, below.
+Whether a shared part was taken over, `taken_over.py` tells.
 """
 
 from __future__ import annotations
@@ -23,43 +23,41 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from kinprint.lineage.alignment.residual import MapSource
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.equality import EqualNumbers, equal_numbers
 from kinprint.lineage.gains import gain_likeness
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.part_tests import PartScore, part_scores
+from kinprint.lineage.part_tests import MATCHED_COLUMNS, PartScore, part_scores
 from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.lineage.side import Side
+from kinprint.lineage.taken_over import MATRICES, judged, limits_of
 from kinprint.lineage.tests.invariants import agreeing_layers
-from kinprint.records import Component, Evidence, Part, PartFinding, PartState, Reason
+from kinprint.records import Component, Evidence, Group, Part, PartFinding, PartState, Reason
 from kinprint.text import Message
 
-LEARNT_GAINS, APART_GAINS = 0.66, 0.45
-"""Mean correlation of the effective gains that feed linked matrices, from which on they were taken
-over, and up to which they only started alike; between them nobody can tell."""
-SURE_MATRICES, LEARNT_MATRICES = 0.90, 0.60
-"""Correlation of matrices from which on they were taken over, if gains have moved by `TRAINED`:
-whatever gains say, and where they cannot speak (folded away, in another basis)."""
-TRAINED = 0.03
-"""How far gains of trained models have moved from their start, as a share of it."""
-LEARNT_NORMS = 0.75
-"""Correlation of gains from which on they were learnt together: they start at a constant. Pairs of
-one initialisation reach 0.33, on the same data 0.73."""
-LEARNT_EMBEDDING = 0.85
-"""Correlation of embedding columns that pairs of one initialisation do not reach, although rows of
-rare tokens hardly move."""
 ARRANGED_NORMS = 0.85
 """What numbering the channels of a stranger anew gives the mean correlation of k gains over d
 channels, as a share of √(2 ln d / k), with a margin: 0.79 of it was measured at d = 128, k = 13."""
-ARRANGED = 1.25
-"""How far above the best of n random rows the likeness of arranged strangers may lie. Measured, all
-units of width 128 assigned so as to be most alike: 0.87 of it, whatever they were trained on."""
+COPIED, UNLIKE = 0.50, 0.25
+"""Correlation of matched rows from which on a part is a copy, and below which it is none. Continued
+training as long as pre-training leaves 0.59 or more; attention that was made anew in the basis of
+its model reaches 0.39, other layers of one model 0.32."""
+ABLE = 0.75
+"""The share of the least log10 p of a test that a copy may be counted on to reach. Columns of many
+rows tell channels apart from a correlation of 0.2 on."""
+HINT = -3.0
+"""A part with a log10 p up to this is not called free of traces."""
+ARRANGED, TURNED = 1.25, 0.35
+"""How alike strangers' feed-forwards can be made. Units assigned so as to be most alike, at widths
+64 and 128: 0.87 to 0.90 of the best of n random rows, and `ARRANGED` of it is allowed for. The
+residual stream turned as well, in turns with the units: 0.26 at width 64, 0.31 at width 128 between
+strangers of the same data. Values can be mixed freely, which makes attention up to 0.57 alike: it
+tells nothing here."""
 
-MATRICES = (Component.ATTENTION, Component.FEED_FORWARD, Component.EXPERT)
-"""Components that are matrices of the layers."""
 _REST = 0.1  # likeness beyond the share of equal rows from which on the other rows are alike too
-_FEED_FORWARDS = (Component.FEED_FORWARD, Component.EXPERT)
 _TABLE, _HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
 
 
@@ -71,7 +69,7 @@ class Sharing:
     ----------
     own : every part of the first model.
     alone : the parts of the second model that no part of the first was found to answer to.
-    arranged : the likeness that numbering units anew gives strangers of this shape.
+    arranged : the likeness of feed-forwards that strangers of this shape can be given.
     """
 
     own: tuple[PartFinding, ...] = ()
@@ -90,6 +88,9 @@ class Sharing:
         alone = []
         for one in self.own:
             if one.partner is None or (one.partner in linked and not one.state.linked):
+                # The part of its name in the model that is now the first may well be a copy.
+                silent = one.state is PartState.NO_TRACE
+                one = replace(one, state=PartState.NOT_COMPARABLE) if silent else one
                 reason = _answerless(one, here=False)
                 alone.append(replace(one, partner=one.part, reason=reason))
             else:
@@ -160,18 +161,21 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
         one = _Score.seen_from(score, a is pair.sides[0])
         if one.part in ours and one.partner in theirs:
             by_part.setdefault(one.part, []).append(one)
-    judge = _Judge(a, b, ours, theirs, by_part, len(scores), charge, _moved(evidence))
+    judge = _Judge(a, b, ours, theirs, by_part, len(scores), charge)
     own = [judge.finding(part) for part in sorted(ours, key=_order)]
     own += judge.further(own)
-    matched = {part for part, all_of in by_part.items() if any(one.score.matched for one in all_of)}
-    if not all(_whole(b.prepared.sample, part) for part in theirs):
-        matched = set()  # its counterpart may be among what was not read
     towers = a.prepared.sample.tower, b.prepared.sample.tower
-    judged = _judged(own, judge.moved, arranged_norms(pair))
+    told = judged(
+        own,
+        limits_of(a.prepared.width),
+        _moved(evidence),
+        arranged_norms(pair),
+        partial(_carried_gains, pair, a),
+    )
     met = {one.partner for one in own}
     alone = (_only_there(part, extent) for part, extent in theirs.items() if part not in met)
     agreeing = agreeing_layers(evidence, first=a is pair.sides[0])
-    settled = [_with_invariants(one, agreeing) for one in _settled(judged, matched)]
+    settled = [_with_invariants(one, agreeing) for one in judge.settled(told)]
     return Sharing(
         tuple(_in_towers(one, *towers) for one in settled),
         _in_order(_in_towers(one, towers[1], towers[1]) for one in alone),
@@ -180,7 +184,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
 
 
 def arranged_likeness(pair: Pair) -> float:
-    """The most that numbering units anew gives the mean correlation of two strangers.
+    """The most that renumbering and turning gives the mean correlation of strangers' units.
 
     The best of n sums of m cosines between random rows of d numbers is about √(2 m ln n / d).
     """
@@ -192,7 +196,7 @@ def arranged_likeness(pair: Pair) -> float:
     if units < 2 or not matrices:
         return 1.0
     best = math.sqrt(2.0 * matrices * math.log(units) / width) / matrices
-    return min(1.0, ARRANGED * best)
+    return min(1.0, max(TURNED, ARRANGED * best))
 
 
 def arranged_norms(pair: Pair) -> float:
@@ -229,7 +233,6 @@ class _Judge:
     scores: Mapping[Part, Sequence[_Score]]
     count: int
     charge: Charge
-    moved: float
 
     def finding(self, part: Part) -> PartFinding:
         """What is known about one part and the one that is most alike, or else in its place."""
@@ -261,8 +264,61 @@ class _Judge:
             found += [head] if head.state.linked else []
         return found
 
+    def settled(self, findings: Sequence[PartFinding]) -> Iterator[PartFinding]:
+        """Matrices without a link, where a copy would have been seen, beside others that have one.
+
+        What is linked as its channels are numbered shows that the residual basis is the other's.
+        Gains do not: they can be written into any basis. Rows that were matched there and fit no
+        better than chance are no copies, whatever their units, heads or values were made into.
+        """
+        anchored = any(one.state.linked and self._as_stored(one) for one in findings)
+        for one in findings:
+            open_ = one.state is PartState.NOT_COMPARABLE and one.partner is not None
+            if anchored and open_ and self._would_show(one.part):
+                one = replace(one, state=PartState.NO_TRACE, reason=None, needs=None)
+            yield one
+
+    def _as_stored(self, finding: PartFinding) -> bool:
+        """Whether a linked matrix is so in the basis in which both models are stored."""
+        if finding.part.component not in (*MATRICES, Component.EMBEDDING):
+            return False
+        if finding.state is not PartState.SHARED:
+            return True
+        scores = (one.score for one in self.scores.get(finding.part, ()))
+        return any(one.as_stored and self._significant(one) for one in scores)
+
+    def _would_show(self, part: Part) -> bool:
+        """Whether a copy of a part would have been found, and nothing hints at one."""
+        scores = [one.score for one in self.scores.get(part, ())]
+        able = [
+            one
+            for one in scores
+            if one.test == MATCHED_COLUMNS
+            and one.matched
+            and self.charge.significant_part(ABLE * one.floor, self.count)
+        ]
+        others = (one.log10_p for one in scores if one.test != MATCHED_COLUMNS)
+        unlike = all(one.likeness < UNLIKE for one in able)
+        silent = unlike and all(log10_p > HINT for log10_p in others)
+        return bool(able) and silent and self._all_read(part)
+
+    def _all_read(self, part: Part) -> bool:
+        """Whether nothing that a part may be a copy of was left unread."""
+        if part.component is Component.ATTENTION:
+            theirs = (
+                extent for to, extent in self.theirs.items() if to.component == part.component
+            )
+            return all(extent.read == extent.weights for extent in (self.ours[part], *theirs))
+        return all(_whole(self.b.prepared.sample, to) for to in self.theirs)
+
     def _significant(self, score: PartScore) -> bool:
-        return self.charge.significant_part(score.log10_p, self.count)
+        """Whether a test of a part says that it is shared.
+
+        Columns agree in layers that were trained over one residual stream, too: a copy must be
+        more alike than those.
+        """
+        copied = score.test != MATCHED_COLUMNS or score.likeness >= COPIED
+        return copied and self.charge.significant_part(score.log10_p, self.count)
 
     def _between(self, part: Part, partner: Part, size: Extent) -> PartFinding:
         """What is known about two parts; `size` is that of the one that is counted."""
@@ -297,7 +353,7 @@ class _Judge:
             likeness=1.0 if equal.all and equal.bits is None else likeness,
             log10_p=min((*known, 0.0)) if known else None,
             gains=self._gains(part, partner) if as_stored else None,
-            learnt=self._learnt(part, equal, likeness) if state.linked else None,
+            learnt=True if equal.kept and state.linked else None,
             share=_linked_share(equal, found) if state.linked else 1.0,
             bits=equal.bits if state is PartState.ROUNDED else None,
             reason=None if state.linked else _why_not(part),
@@ -309,20 +365,6 @@ class _Judge:
         if part.component not in MATRICES:
             return None
         return gain_likeness(self.a.prepared, self.b.prepared, part, partner)
-
-    def _learnt(self, part: Part, equal: EqualNumbers, likeness: float | None) -> bool | None:
-        """Whether a linked part was taken over, where it tells that by itself."""
-        if equal.kept:
-            return True
-        known = -1.0 if likeness is None else likeness
-        match part.component:
-            case Component.NORMS:
-                return True if known >= LEARNT_NORMS else None
-            case Component.EMBEDDING | Component.HEAD:
-                return True if known >= LEARNT_EMBEDDING else None
-            case Component.ROUTER:
-                return None
-        return True if known >= SURE_MATRICES and self.moved >= TRAINED else None
 
 
 def _needs(ours: Extent, theirs: Extent) -> int | None:
@@ -349,12 +391,13 @@ def _linked_share(equal: EqualNumbers, found: Sequence[PartScore]) -> float:
     """
     tests = {one.test for one in found}
     halves = [{"S2", "S2.numbered"}, {"E4.blocks", "S4"}]
-    alike = max((one.likeness for one in found), default=0.0)
+    as_numbered = (one.likeness for one in found if one.test != MATCHED_COLUMNS)
+    alike = max(as_numbered, default=0.0)
     if 0.0 < equal.share < 1.0 and alike <= equal.share + _REST:
         return equal.share
-    asked = sum(bool(tests & half) for half in halves)
-    by_tests = asked / 2 if asked else max((one.share for one in found), default=0.0)
-    return max(equal.share, by_tests)
+    by_halves = sum(bool(tests & half) for half in halves) / 2
+    others = [one.share for one in found if not any(one.test in half for half in halves)]
+    return max(equal.share, by_halves, *others)
 
 
 def _why_not(part: Part) -> Message:
@@ -380,47 +423,19 @@ def _with_invariants(finding: PartFinding, agreeing: Container[int | None]) -> P
     return replace(finding, state=state, reason=reason, needs=None)
 
 
-def _judged(
-    findings: Sequence[PartFinding], moved: float, arranged_norms: float
-) -> list[PartFinding]:
-    """Linked matrices with what the gains of all of them say: taken over, or started alike.
-
-    Gains of single layers scatter, so that the mean decides for those that do not tell themselves.
-    Gains that are linked alone have no first weights in common: they were taken over if numbering
-    channels anew does not make strangers' as alike.
-    """
-    linked = [one for one in findings if one.state.linked and one.part.component in MATRICES]
-    only_norms = {one.part.component for one in findings if one.state.linked} == {Component.NORMS}
-    gains = [one.gains for one in linked if one.gains is not None]
-    mean = math.fsum(gains) / len(gains) if gains else None
-
-    def learnt(one: PartFinding) -> bool | None:
-        if only_norms and one.state.linked:
-            return True if one.learnt or (one.likeness or 0.0) >= arranged_norms else None
-        if one.learnt or one not in linked:
-            return one.learnt
-        if mean is None:
-            alike = (one.likeness or 0.0) >= LEARNT_MATRICES and moved >= TRAINED
-            return True if alike else None
-        if mean >= LEARNT_GAINS:
-            return True if one.gains is None or one.gains > APART_GAINS else None
-        return False if mean <= APART_GAINS else None
-
-    return [replace(one, learnt=learnt(one)) for one in findings]
-
-
-def _settled(findings: Sequence[PartFinding], matched: Container[Part]) -> Iterator[PartFinding]:
-    """Feed-forwards without a link whose units were matched, beside others that have one.
-
-    What is linked shows that basis and layers are the right ones, and matching sees through other
-    numbers of units: a copy would have been seen.
-    """
-    anchored = any(one.state.linked and one.part.component in _FEED_FORWARDS for one in findings)
-    for one in findings:
-        open_ = one.state is PartState.NOT_COMPARABLE and one.partner is not None
-        if anchored and open_ and one.part in matched:
-            one = replace(one, state=PartState.NO_TRACE, reason=None, needs=None)
-        yield one
+def _carried_gains(pair: Pair, a: Side, finding: PartFinding) -> float | None:
+    """Likeness of effective gains in the basis in which units match, for a linked matrix."""
+    if finding.partner is None or pair.refusal(Group.UNIT_SIGN) is not None:
+        return None
+    alignment = pair.alignment(Group.UNIT_SIGN)
+    matching = alignment.feed_forwards
+    # Channels that were found by their gains agree in them.
+    if matching is None or matching.residual.source in (MapSource.IDENTITY, MapSource.GAINS):
+        return None
+    parts = finding.part, finding.partner
+    part, partner = parts if alignment.first is a else reversed(parts)
+    first, second = alignment.first.prepared, alignment.second.prepared
+    return gain_likeness(first, second, part, partner, matching.residual)
 
 
 def _whole(sample: Sample, part: Part) -> bool:

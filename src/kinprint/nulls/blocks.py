@@ -75,7 +75,7 @@ def block_permutation(
         statistic=observed,
         log10_p=float(_plain_log_p(parts)[0] / LN10),
         bound="block permutation",
-        floor=-sum(math.lgamma(r + 1) for r in lengths) / LN10,
+        floor=least_block_log10_p(lengths),
         effect=_excess(parts, lengths),
         n=n,
         null=tuple(null.tolist()),
@@ -140,6 +140,11 @@ def block_log10_p(scores: ArrayLike, sizes: ArrayLike | None = None) -> Floats:
     table, lengths = _tables(scores, sizes)
     parts = _plain_parts(table, lengths)
     return _plain_log_p(parts) / LN10 if parts else np.zeros(len(table))
+
+
+def least_block_log10_p(sizes: ArrayLike) -> float:
+    """The least that `block_log10_p` can be with blocks of these sizes: one order of all."""
+    return -sum(math.lgamma(int(r) + 1) for r in np.asarray(sizes)) / LN10
 
 
 def signed_log10_p(

@@ -209,6 +209,9 @@ def _moved(finding: PartFinding) -> bool:
 
 
 def _as_numbered(finding: PartFinding) -> bool:
-    """Whether any test found it where both models number it alike; without one it was equal."""
+    """Whether any test found it where both models number it alike; without one it was equal.
+
+    Tests that the menu does not have match what they compare.
+    """
     known = [own_tests().get(name) for name in finding.tests]
-    return not known or any(one is None or one.basis is not Basis.FOUND for one in known)
+    return not known or any(one is not None and one.basis is not Basis.FOUND for one in known)

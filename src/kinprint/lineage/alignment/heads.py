@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
-from kinprint.lineage.alignment.units import Matching
+from kinprint.lineage.alignment.units import Matching, RatedMap
 from kinprint.lineage.preparation import Heads
 from kinprint.lineage.reading.sample import Floats
 
 Doubles = NDArray[np.float64]
 QueryPairs = tuple[tuple[int, int], ...]
+_AS_GOOD = 0.98  # as a share of the best quality
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +42,24 @@ class HeadGroupMatch:
 
 
 def match_attention(
-    first: Sequence[Heads], second: Sequence[Heads], maps: Iterable[ResidualMap]
+    first: Sequence[Heads], second: Sequence[Heads], maps: Iterable[RatedMap]
 ) -> Matching | None:
-    """Choose a residual map and a partner layer for the attention of every layer."""
-    best: Matching | None = None
-    for residual in maps:
-        table = _layer_qualities(first, second, residual)
+    """Choose a residual map and a partner layer for the attention of every layer.
+
+    Sizes of products do not tell a map from its negative. Of maps that fit attention as well, the
+    one in which units match best is taken; neither sees signs of planes or values.
+    """
+    found: list[tuple[float, Matching]] = []
+    for rated in maps:
+        table = _layer_qualities(first, second, rated.residual)
         if table is None:
             return None
         quality = float(table.max(axis=1).mean())
-        if best is None or quality > best.quality:
-            best = Matching(residual, tuple(table.argmax(axis=1).tolist()), quality)
-    return best
+        partners = tuple(table.argmax(axis=1).tolist())
+        found.append((rated.quality, Matching(rated.residual, partners, quality)))
+    most = max((matching.quality for _, matching in found), default=0.0)
+    as_good = [one for one in found if one[1].quality >= _AS_GOOD * most]
+    return max(as_good, key=lambda one: one[0], default=(0.0, None))[1]
 
 
 def numbered_head_groups(

@@ -31,6 +31,7 @@ class MapSource(StrEnum):
     """What a residual map was made of."""
 
     IDENTITY = "identity"
+    NEGATIVE = "negative of the identity"
     TOKENS = "polar factor of embeddings"
     COLUMNS = "embedding columns"
     GAINS = "norm gains"
@@ -114,6 +115,9 @@ def candidates(channels: Channels) -> Iterator[ResidualMap]:
     first, second, shared = channels.first, channels.second, channels.shared
     if first.width == second.width:
         yield IDENTITY
+        every = np.arange(first.width)
+        signs = -np.ones(first.width, np.float32)
+        yield ResidualMap(MapSource.NEGATIVE, None, (every, every, signs), first.width)
     if len(shared.first) >= max(first.width, second.width):
         table = token_table(shared.first, shared.second)
         yield ResidualMap(MapSource.TOKENS, polar_factor(table))

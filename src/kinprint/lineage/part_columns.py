@@ -1,0 +1,236 @@
+"""Columns of rows that were matched: a copy of a part shows whatever its rows were made into.
+
+Units may be numbered anew, flipped and rescaled, rotary planes turned, value dimensions mixed. What
+each row of the one model became in the other is fitted to half of the residual channels. Whether
+it fits the other half is then asked of their labels: channels of that half change places with
+their neighbours, and nothing that was fitted has seen them. So the p-value is exact, for models of
+one residual basis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.lineage.alignment.blocks import Blocks, common_blocks
+from kinprint.lineage.alignment.heads import HeadGroupMatch, match_attention, match_head_groups
+from kinprint.lineage.alignment.residual import IDENTITY
+from kinprint.lineage.alignment.units import (
+    Matching,
+    RatedMap,
+    UnitStack,
+    best_partners,
+    spread,
+)
+from kinprint.lineage.preparation import FeedForward, Heads
+from kinprint.lineage.side import CLONED, alone
+from kinprint.nulls.blocks import BLOCK, block_log10_p, least_block_log10_p
+from kinprint.nulls.copies import clone_classes
+from kinprint.nulls.preparation import massive, standardise_columns
+
+Rows = NDArray[Any]
+Bools = NDArray[np.bool_]
+FEWEST_ROWS = 16
+"""Fewer rows than this do not make a column."""
+_UNITS = 512  # of the first model that are matched at most
+_RIDGE = 0.02  # of the length of a value row, so that mixing them back does not fit noise
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnScore:
+    """How well rows of a part fit those of another, over channels that no fit has seen.
+
+    `likenesses` are mean correlations of rows, one a tensor; `floor` is the least log10 p that so
+    many channels could have given.
+    """
+
+    log10_p: float
+    floor: float
+    likenesses: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HalfChannels:
+    """Channels in two halves: `fitted` tell what became of a row, the others judge it."""
+
+    fitted: Bools
+    usable: Bools
+
+    @classmethod
+    def of(cls, usable: Bools) -> HalfChannels:
+        """Every second block of channels; `usable` may change places with their neighbours."""
+        fitted = np.arange(len(usable)) // BLOCK % 2 == 0
+        return cls(fitted, usable & ~fitted)
+
+    def partners(
+        self, first: Sequence[FeedForward], second: Sequence[FeedForward]
+    ) -> Iterator[tuple[FeedForward, FeedForward]]:
+        """Feed-forwards of equal place, and for each the one whose units match best.
+
+        Matched on the fitted half, from either model: a layer may be there twice.
+        """
+        if not first or not second:
+            return
+        halves = [[self._half(part) for part in parts] for parts in (first, second)]
+        stacks = [UnitStack.of(parts) for parts in halves]
+        there = best_partners(halves[0], stacks[1], IDENTITY, True)
+        back = best_partners(halves[1], stacks[0], IDENTITY, True)
+        places = {(part.layer, part.expert): to for to, part in enumerate(second)}
+        pairs = {
+            *enumerate(there),
+            *((at, to) for to, at in enumerate(back)),
+            *(
+                (at, places[part.layer, part.expert])
+                for at, part in enumerate(first)
+                if (part.layer, part.expert) in places
+            ),
+        }
+        yield from ((first[at], second[to]) for at, to in sorted(pairs))
+
+    def layers(
+        self, first: Mapping[int, Heads], second: Mapping[int, Heads]
+    ) -> Iterator[tuple[Heads, Heads]]:
+        """Attention of layers of equal number, and of those that match best, in the same way."""
+        ours, theirs = (
+            [_columns(heads, self.fitted) for heads in side.values()] for side in (first, second)
+        )
+        as_it_is = [RatedMap(IDENTITY, 0.0)]
+        there = match_attention(ours, theirs, as_it_is) if ours and theirs else None
+        back = match_attention(theirs, ours, as_it_is) if ours and theirs else None
+        if there is None or back is None:
+            return
+        pairs = {
+            *(
+                (heads.layer, theirs[to].layer)
+                for heads, to in zip(ours, there.partners, strict=True)
+            ),
+            *(
+                (ours[at].layer, heads.layer)
+                for heads, at in zip(theirs, back.partners, strict=True)
+            ),
+            *((layer, layer) for layer in first.keys() & second.keys()),
+        }
+        yield from ((first[at], second[to]) for at, to in sorted(pairs))
+
+    def feed_forwards(self, first: FeedForward, second: FeedForward) -> ColumnScore | None:
+        """Units of one feed-forward and the units of another that they match best."""
+        some = np.argsort(-first.size, kind="stable")
+        some = some[spread(len(some), _UNITS)]
+        both = self._near(first.up[some], second.up) + self._near(first.down[some], second.down)
+        match = np.abs(both)
+        gates = None
+        if first.gate is not None and second.gate is not None:
+            gates = first.gate[some], second.gate
+            match = match + self._near(*gates)
+        best = match.argmax(axis=1)
+        signs = np.where(both[np.arange(len(best)), best] < 0, -1.0, 1.0)[:, None]
+        tensors = [
+            (first.up[some] * signs, second.up[best]),
+            (first.down[some] * signs, second.down[best]),
+        ]
+        if gates is not None:
+            tensors.append((gates[0], gates[1][best]))
+        return self._score(tensors)
+
+    def attention(self, first: Heads, second: Heads) -> ColumnScore | None:
+        """Heads of one layer and those of another that they match best."""
+        halves = [_columns(heads, self.fitted) for heads in (first, second)]
+        tensors: dict[str, list[tuple[Rows, Rows]]] = {}
+        for match in match_head_groups(halves[:1], halves[1:], Matching(IDENTITY, (0,), np.nan)):
+            for role, x, y in self._head_rows(match, first, second):
+                tensors.setdefault(role, []).append((x, y))
+        joined = [
+            tuple(np.concatenate(rows) for rows in zip(*pairs, strict=True))
+            for pairs in tensors.values()
+        ]
+        return self._score([(x, y) for x, y in joined])
+
+    def _half(self, part: FeedForward) -> FeedForward:
+        """A feed-forward with the fitted channels only."""
+        gate = None if part.gate is None else part.gate[:, self.fitted]
+        return replace(part, up=part.up[:, self.fitted], down=part.down[:, self.fitted], gate=gate)
+
+    def _near(self, first: Rows, second: Rows) -> Rows:
+        return np.asarray(first[:, self.fitted] @ second[:, self.fitted].T)
+
+    def _head_rows(
+        self, match: HeadGroupMatch, first: Heads, second: Heads
+    ) -> Iterator[tuple[str, Rows, Rows]]:
+        """Rows of a group as they should be in the other model, and as they are there."""
+        if match.planes.size:
+            assert first.q is not None and first.k is not None
+            assert second.q is not None and second.k is not None
+            turn = np.exp(-1j * np.angle(match.planes))[:, None]
+            yield "k", _planes(first.k[match.group] * turn), _planes(second.k[match.partner])
+            for i, j in match.queries:
+                yield "q", _planes(first.q[i] * turn), _planes(second.q[j])
+        if first.v is not None and second.v is not None:
+            values = first.v[match.group], second.v[match.partner]
+            yield "v", self._mixed(*values), values[1]
+        if first.o is not None and second.o is not None:
+            inside, outside = first.o.shape[1], second.o.shape[1]
+            for i, j in match.queries:
+                outputs = first.o[match.group, i % inside], second.o[match.partner, j % outside]
+                yield "o", self._mixed(*outputs), outputs[1]
+
+    def _mixed(self, first: Rows, second: Rows) -> Rows:
+        """Rows of the first model mixed so as to be those of the second on the fitted channels."""
+        x, y = (rows[:, self.fitted].astype(np.float64) for rows in (first, second))
+        gram = x @ x.T
+        gram += np.eye(len(gram)) * _RIDGE * max(float(np.trace(gram)) / len(gram), 1e-30)
+        return np.asarray(y @ x.T @ np.linalg.solve(gram, first.astype(np.float64)))
+
+    def _score(self, tensors: Sequence[tuple[Rows, Rows]]) -> ColumnScore | None:
+        """The agreement of columns of equal channels, over the rows of all tensors."""
+        told = [(_unit(x), _unit(y)) for x, y in tensors if x.any() and y.any()]
+        if sum(len(x) for x, _ in told) < FEWEST_ROWS:
+            return None
+        x, y = (np.concatenate(rows) for rows in zip(*told, strict=True))
+        ordinary = ~massive(np.sqrt(np.square(x).mean(axis=0)))
+        ordinary &= ~massive(np.sqrt(np.square(y).mean(axis=0))) & x.any(axis=0)
+        index = np.arange(x.shape[1])
+        columns = standardise_columns(x).T, standardise_columns(y).T
+        usable = self.usable & ordinary & alone(clone_classes(columns[0], CLONED))
+        blocks: Blocks = common_blocks(index, index, usable)
+        if not len(blocks.sizes):
+            return None
+        log10_p = block_log10_p(blocks.products(*columns), blocks.sizes)[0]
+        unseen = ~self.fitted
+        likenesses = (
+            float(np.einsum("nd,nd->n", _unit(x[:, unseen]), _unit(y[:, unseen])).mean())
+            for x, y in told
+        )
+        return ColumnScore(float(log10_p), least_block_log10_p(blocks.sizes), tuple(likenesses))
+
+
+def _columns(heads: Heads, chosen: Bools) -> Heads:
+    """Attention with some of the residual channels."""
+
+    def some(rows: Any) -> Any:
+        return None if rows is None else rows[..., chosen]
+
+    return replace(
+        heads,
+        q=some(heads.q),
+        k=some(heads.k),
+        q_rest=some(heads.q_rest),
+        k_rest=some(heads.k_rest),
+        v=some(heads.v),
+        o=some(heads.o),
+    )
+
+
+def _planes(rows: Rows) -> Rows:
+    """The two rows of each rotary plane."""
+    return np.concatenate([rows.real, rows.imag])
+
+
+def _unit(rows: Rows) -> Rows:
+    """Rows of length one, zero where there is nothing."""
+    wide = rows.astype(np.float64)
+    length = np.linalg.norm(wide, axis=1, keepdims=True)
+    return np.asarray(wide / np.where(length > 0, length, 1.0))

@@ -1,0 +1,125 @@
+"""Whether linked parts were taken over, or only started alike: measured limits, and no p-value.
+
+One initialisation leaves models alike, the more so the narrower they are and the less they were
+trained; whatever starts at a constant, as gains do, can only have been learnt together. Twins are
+models of one initialisation that were trained apart. The limits lie above what twins reach that saw
+the same data in another order, so that a descendant may fall below them: then nobody can tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from kinprint.records import Component, PartFinding
+
+MATRICES = (Component.ATTENTION, Component.FEED_FORWARD, Component.EXPERT)
+"""Components that are matrices of the layers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Correlations from which on a linked part was taken over.
+
+    Attributes
+    ----------
+    gains : of the effective gains that feed linked matrices, on average.
+    sure : of a matrix, whatever gains say, if they have moved by `TRAINED`.
+    matrices : of a matrix where gains cannot be compared, in the same way.
+    norms : of gains as stored, on average.
+    """
+
+    gains: float
+    sure: float
+    matrices: float
+    norms: float
+
+
+LIMITS = Limits(gains=0.66, sure=0.90, matrices=0.85, norms=0.75)
+"""From width 128 on. Of 25 pairs of twins that saw the same data, in another order, the most alike
+have gains of 0.61; a matrix of one pair reaches 0.83."""
+NARROW = Limits(gains=0.75, sure=0.95, matrices=0.95, norms=0.80)
+"""In narrower models. Of 7 such pairs of width 64 the most alike have gains of 0.73; a matrix of
+theirs reaches 0.92, and their norms 0.75 on average."""
+NARROWER = 128
+"""The width below which models are narrow."""
+APART_GAINS = 0.25
+"""Mean correlation of effective gains, and of norms, up to which matrices only started alike. Twins
+on other data stay at 0.12 or below from width 128 on where they were trained for long; norms of a
+merge that has three parts in ten of a model agree by 0.35 with it."""
+TRAINED = 0.03
+"""How far gains of trained models have moved from their start, as a share of it."""
+LEARNT_EMBEDDING = 0.85
+"""Correlation of embedding columns that pairs of one initialisation do not reach, although rows of
+rare tokens hardly move."""
+
+
+def limits_of(width: int) -> Limits:
+    """The limits for models of a width."""
+    return NARROW if width < NARROWER else LIMITS
+
+
+def judged(
+    findings: Sequence[PartFinding],
+    limits: Limits,
+    moved: float,
+    arranged_norms: float,
+    carried_gains: Callable[[PartFinding], float | None],
+) -> list[PartFinding]:
+    """Findings that say of each linked part whether it was taken over.
+
+    Gains of single layers scatter, so that the mean decides for those that do not tell themselves.
+    Gains that are linked alone have no first weights in common: they were taken over if numbering
+    channels anew does not make strangers' as alike.
+
+    Parameters
+    ----------
+    findings : what is known about each part; `learnt` is true where numbers are equal.
+    limits : those of the models' width.
+    moved : how far gains have moved from their start.
+    arranged_norms : what numbering channels anew gives strangers' gains.
+    carried_gains : the likeness of the gains of a part in the basis that was found, for parts that
+        are not linked in the basis as stored. Such a basis may be a rough one, so that low ones say
+        nothing.
+    """
+    linked = [one for one in findings if one.state.linked]
+    matrices = [one for one in linked if one.part.component in MATRICES]
+    norms = [one for one in linked if one.part.component is Component.NORMS]
+    only_norms = len(norms) == len(linked)
+    gains = _mean([one.gains for one in matrices])
+    carried = _mean([carried_gains(one) for one in matrices]) if gains is None else None
+    norm = _mean([one.likeness for one in norms])
+    every_norm = [one.likeness for one in findings if one.part.component is Component.NORMS]
+    most = max(gains or 0.0, _mean(every_norm) or 0.0)
+
+    def of_matrix(one: PartFinding) -> bool | None:
+        likeness = (one.likeness or 0.0) if moved >= TRAINED else 0.0
+        if likeness >= limits.sure:
+            return True
+        if gains is None:
+            alike = likeness >= limits.matrices or (carried or 0.0) >= limits.gains
+            return True if alike else None
+        if gains >= limits.gains:
+            return True if one.gains is None or one.gains > APART_GAINS else None
+        return False if most <= APART_GAINS else None
+
+    def learnt(one: PartFinding) -> bool | None:
+        if one.learnt or one not in linked:
+            return one.learnt
+        match one.part.component:
+            case Component.NORMS:
+                arranged = only_norms and (one.likeness or 0.0) >= arranged_norms
+                return True if (norm or 0.0) >= limits.norms or arranged else None
+            case Component.EMBEDDING | Component.HEAD:
+                return True if (one.likeness or 0.0) >= LEARNT_EMBEDDING else None
+            case Component.ATTENTION | Component.FEED_FORWARD | Component.EXPERT:
+                return of_matrix(one)
+        return None
+
+    return [replace(one, learnt=learnt(one)) for one in findings]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None

@@ -1,0 +1,162 @@
+"""Columns of matched rows: copies show in any numbering, and the p-value is that of chance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kinprint.lineage.pair import Pair
+from kinprint.lineage.part_columns import HalfChannels
+from kinprint.lineage.part_tests import MATCHED_COLUMNS, PartScore, part_scores
+from kinprint.lineage.preparation import Prepared
+from kinprint.lineage.reading.sample import Attention, Sample, Units
+from kinprint.records import Component
+from tests.lineage.made import keyed, made, noisy
+from tests.lineage.null_pairs import PAIRS
+from tests.nulls.worlds import assert_valid
+
+WIDTH = 64
+MODEL = made(1, width=WIDTH, depth=2)
+DRAWS = 60
+
+
+def scores(a: Sample, b: Sample) -> list[PartScore]:
+    return [one for one in part_scores(Pair(a, b), ()) if one.test == MATCHED_COLUMNS]
+
+
+def remade(sample: Sample, rng: np.random.Generator) -> Sample:
+    """The same function: units in another order, flipped and rescaled, planes turned, values mixed;
+    the residual stream as it is."""
+    return keyed(
+        replace(
+            sample,
+            units={layer: _units(one, rng) for layer, one in sample.units.items()},
+            attention={layer: _attention(one, rng) for layer, one in sample.attention.items()},
+        )
+    )
+
+
+def _units(units: Units, rng: np.random.Generator) -> Units:
+    order = rng.permutation(len(units.up))
+    scale = (rng.choice([-1.0, 1.0], len(order)) * rng.uniform(0.5, 2, len(order)))[:, None]
+    assert units.gate is not None
+    up, down = units.up[order] * scale, units.down[order] / scale
+    return replace(
+        units, gate=units.gate[order], up=up.astype(np.float32), down=down.astype(np.float32)
+    )
+
+
+def _attention(part: Attention, rng: np.random.Generator) -> Attention:
+    """Groups swapped, each plane turned by an angle of its own, values mixed by any matrix."""
+    assert part.q is not None and part.k is not None
+    assert part.v is not None and part.o is not None
+    groups, inside = len(part.k), len(part.q) // len(part.k)
+    rows = {
+        "k": part.k[::-1].copy(),
+        "v": part.v[::-1].copy(),
+        "q": part.q.reshape(groups, inside, *part.q.shape[1:])[::-1].copy(),
+        "o": part.o.reshape(groups, inside, *part.o.shape[1:])[::-1].copy(),
+    }
+    half = part.k.shape[1] // 2
+    for group in range(groups):
+        turn = np.exp(1j * rng.uniform(0, 2 * np.pi, half))[:, None]
+        for heads in (rows["k"][group : group + 1], rows["q"][group]):
+            planes = (heads[:, :half] + 1j * heads[:, half:]) * turn
+            heads[:, :half], heads[:, half:] = planes.real, planes.imag
+        mix = rng.normal(size=(part.v.shape[1],) * 2) + 3 * np.eye(part.v.shape[1])
+        rows["v"][group] = mix @ rows["v"][group]
+        rows["o"][group] = np.linalg.inv(mix).T @ rows["o"][group]
+    return replace(
+        part, k=rows["k"], v=rows["v"],
+        q=rows["q"].reshape(part.q.shape), o=rows["o"].reshape(part.o.shape),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_a_copy_shows_in_every_part_whatever_its_rows_were_made_into(share: float) -> None:
+    rng = np.random.default_rng(2)
+    found = scores(MODEL, remade(noisy(MODEL, share, 3), rng))
+    assert {one.parts[0].component for one in found} == {
+        Component.ATTENTION, Component.FEED_FORWARD,
+    }  # fmt: skip
+    assert len(found) == 4 and all(one.parts[0] == one.parts[1] for one in found)
+    for one in found:
+        assert one.log10_p < 0.75 * one.floor < -8
+        assert one.likeness > 0.85 and one.matched and one.as_stored
+
+
+def test_a_copy_in_another_layer_is_found_there() -> None:
+    units, attention = MODEL.units, MODEL.attention
+    swapped = replace(
+        MODEL, units={0: units[1], 1: units[0]}, attention={0: attention[1], 1: attention[0]}
+    )
+    moved = remade(keyed(swapped), np.random.default_rng(4))
+    found = {one.parts: one for one in scores(MODEL, moved)}
+    for (ours, theirs), one in found.items():
+        assert (one.likeness > 0.85) is (ours.layer != theirs.layer)
+
+
+def test_one_copied_layer_does_not_speak_for_the_others() -> None:
+    stranger = made(5, width=WIDTH, depth=2)
+    grafted = keyed(replace(stranger, units={**stranger.units, 1: MODEL.units[1]}))
+    found = {
+        one.parts[0].layer: one
+        for one in scores(MODEL, remade(grafted, np.random.default_rng(6)))
+        if one.parts[0].component is Component.FEED_FORWARD and one.parts[0] == one.parts[1]
+    }
+    assert found[1].likeness > 0.9 and found[1].log10_p < -8
+    assert abs(found[0].likeness) < 0.2 and found[0].log10_p > -3
+
+
+def test_what_is_fitted_does_not_see_what_is_judged() -> None:
+    """Other numbers in the judged half leave every match and every likeness of the fitted half."""
+    halves = HalfChannels.of(np.ones(WIDTH, bool))
+    first = Prepared(MODEL).feed_forwards[0]
+    second = Prepared(remade(MODEL, np.random.default_rng(7))).feed_forwards[0]
+    order = np.arange(WIDTH)
+    judged = np.flatnonzero(~halves.fitted)
+    order[judged] = np.random.default_rng(8).permutation(judged)
+    assert first.gate is not None
+    moved = replace(
+        first, up=first.up[:, order], down=first.down[:, order], gate=first.gate[:, order]
+    )
+    as_it_is, shuffled = halves.feed_forwards(first, second), halves.feed_forwards(moved, second)
+    assert as_it_is is not None and shuffled is not None
+    assert as_it_is.log10_p < -8 < -3 < shuffled.log10_p
+    assert max(map(abs, shuffled.likenesses)) < 0.2
+
+
+def test_channels_of_a_copy_drawn_anew_give_valid_p_values() -> None:
+    """Everything else is the copy's: only the labels of the judged channels are chance."""
+    rng = np.random.default_rng(9)
+    copy = remade(MODEL, rng)
+    halves = HalfChannels.of(np.ones(WIDTH, bool))
+    ours, theirs = Prepared(MODEL), Prepared(copy)
+    first, second, logs = ours.feed_forwards[0], theirs.feed_forwards[0], []
+    heads, others = ours.heads[0], theirs.heads[0]
+    assert first.gate is not None and heads.q is not None and heads.k is not None
+    assert heads.v is not None and heads.o is not None
+    for _ in range(DRAWS):
+        order = np.concatenate([4 * block + rng.permutation(4) for block in range(WIDTH // 4)])
+        order = np.where(halves.fitted, np.arange(WIDTH), order)
+        moved = replace(
+            first, up=first.up[:, order], down=first.down[:, order], gate=first.gate[:, order]
+        )
+        turned = replace(
+            heads, q=heads.q[..., order], k=heads.k[..., order],
+            v=heads.v[..., order], o=heads.o[..., order],
+        )  # fmt: skip
+        for score in (halves.feed_forwards(moved, second), halves.attention(turned, others)):
+            assert score is not None
+            logs.append(score.log10_p)
+    assert_valid(logs, (0.1, 0.01, 1e-3))
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_null_pairs_give_valid_p_values(kind: str) -> None:
+    rng = np.random.default_rng([10, *kind.encode()])
+    logs = [one.log10_p for _ in range(8) for one in scores(*PAIRS[kind](rng))]
+    if logs:  # models of different width and one mask for both have no such test
+        assert_valid(logs, (0.1, 0.01, 1e-3))
