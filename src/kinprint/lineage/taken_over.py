@@ -90,7 +90,10 @@ def judged(
     gains = _mean([one.gains for one in matrices])
     carried = _mean([carried_gains(one) for one in matrices]) if gains is None else None
     norm = _mean([one.likeness for one in norms])
-    every_norm = [one.likeness for one in findings if one.part.component is Component.NORMS]
+    # Equal gains were written in, and say nothing of matrices.
+    every_norm = [
+        one.likeness for one in findings if one.part.component is Component.NORMS and not one.learnt
+    ]
     most = max(gains or 0.0, _mean(every_norm) or 0.0)
 
     def of_matrix(one: PartFinding) -> bool | None:
