@@ -6,14 +6,16 @@ arrangements that two models do not share one by accident.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
 from kinprint.lineage.reading.parts import component_of
 from kinprint.lineage.reading.sample import Floats, Indices, Sample, Units
-from kinprint.measure.rounding import equal_rows, equality
+from kinprint.measure.rounding import arrangements, equal_rows, equality
 from kinprint.records import Component, Part, Role
 
 INFORMATION = 12.0
@@ -88,6 +90,41 @@ class _Agreement:
     information: float
     exact: bool
     rows: float
+
+
+def copies(
+    a: Sample, b: Sample, ours: Collection[Part], theirs: Collection[Part]
+) -> dict[Part, list[Part]]:
+    """Parts of the layers with those of the second model, at any place, that have a row of theirs.
+
+    Rows of one role and number are looked up as bfloat16, in which a cast begins as it was.
+    """
+    least = INFORMATION + math.log10(max(len(theirs), 1))  # each may meet all of them
+    places: dict[_Row, list[Part]] = {}
+    for part in theirs:
+        for row in _telling_rows(b, part, least):
+            places.setdefault(row, []).append(part)
+    return {
+        part: list(
+            dict.fromkeys(
+                to
+                for row in _telling_rows(a, part, least)
+                for to in places.get(row, ())
+                if to.component is part.component
+            )
+        )
+        for part in ours
+    }
+
+
+_Row = tuple[str, int, bytes]
+
+
+def _telling_rows(sample: Sample, part: Part, least: float) -> Iterator[_Row]:
+    """The first row of each tensor of a part, where its numbers have so many arrangements."""
+    for role, (index, rows) in tensors_of(sample, part):
+        if len(rows) and arrangements(rows[:1]) >= least:
+            yield role, int(index[0]), rows[0].astype(ml_dtypes.bfloat16).tobytes()
 
 
 def _tensors(a: Sample, b: Sample, part: Part, partner: Part) -> tuple[list[_Agreement], bool]:

@@ -87,10 +87,12 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
 
 
 def _all_equal(parts: Sequence[PartFinding], read: Sequence[PartFinding]) -> bool:
-    """Whether everything read is equal, and something was read of each kind of matrices."""
+    """Whether everything read is equal and in its layer, with some of each kind of matrices."""
     needed = (*MATRICES, Component.EMBEDDING)
     kinds = {one.part.component for one in parts if one.part.component in needed}
-    return only_equal(read) and bool(kinds) and kinds <= {one.part.component for one in read}
+    moved = any(one.partner is not None and one.partner.layer != one.part.layer for one in read)
+    complete = bool(kinds) and kinds <= {one.part.component for one in read}
+    return only_equal(read) and complete and not moved
 
 
 def only_equal(parts: Sequence[PartFinding]) -> bool:

@@ -27,7 +27,7 @@ from functools import partial
 
 from kinprint.lineage.alignment.residual import MapSource
 from kinprint.lineage.charge import Charge
-from kinprint.lineage.equality import EqualNumbers, equal_numbers
+from kinprint.lineage.equality import EqualNumbers, copies, equal_numbers
 from kinprint.lineage.gains import gain_likeness
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.part_tests import MATCHED_COLUMNS, PartScore, part_scores
@@ -161,7 +161,8 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
         one = _Score.seen_from(score, a is pair.sides[0])
         if one.part in ours and one.partner in theirs:
             by_part.setdefault(one.part, []).append(one)
-    judge = _Judge(a, b, ours, theirs, by_part, len(scores), charge)
+    found = copies(a.prepared.sample, b.prepared.sample, ours, theirs)
+    judge = _Judge(a, b, ours, theirs, by_part, len(scores), charge, found)
     own = [judge.finding(part) for part in sorted(ours, key=_order)]
     own += judge.further(own)
     towers = a.prepared.sample.tower, b.prepared.sample.tower
@@ -233,6 +234,7 @@ class _Judge:
     scores: Mapping[Part, Sequence[_Score]]
     count: int
     charge: Charge
+    copies: Mapping[Part, Sequence[Part]]
 
     def finding(self, part: Part) -> PartFinding:
         """What is known about one part and the one that is most alike, or else in its place."""
@@ -244,7 +246,11 @@ class _Judge:
                 return found
         # A tied embedding is a head as well.
         tied = part == _HEAD and _HEAD not in self.theirs and _TABLE in self.theirs
-        return self._between(part, _TABLE if tied else part, self.ours[part])
+        in_place = self._between(part, _TABLE if tied else part, self.ours[part])
+        if in_place.state.linked:
+            return in_place
+        elsewhere = (self._between(part, to, self.ours[part]) for to in self.copies[part])
+        return next((found for found in elsewhere if found.state.linked), in_place)
 
     def further(self, known: Sequence[PartFinding]) -> list[PartFinding]:
         """Parts of the second model that are linked to a part with a closer partner.
@@ -258,7 +264,11 @@ class _Judge:
             for one in scores
             if one.partner not in met and self._significant(one.score)
         }
-        found = [self._between(part, to, self.theirs[to]) for to, part in pairs.items()]
+        pairs |= {
+            to: part for part, all_of in self.copies.items() for to in all_of if to not in met
+        }
+        further = (self._between(part, to, self.theirs[to]) for to, part in pairs.items())
+        found = [one for one in further if one.state.linked]
         if _HEAD in self.theirs and _HEAD not in met and _TABLE in self.ours:
             head = self._between(_TABLE, _HEAD, self.theirs[_HEAD])
             found += [head] if head.state.linked else []
