@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 
 import pytest
@@ -103,8 +102,8 @@ def test_a_page_never_contradicts_its_verdict(demo: Path, tmp_path: Path) -> Non
     adjusted = [one.adjusted for one in result.evidence if one.adjusted is not None]
     assert min(adjusted) == result.log10_p > math.log10(result.alpha)
     result.save(tmp_path / "page.html")
-    counts = re.findall(r"(\d+) of (\d+) tests found a link", (tmp_path / "page.html").read_text())
-    assert counts and all(first == "0" and int(total) > 5 for first, total in counts)
+    page = (tmp_path / "page.html").read_text()
+    assert "not strong enough" in page and "link found" not in page
 
 
 def test_false_links_of_many_pairs_count_tests_and_equal_numbers() -> None:

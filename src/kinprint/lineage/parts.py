@@ -83,17 +83,16 @@ class Sharing:
 
     def swapped(self) -> Sharing:
         """The same with the second model called the first."""
-        linked = {one.partner for one in self.own if one.state.linked}
         own = [replace(one, partner=None, reason=_answerless(one, here=True)) for one in self.alone]
-        alone = []
-        for one in self.own:
-            if one.partner is None or (one.partner in linked and not one.state.linked):
-                # The part of its name in the model that is now the first may well be a copy.
-                silent = one.state is PartState.NO_TRACE
-                one = replace(one, state=PartState.NOT_COMPARABLE) if silent else one
+        alone: list[PartFinding] = []
+        met: set[Part | None] = {None}
+        in_place = sorted(self.own, key=lambda one: one.part != one.partner)
+        for one in sorted(in_place, key=lambda one: not one.state.linked):
+            if one.partner in met and not one.state.linked:
                 reason = _answerless(one, here=False)
                 alone.append(replace(one, partner=one.part, reason=reason))
-            else:
+            elif one.partner is not None:
+                met.add(one.partner)
                 own.append(replace(one, part=one.partner, partner=one.part))
         return Sharing(_in_order(own), _in_order(alone), self.arranged)
 
@@ -121,8 +120,13 @@ def joined(towers: Sequence[Sharing]) -> Sharing:
         known = best.get(key)
         if known is None or _says(one) < _says(known):
             best[key] = one
-    met = {one.partner for one in found}
-    alone = {one.part: one for sharing in towers for one in sharing.alone if one.part not in met}
+    met = {one.partner for one in best.values()}
+    alone = {
+        one.part: replace(one, partner=one.part, reason=_answerless(one, here=False))
+        for sharing in towers
+        for one in sharing.swapped().own
+        if one.part not in met
+    }
     arranged = max(one.arranged for one in towers)
     return Sharing(tuple(best.values()), _in_order(alone.values()), arranged)
 

@@ -16,6 +16,7 @@ from kinprint.lineage.identity import same_numbers
 from kinprint.lineage.kind import amount_of, kind_of_relation
 from kinprint.lineage.parts import Sharing, joined
 from kinprint.lineage.reading.sample import Sample
+from kinprint.lineage.taken_over import MATRICES
 from kinprint.lineage.verdict import decide
 from kinprint.records import (
     Evidence,
@@ -93,7 +94,8 @@ def joined_verdict(main: Verdict, sharing: Sharing, besides: Sequence[TowerCompa
     kind = kind_of_relation(whole.parts, whole.arranged)
     relation = kind.relation
     only_besides: tuple[VerdictReason, ...] = ()
-    if main not in linked:  # however large the other towers are, the models have them in common
+    layers = any(one.state.linked and one.part.component in MATRICES for one in sharing.own)
+    if not layers and linked != [main]:  # however large the other towers are, they alone are common
         only_besides = (VerdictReason.TOWERS_SHARED,)
         relation = Relation.PARTIAL if relation in _WHOLE else relation
     return replace(
