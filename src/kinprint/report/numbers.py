@@ -172,3 +172,16 @@ def _two_digits(value: float) -> str:
         return "0"
     scale = 10.0 ** (1 - math.floor(math.log10(value)))
     return f"{math.ceil(value * scale - 1e-9) / scale:.2g}"
+
+
+def share_in_words(share: float) -> str:
+    """A share in per cent that is never rounded to all or to nothing."""
+    if share >= 1:
+        return "100 %"
+    if share > 0.99:
+        return f"{math.floor(share * 1000) / 10:.1f} %" if share < 0.999 else "> 99.9 %"
+    if share >= 0.1:
+        return f"{share * 100:.0f} %"
+    if share >= 0.001:
+        return f"{share * 100:.1f} %"
+    return "< 0.1 %" if share > 0 else "0 %"

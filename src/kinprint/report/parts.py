@@ -14,7 +14,10 @@ from kinprint import text
 from kinprint.lineage.tests.registry import Basis, own_tests
 from kinprint.reader.sizes import in_words
 from kinprint.records import Component, Part, PartFinding, PartState
+from kinprint.report.numbers import share_in_words
 from kinprint.text import Message, Words
+
+_WHOLE = 0.95  # of a part, from which on no share of it is named
 
 
 class Standing(StrEnum):
@@ -184,6 +187,9 @@ def _component(
 ) -> Iterator[tuple[_Place, Words]]:
     """Parts of one component: without layers if these are all of them."""
     name = text.words(f"verdict.part.{component}")
+    share = _linked_share(mine)
+    if share < _WHOLE:
+        name = text.words("verdict.where.share", part=name, share=share_in_words(share))
     moved = any(_moved(one) for one in mine)
     if len(mine) == len(every) and not moved:
         yield _Place(tower), name
@@ -200,6 +206,13 @@ def _component(
     there = layers_in_words(one.layer for one in partners if one.layer is not None)
     several = len(set(inside)) > 1
     yield _Place(tower, layers_in_words(inside), several, there if moved else ""), name
+
+
+def _linked_share(findings: Sequence[PartFinding]) -> float:
+    """The share of linked parts' numbers that the links are about; one where none is linked."""
+    linked = [one for one in findings if one.state.linked]
+    weights = sum(one.weights for one in linked)
+    return sum(one.weights * one.share for one in linked) / weights if weights else 1.0
 
 
 def _moved(finding: PartFinding) -> bool:

@@ -26,7 +26,7 @@ from kinprint.records import (
     Verdict,
     VerdictReason,
 )
-from kinprint.report.numbers import level, p_claim
+from kinprint.report.numbers import level, p_claim, share_in_words
 from kinprint.report.parts import (
     Standing,
     groups_of_parts,
@@ -148,19 +148,6 @@ def components_in_words(findings: Sequence[PartFinding]) -> Words:
     )
 
 
-def share_in_words(share: float) -> str:
-    """A share in per cent that is never rounded to all or to nothing."""
-    if share >= 1:
-        return "100 %"
-    if share > 0.99:
-        return f"{math.floor(share * 1000) / 10:.1f} %" if share < 0.999 else "> 99.9 %"
-    if share >= 0.1:
-        return f"{share * 100:.0f} %"
-    if share >= 0.001:
-        return f"{share * 100:.1f} %"
-    return "< 0.1 %" if share > 0 else "0 %"
-
-
 def likeness_in_words(likeness: float, equal: bool) -> str:
     """A likeness with two decimals; 1.00 is kept for what is equal, rounding aside."""
     return "1.00" if equal else f"{min(likeness, 0.99):.2f}".replace("-0.00", "0.00")
@@ -236,6 +223,8 @@ def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
         return
     key = "verdict.amount.share" if SIGNS[verdict.relation].shares_training else _OPEN_SHARE
     yield text.words(key, share=share_in_words(amount.linked))
+    if amount.layers is not None and share_in_words(amount.layers) != share_in_words(amount.linked):
+        yield text.words("verdict.amount.layers", share=share_in_words(amount.layers))
     if amount.likeness is None:
         yield text.words("verdict.amount.no-likeness")
         return

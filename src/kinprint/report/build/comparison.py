@@ -280,6 +280,7 @@ def _part(one: PartFinding, translator: Translator) -> schema.PartRow:
         expert=part.expert,
         partner=None if partner is None else _place(partner),
         state=one.state,
+        share=_share(one.share),
         likeness=None if _number(one.likeness) is None else _short(float(one.likeness or 0.0)),
         log10_p=_log_p(one.log10_p),
         learnt=one.learnt,

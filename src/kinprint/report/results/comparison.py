@@ -208,6 +208,7 @@ def _finding(row: PartRow) -> PartFinding:
         part=_part(row),
         partner=None if row.partner is None else _part(row.partner),
         state=row.state,
+        share=row.share,
         likeness=row.likeness,
         log10_p=row.log10_p,
         learnt=row.learnt,

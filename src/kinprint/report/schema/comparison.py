@@ -42,6 +42,7 @@ class PartRow(Struct, frozen=True, kw_only=True):
     expert: Count | None = None
     partner: PlacePart | None = None
     state: PartState
+    share: Share = 1.0
     likeness: Likeness | None = None
     log10_p: LogP | None = None
     learnt: bool | None = None

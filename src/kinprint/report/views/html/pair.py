@@ -17,10 +17,10 @@ from kinprint.reader.sizes import in_words
 from kinprint.records import Component, PartState, Relation, Status, Tier, VerdictReason
 from kinprint.report import answer as answers
 from kinprint.report.grids import Cell, part_grids
-from kinprint.report.numbers import finite, reading
+from kinprint.report.numbers import finite, reading, share_in_words
 from kinprint.report.relations import SIGNS, words_for
 from kinprint.report.schema import ComparisonDocument, MatrixDocument, Subject, VerdictPart
-from kinprint.report.statements import likeness_in_words, share_in_words
+from kinprint.report.statements import likeness_in_words
 from kinprint.report.translation import translated
 from kinprint.report.views.html import drawings, evidence, frame, shapes
 from kinprint.report.views.html.likeness import dispute, heat, ties
