@@ -154,7 +154,9 @@ def test_one_initialisation_is_a_link_but_no_common_training() -> None:
     document = msgspec.structs.replace(document, pairs=twins)
     assert [group.places for group in groups_of(document)] == [(0, 1)]
     text = side(matrix_page(document), "en")
-    assert "0 of 1 pairs share trained weights, in whole or in part. 1 more are linked as well" in text
+    assert (
+        "0 of 1 pairs share trained weights, in whole or in part. 1 more are linked as well" in text
+    )
 
 
 def test_a_model_without_a_link_is_never_called_independent() -> None:

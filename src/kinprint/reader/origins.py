@@ -36,6 +36,9 @@ class Origin(msgspec.Struct, frozen=True):
         return fitted or self.correlates(other)
 
 
+_ORIGINS = msgspec.json.Decoder(dict[str, Origin])
+
+
 UNKNOWN = Origin("", "unknown")
 """Of a tensor in a replica that does not say what is in it."""
 
@@ -50,6 +53,6 @@ def origins(metadata: Mapping[str, object]) -> Mapping[str, Origin] | None:
     if not isinstance(told, str):
         return None
     try:
-        return msgspec.json.decode(told.encode(), type=dict[str, Origin])
+        return _ORIGINS.decode(told.encode())
     except msgspec.MsgspecError:
         return None
