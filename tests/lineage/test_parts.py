@@ -229,6 +229,15 @@ def test_tensors_of_unknown_names_are_compared_by_content(
     assert found.relation is Relation.PARTIAL and 0 < found.amount.linked < 0.5
     nothing = verdict(plain, unnamed("stranger", numbered(stranger)))
     assert nothing.relation is Relation.UNTESTABLE
+    tables: Tensors = {
+        "frequencies": (1e4 ** -np.linspace(0, 1, 32)).astype(np.float32),
+        "positions": np.arange(512)[None],
+    }
+    computed = (
+        unnamed("one-table", {**numbered(parent), **tables}),
+        unnamed("other-table", {**numbered(stranger), **tables}),
+    )
+    assert verdict(*computed).relation is Relation.UNTESTABLE
 
 
 def test_one_equal_part_is_a_link_by_itself(
@@ -253,6 +262,36 @@ def test_the_likeness_of_an_embedding_is_a_correlation(parent: Tensors) -> None:
     found = verdict(str(ZOO / "base-a"), str(ZOO / "a-cpt"))
     embedding = next(one for one in found.parts if one.part.component is Component.EMBEDDING)
     assert embedding.likeness == pytest.approx(expected, abs=0.02) and expected < 0.7
+
+
+def test_a_copy_with_more_units_holds_other_weights(parent: Tensors, tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+
+    def grown(name: str, tensor: NDArray[Any]) -> NDArray[Any]:
+        if "mlp." not in name:
+            return tensor
+        axis = 1 if "down_proj" in name else 0
+        shape = (64, tensor.shape[1]) if axis == 0 else (tensor.shape[0], 64)
+        fresh = rng.standard_normal(shape) * tensor.astype(np.float32).std()
+        return np.ascontiguousarray(np.concatenate([tensor, fresh.astype(tensor.dtype)], axis=axis))
+
+    child = made(tmp_path / "grown", {name: grown(name, one) for name, one in parent.items()})
+    config = Path(child, "config.json")
+    settings = json.loads(config.read_text())
+    more = {**settings, "intermediate_size": settings["intermediate_size"] + 64}
+    config.write_text(json.dumps(more))
+    found = verdict(str(ZOO / "base-a"), child)
+    assert found.relation is Relation.DERIVED
+    assert states(found)[Component.FEED_FORWARD, 0] is PartState.SHARED
+
+
+def test_models_are_identical_only_if_every_tensor_was_read(
+    parent: Tensors, tmp_path: Path
+) -> None:
+    extra = {"model.layers.0.self_attn.o_proj.bias": np.arange(128, dtype=np.float32)}
+    one = made(tmp_path / "one", {**parent, **extra})
+    other = made(tmp_path / "other", {**parent, **{name: -x for name, x in extra.items()}})
+    assert verdict(one, other).relation is Relation.SAME_WEIGHTS
 
 
 def test_swapping_the_models_changes_nothing_but_their_places(tmp_path: Path) -> None:

@@ -49,6 +49,11 @@ def test_gains_decide_for_matrices_that_do_not_tell_themselves(limits: Limits) -
     assert told(found(Component.FEED_FORWARD, limits.sure, 0.1), limits, moved=0.0) == {False}
 
 
+def test_gains_of_copied_matrices_do_not_speak_for_others() -> None:
+    copied = found(Component.ATTENTION, 1.0, 1.0, equal=True)
+    assert told([*copied, *found(Component.FEED_FORWARD, 0.3, 0.3)]) == {True, None}
+
+
 def test_twins_of_a_narrow_model_are_not_called_taken_over() -> None:
     """As close as twins of width 64 come that saw the same data in another order."""
     twins = [

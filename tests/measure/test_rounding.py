@@ -94,6 +94,14 @@ def test_gains_near_one_are_no_rounding_of_each_other() -> None:
     assert not equality(one, other).same
 
 
+def test_a_vector_that_was_trained_on_a_little_is_no_rounding() -> None:
+    """One number in a row is no grid of its own."""
+    rng = np.random.default_rng(7)
+    gains = stored(1 + 0.03 * rng.standard_normal((1, 128)).astype(np.float32), ml_dtypes.bfloat16)
+    tuned = stored(gains * (1 + 0.003 * rng.standard_normal((1, 128))), ml_dtypes.bfloat16)
+    assert not equality(gains, tuned).same and not equality(tuned, gains).same
+
+
 def test_strangers_are_no_rounding() -> None:
     other = moved(np.zeros_like(WEIGHTS), 1.0)
     for bits in (2, 3, 4, 8):

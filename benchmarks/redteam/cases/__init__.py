@@ -21,7 +21,7 @@ SHORT = (
     "embedding-copied", "norms-copied", "layer-moved", "layer-copied-renumbered",
     "half-the-units", "four-layers-of-six", "feed-forwards-copied", "narrower-feed-forwards",
     "final-norm-copied", "gates-copied", "head-copied", "scattered-numbers", "embedding-replaced",
-    "complementary-halves",
+    "complementary-halves", "laundered-with-a-raw-layer",
     # stored otherwise
     "identical", "cast-fp32", "cast-fp16", "cast-from-master", "cast-fp8", "cast-int8",
     "cast-gguf-q4", "cast-of-a-descendant", "renamed", "renamed-to-numbers", "other-shards",

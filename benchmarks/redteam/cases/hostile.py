@@ -172,6 +172,22 @@ def one_layer_laundered(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 
 @case(
+    "laundered-with-a-raw-layer",
+    true(
+        f"partial dependent laundered {UNTOLD}",
+        f"partial dependent laundered {UNTOLD}",
+        "laundered partial derived",
+        {feed_forward(2): Fact.EQUAL, norms(): Fact.OPEN},
+        rest=Fact.HIDDEN,
+    ),
+)
+def laundered_with_a_raw_layer(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A laundered copy into which one feed-forward was put back as it was, as a decoy."""
+    root = zoo.root(seed)
+    return root, graft(launder(root, rng), root, names_of(root, FEED_FORWARD, [2]))
+
+
+@case(
     "head-copied",
     true(UNTOLD, f"partial {UNTOLD}", "partial", {embedding(): Fact.HIDDEN}),
 )

@@ -186,7 +186,8 @@ def _read_in_stages(sampler: Sampler, settings: Settings, controlled: bool) -> _
             for one, (at, _) in zip(besides, places[1:], strict=True)
         ]
         towers = compared_towers(labels, found, charge)
-        equal = all(sampler.whole[:2]) and same_towers(*samples[:2])
+        covered = all(sampler.whole[:2]) and sampler.covered(0) and sampler.covered(1)
+        equal = covered and same_towers(*samples[:2])
         main = decide(evidence, charge, sharing, identical=equal)
         verdict = joined_verdict(main, sharing, towers)
         outcome = _Outcome(

@@ -99,7 +99,11 @@ def same_contents(a: Model, b: Model, alpha: float, most: int | None = None) -> 
         _Contents(second, theirs, _found(theirs, ours)),
     )
     tried = math.log10(max(len(ours) * len(theirs), 1))
-    exact = (one.information for one in both[0].same.values() if one.exact)
+    exact = (
+        one.information
+        for name, one in both[0].same.items()
+        if one.exact and _is_matrix(first.weights[name])
+    )
     known = max(exact, default=0.0) - tried
     if known < INFORMATION:
         return None
@@ -157,6 +161,15 @@ def _worth_a_look(weight: Weight) -> bool:
     known = weight.refusal is None and weight.spec.strides is None
     packed = weight.quantised is not None and weight.quantised.shape is None
     return known and not packed and prod(_shape(weight)) >= _FEWEST
+
+
+def _is_matrix(weight: Weight) -> bool:
+    """Whether equal numbers are a link: vectors and whole numbers may be computed, not learnt.
+
+    Frequencies of rotary positions and numbers of positions are the same in strangers.
+    """
+    computed = weight.quantised is None and weight.spec.dtype.startswith(("I", "U", "BOOL"))
+    return sum(size > 1 for size in _shape(weight)) > 1 and not computed
 
 
 def _shape(weight: Weight) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ arrangements that two models do not share one by accident.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -131,15 +131,18 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part) -> tuple[list[_Agr
     """Tensors of equal role, and whether both models have the same vectors and gates."""
     ours, theirs = dict(tensors_of(a, part)), dict(tensors_of(b, partner))
     found = [_compare(ours[role], theirs[role]) for role in sorted(ours.keys() & theirs.keys())]
-    complete = {role for role in ours if _always_read(role)} == {
-        role for role in theirs if _always_read(role)
-    }
+    complete = not any(_lacks(*both) for both in ((ours, theirs), (theirs, ours)))
     return [one for one in found if one is not None], complete
 
 
-def _always_read(role: str) -> bool:
-    """Whether a tensor is read wherever a model has it; of others some may be left out."""
-    return role.startswith("norm") or role == Role.GATE
+def _lacks(some: Container[str], other: Iterable[str]) -> bool:
+    """Whether a tensor is missing that would have been read: a norm, a gate, or a matrix's bias."""
+    return any(
+        role not in some
+        for role in other
+        if role.startswith("norm") or role == Role.GATE
+        or (role.endswith(".bias") and role.removesuffix(".bias") in some)
+    )  # fmt: skip
 
 
 def _tables(a: Sample, b: Sample, part: Part, partner: Part) -> tuple[list[_Agreement], bool]:
@@ -193,6 +196,7 @@ def _units(units: Units) -> Iterator[tuple[str, Rows]]:
         Role.GATE: units.gate,
         Role.UP: units.up,
         Role.DOWN: units.down if units.down.any() else None,
+        f"{Role.UP}.bias": None if units.bias is None else units.bias[:, None],
     }
     for role, rows in tensors.items():
         if rows is not None:

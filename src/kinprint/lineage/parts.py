@@ -285,12 +285,22 @@ class _Judge:
         Gains do not: they can be written into any basis. Rows that were matched there and fit no
         better than chance are no copies, whatever their units, heads or values were made into.
         """
-        anchored = any(one.state.linked and self._as_stored(one) for one in findings)
+        anchored = self._anchored(findings)
         for one in findings:
             open_ = one.state is PartState.NOT_COMPARABLE and one.partner is not None
             if anchored and open_ and self._would_show(one.part):
                 one = replace(one, state=PartState.NO_TRACE, reason=None, needs=None)
             yield one
+
+    def _anchored(self, findings: Sequence[PartFinding]) -> bool:
+        """Whether models have one basis: the embedding says so, or most matrices of the layers.
+
+        One raw matrix can be put into a model that was turned.
+        """
+        stored = [one for one in findings if one.state.linked and self._as_stored(one)]
+        matrices = [one for one in findings if one.part.component in MATRICES]
+        most = sum(one in stored for one in matrices) > len(matrices) / 2
+        return most or any(one.part.component is Component.EMBEDDING for one in stored)
 
     def _as_stored(self, finding: PartFinding) -> bool:
         """Whether a linked matrix is so in the basis in which both models are stored."""
@@ -311,9 +321,8 @@ class _Judge:
             and one.matched
             and self.charge.significant_part(ABLE * one.floor, self.count)
         ]
-        others = (one.log10_p for one in scores if one.test != MATCHED_COLUMNS)
         unlike = all(one.likeness < UNLIKE for one in able)
-        silent = unlike and all(log10_p > HINT for log10_p in others)
+        silent = unlike and all(one.log10_p > HINT for one in scores)
         return bool(able) and silent and self._all_read(part)
 
     def _all_read(self, part: Part) -> bool:
@@ -359,6 +368,8 @@ class _Judge:
         # One row of equal numbers among all arrangements of it: channels are numbered by chance.
         known += [-equal.information] if equal.information else []
         likeness = max((one.likeness for one in found or scores), default=None)
+        if part.component in MATRICES and ours.weights != theirs.weights:  # some units are new
+            equal = replace(equal, all=False)
         state = _state(equal, found)
         as_stored = equal.any or any(one.as_stored for one in found)
         return replace(

@@ -87,7 +87,7 @@ def judged(
     matrices = [one for one in linked if one.part.component in MATRICES]
     norms = [one for one in linked if one.part.component is Component.NORMS]
     only_norms = len(norms) == len(linked)
-    gains = _mean([one.gains for one in matrices])
+    gains = _mean([one.gains for one in matrices if not one.learnt])
     carried = _mean([carried_gains(one) for one in matrices]) if gains is None else None
     norm = _mean([one.likeness for one in norms])
     # Equal gains were written in, and say nothing of matrices.

@@ -156,7 +156,8 @@ def _rounded(fine: Floats, coarse: Floats) -> int | None:
     x, y = _some_rows(fine), _some_rows(coarse)
     if _one_master(x, y) and _one_master(fine, coarse):
         return 16
-    for some, other in ((x, y), (_some_rows(fine.T), _some_rows(coarse.T))):
+    columns = [(_some_rows(fine.T), _some_rows(coarse.T))] if len(fine) >= _BLOCK else []
+    for some, other in ((x, y), *columns):
         if found := _on_byte_grid(some, other):
             return found
         finer = _distinct(some) >= _FINER * _distinct(other)
@@ -227,7 +228,7 @@ def _on_block_grid(fine: Floats, coarse: Floats) -> int | None:
 
 def _on_byte_grid(fine: Floats, coarse: Floats) -> int | None:
     """Whether numbers are multiples of 1/127 or so of the largest of their block or row."""
-    for size in {*_GROUPS, coarse.shape[1]}:
+    for size in {*_GROUPS, max(coarse.shape[1], _BLOCK)}:
         x, y = _blocks(fine, size), _blocks(coarse, size)
         largest = np.abs(y).max(axis=1, initial=0.0, keepdims=True).astype(np.float64)
         good = largest[:, 0] > 0

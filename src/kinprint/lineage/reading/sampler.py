@@ -188,6 +188,12 @@ class Sampler:
         """Of each model, whether everything is read."""
         return tuple(all(reader.plan.whole for reader in model) for model in self.models)
 
+    def covered(self, place: int) -> bool:
+        """Whether something was read of every tensor that a model stores."""
+        model = self.models[place]
+        read = {one.tensor for reader in model for one in reader.record().tensors}
+        return all(reader.tower.model.checkpoint.tensors().keys() <= read for reader in model)
+
     @property
     def bytes(self) -> int:
         """The most that all stages cost, headers included."""
