@@ -98,7 +98,8 @@ def test_a_vector_that_was_trained_on_a_little_is_no_rounding() -> None:
     """One number in a row is no grid of its own."""
     rng = np.random.default_rng(7)
     gains = stored(1 + 0.03 * rng.standard_normal((1, 128)).astype(np.float32), ml_dtypes.bfloat16)
-    tuned = stored(gains * (1 + 0.003 * rng.standard_normal((1, 128))), ml_dtypes.bfloat16)
+    changed = gains * (1 + 0.003 * rng.standard_normal((1, 128)).astype(np.float32))
+    tuned = stored(changed, ml_dtypes.bfloat16)
     assert not equality(gains, tuned).same and not equality(tuned, gains).same
 
 
