@@ -36,9 +36,10 @@ _FINER = 1.25  # times as many different numbers are in the finer of two arrays
 _AS_LARGE = 0.75  # of the largest numbers of other blocks
 _SEEN = 0.75  # a block with more distinct values than this share of its numbers shows no grid
 _ON_GRID = 0.02  # how far a number may be off a multiple of its step: what decoding rounds
-# Rounding to the nearest level misses by half a step at most. Methods that carry the error on to
-# later columns (GPTQ) miss by more, but half of all numbers by less than half a step.
-_HALF, _FAR, _MOST = 0.5, 1.5, 0.99
+# Rounding to the nearest level misses by half a step at most, but for numbers that are cut off at
+# the last level. A change of a few hundredths misses by more, and so do methods that carry the
+# error on to later columns (GPTQ): these are no rounding of the numbers themselves.
+_FAR, _NEARLY, _MOST = 0.55, 0.97, 0.99
 # Scaled floats of eight bits have at most eight mantissas, sixteen where a scale lets them wrap;
 # they miss by an eighth of a number at most (two bits of mantissa).
 _SCALED, _MANTISSAS, _EIGHTH, _FINE = 128, 18, 0.126, 1 << 16
@@ -220,7 +221,7 @@ def _on_block_grid(fine: Floats, coarse: Floats) -> int | None:
     steps = np.where(gaps > 0, gaps, np.inf).min(axis=1)
     good = np.isfinite(steps)
     error = np.abs(x[good].astype(np.float64) - y[good]) / steps[good, None]
-    if not good.any() or np.median(error) > _HALF or np.quantile(error, _MOST) > _FAR:
+    if not good.any() or np.quantile(error, _NEARLY) > _FAR:
         return None
     spread = (ordered[good, -1] - ordered[good, 0]) / steps[good]
     return max(1, math.ceil(math.log2(float(np.median(spread)) + 1)))
@@ -241,7 +242,7 @@ def _on_byte_grid(fine: Floats, coarse: Floats) -> int | None:
             if np.count_nonzero(off <= _ON_GRID) < len(off) / 2:
                 continue
             error = np.abs(x[good] - y[good]) * (levels / largest[good])
-            if np.median(error) <= _HALF and np.quantile(error, _MOST) <= _FAR:
+            if np.quantile(error, _NEARLY) <= _FAR:
                 return 8
     return None
 
