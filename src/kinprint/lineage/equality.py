@@ -132,7 +132,19 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part) -> tuple[list[_Agr
     ours, theirs = dict(tensors_of(a, part)), dict(tensors_of(b, partner))
     found = [_compare(ours[role], theirs[role]) for role in sorted(ours.keys() & theirs.keys())]
     complete = not any(_lacks(*both) for both in ((ours, theirs), (theirs, ours)))
+    complete &= _units_of(a, part) == _units_of(b, partner)
     return [one for one in found if one is not None], complete
+
+
+def _units_of(sample: Sample, part: Part) -> int:
+    """How many units a feed-forward has; none for other parts."""
+    layer = -1 if part.layer is None else part.layer
+    match part.component:
+        case Component.FEED_FORWARD if layer in sample.units:
+            return sample.units[layer].total
+        case Component.EXPERT if (layer, part.expert) in sample.experts:
+            return sample.experts[layer, part.expert or 0].total
+    return 0
 
 
 def _lacks(some: Container[str], other: Iterable[str]) -> bool:

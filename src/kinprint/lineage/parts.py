@@ -368,8 +368,6 @@ class _Judge:
         # One row of equal numbers among all arrangements of it: channels are numbered by chance.
         known += [-equal.information] if equal.information else []
         likeness = max((one.likeness for one in found or scores), default=None)
-        if part.component in MATRICES and ours.weights != theirs.weights:  # some units are new
-            equal = replace(equal, all=False)
         state = _state(equal, found)
         as_stored = equal.any or any(one.as_stored for one in found)
         return replace(
