@@ -85,7 +85,7 @@ def test_evidence_between_the_levels_of_menu_and_stage_decides_nothing() -> None
     assert verdict.relation == "no-evidence"
     assert verdict.log10_p == HALF.adjusted(between)
     assert verdict.log10_p > math.log10(HALF.alpha)
-    assert likeness_of(verdict, [between], HALF) == 0.0
+    assert likeness_of(verdict) == 0.0
 
 
 def test_a_page_never_contradicts_its_verdict(demo: Path, tmp_path: Path) -> None:

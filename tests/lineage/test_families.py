@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinprint.lineage.charge import Charge
 from kinprint.lineage.families import Branch, family_tree, likeness_of
-from kinprint.lineage.tests.menu import menu
-from kinprint.records import Evidence, Group, ModelRef, Relation, Status, Tier, Verdict
+from kinprint.records import Amount, ModelRef, Relation, Verdict
 
 
 def refs(names: str) -> list[ModelRef]:
@@ -64,15 +62,12 @@ def test_one_or_two_models_have_trees_too() -> None:
     assert sorted(order) == [0, 1] and tree[0].height == 0.0
 
 
-def test_likeness_is_that_of_significant_correlations() -> None:
-    charge = Charge.for_menu(menu())
-    derived, none = Verdict(Relation.DERIVED, -9.0, 1e-6), Verdict(Relation.NO_EVIDENCE, 0.0, 1e-6)
-    weak = Evidence("U1.blocks", Tier.EXACT, Group.UNIT, Status.OK, -2.0, effect=0.8)
-    strong = Evidence("S1", Tier.EXACT, Group.UNIT_SIGN, Status.OK, -90.0, effect=0.4)
-    share = Evidence("U1.fixed", Tier.EXACT, Group.UNIT, Status.OK, -90.0, effect=0.99)
-    assert likeness_of(derived, (weak, strong, share), charge) == 0.4
-    assert likeness_of(none, (weak,), charge) == 0.0
-    assert likeness_of(Verdict(Relation.IDENTICAL, -77.0, 1e-6), (), charge) == 1.0
+def test_likeness_counts_what_is_not_linked_as_nothing() -> None:
+    amount = Amount(linked=0.25, likeness=0.8)
+    assert likeness_of(Verdict(Relation.PARTIAL, -9.0, 1e-6, amount=amount)) == 0.2
+    assert likeness_of(Verdict(Relation.NO_EVIDENCE, 0.0, 1e-6, amount=amount)) == 0.0
+    assert likeness_of(Verdict(Relation.DEPENDENT, -9.0, 1e-6)) == 0.0
+    assert likeness_of(Verdict(Relation.IDENTICAL, -77.0, 1e-6)) == 1.0
 
 
 def test_groups_come_first_the_largest_before_all() -> None:

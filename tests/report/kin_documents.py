@@ -223,14 +223,14 @@ def _pair(
     a: str, b: str, relation: str, log10_p: float, likeness: float, translator: Translator
 ) -> PairPart:
     kind = Relation(relation)
-    verdict = found_verdict(kind, log10_p)
+    verdict, linked = found_verdict(kind, log10_p), likeness > 0.1
     said = spoken(verdict, (a, b), Reading(Level.STANDARD))
     return PairPart(
         a=a, b=b, relation=kind, log10_p=log10_p, likeness=likeness,
         summary=translator.words(said.summary),
-        statements=statements_part(said, translator) if likeness > 0.1 else None,
+        statements=statements_part(said, translator) if linked else None,
         components=list(verdict.linked), reasons=list(verdict.reasons), strongest="U1.blocks",
-        amount=AmountPart(linked=0.5 if likeness > 0.1 else 0.0),
+        amount=AmountPart(linked=0.5 if linked else 0.0, likeness=likeness if linked else None),
         evidence=[
             EvidenceShort(test="U1.blocks", status=Status.OK, log10_p=log10_p, effect=likeness)
         ],

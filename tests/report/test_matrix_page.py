@@ -66,7 +66,10 @@ def test_every_cell_leads_to_its_pair(language: str) -> None:
             said = line(page, key)
             assert said.strip().startswith(f"{mark} {names[one]} × {names[other]} ")
             assert words_for(pair.relation)[language] in said
-            assert (f"{pair.likeness:.2f}" in said) == pair.relation.linked
+            amount = pair.amount  # the same two numbers as on the page of the pair
+            assert ("50 %" in said) == pair.relation.linked == (amount.linked == 0.5)
+            shown = "1.00" if pair.relation == "identical" else f"{amount.likeness or 0.0:.2f}"
+            assert not pair.relation.linked or shown in said
 
 
 def test_a_link_without_an_exact_p_value_borrows_none() -> None:

@@ -8,9 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from kinprint.lineage.charge import Charge
-from kinprint.lineage.tests.registry import registered_test
-from kinprint.records import Evidence, ModelRef, Relation, Verdict
+from kinprint.records import ModelRef, Relation, Verdict
 
 Places = tuple[int, int]
 _ORDERED = 256  # more leaves than this are not put into the best order: it takes too long
@@ -26,16 +24,13 @@ class Branch:
     height: float
 
 
-def likeness_of(verdict: Verdict, evidence: Sequence[Evidence], charge: Charge) -> float:
-    """The largest correlation of weights that is beyond chance; 0 where there is none."""
+def likeness_of(verdict: Verdict) -> float:
+    """The mean correlation over all that was read: parts without a link count as 0."""
     if verdict.relation is Relation.IDENTICAL:
         return 1.0
-    effects = [
-        one.effect
-        for one in evidence
-        if registered_test(one).likeness and one.effect is not None and charge.significant(one)
-    ]
-    return float(min(max(effects, default=0.0), 1.0))
+    if not verdict.relation.linked:
+        return 0.0
+    return min(max(verdict.amount.linked * (verdict.amount.likeness or 0.0), 0.0), 1.0)
 
 
 def family_tree(

@@ -147,12 +147,7 @@ def _judge(
     equal = whole and same_towers(ours, theirs)
     tests, sharing = main
     verdict = joined_verdict(decide(tests, charge, sharing, identical=equal), sharing, towers)
-    likeness = max(
-        likeness_of(verdict, tests, charge),
-        *(likeness_of(one.verdict, one.evidence, charge) for one in towers),
-        0.0,
-    )
-    return PairVerdict(*pair, verdict, tests, likeness, towers)
+    return PairVerdict(*pair, verdict, tests, likeness_of(verdict), towers)
 
 
 def run_pairs(

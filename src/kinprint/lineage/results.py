@@ -151,7 +151,7 @@ class PairVerdict:
     evidence
         What each test gave.
     likeness
-        The largest correlation of weights that is beyond chance, for trees; 0 where none is.
+        The mean correlation over all that was read, unlinked parts as 0; for trees.
     towers
         Towers beside the main ones that could match, each pair for itself.
     """

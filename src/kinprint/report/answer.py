@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kinprint import text
+from kinprint.records import Relation
 from kinprint.report.relations import SIGNS
 from kinprint.report.schema import (
     ComparisonDocument,
@@ -56,11 +57,10 @@ def statements(
     ]
 
 
-def not_shown(part: VerdictPart, language: str) -> list[str]:
-    """What the relation does not show."""
-    return [
-        text.say(f"verdict.limit.{key}", language) for key in SIGNS[part.relation].does_not_show
-    ]
+def not_shown(relations: Iterable[Relation], language: str) -> list[str]:
+    """What these relations do not show, each limit once."""
+    keys = dict.fromkeys(key for one in relations for key in SIGNS[one].does_not_show)
+    return [text.say(f"verdict.limit.{key}", language) for key in keys]
 
 
 def ways_to_be_wrong(part: VerdictPart, language: str) -> list[str]:

@@ -62,6 +62,12 @@ def count_related(document: MatrixDocument) -> int:
     return sum(SIGNS[one.relation].shares_training for one in document.pairs)
 
 
+def seen_relations(document: MatrixDocument) -> list[Relation]:
+    """The relations that pairs have, each once, in the order of all relations."""
+    seen = {one.relation for one in document.pairs}
+    return [relation for relation in SIGNS if relation in seen]
+
+
 def telling(pairs: Iterable[PairPart]) -> list[PairPart]:
     """Pairs that are linked, the most telling relation first, then the smallest p."""
     linked = [one for one in pairs if one.relation.linked]

@@ -25,7 +25,7 @@ MATRIX_SCHEMA = "kinprint.matrix/2"
 
 
 class PairPart(Struct, frozen=True, kw_only=True):
-    """One pair of many; `likeness` is its largest correlation of weights, 0 where none.
+    """One pair of many; `likeness` counts parts without a link as 0, `amount`'s does not.
 
     What is said of each part stands in the statements; comparing the two alone lists the parts.
     """

@@ -76,7 +76,7 @@ def _style() -> Markup:
 
 def _comparison(document: ComparisonDocument, language: str) -> list[Markup]:
     verdict = document.verdict
-    limits = answer.not_shown(verdict, language)
+    limits = answer.not_shown((verdict.relation,), language)
     return [
         _tag("p", answer.summary(document, verdict, language), "kp-says"),
         *(

@@ -26,12 +26,14 @@ from kinprint.report.matrix import (
     ordered,
     overview,
     pairs_by_place,
+    seen_relations,
     tree_order,
     unlinked_names,
 )
-from kinprint.report.numbers import reading
+from kinprint.report.numbers import finite, share_in_words
 from kinprint.report.relations import SIGNS, words_for
 from kinprint.report.schema import MatrixDocument
+from kinprint.report.statements import likeness_in_words
 from kinprint.report.translation import translated
 from kinprint.report.views.html import frame, shapes
 from kinprint.report.views.html.pair import made_by
@@ -46,6 +48,7 @@ _TITLE = 46  # letters of a name there
 _WIDE = 34  # models from which on the matrix is printed on a page lying down
 _PRINTED = 120  # linked pairs up to which they are listed on paper
 _WITHOUT_P = (Relation.LAUNDERED, Relation.UNTESTABLE)  # exact tests do not speak of them
+_EQUAL = (Relation.IDENTICAL, Relation.SAME_WEIGHTS)
 _FAILED = "!"
 
 
@@ -122,7 +125,7 @@ class _Body:
         headline, *more = overview(document, self.groups, language)
         groups = [self._group(one) for one in self.groups]
         linked = sum(one.count for one in groups)
-        seen = {pair.relation for pair in document.pairs}
+        seen = seen_relations(document)
         return frame.render(
             "matrix.html.j2",
             language,
@@ -150,6 +153,7 @@ class _Body:
                 if name in seen
             ],
             failed_mark=_FAILED,
+            shows_not=answer.not_shown(seen, language),
             tree=_tree(document, tree_order(document), self.names, self.say, language),
             unlinked=[self._brief(both) for both in self.listed],
             unlinked_count=f"{self.unlinked:,}",
@@ -231,9 +235,12 @@ class _Body:
         told = [words_for(pair.relation)[self.language]]
         if pair.log10_p is not None and pair.relation not in _WITHOUT_P:
             told.append(shapes.flat(shapes.claim(pair.log10_p)))
-        if pair.relation.linked and pair.likeness:
-            likeness = reading(pair.likeness, 2)
-            told.append(shapes.flat(self.say("page.matrix.line-likeness", likeness=likeness)))
+        likeness = finite(pair.amount.likeness)
+        if pair.relation.linked and likeness is not None:
+            shown = likeness_in_words(likeness, pair.relation in _EQUAL)
+            share = share_in_words(pair.amount.linked)
+            said = self.say("page.matrix.line-likeness", likeness=shown, share=share)
+            told.append(shapes.flat(said))
         mark = SIGNS[pair.relation].mark
         names = f"{self.names[both[0]]} × {self.names[both[1]]}"
         return _PairView(self._key(both), pair.relation, mark, names, " · ".join(told))

@@ -266,7 +266,7 @@ def _limits(document: ComparisonDocument, language: str, say: Say) -> Limits:
     known = [(test, size) for test, size in part.coverage.power.items() if finite(size)]
     return Limits(
         absence=absence,
-        shows_not=tuple(answers.not_shown(part, language)),
+        shows_not=tuple(answers.not_shown((part.relation,), language)),
         wrong=tuple(answers.ways_to_be_wrong(part, language)),
         dates=None if part.relation in _UNDATED else _dates(document.models, say),
         powers=tuple(

@@ -20,6 +20,7 @@ from kinprint.report.matrix import (
     groups_of,
     ordered,
     overview,
+    seen_relations,
     unlinked_names,
 )
 from kinprint.report.numbers import NOTHING, SHORT, p_value, rounded_up
@@ -113,7 +114,7 @@ def _comparison(out: _Page, document: ComparisonDocument, beside: Beside | None)
     if document.controls:
         out.sentence("report.controls", number=len(document.controls))
     out.heading("report.not-shown")
-    out.items(answer.not_shown(verdict, language))
+    out.items(answer.not_shown((verdict.relation,), language))
     wrong = answer.ways_to_be_wrong(verdict, language)
     if wrong:
         out.heading("report.wrong")
@@ -188,6 +189,9 @@ def _matrix(out: _Page, document: MatrixDocument, beside: Beside | None) -> None
         out.heading("report.matrix.alone")
         out.put(escaped(", ".join(alone), _LONG))
         out.sentence("report.matrix.alone-says")
+    if document.pairs:
+        out.heading("report.not-shown")
+        out.items(answer.not_shown(seen_relations(document), language))
     _pictures(out, beside)
     if document.unread:
         out.heading("report.matrix.unread")
@@ -288,7 +292,7 @@ def _costs(out: _Page, document: ComparisonDocument | MatrixDocument) -> None:
     out.heading("report.made")
     read, made = document.read, document.made
     out.sentence(
-        "report.cost",
+        "report.cost" if read.requests else "report.cost-none",
         size=in_words(read.bytes),
         requests=f"{read.requests:,}",
         seconds=f"{read.seconds:.1f}",
