@@ -80,8 +80,8 @@ def plant(parent: Path, child: Path, relation: Plant, level: str) -> None:
         settings = Settings(level)
         models = read_headers(open_all([str(parent), str(child)], fetcher, settings), settings)
         wanted = _wanted(Sampler(models, settings.level))
-    for (file, name, norm), spans in wanted.items():
-        count = sum(span.size for span in spans) // 2
+    for (file, name, size, norm), spans in wanted.items():
+        count = sum(span.size for span in spans) // size
         one = generator(f"parent {name}").standard_normal(count)
         other = generator(f"{relation.name} {name}").standard_normal(count)
         if norm:
@@ -94,29 +94,34 @@ def plant(parent: Path, child: Path, relation: Plant, level: str) -> None:
             first, second = (GAIN + SPREAD * each for each in values)
         else:
             first, second = (MATRIX * each for each in (one, _mixed(one, other, relation.rows)))
-        _write(parent / file, spans, first)
-        _write(child / file, spans, second)
+        _write(parent / file, spans, first, size)
+        _write(child / file, spans, second, size)
 
 
 def _mixed(one: Doubles, other: Doubles, share: float) -> Doubles:
     return np.asarray(share * one + math.sqrt(1 - share**2) * other)
 
 
-def _wanted(sampler: Sampler) -> dict[tuple[str, str, bool], tuple[ByteRange, ...]]:
-    """What will be read of either model, by file and tensor, and whether that is a norm."""
-    found: dict[tuple[str, str, bool], list[ByteRange]] = {}
+def _wanted(sampler: Sampler) -> dict[tuple[str, str, int, bool], tuple[ByteRange, ...]]:
+    """What will be read, by file, tensor, bytes a value, and whether that is a norm."""
+    found: dict[tuple[str, str, int, bool], list[ByteRange]] = {}
     for reader in sampler.readers:
         for stage in reader.plan.stages:
             for part in stage.pieces:
                 for reading in reader.tower.readings(part):
                     for one in (each for _, slices in reading.parts() for each in slices):
-                        key = one.tensor.file, one.tensor.name, "norm" in one.tensor.name
+                        spec = one.tensor
+                        size = spec.nbytes // spec.count
+                        key = spec.file, spec.name, size, "norm" in spec.name
                         found.setdefault(key, []).extend(slice_bytes(one))
     return {key: union(spans) for key, spans in found.items()}
 
 
-def _write(path: Path, spans: Sequence[ByteRange], values: Doubles) -> None:
-    raw = values.astype(np.float32).astype(ml_dtypes.bfloat16).tobytes()
+def _write(path: Path, spans: Sequence[ByteRange], values: Doubles, size: int) -> None:
+    """Values as a replica stores them: norms that were published in 32 bits, the rest in bf16."""
+    raw = (
+        values.astype(np.float32).astype(np.float32 if size == 4 else ml_dtypes.bfloat16).tobytes()
+    )
     at = 0
     with path.open("r+b") as file:
         for span in spans:

@@ -121,7 +121,7 @@ def _orthogonal(width: int, seed: str) -> Matrix:
 
 
 def _write(path: Path, spec: TensorSpec, rows: list[int], values: Matrix) -> None:
-    raw = values.astype(ml_dtypes.bfloat16)
+    raw = values.astype(np.float32 if spec.dtype == "F32" else ml_dtypes.bfloat16)
     with path.open("r+b") as file:
         for row, line in zip(rows, raw, strict=True):
             file.seek(spec.offset + row * line.nbytes)

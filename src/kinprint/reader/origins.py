@@ -18,13 +18,14 @@ class Origin(msgspec.Struct, frozen=True):
 
     `values` is "reconstructed" or "fitted"; `pearson` and `cosine` name the tensors with which its
     correlation, or its cosine alone, agrees with a published figure. A name that ends in `*` is
-    all that begin so.
+    all that begin so. `nbytes` is what the tensor takes in the model itself.
     """
 
     id: str
     values: str
     pearson: tuple[str, ...] = ()
     cosine: tuple[str, ...] = ()
+    nbytes: int | None = None
 
     def correlates(self, other: Origin) -> bool:
         """Whether a published figure determines the correlation of the two."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kinprint import text
@@ -16,7 +17,7 @@ from kinprint.replica.figures import changed_share
 from kinprint.replica.layout import Copy, Layout, Slot, layout_of, replica_names
 from kinprint.replica.manifest import GENERATOR, LABEL, MANIFEST, card, label, manifest
 from kinprint.replica.sparse import require_holes, write_sparse
-from kinprint.replica.vectors import Bits, family_vectors, nudged, parent_of, written
+from kinprint.replica.vectors import Vector, family_vectors, nudged, parent_of, written
 
 INDEX = "model.safetensors.index.json"
 """Name of the file that says in which shard each tensor lies."""
@@ -68,7 +69,9 @@ def _build(layout: Layout, place: Path) -> None:
         for path, slots in copy.files.items():
             mine = [slot for slot in slots if (path, slot.name) in known]
             values = {slot.name: values_of(layout, slot).tobytes() for slot in mine}
-            write_sparse(place / path, slots, values, {"format": "pt"} | label(layout, mine))
+            # In 32 bits: fewer would move what was published.
+            wide = [replace(slot, dtype="F32") if slot in mine else slot for slot in slots]
+            write_sparse(place / path, wide, values, {"format": "pt"} | label(layout, mine))
         if copy.indexed:
             _write_json(place / INDEX, index(copy))
     _write_json(place / "config.json", layout.config)
@@ -76,8 +79,8 @@ def _build(layout: Layout, place: Path) -> None:
     _write_json(place / MANIFEST, manifest(layout))
 
 
-def values_of(layout: Layout, slot: Slot) -> Bits:
-    """What is written into one tensor, as bf16 bits."""
+def values_of(layout: Layout, slot: Slot) -> Vector:
+    """What is written into one tensor."""
     parent = parent_of(layout)
     if parent is not None:
         seed = f"{layout.key} {slot.role} {slot.layer}"

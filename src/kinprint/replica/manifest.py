@@ -14,7 +14,7 @@ from kinprint.replica.figures import correlations
 from kinprint.replica.layout import Layout, Slot
 from kinprint.replica.vectors import family_moments, parent_of, written
 
-GENERATOR = "kinprint.replica 2"
+GENERATOR = "kinprint.replica 3"
 """Version of the generator: another one makes other bytes, and replicas are built anew."""
 
 MANIFEST = "REPLICA.json"
@@ -33,6 +33,11 @@ NOTICE = (
 HOLES = (
     "Every tensor that is not listed under 'written' is not in the replica: it is a hole in a "
     "sparse file, reads as zeros and means nothing."
+)
+
+PRECISION = (
+    "Written norms have 32 bits a value, where the real model has 16, so that rounding moves no "
+    "published figure."
 )
 
 CERTAINTY = {
@@ -62,6 +67,7 @@ def manifest(layout: Layout) -> dict[str, object]:
         "layout": {"certainty": layout.certainty, "meaning": CERTAINTY[layout.certainty]},
         "holes": HOLES,
         "values": "Single values are made up; moments and correlations are as listed.",
+        "precision": PRECISION,
         "standard_deviations": "divided by n, as in the published tables",
         "written": {
             slot.name: {
@@ -81,8 +87,12 @@ def label(layout: Layout, slots: Iterable[Slot]) -> dict[str, str]:
     their correlation ("pearson") or only their cosine ("cosine") agrees with a published figure.
     """
     told = {
-        slot.name: {"id": _name(layout.key, slot), "values": _status(layout, slot)}
-        | _partners(layout, slot)
+        slot.name: {
+            "id": _name(layout.key, slot),
+            "values": _status(layout, slot),
+            "nbytes": slot.nbytes,
+            **_partners(layout, slot),
+        }
         for slot in slots
     }
     return {"replica": LABEL, "replica.written": json.dumps(told, separators=(",", ":"))}
@@ -154,6 +164,7 @@ tags:
 published statistics and {kinds["fitted"]} fitted to published cosines. Single values are made up.
 - Layout: {layout.certainty}. {CERTAINTY[layout.certainty]}
 - {HOLES}
+- {PRECISION}
 
 `{MANIFEST}` says for every written tensor which published figures it agrees with.
 Made by {GENERATOR}.

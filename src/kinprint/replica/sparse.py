@@ -19,8 +19,15 @@ PROBE_BYTES = 64 << 20
 
 
 def disk_order(slots: Sequence[Slot]) -> list[Slot]:
-    """Tensors in the order in which safetensors stores them: wide types first, then by name."""
-    return sorted(slots, key=lambda slot: (-ITEM_BYTES[slot.dtype], slot.name))
+    """Tensors in the order in which safetensors stores them: wide types first, then by name.
+
+    Norms lie where the model has them, although a replica's own are wider.
+    """
+
+    def width(slot: Slot) -> int:
+        return ITEM_BYTES["BF16" if slot.role else slot.dtype]
+
+    return sorted(slots, key=lambda slot: (-width(slot), slot.name))
 
 
 def header(slots: Sequence[Slot], metadata: Mapping[str, str]) -> bytes:

@@ -1,8 +1,9 @@
 """Norm vectors whose means, spreads and correlations are exactly the ones asked for.
 
 Vectors drawn at random would miss the published cosines by the noise of 4,096 values. Here
-the sample itself, not the distribution behind it, has the wanted moments; only rounding to
-bf16 moves them afterwards.
+the sample itself, not the distribution behind it, has the wanted moments. Values have 32 bits:
+rounded to bf16, as the models have them, they would miss published correlations by up to a
+thousandth.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,17 +19,17 @@ from kinprint.replica.correlate import Key, Matrix, correlate
 from kinprint.replica.figures import Moments, correlations, moments
 from kinprint.replica.layout import Layout, Slot, layouts
 
-Bits = NDArray[np.uint16]
-"""Values in bf16, seen as their bits: numpy has no such type of its own."""
+Vector = NDArray[np.float32]
+"""The values of one norm."""
 
 SEED = 20260102
 """Where all randomness starts; the day the critique's results were made."""
 
-TURNS = 400
-"""Most values of a vector that are rounded the other way."""
-
 BISECTIONS = 30
-"""Steps to find the width of a sample; its error then lies far below the rounding to bf16."""
+"""Steps to find the width of a sample; any spread that is left over is scaled away."""
+
+BF16_DIGITS = 8
+"""Binary digits of a number in bf16."""
 
 
 @cache
@@ -57,7 +57,7 @@ def written(layout: Layout) -> Iterator[tuple[str, Slot]]:
 
 
 @cache
-def family_vectors(role: str, hidden: int) -> Mapping[Key, Bits]:
+def family_vectors(role: str, hidden: int) -> Mapping[Key, Vector]:
     """Every published norm vector of one role in all models of one width, made together.
 
     They have to be made together, because their correlations were published.
@@ -71,51 +71,10 @@ def family_vectors(role: str, hidden: int) -> Mapping[Key, Bits]:
     order = [sorted(keys).index(key) for key in keys]
     shapes = [wanted[key].variation for key in keys]
     unit = standardised(shapes, matrix[np.ix_(order, order)], hidden, f"{role} {hidden}")
-    linked: dict[Key, dict[Key, float]] = {key: {} for key in keys}
-    for pair in known:
-        linked[pair.a][pair.b] = linked[pair.b][pair.a] = pair.value
-    done: dict[Key, Bits] = {}
-    for i, key in enumerate(keys):
-        own = wanted[key]
-        partners = [
-            (wanted[other], r, done[other]) for other, r in linked[key].items() if other in done
-        ]
-        done[key] = rounded_to_keep(own, unit[:, i], partners)
-    return done
-
-
-def rounded_to_keep(
-    own: Moments, unit: Matrix, partners: Sequence[tuple[Moments, float, Bits]]
-) -> Bits:
-    """Values in bf16 that keep their moments and their correlations with vectors already rounded.
-
-    Rounding each value to the nearest moves a correlation by up to a thousandth. Here values
-    between two neighbours of the format are turned to the other one, always that which brings the
-    wanted sums nearest, until they agree or no turn helps.
-    """
-    exact, size = own.mean + own.std * unit, len(unit)
-    bits = to_bits(exact)
-    values = from_bits(bits)
-    step = np.where((exact > values) == (values >= 0), 1, -1)
-    turned = (bits.astype(np.int32) + step).astype(np.uint16)
-    others = from_bits(turned)
-    lines, goals = [np.ones(size)], [size * own.mean]
-    for beside, r, known in partners:
-        lines.append((from_bits(known) - beside.mean) / beside.std)
-        goals.append(size * r * own.std)
-    spread = [(side - own.mean) ** 2 / (2 * own.std) for side in (values, others)]
-    sums = np.stack(lines)
-    change = np.vstack([sums * (others - values), spread[1] - spread[0]])
-    missing = np.append(goals - sums @ values, size * own.std / 2 - spread[0].sum())
-    for _ in range(TURNS):
-        left = ((missing[:, None] - change) ** 2).sum(axis=0)
-        best = int(left.argmin())
-        if left[best] >= missing @ missing:
-            break
-        missing -= change[:, best]
-        bits[best], turned[best] = turned[best], bits[best]
-        change[:, best] *= -1
-    return bits
+    return {
+        key: (wanted[key].mean + wanted[key].std * unit[:, i]).astype(np.float32)
+        for i, key in enumerate(keys)
+    }
 
 
 def standardised(shapes: Sequence[float], matrix: Matrix, size: int, label: str) -> Matrix:
@@ -150,18 +109,17 @@ def _widths(drawn: Matrix, shapes: Matrix) -> Matrix:
     return (low + high) / 2.0
 
 
-def nudged(values: Bits, share: float, label: str) -> Bits:
-    """A copy in which the given share of values is the next larger or smaller number.
+def nudged(values: Vector, share: float, label: str) -> Vector:
+    """A copy in which the given share of values is moved by one place of bf16, up or down.
 
     Fine-tuning with a small learning rate does this to bf16 weights: most steps are lost in
     rounding, the rest move a value by one place.
     """
     random = generator(label)
     where = random.permutation(values.size)[: round(share * values.size)]
-    step = np.where(random.integers(0, 2, where.size) == 1, 1, -1)
-    step[values[where] & 0x7FFF == 0] = 1
+    sign = np.where(random.integers(0, 2, where.size) == 1, 1.0, -1.0)
     copy = values.copy()
-    copy[where] = (values[where].astype(np.int32) + step).astype(np.uint16)
+    copy[where] += np.ldexp(sign, np.frexp(values[where])[1] - BF16_DIGITS)
     return copy
 
 
@@ -169,14 +127,3 @@ def generator(label: str) -> np.random.Generator:
     """Randomness of its own for each label, so that one model never shifts another."""
     digest = hashlib.sha256(label.encode()).digest()
     return np.random.Generator(np.random.PCG64([SEED, int.from_bytes(digest[:8], "little")]))
-
-
-def to_bits(values: Matrix) -> Bits:
-    """Round to bf16."""
-    return values.astype(np.float32).astype(ml_dtypes.bfloat16).view(np.uint16)
-
-
-def from_bits(bits: Bits) -> Matrix:
-    """The numbers that bf16 bits stand for."""
-    values: Matrix = bits.view(ml_dtypes.bfloat16).astype(np.float64)
-    return values

@@ -167,7 +167,7 @@ def _row(pair: TensorPair) -> tuple[Cell, ...]:
         pair.value("cosine"),
         pair.value("pearson"),
         _aligned_experts(pair),
-        None if stored.place is None else stored.place.weight.spec.nbytes,
+        _size(stored),
         shape_text(stored.shape),
         pair.a.name,
         pair.b.name,
@@ -181,6 +181,13 @@ def _row(pair: TensorPair) -> tuple[Cell, ...]:
         *_moments(pair.b),
         pair.comparison.marked,
     )
+
+
+def _size(tensor: ReadTensor) -> int | None:
+    """Bytes that a tensor takes in the model; a replica says so of those that it has wider."""
+    if tensor.origin is not None and tensor.origin.nbytes is not None:
+        return tensor.origin.nbytes
+    return None if tensor.place is None else tensor.place.weight.spec.nbytes
 
 
 def _moments(tensor: ReadTensor) -> tuple[float | None, float | None]:
@@ -325,6 +332,9 @@ def _findings(pairs: Sequence[TensorPair], layers: LayerMap) -> list[Words]:
                 chance=rounded(layers.chance.mean),
             )
         )
+    else:
+        replica = any(side.origin is not None for pair in pairs for side in (pair.a, pair.b))
+        found.append(text.words(f"study.layers.finding.no-map{'-replica' if replica else ''}"))
     return found
 
 
