@@ -12,6 +12,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.container import BarContainer
 from matplotlib.text import Text
 from msgspec.structs import replace
@@ -20,10 +21,11 @@ from kinprint.report.figures import draw, picture
 from kinprint.report.figures.drawing import pictures
 from kinprint.report.figures.lettering import drawable, load_fonts, shorten, width_of, wrap
 from kinprint.report.figures.style import KINDS, strokes
-from kinprint.studies.charts import Chart, Lines
+from kinprint.studies.charts import Bar, Bars, Chart, Lines
 from kinprint.text import known_keys, languages
 from kinprint.text.catalogue import template
 from tests.report import samples
+from tests.report.samples import words
 
 CHARTS = samples.charts()
 
@@ -113,6 +115,17 @@ def test_bars_start_at_zero_and_points_do_not() -> None:
     cut = draw(samples.bars(0.9)).axes[0]
     assert not cut.containers or all(not isinstance(each, BarContainer) for each in cut.containers)
     assert cut.get_xlim()[0] == 0.9
+
+
+def test_a_spread_ends_at_the_largest_value_there_can_be() -> None:
+    """0.949 ± 0.156 is no cosine of 1.1."""
+    bar = Bar(words("norm"), 0.949, 0.156)
+    for most, end in ((None, 1.105), (1.0, 1.0)):
+        chart = Bars("spread", words("Spread"), words("cosine"), (bar,), most=most)
+        (axes,) = draw(chart).axes
+        drawn = [each for each in axes.collections if isinstance(each, LineCollection)]
+        ends = [point[0] for each in drawn for path in each.get_segments() for point in path]
+        assert max(ends) == pytest.approx(end) and min(ends) == pytest.approx(0.793)
 
 
 def test_values_beyond_the_wished_range_are_shown_all_the_same() -> None:

@@ -67,7 +67,7 @@ class Bar(Struct, frozen=True):
 
 
 class Bars(Struct, frozen=True, tag_field="kind", tag="bars"):
-    """Values side by side."""
+    """Values side by side; no spread is drawn beyond `most`, the largest value there can be."""
 
     name: str
     title: Words
@@ -77,6 +77,7 @@ class Bars(Struct, frozen=True, tag_field="kind", tag="bars"):
     y_range: tuple[float, float] | None = None
     digits: int = 3
     note: Words | None = None
+    most: float | None = None
 
 
 class Heatmap(Struct, frozen=True, tag_field="kind", tag="heatmap"):

@@ -6,6 +6,7 @@ which pairs, and what is done with the numbers.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -199,8 +200,14 @@ def measure_bars(
     note: Words | None = None,
 ) -> Bars:
     """Bars of a measure, written with as many digits as tell cosines near one apart."""
-    label = measures()[measure].title
-    return Bars(name, title, label, tuple(bars), bands, digits=4, note=note)
+    label, most = measures()[measure].title, largest(measure)
+    return Bars(name, title, label, tuple(bars), bands, digits=4, note=note, most=most)
+
+
+def largest(measure: str) -> float | None:
+    """The largest value of a measure, if it has one."""
+    high = measures()[measure].range[1]
+    return high if math.isfinite(high) else None
 
 
 def counted(spread: Spread, digits: int = 4) -> Words:

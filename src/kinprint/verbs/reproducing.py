@@ -81,7 +81,7 @@ def reproduce(
     BadOption
         There is no such dispute, or `revisions` is no such file.
     SourceError, FormatError
-        A model that nothing works without cannot be read.
+        None of the models can be read.
     BudgetExceeded
         Reading costs more than allowed.
 
@@ -141,7 +141,7 @@ def carry_out(
         {name: model.checkpoint.ref for name, model in models.items()},
         absent,
         results,
-        compare_published(results, dispute.numbers),
+        compare_published(results, dispute.numbers, absent),
         replica=any(model.checkpoint.labels for model in models.values()),
         cost=Cost() if meter is None else meter.cost,
     )
@@ -151,7 +151,7 @@ def carry_out(
 def open_models(
     dispute: Dispute, reader: Reader, pinned: Mapping[str, str], *, replica: bool
 ) -> tuple[dict[str, Model], dict[str, KinprintError]]:
-    """All models side by side; one that cannot be had is named, unless nothing works without."""
+    """All models side by side, those that cannot be had by name; none at all is an error."""
     fetcher, tell, names = fetcher_of(reader), teller(reader), list(dispute.models)
     waiting = dict.fromkeys(names)
 
@@ -164,14 +164,15 @@ def open_models(
         if waiting:
             done = len(names) - len(waiting)
             tell(Step.OPENING, ", ".join(list(waiting)), done, len(names))
-        if isinstance(found, KinprintError) and name in dispute.needed:
-            raise found
         return found
 
     tell(Step.OPENING, ", ".join(names), 0, len(names))
     found = dict(zip(names, side_by_side(open_one, names), strict=True))
     models = {name: one for name, one in found.items() if isinstance(one, Model)}
-    return models, {name: one for name, one in found.items() if isinstance(one, KinprintError)}
+    lost = {name: one for name, one in found.items() if isinstance(one, KinprintError)}
+    if not models:
+        raise next(iter(lost.values()))
+    return models, lost
 
 
 @contextmanager

@@ -68,16 +68,17 @@ class _Look:
     above: bool  # names stand above their bars
     cut: bool  # zero is not on the axis: points instead of bars
     hatched: bool  # several kinds are told apart without colour
+    most: float | None  # no spread is drawn beyond it
 
 
 def lay_out_bars(chart: Bars, width: float, language: str, size: float) -> Block:
     """The chart as a block of the picture."""
     values = [bar.value for bar in chart.bars]
-    ends = [_end(bar, sign) for bar in chart.bars for sign in (-1, 1)]
+    ends = [end for bar in chart.bars for end in _ends(bar, chart.most)]
     cut = chart.y_range is not None and chart.y_range[0] > 0
     wanted = chart.y_range
     if wanted is None:  # bars start at zero
-        high = max((end for end in ends if end is not None), default=1.0)
+        high = max(ends, default=1.0)
         wanted = (0.0, 0.0 if high <= 0 else high * 1.04)
     low, high = limits([*values, *ends], chart.bands, wanted)
     widest = max((width_of(spoken(bar.label, language), TICK) for bar in chart.bars), default=0)
@@ -90,7 +91,7 @@ def lay_out_bars(chart: Bars, width: float, language: str, size: float) -> Block
     indent = left if width_of(name, LABEL) <= width - left else 0.0
     lines = wrap(name, LABEL, width - indent)
     total = sum(row.height for row in rows) or _ROW * 2
-    look = _Look(above, cut, len({bar.kind for bar in chart.bars}) > 1)
+    look = _Look(above, cut, len({bar.kind for bar in chart.bars}) > 1, chart.most)
 
     def paint(figure: Figure, box: Box) -> None:
         frame = Box(box.left + left, box.top - total, box.width - left - beside, total)
@@ -146,8 +147,13 @@ def _paint_row(
     _draw(axes, row.bar, middle, look)
 
 
-def _end(bar: Bar, sign: int) -> float | None:
-    return None if bar.value is None else bar.value + sign * (bar.spread or 0.0)
+def _ends(bar: Bar, most: float | None) -> tuple[float, ...]:
+    """Both ends of a bar's spread; the upper one not beyond what there can be."""
+    if bar.value is None:
+        return ()
+    reach = bar.spread or 0.0
+    high = bar.value + reach
+    return bar.value - reach, high if most is None else max(bar.value, min(high, most))
 
 
 def _number(bar: Bar, digits: int, language: str) -> str:
@@ -193,9 +199,10 @@ def _draw(axes: Axes, bar: Bar, middle: float, look: _Look) -> None:
             **look_of(bar.mark, kind.colour).patch,
         )  # fmt: skip
     if bar.spread:
+        low, high = _ends(bar, look.most)
         axes.errorbar(
-            bar.value, middle, xerr=bar.spread, fmt="none", ecolor=INK, elinewidth=1.1,
-            capsize=2.6, zorder=5,
+            bar.value, middle, xerr=[[bar.value - low], [high - bar.value]], fmt="none",
+            ecolor=INK, elinewidth=1.1, capsize=2.6, zorder=5,
         )  # fmt: skip
 
 

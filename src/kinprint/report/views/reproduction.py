@@ -71,8 +71,8 @@ def write_reproduction(
         if chart is not None:
             warnings = {language: warning(found, language) for language in text.languages()}
             charts.append((folder / file.path, chart, warnings))
-        elif file.chart is None:
-            written.append(write_file(folder / file.path, _data(file, found)))
+        elif file.chart is None and (data := _data(file, found)) is not None:
+            written.append(write_file(folder / file.path, data))
     for at, paths in enumerate(draw_all(charts)):
         written += paths
         if progress is not None:
@@ -80,7 +80,7 @@ def write_reproduction(
             progress(drawn)
     present = {str(path.relative_to(folder)) for path in written}
     for seed, path in SEEDS.items():
-        page = "\n".join(_results(document, studies, what.sections, seed, path, present))
+        page = "\n".join(_results(document, studies, seed, path, present))
         written.append(write_file(folder / path, page.encode("utf-8")))
     page = "\n".join(_claims(document))
     written.append(write_file(folder / CLAIMS, page.encode("utf-8")))
@@ -129,12 +129,15 @@ def _pairs(one: NumberPart) -> tuple[Cell, Cell, Cell]:
     return len(one.pairs.names), one.pairs.published, one.pairs.same
 
 
-def _data(file: Expected, study: StudyDocument) -> bytes:
+def _data(file: Expected, study: StudyDocument) -> bytes | None:
+    """A table or facts of a study as a file; None for facts of a model that is missing."""
     if file.table is not None:
         return sheet(next(one for one in study.tables if one.name == file.table))
     found: object = study.facts
     for key in file.facts or ():
-        found = found[key] if isinstance(found, Mapping) else None
+        if not isinstance(found, Mapping) or key not in found:
+            return None
+        found = found[key]
     if isinstance(found, Mapping):
         found = {"labels": list(study.labels), **found}
     return encode(found, 2)
@@ -143,7 +146,6 @@ def _data(file: Expected, study: StudyDocument) -> bytes:
 def _results(
     document: ReproductionDocument,
     studies: Mapping[str, StudyDocument],
-    sections: Sequence[Section],
     seed: str,
     path: str,
     present: set[str],
@@ -162,9 +164,10 @@ def _results(
         title = text.say("report.claims.title", language)
         link = os.path.relpath(CLAIMS, Path(path).parent)
         yield f"{text.say('report.reproduction.claims', language, title=title, link=link)}\n"
-        for section in sections:
+        for section in reproduction(document.name).sections:
             if section.seed == seed:
                 yield from _section(section, known, studies, language, path, present)
+                yield from _not_done(section, document, studies, language)
 
 
 def _absent(document: ReproductionDocument, language: str) -> Iterator[str]:
@@ -203,6 +206,25 @@ def _section(
         drawn = _spoken_path(picture, language)
         if drawn in present:
             yield f"![]({os.path.relpath(drawn, Path(path).parent)})\n"
+
+
+def _not_done(
+    section: Section,
+    document: ReproductionDocument,
+    studies: Mapping[str, StudyDocument],
+    language: str,
+) -> Iterator[str]:
+    """A sentence where a section has nothing, because a model is missing that its steps need."""
+    what = reproduction(document.name)
+    drawn = {file.step for file in what.files if file.path in section.pictures}
+    summed = {what.numbers[key].step for key in section.keys if key in what.numbers}
+    steps = drawn | summed | {one.step for one in section.tables} | set(section.findings)
+    if not steps or steps & studies.keys():
+        return
+    asked = {name for step in what.steps if step.name in steps for name in step.models}
+    absent = ", ".join(name for name in document.missing if name in asked)
+    if absent:
+        yield f"{escaped(text.say('report.reproduction.not-done', language, models=absent))}\n"
 
 
 def _table(study: StudyDocument, shown: ShownTable, language: str) -> Iterator[str]:
@@ -263,6 +285,8 @@ def _other_pairs(row: NumberPart, language: str) -> str:
     names = ", ".join(name.replace("/", " – ") for name in pairs.names)
     over = {"published": pairs.published, "count": count, "names": escaped(names)}
     told = text.say("report.reproduction.other-pairs", language, **over)
+    if row.number.endswith("/count"):
+        return told
     if pairs.same is None:
         same = text.say("report.reproduction.same-unknown", language, count=count)
     else:

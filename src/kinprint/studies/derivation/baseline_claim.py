@@ -28,7 +28,7 @@ from kinprint.studies.derivation.baseline import (
 )
 from kinprint.studies.derivation.pairwise import A, B, TensorPair, mark_among, spread_of
 from kinprint.studies.kin import kin_of
-from kinprint.studies.pairs import shuffled_band
+from kinprint.studies.pairs import largest, shuffled_band
 from kinprint.studies.results import Fact, Output, RowStatus, Table
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import rounded
@@ -128,6 +128,7 @@ def _chart(inputs: StudyInput, claims: Sequence[Claim], lines: Sequence[TensorPa
                 measures()[measure].title,
                 tuple(bar for claim in mine for bar in _bars_of_claim(inputs, claim)),
                 shuffled_band(crossed, label) if measure == "cosine" else (),
+                most=largest(measure),
             )
         )
         panels += _centred_bars(inputs, role, lines)
@@ -172,6 +173,7 @@ def _centred_bars(inputs: StudyInput, role: str, lines: Sequence[TensorPair]) ->
             tuple(bars),
             () if reach is None else (Band(band, 0.0, -reach, reach),),
             digits=4,
+            most=largest("pearson"),
         )
     ]
 

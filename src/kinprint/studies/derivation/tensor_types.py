@@ -160,6 +160,7 @@ def _chart(pairs: Iterable[TensorPair]) -> Bars:
         text.words("study.tensor-types.axis"),
         tuple(bars),
         note=text.words("study.tensor-types.chart.note"),
+        most=1.0,
     )
 
 

@@ -34,7 +34,8 @@ _FIELD = re.compile(r"\{(\w+)\}")
 class Step:
     """One study of some of the models, by the short names of the reproduction.
 
-    `whole` says that matrices are read whole, because the published numbers are of whole ones.
+    `whole` says that matrices are read whole, because the published numbers are of whole ones;
+    `needs` are models without which the step is not done.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Step:
     layers: tuple[int, ...] | None
     roles: tuple[str, ...] | None
     whole: bool = False
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,6 @@ class Reproduction:
     name: str
     models: Mapping[str, str]
     replicas: Mapping[str, str]
-    needed: tuple[str, ...]
     steps: tuple[Step, ...]
     files: tuple[Expected, ...]
     numbers: Mapping[str, Summary]  # by key
@@ -119,6 +120,8 @@ class Reproduction:
             study = study_named(step.study)
             pair = study.most == len(step.models)
             if len(names) < (len(step.models) if pair else study.least):
+                continue
+            if not set(step.needs) <= set(names):
                 continue
             rows = None if step.whole else request.rows
             asked = Request(step.layers, step.roles, None, rows, request.seed)
@@ -144,7 +147,6 @@ def reproduction(name: str) -> Reproduction:
         name,
         table["models"],
         table["replicas"],
-        tuple(table["needed"]["models"]),
         tuple(_step(entry) for entry in table["task"]),
         tuple(file for entry in table["file"] for file in _files(entry, table["each"])),
         {
@@ -164,6 +166,7 @@ def _step(entry: Mapping[str, Any]) -> Step:
         tuple(entry["layers"]) if "layers" in entry else None,
         tuple(entry["roles"]) if "roles" in entry else None,
         entry.get("whole", False),
+        tuple(entry.get("needs", ())),
     )
 
 

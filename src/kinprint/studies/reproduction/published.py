@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -147,11 +147,14 @@ def published() -> tuple[Published, ...]:
 
 
 def compare_published(
-    results: Mapping[str, Result], numbers: Mapping[str, Summary]
+    results: Mapping[str, Result],
+    numbers: Mapping[str, Summary],
+    missing: Collection[str] = (),
 ) -> tuple[ComparedNumber, ...]:
     """Each published number with the one that the results have for it.
 
-    `numbers` says for keys that sum up which step's facts hold them, and where.
+    `numbers` says for keys that sum up which step's facts hold them, and where; `missing` are
+    models that could not be had.
     """
     cells = dict(_cells(results))
     replica = any(result.labels for result in results.values())
@@ -160,7 +163,7 @@ def compare_published(
         summary = numbers.get(number.key)
         if summary is None:
             cell = cells.get(number.key) or cells.get(_turned(number.key))
-            found.append(_compared(number, cell, replica))
+            found.append(_compared(number, cell, replica and not _of(number.key, missing)))
         else:
             found.append(_summed(number, summary, results, replica))
     return tuple(found)
@@ -197,6 +200,7 @@ def _summed(
     result = results.get(summary.step)
     facts = {} if result is None else result.facts
     value = _number(_fact(facts, summary.path))
+    replica = replica and result is not None
     pairs = None
     if summary.pairs is not None:
         names = _fact(facts, (*summary.over, "set"))
@@ -245,6 +249,11 @@ def fixed(key: str) -> bool:
     parts = key.split("/")
     pair = parts[0] in _FIXED and parts[1] in _NORMS
     return pair or key.startswith(_SUMS_OF_NORMS)
+
+
+def _of(key: str, models: Collection[str]) -> bool:
+    """Whether a number is of a tensor of one of the models."""
+    return any(part.partition("[")[0] in models for part in key.split("/"))
 
 
 def _turned(key: str) -> str:

@@ -83,7 +83,8 @@ def _columns(table: Table, rows: Sequence[Sequence[Cell]], language: str) -> lis
     ]
     floats = [at for at in used if any(isinstance(row[at], float) for row in rows)]
     names = [at for at in used if at not in floats and table.columns[at] != "status"]
-    telling_apart = [at for at in names if len({row[at] for row in table.rows}) > 1]
+    alone = len(table.rows) == 1  # nothing tells it from others, and it needs a name all the same
+    telling_apart = [at for at in names if alone or len({row[at] for row in table.rows}) > 1]
     who = [at for at in telling_apart if table.columns[at] in _WHO]
     first = who or [at for at in telling_apart if table.columns[at] not in _LAST][:_FIRST]
     status = [
