@@ -250,6 +250,7 @@ class Reason(StrEnum):
     UNIT_SIGNS_UNFAIR = auto()
     UNIT_SIGNS_UNFAIR_OVER_LAYERS = auto()
     UNIT_SIGNS_FOLLOW_GATES = auto()
+    UNIT_ENDS_REPEATED = auto()
     PLANE_SIGNS_UNFAIR = auto()
     BIAS_SIGNS_UNFAIR = auto()
     VALUE_SIGNS_UNFAIR = auto()

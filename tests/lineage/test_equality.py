@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from kinprint.lineage.equality import INFORMATION, equal_numbers
-from kinprint.lineage.reading.sample import Floats, Sample
+from kinprint.lineage.reading.sample import Attention, Floats, Sample
 from kinprint.records import Component, Part
 from tests.lineage.made import made, noisy
 
@@ -113,3 +114,21 @@ def test_few_equal_rows_of_a_table_may_be_first_weights() -> None:
         other = replace(STRANGER, embedding=replace(theirs, rows=mixed))
         found = equal_numbers(MODEL, other, EMBEDDING, EMBEDDING, tested=False)
         assert found.any and found.kept is kept and found.share == rows / 80
+
+
+def test_a_share_counts_numbers_not_tensors() -> None:
+    """Keys and values of one head beside queries and outputs of two are a third of the weights."""
+    rng = np.random.default_rng(5)
+
+    def heads(number: int) -> np.ndarray:
+        return rng.standard_normal((number, 8, 32)).astype(np.float32)
+
+    k, v = heads(1), heads(1)
+    one, other = (
+        Sample(name, name, 32, 1, attention={0: Attention(q=heads(2), k=k, v=v, o=heads(2))})
+        for name in "ab"
+    )
+    part = Part(Component.ATTENTION, 0)
+    found = equal_numbers(one, other, part, part, tested=False)
+    assert found.any and not found.all
+    assert found.share == pytest.approx(1 / 3) and found.likeness == pytest.approx(1 / 2)

@@ -21,7 +21,7 @@ SHORT = (
     "embedding-copied", "norms-copied", "layer-moved", "layer-copied-renumbered",
     "half-the-units", "four-layers-of-six", "feed-forwards-copied", "narrower-feed-forwards",
     "final-norm-copied", "gates-copied", "head-copied", "scattered-numbers", "embedding-replaced",
-    "complementary-halves", "laundered-with-a-raw-layer",
+    "complementary-halves", "laundered-with-a-raw-layer", "laundered-with-a-raw-embedding",
     # stored otherwise
     "identical", "cast-fp32", "cast-fp16", "cast-from-master", "cast-fp8", "cast-int8",
     "cast-gguf-q4", "cast-of-a-descendant", "renamed", "renamed-to-numbers", "other-shards",
@@ -47,7 +47,7 @@ SHORT = (
     "strangers-ternary", "strangers-q4", "strangers-equal-tables", "strangers-principal-axes",
     "strangers-few-values", "strangers-all-in-fp8", "strangers-in-narrow-gains",
     "strangers-laundered", "strangers-state-space",
-    "strangers-cloned-units",
+    "strangers-cloned-units", "strangers-repeated-gates",
     # broken files
     "broken-norm-too-short", "broken-norm-a-matrix", "broken-gate-narrower",
     "broken-up-fewer-units", "broken-q-fewer-rows", "broken-embedding-narrower",

@@ -18,6 +18,7 @@ from benchmarks.redteam.cases.registry import (
     case,
     embedding,
     feed_forward,
+    head,
     layers,
     norms,
     router,
@@ -188,6 +189,22 @@ def laundered_with_a_raw_layer(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 
 @case(
+    "laundered-with-a-raw-embedding",
+    true(
+        f"partial dependent laundered {UNTOLD}",
+        f"partial dependent laundered {UNTOLD}",
+        "laundered partial derived",
+        {head(): Fact.HIDDEN, embedding(): Fact.EQUAL, norms(): Fact.OPEN},
+        rest=Fact.HIDDEN,
+    ),
+)
+def laundered_with_a_raw_embedding(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A laundered copy that kept its embedding: a projection behind it may turn the stream."""
+    root = zoo.root(seed)
+    return root, graft(launder(root, rng), root, [EMBEDDING])
+
+
+@case(
     "head-copied",
     true(UNTOLD, f"partial {UNTOLD}", "partial", {embedding(): Fact.HIDDEN}),
 )
@@ -289,7 +306,7 @@ def sample_avoided(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     "sample-planted",
     true(
         UNTOLD,
-        "partial dependent",
+        "partial dependent derived",  # with the words that rows speak for parts, and the seed
         "partial",
         {feed_forward(): Fact.KIN},
     ),

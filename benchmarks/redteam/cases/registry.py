@@ -90,6 +90,7 @@ norms = _where("norms")
 attention = _where("attention")
 feed_forward = _where("feed-forward", "expert")
 embedding = _where("embedding", "head")
+head = _where("head")
 router = _where("router")
 
 

@@ -123,6 +123,22 @@ def _sorted_units(model: Checkpoint) -> Checkpoint:
     return model.changed(new)
 
 
+@case("strangers-repeated-gates", STRANGERS)
+def strangers_repeated_gates(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers whose up and down matrices are their own gates again, with some noise."""
+    return _repeated_gates(zoo.root(seed), rng), _repeated_gates(zoo.stranger(seed), rng)
+
+
+def _repeated_gates(model: Checkpoint, rng: Rng) -> Checkpoint:
+    new: dict[str, Array] = {}
+    for layer in range(model.depth):
+        gate = model.tensors[at(layer, FEED_FORWARD[0])].astype(np.float32)
+        up, down = (gate + 0.5 * gate.std() * rng.standard_normal(gate.shape) for _ in range(2))
+        new[at(layer, FEED_FORWARD[1])] = up.astype(np.float32)
+        new[at(layer, FEED_FORWARD[2])] = down.T.astype(np.float32)
+    return model.changed(new)
+
+
 @case("strangers-principal-axes", _WITHOUT_NORMS)
 def strangers_principal(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """Two strangers with folded gains, each in the principal axes of its embedding."""

@@ -37,7 +37,8 @@ class EqualNumbers:
     ----------
     all : whether all of them hold the same numbers.
     any : whether one of them does, or some rows of one.
-    share : the share of them that does, rows of others counted by theirs.
+    share : the share of their numbers that does, rows of others counted by theirs.
+    likeness : the same with every tensor counted once: what those rows alone make them alike.
     information : log10 of the arrangements of those numbers, equal as stored or after a cast to a
         shorter float, that have most.
     bits : the bits of the coarsest grid that numbers had to be rounded to; None where they are
@@ -49,6 +50,7 @@ class EqualNumbers:
     all: bool
     any: bool
     share: float = 0.0
+    likeness: float = 0.0
     information: float = 0.0
     bits: int | None = None
     kept: bool = False
@@ -68,12 +70,14 @@ def equal_numbers(a: Sample, b: Sample, part: Part, partner: Part, *, tested: bo
     if not found or (not tested and exact < INFORMATION):
         return EqualNumbers(False, False)
     informed = max((one.information for one in found), default=0.0) >= INFORMATION
-    share = sum(one.rows for one in found) / len(found) if informed else 0.0
+    numbers = sum(one.numbers for one in found)
+    share = sum(one.rows * one.numbers for one in found) / numbers if informed else 0.0
     bits = [one.bits for one in same if one.bits is not None]
     return EqualNumbers(
         all=informed and len(same) == len(found) and complete,
         any=informed,
         share=share,
+        likeness=sum(one.rows for one in found) / len(found) if informed else 0.0,
         information=exact if exact >= INFORMATION else 0.0,
         bits=min(bits, default=None),
         kept=informed and (not table or share > _KEPT),
@@ -83,13 +87,15 @@ def equal_numbers(a: Sample, b: Sample, part: Part, partner: Part, *, tested: bo
 @dataclass(frozen=True, slots=True)
 class _Agreement:
     """How one tensor agrees: whether all of it does, if need be after rounding to so many bits,
-    and the share of its rows; whether no other arrangement of the numbers would."""
+    and the share of its rows; whether no other arrangement of the numbers would; how many numbers
+    were compared."""
 
     same: bool
     bits: int | None
     information: float
     exact: bool
     rows: float
+    numbers: int
 
 
 def copies(
@@ -175,9 +181,9 @@ def _compare(ours: Rows, theirs: Rows) -> _Agreement | None:
         return None
     whole = equality(x, y)
     if whole.same:
-        return _Agreement(True, whole.bits, whole.information, whole.exact, 1.0)
+        return _Agreement(True, whole.bits, whole.information, whole.exact, 1.0, x.size)
     share, information = equal_rows(x, y, INFORMATION)
-    return _Agreement(False, None, information, True, share)
+    return _Agreement(False, None, information, True, share, x.size)
 
 
 def tensors_of(sample: Sample, part: Part) -> Iterator[tuple[str, Rows]]:

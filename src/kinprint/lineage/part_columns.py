@@ -44,13 +44,14 @@ _RIDGE = 0.02  # of the length of a value row, so that mixing them back does not
 class ColumnScore:
     """How well rows of a part fit those of another, over channels that no fit has seen.
 
-    `likenesses` are mean correlations of rows, one a tensor; `floor` is the least log10 p that so
-    many channels could have given.
+    `likenesses` are mean correlations of rows, one a tensor of so many `rows`; `floor` is the least
+    log10 p that so many channels could have given.
     """
 
     log10_p: float
     floor: float
     likenesses: tuple[float, ...]
+    rows: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,9 @@ class HalfChannels:
             float(np.einsum("nd,nd->n", _unit(x[:, unseen]), _unit(y[:, unseen])).mean())
             for x, y in told
         )
-        return ColumnScore(float(log10_p), least_block_log10_p(blocks.sizes), tuple(likenesses))
+        rows = tuple(len(x) for x, _ in told)
+        floor = least_block_log10_p(blocks.sizes)
+        return ColumnScore(float(log10_p), floor, tuple(likenesses), rows)
 
 
 def _columns(heads: Heads, chosen: Bools) -> Heads:

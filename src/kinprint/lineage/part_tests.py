@@ -48,7 +48,7 @@ class PartScore:
     likeness : mean correlation of the weights compared.
     matched : whether units or heads were matched first, so that a renumbered copy would show.
     as_stored : whether channels were taken as they are numbered.
-    share : the share of the part's tensors that are as alike as the rest of them.
+    share : the share of the part's numbers in tensors that are as alike as the rest of them.
     floor : the least log10 p that the test could have given.
     """
 
@@ -132,7 +132,8 @@ def _numbered_units(pair: Pair) -> Iterator[PartScore]:
             roles, log10_p = _unit_blocks(compared, blocks, residual, alignment.first.units_flip)
             likeness = float(np.mean(roles))
             score = _score(pair, alignment, compared, test, log10_p, likeness)
-            yield replace(score, as_stored=residual is IDENTITY, share=_alike(roles))
+            share = _alike(roles, [1] * len(roles))
+            yield replace(score, as_stored=residual is IDENTITY, share=share)
 
 
 def _unit_blocks(
@@ -156,10 +157,11 @@ def _unit_blocks(
     return roles, float(log10_p)
 
 
-def _alike(likenesses: Sequence[float]) -> float:
-    """The share of tensors that are about as alike as the one that is most alike."""
-    most = max(likenesses)
-    return sum(one >= _AS_ALIKE * most for one in likenesses) / len(likenesses)
+def _alike(likenesses: Sequence[float], sizes: Sequence[int]) -> float:
+    """The share of tensors of these sizes that are about as alike as the most alike one."""
+    least = _AS_ALIKE * max(likenesses)
+    alike = (size for one, size in zip(likenesses, sizes, strict=True) if one >= least)
+    return sum(alike) / sum(sizes)
 
 
 def _matched_units(pair: Pair) -> Iterator[PartScore]:
@@ -175,7 +177,9 @@ def _matched_units(pair: Pair) -> Iterator[PartScore]:
         compared = FeedForwardPair(at, to, ours[at], theirs[to])
         best = alignment.scores(compared, matching.residual).best()
         coins = sum_over(np.asarray(best, np.float64), alignment.first.unit_clones[at])
-        likeness = float(np.mean(best)) / max(1, len(compared.read - {"gate"}))
+        # Where the other has fewer units, so many can be in both.
+        common = np.sort(best)[-max(1, min(len(best), theirs[to].total)) :]
+        likeness = float(np.mean(common)) / max(1, len(compared.read - {"gate"}))
         log10_p = float(sign_log10_p(coins[None])[0])
         whole = len(theirs[to].index) == theirs[to].total
         basis = matching.residual is IDENTITY
@@ -300,7 +304,7 @@ def _column_score(
 ) -> Iterator[PartScore]:
     if score is not None:
         likeness = float(np.mean(score.likenesses))
-        share = _alike(score.likenesses)
+        share = _alike(score.likenesses, score.rows)
         yield PartScore(
             parts, MATCHED_COLUMNS, score.log10_p, likeness, whole, True, share, score.floor
         )

@@ -180,7 +180,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     met = {one.partner for one in own}
     alone = (_only_there(part, extent) for part, extent in theirs.items() if part not in met)
     agreeing = agreeing_layers(evidence, first=a is pair.sides[0])
-    settled = [_with_invariants(one, agreeing) for one in judge.settled(told)]
+    settled = [_with_invariants(one, agreeing) for one in judge.settled(told, agreeing)]
     return Sharing(
         tuple(_in_towers(one, *towers) for one in settled),
         _in_order(_in_towers(one, towers[1], towers[1]) for one in alone),
@@ -278,14 +278,18 @@ class _Judge:
             found += [head] if head.state.linked else []
         return found
 
-    def settled(self, findings: Sequence[PartFinding]) -> Iterator[PartFinding]:
+    def settled(
+        self, findings: Sequence[PartFinding], agreeing: Container[int | None]
+    ) -> Iterator[PartFinding]:
         """Matrices without a link, where a copy would have been seen, beside others that have one.
 
         What is linked as its channels are numbered shows that the residual basis is the other's.
         Gains do not: they can be written into any basis. Rows that were matched there and fit no
         better than chance are no copies, whatever their units, heads or values were made into.
+        Layers in `agreeing` that are not linked may lie in another basis than the embedding.
         """
-        anchored = self._anchored(findings)
+        turned = any(_speaks_alone(one, agreeing) for one in findings)
+        anchored = not turned and self._anchored(findings)
         for one in findings:
             open_ = one.state is PartState.NOT_COMPARABLE and one.partner is not None
             if anchored and open_ and self._would_show(one.part):
@@ -352,6 +356,8 @@ class _Judge:
             reason=Reason.PART_NOT_READ.message(),
             weights=size.weights, read=size.read / max(size.weights, 1),
         )  # fmt: skip
+        if theirs is None and not ours.read:
+            return replace(nothing, partner=None)
         if theirs is None:
             missing, state = Reason.PART_MISSING.message(), PartState.NOT_COMPARABLE
             return replace(nothing, partner=None, state=state, reason=missing)
@@ -370,19 +376,27 @@ class _Judge:
         likeness = max((one.likeness for one in found or scores), default=None)
         state = _state(equal, found)
         as_stored = equal.any or any(one.as_stored for one in found)
+        share = _linked_share(equal, found, self._columns(scores)) if state.linked else 1.0
+        equal_rows = state is PartState.SHARED and equal.any and share == equal.share
         return replace(
             nothing,
             state=state,
-            likeness=1.0 if equal.all and equal.bits is None else likeness,
+            likeness=1.0 if state is PartState.EQUAL or equal_rows else likeness,
             log10_p=min((*known, 0.0)) if known else None,
             gains=self._gains(part, partner) if as_stored else None,
             learnt=True if equal.kept and state.linked else None,
-            share=_linked_share(equal, found) if state.linked else 1.0,
+            share=share,
             bits=equal.bits if state is PartState.ROUNDED else None,
             reason=None if state.linked else _why_not(part),
             needs=None if state.linked else nothing.needs,
             tests=tuple(sorted({one.test for one in (found or scores)})),
         )
+
+    def _columns(self, scores: Iterable[PartScore]) -> PartScore | None:
+        """The score that tells tensors of a part apart, where it tells anything."""
+        told = (one for one in scores if one.test == MATCHED_COLUMNS)
+        known = (one for one in told if self.charge.significant_part(one.log10_p, self.count))
+        return next(known, None)
 
     def _gains(self, part: Part, partner: Part) -> float | None:
         if part.component not in MATRICES:
@@ -406,18 +420,23 @@ def _state(equal: EqualNumbers, found: Sequence[PartScore]) -> PartState:
     return PartState.NOT_COMPARABLE
 
 
-def _linked_share(equal: EqualNumbers, found: Sequence[PartScore]) -> float:
-    """The share of a part's tensors that is linked.
+def _linked_share(
+    equal: EqualNumbers, found: Sequence[PartScore], columns: PartScore | None
+) -> float:
+    """The share of a part's numbers that is linked.
 
-    Where some rows are equal and make up all of the likeness, the others are not linked. Tests of
-    keys and queries and tests of values and outputs speak of half of the attention each.
+    Where some rows are equal and make up all of the likeness, the others are not linked. Columns
+    tell tensors apart. Without them, tests of keys and queries and tests of values and outputs
+    speak of half of the attention each.
     """
     tests = {one.test for one in found}
     halves = [{"S2", "S2.numbered"}, {"E4.blocks", "S4"}]
     as_numbered = (one.likeness for one in found if one.test != MATCHED_COLUMNS)
     alike = max(as_numbered, default=0.0)
-    if 0.0 < equal.share < 1.0 and alike <= equal.share + _REST:
+    if 0.0 < equal.share < 1.0 and alike <= equal.likeness + _REST:
         return equal.share
+    if columns is not None and columns.share < 1.0:
+        return max(equal.share, columns.share)
     by_halves = sum(bool(tests & half) for half in halves) / 2
     others = [one.share for one in found if not any(one.test in half for half in halves)]
     return max(equal.share, by_halves, *others)
@@ -437,13 +456,17 @@ def _why_not(part: Part) -> Message:
 
 def _with_invariants(finding: PartFinding, agreeing: Container[int | None]) -> PartFinding:
     """A feed-forward that no exact test links, where the invariants' tier speaks of it."""
-    silent = not finding.state.linked and finding.state is not PartState.NOT_READ
-    if not silent or finding.part.component is not Component.FEED_FORWARD:
-        return finding
-    if finding.part.layer not in agreeing:
+    if not _speaks_alone(finding, agreeing):
         return finding
     reason, state = Reason.PART_INVARIANTS.message(), PartState.NOT_COMPARABLE
     return replace(finding, state=state, reason=reason, needs=None)
+
+
+def _speaks_alone(finding: PartFinding, agreeing: Container[int | None]) -> bool:
+    """Whether the invariants' tier speaks of a feed-forward that no exact test links."""
+    silent = not finding.state.linked and finding.state is not PartState.NOT_READ
+    feed_forward = finding.part.component is Component.FEED_FORWARD
+    return silent and feed_forward and finding.part.layer in agreeing
 
 
 def _carried_gains(pair: Pair, a: Side, finding: PartFinding) -> float | None:
@@ -491,9 +514,10 @@ def _in_towers(finding: PartFinding, tower: str, other: str) -> PartFinding:
 
 def _only_there(part: Part, extent: Extent) -> PartFinding:
     """A part of the second model that has no counterpart; it counts as much as one of the first."""
+    reason = Reason.PART_ONLY_THERE if extent.read else Reason.PART_NOT_READ
     return PartFinding(
         part, part, PartState.NOT_COMPARABLE if extent.read else PartState.NOT_READ,
-        reason=Reason.PART_ONLY_THERE.message(),
+        reason=reason.message(),
         weights=extent.weights, read=extent.read / max(extent.weights, 1),
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -74,6 +75,13 @@ class UnitRows:
     def count(self) -> int:
         """Number of units."""
         return len(self.up)
+
+    @property
+    def repetition(self) -> float:
+        """How alike two ends of a unit are on average: the mean |cosine| of the most alike two."""
+        ends = [rows for rows in (self.up, self.down, self.gate) if rows is not None]
+        alike = (abs((x * y).sum(axis=1)).mean() for x, y in combinations(ends, 2))
+        return max(map(float, alike)) if self.count else 0.0
 
     def some(self, places: Array) -> UnitRows:
         """Some of the units."""

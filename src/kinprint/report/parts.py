@@ -196,7 +196,8 @@ def _component(
         return
     inside = [one.part.layer for one in mine if one.part.layer is not None]
     if len(inside) < len(mine):
-        yield _Place(tower), name if not inside else text.words("verdict.where.outside", part=name)
+        layered = any(one.part.layer is not None for one in every)
+        yield _Place(tower), text.words("verdict.where.outside", part=name) if layered else name
     if not inside:
         return
     most = sum(one.part.layer in inside for one in every)

@@ -115,11 +115,12 @@ def headline(verdict: Verdict, titles: Sequence[str]) -> Words:
     a, b = titles
     key = f"verdict.headline.{verdict.relation}"
     linked = [one for one in verdict.parts if one.state.linked]
-    if verdict.relation is Relation.PARTIAL and not linked:
+    taken = [one for one in linked if one.state is not PartState.SHARED or one.learnt]
+    if verdict.relation is Relation.PARTIAL and not taken:
         key += "-unknown"
     if verdict.relation is Relation.SAME_WEIGHTS and _rounded(linked):
         key += "-rounded"
-    return text.words(key, a=a, b=b, parts=_linked_in_words(linked, verdict.parts))
+    return text.words(key, a=a, b=b, parts=_linked_in_words(taken, verdict.parts))
 
 
 def _linked_in_words(linked: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Words:
@@ -201,7 +202,10 @@ def _kind(verdict: Verdict, titles: Sequence[str], reading: Reading) -> Iterator
     if reading.earlier:
         yield text.words("verdict.kind.earlier", word=words_for(verdict.relation))
         return
-    yield text.words(f"verdict.kind.{verdict.relation}", a=a, b=b)
+    if verdict.relation is Relation.DERIVED and _sampled(verdict):
+        yield text.words("verdict.kind.derived-sampled", seed=reading.seed)
+    else:
+        yield text.words(f"verdict.kind.{verdict.relation}", a=a, b=b)
     for reason in verdict.reasons:
         if text.knows(f"verdict.reason.{reason}"):
             yield text.words(f"verdict.reason.{reason}")
@@ -307,6 +311,13 @@ def _power(verdict: Verdict) -> Iterator[Words]:
             for component, size in least.items()
         )
         yield text.words("verdict.coverage.power", sizes=text.joined(sizes, ", "))
+
+
+def _sampled(verdict: Verdict) -> bool:
+    """Whether some rows speak for a whole linked part of the layers."""
+    return any(
+        one.read < 1 and one.state.linked and one.part.layer is not None for one in verdict.parts
+    )
 
 
 def _rounded(linked: Sequence[PartFinding]) -> bool:

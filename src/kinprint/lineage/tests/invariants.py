@@ -51,6 +51,7 @@ ROWS = 512
 FEWEST = 48
 """Fewer units of a feed-forward than this are not matched."""
 _CLEAR = 0.6  # mean cosine of nearest gate rows from which on no further map is tried
+_REPEATED = 0.6  # mean |cosine| of two ends of units that tell one thing; trained ones have ≤ 0.40
 _MAPS = 2  # further maps that are tried
 _BETTER = 0.1  # what a further map must have brought: fitting to units alone brings strangers 0.08
 _FEW = 16  # rows of a feed-forward by which maps are compared
@@ -231,6 +232,8 @@ def _match(pair: Pair, gated: bool) -> _Matched:
     others = list(theirs.values())
     if not gated:
         units, others = ([UnitRows(one.up, one.down) for one in rows] for rows in (units, others))
+    if any(rows.repetition > _REPEATED for rows in (*units, *others)):
+        raise NoResult(Reason.UNIT_ENDS_REPEATED, Status.GUARDED)
     side = next(side for side in pair.sides if side.prepared is first)
     turns, bare = _turns(pair.alignment_from(side), units, others)
     if not turns:

@@ -238,7 +238,7 @@ class _Body:
         likeness = finite(pair.amount.likeness)
         if pair.relation.linked and likeness is not None:
             shown = likeness_in_words(likeness, pair.relation in _EQUAL)
-            share = share_in_words(pair.amount.linked)
+            share = share_in_words(pair.amount.linked or 0.0)
             said = self.say("page.matrix.line-likeness", likeness=shown, share=share)
             told.append(shapes.flat(said))
         mark = SIGNS[pair.relation].mark
