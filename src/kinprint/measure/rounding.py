@@ -28,6 +28,7 @@ _TIES = 0.1  # of numbers that rounding twice puts elsewhere: 0.06 were seen
 _TWICE, _SUBNORMAL = 2.0**-8 + 2.0**-11, 2.0**-24  # what rounding to each of them changes
 _INFORMED = 8  # rows whose arrangements are counted
 _COARSEST = 1.0  # more than the square of what two bits miss by; strangers differ by 2
+_FEW = 16  # blocks of which one must lie on a grid before all are looked at
 _ROWS = 64  # rows that a grid is looked for in
 _BLOCK = 32  # neighbours in a row that share a step in most quantised formats
 _BYTE_LEVELS = (127, 128, 126, 125, 124)  # the largest number of a block, in steps
@@ -230,21 +231,35 @@ def _on_block_grid(fine: Floats, coarse: Floats) -> int | None:
 def _on_byte_grid(fine: Floats, coarse: Floats) -> int | None:
     """Whether numbers are multiples of 1/127 or so of the largest of their block or row."""
     for size in {*_GROUPS, max(coarse.shape[1], _BLOCK)}:
-        x, y = _blocks(fine, size), _blocks(coarse, size)
+        y = _blocks(coarse, size)
+        few = _multiples(y[:: max(1, len(y) // _FEW)])
+        likely = [levels for levels in _BYTE_LEVELS if _on_steps(few * levels).any()]
+        if not likely:  # half of the blocks must lie on a grid; most tensors do so in none
+            continue
+        x, multiples = _blocks(fine, size), _multiples(y)
+        if _emptied(x, y):
+            continue
         largest = np.abs(y).max(axis=1, initial=0.0, keepdims=True).astype(np.float64)
         good = largest[:, 0] > 0
-        if not good.any() or _emptied(x, y):
-            continue
-        multiples = y[good] / largest[good]
-        for levels in _BYTE_LEVELS:
-            steps = multiples * levels
-            off = np.abs(steps - np.rint(steps)).max(axis=1)
-            if np.count_nonzero(off <= _ON_GRID) < len(off) / 2:
+        for levels in likely:
+            if _on_steps(multiples * levels).mean() < 0.5:
                 continue
             error = np.abs(x[good] - y[good]) * (levels / largest[good])
             if np.quantile(error, _NEARLY) <= _FAR:
                 return 8
     return None
+
+
+def _multiples(blocks: Floats) -> NDArray[np.float64]:
+    """Numbers as shares of the largest of their block; blocks of zeros are left out."""
+    largest = np.abs(blocks).max(axis=1, initial=0.0, keepdims=True).astype(np.float64)
+    good = largest[:, 0] > 0
+    return np.asarray(blocks[good] / largest[good])
+
+
+def _on_steps(steps: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether the numbers of a block are whole."""
+    return np.asarray(np.abs(steps - np.rint(steps)).max(axis=1) <= _ON_GRID)
 
 
 def _on_table(fine: Floats, coarse: Floats) -> int | None:
