@@ -46,6 +46,22 @@ class Mark(StrEnum):
     INVENTED = "invented"
 
 
+class NumberStatus(StrEnum):
+    """What a number found now is worth beside a published one.
+
+    By construction: a replica gives back what it was made from. Other pairs: the average is over
+    fewer pairs than the published one, so that the two are not compared. Not determined: the
+    figures that a replica was made from leave it open. Not in the replica: it has no such tensors.
+    """
+
+    MEASURED = "measured"
+    BY_CONSTRUCTION = "by construction"
+    OTHER_PAIRS = "other pairs"
+    NOT_DETERMINED = "not determined"
+    NOT_IN_REPLICA = "not in the replica"
+    NOT_FOUND = "not found"
+
+
 class Level(StrEnum):
     """How much of each model a comparison reads; a later level reads more."""
 

@@ -18,11 +18,12 @@ from kinprint.cli.root import run
 from kinprint.errors import AccessRefused
 from kinprint.mirror import MirrorServer
 from kinprint.model.model import Model
+from kinprint.records import NumberStatus
 from kinprint.report.views.reproduction import _data, _line, number_title
 from kinprint.studies.charts import Bars, Panels
 from kinprint.studies.registry import studies
 from kinprint.studies.reproduction import reproduction
-from kinprint.studies.reproduction.published import NumberStatus, fixed, published
+from kinprint.studies.reproduction.published import fixed, published
 from kinprint.studies.study import Request
 from kinprint.verbs.reproducing import carry_out
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from kinprint import text
 from kinprint.errors import BadOption
-from kinprint.records import Cost, Progress
+from kinprint.records import Cost, NumberStatus, Progress
 from kinprint.report.outputs import outputs
 from kinprint.report.results.result import Result, read_as, read_file
 from kinprint.report.results.study import StudyResult
@@ -21,7 +21,6 @@ from kinprint.report.views.reproduction import (
     published_table,
     write_reproduction,
 )
-from kinprint.studies.reproduction.published import NumberStatus
 from kinprint.studies.results import Table
 
 if TYPE_CHECKING:

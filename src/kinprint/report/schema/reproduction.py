@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
-from kinprint.records import Mark
+from kinprint.records import Mark, NumberStatus
 from kinprint.report.schema.common import Count, ReadPart
 from kinprint.report.schema.study import SourcePart
-from kinprint.studies.reproduction.published import NumberStatus, Pairs
 from kinprint.text import Words
+
+if TYPE_CHECKING:
+    from kinprint.studies.reproduction.published import Pairs
 
 REPRODUCTION_SCHEMA = "kinprint.reproduction/1"
 

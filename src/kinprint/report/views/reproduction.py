@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kinprint import text
 from kinprint.measure.measures import measures
-from kinprint.records import Progress, Step
+from kinprint.records import NumberStatus, Progress, Step
 from kinprint.report.figures.pool import draw_all
 from kinprint.report.files import in_language, write_file
 from kinprint.report.numbers import NOTHING
@@ -26,7 +26,6 @@ from kinprint.report.views.markdown.escape import cell, escaped
 from kinprint.studies.charts import Chart
 from kinprint.studies.reproduction import Expected, Section, ShownTable, reproduction
 from kinprint.studies.reproduction.claims import judged_claims
-from kinprint.studies.reproduction.published import NumberStatus
 from kinprint.studies.results import Cell, Table
 from kinprint.titles import role_title
 

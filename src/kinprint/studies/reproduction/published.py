@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from kinprint.records import Mark
+from kinprint.records import Mark, NumberStatus
 from kinprint.studies.derivation.layerwise import PUBLISHED_NAMES
 from kinprint.studies.results import Cell, Fact, Result, Table
 from kinprint.studies.summary import spread
@@ -62,22 +61,6 @@ class Published:
         folder, _, rest = self.source.partition("/")
         kept = folder in _REPOSITORIES
         return f"{_REPOSITORIES[folder if kept else self.seed]}: {rest}"
-
-
-class NumberStatus(StrEnum):
-    """What a number found now is worth beside a published one.
-
-    By construction: a replica gives back what it was made from. Other pairs: the average is over
-    fewer pairs than the published one, so that the two are not compared. Not determined: the
-    figures that a replica was made from leave it open. Not in the replica: it has no such tensors.
-    """
-
-    MEASURED = "measured"
-    BY_CONSTRUCTION = "by construction"
-    OTHER_PAIRS = "other pairs"
-    NOT_DETERMINED = "not determined"
-    NOT_IN_REPLICA = "not in the replica"
-    NOT_FOUND = "not found"
 
 
 @dataclass(frozen=True, slots=True)
