@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 _FLUSH_SECONDS = 5.0
+_MOST_WAITING = 1 << 20
 # struct linger is two ints, but two shorts on Windows.
 _NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 
@@ -43,6 +44,15 @@ class Connection:
                 await self.lost.wait()
         except TimeoutError:
             pass
+
+    async def write_without_end(self, first: bytes, part: bytes, seconds: float) -> None:
+        """Write past the protocol, a part every so many seconds, until the client leaves."""
+        self.transport.write(first)
+        while self.open:
+            if part and self.transport.get_write_buffer_size() < _MOST_WAITING:
+                self.transport.write(part)
+            await self.pause(seconds)
+        await self.lost.wait()
 
     async def close(self) -> None:
         """Send what was written, close in order, and return when the connection is gone."""

@@ -75,6 +75,8 @@ class Delivery:
                 return
             rate = fault.rate if fault.kind == "slow" else rate
         status, headers = _head(reply, compressed=fault is not None and fault.kind == "gzip")
+        if fault is not None and fault.kind in ("etag", "size"):
+            headers = _belied(headers, fault.kind)
         self._stats.statuses[exchange.port, status] += 1
         if fault is None and rate is None and length <= CHUNK:
             data = b""
@@ -105,7 +107,7 @@ class Delivery:
             return
         if fault is not None and fault.kind == "reset":
             await exchange.connection.reset()
-        elif fault is not None and fault.kind == "truncate":
+        elif fault is not None and fault.kind in ("truncate", "size"):
             await exchange.connection.close()
         elif exchange.connection.open:
             await exchange.send({"type": "http.response.body", "body": b""})
@@ -159,6 +161,19 @@ def _head(reply: Reply, *, compressed: bool) -> tuple[int, Headers]:
     elif status not in (204, 304):
         headers.append((b"content-length", b"%d" % reply.length))
     return status, headers
+
+
+def _belied(headers: Headers, kind: str) -> Headers:
+    """The same headers, but for another ETag, or for a file that is a byte longer."""
+    told = dict(headers)
+    if kind == "etag" and b"etag" in told:
+        told[b"etag"] = b'"another-' + told[b"etag"].lstrip(b'"')
+    elif kind == "size" and b"content-range" in told:
+        span, _, size = told[b"content-range"].rpartition(b"/")
+        told[b"content-range"] = b"%s/%d" % (span, int(size) + 1)
+    elif kind == "size":
+        told[b"content-length"] = b"%d" % (int(told[b"content-length"]) + 1)
+    return list(told.items())
 
 
 def _open(body: FileBody) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from random import Random
 
 from kinprint.errors import BadOption
 from kinprint.text import message
@@ -24,22 +25,31 @@ KINDS: dict[str, str] = {
     "corrupt": "flip the bits of the byte at `at`",
     "expire": "treat a storage address as expired",
     "gzip": "compress the body and say so",
+    "etag": "name another ETag",
+    "size": "say that the file is a byte longer",
+    "redirect": "send the client to the address that it has just asked for",
+    "hang": "take the request and say nothing",
+    "drip": "send `rate` header lines a second, without end",
+    "continue": "send `100 Continue` without end",
+    "endless": "answer with `code` and a body without end",
 }
 PORTS = ("any", "hub", "storage")
 
 # Decided before the request is looked at; all others change a reply that has a body.
-EARLY = frozenset({"status", "expire"})
+UNENDING = frozenset({"hang", "drip", "continue", "endless"})
+EARLY = frozenset({"status", "expire", "redirect"}) | UNENDING
 NEEDS_RANGE = frozenset({"ignore_range", "wrong_range", "short"})
-NEEDS_BODY = frozenset({"truncate", "slow", "corrupt", "gzip"}) | NEEDS_RANGE
+NEEDS_BODY = frozenset({"truncate", "slow", "corrupt", "gzip", "etag", "size"}) | NEEDS_RANGE
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One thing that goes wrong: `kind`, for requests that match `where`, `port` and `method`.
 
-    It skips the first `after` matching requests and strikes `times` (None: always). `where`
-    is a glob on the address's path or on its last part. `at` counts bytes of the body; None
-    is its middle. A fault that cannot apply (a cut body where there is none) is not used up.
+    It skips the first `after` matching requests and strikes `times` (None: always), of every
+    hundred at `share` 0.05 about five, drawn anew with another `seed`. `where` is a glob on the
+    address's path or on its last part. `at` counts bytes of the body; None is its middle. A
+    fault that cannot apply (a cut body where there is none) is not used up.
     """
 
     kind: str
@@ -52,14 +62,21 @@ class Fault:
     retry_after: int | None = None
     at: int | None = None
     rate: float = 8.0
+    share: float = 1.0
+    seed: int = 0
 
     def __post_init__(self) -> None:
         negative = message("cause.option.not-negative")
         checks = (
             (self.kind in KINDS, "kind", message("cause.option.one-of", known=", ".join(KINDS))),
             (self.port in PORTS, "port", message("cause.option.one-of", known=", ".join(PORTS))),
-            (400 <= self.code <= 599, "code", message("cause.mirror.status")),
+            (
+                (200 if self.kind == "endless" else 400) <= self.code <= 599,
+                "code",
+                message("cause.mirror.status"),
+            ),
             (self.rate > 0, "rate", message("cause.option.above-zero")),
+            (0 < self.share <= 1, "share", message("cause.mirror.share")),
             (self.after >= 0, "after", negative),
             (self.times is None or self.times >= 0, "times", negative),
             (self.at is None or self.at >= 0, "at", negative),
@@ -83,7 +100,8 @@ class Fault:
         )
 
 
-_WHOLE_NUMBERS = ("times", "after", "code", "retry_after", "at")
+_WHOLE_NUMBERS = ("times", "after", "code", "retry_after", "at", "seed")
+_NUMBERS = ("rate", "share")
 
 
 def parse_fault(text: str) -> Fault:
@@ -96,7 +114,7 @@ def parse_fault(text: str) -> Fault:
     kind, _, code = first.partition("=")
     given: dict[str, str] = {}
     if code:
-        if kind != "status":
+        if kind not in ("status", "endless"):
             raise _bad(text, "cause.mirror.fault.value", kind=kind)
         given["code"] = code
     for part in rest:
@@ -113,12 +131,12 @@ def parse_fault(text: str) -> Fault:
                 fields[name] = value
             elif name == "method":
                 fields[name] = value.upper()
-            elif name == "rate":
+            elif name in _NUMBERS:
                 fields[name] = float(value)
             elif name in _WHOLE_NUMBERS:
                 fields[name] = int(value)
             else:
-                known = ", ".join(("where", "port", "method", "rate", *_WHOLE_NUMBERS))
+                known = ", ".join(("where", "port", "method", *_NUMBERS, *_WHOLE_NUMBERS))
                 raise _bad(text, "cause.mirror.fault.unknown", name=name, known=known)
         except ValueError:
             raise _bad(text, "cause.mirror.fault.number", name=name, value=value) from None
@@ -181,10 +199,11 @@ class FaultBook:
 
 
 class _Row:
-    __slots__ = ("fault", "seen", "struck")
+    __slots__ = ("fault", "random", "seen", "struck")
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
+        self.random = Random(fault.seed)
         self.seen = 0
         self.struck = 0
 
@@ -193,6 +212,8 @@ class _Row:
         if self.seen <= self.fault.after:
             return False
         if self.fault.times is not None and self.struck >= self.fault.times:
+            return False
+        if self.fault.share < 1 and self.random.random() >= self.fault.share:
             return False
         self.struck += 1
         return True

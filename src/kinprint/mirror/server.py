@@ -30,8 +30,9 @@ from kinprint.mirror.exchange import (
     Send,
     Stale,
     json_reply,
+    text_reply,
 )
-from kinprint.mirror.faults import Fault, FaultBook
+from kinprint.mirror.faults import UNENDING, Fault, FaultBook
 from kinprint.mirror.folder import Library
 from kinprint.mirror.hub import DEFAULT_PAGE, Hub
 from kinprint.mirror.stats import Stats
@@ -259,8 +260,10 @@ class MirrorServer:
         if self.faults.armed and (fault := self.faults.early(port, method, path)):
             if fault.kind == "reset":
                 await connection.reset()
+            elif fault.kind in UNENDING:
+                await connection.write_without_end(*_unending(fault))
             else:
-                reply = _failure(fault, port)
+                reply = _failure(fault, exchange)
                 self.stats.statuses[port, reply.status] += 1
                 await self._delivery.plain(exchange, reply)
             return
@@ -280,10 +283,26 @@ class MirrorServer:
         await self._delivery.send(exchange, busy.reply(as_json=True))
 
 
-def _failure(fault: Fault, port: str) -> Reply:
+def _unending(fault: Fault) -> tuple[bytes, bytes, float]:
+    """What comes first, what comes again and again, and how many seconds apart."""
+    if fault.kind == "drip":
+        return b"HTTP/1.1 200 OK\r\n", b"x-more: to come\r\n", 1 / fault.rate
+    if fault.kind == "continue":
+        return b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100, 0.001
+    if fault.kind == "endless":
+        return b"HTTP/1.1 %d Endless\r\n\r\n" % fault.code, b" " * 65536, 0.001
+    return b"", b"", 3600.0
+
+
+def _failure(fault: Fault, exchange: Exchange) -> Reply:
+    port = exchange.port
     if fault.kind == "expire":
         return expired()
     headers: Headers = []
+    if fault.kind == "redirect":
+        query = exchange.scope["query_string"]
+        place = exchange.scope["raw_path"] + (b"?" + query if query else b"")
+        return text_reply("Found. Redirecting", 302, [(b"location", place)])
     if fault.retry_after is not None:
         headers.append((b"retry-after", str(fault.retry_after).encode()))
     if port == "storage":

@@ -121,7 +121,7 @@ class AddressSource:
         host, shown = host_of(address), _plain(address)
         try:
             target = Target(address, path, 0)
-            with answer_to("GET", target, {"Range": "bytes=0-0"}, self._policy) as answer:
+            with answer_to("GET", target, {"Range": "bytes=0-0"}, self._policy) as (answer, _):
                 self._meter.count(1, 1 + len(answer.history))
                 status, headers = answer.status_code, answer.headers
                 if status == 206 and headers.get("Content-Length") == "1":

@@ -7,12 +7,12 @@ drips is given up.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from huggingface_hub.utils import hf_raise_for_status
 
 from kinprint import text
 from kinprint.errors import (
@@ -33,8 +33,10 @@ from kinprint.source.http import (
     Target,
     TransportError,
     answer_to,
+    raise_for_status,
     waiting_time,
 )
+from kinprint.source.patience import Limit, Patience
 from kinprint.source.protocol import Meter
 from kinprint.source.stopping import check, pause
 
@@ -43,6 +45,7 @@ _CONTENT_RANGE = re.compile(
 )
 _RENEWALS = 2
 _REAL_PROGRESS = 64 * 1024  # bytes; an attempt that brought this much starts the count anew
+_LONGEST_DOCUMENT = 12  # times the timeout: for an answer whose length nobody knows
 
 
 class _Broken(Exception):
@@ -69,12 +72,13 @@ def read_range(
     A refused address is renewed, if `renew` knows how, and reading goes on from there.
     """
     received = bytearray()
+    patience = policy.patience()
     failures = refusals = 0
     while len(received) < span.size:
         before = len(received)
         rest = ByteRange(span.start + before, span.stop)
         try:
-            _read_some(target, rest, received, meter, policy)
+            _read_some(target, rest, received, meter, policy, patience)
         except Refused:
             refusals += 1
             if renew is None or refusals > _RENEWALS:
@@ -84,54 +88,76 @@ def read_range(
             if len(received) - before > _REAL_PROGRESS:
                 failures = refusals = 0
             failures += 1
-            if failures > (1 if broken.once else policy.retries):
+            wait = policy.pause_after(failures)
+            if failures > (1 if broken.once else policy.retries) or wait >= patience.left:
                 raise broken.error from None
-            pause(min(8.0, policy.first_wait * 2 ** (failures - 1)))
+            pause(wait)
     return bytes(received)
 
 
 def _read_some(
-    target: Target, span: ByteRange, received: bytearray, meter: Meter, policy: RetryPolicy
+    target: Target,
+    span: ByteRange,
+    received: bytearray,
+    meter: Meter,
+    policy: RetryPolicy,
+    patience: Patience,
 ) -> None:
     whole = span == ByteRange(0, target.size)
     headers = dict(target.headers)
     if not whole:  # a whole file is asked for plainly: every server can do that
         headers["Range"] = f"bytes={span.start}-{span.stop - 1}"
-    with answer_to("GET", target, headers, policy) as response:
+    with answer_to("GET", target, headers, policy, patience=patience) as (response, limit):
         meter.count(0, 1 + len(response.history))
         _check_status(response, target, span, whole)
-        before = len(received)
-        _collect(response, target, span.size, received, meter, policy)
-        got = len(received) - before
-    if got < span.size:
-        raise _Broken(_broken_off(target, got, span.size))
+        reading = _Reading(target, span.size, policy, patience, limit)
+        reading.collect(response, received, meter)
+    if reading.got < span.size:
+        raise _Broken(reading.broken_off())
 
 
-def _collect(
-    response: Any,
-    target: Target,
-    limit: int,
-    received: bytearray,
-    meter: Meter,
-    policy: RetryPolicy,
-) -> None:
-    """Add the body to `received` as it comes; too much of it, or too slowly, is an error."""
-    started = time.monotonic()
-    got = 0
-    try:
-        for chunk in response.iter_raw():
-            check()
-            meter.count(len(chunk), 0)
-            got += len(chunk)
-            if got > limit:
-                cause = text.message("cause.source.too-many-bytes", limit=limit)
-                raise LengthWrong(host=target.host, path=target.path, cause=cause)
-            received += chunk
-            elapsed = time.monotonic() - started
-            if elapsed > policy.timeout and got < min(limit, elapsed * policy.slowest_rate):
-                raise _Broken(_too_slow(target, got, limit, elapsed), once=True)
-    except (TransportError, OSError, RuntimeError) as error:
-        raise _Broken(_broken_off(target, got, limit)) from error
+@dataclass(slots=True)
+class _Reading:
+    """A body on its way: at most `most` bytes, each part in time, and not too slowly."""
+
+    target: Target
+    most: int
+    policy: RetryPolicy
+    patience: Patience
+    limit: Limit
+    longest: float = math.inf
+    got: int = 0
+
+    def collect(self, response: Any, received: bytearray, meter: Meter) -> None:
+        """Add the body to `received` as it comes; too much of it, or too slowly, is an error."""
+        started = time.monotonic()
+        timeout = self.policy.timeout
+        try:
+            self.limit.body(min(timeout, self.patience.left))
+            for chunk in response.iter_raw():
+                check()
+                meter.count(len(chunk), 0)
+                self.got += len(chunk)
+                if self.got > self.most:
+                    cause = text.message("cause.source.too-many-bytes", limit=self.most)
+                    raise LengthWrong(host=self.target.host, path=self.target.path, cause=cause)
+                received += chunk
+                elapsed = time.monotonic() - started
+                enough = min(self.most, elapsed * self.policy.slowest_rate)
+                if elapsed > self.longest or (elapsed > timeout and self.got < enough):
+                    raise _Broken(self._too_slow(elapsed), once=True)
+                if self.got > _REAL_PROGRESS:
+                    self.patience.renew()
+                self.limit.body(min(timeout, self.patience.left))
+        except (TransportError, OSError, RuntimeError) as error:
+            raise _Broken(self.broken_off()) from error
+
+    def broken_off(self) -> BodyBroken:
+        return BodyBroken(host=self.target.host, path=self.target.path, got=self.got)
+
+    def _too_slow(self, elapsed: float) -> TooSlow:
+        place = {"host": self.target.host, "path": self.target.path}
+        return TooSlow(**place, got=self.got, seconds=round(elapsed))
 
 
 def read_document(
@@ -142,29 +168,26 @@ def read_document(
     Its headers come with it. A status that is none of success is raised as the hub
     client's own error.
     """
+    patience = policy.patience()
+    longest = _LONGEST_DOCUMENT * policy.timeout
     for attempt in range(policy.retries + 1):
         body = bytearray()
         try:
-            with answer_to("GET", target, target.headers, policy) as response:
+            with answer_to("GET", target, target.headers, policy, patience=patience) as (
+                response,
+                listening,
+            ):
                 meter.count(0, 1 + len(response.history))
-                hf_raise_for_status(response)
-                _collect(response, target, limit, body, meter, policy)
+                raise_for_status(response)
+                reading = _Reading(target, limit, policy, patience, listening, longest)
+                reading.collect(response, body, meter)
             return bytes(body), response.headers
         except _Broken as broken:
-            if attempt == policy.retries or broken.once:
+            wait = policy.pause_after(attempt + 1)
+            if attempt == policy.retries or broken.once or wait >= patience.left:
                 raise broken.error from None
-            pause(min(8.0, policy.first_wait * 2**attempt))
+            pause(wait)
     raise AssertionError("unreachable")
-
-
-def _broken_off(target: Target, got: int, wanted: int) -> BodyBroken:
-    return BodyBroken(host=target.host, path=target.path, got=got, wanted=wanted)
-
-
-def _too_slow(target: Target, got: int, wanted: int, elapsed: float) -> TooSlow:
-    return TooSlow(
-        host=target.host, path=target.path, got=got, wanted=wanted, seconds=round(elapsed)
-    )
 
 
 def _check_status(response: Any, target: Target, span: ByteRange, whole: bool) -> None:

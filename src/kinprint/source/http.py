@@ -2,7 +2,9 @@
 
 The hub client owns connections, proxies, certificates, retries and rate limits. This
 module adds what it does not do: every failure becomes one of our errors, a server that
-asks for minutes of patience is reported instead of obeyed, and nothing secret is logged.
+asks for minutes of patience is reported instead of obeyed, one that is silent or drips is
+given up (`patience.py`), redirects are followed without reading their bodies, and nothing
+secret is logged.
 """
 
 from __future__ import annotations
@@ -10,14 +12,19 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from huggingface_hub import constants
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-from huggingface_hub.utils import http_stream_backoff, parse_ratelimit_headers
+from huggingface_hub.utils import (
+    hf_raise_for_status,
+    http_stream_backoff,
+    parse_ratelimit_headers,
+)
 
 from kinprint import text
 from kinprint.errors import (
@@ -29,6 +36,7 @@ from kinprint.errors import (
     Unreachable,
     system_cause,
 )
+from kinprint.source.patience import Limit, Patience, listening, trace
 from kinprint.source.stopping import Stopped, pause
 
 # The base class of everything the hub client's HTTP library raises. Taken from the hub's
@@ -39,6 +47,8 @@ _PASSWORD = re.compile(r"(?<=://)[^/@\s]*@")
 _QUERY = re.compile(r"(?<=[^\s?])\?\S+")
 _PASSING = (408, 429, 500, 502, 503, 504)
 _DIGITS = re.compile(r"[0-9]{1,18}")
+_MOST_REDIRECTS = 20
+_OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 LONGEST_WAIT = 60.0  # seconds that a server may ask us to wait before we say so and stop
 _T = TypeVar("_T")
 
@@ -61,6 +71,17 @@ class RetryPolicy:
     first_wait: float = field(default_factory=_first_wait)
     timeout: float = field(default_factory=_timeout)
     slowest_rate: int = 4096  # bytes a second, once `timeout` seconds have passed
+
+    def patience(self) -> Patience:
+        """Time for a request and its retries until the server has shown that it is there.
+
+        The hub client's timeout is ten seconds; a silent server is told of after 25.
+        """
+        return Patience(2.5 * self.timeout)
+
+    def pause_after(self, failures: int) -> float:
+        """Seconds to wait before trying again."""
+        return min(8.0, self.first_wait * 2.0 ** (failures - 1))
 
 
 class Refused(Exception):
@@ -100,57 +121,108 @@ def answer_to(
     policy: RetryPolicy,
     *,
     follow: bool = True,
-) -> Iterator[Any]:
-    """The streamed answer to a request; failures to get one are our own errors.
+    patience: Patience | None = None,
+) -> Iterator[tuple[Any, Limit]]:
+    """The streamed answer to a request, and the limit that its body is read under.
 
-    What passes is tried again as the hub client would, but waiting is bounded and can be
-    ended: a server that asks for minutes of patience is reported with the time it asks for.
+    Failures to get one are our own errors. What passes is tried again as the hub client
+    would, but waiting is bounded and can be ended: a server that asks for minutes of patience
+    is reported with the time it asks for. `response.history` has the redirects before it.
     """
+    patience = patience or policy.patience()
     asked = dict(headers) | {"Accept-Encoding": "identity"}
-
-    def open_stream() -> tuple[Any, Any]:
-        context = http_stream_backoff(
-            method,
-            target.address,
-            headers=asked,
-            follow_redirects=follow,
-            timeout=policy.timeout,
-            retry_on_exceptions=(),
-            retry_on_status_codes=(),
-        )
-        return context, context.__enter__()
-
     for attempt in range(policy.retries + 1):
-        context, response = ask(open_stream, target.address, target.path, policy)
-        if response.status_code not in _PASSING or attempt == policy.retries:
-            break
-        wait = _seconds_to_wait(response.headers, policy.first_wait * 2**attempt)
-        if wait > LONGEST_WAIT:
-            break
-        _close(context, response)
-        pause(wait)
-    try:
-        if method == "HEAD":
-            response.read()  # nothing comes, and the connection can be used again
-        yield response
-    finally:
-        _close(context, response)
+        with _followed(method, target, asked, policy, follow, patience) as (response, limit):
+            passing = response.status_code in _PASSING and attempt < policy.retries
+            wait = _seconds_to_wait(response.headers) if passing else None
+            own = policy.pause_after(attempt + 1)
+            if not passing or (own >= patience.left if wait is None else wait > LONGEST_WAIT):
+                if method == "HEAD":
+                    response.read()  # nothing comes, and the connection can be used again
+                yield response, limit
+                return
+        pause(own if wait is None else wait)
+        if wait is not None:
+            patience.renew()
 
 
-def _close(context: Any, response: Any) -> None:
-    response.close()
-    context.__exit__(None, None, None)
+@contextmanager
+def _followed(
+    method: Literal["GET", "HEAD"],
+    target: Target,
+    headers: Mapping[str, str],
+    policy: RetryPolicy,
+    follow: bool,
+    patience: Patience,
+) -> Iterator[tuple[Any, Limit]]:
+    """One answer, that of the last address where redirects are followed."""
+    address = target.address
+    history: list[Any] = []
+    while len(history) <= _MOST_REDIRECTS:
+        open_stream = partial(_open, method, address, headers, policy.timeout, patience)
+        stack, response, limit = ask(open_stream, address, target.path, policy, patience)
+        with stack:
+            following = response.next_request
+            if not follow or following is None:
+                response.history = history
+                yield response, limit
+                return
+        history.append(response)
+        # The library has dropped the token where this leads to another origin.
+        address, headers = str(following.url), dict(following.headers)
+    raise Unreachable(host=host_of(address), cause=text.message("cause.source.redirects"))
 
 
-def _seconds_to_wait(headers: Mapping[str, str], otherwise: float) -> float:
+def _open(
+    method: Literal["GET", "HEAD"],
+    address: str,
+    headers: Mapping[str, str],
+    timeout: float,
+    patience: Patience,
+) -> tuple[ExitStack, Any, Limit]:
+    """The head of an answer, and what ends the exchange when it is left."""
+    with ExitStack() as stack:
+        limit = stack.enter_context(listening(min(timeout, patience.left)))
+        response = stack.enter_context(
+            http_stream_backoff(
+                method,
+                address,
+                headers=headers,
+                follow_redirects=False,
+                timeout=timeout,
+                extensions={"trace": trace},
+                retry_on_exceptions=(),
+                retry_on_status_codes=(),
+            )
+        )
+        stack.callback(response.close)
+        return stack.pop_all(), response, limit
+    raise AssertionError("unreachable")
+
+
+def raise_for_status(response: Any) -> None:
+    """Raise the hub client's own error for a status that is none of success.
+
+    What it needs stands in the headers; the body, which may be endless, is left alone.
+    """
+    kept = [(key, value) for key, value in response.headers.items() if key not in _OF_THE_BODY]
+    hf_raise_for_status(
+        type(response)(response.status_code, headers=kept, content=b"", request=response.request)
+    )
+
+
+def _seconds_to_wait(headers: Mapping[str, str]) -> float | None:
+    """How long the server asks us to wait, if it does."""
     asked = headers.get("Retry-After") or ""
     limit = parse_ratelimit_headers(headers)
     if limit is not None and limit.remaining == 0:
         return float(limit.reset_in_seconds)
-    return float(asked) if _DIGITS.fullmatch(asked) else min(otherwise, 8.0)
+    return float(asked) if _DIGITS.fullmatch(asked) else None
 
 
-def ask(action: Callable[[], _T], address: str, path: str, policy: RetryPolicy) -> _T:
+def ask(
+    action: Callable[[], _T], address: str, path: str, policy: RetryPolicy, patience: Patience
+) -> _T:
     """Do something through the hub client; what it raises becomes one of our errors.
 
     Broken connections are tried again here and not by the hub client, which would close
@@ -169,9 +241,10 @@ def ask(action: Callable[[], _T], address: str, path: str, policy: RetryPolicy) 
                 # A token or settings file, not the network.
                 cause = system_cause(error)
                 raise AccessRefused(path=str(error.filename), cause=cause) from None
-            if attempt == policy.retries:
+            wait = policy.pause_after(attempt + 1)
+            if attempt == policy.retries or wait >= patience.left:
                 raise unreachable(error, address) from error
-            pause(min(8.0, policy.first_wait * 2**attempt))
+            pause(wait)
         except (TypeError, AttributeError, AssertionError):
             raise  # a mistake of ours, not of the network
         except Exception as error:
@@ -181,6 +254,9 @@ def ask(action: Callable[[], _T], address: str, path: str, policy: RetryPolicy) 
 
 def unreachable(error: Exception, address: str) -> Unreachable:
     """No connection, with the first line of what the library said about it."""
+    if isinstance(error, TimeoutError):
+        cause: object = text.message("cause.source.no-answer")
+        return Unreachable(host=host_of(address), cause=cause)
     lines = str(error).strip().splitlines()
     cause = lines[0][:120] if lines and lines[0] else type(error).__name__
     return Unreachable(host=host_of(address), cause=cause)
@@ -198,7 +274,7 @@ def refusal(error: HfHubHTTPError, address: str, path: str) -> KinprintError | R
 
 def waiting_time(headers: Mapping[str, str]) -> text.Message:
     """What a 429 says about when to come back, in words."""
-    wait = _seconds_to_wait(headers, 0)
+    wait = _seconds_to_wait(headers)
     if not wait:
         return text.message("cause.source.no-waiting-time")
     return text.message("cause.source.waiting-time", seconds=wait)

@@ -14,7 +14,6 @@ from urllib.parse import quote, urljoin
 
 from huggingface_hub import constants
 from huggingface_hub.errors import HfHubHTTPError
-from huggingface_hub.utils import hf_raise_for_status
 
 from kinprint import text
 from kinprint.errors import (
@@ -27,7 +26,14 @@ from kinprint.errors import (
 )
 from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
 from kinprint.source.bodies import read_range
-from kinprint.source.http import Refused, RetryPolicy, Target, answer_to, host_of
+from kinprint.source.http import (
+    Refused,
+    RetryPolicy,
+    Target,
+    answer_to,
+    host_of,
+    raise_for_status,
+)
 from kinprint.source.listing import Listing, recall, remember
 from kinprint.source.local import LocalSource, read_local
 from kinprint.source.protocol import Meter, Source
@@ -171,10 +177,13 @@ class HubSource:
         address = self._web_address(entry)
         for _ in range(_MOST_REDIRECTS):
             target = Target(address, entry.path, entry.size)
-            with answer_to("HEAD", target, hub_headers(), self._policy, follow=False) as answer:
+            with answer_to("HEAD", target, hub_headers(), self._policy, follow=False) as (
+                answer,
+                _,
+            ):
                 self._meter.count(0)
                 try:
-                    hf_raise_for_status(answer)
+                    raise_for_status(answer)
                 except HfHubHTTPError as error:
                     raise explain(error, self._reference, self.ref.commit, entry.path) from None
                 self._check_resolved(entry, answer.headers)

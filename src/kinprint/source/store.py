@@ -1,13 +1,17 @@
 """Models in object stores (s3://, gs://, az://, …) through fsspec and its drivers.
 
 Drivers do not show the entity tag of what they read, so it is asked for after each read:
-one small request more, and no byte of a replaced object is taken for the listed one.
+one small request more, and no byte of a replaced object is taken for the listed one. They wait
+for a silent server as they like; here nobody waits for a driver longer than for other servers.
 """
 
 from __future__ import annotations
 
 import posixpath
+import queue
 import re
+import threading
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
@@ -22,9 +26,12 @@ from kinprint.errors import (
     Unreachable,
 )
 from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
+from kinprint.source.http import RetryPolicy
+from kinprint.source.patience import Overdue
 from kinprint.source.protocol import Meter
 from kinprint.source.reference import Reference
 
+_SLOWEST = 64 * 1024  # bytes a second; a driver does not tell how far a read has come
 _IN_THE_EXTRA = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"})
 
 
@@ -84,12 +91,12 @@ class StoreSource:
             raise FileMissing(name=self.ref.name, path=path)
         place = posixpath.join(self._root, path)
         data = self._guard(
-            place, lambda: self._files.cat_file(place, start=span.start, end=span.stop)
+            place, lambda: self._files.cat_file(place, start=span.start, end=span.stop), span.size
         )
         self._meter.count(len(data))
         self._check_unchanged(path, place)
         if len(data) != span.size:
-            raise BodyBroken(host=self._scheme, path=path, got=len(data), wanted=span.size)
+            raise BodyBroken(host=self._scheme, path=path, got=len(data))
         return bytes(data)
 
     def find(self, path: str) -> FileEntry | None:
@@ -136,10 +143,14 @@ class StoreSource:
         pinned = f"{self._scheme}\n{info['name']}\n{size}\n{tag}"
         return FileEntry(path, size, key="tag-" + sha256(pinned.encode()).hexdigest())
 
-    def _guard(self, place: str, action: Any) -> Any:
-        """Do something with the driver and turn its failures into sentences."""
+    def _guard(self, place: str, action: Callable[[], Any], nbytes: int = 0) -> Any:
+        """Do something with the driver, in time, and turn its failures into sentences."""
+        seconds = RetryPolicy().patience().left + nbytes / _SLOWEST
         try:
-            return action()
+            return _in_time(action, seconds)
+        except Overdue:
+            late = text.message("cause.source.no-answer")
+            raise Unreachable(host=f"{self._scheme}://", cause=late) from None
         except FileNotFoundError:
             raise FileMissing(name=self._address, path=place) from None
         except PermissionError as error:
@@ -150,6 +161,26 @@ class StoreSource:
                 raise AccessRefused(path=place, cause=str(error)) from error
             said = f"{type(error).__name__}: {error}"
             raise Unreachable(host=f"{self._scheme}://", cause=said) from error
+
+
+def _in_time(action: Callable[[], Any], seconds: float) -> Any:
+    """What an action gives, or Overdue; one that hangs is left to itself."""
+    done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            done.put((action(), None))
+        except BaseException as error:
+            done.put((None, error))
+
+    threading.Thread(target=run, name="kinprint-store", daemon=True).start()
+    try:
+        value, error = done.get(timeout=seconds)
+    except queue.Empty:
+        raise Overdue("timed out") from None
+    if error is not None:
+        raise error
+    return value
 
 
 def _without_password(address: str) -> str:
