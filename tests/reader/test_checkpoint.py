@@ -16,6 +16,7 @@ from kinprint.errors import (
     BadHeader,
     BadIndex,
     FileMissing,
+    FormatError,
     PartsMissing,
     TensorMissing,
     TensorUnknown,
@@ -265,3 +266,26 @@ def test_the_verdict_of_sharding_is_none(tmp_path: Path, fetcher: Fetcher, demo:
         (x,) = one.read([Slice(specs_one[name])], as_stored=True)
         (y,) = three.read([Slice(specs_three[name])], as_stored=True)
         np.testing.assert_array_equal(bits(x), bits(y))
+
+
+LONG = {"dots": "." * 20_000, "segments": "a." * 20_000 + "w", "characters": "a" * 1_025}
+
+
+@pytest.mark.parametrize("name", LONG.values(), ids=LONG)
+@pytest.mark.parametrize("where", ["header", "index"])
+def test_names_that_no_model_has_are_refused(
+    where: str, name: str, tmp_path: Path, fetcher: Fetcher
+) -> None:
+    file = "model-00001-of-00001.safetensors"
+    save_file({name if where == "header" else "w": np.zeros(2, np.float32)}, tmp_path / file)
+    if where == "index":
+        index = {"weight_map": {name: file}}
+        (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(FormatError, match="damaged or hostile"):
+        open_checkpoint(str(tmp_path), fetcher).tensors()
+
+
+def test_names_at_the_bounds_are_read(tmp_path: Path, fetcher: Fetcher) -> None:
+    names = [".".join("s" * 64), "w" * 1_024]
+    save_file(dict.fromkeys(names, np.zeros(2, np.float32)), tmp_path / "model.safetensors")
+    assert set(open_checkpoint(str(tmp_path), fetcher).tensors()) == set(names)

@@ -30,6 +30,7 @@ from kinprint.reader.fetch import Fetcher, Want, side_by_side
 from kinprint.reader.formats.shard_index import (
     INDEX_LIMIT,
     ShardIndex,
+    check_names,
     check_promises,
     parse_index,
 )
@@ -296,6 +297,7 @@ class Checkpoint:
     def _parse(self, shard: str) -> Header:
         view = self.fetcher.view(self.source, self.files[shard])
         header = self.choice.weights.kind.parse(view)
+        check_names(shard, (spec.name for spec in header.tensors))
         if isinstance(said := header.metadata.get(LABEL), str):
             self._origins[shard] = origins(header.metadata)
             label = label_of(said)

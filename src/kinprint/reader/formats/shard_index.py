@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from kinprint import text
-from kinprint.errors import BadIndex, TensorMissing
+from kinprint.errors import BadIndex, FormatError, TensorMissing
 from kinprint.reader.jsonfile import DuplicateKeyError, quoted, unique_keys
 from kinprint.records import Header
 
@@ -23,6 +23,8 @@ INDEX_LIMIT = 100_000_000
 """Longest index that is looked at, in bytes: fifty times the largest one published."""
 
 _PATH_LIMIT = 1024
+_LONGEST_NAME = 1024
+_MOST_SEGMENTS = 64
 _SIZE_LIMIT = 2**63 - 1
 
 # What makes a shard's name point elsewhere, or mean another thing to another reader.
@@ -75,6 +77,7 @@ def parse_index(path: str, raw: bytes) -> ShardIndex:
     if set(map(type, names.values())) != {str}:
         odd = next(tensor for tensor, shard in names.items() if not isinstance(shard, str))
         _refuse(path, "cause.index.no-file", tensor=quoted(odd))
+    check_names(path, names)
     folder = posixpath.dirname(path)
     placed = {shard: _shard_path(path, folder, shard) for shard in set(names.values())}
     grouped: dict[str, list[str]] = {place: [] for place in placed.values()}
@@ -88,6 +91,23 @@ def parse_index(path: str, raw: bytes) -> ShardIndex:
         metadata,
         {place: tuple(tensors) for place, tensors in grouped.items()},
     )
+
+
+def check_names(path: str, names: Iterable[str]) -> None:
+    """Refuse tensors with names that no model has: what reads them may take them apart.
+
+    The longest names of published models have about 150 characters in 15 segments.
+    """
+    for name in names:
+        if len(name) > _LONGEST_NAME or name.count(".") >= _MOST_SEGMENTS:
+            cause = text.message(
+                "cause.weights.odd-name",
+                file=path,
+                name=quoted(name[:40] + "…"),
+                characters=_LONGEST_NAME,
+                segments=_MOST_SEGMENTS,
+            )
+            raise FormatError(cause=cause)
 
 
 def check_promises(index: ShardIndex, shard: str, header: Header) -> tuple[str, ...]:
