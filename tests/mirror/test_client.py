@@ -228,7 +228,7 @@ def test_end_to_end_in_two_processes(zoo: Path, tmp_path: Path) -> None:
     )
     try:
         assert mirror.stderr is not None
-        said = [mirror.stderr.readline() for _ in range(2)]
+        said = [mirror.stderr.readline() for _ in range(3)]
         assert said[0].startswith("Serving 4 models")
         name, _, endpoint = said[1].strip().removeprefix("export ").partition("=")
         assert name == "HF_ENDPOINT"

@@ -19,6 +19,7 @@ from kinprint.cli.mirror import mirror as mirror_command
 from kinprint.errors import BadOption
 from kinprint.mirror import Fault, MirrorServer
 from kinprint.mirror.delivery import CHUNK
+from tests.mirror.conftest import TOKEN
 
 Get = Callable[..., Any]
 Address = Callable[..., str]
@@ -53,14 +54,15 @@ def test_counters(mirror: MirrorServer, get: Get, storage_address: Address) -> N
     method, path, asked, port = stats.last[-1]
     assert (method, asked, port) == ("GET", "bytes=0-49", "storage")
     assert path == "/org/llama/model.safetensors"
-    seen = json.loads(get(f"{mirror.endpoint}/-/stats").body)
+    owner = {"Authorization": f"Bearer {TOKEN}"}
+    seen = json.loads(get(f"{mirror.endpoint}/-/stats", headers=owner).body)
     assert seen["requests"] == {"hub": {"HEAD": 1}, "storage": {"GET": 2}}
     assert seen["statuses"]["storage"] == {"206": 2}
     assert (seen["body_bytes"], len(seen["last"])) == (150, 3)
-    assert get(f"{mirror.endpoint}/-/stats", method="DELETE").status == 200
+    assert get(f"{mirror.endpoint}/-/stats", method="DELETE", headers=owner).status == 200
     assert stats.count() == stats.body_bytes == 0
     get(address)
-    assert get(f"{mirror.endpoint}/-/reset", method="POST").status == 200
+    assert get(f"{mirror.endpoint}/-/reset", method="POST", headers=owner).status == 200
     assert stats.count() == 0
 
 

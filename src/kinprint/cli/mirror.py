@@ -56,6 +56,7 @@ def mirror(
     root = server.library.root
     click.echo(say("cli.mirror.serving", count=len(names), folder=root, names=shown), err=True)
     click.echo(f"export HF_ENDPOINT={server.endpoint}", err=True)
+    click.echo(say("cli.mirror.exposed" if server.exposed else "cli.mirror.local"), err=True)
     try:
         server.run()
     except KeyboardInterrupt:

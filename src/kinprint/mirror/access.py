@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
+from ipaddress import ip_address
 
 from kinprint.mirror.exchange import Headers, Reply, json_reply, text_reply
 from kinprint.mirror.folder import Library, Repository, Snapshot
@@ -92,6 +93,15 @@ class Rules:
     def sees(self, caller: Caller, repo_id: str) -> bool:
         """Whether this caller may know that the repository exists."""
         return caller is Caller.OWNER or not self.is_private(repo_id)
+
+    def check_counters(self, caller: Caller, client: tuple[str, int] | None) -> None:
+        """Raise `Refused` unless the token's owner asks; without one, somebody on this machine."""
+        if self.token is None:
+            allowed = client is not None and ip_address(client[0]).is_loopback
+        else:
+            allowed = caller is Caller.OWNER
+        if not allowed:
+            raise Refused(401, None, "Counters are for the owner of the token")
 
     def check_files(self, caller: Caller, repo_id: str, endpoint: str) -> None:
         """Raise `Refused` where a gated repository's files are not for this caller."""

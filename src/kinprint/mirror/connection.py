@@ -15,6 +15,7 @@ from typing import Any
 
 _FLUSH_SECONDS = 5.0
 _MOST_WAITING = 1 << 20
+_LONGEST_HEAD = 1 << 18  # bytes; the hub client's heads have a few hundred
 # struct linger is two ints, but two shorts on Windows.
 _NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 
@@ -24,11 +25,40 @@ Register = dict[object, "Connection"]
 class Connection:
     """One TCP connection; `lost` is set once it is gone."""
 
-    __slots__ = ("lost", "transport")
+    __slots__ = ("_received", "_timer", "busy", "lost", "transport")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self.transport = transport
         self.lost = asyncio.Event()
+        self.busy = False
+        self._received = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def await_request(self, seconds: float) -> None:
+        """Give up a client that has not sent the head of a request by then."""
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(seconds, self.transport.abort)
+
+    def receive(self, size: int, seconds: float) -> None:
+        """Note bytes of a head that is not whole yet; too many of them end the connection."""
+        if not self.busy:
+            self.await_request(seconds)
+            self._received += size
+            if self._received > _LONGEST_HEAD:
+                self.transport.abort()
+
+    def begin(self) -> None:
+        """A request has come and is being answered."""
+        self.busy = True
+        self.end_waiting()
+
+    def end_waiting(self) -> None:
+        """Nothing is waited for any more."""
+        self._received = 0
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     @property
     def open(self) -> bool:
@@ -84,9 +114,13 @@ def connection_of(register: Register, scope: Any) -> Connection | None:
     return register.get((scope["client"], scope["server"]))
 
 
-def registering_protocol(register: Register) -> type[asyncio.Protocol]:
+def registering_protocol(
+    register: Register, request_seconds: float, most_connections: int
+) -> type[asyncio.Protocol]:
     """Make a uvicorn protocol class that enters its connections in `register`.
 
+    A head that is not whole after `request_seconds` ends its connection. Where there are too
+    many connections, one that waits for a request makes room, the oldest first.
     It builds on httptools where that is installed, which takes half the time of h11.
     """
     base: Any
@@ -98,11 +132,21 @@ def registering_protocol(register: Register) -> type[asyncio.Protocol]:
     class RegisteringProtocol(base):  # type: ignore[misc]
         def connection_made(self, transport: asyncio.Transport) -> None:
             super().connection_made(transport)
-            register[self.client, self.server] = self.tracked = Connection(transport)
+            self.tracked = Connection(transport)
+            if len(register) >= most_connections:
+                waiting = (one for one in register.values() if not one.busy and one.open)
+                next(waiting, self.tracked).transport.abort()
+            register[self.client, self.server] = self.tracked
+            self.tracked.await_request(request_seconds)
+
+        def data_received(self, data: bytes) -> None:
+            self.tracked.receive(len(data), request_seconds)
+            super().data_received(data)
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
             register.pop((self.client, self.server), None)
+            self.tracked.end_waiting()
             self.tracked.lost.set()
 
     return RegisteringProtocol

@@ -21,6 +21,7 @@ from kinprint.records import ByteRange
 CHUNK = 256 << 10
 _SHIFT = 16
 _TICK_SECONDS = 0.05
+_STALLED_SECONDS = 60.0
 _GZIP_WINDOW = 31
 
 
@@ -127,7 +128,12 @@ class Delivery:
                 written += len(chunk)
                 await connection.pause(began + written / rate - time.monotonic())
             self._stats.sending(exchange.port, len(chunk))
-            await exchange.send({"type": "http.response.body", "body": chunk, "more_body": True})
+            part = {"type": "http.response.body", "body": chunk, "more_body": True}
+            try:
+                async with asyncio.timeout(_STALLED_SECONDS):
+                    await exchange.send(part)
+            except TimeoutError:  # nobody takes what is sent
+                connection.transport.abort()
 
 
 def reshape(body: FileBody, kind: str) -> FileBody:

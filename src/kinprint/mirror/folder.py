@@ -4,6 +4,7 @@
 its branches (a slash in a branch's name is written %2F). A commit id is a digest of names,
 sizes and times, so it is stable while nothing changes and new when something does. A link
 to a whole repository is followed; links inside one are only if they stay in it or FOLDER.
+Names that begin with a dot are nobody's business: settings, keys and caches have such names.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ LARGE_SUFFIXES = (
 )
 LARGE_SIZE = 10_000_000
 _MODEL_SUFFIXES = (*LARGE_SUFFIXES, ".json")
-_LEFT_OUT = frozenset((".git", ".cache"))
+_SERVED_ALL_THE_SAME = ".gitattributes"  # every repository on the Hub has it
+_LONGEST_NAME = 255  # bytes; no file system takes more
+_MOST_KEPT = 1_000
 _T = TypeVar("_T")
 
 
@@ -163,6 +166,8 @@ class Library:
             if kept is not None and now - kept[0] < self._refresh_seconds:
                 return kept[1]  # type: ignore[return-value]
             value = make()
+            if len(self._kept) >= _MOST_KEPT:  # clients may ask for names without end
+                self._kept.clear()
             self._kept[key] = (time.monotonic(), value)
             return value
 
@@ -195,7 +200,8 @@ class Library:
 
 
 def _plain(part: str) -> bool:
-    return bool(part) and part[0] != "." and not any(sign in part for sign in "@/\\\0")
+    short = len(part.encode("utf-8", "surrogatepass")) <= _LONGEST_NAME
+    return bool(part) and short and part[0] != "." and not any(c in part for c in "@/\\\0")
 
 
 def _folders(parent: Path) -> list[Path]:
@@ -251,9 +257,10 @@ def _walk(folder: Path, prefix: str, allowed: tuple[str, ...]) -> Iterator[Entry
         return
     for item in items:
         path = prefix + item.name
+        if item.name.startswith(".") and item.name != _SERVED_ALL_THE_SAME:
+            continue
         if item.is_dir(follow_symlinks=False):
-            if item.name not in _LEFT_OUT:
-                yield from _walk(folder / item.name, path + "/", allowed)
+            yield from _walk(folder / item.name, path + "/", allowed)
             continue
         if item.is_symlink() and not _inside(os.path.realpath(item.path), allowed):
             continue

@@ -6,6 +6,7 @@ in a tree, as one part with %2F in it, and the Hub keeps the parts apart in the 
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import Awaitable, Callable
@@ -30,6 +31,7 @@ from kinprint.mirror.storage import Signer, file_reply
 DEFAULT_PAGE = 1000
 _EXPANDED_PAGE = 50
 _MAX_BODY = 10 << 20
+_BODY_SECONDS = 20.0
 _NOT_A_PAGE = "Sorry, we can't find the page you are looking for."
 
 
@@ -92,12 +94,16 @@ class Hub:
             return refused.reply(as_json=parts[0] == "api")
 
     def _own(self, exchange: Exchange, parts: list[str]) -> Reply:
-        if parts == ["stats"] and exchange.method == "GET":
+        asked = (parts, exchange.method)
+        reading = asked == (["stats"], "GET")
+        if not reading and asked not in ((["stats"], "DELETE"), (["reset"], "POST")):
+            raise Refused(404, None, _NOT_A_PAGE)
+        caller = self._rules.caller(exchange.header(b"authorization"))
+        self._rules.check_counters(caller, exchange.scope["client"])
+        if reading:
             return json_reply(self._stats.document())
-        if (parts, exchange.method) in ((["stats"], "DELETE"), (["reset"], "POST")):
-            self._stats.reset()
-            return json_reply({})
-        raise Refused(404, None, _NOT_A_PAGE)
+        self._stats.reset()
+        return json_reply({})
 
     async def _api(self, exchange: Exchange, caller: Caller, parts: list[str]) -> Reply:
         query = parse_qs(exchange.scope["query_string"].decode("latin-1"))
@@ -287,15 +293,23 @@ def _expand(query: dict[str, list[str]]) -> list[str]:
     return names
 
 
-async def _read_form(exchange: Exchange) -> dict[str, list[str]]:
-    body = b""
+async def _read_body(exchange: Exchange) -> bytes:
+    body: bytes = b""
     while True:
         message = await exchange.receive()
         body += message.get("body", b"")
         if len(body) > _MAX_BODY:
             raise Refused(413, None, "Request body too large")
         if not message.get("more_body", False):
-            break
+            return body
+
+
+async def _read_form(exchange: Exchange) -> dict[str, list[str]]:
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            body = await _read_body(exchange)
+    except TimeoutError:
+        raise Refused(408, None, "The request's body did not come in time") from None
     if "json" not in (exchange.header(b"content-type") or ""):
         return parse_qs(body.decode("utf-8", "replace"))
     try:

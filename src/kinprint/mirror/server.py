@@ -11,6 +11,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterable
+from ipaddress import ip_address
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 from kinprint import text
 from kinprint.errors import BadOption, system_cause
 from kinprint.mirror.access import Refused, Rules
-from kinprint.mirror.connection import Register, connection_of, registering_protocol
+from kinprint.mirror.connection import Connection, Register, connection_of, registering_protocol
 from kinprint.mirror.delivery import Delivery
 from kinprint.mirror.digests import DEFAULT_HASH_LIMIT, Digests
 from kinprint.mirror.exchange import (
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from uvicorn import Server
 
 _KEEP_ALIVE_SECONDS = 60
+_REQUEST_SECONDS = 20.0
+_MOST_CONNECTIONS = 400  # each may hold a file open too, and 1,024 is a common limit of both
 _START_SECONDS = 30.0
 _TRIES = 3
 
@@ -71,6 +74,8 @@ class MirrorServer:
         hash_limit: int = DEFAULT_HASH_LIMIT,
         page_size: int = DEFAULT_PAGE,
         refresh_seconds: float = 1.0,
+        request_seconds: float = _REQUEST_SECONDS,
+        most_connections: int = _MOST_CONNECTIONS,
     ) -> None:
         root = Path(folder)
         if not root.is_dir():
@@ -89,6 +94,7 @@ class MirrorServer:
         self.latency = latency
         self._host = host
         self._ports = (port, storage_port)
+        self._bounds = (request_seconds, most_connections)
         self._signer = Signer(address_ttl)
         self._digests = Digests(hash_limit)
         self._delivery = Delivery(self.stats, self.faults, bandwidth)
@@ -112,6 +118,11 @@ class MirrorServer:
     def storage_endpoint(self) -> str:
         """The address that large files are redirected to."""
         return f"http://{_reachable(self._host)}:{self.storage_port}"
+
+    @property
+    def exposed(self) -> bool:
+        """Whether other machines can reach it; known once it is bound."""
+        return not all(ip_address(one.getsockname()[0]).is_loopback for one in self._sockets)
 
     @property
     def bandwidth(self) -> float | None:
@@ -225,7 +236,7 @@ class MirrorServer:
         self._hub.storage_port = self.storage_port
         config = uvicorn.Config(
             self._app,
-            http=registering_protocol(register),
+            http=registering_protocol(register, *self._bounds),
             loop="asyncio",
             ws="none",
             lifespan="off",
@@ -246,6 +257,15 @@ class MirrorServer:
         connection = connection_of(self._register, scope)
         if connection is None:
             return
+        connection.begin()
+        try:
+            await self._answer(scope, receive, send, connection)
+        finally:
+            connection.busy = False
+
+    async def _answer(
+        self, scope: Scope, receive: Receive, send: Send, connection: Connection
+    ) -> None:
         port = "storage" if scope["server"][1] == self.storage_port else "hub"
         method, path = scope["method"], scope["path"]
         exchange = Exchange(

@@ -6,6 +6,8 @@ from collections import Counter, deque
 from typing import NamedTuple
 
 DEFAULT_KEPT = 10_000
+_LONGEST_PATH = 500  # characters of a path that are remembered
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 
 
 class Seen(NamedTuple):
@@ -41,8 +43,10 @@ class Stats:
 
     def arrived(self, port: str, method: str, path: str, range_header: str | None) -> None:
         """Count a request."""
-        self.requests[port, method] += 1
-        self.last.append(Seen(method, path, range_header, port))
+        known = method if method in _METHODS else "other"
+        self.requests[port, known] += 1
+        asked = None if range_header is None else range_header[:_LONGEST_PATH]
+        self.last.append(Seen(known, path[:_LONGEST_PATH], asked, port))
 
     def sending(self, port: str, size: int) -> None:
         """Count body bytes that are about to be written."""

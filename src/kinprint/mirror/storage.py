@@ -48,7 +48,8 @@ class Signer:
 
         Clients may spell the same path differently, so it is the decoded one that counts.
         """
-        return hmac.compare_digest(self._sign(path, version, expires), signature)
+        given = signature.encode("utf-8", "surrogatepass")
+        return hmac.compare_digest(self._sign(path, version, expires).encode(), given)
 
     def _sign(self, path: str, version: str, expires: str) -> str:
         message = f"{path}\n{version}\n{expires}".encode("utf-8", "surrogatepass")
