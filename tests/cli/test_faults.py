@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -98,3 +100,40 @@ def test_an_interrupt_is_told_apart(plant: Plant) -> None:
 def test_without_a_fault_the_same_command_says_related(plant: Plant) -> None:
     done = plant("return room.compare_models(*arguments, **named)", name="not_called")
     assert done.returncode == 1, done.stderr
+
+
+def _small_files() -> None:
+    """No file may grow beyond a kilobyte: what a full disk does, to the files of a process."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("command", ["compare", "study"])
+def test_a_full_disk_does_not_lose_the_answer(
+    hub_environment: Callable[..., dict[str, str]],
+    demo: Path,
+    tmp_path: Path,
+    command: str,
+    form: str,
+) -> None:
+    pair = [str(demo / "zoo" / one) for one in ("base-a", "a-cpt")]
+    asked = {
+        "compare": ["compare", *pair, "--level", "quick"],
+        "study": ["study", "run", "same-layer", *pair],
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "kinprint", *asked[command], "-o", "out", "--format", form],
+        env=hub_environment("http://127.0.0.1:9", PYTHONDONTWRITEBYTECODE="1", HOME=str(tmp_path)),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=_small_files,
+    )
+    assert done.returncode == 2
+    assert "result.json" in done.stderr and done.stderr.count("kinprint: ") == 1
+    if form == "json":
+        json.loads(done.stdout)
+    else:
+        assert len(done.stdout.splitlines()) > 5
+    assert not list((tmp_path / "out").iterdir())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -290,3 +291,44 @@ def test_a_full_disk_ends_the_run_with_a_sentence(mirror: MirrorServer, tmp_path
             fetcher.ensure(wants(source, (0, 1_000_000)))
     finally:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_cache_that_cannot_be_written_to_is_done_without(
+    mirror: MirrorServer, tmp_path: Path, truth: bytes
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    source = open_source("zoo/base-a")
+    with Fetcher(cache=Cache(tmp_path / "file")) as fetcher:
+        view = fetcher.view(source, entry_of(source))
+        assert view.read(1000, 90_000) == truth[1000:90_000]
+        mirror.stats.reset()
+        assert view.read(2000, 80_000) == truth[2000:80_000]
+        assert mirror.stats.count() == 0
+
+
+def test_a_cache_that_can_only_be_read_is_read(
+    mirror: MirrorServer, cache: Cache, truth: bytes
+) -> None:
+    source = open_source("zoo/base-a")
+    with Fetcher(cache=cache) as fetcher:
+        fetcher.ensure(wants(source, (10_000, 60_000), (100_000, 160_000)))
+    mount = ["mount", "-t", "tmpfs", "tmpfs", str(cache.folder)]
+    kept = cache.folder.with_name("kept")
+    shutil.copytree(cache.folder, kept)
+    try:
+        made = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        made = False
+    if not made:
+        pytest.skip("mounting a file system needs Linux and root")
+    try:
+        shutil.copytree(kept, cache.folder, dirs_exist_ok=True)
+        subprocess.run(["mount", "-o", "remount,ro", str(cache.folder)], check=True)
+        with Fetcher(cache=Cache(cache.folder)) as fetcher:
+            view = fetcher.view(source, entry_of(source))
+            mirror.stats.reset()
+            assert view.read(20_000, 150_000) == truth[20_000:150_000]
+            assert view.read(0, 170_000) == truth[:170_000]
+            assert mirror.stats.storage_body_bytes < 170_000  # what was there is not read again
+    finally:
+        subprocess.run(["umount", str(cache.folder)], check=True)

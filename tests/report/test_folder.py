@@ -110,6 +110,14 @@ def test_sheets_keep_every_digit_and_start_no_formula(folder: Path) -> None:
     assert sheet(plain) == b"a,b\r\ntrue,-0.5\r\n-1.5,'@x\r\n"
 
 
+def test_control_characters_are_written_out() -> None:
+    odd = "\x1b[2Jno\x00 \x9b1m \u202eleft \udc80 é 한 \n"
+    table = Table("t", samples.words("t"), ("a",), ((odd,),))
+    assert sheet(table).decode("utf-8").partition("\r\n")[2] == (
+        '"\\x1b[2Jno\\x00 \\x9b1m \\u202eleft \\udc80 é 한 \n"\r\n'
+    )
+
+
 @pytest.mark.parametrize("name", ["README.md", "README.ko.md"])
 def test_the_page_says_what_it_must(folder: Path, name: str) -> None:
     text = (folder / name).read_text("utf-8")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import kinprint
+import kinprint.demo
 from kinprint.mirror import MirrorServer
 
 PAIR = ("zoo/base-a", "zoo/base-b")
@@ -100,3 +101,20 @@ def test_a_dispute_and_its_revisions_must_be_there(tmp_path: Path) -> None:
     (tmp_path / "odd.json").write_text('{"solar": []}')
     with pytest.raises(kinprint.BadOption, match="revisions"):
         kinprint.reproduce(revisions=tmp_path / "odd.json")
+
+
+def test_a_misspelt_role_is_told_before_any_request(mirror: MirrorServer) -> None:
+    with pytest.raises(kinprint.BadOption, match="norm_in"):
+        kinprint.study("same-layer", *PAIR, roles=["norm-in"])
+    with pytest.raises(kinprint.BadOption, match="norm_in"):
+        kinprint.plan_study("same-layer", *PAIR, roles=["norm-in"])
+    assert mirror.stats.count() == 0
+
+
+def test_tokenizers_are_compared_without_the_weights(mirror: MirrorServer) -> None:
+    found = kinprint.study("tokenizers", *PAIR)
+    asked = {seen.path for seen in mirror.stats.last if seen.path.endswith(".safetensors")}
+    assert not [path for path in asked if "00002-of" in path or "00003-of" in path]
+    assert not [seen for seen in mirror.stats.last if "index.json" in seen.path]
+    folders = [kinprint.demo.FOLDER / name for name in PAIR]
+    assert found.document.tables == kinprint.study("tokenizers", *folders).document.tables

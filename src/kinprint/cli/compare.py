@@ -21,6 +21,7 @@ from kinprint.cli.output import (
     print_lines,
     print_written,
     reader_may_leave,
+    saved,
     write_json,
 )
 from kinprint.cli.reading import name_failure, reading_options
@@ -170,14 +171,14 @@ def code_for(relations: Iterable[Relation]) -> int:
 
 def show(found: kinprint.Comparison | kinprint.Matrix, format: str, output: Sequence[str]) -> None:
     """Write the files that were asked for, then print the result in the form asked for."""
-    found.save(*output)
-    with reader_may_leave():
+    with saved(lambda: found.save(*output)) as written, reader_may_leave():
         if format == "json":
             write_json(found.to_json())
             return
         print_lines(_lines(found))
         print_cost(found.cost)
-        print_written(output)
+        if written:
+            print_written(output)
 
 
 def show_plan(models: Sequence[str], format: str, settings: dict[str, Any]) -> int:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +63,21 @@ def print_written(places: Sequence[str | os.PathLike[str]]) -> None:
     """Name files and folders that were written."""
     for place in places:
         click.echo(say("cli.written", place=printable(str(Path(place)), 1000)))
+
+
+@contextlib.contextmanager
+def saved(save: Callable[[], object]) -> Iterator[bool]:
+    """Save a result before it is shown, and show it in any case: what failed is told afterwards.
+
+    The block is told whether it was saved.
+    """
+    try:
+        save()
+    except Exception as error:
+        yield False
+        raise error
+    else:
+        yield True
 
 
 @contextlib.contextmanager

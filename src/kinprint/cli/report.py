@@ -10,7 +10,7 @@ import kinprint
 from kinprint.cli.commands import command, option
 from kinprint.cli.compare import show
 from kinprint.cli.language import language
-from kinprint.cli.output import form_option, print_lines, print_written, write_json
+from kinprint.cli.output import form_option, print_lines, print_written, saved, write_json
 from kinprint.errors import printable
 
 _MOST = 512 * 1024 * 1024  # bytes; the JSON of a matrix of a thousand models is smaller
@@ -31,9 +31,10 @@ def report(file: str, output: tuple[str, ...], format: str) -> None:
     if not isinstance(found, kinprint.StudyResult):
         show(found, format, output)
         return
-    found.save(*output)
-    if format == "json":
-        write_json(found.to_json())
-    else:
-        print_lines(study_lines(found.document, language()))
-    print_written(output)
+    with saved(lambda: found.save(*output)) as written:
+        if format == "json":
+            write_json(found.to_json())
+        else:
+            print_lines(study_lines(found.document, language()))
+        if written:
+            print_written(output)

@@ -12,7 +12,14 @@ import kinprint
 from kinprint import text
 from kinprint.cli.commands import Command, Group, Whole, option
 from kinprint.cli.language import language, say
-from kinprint.cli.output import form_option, print_cost, print_lines, print_written, write_json
+from kinprint.cli.output import (
+    form_option,
+    print_cost,
+    print_lines,
+    print_written,
+    saved,
+    write_json,
+)
 from kinprint.cli.reading import name_failure, reading_options
 from kinprint.errors import BadOption, printable
 
@@ -135,17 +142,16 @@ def run(
 def _show(found: kinprint.StudyResult, format: str, output: str | None) -> None:
     from kinprint.report.views.terminal.study import study_lines
 
-    if output is not None:
-        found.save(output)
-    if format == "json":
-        write_json(found.to_json())
-        return
-    print_lines(study_lines(found.document, language()))
-    print_cost(found.cost)
-    if output is not None:
-        from kinprint.report.files import readme
+    with saved(lambda: found.save(output) if output is not None else None) as written:
+        if format == "json":
+            write_json(found.to_json())
+            return
+        print_lines(study_lines(found.document, language()))
+        print_cost(found.cost)
+        if output is not None and written:
+            from kinprint.report.files import readme
 
-        print_written([Path(output) / readme(language())])
+            print_written([Path(output) / readme(language())])
 
 
 def _show_plan(found: kinprint.Plan, name: str, format: str) -> None:

@@ -49,6 +49,17 @@ def open_partly(
     return Model(checkpoint, {name: spec for name, spec in specs.items() if wanted(spec)})
 
 
+def open_for_tokens(checkpoint: Checkpoint, base: str | None = None) -> Model:
+    """Open a model for its tokenizer: of all weight files only the first is looked at.
+
+    Its header says whether the model is a replica, and holds the tokenizer of a GGUF file. An
+    adapter may take the tokenizer of its base.
+    """
+    if posixpath.join(checkpoint.choice.weights.folder, CONFIG) in checkpoint.files:
+        return open_model(checkpoint, base)
+    return open_partly(checkpoint, checkpoint.shards[:1])
+
+
 def adapter_config(checkpoint: Checkpoint) -> Mapping[str, Any] | None:
     """What an adapter says about itself; None for a model of its own."""
     if checkpoint.format == GGUF:

@@ -2,7 +2,8 @@
 
 The fetcher knows sources, the cache and the budget; it knows nothing of tensors. Bytes
 of pinned files go to the cache and are taken from there; those of files that nothing pins
-stay in memory; local files are read in place and cost nothing.
+stay in memory, and so do those that the cache cannot take because it is not ours to write to;
+local files are read in place and cost nothing.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ class Fetcher:
         self._budget = budget
         self._on_progress = on_progress
         self._memory = _Memory()
+        self._unwritable = False  # the cache can be read at most
         # Twice as many threads as connections: while some store or parse what has come,
         # others keep the connections busy.
         self._connections = Semaphore(self.policy.connections)
@@ -274,23 +276,42 @@ class Fetcher:
             with self._connections:
                 check()
                 data = want.source.read(want.entry.path, part)
-            if self._cache is not None and want.entry.key is not None:
-                self._cache.write(want.entry, part.start, data, want.source.ref.name)
-            else:
+            if not self._kept(want, part.start, data):
                 self._memory.write(_content(want.source, want.entry), part.start, data)
             self._report("bytes", requests=1, nbytes=len(data))
+
+    def _kept(self, want: Want, start: int, data: bytes) -> bool:
+        """Whether the cache has taken some bytes; one that cannot be written to is not asked again.
+
+        A full disk is told: the user chose it, and has room to make.
+        """
+        if self._cache is None or want.entry.key is None or self._unwritable:
+            return False
+        try:
+            self._cache.write(want.entry, start, data, want.source.ref.name)
+        except CacheBroken:
+            self._unwritable = True
+        return not self._unwritable
 
     def _known(
         self, source: Source, entry: FileEntry, wanted: Sequence[ByteRange]
     ) -> tuple[ByteRange, ...]:
-        if self._cache is not None and entry.key is not None:
-            return self._cache.known(entry, wanted)
-        return self._memory.known(_content(source, entry))
+        here = self._memory.known(_content(source, entry))
+        if self._cache is None or entry.key is None:
+            return here
+        return union((*self._cache.known(entry, wanted), *here))
 
     def _stored(self, source: Source, entry: FileEntry, span: ByteRange) -> bytes | None:
+        content = _content(source, entry)
         if self._cache is not None and entry.key is not None:
-            return self._cache.read(entry, span)
-        return self._memory.read(_content(source, entry), span)
+            data = self._cache.read(entry, span)
+            if data is not None or not self._unwritable:
+                return data
+            for known in self._cache.known(entry, (span,)):
+                part = ByteRange(max(known.start, span.start), min(known.stop, span.stop))
+                if (piece := self._cache.read(entry, part)) is not None:
+                    self._memory.write(content, part.start, piece)
+        return self._memory.read(content, span)
 
     def _report(self, kind: str, *, requests: int, nbytes: int, planned: bool = False) -> None:
         if self._on_progress is None:

@@ -21,9 +21,10 @@ def write_file(file: Path, raw: bytes) -> Path:
     try:
         beside.write_bytes(raw)
         beside.replace(file)
-    except BaseException:
+    except OSError as error:  # a full disk does not say which file it was full for
+        raise OSError(error.errno, error.strerror, str(file)) from error
+    finally:
         beside.unlink(missing_ok=True)
-        raise
     return file
 
 

@@ -97,8 +97,9 @@ class Study:
     `code` is its place in the original analyses. `title`, `shows` and `cannot` say what it is,
     what it can show and what it cannot. `least` and `most` bound the number of models (`most`
     None: any number). `roles`, `layers` and `measures` are its own, taken where a user asks for
-    no others. `vocabulary` and `history` say that tokenizers, or lists of commits, must be read.
-    `procedure` is the code behind it, or where that is, as `package.module:NAME`.
+    no others. `vocabulary` and `history` say that tokenizers, or lists of commits, must be read;
+    `tensors` that it looks at tensors at all. `procedure` is the code behind it, or where that
+    is, as `package.module:NAME`.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Study:
     measures: tuple[str, ...] = ()
     vocabulary: bool = False
     history: bool = False
+    tensors: bool = True
 
     def load(self) -> Procedure:
         """The code behind the study, imported when it is needed."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from kinprint import text
 from kinprint.errors import BadOption, KinprintError, attempt
 from kinprint.measure.measures import Measure
 from kinprint.measure.measures import measures as known_measures
 from kinprint.model.model import Model
-from kinprint.model.opening import open_model
+from kinprint.model.opening import open_for_tokens, open_model
 from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import side_by_side
-from kinprint.records import Progress
+from kinprint.records import Progress, Role
 from kinprint.report.build.study import study_document
 from kinprint.report.results.plan import Plan
 from kinprint.report.results.result import Failure
@@ -157,7 +158,7 @@ def study(
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
         opened, failures = _open(chosen, models, own, base)
-        _check_against(request, opened)
+        _check_against(request, opened if chosen.tensors else [])
         absent = (
             text.words("study.common.unavailable", model=one.given, error=one.error.message)
             for one in failures
@@ -213,7 +214,7 @@ def plan_study(
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
         opened, _ = _open(chosen, models, own, base)
-        _check_against(request, opened)
+        _check_against(request, opened if chosen.tensors else [])
         cost = plan_studies([chosen], opened, request)
         spent = meter.cost
     refs = [model.checkpoint.ref for model in opened]
@@ -238,9 +239,12 @@ def _request(
     named = None if measures is None else tuple(measures)
     if named is not None:
         _check_names(named, known_measures(), "measures")
+    asked = None if roles is None else tuple(roles)
+    if asked is not None:
+        _check_names(asked, [role.value for role in Role], "roles")
     return Request(
         layers=None if layers is None else tuple(layers),
-        roles=None if roles is None else tuple(roles),
+        roles=asked,
         measures=named,
         rows=rows,
         seed=seed,
@@ -282,9 +286,11 @@ def _open(
 ) -> tuple[list[Model], tuple[Failure, ...]]:
     """Models that can be opened, their headers read side by side, and those that cannot."""
     fetcher, under = fetcher_of(reader), None if base is None else os.fspath(base)
+    opening = open_model if study.tensors else open_for_tokens
 
     def open_one(given: str) -> Model | Failure:
-        found = attempt(lambda: open_model(open_checkpoint(given, fetcher), under))
+        checkpoint = partial(open_checkpoint, given, fetcher, indexed=study.tensors)
+        found = attempt(lambda: opening(checkpoint(), under))
         return Failure(given, found) if isinstance(found, KinprintError) else found
 
     found = side_by_side(open_one, [os.fspath(one) for one in models])

@@ -1,12 +1,14 @@
 """Tables as CSV files (RFC 4180): every row, every digit.
 
 Text that a spreadsheet would take for a formula gets an apostrophe in front, because names
-and tokens come from strangers; the JSON beside has it as it is.
+and tokens come from strangers, and control characters are written as Python writes them; the
+JSON beside has both as they are.
 """
 
 from __future__ import annotations
 
 import csv
+import re
 from io import StringIO
 
 from kinprint import text
@@ -15,6 +17,10 @@ from kinprint.report.evidence import compared, own_p
 from kinprint.report.schema import ComparisonDocument, EvidencePart, MatrixDocument, PartRow
 from kinprint.studies.results import Cell, Table
 
+# A terminal obeys some of them, and a spreadsheet shows none; line ends and tabs are quoted.
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _EVIDENCE = (
     "tier", "group", "status", "log10_p", "adjusted", "share", "statistic", "effect", "n", "bound",
@@ -93,9 +99,13 @@ def _cell(value: Cell) -> str:
         case float():
             return repr(value)
         case str():
-            shown = value.replace("\x00", "\\0")
+            shown = _CONTROL.sub(_escaped, value)
             return f"'{shown}" if shown.startswith(_FORMULA) and not _is_number(shown) else shown
     return str(value)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return repr(found[0])[1:-1]
 
 
 def _is_number(given: str) -> bool:
