@@ -18,6 +18,7 @@ from kinprint.errors import (
     FileMissing,
     KinprintError,
     LengthWrong,
+    NotAHub,
     RangeIgnored,
     RangeRefused,
     RateLimited,
@@ -223,3 +224,34 @@ def test_a_server_that_is_no_hub_is_said_to_be_none(
     point_hub_at(mirror.storage_endpoint)
     with pytest.raises((RepositoryMissing, RepositoryPrivate)):
         open_source("zoo/base-a")
+
+
+class _Moved(BaseHTTPRequestHandler):
+    """An interface that sends clients elsewhere, where nothing is."""
+
+    def do_GET(self) -> None:
+        if self.path.startswith("/api/"):
+            self.send_response(302)
+            self.send_header("Location", "/login?next=" + self.path)
+        else:
+            self.send_response(self.server.status)  # type: ignore[attr-defined]
+            self.send_header("X-Error-Code", self.server.code)  # type: ignore[attr-defined]
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("status", "code"), [(404, "EntryNotFound"), (410, ""), (200, "")])
+def test_a_redirected_interface_is_no_missing_file(
+    status: int, code: str, point_hub_at: Callable[[str], None]
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Moved) as server:
+        server.daemon_threads = True
+        server.status, server.code = status, code  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        point_hub_at(f"http://127.0.0.1:{server.server_port}")
+        with pytest.raises(NotAHub, match="login page or a proxy"):
+            open_source("zoo/base-a")
+        server.shutdown()

@@ -182,8 +182,8 @@ def explain(
         return RepositoryGated(name=name, url=f"{constants.ENDPOINT}/{name}")
     if isinstance(error, RevisionNotFoundError):
         return RevisionMissing(name=name, revision=revision)
-    if isinstance(error, EntryNotFoundError):
-        return FileMissing(name=name, path=path or text.message("cause.source.unknown-path"))
+    if isinstance(error, EntryNotFoundError):  # a Hub says so of files, never of itself
+        return FileMissing(name=name, path=path) if path else NotAHub(host=host)
     if isinstance(error, DisabledRepoError):
         return AccessRefused(path=name, cause=text.message("cause.source.disabled"))
     status = error.response.status_code
@@ -198,6 +198,6 @@ def refused_by(status: int, name: str, host: str, path: str) -> KinprintError:
     if status in (401, 403):
         return RepositoryPrivate(name=name, host=host, status=status)
     if status in (404, 410):
-        return FileMissing(name=name, path=path or text.message("cause.source.unknown-path"))
+        return FileMissing(name=name, path=path) if path else NotAHub(host=host)
     cause = text.message("cause.source.host-status", host=host, status=status)
     return AccessRefused(path=f"{name}/{path}".rstrip("/"), cause=cause)
