@@ -101,12 +101,21 @@ def test_inspect_json_is_one_true_object_a_line(kinprint: Run, demo: Path) -> No
         assert line["geometry"]["hidden"] == 128
 
 
+@pytest.mark.parametrize("kind", ["hang", "drip", "continue"])
+def test_a_server_that_never_answers_is_given_up(
+    kinprint: Run, server: MirrorServer, kind: str
+) -> None:
+    """Whatever the hub client asks for on its own is not waited for either."""
+    server.faults.add(Fault(kind))
+    done = kinprint("inspect", "zoo/base-a", HF_HUB_DOWNLOAD_TIMEOUT="1")
+    assert done.returncode == 2 and "no answer in time" in done.stderr
+    assert {seen.path.split("/")[2] for seen in server.stats.last} == {"models"}
+
+
 def test_inspect_reads_headers_only(kinprint: Run, server: MirrorServer) -> None:
     done = kinprint("inspect", "--format", "json", "zoo/base-b")
     spent = json.loads(done.stdout)["read"]
-    assert spent["requests"] == sum(
-        1 for seen in server.stats.last if not seen.path.startswith("/api/agent")
-    )
+    assert spent["requests"] == server.stats.count()
     assert server.stats.storage_body_bytes < 100_000
 
 

@@ -75,9 +75,9 @@ class RetryPolicy:
     def patience(self) -> Patience:
         """Time for a request and its retries until the server has shown that it is there.
 
-        The hub client's timeout is ten seconds; a silent server is told of after 25.
+        The hub client's timeout is ten seconds; a silent server is told of after 24.
         """
-        return Patience(2.5 * self.timeout)
+        return Patience(2.4 * self.timeout)
 
     def pause_after(self, failures: int) -> float:
         """Seconds to wait before trying again."""

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 _OPENED = (".connect_tcp.complete", ".connect_unix_socket.complete", ".start_tls.complete")
 _HEAD_BYTES = 1024 * 1024  # status lines, headers and what comes before them
+_T = TypeVar("_T")
 _thread = threading.local()
 
 
@@ -104,3 +106,22 @@ def _bound(stream: Any) -> None:
         return data
 
     stream.read = read
+
+
+def in_time(action: Callable[[], _T], seconds: float) -> _T:
+    """What an action gives, or Overdue: for libraries that wait as long as they like.
+
+    One that hangs is left to itself, in a thread that ends with the process.
+    """
+    done: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(action())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="kinprint-wait", daemon=True).start()
+    if not wait([done], seconds).done:
+        raise Overdue("timed out")
+    return done.result()

@@ -11,7 +11,8 @@ import re
 from urllib.parse import quote, urljoin
 
 import msgspec
-from huggingface_hub import constants
+from huggingface_hub import __version__ as hub_version
+from huggingface_hub import constants, get_token
 from huggingface_hub.errors import (
     DisabledRepoError,
     EntryNotFoundError,
@@ -21,7 +22,6 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
-from huggingface_hub.utils import build_hf_headers
 
 from kinprint import text
 from kinprint.errors import (
@@ -36,8 +36,9 @@ from kinprint.errors import (
 )
 from kinprint.records import Commit
 from kinprint.source.bodies import read_document
-from kinprint.source.http import Refused, RetryPolicy, Target, host_of, refusal
+from kinprint.source.http import Refused, RetryPolicy, Target, host_of, refusal, unreachable
 from kinprint.source.listing import Listing
+from kinprint.source.patience import Overdue, in_time
 from kinprint.source.protocol import Meter
 from kinprint.source.reference import Reference, same_origin
 from kinprint.version import __version__
@@ -52,8 +53,19 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def hub_headers() -> dict[str, str]:
-    """Headers for requests to the Hub itself, the user's token among them."""
-    return build_hf_headers(library_name="kinprint", library_version=__version__)
+    """Headers for requests to the Hub itself, the user's token among them.
+
+    The hub client would ask the Hub which agents there are, to name one among the headers; and
+    it may fetch a new token. It waits for both as long as the server likes.
+    """
+    headers = {"user-agent": f"kinprint/{__version__}; hf_hub/{hub_version}"}
+    if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN:
+        return headers
+    try:
+        token = in_time(get_token, RetryPolicy().patience().left)
+    except Overdue as error:
+        raise unreachable(error, constants.ENDPOINT) from None
+    return headers if token is None else {**headers, "authorization": f"Bearer {token}"}
 
 
 class _Lfs(msgspec.Struct):

@@ -8,9 +8,7 @@ for a silent server as they like; here nobody waits for a driver longer than for
 from __future__ import annotations
 
 import posixpath
-import queue
 import re
-import threading
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
@@ -27,7 +25,7 @@ from kinprint.errors import (
 )
 from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
 from kinprint.source.http import RetryPolicy
-from kinprint.source.patience import Overdue
+from kinprint.source.patience import Overdue, in_time
 from kinprint.source.protocol import Meter
 from kinprint.source.reference import Reference
 
@@ -147,7 +145,7 @@ class StoreSource:
         """Do something with the driver, in time, and turn its failures into sentences."""
         seconds = RetryPolicy().patience().left + nbytes / _SLOWEST
         try:
-            return _in_time(action, seconds)
+            return in_time(action, seconds)
         except Overdue:
             late = text.message("cause.source.no-answer")
             raise Unreachable(host=f"{self._scheme}://", cause=late) from None
@@ -161,26 +159,6 @@ class StoreSource:
                 raise AccessRefused(path=place, cause=str(error)) from error
             said = f"{type(error).__name__}: {error}"
             raise Unreachable(host=f"{self._scheme}://", cause=said) from error
-
-
-def _in_time(action: Callable[[], Any], seconds: float) -> Any:
-    """What an action gives, or Overdue; one that hangs is left to itself."""
-    done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
-
-    def run() -> None:
-        try:
-            done.put((action(), None))
-        except BaseException as error:
-            done.put((None, error))
-
-    threading.Thread(target=run, name="kinprint-store", daemon=True).start()
-    try:
-        value, error = done.get(timeout=seconds)
-    except queue.Empty:
-        raise Overdue("timed out") from None
-    if error is not None:
-        raise error
-    return value
 
 
 def _without_password(address: str) -> str:
