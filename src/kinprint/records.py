@@ -406,6 +406,14 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
+class History:
+    """Commits of a repository, the newest first, and by path the one that last changed a file."""
+
+    commits: tuple[Commit, ...] = ()
+    changes: Mapping[str, Commit] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class FileEntry:
     """One file of a model as its source lists it.
 

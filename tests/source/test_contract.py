@@ -206,3 +206,12 @@ def test_history_is_a_list_of_commits_or_nothing(source: Source) -> None:
     assert all(one.id and one.date for one in found)
     if found:
         assert found[0].id == source.ref.commit
+
+
+def test_changes_are_the_last_commit_of_each_file_or_nothing(source: Source) -> None:
+    changes = source.changes()
+    if source.ref.kind != "hub":
+        assert not changes
+        return
+    assert changes.keys() == {entry.path for entry in source.files()}
+    assert all(one.id == source.ref.commit and one.date for one in changes.values())

@@ -10,10 +10,13 @@ import pytest
 
 import kinprint
 from kinprint import text
+from kinprint.records import Mark
 from kinprint.replica.layout import layout_of
 from kinprint.report.views.claims import claims_page
+from kinprint.studies.charts import Bars, Chart, Heatmap, Lines, Panels
 from kinprint.studies.reproduction.claim_checks import CHECKS, means_by_kind
 from kinprint.studies.reproduction.claims import Outcome, claims, judged_claims, numbers
+from kinprint.studies.reproduction.pictures import dispute_pictures
 from tests.conftest import SHARED
 
 DEMO = Path(kinprint.__file__).parent / "demo" / "zoo"
@@ -135,3 +138,23 @@ def test_quotations_stand_where_they_are_said_to() -> None:
             assert claim.quote in line, claim
             checked += 1
     assert checked > 20
+
+
+def test_pictures_say_where_their_numbers_come_from() -> None:
+    """Published numbers are never drawn as measured ones."""
+
+    def marks(chart: Chart) -> set[Mark]:
+        if isinstance(chart, Panels):
+            return set().union(*map(marks, chart.charts))
+        if isinstance(chart, Bars):
+            return {bar.mark for bar in chart.bars}
+        if isinstance(chart, Lines):
+            return {one.mark for one in chart.series}
+        return {chart.mark} if isinstance(chart, Heatmap) else set()
+
+    for chart in dispute_pictures():
+        assert marks(chart) == {Mark.RECONSTRUCTED}, chart.name
+    key = "cosine/norm_in/solar[10]/glm[10]"
+    bars = next(one for one in dispute_pictures({key: 0.5}) if one.name == "baselines")
+    assert isinstance(bars, Bars) and bars.bars[0].value == 0.5
+    assert [bar.mark for bar in bars.bars[:2]] == [Mark.MEASURED, Mark.RECONSTRUCTED]

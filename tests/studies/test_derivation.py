@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -254,7 +255,9 @@ def test_hypotheses_weigh_what_was_measured(
     at = keys.index("chance")
     assert "Norms correlate 0.8" in str(kin.rows[at][against]) and not apart.rows[at][against]
     at = keys.index("derived")
-    assert not kin.rows[at][against] and "no proof" in str(apart.rows[at][against])
+    undecided = kin.columns.index("open_en")
+    assert not kin.rows[at][undecided] and "no proof" in str(apart.rows[at][undecided])
+    assert not apart.rows[at][against], "what does not tell speaks against nobody"
     for found in (related["hypotheses"], strangers["hypotheses"]):
         assert "verdict" not in found.facts
         (flow,) = found.charts
@@ -328,6 +331,23 @@ def test_swapping_models_keeps_symmetric_numbers(strangers: dict[str, Result]) -
     assert strangers["decay"].facts["diagonal_mean"] == pytest.approx(
         swapped[1].facts["diagonal_mean"]
     )
+
+
+def test_over_the_hub_the_last_change_of_each_file_is_known(
+    copy_of: Callable[[str], Path], make_mirror: Callable[..., MirrorServer]
+) -> None:
+    folder = copy_of("zoo/base-a")
+    notice = "Copyright 2025 The Example team\n"
+    (folder / "zoo" / "base-a" / "NOTICE").write_text(notice, "utf-8")
+    make_mirror(folder)
+    (found,) = run(["repository"], [Path("zoo/base-a"), Path("zoo/base-a")])
+    about = found.facts["A"]
+    assert isinstance(about, dict)
+    claims = found.table("claims")
+    assert set(claims.column("by")) == {about["commit"]}
+    assert all(re.match(r"\d{4}-\d\d-\d\d", str(day)) for day in claims.column("changed"))
+    told = [words["en"] for words in found.findings]
+    assert any(f"{str(about['commit'])[:12]}: 1." in one for one in told)
 
 
 def test_over_the_hub_hashes_and_commits_are_known(mirror: MirrorServer) -> None:

@@ -20,7 +20,7 @@ from kinprint.mirror import MirrorServer
 from kinprint.model.model import Model
 from kinprint.records import NumberStatus
 from kinprint.report.views.reproduction import _data, _line, number_title
-from kinprint.studies.charts import Bars, Panels
+from kinprint.studies.charts import Bars, Lines, Panels
 from kinprint.studies.registry import studies
 from kinprint.studies.reproduction import reproduction
 from kinprint.studies.reproduction.published import fixed, published
@@ -246,6 +246,24 @@ def test_the_derived_pair_stands_out_when_centred(done: kinprint.Reproduction) -
     assert isinstance(panels, Panels) and isinstance(panels.charts[1], Bars)
     bars = panels.charts[1].bars
     assert [bar.kind for bar in bars if bar.value is not None and bar.value > 0.9] == ["related"]
+
+
+def test_a_mean_over_layers_is_of_the_same_pairs_at_each(done: kinprint.Reproduction) -> None:
+    """More models have a layer 10 than other layers; the line is of the six that have them all."""
+    panels = done.studies["summary"].document.charts[0]
+    assert isinstance(panels, Panels) and isinstance(panels.charts[2], Lines)
+    line = next(one for one in panels.charts[2].series if "6 pairs" in one.label["en"])
+    assert line.y == pytest.approx((0.9432, 0.9639, 0.98, 0.9897, 0.9889, 0.971), abs=5e-5)
+
+
+def test_every_sigma_has_a_name(done: kinprint.Reproduction) -> None:
+    panels = done.studies["baseline-claim-refuted"].document.charts[0]
+    assert isinstance(panels, Panels) and isinstance(panels.charts[0], Bars)
+    first, second, *_ = panels.charts[0].bars
+    assert first.label["en"] == "phi and glm, baseline of glm" and first.value == pytest.approx(
+        424, abs=0.5
+    )
+    assert second.label["en"] == "solar and glm, baseline of glm"
 
 
 def test_pearson_by_layer_is_held_against_chance(done: kinprint.Reproduction) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 import threading
+from collections.abc import Mapping
 from hashlib import sha256
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
@@ -81,6 +82,10 @@ class AddressSource:
     def history(self) -> tuple[Commit, ...]:
         """Nobody keeps one here."""
         return ()
+
+    def changes(self) -> Mapping[str, Commit]:
+        """Nobody keeps them here."""
+        return {}
 
     def overhead(self, path: str) -> int:
         """Addresses need no resolving."""

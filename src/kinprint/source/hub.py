@@ -41,6 +41,7 @@ from kinprint.source.reference import Reference, same_origin
 from kinprint.source.repository import (
     explain,
     hub_headers,
+    list_changes,
     list_commits,
     list_repository,
     refused_by,
@@ -114,6 +115,12 @@ class HubSource:
         if constants.is_offline_mode():
             return ()
         return list_commits(self._reference, self.ref.name, self.ref.commit, self._meter)
+
+    def changes(self) -> Mapping[str, Commit]:
+        """The last commit of each file as the Hub lists them; none offline."""
+        if constants.is_offline_mode():
+            return {}
+        return list_changes(self._reference, self.ref.name, self.ref.commit, self._meter)
 
     def overhead(self, path: str) -> int:
         """One request where the file's storage address is not known yet."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from kinprint import text
@@ -82,6 +83,10 @@ class LocalSource:
     def history(self) -> tuple[Commit, ...]:
         """Nobody keeps one here."""
         return ()
+
+    def changes(self) -> Mapping[str, Commit]:
+        """Nobody keeps them here."""
+        return {}
 
     def overhead(self, path: str) -> int:
         """No request is ever needed."""

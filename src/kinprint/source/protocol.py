@@ -8,6 +8,7 @@ for or raises one of `kinprint.errors`.
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import Protocol
 
 from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
@@ -38,6 +39,9 @@ class Source(Protocol):
 
     def history(self) -> tuple[Commit, ...]:
         """Commits up to the pinned state, the newest first; none where nobody keeps them."""
+
+    def changes(self) -> Mapping[str, Commit]:
+        """By path, the commit that last changed a file; none where nobody keeps them."""
 
     def overhead(self, path: str) -> int:
         """Requests that the next read of `path` needs beyond the read itself."""

@@ -8,6 +8,8 @@ what becomes a path or a key is checked first.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import quote, urljoin
 
 import msgspec
@@ -74,13 +76,6 @@ class _Lfs(msgspec.Struct):
     oid: str | None = None
 
 
-class _TreeItem(msgspec.Struct):
-    type: str
-    path: str
-    size: int | None = None
-    lfs: _Lfs | None = None
-
-
 class _Sibling(msgspec.Struct):
     rfilename: str
     size: int | None = None
@@ -91,6 +86,14 @@ class _Commit(msgspec.Struct):
     id: str
     date: str = ""
     title: str = ""
+
+
+class _TreeItem(msgspec.Struct):
+    type: str
+    path: str
+    size: int | None = None
+    lfs: _Lfs | None = None
+    last_commit: _Commit | None = msgspec.field(default=None, name="lastCommit")
 
 
 class _Info(msgspec.Struct):
@@ -141,18 +144,25 @@ def _list_tree(
     name: str, commit: str, meter: Meter, policy: RetryPolicy
 ) -> list[tuple[str, int | None, str | None]]:
     """The same from the paged tree, which is complete for large repositories too."""
-    address = f"{constants.ENDPOINT}/api/models/{name}/tree/{commit}?recursive=true"
     files: list[tuple[str, int | None, str | None]] = []
+    for item in _tree(name, commit, "recursive=true", meter, policy):
+        size = item.size if item.lfs is None or item.lfs.size is None else item.lfs.size
+        files.append((item.path, size, _digest(item.lfs.oid if item.lfs else None)))
+    return files
+
+
+def _tree(
+    name: str, commit: str, query: str, meter: Meter, policy: RetryPolicy
+) -> Iterator[_TreeItem]:
+    """All files of the paged tree."""
+    address = f"{constants.ENDPOINT}/api/models/{name}/tree/{commit}?{query}"
     for _ in range(_MOST_PAGES):
         target = Target(address, name, 0, hub_headers())
         raw, headers = read_document(target, _LARGEST_LISTING, meter, policy)
-        for item in _read_tree(raw):
-            if item.type == "file":
-                size = item.size if item.lfs is None or item.lfs.size is None else item.lfs.size
-                files.append((item.path, size, _digest(item.lfs.oid if item.lfs else None)))
+        yield from (item for item in _read_tree(raw) if item.type == "file")
         following = _NEXT.search(headers.get("Link", ""))
         if following is None:
-            return files
+            return
         address = urljoin(address, following[1])
         if not same_origin(address, constants.ENDPOINT):  # the token stays at home
             break
@@ -163,16 +173,35 @@ def list_commits(reference: Reference, name: str, commit: str, meter: Meter) -> 
     """The last commits before a pinned one: the first page that the Hub gives."""
     address = f"{constants.ENDPOINT}/api/models/{name}/commits/{commit}"
     target = Target(address, name, 0, hub_headers())
-    try:
+    with _explained(reference, name, commit):
         raw, _ = read_document(target, _LARGEST_LISTING, meter, RetryPolicy())
         found = _read_commits(raw)
+    return tuple(Commit(one.id, one.date, one.title) for one in found)
+
+
+def list_changes(reference: Reference, name: str, commit: str, meter: Meter) -> dict[str, Commit]:
+    """By path, the commit that last changed each file of a pinned state."""
+    query = "recursive=true&expand=true"
+    with _explained(reference, name, commit):
+        items = list(_tree(name, commit, query, meter, RetryPolicy()))
+    return {
+        item.path: Commit(last.id, last.date, last.title)
+        for item in items
+        if (last := item.last_commit) is not None
+    }
+
+
+@contextmanager
+def _explained(reference: Reference, name: str, commit: str) -> Iterator[None]:
+    """What a Hub may answer instead of a list, as errors that say so."""
+    try:
+        yield
     except Refused as refused:
         raise refused_by(refused.status, name, host_of(constants.ENDPOINT), "") from None
     except HfHubHTTPError as error:
         raise explain(error, reference, commit) from None
     except msgspec.MsgspecError:
         raise NotAHub(host=host_of(constants.ENDPOINT)) from None
-    return tuple(Commit(one.id, one.date, one.title) for one in found)
 
 
 def _digest(said: str | None) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -78,6 +78,10 @@ class StoreSource:
     def history(self) -> tuple[Commit, ...]:
         """Nobody keeps one here."""
         return ()
+
+    def changes(self) -> Mapping[str, Commit]:
+        """Nobody keeps them here."""
+        return {}
 
     def overhead(self, path: str) -> int:
         """Objects are read by name; the check of the tag belongs to each read."""

@@ -23,6 +23,7 @@ from kinprint.studies.results import Cell, Fact, Table
 from kinprint.studies.study import StudyInput, TensorRows
 from kinprint.studies.summary import Spread, rounded, spread
 from kinprint.text import Message, Words
+from kinprint.titles import role_title
 
 ONCE = ("embed", "lm_head", "norm_final", "pos_embed")
 """Roles that a model has once, not once a layer."""
@@ -229,7 +230,7 @@ def kin_findings(inputs: StudyInput, pairs: ComparedPairs, measure: str = "cosin
         if len(kin) and rest.count:
             listed = ", ".join(dict.fromkeys(one.name.replace("/", " – ") for one in kin))
             key = "study.common.without-kin"
-            found.append(text.words(key, role=role, kin=listed, mean=counted(rest)))
+            found.append(text.words(key, role=role_title(role), kin=listed, mean=counted(rest)))
     return [*found, *kin_words(inputs)] if found else []
 
 

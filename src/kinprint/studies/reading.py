@@ -17,7 +17,7 @@ from kinprint.model.places import Place
 from kinprint.model.tokens import Vocabulary
 from kinprint.reader.fetch import side_by_side
 from kinprint.reader.origins import Origin
-from kinprint.records import Commit
+from kinprint.records import History
 from kinprint.studies.results import RowStatus
 from kinprint.studies.study import Document, ReadTensor, Request, TensorRows
 from kinprint.titles import tensor_title
@@ -175,18 +175,23 @@ def _vocabulary(model: Model) -> Vocabulary | None:
     return found
 
 
-def read_histories(models: Sequence[Model]) -> dict[int, tuple[Commit, ...]]:
+def read_histories(models: Sequence[Model]) -> dict[int, History]:
     """Commits by the identity of their model; a host that does not tell them is noted."""
     found = side_by_side(_history, list(models))
-    return {id(model): commits for model, commits in zip(models, found, strict=True)}
+    return {id(model): history for model, history in zip(models, found, strict=True)}
 
 
-def _history(model: Model) -> tuple[Commit, ...]:
-    found = attempt(model.checkpoint.source.history)
-    if isinstance(found, KinprintError):
-        model.checkpoint.notes.append(found.message)
-        return ()
-    return found
+def _history(model: Model) -> History:
+    source = model.checkpoint.source
+    commits = attempt(source.history)
+    changes = attempt(source.changes)
+    for one in (commits, changes):
+        if isinstance(one, KinprintError):
+            model.checkpoint.notes.append(one.message)
+    return History(
+        () if isinstance(commits, KinprintError) else commits,
+        {} if isinstance(changes, KinprintError) else changes,
+    )
 
 
 def read_documents(models: Sequence[Model], wanted: Sequence[Document]) -> dict[Document, bytes]:

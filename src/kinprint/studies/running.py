@@ -17,7 +17,7 @@ from kinprint.errors import BadOption, InternalError, KinprintError, attempt
 from kinprint.model.model import Model
 from kinprint.model.tokens import Vocabulary
 from kinprint.reader.fetch import Want
-from kinprint.records import ByteRange, Commit, Cost, Step
+from kinprint.records import ByteRange, Cost, History, Step
 from kinprint.studies.reading import (
     TensorsRead,
     plan_tensors,
@@ -274,7 +274,7 @@ class _Preparation:
 
     numbers: Mapping[int, int]
     vocabularies: Mapping[int, Vocabulary | None]
-    histories: Mapping[int, tuple[Commit, ...]]
+    histories: Mapping[int, History]
 
     def plan(self, task: Task) -> Prepared:
         """Ask a study what it needs; a model that breaks this is set aside."""

@@ -19,7 +19,7 @@ from kinprint.model.model import Model
 from kinprint.model.places import Address, Place
 from kinprint.model.tokens import Vocabulary
 from kinprint.reader.origins import Origin
-from kinprint.records import Commit
+from kinprint.records import History
 from kinprint.studies.results import Output, RowStatus
 from kinprint.text import Message, Words, message
 
@@ -142,7 +142,7 @@ class StudyInput:
     vocabularies: tuple[Vocabulary | None, ...] = ()
     tensors: Mapping[TensorRows, ReadTensor] = field(default_factory=dict)
     documents: Mapping[Document, bytes] = field(default_factory=dict)
-    histories: tuple[tuple[Commit, ...], ...] = ()
+    histories: tuple[History, ...] = ()
 
     @property
     def roles(self) -> tuple[str, ...]:

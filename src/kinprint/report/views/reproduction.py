@@ -14,6 +14,7 @@ from pathlib import Path
 from kinprint import text
 from kinprint.measure.measures import measures
 from kinprint.records import NumberStatus, Progress, Step
+from kinprint.report.costs import size_in_words
 from kinprint.report.figures.pool import draw_all
 from kinprint.report.files import in_language, write_file
 from kinprint.report.numbers import NOTHING
@@ -43,6 +44,7 @@ _HEAD = (
     "report.reproduction.mark",
 )
 _KINDS = {"moe-moe": "MoE-MoE", "moe-dense": "MoE-dense", "dense-dense": "dense-dense"}
+_IN_WORDS = frozenset({"mark", "kin", "change", "group", "status", "measure"})
 _FIRST_READ = "ko"  # the language in which the analyses were written
 
 
@@ -167,6 +169,19 @@ def _results(
             if section.seed == seed:
                 yield from _section(section, known, studies, language, path, present)
                 yield from _not_done(section, document, studies, language)
+        yield from _how(document, language)
+
+
+def _how(document: ReproductionDocument, language: str) -> Iterator[str]:
+    """How the numbers of a page came about."""
+    read = document.read
+    fields = {
+        "size": size_in_words(read.bytes), "requests": read.requests, "date": read.date,
+    }  # fmt: skip
+    yield f"## {text.say('report.reproduction.how.title', language)}\n"
+    key = "replica" if document.replica else "hub"
+    yield f"- {text.say(f'report.reproduction.how.{key}', language, **fields)}"
+    yield f"- {text.say('report.reproduction.how.arithmetic', language)}\n"
 
 
 def _absent(document: ReproductionDocument, language: str) -> Iterator[str]:
@@ -244,14 +259,33 @@ def _table(study: StudyDocument, shown: ShownTable, language: str) -> Iterator[s
     if shown.only:
         rows.sort(key=lambda row: shown.only.index(str(row[0])))
     yield f"**{escaped(found.title[language])}**\n"
-    yield _joined(escaped(shown.heads.get(name, name)) for name in columns)
+    if not rows:
+        yield f"{text.say('report.study.empty', language)}\n"
+        return
+    yield _joined(escaped(shown.heads.get(name) or _head(name, language)) for name in columns)
     yield _joined("---" for _ in columns)
-    # Sentences whole: this is where they are read.
     yield from (
-        _joined(escaped(one) if isinstance(one, str) else cell(one, language) for one in row)
+        _joined(_value(name, one, language) for name, one in zip(columns, row, strict=True))
         for row in rows
     )
     yield ""
+
+
+def _head(column: str, language: str) -> str:
+    """What a column is called on a page."""
+    key = f"report.column.{column}"
+    return text.say(key, language) if text.knows(key) else column
+
+
+def _value(column: str, value: Cell, language: str) -> str:
+    """A cell in words; sentences whole, for this is where they are read."""
+    if not isinstance(value, str):
+        return cell(value, language)
+    if column == "role":
+        return escaped(role_title(value)[language])
+    key = f"report.mark.short.{value}" if column == "mark" else f"report.value.{value}"
+    known = column in _IN_WORDS and text.knows(key)
+    return escaped(text.say(key, language) if known else value)
 
 
 def _joined(parts: Iterable[str]) -> str:
@@ -373,7 +407,9 @@ def _front(document: ReproductionDocument, studies: Mapping[str, StudyDocument])
             rows.update(study.statuses)
         yield text.say("report.reproduction.rows", language)
         yield "| --- | ---: |"
-        yield from (f"| {escaped(key)} | {n:,} |" for key, n in sorted(rows.items()))
+        yield from (
+            f"| {_value('status', key, language)} | {n:,} |" for key, n in sorted(rows.items())
+        )
         yield ""
         links = ", ".join(f"[{seed}]({path})" for seed, path in SEEDS.items())
         links += f", [{text.say('report.claims.title', language)}]({CLAIMS})"

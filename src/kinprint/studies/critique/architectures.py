@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kinprint import text
 from kinprint.model.model import Model
@@ -23,6 +23,7 @@ from kinprint.studies.pairs import (
 from kinprint.studies.results import Cell, Fact, Output, Table
 from kinprint.studies.study import Procedure, StudyInput
 from kinprint.text import Message, Words
+from kinprint.titles import role_title
 
 MOE, DENSE = "MoE", "dense"
 GROUPS = {
@@ -63,7 +64,8 @@ def run(inputs: StudyInput) -> Output:
         charts.append(_group_bars(chart_name(_BARS, role, roles), mine, leading(names)))
         charts.append(_ordered_map(inputs, chart_name(_MAP, role, roles), mine, leading(names)))
     tables = (_model_table(inputs), _group_table(pairs, roles, names), table)
-    findings = (*_findings(pairs, roles), *kin_findings(inputs, pairs), *table.gaps)
+    words = (*_findings(pairs, roles), *_left_out(inputs, pairs))
+    findings = (*words, *kin_findings(inputs, pairs), *table.gaps)
     return Output(tables, facts, tuple(charts), findings)
 
 
@@ -141,13 +143,21 @@ def _findings(pairs: ComparedPairs, roles: Sequence[str]) -> list[Words]:
             found.append(
                 text.words(
                     "study.architectures.finding",
-                    role=role,
+                    role=role_title(role),
                     group=label,
                     mean=counted(cosine),
                     pairs=len(mine),
                 )
             )
     return found
+
+
+def _left_out(inputs: StudyInput, pairs: ComparedPairs) -> Iterator[Words]:
+    """Models of which no pair could be compared."""
+    for at, name in enumerate(inputs.names):
+        mine = [one for one in pairs if at in (one.pair.a.model, one.pair.b.model)]
+        if mine and not any(one.comparison.ok for one in mine):
+            yield text.words("study.architectures.finding.left-out", model=name, pairs=len(mine))
 
 
 _BARS, _MAP = "exp5_architecture_comparison", "exp5_full_heatmap"

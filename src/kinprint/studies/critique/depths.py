@@ -28,6 +28,7 @@ from kinprint.studies.pairs import (
 from kinprint.studies.results import Fact, Output
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
 from kinprint.text import Message, Words
+from kinprint.titles import role_title
 
 FROM_FIRST = text.message("study.layer-zero.chart")
 EQUAL_STEPS = text.message("study.fair-baseline.chart")
@@ -138,7 +139,7 @@ def _findings(inputs: StudyInput, pairs: ComparedPairs) -> list[Words]:
                 text.words(
                     "study.layer-zero.finding",
                     model=model,
-                    role=role,
+                    role=role_title(role),
                     cosine=mine.written_mean("cosine"),
                     shuffled=mine.written_mean(SHUFFLED),
                     pearson=mine.written_mean("pearson"),

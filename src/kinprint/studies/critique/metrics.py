@@ -32,6 +32,7 @@ from kinprint.studies.results import Cell, Fact, Output, Table
 from kinprint.studies.study import Procedure, StudyInput
 from kinprint.studies.summary import rounded
 from kinprint.text import Words
+from kinprint.titles import role_title
 
 MEAN, STD, DRAWS = 1.0, 0.1, 400
 """The critique's random vectors, and how many pairs of them are drawn."""
@@ -178,7 +179,11 @@ def _findings(pairs: ComparedPairs, roles: Sequence[str], baselines: Baselines) 
             if any(mine.spread(name).mean is None for name in ("cosine", "pearson")):
                 continue
             means = {name: counted(mine.spread(name)) for name in ("cosine", "pearson")}
-            found.append(text.words("study.metrics.finding.group", role=role, group=label, **means))
+            found.append(
+                text.words(
+                    "study.metrics.finding.group", role=role_title(role), group=label, **means
+                )
+            )
     return found
 
 

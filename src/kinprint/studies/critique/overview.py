@@ -23,6 +23,7 @@ from kinprint.studies.results import Cell, Fact, Output, Table
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import difference, spread
 from kinprint.text import Words
+from kinprint.titles import role_title
 
 _BARS = {
     "layer_zero": (text.message("study.baselines.group.layer-zero"), "within"),
@@ -90,7 +91,11 @@ def _finding(role: str, groups: Mapping[str, ComparedPairs]) -> list[Words]:
         return []
     means = {group: pairs.written_mean("cosine") for group, pairs in groups.items()}
     points, far = f"{100 * fair:+.1f}", f"{100 * zero:+.1f}"
-    return [text.words("study.baselines.finding", role=role, points=points, far=far, **means)]
+    return [
+        text.words(
+            "study.baselines.finding", role=role_title(role), points=points, far=far, **means
+        )
+    ]
 
 
 def _summary_needs(inputs: StudyInput) -> list[TensorRows]:

@@ -129,10 +129,17 @@ def model_map(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: str)
 
 
 def _over_layers(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: str) -> Lines:
-    """Every pair as a line over the layers, and their mean with its deviation."""
-    by_layer = [pairs.only(layer=layer) for layer in pairs.layers]
+    """Every pair as a line over the layers, and their mean with its deviation.
+
+    The mean is over the pairs that have a value at every layer: over others at each, its course
+    would be that of the sets.
+    """
+    lines = _by_models(inputs, pairs)
+    whole = [mine for mine in lines.values() if None not in [one.value(measure) for one in mine]]
+    always = ComparedPairs(tuple(one for mine in whole for one in mine))
+    by_layer = [always.only(layer=layer) for layer in pairs.layers]
     means = [mine.spread(measure) for mine in by_layer]
-    mean_title = text.words("study.many-layers.mean")
+    mean_title = text.words("study.many-layers.mean", pairs=len(whole))
     series = [_summed(pairs, means, [_around(one) for one in means], mean_title, "pair")]
     if measure == "cosine":
         left = [mine.spread(SHUFFLED) for mine in by_layer]
@@ -149,7 +156,7 @@ def _over_layers(inputs: StudyInput, name: str, pairs: ComparedPairs, measure: s
             "related" if mine[0].kin else "pair",
             mark=ComparedPairs(tuple(mine)).mark(measure),
         )
-        for both, mine in _by_models(inputs, pairs).items()
+        for both, mine in lines.items()
     ]
     title, layer = text.words("study.many-layers.chart"), text.words("study.common.layer")
     return Lines(name, title, layer, measures()[measure].title, tuple(series))
@@ -243,7 +250,7 @@ def _findings(inputs: StudyInput, pairs: ComparedPairs) -> list[Words]:
         found.append(
             text.words(
                 "study.same-layer.finding",
-                role=role,
+                role=role_title(role),
                 mean=counted(cosine),
                 shuffled=mine.written_mean(SHUFFLED),
                 pearson=mine.written_mean("pearson"),

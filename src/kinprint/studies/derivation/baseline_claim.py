@@ -152,7 +152,7 @@ def _centred_bars(inputs: StudyInput, role: str, lines: Sequence[TensorPair]) ->
     bars = []
     for (a, b), mine in crossed.items():
         known = spread_of(mine, "pearson")
-        label = text.words("study.baseline-claim.bar.pair", a=inputs.names[a], b=inputs.names[b])
+        label = _pair_label(inputs, a, b, known.count)
         kin = kin_of(inputs, a, b) is not None
         kind = "pair" if (a, b) == (A, B) else "related" if kin else "other"
         mark = mark_among(mine, "pearson")
@@ -178,10 +178,16 @@ def _centred_bars(inputs: StudyInput, role: str, lines: Sequence[TensorPair]) ->
     ]
 
 
+def _pair_label(inputs: StudyInput, a: int, b: int, count: int) -> Words:
+    """Two models and how many layers of them a mean is over: not all models are equally deep."""
+    names = {"a": inputs.names[a], "b": inputs.names[b]}
+    return text.words("study.baseline-claim.bar.pair", **names, count=count)
+
+
 def _bars_of_claim(inputs: StudyInput, claim: Claim) -> list[Bar]:
     """The bar of a pair; before that of the pair asked about, both models with themselves."""
     a, b = inputs.names[claim.a], inputs.names[claim.b]
-    pair = text.words("study.baseline-claim.bar.pair", a=a, b=b)
+    pair = _pair_label(inputs, claim.a, claim.b, claim.cross.count)
     kind = "pair" if _is_asked(claim) else "related" if is_kin(inputs, claim) else "other"
     bars = [Bar(pair, claim.cross.mean, claim.cross.deviation, kind, mark=claim.mark)]
     if not _is_asked(claim):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import permutations
 
 from kinprint import text
-from kinprint.studies.charts import Band, Lines, Series
+from kinprint.studies.charts import Band, Bar, Bars, Panels
 from kinprint.studies.derivation.baseline import (
     Claim,
     claim_table,
@@ -22,7 +22,6 @@ from kinprint.studies.derivation.baseline import (
     share_words,
 )
 from kinprint.studies.kin import kin_words
-from kinprint.studies.marks import worst
 from kinprint.studies.results import Fact, Output, RowStatus
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
 from kinprint.titles import role_title
@@ -53,28 +52,33 @@ def _run(inputs: StudyInput) -> Output:
     return Output((table,), facts, (_sigma_chart(inputs, claims),), findings)
 
 
-def _sigma_chart(inputs: StudyInput, claims: Sequence[Claim]) -> Lines:
-    """The sigmas of each role in rising order, those of kin apart."""
-    series = []
+def _sigma_chart(inputs: StudyInput, claims: Sequence[Claim]) -> Panels:
+    """The sigma of every pair that has one, the largest first; a panel a role."""
+    band = Band(text.words("study.baseline-claim-refuted.band"), 0.0, -3.0, 3.0)
+    panels = []
     for role, mine in claims_by_role(claims).items():
         done = [claim for claim in mine if claim.status is RowStatus.OK]
-        for kin in (False, True):
-            chosen = [claim for claim in done if is_kin(inputs, claim) is kin]
-            known = sorted(claim.effect.sigma for claim in chosen)
-            ranks = tuple(float(at + 1) for at in range(len(known)))
-            if known or not kin:
-                kind = "related" if kin else "pair"
-                mark = worst(claim.mark for claim in chosen)
-                series.append(Series(role_title(role), ranks, tuple(known), kind, mark=mark))
-    return Lines(
-        "baseline_claim_refuted",
-        text.words("study.baseline-claim-refuted.chart"),
-        text.words("study.baseline-claim-refuted.axis.pair"),
-        text.words("study.baseline-claim-refuted.axis.sigma"),
-        tuple(series),
-        (Band(text.words("study.baseline-claim-refuted.band"), 0.0, -3.0, 3.0),),
-        points=True,
-    )
+        done.sort(key=lambda claim: -claim.effect.sigma)
+        panels.append(
+            Bars(
+                f"baseline_claim_refuted_{role}",
+                role_title(role),
+                text.words("study.baseline-claim-refuted.axis.sigma"),
+                tuple(_bar(inputs, claim) for claim in done),
+                (band,),
+                digits=1,
+            )
+        )
+    title = text.words("study.baseline-claim-refuted.chart")
+    return Panels("baseline_claim_refuted", title, tuple(panels), across=1)
+
+
+def _bar(inputs: StudyInput, claim: Claim) -> Bar:
+    """One pair in one order: the baseline is that of the second model."""
+    names = {"a": inputs.names[claim.a], "b": inputs.names[claim.b]}
+    label = text.words("study.baseline-claim-refuted.pair", **names)
+    kind = "related" if is_kin(inputs, claim) else "pair"
+    return Bar(label, claim.effect.sigma, None, kind, mark=claim.mark)
 
 
 REFUTATION = Procedure(_needs, _run)

@@ -84,13 +84,14 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Argued:
-    """A hypothesis with everything that applies for and against it, each side as one text."""
+    """A hypothesis with everything that applies: for it, against it, and what leaves it open."""
 
     key: str
     title: Words
     report: Words
     pro: Words
     con: Words
+    open: Words
 
 
 @cache
@@ -139,6 +140,7 @@ def _numbers(
     norms = [pair for pair in pairs if pair.role in NORMS]
     rest = [pair for pair in pairs if pair.role not in NORMS]
     only_norms = _of_norms(inputs)
+    counted = [one for one in meaning if not isinstance(one.a or one.b, str)]  # names are no sizes
     claims = claims_about(only_norms, measured(only_norms, _PAIR), _PAIR)
     return Numbers(
         cosine=spread_of(norms, "cosine").mean,
@@ -149,8 +151,8 @@ def _numbers(
         sigma=spread(claim.effect.sigma for claim in claims[:1]).mean,
         limit=_limit(norms),
         matrix_limit=_limit(rest),
-        equal=sum(one.change is Change.EQUAL for one in meaning),
-        sizes=len(meaning),
+        equal=sum(one.change is Change.EQUAL for one in counted),
+        sizes=len(counted),
     )
 
 
@@ -177,16 +179,16 @@ def _argue(numbers: Numbers) -> list[Argued]:
     found = []
     for entry in _arguments()["hypothesis"]:
         key = f"study.hypotheses.{entry['key']}"
-        pro, con = (
+        pro, con, neither = (
             text.joined(
                 text.words(f"{key}.{side}.{_condition_key(needs)}", **numbers.written)
-                for needs in entry[side]
+                for needs in entry.get(side, ())
                 if numbers.states.issuperset(needs)
             )
-            for side in ("for", "against")
+            for side in ("for", "against", "open")
         )
         title, report = text.words(f"{key}.title"), text.words(f"{key}.report")
-        found.append(Argued(entry["key"], title, report, pro, con))
+        found.append(Argued(entry["key"], title, report, pro, con, neither))
     return found
 
 
@@ -196,9 +198,10 @@ def _condition_key(needs: Sequence[str]) -> str:
 
 
 def _hypothesis_table(argued: Sequence[Argued]) -> Table:
-    columns = ("hypothesis", "for", "against", "report_of_2026")
+    columns = ("hypothesis", "for", "against", "open", "report_of_2026")
     rows = tuple(
-        (one.key, *_in_all_languages(one.title, one.pro, one.con, one.report)) for one in argued
+        (one.key, *_in_all_languages(one.title, one.pro, one.con, one.open, one.report))
+        for one in argued
     )
     title = text.words("study.hypotheses.table.hypotheses")
     return Table("hypotheses", title, ("key", *_columns(*columns)), rows)
@@ -298,7 +301,10 @@ def _tensor_step(role: str, group: Sequence[TensorPair]) -> Step | None:
 def _finding(argued: Argued) -> Words:
     nothing = text.words("study.hypotheses.finding.nothing")
     pro, con = (side if str(side) else nothing for side in (argued.pro, argued.con))
-    return text.words("study.hypotheses.finding", hypothesis=argued.title, pro=pro, con=con)
+    sides = {"hypothesis": argued.title, "pro": pro, "con": con}
+    if not str(argued.open):
+        return text.words("study.hypotheses.finding", **sides)
+    return text.words("study.hypotheses.finding.open", **sides, open=argued.open)
 
 
 HYPOTHESES = Procedure(_needs, _run)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ from kinprint.records import FileEntry
 from kinprint.studies.derivation.pairwise import A, B
 from kinprint.studies.results import Cell, Fact, Output, RowStatus, Table
 from kinprint.studies.study import Document, Procedure, StudyInput
-from kinprint.text import Words
+from kinprint.text import Sentence, Words
 
 LARGEST = 256 * 1024
 MOST_FILES = 40
@@ -99,14 +100,26 @@ def code_lines(path: str, content: str) -> set[str]:
 
 def _documents(inputs: StudyInput) -> list[Document]:
     return [
-        (at, path) for at in (A, B) for path in papers(inputs.models[at].checkpoint.files.values())
+        (at, path)
+        for at in (A, B)
+        if not _is_replica(inputs, at)
+        for path in papers(inputs.models[at].checkpoint.files.values())
     ]
+
+
+def _is_replica(inputs: StudyInput, model: int) -> bool:
+    """Whether its files are those of a replica, which say nothing of the model's repository."""
+    return bool(inputs.models[model].checkpoint.labels)
+
+
+def _not_there() -> Sentence:
+    return text.sentence("study.reason.no-repository")
 
 
 def _run(inputs: StudyInput) -> Output:
     texts = {document: raw.decode("utf-8", "replace") for document, raw in inputs.documents.items()}
     claims = [one for (at, path), content in texts.items() for one in claims_in(at, path, content)]
-    overlap = _overlap_table(texts)
+    overlap = _overlap_table(inputs, texts)
     shares = [share for share in overlap.column("shared_of_smaller") if isinstance(share, float)]
     largest = max(shares, default=None)
     return Output(
@@ -135,19 +148,31 @@ def _claim_table(inputs: StudyInput, claims: Iterable[Claim]) -> Table:
             one.text,
             one.path,
             one.line,
+            *_changed(inputs, one),
             _source(inputs, one.model),
         )
         for one in claims
     )
     title = text.words("study.repository.table.claims")
-    return Table("claims", title, ("model", "kind", "text", "file", "line", "source"), rows)
+    columns = ("model", "kind", "text", "file", "line", "changed", "by", "source")
+    return Table("claims", title, columns, rows)
+
+
+def _changed(inputs: StudyInput, claim: Claim) -> tuple[str | None, str | None]:
+    """When the file of a claim was last changed, and by which commit, as its host tells."""
+    changes = inputs.histories[claim.model].changes if inputs.histories else {}
+    last = changes.get(claim.path)
+    return (None, None) if last is None else (last.date, last.id)
 
 
 def _commit_table(inputs: StudyInput) -> Table:
     """What the hosts tell of the repositories' past; dates are theirs, and can be set by hand."""
     rows: list[tuple[Cell, ...]] = []
-    for at, commits in enumerate(inputs.histories):
-        name = inputs.names[at]
+    for at, history in enumerate(inputs.histories):
+        name, commits = inputs.names[at], history.commits
+        if _is_replica(inputs, at):
+            rows.append((name, None, None, None, RowStatus.NOT_IN_REPLICA, _not_there()))
+            continue
         rows += [
             (name, one.date, one.title, one.id, RowStatus.OK, "") for one in commits[:MOST_COMMITS]
         ]
@@ -159,7 +184,7 @@ def _commit_table(inputs: StudyInput) -> Table:
     return Table("commits", title, columns, tuple(rows))
 
 
-def _overlap_table(texts: dict[Document, str]) -> Table:
+def _overlap_table(inputs: StudyInput, texts: dict[Document, str]) -> Table:
     columns = (
         "file_A", "file_B", "status", "lines_A", "lines_B", "shared", "shared_of_smaller", "reason",
     )  # fmt: skip
@@ -180,8 +205,10 @@ def _overlap_table(texts: dict[Document, str]) -> Table:
             rows.append((first, second, RowStatus.OK, len(mine), len(theirs), shared, share, ""))
     if not rows:
         lacking = "".join(name for name, one in zip("AB", code, strict=True) if not one)
-        reason = text.sentence(f"study.reason.no-code.{lacking}")
-        rows.append((None, None, RowStatus.MISSING, None, None, None, None, reason))
+        status, reason = RowStatus.MISSING, text.sentence(f"study.reason.no-code.{lacking}")
+        if any(_is_replica(inputs, at) for at in (A, B)):
+            status, reason = RowStatus.NOT_IN_REPLICA, _not_there()
+        rows.append((None, None, status, None, None, None, None, reason))
     title = text.words("study.repository.table.code")
     return Table("code_overlap", title, columns, tuple(rows))
 
@@ -192,7 +219,10 @@ def _facts(
     facts: dict[str, Fact] = {"counted_as_evidence": False}
     for key, at in (("A", A), ("B", B)):
         kinds: dict[str, Fact] = {
-            kind: sum(one.kind == kind for one in claims if one.model == at) for kind in _CLAIMS
+            kind: None
+            if _is_replica(inputs, at)
+            else sum(one.kind == kind for one in claims if one.model == at)
+            for kind in _CLAIMS
         }
         ref = inputs.models[at].checkpoint.ref
         facts[key] = {
@@ -206,6 +236,10 @@ def _facts(
 
 
 def _findings(inputs: StudyInput, claims: list[Claim], largest: float | None) -> tuple[Words, ...]:
+    replicas = [inputs.names[at] for at in (A, B) if _is_replica(inputs, at)]
+    if replicas:
+        models = ", ".join(replicas)
+        return (text.words("study.repository.finding.replica", models=models),)
     counts = [sum(claim.model == at for claim in claims) for at in (A, B)]
     found = [
         text.words(
@@ -216,6 +250,13 @@ def _findings(inputs: StudyInput, claims: list[Claim], largest: float | None) ->
             count_b=counts[B],
         )
     ]
+    for at in (A, B):
+        mine = {one.path: _changed(inputs, one) for one in claims if one.model == at}
+        files = Counter((day[:10], by[:12]) for day, by in mine.values() if day and by)
+        if files:
+            told = "; ".join(f"{day} {by}: {count}" for (day, by), count in sorted(files.items()))
+            name = inputs.names[at]
+            found.append(text.words("study.repository.finding.changed", model=name, commits=told))
     if largest is not None:
         found.append(text.words("study.repository.finding.code", share=largest))
     if not all(inputs.models[at].checkpoint.ref.commit for at in (A, B)):

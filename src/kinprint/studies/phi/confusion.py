@@ -231,13 +231,13 @@ def _findings(pairs: ComparedPairs, roles: Sequence[str]) -> list[Words]:
         means = {
             "cosine": apart.written_mean("cosine"), "shuffled": apart.written_mean(SHUFFLED),
         }  # fmt: skip
-        found.append(text.words("study.confusion.finding.cosine", role=role, **means))
+        found.append(text.words("study.confusion.finding.cosine", role=role_title(role), **means))
         pearson = apart.spread("pearson")
         if pearson.mean is not None:
             found.append(
                 text.words(
                     "study.confusion.finding.pearson",
-                    role=role,
+                    role=role_title(role),
                     mean=rounded(pearson.mean, 4),
                     least=rounded(pearson.least, 4),
                     greatest=rounded(pearson.greatest, 4),

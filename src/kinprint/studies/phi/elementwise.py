@@ -68,7 +68,7 @@ def _findings(pairs: ComparedPairs) -> list[Words]:
         found.append(
             text.words(
                 "study.elementwise.finding",
-                role=role,
+                role=role_title(role),
                 layer=layer,
                 count=apart.count,
                 apart=mine.written_mean("mean_abs_diff"),
@@ -87,7 +87,7 @@ def _value_table(inputs: StudyInput, layer: int, role: str) -> Table:
         (at, *(column[at] if at < len(column) else None for column in columns))
         for at in range(length)
     ]
-    title = text.words("study.elementwise.table.values", role=role, layer=layer)
+    title = text.words("study.elementwise.table.values", role=role_title(role), layer=layer)
     return Table(f"values_{stem(role)}_layer{layer}", title, ("index", *inputs.names), tuple(rows))
 
 

@@ -8,7 +8,7 @@ those measured now where there are any, by the functions of `claim_checks`.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
@@ -16,6 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from kinprint import text
+from kinprint.records import Mark
 from kinprint.studies.reproduction.published import published
 from kinprint.text import Words
 
@@ -96,20 +97,26 @@ class Numbers:
     """Everything that checks compute from.
 
     By its key, a number is the one measured now, or else the published one. `published` are the
-    printed ones alone, `stated` those that stand in no table of their source.
+    printed ones alone, `stated` those that stand in no table of their source; `measured` are the
+    keys of those that were measured.
     """
 
     known: Mapping[str, float]
     published: Mapping[str, float]
     stated: Mapping[str, Any]
     heatmap: Heatmap
+    measured: frozenset[str] = frozenset()
+
+    def mark(self, keys: Iterable[str]) -> Mark:
+        """Where a number comes from that was made of these."""
+        return Mark.MEASURED if self.measured.issuperset(keys) else Mark.RECONSTRUCTED
 
     def __getitem__(self, key: str) -> float:
         return self.known[key]
 
     def as_published(self) -> Numbers:
         """The same without what was measured, for claims about what a source prints."""
-        return replace(self, known=self.published)
+        return replace(self, known=self.published, measured=frozenset())
 
 
 @cache
@@ -139,7 +146,9 @@ def numbers(measured: Mapping[str, float] | None = None) -> Numbers:
     for number in published():
         best[number.key] = max(best.get(number.key, ""), number.text, key=len)
     printed = {key: float(value) for key, value in best.items()}
-    return Numbers(printed | dict(measured or {}), printed, _table()["stated"], _heatmap())
+    now = dict(measured or {})
+    stated, heatmap = _table()["stated"], _heatmap()
+    return Numbers(printed | now, printed, stated, heatmap, frozenset(now))
 
 
 def _heatmap() -> Heatmap:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from kinprint import text
+from kinprint.records import Mark
 from kinprint.studies.charts import Band, Bar, Bars, Chart, Heatmap, Lines, Panels, Series
-from kinprint.studies.reproduction.claim_checks import (
-    CHANNELS,
-    IN,
-    LAYERS,
-    by_layer,
-    from_layer_zero,
-    same_layer,
-    within_model,
-)
+from kinprint.studies.reproduction.claim_checks import CHANNELS, IN, LAYERS, TENS
 from kinprint.studies.reproduction.claims import Numbers, numbers
 from kinprint.text import Words
 
@@ -35,23 +28,42 @@ def _same(label: str) -> Words:
     return text.words("study.dispute.name", name=label)
 
 
+def _at(measure: str, one: str, other: str, layer: int) -> str:
+    """The key of a measure of two models' input norms at the same layer."""
+    return f"{measure}/{IN}/{one}[{layer}]/{other}[{layer}]"
+
+
+def _inside(model: str, pairs: Iterable[tuple[int, int]]) -> list[str]:
+    """The keys of cosines of layers of one model."""
+    return [f"cosine/{IN}/{model}[{one}]/{model}[{other}]" for one, other in pairs]
+
+
+def _bar(known: Numbers, label: Words, keys: Sequence[str], kind: str) -> Bar:
+    """The mean of some numbers, marked by where they come from."""
+    value = fmean(known[key] for key in keys)
+    return Bar(label, value, kind=kind, mark=known.mark(keys))
+
+
 def _lesson(known: Numbers) -> Panels:
     """What each measure says of a pair in question, of controls and of a derived pair."""
-
-    def mean(measure: str, one: str, other: str) -> float:
-        return fmean(same_layer(known, measure, IN, one, other, layer) for layer in _DEEP)
 
     def bars(measure: str, at: int) -> tuple[Bar, ...]:
         pairs = [("solar", "glm", "pair"), ("solar", "phi", "other"), ("glm", "phi", "other")]
         return (
             *(
-                Bar(_same(f"{NAMES[one]} – {NAMES[other]}"), mean(measure, one, other), kind=kind)
+                _bar(
+                    known,
+                    _same(f"{NAMES[one]} – {NAMES[other]}"),
+                    [_at(measure, one, other, layer) for layer in _DEEP],
+                    kind,
+                )
                 for one, other, kind in pairs
             ),
             Bar(
                 text.words("study.dispute.lesson.derived"),
                 known.stated["revision/derived"][at],
                 kind="related",
+                mark=Mark.RECONSTRUCTED,
             ),
         )
 
@@ -74,19 +86,19 @@ def _layers(known: Numbers) -> Panels:
     x = tuple(float(layer) for layer in LAYERS)
     chance = 2 / math.sqrt(CHANNELS - 1)
     layer = text.words("study.common.layer")
+
+    def series(label: Words, measure: str, kind: str = "pair") -> Series:
+        keys = [_at(measure, "solar", "glm", layer) for layer in LAYERS]
+        return Series(label, x, tuple(known[key] for key in keys), kind, mark=known.mark(keys))
+
     cosine = Lines(
         "layers_cosine",
         text.words("study.dispute.layers.cosine"),
         layer,
         text.words("study.common.cosine"),
         (
-            Series(
-                text.words("study.dispute.layers.shuffled"),
-                x,
-                tuple(by_layer(known, "shuffled_cosine", IN)),
-                "random",
-            ),
-            Series(_same("Solar – GLM"), x, tuple(by_layer(known, "cosine", IN))),
+            series(text.words("study.dispute.layers.shuffled"), "shuffled_cosine", "random"),
+            series(_same("Solar – GLM"), "cosine"),
         ),
         y_range=(0.0, 1.02),
     )
@@ -95,7 +107,7 @@ def _layers(known: Numbers) -> Panels:
         text.words("study.dispute.layers.pearson"),
         layer,
         text.words("study.common.pearson"),
-        (Series(_same("Solar – GLM"), x, tuple(by_layer(known, "pearson", IN))),),
+        (series(_same("Solar – GLM"), "pearson"),),
         (Band(text.words("study.dispute.layers.chance"), 0.0, -chance, chance),),
         (-0.06, 0.06),
     )
@@ -105,43 +117,24 @@ def _layers(known: Numbers) -> Panels:
 
 def _baselines(known: Numbers) -> Bars:
     """What a difference from 0.98 looks like, by what it is compared with."""
-    inside = [("solar", "within"), ("glm", "within")]
-    pair = same_layer(known, "cosine", IN, "solar", "glm", 10)
-    controls = [("solar", "phi"), ("glm", "phi"), ("solar", "mixtral"), ("glm", "mixtral")]
+    asked = text.words("study.dispute.baselines.pair")
+    bars = [_bar(known, asked, [_at("cosine", "solar", "glm", 10)], "pair")]
+    baselines = {
+        "layer-zero": [(0, layer) for layer in TENS],
+        "equal-distance": [(10, 20), (20, 30)],
+    }
+    for name, pairs in baselines.items():
+        for model in ("solar", "glm"):
+            label = text.words(f"study.dispute.baselines.{name}", model=NAMES[model])
+            bars.append(_bar(known, label, _inside(model, pairs), "within"))
+    for one, other in (("solar", "phi"), ("glm", "phi"), ("solar", "mixtral"), ("glm", "mixtral")):
+        label = _same(f"{NAMES[one]} – {NAMES[other]}")
+        bars.append(_bar(known, label, [_at("cosine", one, other, 10)], "other"))
     return Bars(
         "baselines",
         text.words("study.dispute.baselines.title"),
         text.words("study.common.cosine"),
-        (
-            Bar(text.words("study.dispute.baselines.pair"), pair),
-            *(
-                Bar(
-                    text.words("study.dispute.baselines.layer-zero", model=NAMES[model]),
-                    fmean(from_layer_zero(known, model)),
-                    kind=kind,
-                )
-                for model, kind in inside
-            ),
-            *(
-                Bar(
-                    text.words("study.dispute.baselines.equal-distance", model=NAMES[model]),
-                    fmean(
-                        within_model(known, "cosine", IN, model, *two)
-                        for two in ((10, 20), (20, 30))
-                    ),
-                    kind=kind,
-                )
-                for model, kind in inside
-            ),
-            *(
-                Bar(
-                    _same(f"{NAMES[one]} – {NAMES[other]}"),
-                    same_layer(known, "cosine", IN, one, other, 10),
-                    kind="other",
-                )
-                for one, other in controls
-            ),
-        ),
+        tuple(bars),
         y_range=(0.0, 1.05),
         note=text.words("study.dispute.baselines.note"),
     )
@@ -159,4 +152,5 @@ def _heatmap(known: Numbers) -> Heatmap:
         0.9,
         1.0,
         note=text.words("study.dispute.models.note"),
+        mark=Mark.RECONSTRUCTED,
     )
