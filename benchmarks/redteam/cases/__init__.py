@@ -35,6 +35,7 @@ SHORT = (
     "laundered-with-swapped-gates",
     # framed
     "framed", "framed-with-values", "framed-by-rotation", "framed-with-gains",
+    "framed-with-rows", "gates-copied-renumbered",
     "embedding-copied-framed",
     # merged, pruned, grown
     "fine-tuned", "average-50", "average-5", "low-rank-update", "same-update", "depth-upscaled",

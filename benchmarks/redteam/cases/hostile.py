@@ -115,6 +115,23 @@ def gates_copied(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 
 @case(
+    "gates-copied-renumbered",
+    true(
+        UNTOLD,
+        f"partial dependent {UNTOLD}",
+        "partial",
+        {feed_forward(): Fact.KIN, embedding(): Fact.EQUAL},
+    ),
+)
+def gates_copied_renumbered(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A stranger with the embedding, and with all gate matrices in another order of units."""
+    root, stranger = zoo.root(seed), zoo.stranger(seed)
+    names = names_of(root, (GATE,), range(6))
+    gates = {name: rng.permutation(root.tensors[name]) for name in names}
+    return root, graft(stranger, root, [EMBEDDING]).changed(gates)
+
+
+@case(
     "gates-copied-laundered",
     true(
         UNTOLD,

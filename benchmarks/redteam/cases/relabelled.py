@@ -14,7 +14,8 @@ from benchmarks.redteam.cases.registry import (
     norms,
     true,
 )
-from benchmarks.redteam.layers import FINAL, NORMS, names_of
+from benchmarks.redteam.checkpoint import Array
+from benchmarks.redteam.layers import FINAL, GATE, NORMS, names_of
 from benchmarks.redteam.relabelling import (
     Rng,
     arrange,
@@ -301,6 +302,27 @@ def framed(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """A stranger whose channels, units, heads and planes were renumbered towards a model."""
     root, stranger = zoo.root(seed), zoo.stranger(seed)
     return root, arrange(stranger, root)
+
+
+@case(
+    "framed-with-rows",
+    true(
+        UNTOLD,
+        f"partial dependent {UNTOLD}",
+        "partial dependent",
+        {feed_forward(): Fact.OPEN},
+        rest=Fact.ARRANGED,
+    ),
+)
+def framed_with_rows(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same without channels, with one gate row of every layer: 0.05 % of the weights."""
+    root, stranger = zoo.root(seed), zoo.stranger(seed)
+    framed = arrange(stranger, root, channels=False)
+    new: dict[str, Array] = {}
+    for name in names_of(root, (GATE,), range(6)):
+        new[name] = framed.tensors[name].copy()
+        new[name][7] = root.tensors[name][7]
+    return root, framed.changed(new)
 
 
 @case("framed-units", _FRAMED)

@@ -45,6 +45,8 @@ COPIED, UNLIKE = 0.50, 0.25
 """Correlation of matched rows from which on a part is a copy, and below which it is none. Continued
 training as long as pre-training leaves 0.59 or more; attention that was made anew in the basis of
 its model reaches 0.39, other layers of one model 0.32."""
+ALONE = 0.75
+"""The same for the matrices of a feed-forward that are alike, where others of it are not."""
 ABLE = 0.75
 """The share of the least log10 p of a test that a copy may be counted on to reach. Columns of many
 rows tell channels apart from a correlation of 0.2 on."""
@@ -57,6 +59,8 @@ residual stream turned as well, in turns with the units: 0.26 at width 64, 0.31 
 strangers of the same data. Values can be mixed freely, which makes attention up to 0.57 alike: it
 tells nothing here."""
 
+_UNITED = (Component.FEED_FORWARD, Component.EXPERT)  # matrices that have a row for each unit
+_MOSTLY = 2.0  # times the share of equal rows up to which they speak for all that is linked
 _REST = 0.1  # likeness beyond the share of equal rows from which on the other rows are alike too
 _TABLE, _HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
 
@@ -177,6 +181,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
         arranged_norms(pair),
         partial(_carried_gains, pair, a),
     )
+    told = [judge.at_least(one) for one in told]
     met = {one.partner for one in own}
     alone = (_only_there(part, extent) for part, extent in theirs.items() if part not in met)
     agreeing = agreeing_layers(evidence, first=a is pair.sides[0])
@@ -345,7 +350,9 @@ class _Judge:
         more alike than those.
         """
         copied = score.test != MATCHED_COLUMNS or score.likeness >= COPIED
-        return copied and self.charge.significant_part(score.log10_p, self.count)
+        # One matrix of a feed-forward alone may have been copied.
+        alone = score.parts[0].component in _UNITED and score.likeness >= ALONE * score.share
+        return (copied or alone) and self.charge.significant_part(score.log10_p, self.count)
 
     def _between(self, part: Part, partner: Part, size: Extent) -> PartFinding:
         """What is known about two parts; `size` is that of the one that is counted."""
@@ -373,18 +380,19 @@ class _Judge:
         known = [one.log10_p + math.log10(len(scores)) for one in scores]
         # One row of equal numbers among all arrangements of it: channels are numbered by chance.
         known += [-equal.information] if equal.information else []
-        likeness = max((one.likeness for one in found or scores), default=None)
-        state = _state(equal, found)
+        likeness = max((one.likeness for one in scores), default=None)
+        state, share = _state(equal, found), 1.0
         as_stored = equal.any or any(one.as_stored for one in found)
-        share = _linked_share(equal, found, self._columns(scores)) if state.linked else 1.0
-        equal_rows = state is PartState.SHARED and equal.any and share == equal.share
+        if state.linked:
+            share, likeness = _linked(equal, found)
+        kept = equal.kept and (equal.all or share <= _MOSTLY * equal.share)
         return replace(
             nothing,
             state=state,
-            likeness=1.0 if state is PartState.EQUAL or equal_rows else likeness,
+            likeness=likeness,
             log10_p=min((*known, 0.0)) if known else None,
             gains=self._gains(part, partner) if as_stored else None,
-            learnt=True if equal.kept and state.linked else None,
+            learnt=True if kept else None,
             share=share,
             bits=equal.bits if state is PartState.ROUNDED else None,
             reason=None if state.linked else _why_not(part),
@@ -392,11 +400,18 @@ class _Judge:
             tests=tuple(sorted({one.test for one in (found or scores)})),
         )
 
-    def _columns(self, scores: Iterable[PartScore]) -> PartScore | None:
-        """The score that tells tensors of a part apart, where it tells anything."""
-        told = (one for one in scores if one.test == MATCHED_COLUMNS)
-        known = (one for one in told if self.charge.significant_part(one.log10_p, self.count))
-        return next(known, None)
+    def at_least(self, finding: PartFinding) -> PartFinding:
+        """A part of which some rows are equal, where tests do not say that the rest was copied.
+
+        Whoever puts a few rows of one model into another must not seem to have taken all of it.
+        """
+        if finding.state is not PartState.SHARED or finding.learnt or finding.partner is None:
+            return finding
+        samples = self.a.prepared.sample, self.b.prepared.sample
+        equal = equal_numbers(*samples, finding.part, finding.partner, tested=False)
+        if not equal.kept:
+            return finding
+        return replace(finding, share=equal.share, likeness=1.0, learnt=True)
 
     def _gains(self, part: Part, partner: Part) -> float | None:
         if part.component not in MATRICES:
@@ -420,26 +435,35 @@ def _state(equal: EqualNumbers, found: Sequence[PartScore]) -> PartState:
     return PartState.NOT_COMPARABLE
 
 
-def _linked_share(
-    equal: EqualNumbers, found: Sequence[PartScore], columns: PartScore | None
-) -> float:
-    """The share of a part's numbers that is linked.
+def _linked(equal: EqualNumbers, found: Sequence[PartScore]) -> tuple[float, float | None]:
+    """The share of a part's numbers that is linked, and how alike that share is.
 
     Where some rows are equal and make up all of the likeness, the others are not linked. Columns
     tell tensors apart. Without them, tests of keys and queries and tests of values and outputs
     speak of half of the attention each.
     """
+    if equal.all and equal.bits is None:
+        return 1.0, 1.0
+    alike = max((one.likeness for one in found), default=None)
+    if 0.0 < equal.share < 1.0 and not any(_beyond(one, equal.likeness) for one in found):
+        return equal.share, 1.0
+    columns = next((one for one in found if one.test == MATCHED_COLUMNS), None)
+    if columns is not None and columns.share < 1.0:
+        return max(equal.share, columns.share), min(1.0, columns.likeness / columns.share)
     tests = {one.test for one in found}
     halves = [{"S2", "S2.numbered"}, {"E4.blocks", "S4"}]
-    as_numbered = (one.likeness for one in found if one.test != MATCHED_COLUMNS)
-    alike = max(as_numbered, default=0.0)
-    if 0.0 < equal.share < 1.0 and alike <= equal.likeness + _REST:
-        return equal.share
-    if columns is not None and columns.share < 1.0:
-        return max(equal.share, columns.share)
     by_halves = sum(bool(tests & half) for half in halves) / 2
     others = [one.share for one in found if not any(one.test in half for half in halves)]
-    return max(equal.share, by_halves, *others)
+    return max(equal.share, by_halves, *others), alike
+
+
+def _beyond(score: PartScore, equal: float) -> bool:
+    """Whether tensors are more alike than their equal rows make them.
+
+    Rows that were matched are somewhat alike anyway.
+    """
+    matched = UNLIKE if score.test == MATCHED_COLUMNS else 0.0
+    return score.likeness / score.share - matched > equal / score.share + _REST
 
 
 def _why_not(part: Part) -> Message:

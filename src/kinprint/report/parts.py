@@ -18,6 +18,7 @@ from kinprint.report.numbers import share_in_words
 from kinprint.text import Message, Words
 
 _WHOLE = 0.95  # of a part, from which on no share of it is named
+_LITTLE = 0.001  # a share that has no number
 
 
 class Standing(StrEnum):
@@ -189,7 +190,8 @@ def _component(
     name = text.words(f"verdict.part.{component}")
     share = _linked_share(mine)
     if share < _WHOLE:
-        name = text.words("verdict.where.share", part=name, share=share_in_words(share))
+        key = "verdict.where.share" if share >= _LITTLE else "verdict.where.little"
+        name = text.words(key, part=name, share=share_in_words(share))
     moved = any(_moved(one) for one in mine)
     if len(mine) == len(every) and not moved:
         yield _Place(tower), name
