@@ -225,7 +225,7 @@ def test_a_wider_model_is_told_and_not_dropped(results: dict[str, Result]) -> No
             assert "4096" in str(named["note"]) and "6144" in str(named["note"])
             assert named["cosine"] is None
     assert found.statuses == {"ok": 9, "shape_mismatch": 8, "not_in_replica": 3}
-    assert any("shape_mismatch 8" in words["en"] for words in found.findings)
+    assert any("other shape: 8" in words["en"] for words in found.findings)
 
 
 def test_a_derived_pair_shows_in_pearson_alone(results: dict[str, Result]) -> None:

@@ -71,4 +71,4 @@ def table(*statuses: str) -> Table:
 def test_gaps_are_counted_in_every_language() -> None:
     assert table("ok", "ok").gaps == ()
     (told,) = table("ok", "missing", "missing", "undefined").gaps
-    assert "3 of 4" in told["en"] and "missing 2" in told["en"] and "4개" in told["ko"]
+    assert "3 of 4" in told["en"] and "missing: 2" in told["en"] and "4개" in told["ko"]

@@ -60,7 +60,15 @@ class Table:
         rest = {status: count for status, count in counted.items() if status != RowStatus.OK}
         if not rest:
             return ()
-        listed = ", ".join(f"{status} {count}" for status, count in sorted(rest.items()))
+        listed = text.joined(
+            (
+                text.words(
+                    "study.common.gap", status=text.message(f"study.status.{status}"), count=count
+                )
+                for status, count in sorted(rest.items())
+            ),
+            ", ",
+        )
         count, total = sum(rest.values()), sum(counted.values())
         return (text.words("study.common.gaps", count=count, total=total, listed=listed),)
 

@@ -90,7 +90,7 @@ def reproduce(
     >>> import kinprint
     >>> found = kinprint.reproduce("solar-vs-glm", replica=True)  # doctest: +SKIP
     >>> len(found.numbers)  # doctest: +SKIP
-    2206
+    1839
     """
     dispute = reproduction(name)
     pinned = _pinned(revisions, dispute)

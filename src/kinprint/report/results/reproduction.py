@@ -37,7 +37,7 @@ class Reproduction(Result[ReproductionDocument]):
     >>> import kinprint
     >>> found = kinprint.reproduce("solar-vs-glm", replica=True)  # doctest: +SKIP
     >>> found.counts["by construction"]  # doctest: +SKIP
-    1164
+    973
     """
 
     _DATA = DATA

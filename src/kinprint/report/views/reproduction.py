@@ -44,7 +44,10 @@ _HEAD = (
     "report.reproduction.mark",
 )
 _KINDS = {"moe-moe": "MoE-MoE", "moe-dense": "MoE-dense", "dense-dense": "dense-dense"}
-_IN_WORDS = frozenset({"mark", "kin", "change", "group", "status", "measure"})
+_IN_WORDS = {
+    "mark": "report.mark.short.", "status": "study.status.", "kin": "report.value.",
+    "change": "report.value.", "group": "report.value.", "measure": "report.value.",
+}  # fmt: skip
 _FIRST_READ = "ko"  # the language in which the analyses were written
 
 
@@ -283,9 +286,8 @@ def _value(column: str, value: Cell, language: str) -> str:
         return cell(value, language)
     if column == "role":
         return escaped(role_title(value)[language])
-    key = f"report.mark.short.{value}" if column == "mark" else f"report.value.{value}"
-    known = column in _IN_WORDS and text.knows(key)
-    return escaped(text.say(key, language) if known else value)
+    key = f"{_IN_WORDS[column]}{value}" if column in _IN_WORDS else None
+    return escaped(text.say(key, language) if key and text.knows(key) else value)
 
 
 def _joined(parts: Iterable[str]) -> str:

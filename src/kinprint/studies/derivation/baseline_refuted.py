@@ -53,7 +53,7 @@ def _run(inputs: StudyInput) -> Output:
 
 
 def _sigma_chart(inputs: StudyInput, claims: Sequence[Claim]) -> Panels:
-    """The sigma of every pair that has one, the largest first; a panel a role."""
+    """The sigma of every pair that has one, the largest first; a panel a role that has any."""
     band = Band(text.words("study.baseline-claim-refuted.band"), 0.0, -3.0, 3.0)
     panels = []
     for role, mine in claims_by_role(claims).items():
@@ -70,7 +70,8 @@ def _sigma_chart(inputs: StudyInput, claims: Sequence[Claim]) -> Panels:
             )
         )
     title = text.words("study.baseline-claim-refuted.chart")
-    return Panels("baseline_claim_refuted", title, tuple(panels), across=1)
+    shown = [panel for panel in panels if panel.bars] or panels
+    return Panels("baseline_claim_refuted", title, tuple(shown), across=1)
 
 
 def _bar(inputs: StudyInput, claim: Claim) -> Bar:

@@ -36,8 +36,8 @@ _REPOSITORIES = {
 _NORMS = ("norm_in", "norm_post_attn")
 _SUMS_OF_NORMS = (
     "baseline/", "layer-zero/", "fair-baseline/", "same-layer/", "many-layers/", "architectures/",
-    "baselines/", "tensor-types/mean_cosine/norm", "decay/diagonal_mean", "decay/early",
-    "decay/late", "decay/pearson",
+    "baselines/", "tensor-types/mean_cosine/norm", "decay/diagonal_mean", "decay/decay",
+    "decay/early", "decay/late", "decay/pearson",
 )  # fmt: skip
 
 
