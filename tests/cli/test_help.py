@@ -129,6 +129,22 @@ def test_words_are_completed_for_a_shell(hub_environment: Callable[..., dict[str
     assert "plain,compare" in done.stdout.splitlines()
 
 
+@pytest.mark.parametrize("command", ["study run layers A B", "inspect A", "plan A B"])
+def test_it_is_no_fault_that_nobody_reads_the_answer(
+    hub_environment: Callable[..., dict[str, str]], demo: Path, command: str
+) -> None:
+    words = command.replace("A", str(demo / "zoo/base-a")).replace("B", str(demo / "zoo/base-b"))
+    shell = f"{sys.executable} -m kinprint {words} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", shell],
+        env=hub_environment("http://127.0.0.1:9"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_related_is_told_even_if_nobody_reads_the_answer(
     hub_environment: Callable[..., dict[str, str]], demo: Path
 ) -> None:

@@ -54,6 +54,16 @@ class _Commands(Group):
         assert isinstance(found, click.Command)
         return found
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; that nobody reads its output any more, as after `head`, is no fault.
+
+        click would make an exit of it that says nothing of its cause.
+        """
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            return 0
+
 
 @click.command("kinprint", cls=_Commands, key=())
 @click.version_option(__version__, prog_name="kinprint", message="%(prog)s %(version)s", cls=Option)
@@ -79,7 +89,7 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _is_harmless(error: BaseException) -> bool:
-    """Whether nobody reads our output any more, as after `head`, or all is said and done.
+    """Whether nobody reads our output any more, or all is said and done.
 
     rich exits where our output ends, click after it has completed words for a shell.
     """
