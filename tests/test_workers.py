@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
+import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from kinprint.workers import calm_algebra
+from kinprint.workers import Threads, calm_algebra
 
 
 def threads() -> list[int]:
@@ -31,3 +34,19 @@ def test_whoever_leaves_last_gives_the_threads_back() -> None:
         assert set(threads()) == {1}
         second.__exit__(None, None, None)
         assert set(threads()) == {2}
+
+
+def test_a_pool_makes_do_with_the_threads_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+    started: list[threading.Thread] = []
+
+    def starting(self: threading.Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(self)
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", starting)
+    with Threads(8) as pool:
+        assert list(pool.map(lambda number: number**2, range(50))) == [n**2 for n in range(50)]
+    assert len(started) == 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,21 @@ def workers(
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+class Threads(ThreadPoolExecutor):
+    """A pool that makes do with as many threads as the system gives, if it gives any.
+
+    Under a limit of memory the last of many threads may find no room for its stack; what was
+    handed in is done by the others.
+    """
+
+    def _adjust_thread_count(self) -> None:
+        try:
+            super()._adjust_thread_count()  # type: ignore[misc]
+        except RuntimeError:
+            if not self._threads:
+                raise
 
 
 @contextmanager

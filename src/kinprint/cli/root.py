@@ -19,7 +19,7 @@ import click
 
 from kinprint import text
 from kinprint.cli.commands import DEBUG, Group, Option, usage_sentence
-from kinprint.cli.environment import check_environment
+from kinprint.cli.environment import check_environment, save_address_space
 from kinprint.cli.language import language, sentence
 from kinprint.errors import FormatError, InternalError, KinprintError, SystemFailed, printable
 from kinprint.version import __version__
@@ -84,6 +84,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 def _run(arguments: list[str] | None) -> int:
     check_environment()
+    save_address_space()
     code: Any = kinprint_command(arguments, standalone_mode=False)
     return code if isinstance(code, int) else 0
 

@@ -171,6 +171,11 @@ class FaultBook:
         """Whether there is any fault at all; lets the common path skip the rest."""
         return bool(self._rows)
 
+    @property
+    def struck(self) -> int:
+        """How often faults of this book have struck."""
+        return sum(row.struck for row in self._rows)
+
     def early(self, port: str, method: str, path: str) -> Fault | None:
         """Return the fault that strikes before the request is looked at."""
         for row in self._rows:

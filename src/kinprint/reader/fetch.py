@@ -13,7 +13,7 @@ import os
 import time
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Semaphore, local
@@ -30,6 +30,7 @@ from kinprint.records import ByteRange, Cost, FileEntry, Progress
 from kinprint.source import Source
 from kinprint.source.local import read_local
 from kinprint.source.stopping import check, until
+from kinprint.workers import Threads
 
 _A = TypeVar("_A")
 _T = TypeVar("_T")
@@ -107,7 +108,7 @@ class Fetcher:
         # Twice as many threads as connections: while some store or parse what has come,
         # others keep the connections busy.
         self._connections = Semaphore(self.policy.connections)
-        self._pool = ThreadPoolExecutor(2 * self.policy.connections, "kinprint-read")
+        self._pool = Threads(2 * self.policy.connections, "kinprint-read")
         self._lock = Lock()
         self._closed = Event()
         self._worker = local()
@@ -338,7 +339,7 @@ def side_by_side(action: Callable[[_A], _T], items: Sequence[_A]) -> list[_T]:
     """Do the same with several items at once; the first failure ends the waiting."""
     if len(items) < 2:
         return [action(item) for item in items]
-    pool = ThreadPoolExecutor(min(16, len(items)), "kinprint-side")
+    pool = Threads(min(16, len(items)), "kinprint-side")
     try:
         return list(pool.map(action, items))
     finally:

@@ -121,7 +121,10 @@ def in_time(action: Callable[[], _T], seconds: float) -> _T:
         except BaseException as error:
             done.set_exception(error)
 
-    threading.Thread(target=run, name="kinprint-wait", daemon=True).start()
+    try:
+        threading.Thread(target=run, name="kinprint-wait", daemon=True).start()
+    except RuntimeError:  # no room for another thread: better without a limit than not at all
+        run()
     if not wait([done], seconds).done:
         raise Overdue("timed out")
     return done.result()

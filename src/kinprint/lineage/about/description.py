@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,6 +33,7 @@ from kinprint.reader.formats.registry import GGUF
 from kinprint.reader.jsonfile import parse_object
 from kinprint.records import ByteRange, FileEntry
 from kinprint.text import Message
+from kinprint.workers import Threads
 
 CARD_HEAD = 8 * 1024
 """Bytes of a card that are read: lineage stands in its first lines."""
@@ -135,7 +136,7 @@ def reading_backgrounds(
     """
     hashes = hashes and budget is None
     cards = budget is None or card_bytes(checkpoints) * _CARD_SHARE <= budget
-    pool = ThreadPoolExecutor(min(16, max(len(checkpoints), 1)), "kinprint-background")
+    pool = Threads(min(16, max(len(checkpoints), 1)), "kinprint-background")
     try:
         yield [pool.submit(_background, checkpoint, cards, hashes) for checkpoint in checkpoints]
     finally:

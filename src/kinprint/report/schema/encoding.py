@@ -58,9 +58,7 @@ def encode_line(document: object) -> bytes:
 def decode(raw: bytes, name: str = "result.json") -> Document:
     """The document in a JSON file; an error that names the file where there is none."""
     try:
-        read = msgspec.json.decode(
-            raw, type=Document | FirstComparison | FirstMatrix, dec_hook=_record
-        )
+        read = _DECODER.decode(raw)
     except RecursionError:
         raise _unreadable(name, text.message("cause.nested-too-deeply")) from None
     except ValueError as error:  # all of msgspec's, and bytes that are no text
@@ -93,6 +91,11 @@ def _record(kind: type, value: Any) -> Any:
     if kind is not text.Words:
         raise NotImplementedError(kind.__name__)
     return text.Words(msgspec.convert(value, dict[str, str]))
+
+
+# Made at import, once: msgspec describes a struct when it is first asked to, and two threads in
+# which it describes the same one end the process. Comparisons may be made in threads.
+_DECODER = msgspec.json.Decoder(Document | FirstComparison | FirstMatrix, dec_hook=_record)
 
 
 def _contradictions(document: Document) -> Iterator[text.Message]:

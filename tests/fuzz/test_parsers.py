@@ -1,0 +1,53 @@
+"""Damaged files of every kind: refused with a sentence, or read; nothing else happens."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz.targets import Target, mutated, targets, tried, watched
+
+TARGETS = targets()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_good_files_are_read(name: str) -> None:
+    read = [TARGETS[name].parse(seed) for seed in TARGETS[name].seeds[-1:]]
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@settings(max_examples=150)
+@given(draw=st.randoms(use_true_random=False), which=st.integers(0, 10))
+def test_damaged_files_are_refused_or_read(name: str, draw: Random, which: int) -> None:
+    target = TARGETS[name]
+    assert tried(target, mutated(target.seeds[which % len(target.seeds)], draw)) is None
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@settings(max_examples=80)
+@given(raw=st.binary(max_size=300))
+@example(raw=b"")
+@example(raw=b"[" * 100_000)
+@example(raw=b'{"a":' * 50_000)
+def test_any_bytes_are_refused_or_read(name: str, raw: bytes) -> None:
+    assert tried(TARGETS[name], raw) is None
+
+
+def test_the_watch_sees_what_a_parser_must_not_do() -> None:
+    def runs(raw: bytes) -> None:
+        os.system("true")
+
+    def writes(raw: bytes) -> None:
+        open(os.devnull, "w").close()  # noqa: PTH123
+
+    for parse in (runs, writes):
+        found = tried(Target(parse, ()), b"")
+        assert found is not None and found.startswith("AssertionError")
+    with watched():
+        pass
+    os.system("true")

@@ -1,0 +1,197 @@
+"""Every fault in every phase of every kind of source: the same result, or one sentence."""
+
+from __future__ import annotations
+
+import http.client
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import kinprint
+import kinprint.mirror.storage
+from kinprint.errors import InternalError, KinprintError
+from kinprint.mirror import Fault, MirrorServer
+from tests.torture.scene import PAIRS, Row, compared, demo_mirror, open_files, patience
+
+FAULTS = (
+    *(Fault("status", code=code) for code in (408, 500, 502, 503, 504)),
+    Fault("status", code=429, retry_after=0),
+    Fault("reset", at=0),
+    Fault("reset"),
+    Fault("truncate"),
+    Fault("truncate", at=0),
+    Fault("slow"),
+    Fault("ignore_range"),
+    Fault("wrong_range"),
+    Fault("short"),
+    Fault("expire"),
+    Fault("gzip"),
+    Fault("etag"),
+    Fault("size"),
+    Fault("redirect"),
+    Fault("hang"),
+    Fault("drip"),
+    Fault("continue"),
+    Fault("endless", code=200),
+    Fault("endless", code=404),
+    Fault("endless", code=503),
+)
+# Not "corrupt": a flipped bit in a range shows in no length, and only the whole file has a digest.
+WAITING = frozenset({"slow", "hang", "drip", "continue", "endless"})
+PHASES = {
+    "hub": {
+        "listing": {"port": "hub", "where": "*/revision/*"},
+        "small files": {"port": "hub", "where": "*.json", "method": "GET"},
+        "resolving": {"port": "hub", "where": "*/resolve/*", "method": "HEAD"},
+        "headers": {"port": "storage"},
+        "weights": {"port": "storage", "after": 3},
+    },
+    "web address": {
+        "probing": {"port": "storage"},
+        "headers": {"port": "storage", "after": 2},
+        "weights": {"port": "storage", "after": 4},
+    },
+}
+_MIX = ("reset", "truncate", "status", "short", "wrong_range", "expire")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One fault, once or for ever, in one phase of one kind of source."""
+
+    fault: Fault
+    source: str
+    phase: str
+
+    @property
+    def title(self) -> str:
+        """What it is, for people."""
+        often = "once" if self.fault.times else "always"
+        code = self.fault.code if self.fault.kind in ("status", "endless") else ""
+        return f"{self.fault.kind} {code} {often}, {self.source}, {self.phase}"
+
+
+def cases() -> list[Case]:
+    """All of them."""
+    return [
+        Case(replace(fault, times=times, **phase), source, name)  # type: ignore[arg-type]
+        for source, phases in PHASES.items()
+        for name, phase in phases.items()
+        for fault in FAULTS
+        for times in (1, None)
+    ]
+
+
+@contextmanager
+def models(source: str, server: MirrorServer) -> Iterator[tuple[str, str]]:
+    """Two models as a kind of source names them."""
+    names = ("zoo/base-a", "zoo/a-cpt")
+    server.faults.replace([])
+    yield names if source == "hub" else tuple(_address(server, name) for name in names)  # type: ignore[misc]
+    server.faults.replace([])
+
+
+def _address(server: MirrorServer, name: str) -> str:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    try:
+        connection.request("HEAD", f"/{name}/resolve/main/model.safetensors")
+        return str(connection.getresponse().headers["location"])
+    finally:
+        connection.close()
+
+
+def outcome(action: Callable[[], str], expected: str) -> str:
+    """How a run ended: as without faults, with a sentence, or in a way that it must not."""
+    try:
+        found = action()
+    except InternalError as error:
+        return f"lost: {error}"
+    except KinprintError:
+        return "sentence"
+    except Exception as error:
+        return f"lost: {type(error).__name__}: {error}"
+    return "same" if found == expected else "lost: another result"
+
+
+def run_case(case: Case, server: MirrorServer, action: Callable[..., str], expected: str) -> str:
+    """Run something under a fault, with little patience for those that wait."""
+    with (
+        models(case.source, server) as pair,
+        patience(0.3 if case.fault.kind in WAITING else 10.0),
+    ):
+        server.faults.add(case.fault)
+        return outcome(lambda: action(pair), expected)
+
+
+def matrix(chosen: Sequence[Case]) -> tuple[Row, list[str]]:
+    """All cases, each a comparison of two models from nothing."""
+    with demo_mirror() as server:
+        expected = {}
+        for source in PHASES:
+            with models(source, server) as pair:
+                expected[source] = compared(pair)
+        ended = {case: run_case(case, server, compared, expected[case.source]) for case in chosen}
+    lost = [f"{case.title}: {how}" for case, how in ended.items() if how.startswith("lost")]
+    same, told = (sum(how == one for how in ended.values()) for one in ("same", "sentence"))
+    return Row(
+        "faults × phases × sources",
+        f"{len(ended)} comparisons",
+        f"{same} same result, {told} one sentence",
+        len(lost),
+    ), lost
+
+
+def weather(runs: int, share: float) -> tuple[Row, list[str]]:
+    """Many comparisons, each request of which fails with some chance, in one of several ways."""
+    draw = random.Random(runs)
+    lost: list[str] = []
+    told = struck = 0
+    with demo_mirror() as server:
+        expected = {pair: compared(pair) for pair in PAIRS}
+        before = 0
+        for number in range(runs):
+            pair = draw.choice(PAIRS)
+            each = share / len(_MIX)
+            server.faults.replace(
+                Fault(kind, share=each, seed=draw.randrange(1 << 30)) for kind in _MIX
+            )
+            how = outcome(lambda pair=pair: compared(pair), expected[pair])  # type: ignore[misc]
+            struck += server.faults.struck
+            told += how == "sentence"
+            lost += [f"run {number}: {how}"] if how.startswith("lost") else []
+            if number == min(20, runs // 2):
+                before = open_files()
+        after = open_files()
+        if after > before + 20:
+            lost.append(f"open files grew from {before} to {after}")
+    return Row(
+        f"comparisons at {share:.0%} faults",
+        f"{runs:,} comparisons, {struck:,} faults",
+        f"{runs - told - len(lost):,} same result, {told} one sentence",
+        len(lost),
+    ), lost
+
+
+def clock_jump() -> tuple[Row, list[str]]:
+    """The server's clock jumps a day ahead between two requests, again and again."""
+
+    class Jumping:
+        def __init__(self) -> None:
+            self.calls = 0
+
+        def time(self) -> float:
+            self.calls += 1
+            return 1.7e9 + 86_400 * (self.calls // 25)
+
+    with demo_mirror() as server:
+        expected = compared(PAIRS[1])
+        kept = kinprint.mirror.storage.time
+        kinprint.mirror.storage.time = Jumping()  # type: ignore[assignment]
+        try:
+            how = outcome(lambda: compared(PAIRS[1]), expected)
+        finally:
+            kinprint.mirror.storage.time = kept
+        renewed = server.stats.statuses["storage", 403]
+    lost = [how] if how.startswith("lost") else []
+    return Row("clock jumps", f"{renewed} addresses expired", how, len(lost)), lost
