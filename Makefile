@@ -9,7 +9,7 @@ COMPILE := --universal --generate-hashes --no-header --no-annotate --python-vers
 	--extra gguf --extra mirror --group build
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-numeric test-others test-torch test-zoo test-cpus sweep lint bench docs lock clean browser
+.PHONY: help demo test test-numeric test-others test-torch test-zoo test-cpus torture sweep lint bench docs sbom lock clean browser
 .DEFAULT_GOAL := help
 
 help:
@@ -18,10 +18,12 @@ help:
 	@echo "make test-torch  compare every number format with PyTorch, bit by bit (large download)"
 	@echo "make test-zoo    tests on the zoo of trained models in ../shared, which must be there"
 	@echo "make test-cpus   numeric tests with the kernels of other processors, and on two threads"
+	@echo "make torture     faults, kills, crowds, bad files and a soak, printed as a table (an hour)"
 	@echo "make bench       speed against the floor, printed as a table"
 	@echo "make docs        the site, in out/site"
 	@echo "make sweep       ten thousand draws of every null and of the whole battery"
 	@echo "make lint        only the linters, types and the direction of imports"
+	@echo "make sbom        what kinprint is installed with, as CycloneDX, in out/sbom.cdx.json"
 	@echo "make lock        renew requirements/*.lock (needs uv)"
 	@echo "make clean       remove .venv and everything that was made"
 
@@ -102,6 +104,12 @@ test-zoo: $(VENV)/.test
 
 test-cpus: $(VENV)/.test
 	$(BIN)/python -m tests.cpus
+
+torture: $(VENV)/.test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.torture
+
+sbom: $(VENV)/.run
+	@$(BIN)/python -m tools.sbom
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks

@@ -44,6 +44,7 @@ _CONTENT_RANGE = re.compile(
     r"^\s*bytes\s+([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)\s*$", re.IGNORECASE
 )
 _RENEWALS = 2
+_MOST_ODD = 2
 _REAL_PROGRESS = 64 * 1024  # bytes; an attempt that brought this much starts the count anew
 _LONGEST_DOCUMENT = 12  # times the timeout: for an answer whose length nobody knows
 
@@ -51,13 +52,13 @@ _LONGEST_DOCUMENT = 12  # times the timeout: for an answer whose length nobody k
 class _Broken(Exception):
     """An answer that was no good: what arrived of it is kept and the rest asked for again.
 
-    `once` marks what a second try seldom mends.
+    `odd` weighs what another try seldom mends: twice what has cost much time already.
     """
 
-    def __init__(self, error: KinprintError, *, once: bool = False) -> None:
+    def __init__(self, error: KinprintError, *, odd: int = 0) -> None:
         super().__init__(str(error))
         self.error = error
-        self.once = once
+        self.odd = odd
 
 
 def read_range(
@@ -73,7 +74,7 @@ def read_range(
     """
     received = bytearray()
     patience = policy.patience()
-    failures = refusals = 0
+    failures = refusals = odd = 0
     while len(received) < span.size:
         before = len(received)
         rest = ByteRange(span.start + before, span.stop)
@@ -86,10 +87,11 @@ def read_range(
             target = renew(target)
         except _Broken as broken:
             if len(received) - before > _REAL_PROGRESS:
-                failures = refusals = 0
+                failures = refusals = odd = 0
             failures += 1
+            odd += broken.odd
             wait = policy.pause_after(failures)
-            if failures > (1 if broken.once else policy.retries) or wait >= patience.left:
+            if failures > policy.retries or odd > _MOST_ODD or wait >= patience.left:
                 raise broken.error from None
             pause(wait)
     return bytes(received)
@@ -145,7 +147,7 @@ class _Reading:
                 elapsed = time.monotonic() - started
                 enough = min(self.most, elapsed * self.policy.slowest_rate)
                 if elapsed > self.longest or (elapsed > timeout and self.got < enough):
-                    raise _Broken(self._too_slow(elapsed), once=True)
+                    raise _Broken(self._too_slow(elapsed), odd=2)
                 if self.got > _REAL_PROGRESS:
                     self.patience.renew()
                 self.limit.body(min(timeout, self.patience.left))
@@ -184,7 +186,7 @@ def read_document(
             return bytes(body), response.headers
         except _Broken as broken:
             wait = policy.pause_after(attempt + 1)
-            if attempt == policy.retries or broken.once or wait >= patience.left:
+            if attempt == policy.retries or broken.odd or wait >= patience.left:
                 raise broken.error from None
             pause(wait)
     raise AssertionError("unreachable")
@@ -197,7 +199,7 @@ def _check_status(response: Any, target: Target, span: ByteRange, whole: bool) -
     def wrong(key: str, /, **fields: object) -> _Broken:
         cause = text.message(key, **fields)
         error = LengthWrong(host=target.host, path=target.path, cause=cause)
-        return _Broken(error, once=True)
+        return _Broken(error, odd=1)
 
     def changed(total: str) -> FileChanged:
         cause = text.message("cause.source.other-size", size=total, listed=target.size)
