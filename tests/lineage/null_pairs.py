@@ -140,6 +140,24 @@ def widened(sample: Sample, rng: np.random.Generator) -> Sample:
     )
 
 
+def repeated_channels(sample: Sample, rng: np.random.Generator) -> Sample:
+    """Every channel twice, side by side, and trained until copies only look alike."""
+
+    def twice(rows: Floats) -> Floats:
+        noise = rng.normal(size=rows.shape) * rows.std()
+        both = np.stack([rows, 0.9 * rows + 0.44 * noise], axis=-1)
+        return both.reshape(*rows.shape[:-1], -1).astype(np.float32)
+
+    norms = {key: np.asarray(1 + twice(gain - 1), np.float32) for key, gain in sample.norms.items()}
+    return each_matrix(replace(sample, width=2 * sample.width, norms=norms), twice)
+
+
+def _channels_repeated(rng: np.random.Generator) -> tuple[Sample, Sample]:
+    one = fresh(rng)
+    other = trained(one, 0.3, rng)
+    return repeated_channels(relabelled(one, rng), rng), repeated_channels(other, rng)
+
+
 def _scattered(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     return rng.random(shape) < 0.5
 
@@ -318,6 +336,7 @@ PAIRS: dict[str, Draw] = {
     "another basis, renamed": _in_another_basis,
     "fewer channels without tokens, renamed": _narrow_basis,
     "widened alike, renamed": _both_widened,
+    "channels repeated alike, renamed": _channels_repeated,
     "experts of shuffled copies, renamed": _upcycled,
     "massive channels": _massive,
     **{f"one mask, {mask}": _one_mask(mask, None) for mask in MASKS},

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kinprint.lineage.equality import INFORMATION, equal_numbers
-from kinprint.lineage.reading.sample import Attention, Floats, Sample
+from kinprint.lineage.equality import INFORMATION, copies, equal_numbers
+from kinprint.lineage.reading.sample import Attention, Floats, Sample, Units
 from kinprint.records import Component, Part
 from tests.lineage.made import made, noisy
 
@@ -132,3 +132,42 @@ def test_a_share_counts_numbers_not_tensors() -> None:
     found = equal_numbers(one, other, part, part, tested=False)
     assert found.any and not found.all
     assert found.share == pytest.approx(1 / 3) and found.likeness == pytest.approx(1 / 2)
+
+
+def test_what_a_short_float_makes_constant_is_no_equality() -> None:
+    """Gains near one are one in fp8, whoever's they are."""
+    norms = Part(Component.NORMS, 1)
+    near: Floats = np.random.default_rng(6).uniform(0.98, 1.04, 32).astype(np.float32)
+    told, silent = ("norm_in", 1), ("norm_post_attn", 1)
+    ours = replace(MODEL, norms={**MODEL.norms, silent: near})
+    theirs = replace(MODEL, norms={**MODEL.norms, silent: np.ones(32, np.float32)})
+    found = equal_numbers(ours, theirs, norms, norms, tested=True)
+    assert found.any and not found.all and found.share == 0.5
+    assert found.consistent and found.bits == 8
+    first, second = (replace(one, norms={silent: one.norms[silent]}) for one in (ours, theirs))
+    assert not equal_numbers(first, second, norms, norms, tested=True).any
+    other = replace(theirs, norms={**theirs.norms, told: STRANGER.norms[told]})
+    assert not equal_numbers(ours, other, norms, norms, tested=True).consistent
+
+
+def test_gains_of_a_formula_are_no_equality() -> None:
+    norms = Part(Component.NORMS, 1)
+    places = np.linspace(0, 1, 64)
+    for gains in (1 + places, 1.5 + np.sin(9 * places), np.exp(-places), np.hanning(64) + 1):
+        vectors = {("norm_in", 1): gains.astype(np.float32)}
+        first, second = (replace(one, norms=vectors) for one in (MODEL, STRANGER))
+        assert not equal_numbers(first, second, norms, norms, tested=True).any
+
+
+def test_copies_at_other_places_pay_for_the_places_of_both_models() -> None:
+    """The fewest numbers that tell are more where more parts may meet, in either order."""
+    few = [Part(Component.FEED_FORWARD, layer) for layer in range(2)]
+    many = [*few, *(Part(Component.EXPERT, 0, expert) for expert in range(10**5))]
+    rows = np.zeros((1, 32), np.float32)
+    rows[0, :20] = np.random.default_rng(7).normal(size=20)  # 10^18 arrangements
+    units = Units(np.arange(1), 1, rows, rows)
+    first, second = (replace(one, units={at: units}) for at, one in ((1, MODEL), (0, STRANGER)))
+    assert copies(first, second, few, few)[few[1]] == [few[0]]
+    for ours, theirs in ((few, many), (many, few), (many, many)):
+        found = copies(first, second, ours, theirs)[few[1]]
+        assert found == ([few[0]] if len(ours) * len(theirs) < 10**6 else [])

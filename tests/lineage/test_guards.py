@@ -18,6 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.results import Comparison, Settings
+from kinprint.lineage.side import alone, copied_channels
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Component
 from tests.conftest import DEMO, ZOO
@@ -327,3 +328,17 @@ def test_only_norms_is_partial_and_a_student_is_a_stranger() -> None:
     assert {one.part.component for one in found.parts if one.state.linked} == {Component.NORMS}
     assert json.loads((ZOO / "zoo.json").read_text())["a-distilled"]["teacher"] == "base-a"
     assert compare(ZOO / "base-a", ZOO / "a-distilled").verdict.relation == "no-evidence"
+
+
+def test_channels_that_were_repeated_are_tied_and_others_are_not() -> None:
+    """Two models that were widened alike have alike channels at the same places."""
+    rng = np.random.default_rng(21)
+    columns = rng.normal(size=(64, 200))
+    noise = 0.48 * rng.normal(size=columns.shape)
+    copies = 0.88 * columns + noise
+    beside = np.stack([columns, copies], axis=1).reshape(128, 200)
+    again = np.concatenate([columns, copies])
+    for rows in (beside, again):
+        assert not alone(copied_channels(rows)).any()
+    # As alike, at places that chance has dealt: labels are as free as before.
+    assert alone(copied_channels(again[rng.permutation(128)])).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.part_columns import HalfChannels
 from kinprint.lineage.part_tests import MATCHED_COLUMNS, PartScore, part_scores
-from kinprint.lineage.preparation import Prepared
+from kinprint.lineage.parts import COPIED
+from kinprint.lineage.preparation import DENSE, FeedForward, Heads, Prepared
 from kinprint.lineage.reading.sample import Attention, Sample, Units
 from kinprint.records import Component
 from tests.lineage.made import keyed, made, noisy
@@ -160,3 +162,58 @@ def test_null_pairs_give_valid_p_values(kind: str) -> None:
     logs = [one.log10_p for _ in range(8) for one in scores(*PAIRS[kind](rng))]
     if logs:  # models of different width and one mask for both have no such test
         assert_valid(logs, (0.1, 0.01, 1e-3))
+
+
+def over_one_covariance(rng: np.random.Generator, width: int, massive: int) -> tuple[Heads, Heads]:
+    """Attention of two layers, each row drawn anew over a covariance whose spectrum falls fast."""
+    axes = np.linalg.qr(rng.normal(size=(width, width)))[0]
+    root = (axes / np.arange(1, width + 1)) @ axes.T
+    large = rng.choice(width, massive, replace=False)
+    groups, inside, rows = 3, 2, 32
+
+    def drawn(*shape: int) -> Any:
+        found = rng.normal(size=(*shape, width)) @ root
+        found[..., large] *= 100
+        return found / np.linalg.norm(found, axis=-1, keepdims=True)
+
+    def layer() -> Heads:
+        q, k = (drawn(2, count, rows // 2) for count in (groups * inside, groups))
+        v, o = drawn(groups, rows), drawn(groups, inside, rows)
+        return Heads(0, q[0] + 1j * q[1], k[0] + 1j * k[1], None, None, v, o)
+
+    return layer(), layer()
+
+
+@pytest.mark.parametrize(("width", "massive"), [(128, 0), (128, 3), (384, 0), (768, 2)])
+def test_attention_drawn_apart_over_one_steep_covariance_is_no_copy(
+    width: int, massive: int
+) -> None:
+    """Values that may be mixed freely are alike, and so are those of other heads."""
+    first, second = over_one_covariance(np.random.default_rng([11, width]), width, massive)
+    halves = HalfChannels.of(np.ones(width, bool))
+    found, copy = halves.attention(first, second), halves.attention(first, first)
+    assert found is not None and copy is not None
+    assert max(found.likenesses) > 0.8 and found.log10_p < -12
+    assert abs(found.excess) < COPIED / 2
+    assert copy.excess > 2 * COPIED
+
+
+def test_units_drawn_apart_over_one_steep_covariance_are_no_copies() -> None:
+    rng = np.random.default_rng(12)
+    axes = np.linalg.qr(rng.normal(size=(128, 128)))[0]
+    root = (axes / np.arange(1, 129)) @ axes.T
+
+    def units() -> FeedForward:
+        rows = rng.normal(size=(3, 512, 128)) @ root
+        rows /= np.linalg.norm(rows, axis=-1, keepdims=True)
+        up, down, gate = rows.astype(np.float32)
+        size = rng.random(512, np.float32)
+        read = frozenset({"up", "down", "gate"})
+        return FeedForward(0, DENSE, np.arange(512), 512, up, down, gate, size, read)
+
+    first, second = units(), units()
+    halves = HalfChannels.of(np.ones(128, bool))
+    found, copy = halves.feed_forwards(first, second), halves.feed_forwards(first, first)
+    assert found is not None and copy is not None
+    assert min(found.likenesses) > 0.5 and abs(found.excess) < COPIED / 2
+    assert copy.excess > 2 * COPIED

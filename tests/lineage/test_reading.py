@@ -475,6 +475,32 @@ def test_the_same_numbers_in_other_shards(tmp_path: Path, fetcher: Fetcher) -> N
     assert not same_numbers(a, final(sampled([changed], fetcher))[0])
 
 
+def with_biases() -> dict[str, Array]:
+    """A model in which every matrix has a bias, with a table of positions that was learnt."""
+    chance = np.random.default_rng(8)
+    biases = {
+        name.replace(".weight", ".bias"): chance.normal(size=len(matrix)).astype(np.float32)
+        for name, matrix in llama().items()
+        if "proj" in name
+    }
+    table = chance.normal(size=(32, WIDTH)).astype(np.float32)
+    return llama() | biases | {"model.embed_positions.weight": table}
+
+
+@pytest.mark.parametrize("part", ["o_proj.bias", "down_proj.bias", "gate_proj.bias", "positions"])
+def test_biases_that_no_test_needs_and_positions_are_read_and_count(
+    tmp_path: Path, part: str
+) -> None:
+    raw = with_biases()
+    name = next(name for name in raw if part in name)
+    first = stored(tmp_path / "first", raw)
+    changed = stored(tmp_path / "changed", raw | {name: raw[name] + np.float32(0.25)})
+    same = stored(tmp_path / "same", raw)
+    save_file(raw, tmp_path / "same" / "model.safetensors", {"written": "again"})
+    assert kinprint.compare(first, same).relation == "identical"
+    assert kinprint.compare(first, changed).relation == "derived"
+
+
 def test_an_adapter_without_a_base_is_refused(tmp_path: Path, fetcher: Fetcher) -> None:
     save_file(
         {

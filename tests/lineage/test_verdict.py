@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kinprint import text
 from kinprint.lineage.charge import Charge
+from kinprint.lineage.parts import Sharing
 from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import decide
 from kinprint.records import (
@@ -18,6 +19,9 @@ from kinprint.records import (
     Component,
     Evidence,
     Group,
+    Part,
+    PartFinding,
+    PartState,
     Reason,
     Sensitivity,
     Status,
@@ -176,3 +180,21 @@ def test_every_reason_has_words(language: str) -> None:
 
 def test_every_part_has_a_name() -> None:
     assert all(text.knows(f"verdict.part.{part}") for part in Component)
+
+
+def test_equal_numbers_pay_for_every_pair_of_parts_and_for_the_stage() -> None:
+    """Ten parts may meet ten: whichever model is called the first, the price is the same."""
+    parts = [Part(Component.NORMS, layer) for layer in range(10)]
+    unlike = [PartFinding(part, part, PartState.NOT_COMPARABLE) for part in parts[:5]]
+    alone = [PartFinding(part, part, PartState.NOT_COMPARABLE) for part in parts[6:]]
+    only_here = [
+        PartFinding(Part(Component.NORMS, 20 + at), None, PartState.NOT_COMPARABLE)
+        for at in range(4)
+    ]
+    copied = PartFinding(parts[5], parts[5], PartState.EQUAL, 1.0, -9.0, learnt=True)
+    sharing = Sharing((*unlike, copied, *only_here), tuple(alone))
+    for one in (sharing, sharing.swapped()):
+        assert decide((), CHARGE, one).log10_p == pytest.approx(-7.0)
+        tenth = replace(CHARGE, stage=0.1)
+        assert decide((), tenth, one).log10_p == pytest.approx(-6.0)
+        assert not decide((), replace(CHARGE, stage=0.09), one).relation.linked

@@ -10,6 +10,7 @@ from benchmarks.redteam.cases import (  # noqa: F401
     taken,
     towers,
     trained,
+    uninformative,
 )
 from benchmarks.redteam.cases.registry import CASES, Case
 
@@ -49,6 +50,9 @@ SHORT = (
     "strangers-few-values", "strangers-all-in-fp8", "strangers-in-narrow-gains",
     "strangers-laundered", "strangers-state-space",
     "strangers-cloned-units", "strangers-repeated-gates",
+    # numbers that tell nothing
+    "cast-narrow-gains-to-fp8", "cast-folded", "strangers-computed-tables",
+    "renamed-with-computed-tables", "strangers-gains-of-a-formula",
     # broken files
     "broken-norm-too-short", "broken-norm-a-matrix", "broken-gate-narrower",
     "broken-up-fewer-units", "broken-q-fewer-rows", "broken-embedding-narrower",

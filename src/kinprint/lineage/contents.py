@@ -10,7 +10,7 @@ say which part a tensor is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import prod
@@ -22,7 +22,8 @@ from kinprint.lineage.kind import HALF, amount_of
 from kinprint.lineage.reading.deciding import part_sizes
 from kinprint.lineage.reading.parts import part_of
 from kinprint.lineage.reading.tower import towers_of
-from kinprint.measure.rounding import Equality, Floats, equality
+from kinprint.measure.computed import computed
+from kinprint.measure.rounding import Equality, Floats, constant, equality
 from kinprint.model.adapted import AdaptedModel
 from kinprint.model.model import Model
 from kinprint.model.opening import open_model
@@ -42,7 +43,13 @@ from kinprint.records import (
 
 _COLUMNS = 256  # numbers of a row that are compared
 _FEWEST = 16  # numbers of a tensor that is worth a look: shorter ones are equal by accident
+_RUN = 8  # neighbouring rows that tell a computed table
+_PROBED = 8  # tensors of which they are read at most
 _ALIKE = 0.5  # correlation of what may be the same tensor in a coarser format
+
+
+Places = Callable[[tuple[int, ...]], tuple[int, ...]]
+"""Numbers of the rows to read of a tensor of some shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +60,42 @@ class _Tensor:
     shape: tuple[int, ...]
     rows: Floats
 
+    @property
+    def varies(self) -> bool:
+        """Whether it is no constant."""
+        return bool(self.rows.std() > 0)
+
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """The tensors of a model, and those that the other model holds too, by name."""
+    """The tensors of a model, and those that the other model holds too, by name.
+
+    `flat` are those that are constants in the other model, if need be after rounding.
+    """
 
     model: Model
     tensors: Mapping[str, _Tensor]
     same: Mapping[str, Equality]
+    flat: Container[str]
+
+    @classmethod
+    def of(cls, model: Model, ours: Iterable[_Tensor], theirs: Iterable[_Tensor]) -> _Contents:
+        """What a model holds of the tensors of another: constants say nothing by themselves."""
+        own, others = ({one.name: one for one in some if one.varies} for some in (ours, theirs))
+        same = _found(own, others)
+        constants = [one for one in theirs if constant(one.rows)]
+        flat = {
+            name
+            for name, one in own.items()
+            if name not in same
+            and any(one.shape == to.shape and equality(one.rows, to.rows).same for to in constants)
+        }
+        return cls(model, own, same, flat)
 
     @property
     def complete(self) -> bool:
         """Whether all of them are in the other model."""
-        return self.same.keys() == self.tensors.keys()
+        return all(name in self.same or name in self.flat for name in self.tensors)
 
     @property
     def share(self) -> float:
@@ -91,21 +121,13 @@ def same_contents(a: Model, b: Model, alpha: float, most: int | None = None) -> 
     first, second = (
         one if one.checkpoint.complete else open_model(one.checkpoint) for one in (a, b)
     )
-    if most is not None and _cost(first) + _cost(second) > most:
+    cost = _cost(first) + _cost(second)
+    if most is not None and cost > most:
         return None
     ours, theirs = _tensors(first), _tensors(second)
-    both = (
-        _Contents(first, ours, _found(ours, theirs)),
-        _Contents(second, theirs, _found(theirs, ours)),
-    )
-    tried = math.log10(max(len(ours) * len(theirs), 1))
-    exact = (
-        one.information
-        for name, one in both[0].same.items()
-        if one.exact and _is_matrix(first.weights[name])
-    )
-    known = max(exact, default=0.0) - tried
-    if known < INFORMATION:
+    both = _Contents.of(first, ours, theirs), _Contents.of(second, theirs, ours)
+    known = _link(both[0], len(ours) * len(theirs), None if most is None else most - cost)
+    if known is None:
         return None
     named = max(both, key=lambda one: len(_parts_by_tensor(one.model)))
     parts = tuple(_findings(named))
@@ -118,7 +140,7 @@ def same_contents(a: Model, b: Model, alpha: float, most: int | None = None) -> 
     amount = Amount(linked=share, likeness=1.0, read=read)
     return Verdict(
         relation,
-        -known,
+        known,
         alpha,
         parts,
         amount_of(parts) if parts else amount,
@@ -126,35 +148,72 @@ def same_contents(a: Model, b: Model, alpha: float, most: int | None = None) -> 
     )
 
 
+def _link(contents: _Contents, tried: int, left: int | None) -> float | None:
+    """The log10 p of the matrix that tells most, paid for all that were tried; None without one.
+
+    Tables that are computed are the same in strangers. A sine runs along the columns of a table of
+    positions, so that neighbouring rows are read of what would be the link, within what is left.
+    """
+    least = INFORMATION + math.log10(max(tried, 1))
+    linking = {
+        contents.tensors[name].rows.tobytes(): (-one.information, name)
+        for name, one in contents.same.items()
+        if one.exact and one.information >= least and _is_matrix(contents.model.weights[name])
+    }
+    for information, name in sorted(linking.values())[:_PROBED]:
+        if computed(contents.tensors[name].rows):
+            continue
+        weight = contents.model.weights[name]
+        cost = _slice_cost(contents.model, _slices(weight, _neighbours))
+        if left is not None and cost > left:
+            continue
+        left = None if left is None else left - cost
+        if not computed(_rows(contents.model, weight, _neighbours)):
+            return information + math.log10(max(tried, 1))
+    return None
+
+
 def _cost(model: Model) -> int:
     """Bytes that reading a model's tensors takes."""
-    slices = [part for parts in _asked(model).values() for part in parts]
-    return sum(plan.cost.bytes for plan in model.checkpoint.plan(slices))
+    return _slice_cost(model, [part for parts in _asked(model).values() for part in parts])
+
+
+def _slice_cost(model: Model, slices: Iterable[Slice]) -> int:
+    return sum(plan.cost.bytes for plan in model.checkpoint.plan(list(slices)))
 
 
 def _asked(model: Model) -> dict[str, tuple[Slice, ...]]:
     """What is read of each tensor, by name."""
     weights = model.weights.values()
-    return {one.name: tuple(_slices(one)) for one in weights if _worth_a_look(one)}
+    return {one.name: tuple(_slices(one, _places)) for one in weights if _worth_a_look(one)}
 
 
-def _tensors(model: Model) -> dict[str, _Tensor]:
-    """Rows of every tensor that varies: constants and the shortest ones say nothing."""
+def _tensors(model: Model) -> list[_Tensor]:
+    """Rows of every tensor but the shortest, which say nothing."""
     asked = _asked(model)
     slices = [part for parts in asked.values() for part in parts]
     arrays = iter(model.checkpoint.read(slices, as_stored=True))
-    found: dict[str, _Tensor] = {}
+    found = []
     for name, parts in asked.items():
         weight, read = model.weights[name], [next(arrays) for _ in parts]
         shape = _shape(weight)
-        if weight.quantised is not None:
-            rows = float_rows(weight.quantised, _places(shape), read)
-        else:
-            rows = np.concatenate(read).astype(np.float32)
-        rows = rows[:, :_COLUMNS]
-        if np.isfinite(rows).all() and rows.std() > 0:
-            found[weight.name] = _Tensor(weight.name, shape, rows)
+        rows = _as_rows(weight, _places(shape), read)
+        if np.isfinite(rows).all():
+            found.append(_Tensor(weight.name, shape, rows))
     return found
+
+
+def _rows(model: Model, weight: Weight, places: Places) -> Floats:
+    read = model.checkpoint.read(list(_slices(weight, places)), as_stored=True)
+    return _as_rows(weight, places(_shape(weight)), list(read))
+
+
+def _as_rows(weight: Weight, places: tuple[int, ...], read: Sequence[np.ndarray]) -> Floats:
+    if weight.quantised is not None:
+        rows = float_rows(weight.quantised, places, read)
+    else:
+        rows = np.concatenate(read).astype(np.float32)
+    return rows[:, :_COLUMNS]
 
 
 def _worth_a_look(weight: Weight) -> bool:
@@ -177,13 +236,13 @@ def _shape(weight: Weight) -> tuple[int, ...]:
     return weight.spec.shape if quantised is None else quantised
 
 
-def _slices(weight: Weight) -> Iterator[Slice]:
+def _slices(weight: Weight, places: Places) -> Iterator[Slice]:
     shape = _shape(weight)
     if weight.quantised is not None:
-        yield from needed(weight.quantised, _places(shape))
+        yield from needed(weight.quantised, places(shape))
     else:
         columns = range(min(shape[-1], _COLUMNS))
-        yield Slice(weight.spec, rows=_places(shape), columns=columns)
+        yield Slice(weight.spec, rows=places(shape), columns=columns)
 
 
 def _places(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -191,6 +250,13 @@ def _places(shape: tuple[int, ...]) -> tuple[int, ...]:
     height = prod(shape[:-1])
     between = np.random.default_rng(height).integers(height, size=2).tolist()
     return tuple(sorted({0, height // 2, height - 1, *between}))
+
+
+def _neighbours(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Numbers of some rows in the middle that follow each other."""
+    height = prod(shape[:-1])
+    start = max(0, height // 2 - _RUN)
+    return tuple(range(start, min(start + _RUN, height)))
 
 
 def _found(ours: Mapping[str, _Tensor], theirs: Mapping[str, _Tensor]) -> dict[str, Equality]:
@@ -211,7 +277,7 @@ def _found(ours: Mapping[str, _Tensor], theirs: Mapping[str, _Tensor]) -> dict[s
         if alike[best] < _ALIKE:
             continue
         agreement = equality(one.rows, by_shape[one.shape][best].rows)
-        if agreement.same and agreement.information >= INFORMATION:
+        if agreement.equal or (agreement.same and agreement.information >= INFORMATION):
             found[one.name] = agreement
     return found
 

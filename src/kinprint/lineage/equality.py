@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import ml_dtypes
 import numpy as np
 
 from kinprint.lineage.reading.parts import component_of
 from kinprint.lineage.reading.sample import Floats, Indices, Sample, Units
-from kinprint.measure.rounding import arrangements, equal_rows, equality
+from kinprint.measure.computed import computed
+from kinprint.measure.rounding import arrangements, constant, equal_rows, equality
 from kinprint.records import Component, Part, Role
 
 INFORMATION = 12.0
@@ -23,6 +24,7 @@ INFORMATION = 12.0
 
 TABLES = (Component.EMBEDDING, Component.HEAD)
 """Components that are tables with a row for each token."""
+_SOME_POSITIONS = slice(8, 16)  # neighbours that tell whether a formula gives them
 _KEPT = 0.5  # the share of a table's rows that training does not leave alone
 
 Rows = tuple[Indices, Floats]
@@ -45,6 +47,8 @@ class EqualNumbers:
         equal as stored.
     kept : whether training would have changed those numbers. Rows of tokens that no text had stay
         as they started, so that few equal rows of a table may be first weights.
+    consistent : whether nothing contradicts that all are the same: what is constant in one model,
+        which tells nothing by itself, is what the numbers of the other round to.
     """
 
     all: bool
@@ -54,33 +58,46 @@ class EqualNumbers:
     information: float = 0.0
     bits: int | None = None
     kept: bool = False
+    consistent: bool = False
 
 
-def equal_numbers(a: Sample, b: Sample, part: Part, partner: Part, *, tested: bool) -> EqualNumbers:
+def equal_numbers(
+    a: Sample,
+    b: Sample,
+    part: Part,
+    partner: Part,
+    *,
+    tested: bool,
+    least: float = INFORMATION,
+) -> EqualNumbers:
     """Compare the numbers that were read of a part with those of its partner.
+
+    `least` is log10 of the arrangements that equal numbers must have: more than `INFORMATION` where
+    several pairs of parts are tried.
 
     Numbers that are only equal after rounding to a grid have no null of their own: gains of two
     strangers near one lie within a step of a coarse one. They count where a test has linked the
     part. A cast to a shorter float has one result, which is as good as equality.
     """
     table = part.component in TABLES
-    found, complete = (_tables if table else _tensors)(a, b, part, partner)
-    same = [one for one in found if one.same]
+    found, complete = (_tables if table else _tensors)(a, b, part, partner, least)
     exact = max((one.information for one in found if one.exact), default=0.0)
-    if not found or (not tested and exact < INFORMATION):
-        return EqualNumbers(False, False)
-    informed = max((one.information for one in found), default=0.0) >= INFORMATION
+    bits = min((one.bits for one in found if one.bits is not None), default=None)
+    consistent = bool(found) and complete and all(one.same for one in found)
+    if not found or (not tested and exact < least):
+        return EqualNumbers(False, False, bits=bits, consistent=consistent)
+    informed = max((one.information for one in found), default=0.0) >= least
     numbers = sum(one.numbers for one in found)
     share = sum(one.rows * one.numbers for one in found) / numbers if informed else 0.0
-    bits = [one.bits for one in same if one.bits is not None]
     return EqualNumbers(
-        all=informed and len(same) == len(found) and complete,
+        all=informed and consistent and not any(one.lost for one in found),
         any=informed,
         share=share,
         likeness=sum(one.rows for one in found) / len(found) if informed else 0.0,
-        information=exact if exact >= INFORMATION else 0.0,
-        bits=min(bits, default=None),
+        information=exact if exact >= least else 0.0,
+        bits=bits,
         kept=informed and (not table or share > _KEPT),
+        consistent=consistent,
     )
 
 
@@ -88,7 +105,7 @@ def equal_numbers(a: Sample, b: Sample, part: Part, partner: Part, *, tested: bo
 class _Agreement:
     """How one tensor agrees: whether all of it does, if need be after rounding to so many bits,
     and the share of its rows; whether no other arrangement of the numbers would; how many numbers
-    were compared."""
+    were compared; whether nothing but a constant is left of it after rounding."""
 
     same: bool
     bits: int | None
@@ -96,6 +113,12 @@ class _Agreement:
     exact: bool
     rows: float
     numbers: int
+    lost: bool = False
+
+
+def information_for(pairs: int) -> float:
+    """The least information of equal numbers where so many pairs of parts may meet."""
+    return INFORMATION + math.log10(max(pairs, 1))
 
 
 def copies(
@@ -105,7 +128,7 @@ def copies(
 
     Rows of one role and number are looked up as bfloat16, in which a cast begins as it was.
     """
-    least = INFORMATION + math.log10(max(len(theirs), 1))  # each may meet all of them
+    least = information_for(len(ours) * len(theirs))
     places: dict[_Row, list[Part]] = {}
     for part in theirs:
         for row in _telling_rows(b, part, least):
@@ -133,10 +156,14 @@ def _telling_rows(sample: Sample, part: Part, least: float) -> Iterator[_Row]:
             yield role, int(index[0]), rows[0].astype(ml_dtypes.bfloat16).tobytes()
 
 
-def _tensors(a: Sample, b: Sample, part: Part, partner: Part) -> tuple[list[_Agreement], bool]:
+def _tensors(
+    a: Sample, b: Sample, part: Part, partner: Part, least: float
+) -> tuple[list[_Agreement], bool]:
     """Tensors of equal role, and whether both models have the same vectors and gates."""
     ours, theirs = dict(tensors_of(a, part)), dict(tensors_of(b, partner))
-    found = [_compare(ours[role], theirs[role]) for role in sorted(ours.keys() & theirs.keys())]
+    found = [
+        _compare(ours[role], theirs[role], least) for role in sorted(ours.keys() & theirs.keys())
+    ]
     complete = not any(_lacks(*both) for both in ((ours, theirs), (theirs, ours)))
     complete &= _units_of(a, part) == _units_of(b, partner)
     return [one for one in found if one is not None], complete
@@ -163,17 +190,36 @@ def _lacks(some: Container[str], other: Iterable[str]) -> bool:
     )  # fmt: skip
 
 
-def _tables(a: Sample, b: Sample, part: Part, partner: Part) -> tuple[list[_Agreement], bool]:
-    """Rows of equal tokens; of equal numbers where no spelling is known in both models."""
+def _tables(
+    a: Sample, b: Sample, part: Part, partner: Part, least: float
+) -> tuple[list[_Agreement], bool]:
+    """Rows of equal tokens; of equal numbers where no spelling is known in both models.
+
+    Beside them rows of equal positions, where both models have a table of those.
+    """
     for rows_of in (_spelt, _by_number):
         ours, theirs = rows_of(a, part.component), rows_of(b, partner.component)
-        found = None if ours is None or theirs is None else _compare(ours, theirs)
+        found = None if ours is None or theirs is None else _compare(ours, theirs, least)
         if found is not None:
-            return [found], True
-    return [], False
+            return [found, *_positions(a, b, part, partner, least)], True
+    positions = list(_positions(a, b, part, partner, least))
+    return positions, bool(positions)
 
 
-def _compare(ours: Rows, theirs: Rows) -> _Agreement | None:
+def _positions(
+    a: Sample, b: Sample, part: Part, partner: Part, least: float
+) -> Iterator[_Agreement]:
+    """How tables of positions agree. Those that are computed are the same in strangers."""
+    place = Role.POS_EMBED, -1
+    tables = {part.component, partner.component} == {Component.EMBEDDING}
+    if tables and place in a.few and place in b.few:
+        found = _compare(a.few[place], b.few[place], least)
+        if found is not None:
+            formula = computed(a.few[place][1][_SOME_POSITIONS])
+            yield replace(found, information=0.0) if formula else found
+
+
+def _compare(ours: Rows, theirs: Rows, least: float) -> _Agreement | None:
     """Rows of equal number; None where there is none, or where they have different lengths."""
     _, left, right = np.intersect1d(ours[0], theirs[0], return_indices=True)
     x, y = ours[1][left], theirs[1][right]
@@ -181,8 +227,10 @@ def _compare(ours: Rows, theirs: Rows) -> _Agreement | None:
         return None
     whole = equality(x, y)
     if whole.same:
-        return _Agreement(True, whole.bits, whole.information, whole.exact, 1.0, x.size)
-    share, information = equal_rows(x, y, INFORMATION)
+        lost = not whole.equal and (constant(x) or constant(y))
+        share = 0.0 if lost else 1.0
+        return _Agreement(True, whole.bits, whole.information, whole.exact, share, x.size, lost)
+    share, information = equal_rows(x, y, least)
     return _Agreement(False, None, information, True, share, x.size)
 
 
@@ -197,8 +245,10 @@ def tensors_of(sample: Sample, part: Part) -> Iterator[tuple[str, Rows]]:
                         yield role + suffix, _numbered(vector[None])
         case Component.ATTENTION:
             yield from _attention(sample, layer)
+            yield from _biases(sample, part)
         case Component.FEED_FORWARD if layer in sample.units:
             yield from _units(sample.units[layer])
+            yield from _biases(sample, part)
         case Component.EXPERT if (layer, part.expert) in sample.experts:
             yield from _units(sample.experts[layer, part.expert or 0])
         case Component.ROUTER if layer in sample.routers:
@@ -207,6 +257,14 @@ def tensors_of(sample: Sample, part: Part) -> Iterator[tuple[str, Rows]]:
             yield Role.ROUTER, sample.few[Role.ROUTER, layer]
         case _:
             return
+
+
+def _biases(sample: Sample, part: Part) -> Iterator[tuple[str, Rows]]:
+    """Biases of a part that no test looks at."""
+    for (role, layer), rows in sample.few.items():
+        here = layer == part.layer and component_of(role) is part.component
+        if here and role.endswith(".bias"):
+            yield role, rows
 
 
 def _units(units: Units) -> Iterator[tuple[str, Rows]]:

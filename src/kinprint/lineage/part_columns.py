@@ -17,7 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.lineage.alignment.blocks import Blocks, common_blocks
-from kinprint.lineage.alignment.heads import HeadGroupMatch, match_attention, match_head_groups
+from kinprint.lineage.alignment.heads import (
+    HeadGroupMatch,
+    match_attention,
+    match_head_groups,
+    other_group,
+)
 from kinprint.lineage.alignment.residual import IDENTITY
 from kinprint.lineage.alignment.units import (
     Matching,
@@ -27,16 +32,19 @@ from kinprint.lineage.alignment.units import (
     spread,
 )
 from kinprint.lineage.preparation import FeedForward, Heads
-from kinprint.lineage.side import CLONED, alone
+from kinprint.lineage.reading.sample import Indices
+from kinprint.lineage.side import alone, copied_channels
 from kinprint.nulls.blocks import BLOCK, block_log10_p, least_block_log10_p
-from kinprint.nulls.copies import clone_classes
 from kinprint.nulls.preparation import massive, standardise_columns
 
 Rows = NDArray[Any]
 Bools = NDArray[np.bool_]
+Tensors = Iterator[tuple[str, Rows, Rows]]
+"""Rows that belong together, by the role of their tensor."""
 FEWEST_ROWS = 16
 """Fewer rows than this do not make a column."""
 _UNITS = 512  # of the first model that are matched at most
+_NEVER = 0.99  # likeness of rows that do not belong together from which on nothing tells
 _RIDGE = 0.02  # of the length of a value row, so that mixing them back does not fit noise
 
 
@@ -45,13 +53,16 @@ class ColumnScore:
     """How well rows of a part fit those of another, over channels that no fit has seen.
 
     `likenesses` are mean correlations of rows, one a tensor of so many `rows`; `floor` is the least
-    log10 p that so many channels could have given.
+    log10 p that so many channels could have given. `excess` is how much of what rows that do not
+    belong together leave open is alike in those that were matched, on average: rows drawn over one
+    covariance are all alike.
     """
 
     log10_p: float
     floor: float
     likenesses: tuple[float, ...]
     rows: tuple[int, ...]
+    excess: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,28 +138,33 @@ class HalfChannels:
         if first.gate is not None and second.gate is not None:
             gates = first.gate[some], second.gate
             match = match + self._near(*gates)
+
+        def rows(partners: Indices) -> Tensors:
+            signs = np.where(both[np.arange(len(partners)), partners] < 0, -1.0, 1.0)[:, None]
+            yield "up", first.up[some] * signs, second.up[partners]
+            yield "down", first.down[some] * signs, second.down[partners]
+            if gates is not None:
+                yield "gate", gates[0], gates[1][partners]
+
         best = match.argmax(axis=1)
-        signs = np.where(both[np.arange(len(best)), best] < 0, -1.0, 1.0)[:, None]
-        tensors = [
-            (first.up[some] * signs, second.up[best]),
-            (first.down[some] * signs, second.down[best]),
-        ]
-        if gates is not None:
-            tensors.append((gates[0], gates[1][best]))
-        return self._score(tensors)
+        controls: Tensors = iter(())
+        if match.shape[1] > 1:
+            match[np.arange(len(best)), best] = -np.inf
+            controls = rows(match.argmax(axis=1))
+        return self._score(rows(best), controls)
 
     def attention(self, first: Heads, second: Heads) -> ColumnScore | None:
         """Heads of one layer and those of another that they match best."""
         halves = [_columns(heads, self.fitted) for heads in (first, second)]
-        tensors: dict[str, list[tuple[Rows, Rows]]] = {}
-        for match in match_head_groups(halves[:1], halves[1:], Matching(IDENTITY, (0,), np.nan)):
-            for role, x, y in self._head_rows(match, first, second):
-                tensors.setdefault(role, []).append((x, y))
-        joined = [
-            tuple(np.concatenate(rows) for rows in zip(*pairs, strict=True))
-            for pairs in tensors.values()
-        ]
-        return self._score([(x, y) for x, y in joined])
+        same = Matching(IDENTITY, (0,), np.nan)
+        matches = list(match_head_groups(halves[:1], halves[1:], same))
+        others = [one for match in matches if (one := other_group(match, *halves)) is not None]
+        return self._score(
+            *(
+                (role for match in some for role in self._head_rows(match, first, second))
+                for some in (matches, others)
+            )
+        )
 
     def _half(self, part: FeedForward) -> FeedForward:
         """A feed-forward with the fitted channels only."""
@@ -181,33 +197,64 @@ class HalfChannels:
     def _mixed(self, first: Rows, second: Rows) -> Rows:
         """Rows of the first model mixed so as to be those of the second on the fitted channels."""
         x, y = (rows[:, self.fitted].astype(np.float64) for rows in (first, second))
+        ordinary = _ordinary(x) & _ordinary(y)
+        x, y = x[:, ordinary], y[:, ordinary]
         gram = x @ x.T
         gram += np.eye(len(gram)) * _RIDGE * max(float(np.trace(gram)) / len(gram), 1e-30)
         return np.asarray(y @ x.T @ np.linalg.solve(gram, first.astype(np.float64)))
 
-    def _score(self, tensors: Sequence[tuple[Rows, Rows]]) -> ColumnScore | None:
+    def _score(self, tensors: Tensors, controls: Tensors) -> ColumnScore | None:
         """The agreement of columns of equal channels, over the rows of all tensors."""
-        told = [(_unit(x), _unit(y)) for x, y in tensors if x.any() and y.any()]
-        if sum(len(x) for x, _ in told) < FEWEST_ROWS:
+        told, apart = _joined(tensors), _joined(controls)
+        if sum(len(x) for x, _ in told.values()) < FEWEST_ROWS:
             return None
-        x, y = (np.concatenate(rows) for rows in zip(*told, strict=True))
-        ordinary = ~massive(np.sqrt(np.square(x).mean(axis=0)))
-        ordinary &= ~massive(np.sqrt(np.square(y).mean(axis=0))) & x.any(axis=0)
+        x, y = (np.concatenate(rows) for rows in zip(*told.values(), strict=True))
+        ordinary = _ordinary(x) & _ordinary(y) & x.any(axis=0)
         index = np.arange(x.shape[1])
         columns = standardise_columns(x).T, standardise_columns(y).T
-        usable = self.usable & ordinary & alone(clone_classes(columns[0], CLONED))
+        usable = self.usable & ordinary & alone(copied_channels(columns[0]))
         blocks: Blocks = common_blocks(index, index, usable)
         if not len(blocks.sizes):
             return None
         log10_p = block_log10_p(blocks.products(*columns), blocks.sizes)[0]
-        unseen = ~self.fitted
-        likenesses = (
-            float(np.einsum("nd,nd->n", _unit(x[:, unseen]), _unit(y[:, unseen])).mean())
-            for x, y in told
+        unseen = ~self.fitted & ordinary
+        alike, by_chance = (
+            {role: _likeness(*rows, unseen) for role, rows in one.items()} for one in (told, apart)
         )
-        rows = tuple(len(x) for x, _ in told)
-        floor = least_block_log10_p(blocks.sizes)
-        return ColumnScore(float(log10_p), floor, tuple(likenesses), rows)
+        excess = [
+            (one - chance) / (1.0 - chance)
+            for role, one in alike.items()
+            if (chance := min(max(by_chance.get(role, 1.0), 0.0), _NEVER)) < _NEVER
+        ]
+        return ColumnScore(
+            float(log10_p),
+            least_block_log10_p(blocks.sizes),
+            tuple(alike.values()),
+            tuple(len(x) for x, _ in told.values()),
+            float(np.mean(excess)) if excess else 0.0,
+        )
+
+
+def _ordinary(rows: Rows) -> Bools:
+    """Channels that are not far larger than the others."""
+    return np.asarray(~massive(np.sqrt(np.square(rows).mean(axis=0))))
+
+
+def _likeness(x: Rows, y: Rows, channels: Bools) -> float:
+    """The mean correlation of rows over some channels."""
+    return float(np.einsum("nd,nd->n", _unit(x[:, channels]), _unit(y[:, channels])).mean())
+
+
+def _joined(tensors: Tensors) -> dict[str, tuple[Rows, Rows]]:
+    """Rows of length one by role, where there are any."""
+    roles: dict[str, list[tuple[Rows, Rows]]] = {}
+    for role, x, y in tensors:
+        roles.setdefault(role, []).append((x, y))
+    joined = {
+        role: tuple(np.concatenate(rows) for rows in zip(*pairs, strict=True))
+        for role, pairs in roles.items()
+    }
+    return {role: (_unit(x), _unit(y)) for role, (x, y) in joined.items() if x.any() and y.any()}
 
 
 def _columns(heads: Heads, chosen: Bools) -> Heads:

@@ -50,6 +50,7 @@ class PartScore:
     as_stored : whether channels were taken as they are numbered.
     share : the share of the part's numbers in tensors that are as alike as the rest of them.
     floor : the least log10 p that the test could have given.
+    excess : of matched rows, how much of what others leave open is alike.
     """
 
     parts: tuple[Part, Part]
@@ -60,6 +61,7 @@ class PartScore:
     as_stored: bool = True
     share: float = 1.0
     floor: float = 0.0
+    excess: float = 1.0
 
 
 def part_scores(pair: Pair, evidence: Sequence[Evidence]) -> tuple[PartScore, ...]:
@@ -306,7 +308,14 @@ def _column_score(
         likeness = float(np.mean(score.likenesses))
         share = _alike(score.likenesses, score.rows)
         yield PartScore(
-            parts, MATCHED_COLUMNS, score.log10_p, likeness, whole, True, share, score.floor
+            parts,
+            MATCHED_COLUMNS,
+            score.log10_p,
+            likeness,
+            matched=whole,
+            share=share,
+            floor=score.floor,
+            excess=score.excess,
         )
 
 

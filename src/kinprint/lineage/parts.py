@@ -27,7 +27,7 @@ from functools import partial
 
 from kinprint.lineage.alignment.residual import MapSource
 from kinprint.lineage.charge import Charge
-from kinprint.lineage.equality import EqualNumbers, copies, equal_numbers
+from kinprint.lineage.equality import EqualNumbers, copies, equal_numbers, information_for
 from kinprint.lineage.gains import gain_likeness
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.part_tests import MATCHED_COLUMNS, PartScore, part_scores
@@ -41,12 +41,13 @@ from kinprint.text import Message
 ARRANGED_NORMS = 0.85
 """What numbering the channels of a stranger anew gives the mean correlation of k gains over d
 channels, as a share of √(2 ln d / k), with a margin: 0.79 of it was measured at d = 128, k = 13."""
-COPIED, UNLIKE = 0.50, 0.25
-"""Correlation of matched rows from which on a part is a copy, and below which it is none. Continued
-training as long as pre-training leaves 0.59 or more; attention that was made anew in the basis of
-its model reaches 0.39, other layers of one model 0.32."""
+COPIED, UNLIKE = 0.35, 0.25
+"""The excess of matched rows from which on a part is a copy, and the correlation below which it is
+none. Continued training as long as pre-training leaves an excess of 0.56 or more. Attention that
+was made anew in the basis of its model reaches 0.09 with a correlation of 0.39, rows that were
+drawn apart over one steep covariance 0.08 with 0.76, twins of one initialisation 0.16."""
 ALONE = 0.75
-"""The same for the matrices of a feed-forward that are alike, where others of it are not."""
+"""The excess of the matrices of a feed-forward that are alike, where others of it are not."""
 ABLE = 0.75
 """The share of the least log10 p of a test that a copy may be counted on to reach. Columns of many
 rows tell channels apart from a correlation of 0.2 on."""
@@ -84,6 +85,13 @@ class Sharing:
     def parts(self) -> tuple[PartFinding, ...]:
         """Every part of the first model, then those that only the second has."""
         return self.own + self.alone
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of parts could have met, whichever model is called the first."""
+        ours = {one.part for one in self.own}
+        theirs = {one.partner for one in self.own if one.partner} | {one.part for one in self.alone}
+        return max(len(ours), 1) * max(len(theirs), 1)
 
     def swapped(self) -> Sharing:
         """The same with the second model called the first."""
@@ -185,7 +193,8 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     met = {one.partner for one in own}
     alone = (_only_there(part, extent) for part, extent in theirs.items() if part not in met)
     agreeing = agreeing_layers(evidence, first=a is pair.sides[0])
-    settled = [_with_invariants(one, agreeing) for one in judge.settled(told, agreeing)]
+    completed = judge.completed(told)
+    settled = [_with_invariants(one, agreeing) for one in judge.settled(completed, agreeing)]
     return Sharing(
         tuple(_in_towers(one, *towers) for one in settled),
         _in_order(_in_towers(one, towers[1], towers[1]) for one in alone),
@@ -245,6 +254,11 @@ class _Judge:
     charge: Charge
     copies: Mapping[Part, Sequence[Part]]
 
+    @property
+    def least(self) -> float:
+        """What equal numbers must tell, where every part may meet every one of the other model."""
+        return information_for(len(self.ours) * len(self.theirs))
+
     def finding(self, part: Part) -> PartFinding:
         """What is known about one part and the one that is most alike, or else in its place."""
         scores = self.scores.get(part, ())
@@ -282,6 +296,41 @@ class _Judge:
             head = self._between(_TABLE, _HEAD, self.theirs[_HEAD])
             found += [head] if head.state.linked else []
         return found
+
+    def completed(self, findings: Sequence[PartFinding]) -> list[PartFinding]:
+        """Findings where what tells nothing by itself follows matrices that are all the same.
+
+        Gains that are one in both models, and gains that a short float rounds to a constant, are
+        equal in strangers too. Beside matrices that are equal on the same grid they are no doubt.
+        """
+        matrices = [one for one in findings if one.part.component in MATRICES]
+        read = [one for one in matrices if one.state is not PartState.NOT_READ]
+        equal = {one.part: self._equal(one) for one in read if one.state.linked}
+        if not read or len(equal) < len(read) or not all(one.consistent for one in equal.values()):
+            return list(findings)
+        grids = {None, *(one.bits for one in equal.values())}
+        return [self._completed(one, grids) for one in findings]
+
+    def _completed(self, finding: PartFinding, grids: Container[int | None]) -> PartFinding:
+        if finding.state not in (PartState.SHARED, PartState.NOT_COMPARABLE):
+            return finding
+        equal = self._equal(finding)
+        if not equal.consistent or equal.bits not in grids:
+            return finding
+        state = PartState.EQUAL if equal.bits is None else PartState.ROUNDED
+        likeness = 1.0 if equal.bits is None else finding.likeness
+        return replace(
+            finding, state=state, likeness=likeness, bits=equal.bits, share=1.0, reason=None,
+            needs=None,
+        )  # fmt: skip
+
+    def _equal(self, finding: PartFinding) -> EqualNumbers:
+        """How the numbers of a part and its partner agree, whatever tests say."""
+        if finding.partner is None:
+            return EqualNumbers(False, False)
+        samples = self.a.prepared.sample, self.b.prepared.sample
+        parts = finding.part, finding.partner
+        return equal_numbers(*samples, *parts, tested=False, least=self.least)
 
     def settled(
         self, findings: Sequence[PartFinding], agreeing: Container[int | None]
@@ -346,12 +395,12 @@ class _Judge:
     def _significant(self, score: PartScore) -> bool:
         """Whether a test of a part says that it is shared.
 
-        Columns agree in layers that were trained over one residual stream, too: a copy must be
-        more alike than those.
+        Columns agree in layers that were trained over one residual stream, too: rows of a copy must
+        be more alike than those of it that do not belong together.
         """
-        copied = score.test != MATCHED_COLUMNS or score.likeness >= COPIED
+        copied = score.test != MATCHED_COLUMNS or score.excess >= COPIED
         # One matrix of a feed-forward alone may have been copied.
-        alone = score.parts[0].component in _UNITED and score.likeness >= ALONE * score.share
+        alone = score.parts[0].component in _UNITED and score.excess >= ALONE * score.share
         return (copied or alone) and self.charge.significant_part(score.log10_p, self.count)
 
     def _between(self, part: Part, partner: Part, size: Extent) -> PartFinding:
@@ -376,7 +425,7 @@ class _Judge:
         untested = not scores and part.component is not Component.NORMS
         tested = bool(found) or (self.count > 0 and untested)
         samples = self.a.prepared.sample, self.b.prepared.sample
-        equal = equal_numbers(*samples, part, partner, tested=tested)
+        equal = equal_numbers(*samples, part, partner, tested=tested, least=self.least)
         known = [one.log10_p + math.log10(len(scores)) for one in scores]
         # One row of equal numbers among all arrangements of it: channels are numbered by chance.
         known += [-equal.information] if equal.information else []
@@ -407,8 +456,7 @@ class _Judge:
         """
         if finding.state is not PartState.SHARED or finding.learnt or finding.partner is None:
             return finding
-        samples = self.a.prepared.sample, self.b.prepared.sample
-        equal = equal_numbers(*samples, finding.part, finding.partner, tested=False)
+        equal = self._equal(finding)
         if not equal.kept:
             return finding
         return replace(finding, share=equal.share, likeness=1.0, learnt=True)

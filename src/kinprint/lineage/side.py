@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kinprint.lineage.alignment.units import spread
 from kinprint.lineage.preparation import Prepared
@@ -234,7 +234,16 @@ class Side:
             return np.arange(self.prepared.width)
         most = _TOKENS if self.prepared.width <= _WIDE else _FEW_TOKENS
         rows = embedding.rows[spread(len(embedding.rows), most)].T.astype(np.float64)
-        return copies.clone_classes(rows - rows.mean(axis=1, keepdims=True), CLONED)
+        return copied_channels(rows - rows.mean(axis=1, keepdims=True))
+
+
+def copied_channels(columns: ArrayLike) -> Ints:
+    """Classes of channels, given by their columns as rows, that are copies of one another.
+
+    Trained channels are often alike, at places that chance has dealt. Those that are so at one
+    distance were made by repeating a narrower stream, and two models may have been widened alike.
+    """
+    return copies.copied_units(columns, CLONED)
 
 
 def _first_members(classes: Ints) -> Ints:

@@ -64,11 +64,14 @@ def decide(
 
 
 def _equality(sharing: Sharing, charge: Charge) -> float | None:
-    """The log10 p of equal numbers in any part, paid for all parts; None where none are equal."""
-    count = math.log10(max(len(sharing.parts), 1))
+    """The log10 p of equal numbers in any part; None where none are equal.
+
+    Paid for every pair of parts that could have met, and for the stage.
+    """
+    price = math.log10(sharing.pairs) - math.log10(charge.stage)
     states = (PartState.EQUAL, PartState.ROUNDED)
     known = [
-        one.log10_p + count
+        one.log10_p + price
         for one in sharing.own
         if one.log10_p is not None
         and (one.state in states or one.learnt or (one.state.linked and not one.tests))

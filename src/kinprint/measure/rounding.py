@@ -16,6 +16,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint.measure.computed import continues
+
 Floats = NDArray[np.float32]
 
 _FLOAT_FORMATS: tuple[tuple[Any, int], ...] = (
@@ -27,6 +29,8 @@ _FLOAT_FORMATS: tuple[tuple[Any, int], ...] = (
 _TIES = 0.1  # of numbers that rounding twice puts elsewhere: 0.06 were seen
 _TWICE, _SUBNORMAL = 2.0**-8 + 2.0**-11, 2.0**-24  # what rounding to each of them changes
 _INFORMED = 8  # rows whose arrangements are counted
+_LOOKED_AT = 4096  # numbers that tell whether they are constant
+_CONSTANT = 0.9  # of the numbers of a row that are one value: the others may be outliers
 _COARSEST = 1.0  # more than the square of what two bits miss by; strangers differ by 2
 _FEW = 16  # blocks of which one must lie on a grid before all are looked at
 _ROWS = 64  # rows that a grid is looked for in
@@ -108,13 +112,31 @@ def _near(x: Floats, y: Floats) -> bool:
 def arrangements(rows: Floats) -> float:
     """log10 of n!/Π m! for the row where that is largest; m counts equal numbers among its n.
 
-    Zeros do not count: where they are may be a mask that others have too.
+    Zeros do not count: where they are may be a mask that others have too. Nor does a row that is
+    constant but for a few outliers, which strangers have at the same places, or that is computed.
     """
     return max(map(_arrangements, rows[:_INFORMED]), default=0.0)
 
 
+def constant(values: Floats) -> bool:
+    """Whether numbers other than zero are one value, but for a few."""
+    some = values.reshape(-1)[:: max(1, values.size // _LOOKED_AT)]
+    return _is_constant(_counts(some))
+
+
+def _counts(values: Floats) -> NDArray[np.int64]:
+    """How often each number occurs, zeros left out."""
+    return np.unique(values[np.isfinite(values) & (values != 0)], return_counts=True)[1]
+
+
+def _is_constant(counts: NDArray[np.int64]) -> bool:
+    return bool(counts.max(initial=0) >= _CONSTANT * counts.sum())
+
+
 def _arrangements(row: Floats) -> float:
-    counts = np.unique(row[np.isfinite(row) & (row != 0)], return_counts=True)[1]
+    counts = _counts(row)
+    if _is_constant(counts) or continues(row):
+        return 0.0
     total = math.lgamma(int(counts.sum()) + 1) - sum(map(math.lgamma, (counts + 1).tolist()))
     return total / math.log(10.0)
 

@@ -75,10 +75,13 @@ def clone_pairs(rows: ArrayLike, threshold: float = CLONES, step: int = 512) -> 
     return np.concatenate(left), np.concatenate(right)
 
 
-def copied_units(rows: ArrayLike) -> Ints:
-    """Number the classes of units that are clones or repetitions of one another."""
+def copied_units(rows: ArrayLike, threshold: float | None = None) -> Ints:
+    """Number the classes of units that are clones or repetitions of one another.
+
+    `threshold` is that of `clone_classes`.
+    """
     x = _unit(rows)
-    return joined(_clones(x), _repetitions(x))
+    return joined(_clones(x, threshold), _repetitions(x))
 
 
 def _unit(rows: ArrayLike) -> NDArray[np.float32]:

@@ -8,7 +8,7 @@ free, and the signs are left for the test.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -109,6 +109,25 @@ def match_head_groups(
             planes = (keys[group, to] + sum(queries[i, j] for i, j in pairs)) / (1 + inside)
             rest = _unrotated(ours, theirs, matching.residual, group, to, pairs)
             yield HeadGroupMatch(ours.layer, theirs.layer, group, to, pairs, planes, rest)
+
+
+def other_group(match: HeadGroupMatch, first: Heads, second: Heads) -> HeadGroupMatch | None:
+    """The same group with one that it does not belong to; None where there is no other.
+
+    Half of all groups away, since copies of one head lie side by side.
+    """
+    if second.groups < 2:
+        return None
+    inside, to = second.queries, (match.partner + second.groups // 2) % second.groups
+    pairs = tuple((i, to * inside + j % inside) for i, j in match.queries)
+    planes = match.planes
+    if planes.size:
+        assert first.q is not None and first.k is not None
+        assert second.q is not None and second.k is not None
+        products = [_at_equal_places(first.k[match.group][None], second.k[to][None])]
+        products += [_at_equal_places(first.q[i][None], second.q[j][None]) for i, j in pairs]
+        planes = np.mean(products, axis=0)[0]
+    return replace(match, partner=to, queries=pairs, planes=planes)
 
 
 def plane_products(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.complex128]:

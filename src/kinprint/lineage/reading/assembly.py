@@ -26,7 +26,9 @@ from kinprint.reader.extents import union
 from kinprint.reader.plan import slice_bytes
 from kinprint.records import ByteRange, Component, Part
 
-_TABLES = ("embed", "lm_head")
+_TABLES = ("embed", "lm_head", "pos_embed")
+_OF_UNITS = "gate.bias"
+_UNTESTED = (_OF_UNITS, "down.bias", "o.bias")
 NumberedRows = tuple[Indices, Floats]
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -105,10 +107,19 @@ def assemble(
 
 
 def _few(pieces: ReadPieces, heads: Container[int]) -> dict[tuple[str, int], NumberedRows]:
-    """Rows of tables, of some values and of some experts' routing, by their numbers."""
+    """Rows of tables, of some values and of some experts' routing, by their numbers, and biases
+    that no test looks at: those of units by theirs, those of channels as one row."""
     few: dict[tuple[str, int], NumberedRows] = {}
     for (address, _), piece in pieces.items():
         layer = -1 if address.layer is None else address.layer
+        if address.expert is None and address.role.endswith(_UNTESTED):
+            values = piece.values.reshape(-1)
+            of_units = address.role.endswith(_OF_UNITS)
+            rows = range(len(values)) if piece.rows is None else piece.rows
+            numbered = np.array(rows, np.int64), values[:, None]
+            one_row = np.zeros(1, np.int64), values[None]
+            few[address.role, layer] = numbered if of_units else one_row
+            continue
         alone = address.role == "v" and layer not in heads
         if alone or address.role in _TABLES or (address.role == "router" and piece.rows):
             rows = range(len(piece.values)) if piece.rows is None else piece.rows

@@ -30,11 +30,12 @@ def all_pieces(tower: Tower) -> tuple[Piece, ...]:
         pieces += _unit_pieces(tower, layer, None, 0)
         for expert in tower.experts.get(layer, ()):
             pieces += _unit_pieces(tower, layer, expert, 0)
-        for role in ("router", "q", "k", "v", "q.bias", "k.bias", "v.bias"):
+        for role in ("router", "q", "k", "v", "q.bias", "k.bias", "v.bias", "o.bias"):
             pieces += [Piece(tower.address(role, layer))] if tower.has(role, layer) else []
         if tower.has("o", layer):
             pieces.append(Piece(tower.address("o", layer), None, True))
-    for table in (tower.embedding, tower.head):
+    places = tower.address("pos_embed")
+    for table in (tower.embedding, tower.head, places if tower.has("pos_embed") else None):
         pieces += [Piece(table)] if table is not None else []
     return tuple(pieces)
 
@@ -161,7 +162,7 @@ def _unit_pieces(
     rows = sample_units(tower.length(up), count, shift) if count else None
     pieces = [
         Piece(tower.address(role, layer, expert), rows)
-        for role in (f"{prefix}up", f"{prefix}gate", f"{prefix}up.bias")
+        for role in (f"{prefix}up", f"{prefix}gate", f"{prefix}up.bias", f"{prefix}gate.bias")
         if tower.has(role, layer, expert)
     ]
     if tower.has(f"{prefix}down", layer, expert):
@@ -169,6 +170,8 @@ def _unit_pieces(
         cheap = rows is None or tower.stores_inputs_as_rows(down.address)
         if cheap or tower.stored_bytes(down.address) <= _DOWN * tower.cost(pieces[:1]):
             pieces.append(down)
+            bias = tower.address(f"{prefix}down.bias", layer, expert)
+            pieces += [Piece(bias)] if tower.has(bias.role, layer, expert) else []
     return pieces
 
 

@@ -18,11 +18,11 @@ from kinprint.lineage.alignment.units import spread
 from kinprint.lineage.pair import Alignment, Pair
 from kinprint.lineage.preparation import FEWEST_TOKENS, Prepared
 from kinprint.lineage.reading.sample import Sample, Units
-from kinprint.lineage.side import CLONED, alone
+from kinprint.lineage.side import alone, copied_channels
 from kinprint.lineage.tests.conditions import granted_alignment, require_width
 from kinprint.lineage.tests.registry import Basis, Likeness, LineageTest, NoResult, lineage_test
 from kinprint.nulls.blocks import block_permutation, signed_blocks
-from kinprint.nulls.copies import clone_classes, sum_over
+from kinprint.nulls.copies import sum_over
 from kinprint.nulls.exchangeability import Doubt, balance
 from kinprint.nulls.fixed_points import Pairs, fixed_points, nearest_rows
 from kinprint.nulls.increasing import increasing_subsequence
@@ -116,7 +116,7 @@ def matrix_columns(pair: Pair, test: LineageTest) -> Evidence:
     usable = columns.usable & columns.x.any(axis=1)
     # Columns that are copies in the matrices need not be so in the embedding.
     some = columns.x[:, :: max(1, columns.x.shape[1] // _CLONED_ROWS)]
-    usable &= alone(clone_classes(some, CLONED))
+    usable &= alone(copied_channels(some))
     roles = ("q", "k", "v", "o", "gate", "up", "down")
     return _correlation(pair, test, columns, usable, roles, masked(x) and masked(y))
 

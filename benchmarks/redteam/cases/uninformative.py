@@ -1,0 +1,106 @@
+"""Numbers that tell nothing: constants, and tables that a formula gives."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from benchmarks.redteam.cases.registry import SAME, STRANGERS, UNTOLD, Pair, case, norms, true
+from benchmarks.redteam.checkpoint import Array, Checkpoint
+from benchmarks.redteam.layers import FINAL, NORMS, names_of
+from benchmarks.redteam.relabelling import Rng, fold_gains
+from benchmarks.redteam.storage import cast, renamed
+from benchmarks.redteam.truth import Fact
+from benchmarks.redteam.zoo import Zoo
+
+_FP8 = ml_dtypes.float8_e4m3fn
+_ALL = range(6)
+
+
+def _narrow(model: Checkpoint, names: list[str]) -> Checkpoint:
+    """Gains within a few hundredths of one, which are one in fp8."""
+    new: dict[str, Array] = {}
+    for name in names:
+        gains = model.tensors[name]
+        spread = 0.01 * (gains - gains.mean()) / gains.std()
+        new[name] = np.clip(1 + spread, 0.98, 1.04).astype(np.float32)
+    return model.changed(new).rounded()
+
+
+def _gains(model: Checkpoint) -> list[str]:
+    return [*names_of(model, NORMS, _ALL), FINAL]
+
+
+@case(
+    "cast-narrow-gains-to-fp8",
+    true("same-weights untestable", "same-weights", "same-weights", {norms(): Fact.OPEN},
+         Fact.ROUNDED),
+)  # fmt: skip
+def cast_narrow_gains(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model with gains near one, and all of it in e4m3, where every gain is one."""
+    model = _narrow(zoo.root(seed), _gains(zoo.root(seed)))
+    return model, cast(model, _FP8)
+
+
+@case("cast-folded", true(f"{SAME} partial untestable", SAME, SAME, {norms(): Fact.OPEN},
+                          Fact.ROUNDED))  # fmt: skip
+def cast_folded(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model whose gains were folded away, and a copy of it in half precision."""
+    model = fold_gains(zoo.root(seed)).rounded()
+    return model, cast(model, np.float16)
+
+
+@case("strangers-narrow-gains-in-fp8", true(UNTOLD, UNTOLD, UNTOLD))
+def strangers_in_fp8(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers with gains near one, the second in e4m3."""
+    first, second = (_narrow(one, _gains(one)) for one in (zoo.root(seed), zoo.stranger(seed)))
+    return first, cast(second, _FP8)
+
+
+def _sines(rows: int, width: int) -> Array:
+    """Positions as sines and cosines, the halves of a row one after the other."""
+    angles = np.arange(rows)[:, None] / 10000 ** (np.arange(width // 2) / (width // 2 - 1))
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
+
+
+def _with_computed(model: Checkpoint, known: bool) -> Checkpoint:
+    """Tables that a formula gives, among tensors whose names nobody knows."""
+    frequency, time = np.arange(80)[:, None], np.arange(400)
+    window = np.hanning(400) * np.cos(2 * np.pi * frequency * time / 400)
+    tables = {
+        "places": _sines(1500, 256),
+        "turns": np.cos(np.arange(512)[:, None] / 500000 ** (np.arange(64) / 64)),
+        "windows": window,
+        "cosines": np.cos(np.pi / 400 * (time + 0.5) * frequency),
+        "decay": np.tile(np.log(np.arange(1, 33)), (256, 1)),
+        "slopes": 2.0 ** (-np.arange(1, 129) / 16) * np.arange(64)[:, None],
+    }
+    stored = {f"net.{name}": one.astype(np.float32) for name, one in tables.items()}
+    return renamed(model, known).changed(stored)
+
+
+@case("strangers-computed-tables", true(UNTOLD, UNTOLD, UNTOLD))
+def strangers_computed(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers under unknown names with the same tables of sines, windows and slopes."""
+    return _with_computed(zoo.root(seed), False), _with_computed(zoo.stranger(seed), False)
+
+
+@case("renamed-with-computed-tables", true(SAME, SAME, SAME, rest=Fact.OPEN))
+def renamed_computed(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model, and the same tensors under other unknown names, with such tables in both."""
+    return _with_computed(zoo.root(seed), False), _with_computed(zoo.root(seed), True)
+
+
+@case("strangers-gains-of-a-formula", STRANGERS)
+def strangers_ramps(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers whose gains were set to ramps and waves, the same in both."""
+
+    def ramped(model: Checkpoint) -> Checkpoint:
+        places = np.linspace(0, 1, model.width)
+        waves = {
+            name: np.asarray(1 + places / 2 if number % 2 else 1.5 + np.sin(number * places * 9))
+            for number, name in enumerate(_gains(model))
+        }
+        return model.changed({name: one.astype(np.float32) for name, one in waves.items()})
+
+    return ramped(zoo.root(seed)), ramped(zoo.stranger(seed))

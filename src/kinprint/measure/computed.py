@@ -1,0 +1,95 @@
+"""Numbers that a formula gives: tables of positions, frequencies, windows, filters.
+
+Models that have nothing in common hold the same ones. A formula is told from learnt numbers without
+its name: a sine, a ramp, a geometric series and sums and products of a few of them continue
+themselves, since each number is one linear combination of those before it. Learnt numbers are not
+that predictable: rounding alone is left of a computed series, about all of a learnt one.
+"""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+_ORDER = 8  # numbers before: a sine needs two, a window times a sine six
+_SHORT = 2  # of a series of few numbers
+_LONG = 4 * _ORDER  # numbers from which on a series is long
+_LOOKED_AT = 96  # numbers of a row that tell
+_FEWEST = 6  # numbers that show a series of second order
+_VALUES = 4  # fewer different ones continue themselves by chance
+_SOME = 0.25  # of the series of a table: in two dimensions some stand still where others turn
+_COARSE, _FINE = 2.0**-6, 2.0**-10  # what rounding to bfloat16, and sines in single, leave
+_LINEAR = 0.7  # of the steps of a filter's slopes
+
+
+def computed(rows: Floats) -> bool:
+    """Whether a table is computed: its rows, or its columns if the rows are consecutive ones.
+
+    Rows that are all the same are one row written over and over.
+
+    Examples
+    --------
+    >>> places = np.arange(8)[:, None] / 10000 ** (np.arange(64) / 64)
+    >>> computed(np.sin(places).astype(np.float32))
+    True
+    >>> computed(np.random.default_rng(0).normal(size=(8, 64)).astype(np.float32))
+    False
+    """
+    wide = np.asarray(rows, np.float64)
+    if not wide.size or not np.isfinite(wide).all():
+        return False
+    if len(wide) > 1 and (wide == wide[0]).all():
+        return True
+    return any(_continued(series, _slack(rows)) for series in (wide, wide.T))
+
+
+def continues(row: Floats) -> bool:
+    """Whether a row of numbers, or as much of it as tells, is computed."""
+    some = np.asarray(row[:_LOOKED_AT], np.float64)
+    if len(some) < _LONG or not np.isfinite(some).all():
+        return False
+    return _continued(some[None], _slack(row[:_LOOKED_AT]))
+
+
+def _slack(rows: Floats) -> float:
+    """How far rounding may put numbers off, as a share of the largest."""
+    coarse = np.array_equal(rows.astype(ml_dtypes.bfloat16).astype(np.float32), rows)
+    return _COARSE if coarse else _FINE
+
+
+def _continued(series: NDArray[np.float64], slack: float) -> bool:
+    """Whether enough of the series that vary continue themselves."""
+    length = series.shape[1]
+    if length < _FEWEST:
+        return False
+    size = np.abs(series).max(axis=1)
+    varying = series[np.ptp(series, axis=1) > 4 * slack * size]
+    if not len(varying):
+        return False
+    order = _ORDER if length >= _LONG else _SHORT
+    hits = sum(_is_linear(one, slack) or _predicted(one, order, slack) for one in varying)
+    return bool(hits >= max(_SOME * len(varying), min(len(varying), 2)))
+
+
+def _predicted(series: NDArray[np.float64], order: int, slack: float) -> bool:
+    """Whether each number is a linear combination of those before it and a constant."""
+    if np.count_nonzero(series) < _FEWEST or len(np.unique(series)) < _VALUES:
+        return False
+    windows = np.lib.stride_tricks.sliding_window_view(series, order + 1)
+    before = np.column_stack([windows[:, :order], np.ones(len(windows))])
+    fitted = before @ np.linalg.lstsq(before, windows[:, order], rcond=None)[0]
+    error = np.abs(windows[:, order] - fitted).max()
+    return bool(error <= slack * np.abs(series).max())
+
+
+def _is_linear(series: NDArray[np.float64], slack: float) -> bool:
+    """Whether a series is made of a few straight lines, between zeros at its ends."""
+    some = np.flatnonzero(series)
+    span = series[some[0] : some[-1] + 1] if len(some) else series[:0]
+    if len(span) < _FEWEST or np.count_nonzero(span) < _LINEAR * len(span):
+        return False
+    bends = np.abs(np.diff(span, 2)) > slack * np.abs(span).max()
+    return bool(1 - bends.mean() >= _LINEAR)
