@@ -115,7 +115,10 @@ def arrangements(rows: Floats) -> float:
     Zeros do not count: where they are may be a mask that others have too. Nor does a row that is
     constant but for a few outliers, which strangers have at the same places, or that is computed.
     """
-    return max(map(_arrangements, rows[:_INFORMED]), default=0.0)
+    known = sorted(
+        ((_arrangements(row), at) for at, row in enumerate(rows[:_INFORMED])), reverse=True
+    )
+    return next((one for one, at in known if not continues(rows[at])), 0.0)
 
 
 def constant(values: Floats) -> bool:
@@ -135,7 +138,7 @@ def _is_constant(counts: NDArray[np.int64]) -> bool:
 
 def _arrangements(row: Floats) -> float:
     counts = _counts(row)
-    if _is_constant(counts) or continues(row):
+    if _is_constant(counts):
         return 0.0
     total = math.lgamma(int(counts.sum()) + 1) - sum(map(math.lgamma, (counts + 1).tolist()))
     return total / math.log(10.0)
@@ -159,7 +162,7 @@ def equal_rows(x: Floats, y: Floats, least: float) -> tuple[float, float]:
     some = same[:: max(1, len(same) // _ROWS)]
     known = [_arrangements(x[at]) - paid for at in some]
     telling = sum(one >= least for one in known)
-    if not telling:
+    if not telling or continues(x[some[int(np.argmax(known))]]):
         return 0.0, 0.0
     return len(same) / len(x) * telling / len(some), max(known)
 
