@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.fuzz.answers import SEEDS, echo
 from tests.fuzz.targets import Target, mutated, targets, tried, watched
 
 TARGETS = targets()
@@ -36,6 +37,14 @@ def test_damaged_files_are_refused_or_read(name: str, draw: Random, which: int) 
 @example(raw=b'{"a":' * 50_000)
 def test_any_bytes_are_refused_or_read(name: str, raw: bytes) -> None:
     assert tried(TARGETS[name], raw) is None
+
+
+def test_damaged_answers_of_a_server_are_refused_or_read() -> None:
+    draw = Random(1)
+    with echo() as server:
+        assert server.tried(SEEDS[0]) is None
+        found = [server.tried(mutated(draw.choice(SEEDS), draw)) for _ in range(60)]
+    assert set(found) == {None}
 
 
 def test_the_watch_sees_what_a_parser_must_not_do() -> None:

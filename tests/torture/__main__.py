@@ -31,6 +31,7 @@ def parts(short: bool) -> dict[str, Part]:
         "crowd": lambda: processes.crowd(5 if short else 20),
         "memory": processes.little_memory,
         "inputs": lambda: hostile.inputs(500 if short else 20_000),
+        "answers": lambda: hostile.answers(100 if short else 3_000),
         "mirror": lambda: hostile.requests(500 if short else 20_000),
         "soak": lambda: processes.soak(30 if short else 600),
     }

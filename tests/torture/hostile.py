@@ -8,6 +8,7 @@ import time
 
 import kinprint.demo
 from kinprint.mirror import MirrorServer
+from tests.fuzz.answers import SEEDS, echo
 from tests.fuzz.targets import mutated, targets, tried
 from tests.torture.scene import Row, memory, open_files
 
@@ -54,6 +55,20 @@ def inputs(count: int) -> tuple[Row, list[str]]:
         f"refused or read; memory {grown / 2**20:+.0f} MiB",
         len(lost),
     ), lost
+
+
+def answers(count: int) -> tuple[Row, list[str]]:
+    """Damaged answers of a server that stands in the place of the Hub."""
+    draw = random.Random(count)
+    with echo() as server:
+        before = open_files()
+        found = [server.tried(mutated(draw.choice(SEEDS), draw)) for _ in range(count)]
+        time.sleep(1.0)
+        grown = open_files() - before
+    lost = [one for one in found if one is not None]
+    lost += [f"{grown} files stay open"] if grown > 20 else []
+    what = "damaged answers of a server"
+    return Row(what, f"{count:,} answers", "refused or read", len(lost)), lost
 
 
 def requests(count: int) -> tuple[Row, list[str]]:

@@ -9,6 +9,7 @@ import click
 import kinprint
 from kinprint.cli.commands import Whole, command, option
 from kinprint.cli.language import language, say
+from kinprint.cli.output import saved
 from kinprint.cli.reading import reading_options, show_progress
 from kinprint.errors import printable
 
@@ -43,8 +44,9 @@ def reproduce(
         language=language(),
     )
     folder = output if output is not None else Path("out") / name
-    files = found.save(f"{folder}/", progress=show_progress)
-    _print(found, folder, len(files))
+    files: list[Path] = []
+    with saved(lambda: files.extend(found.save(f"{folder}/", progress=show_progress))):
+        _print(found, folder, len(files))
     return 2 if found.missing and not keep_going else 0
 
 
@@ -70,4 +72,5 @@ def _print(found: kinprint.Reproduction, folder: Path, files: int) -> None:
     cost = found.cost
     size = size_in_words(cost.bytes)
     click.echo(say("cli.reproduce.read", size=size, count=cost.requests, seconds=cost.seconds))
-    click.echo(say("cli.reproduce.files", count=files, folder=folder))
+    if files:
+        click.echo(say("cli.reproduce.files", count=files, folder=folder))
