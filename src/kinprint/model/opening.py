@@ -14,10 +14,14 @@ from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.formats.registry import GGUF
 from kinprint.reader.jsonfile import parse_object
 from kinprint.records import TensorSpec
+from kinprint.source.reference import parse_reference
 from kinprint.text import message
 
 CONFIG = "adapter_config.json"
 _STEMS = ("adapter_model", "adapters")
+# Where a base may lie that a file names: on the Hub, and on this machine if the file lies there
+# too. An address in a stranger's file is asked by nobody.
+_BASES = {True: ("hub", "local"), False: ("hub",)}
 
 
 def open_model(checkpoint: Checkpoint, base: str | None = None) -> Model:
@@ -82,6 +86,12 @@ def _open_base(checkpoint: Checkpoint, adapter: Adapter, given: str | None) -> C
     revision = f"@{adapter.revision}" if adapter.revision else ""
     name = given if given is not None else f"{adapter.base}{revision}"
     try:
+        if (
+            given is None
+            and parse_reference(name).kind not in _BASES[checkpoint.ref.kind == "local"]
+        ):
+            elsewhere = message("cause.adapter.base-elsewhere", name=name, option="base")
+            raise BadAdapter(file=file, cause=elsewhere)
         return open_checkpoint(name, checkpoint.fetcher)
     except (SourceError, BadReference) as error:
         if given is not None:

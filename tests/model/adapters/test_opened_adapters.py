@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from kinprint.errors import BadAdapter
+from kinprint.mirror import MirrorServer
 from kinprint.model.adapted import AdaptedModel
 from kinprint.model.model import Model, read_all
 from kinprint.model.opening import open_model
@@ -91,6 +93,34 @@ def test_a_base_that_is_given_counts_more_than_the_named_one(
     model = open_model(checkpoint, base=str(base))
     truth = merged["model.layers.0.self_attn.q_proj.weight"]
     np.testing.assert_allclose(rows(model, Address("q", 0)), truth, rtol=2e-5)
+
+
+@pytest.mark.parametrize("place", ["hub", "local"])
+@pytest.mark.parametrize("scheme", ["http", "https", "s3", "memory", "file", ""])
+def test_an_address_in_a_file_of_others_is_asked_by_nobody(
+    place: str,
+    scheme: str,
+    tmp_path: Path,
+    fetcher: Fetcher,
+    make_mirror: Callable[[Path], MirrorServer],
+) -> None:
+    base, adapter, _ = pair("llama", tmp_path / "org")
+    with socket.create_server(("127.0.0.1", 0)) as trap:
+        trap.settimeout(0.2)
+        port = trap.getsockname()[1]
+        named = {"file": f"file://{base}", "": str(base)}
+        config = json.loads((adapter / "adapter_config.json").read_text())
+        config["base_model_name_or_path"] = named.get(scheme, f"{scheme}://127.0.0.1:{port}/m.bin")
+        (adapter / "adapter_config.json").write_text(json.dumps(config))
+        make_mirror(tmp_path)
+        checkpoint = open_checkpoint("org/adapter" if place == "hub" else str(adapter), fetcher)
+        if place == "local" and scheme in named:
+            assert isinstance(open_model(checkpoint), AdaptedModel)
+            return
+        with pytest.raises(BadAdapter, match="no model of the Hub"):
+            open_model(checkpoint)
+        with pytest.raises(TimeoutError):
+            trap.accept()
 
 
 def test_an_adapter_that_names_no_base_says_so(tmp_path: Path, fetcher: Fetcher) -> None:
