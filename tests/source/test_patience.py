@@ -92,6 +92,15 @@ def storage_file(mirror: MirrorServer) -> str:
     return str(location)
 
 
+@pytest.mark.parametrize("kind", ["reset", "truncate"])
+def test_the_first_byte_of_a_web_address_may_be_lost(
+    mirror: MirrorServer, storage_file: str, demo: Path, kind: str
+) -> None:
+    mirror.faults.add(Fault(kind, times=1))
+    truth = (demo / "zoo/base-a" / FILE).read_bytes()[SPAN.start : SPAN.stop]
+    assert open_source(storage_file).read(FILE, SPAN) == truth
+
+
 def test_a_passing_hang_changes_nothing(
     mirror: MirrorServer, demo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

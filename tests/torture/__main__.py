@@ -27,6 +27,7 @@ def parts(short: bool) -> dict[str, Part]:
         "weather": lambda: faults.weather(30 if short else 1_000, 0.05),
         "storm": lambda: faults.weather(20 if short else 300, 0.20),
         "clock": faults.clock_jump,
+        "processes": lambda: processes.storm(5 if short else 200, 0.20),
         "kills": lambda: processes.kills(10 if short else 100),
         "crowd": lambda: processes.crowd(5 if short else 20),
         "memory": processes.little_memory,

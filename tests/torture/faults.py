@@ -142,6 +142,12 @@ def matrix(chosen: Sequence[Case]) -> tuple[Row, list[str]]:
     ), lost
 
 
+def mixed(share: float, draw: random.Random) -> list[Fault]:
+    """Faults of several kinds that together strike a share of all requests."""
+    each = share / len(_MIX)
+    return [Fault(kind, share=each, seed=draw.randrange(1 << 30)) for kind in _MIX]
+
+
 def weather(runs: int, share: float) -> tuple[Row, list[str]]:
     """Many comparisons, each request of which fails with some chance, in one of several ways."""
     draw = random.Random(runs)
@@ -152,10 +158,7 @@ def weather(runs: int, share: float) -> tuple[Row, list[str]]:
         before = 0
         for number in range(runs):
             pair = draw.choice(PAIRS)
-            each = share / len(_MIX)
-            server.faults.replace(
-                Fault(kind, share=each, seed=draw.randrange(1 << 30)) for kind in _MIX
-            )
+            server.faults.replace(mixed(share, draw))
             how = outcome(lambda pair=pair: compared(pair), expected[pair])  # type: ignore[misc]
             struck += server.faults.struck
             told += how == "sentence"

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import kinprint
 from kinprint.mirror import MirrorServer
+from tests.torture import faults
 from tests.torture.scene import (
     MODELS,
     PAIRS,
@@ -104,6 +105,25 @@ def crowd(count: int) -> tuple[Row, list[str]]:
         lost = [how[:300] for how in ended if how != expected]
     return Row(
         "processes on one cache", f"{count} at once", f"{count - len(lost)} same result", len(lost)
+    ), lost
+
+
+def storm(count: int, share: float) -> tuple[Row, list[str]]:
+    """Processes of their own, each request of which fails with some chance; none may crash."""
+    draw = random.Random(count)
+    told, lost = 0, []
+    with _crowd() as (server, home, expected):
+        for number in range(count):
+            server.faults.replace(faults.mixed(share, draw))
+            how = Started(server, home / str(number)).ended()
+            told += how.startswith("exit code 2")
+            if how != expected and not how.startswith("exit code 2"):
+                lost.append(f"run {number}: {how[:2000]}")
+    return Row(
+        f"processes at {share:.0%} faults",
+        f"{count} processes",
+        f"{count - told - len(lost)} same result, {told} one sentence",
+        len(lost),
     ), lost
 
 

@@ -7,6 +7,7 @@ nothing is cached. A web server lists nothing, so other files are found by askin
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import re
 import threading
@@ -26,7 +27,14 @@ from kinprint.errors import (
 )
 from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
 from kinprint.source.bodies import read_range
-from kinprint.source.http import Refused, RetryPolicy, Target, answer_to, host_of
+from kinprint.source.http import (
+    Refused,
+    RetryPolicy,
+    Target,
+    TransportError,
+    answer_to,
+    host_of,
+)
 from kinprint.source.protocol import Meter
 from kinprint.source.reference import Reference
 
@@ -130,7 +138,9 @@ class AddressSource:
                 self._meter.count(1, 1 + len(answer.history))
                 status, headers = answer.status_code, answer.headers
                 if status == 206 and headers.get("Content-Length") == "1":
-                    answer.read()  # one byte, and the connection can be used again
+                    # One byte that nobody needs, and the connection can be used again.
+                    with contextlib.suppress(TransportError, OSError, RuntimeError):
+                        answer.read()
         except Refused as refused:
             status, headers = refused.status, {}
         if status in (404, 410):
