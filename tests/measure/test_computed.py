@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+import scipy.linalg
 
 from kinprint.measure.computed import Floats, computed, continues
 
@@ -45,6 +46,7 @@ TABLES = {
     "windows": np.hanning(400) * np.cos(2 * np.pi * TIME / 400 * np.arange(80)[:, None]),
     "filters": filters(),
     "ramps": np.arange(1, 90)[:, None] * np.linspace(0, 1, 64),
+    "signs": scipy.linalg.hadamard(256) / 16,
     "rows over and over": np.tile(np.log(np.arange(1, 17)), (64, 1)),
 }
 

@@ -3,10 +3,13 @@
 Models that have nothing in common hold the same ones. A formula is told from learnt numbers without
 its name: a sine, a ramp, a geometric series and sums and products of a few of them continue
 themselves, since each number is one linear combination of those before it. Learnt numbers are not
-that predictable: rounding alone is left of a computed series, about all of a learnt one.
+that predictable: rounding alone is left of a computed series, about all of a learnt one. Patterns
+of signs such as Hadamard's matrices say in their second half what the first one says.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -41,17 +44,26 @@ def computed(rows: Floats) -> bool:
     wide = np.asarray(rows, np.float64)
     if not wide.size or not np.isfinite(wide).all():
         return False
-    if len(wide) > 1 and (wide == wide[0]).all():
+    if (len(wide) > 1 and (wide == wide[0]).all()) or all(map(_repeats, wide)):
         return True
     return any(_continued(series, _slack(rows)) for series in (wide, wide.T))
 
 
 def continues(row: Floats) -> bool:
     """Whether a row of numbers, or as much of it as tells, is computed."""
+    if _repeats(row):
+        return True
     some = np.asarray(row[:_LOOKED_AT], np.float64)
     if len(some) < _LONG or not np.isfinite(some).all():
         return False
     return _continued(some[None], _slack(row[:_LOOKED_AT]))
+
+
+def _repeats(row: NDArray[Any]) -> bool:
+    """Whether the second half of a row is the first one again, or its opposite."""
+    half = len(row) // 2
+    first, second = row[:half], row[half : 2 * half]
+    return half >= _FEWEST and (np.array_equal(first, second) or np.array_equal(first, -second))
 
 
 def _slack(rows: Floats) -> float:
