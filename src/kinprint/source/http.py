@@ -182,14 +182,15 @@ def _open(
 ) -> tuple[ExitStack, Any, Limit]:
     """The head of an answer, and what ends the exchange when it is left."""
     with ExitStack() as stack:
-        limit = stack.enter_context(listening(min(timeout, patience.left)))
+        seconds = max(0.01, min(timeout, patience.left))
+        limit = stack.enter_context(listening(seconds))
         response = stack.enter_context(
             http_stream_backoff(
                 method,
                 address,
                 headers=headers,
                 follow_redirects=False,
-                timeout=timeout,
+                timeout=(seconds, timeout, timeout, seconds),  # connect, read, write, pool
                 extensions={"trace": trace},
                 retry_on_exceptions=(),
                 retry_on_status_codes=(),
