@@ -88,6 +88,17 @@ def test_what_was_taken_over_is_taken_over_however_little(
     assert relation(altered(STRANGER, where, **{**TAKEN, "state": state})) is expected
 
 
+def test_what_may_have_started_alike_is_not_counted_as_taken_over() -> None:
+    """Half of the layers' weights or less: partial. What is linked and open does not count."""
+    linked = model(PartState.SHARED, 0.6)
+    half = altered(linked, {(each, at) for each in SIZES for at in range(LAYERS // 2)}, **TAKEN)
+    for parts in (altered(linked, every(Component.NORMS), **TAKEN), half):
+        kind = kind_of_relation(parts, ARRANGED)
+        assert kind.relation is Relation.PARTIAL and "layers-unshared" in kind.reasons
+    more = altered(half, {(Component.ATTENTION, LAYERS - 1)}, **TAKEN)
+    assert relation(more) is Relation.DERIVED
+
+
 def test_norms_are_partial_where_nothing_else_was_read() -> None:
     quick = altered(model(PartState.NOT_READ), every(Component.NORMS), read=1.0, **TAKEN)
     for parts in (quick, altered(quick, every(Component.NORMS), state=PartState.EQUAL)):
@@ -102,8 +113,9 @@ def test_one_initialisation_is_about_all_that_is_linked() -> None:
     for taken in (TAKEN, {**TAKEN, "state": PartState.EQUAL}):
         assert relation(altered(twins, {(Component.ATTENTION, 0)}, **taken)) is Relation.PARTIAL
     # Matrices that are closer than trained twins are: the gains may have been made anew.
-    closer = altered(STRANGER, every(Component.FEED_FORWARD), **{**ALIKE, "likeness": 0.7})
-    assert relation(closer) is Relation.DEPENDENT
+    close = {"state": PartState.SHARED, "likeness": 0.7, "learnt": None, "gains": 0.1}
+    closer = kind_of_relation(altered(twins, {(Component.ATTENTION, 0)}, **close), ARRANGED)
+    assert closer.relation is Relation.DEPENDENT and "matrices-alike" in closer.reasons
     unknown = altered(STRANGER, every(Component.FEED_FORWARD), **{**ALIKE, "learnt": None})
     assert relation(unknown) is Relation.DEPENDENT
 

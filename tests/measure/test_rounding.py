@@ -104,6 +104,29 @@ def test_a_vector_that_was_trained_on_a_little_is_no_rounding() -> None:
     assert not equality(gains, tuned).same and not equality(tuned, gains).same
 
 
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.8])
+def test_gains_of_a_merge_are_no_rounding_of_its_parents(share: float) -> None:
+    """They are near each other, close to one, and hold few values."""
+    rng = np.random.default_rng(8)
+    one, other = (1 + 0.03 * rng.standard_normal((2, 1, 128))).astype(np.float32)
+    merged = stored(share * one + (1 - share) * other, ml_dtypes.bfloat16)
+    for parent in (one, stored(one, ml_dtypes.bfloat16)):
+        assert not equality(parent, merged).same and not equality(merged, parent).same
+
+
+def test_what_is_only_near_a_grid_of_its_own_is_no_rounding() -> None:
+    """Within half a step, but with numbers in another order."""
+    coarse = quantised(WEIGHTS, 4, 32)
+    step = np.abs(WEIGHTS.reshape(-1, 32)).max(axis=1).repeat(32).reshape(WEIGHTS.shape) / 7
+    near = coarse + step * np.random.default_rng(9).uniform(-0.5, 0.5, WEIGHTS.shape)
+    assert equality(near.astype(np.float32), coarse).bits == 4  # as any rounding to it is
+    for bits in (4, 8):
+        step = np.abs(WEIGHTS.reshape(-1, 32)).max(axis=1).repeat(32).reshape(WEIGHTS.shape)
+        step /= 2 ** (bits - 1) - 1
+        off = 0.3 * step * np.random.default_rng(10).standard_normal(WEIGHTS.shape)
+        assert not equality(WEIGHTS, quantised((WEIGHTS + off).astype(np.float32), bits, 32)).same
+
+
 def test_strangers_are_no_rounding() -> None:
     other = moved(np.zeros_like(WEIGHTS), 1.0)
     for bits in (2, 3, 4, 8):

@@ -25,7 +25,6 @@ INFORMATION = 12.0
 TABLES = (Component.EMBEDDING, Component.HEAD)
 """Components that are tables with a row for each token."""
 _SOME_POSITIONS = slice(8, 16)  # neighbours that tell whether a formula gives them
-_KEPT = 0.5  # the share of a table's rows that training does not leave alone
 
 Rows = tuple[Indices, Floats]
 """Rows of a tensor, and their numbers in it."""
@@ -46,7 +45,7 @@ class EqualNumbers:
     bits : the bits of the coarsest grid that numbers had to be rounded to; None where they are
         equal as stored.
     kept : whether training would have changed those numbers. Rows of tokens that no text had stay
-        as they started, so that few equal rows of a table may be first weights.
+        as they started, so that equal rows of a table beside others may be first weights.
     consistent : whether nothing contradicts that all are the same: what is constant in one model,
         which tells nothing by itself, is what the numbers of the other round to.
     """
@@ -96,7 +95,7 @@ def equal_numbers(
         likeness=sum(one.rows for one in found) / len(found) if informed else 0.0,
         information=exact if exact >= least else 0.0,
         bits=bits,
-        kept=informed and (not table or share > _KEPT),
+        kept=informed and (not table or share == 1.0),
         consistent=consistent,
     )
 

@@ -2,10 +2,14 @@
 
 A gain can be divided by any number if the columns that read it are multiplied by the same, and the
 model computes what it did. The gain times the length of those columns cannot be changed that way.
-Both start as good as constant over the channels, so what two models share of it was learnt.
+Gains start as a constant. The lengths of columns scatter a little from the start, the more so the
+fewer rows there are, and models with one initialisation have that in common. It is taken off, so
+that what is left was learnt.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +22,29 @@ from kinprint.records import Component, Part
 
 FEWEST_ROWS = 32
 """Fewer rows than this do not tell the length of a column."""
+LEARNT = 0.25
+"""The least share of the scatter of effective gains that was learnt: below it they say nothing."""
+_SURELY = 3.0  # standard errors of a variance: narrow models do not tell a small share from none
+_OUTLYING = 3.0  # standard deviations, told by the quartiles, beyond which channels count as at it
+_NORMAL_QUARTILES = 1.349  # how far apart they are, in standard deviations
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveGains:
+    """Normal scores of the effective gain of each channel, and what of their variance is chance.
+
+    The mean square of a column of n independent numbers has a relative variance of 2/n, its
+    logarithm's half of 1/(2n). Rows of unequal length count as fewer.
+    """
+
+    scores: NDArray[np.float64]
+    chance: float
 
 
 def effective_gains(
     model: Prepared, part: Part, residual: ResidualMap = IDENTITY
-) -> NDArray[np.float64] | None:
-    """Normal scores of the effective gain of each channel, in the basis that a map leads to.
-
-    None where too little was read.
-    """
+) -> EffectiveGains | None:
+    """The effective gains of a part, in the basis that a map leads to; None if too few rows."""
     rows = _reading_rows(model, part)
     if not rows or sum(map(len, rows)) < FEWEST_ROWS:
         return None
@@ -35,10 +53,18 @@ def effective_gains(
     gain = model.attention_gain(layer) if attention else model.feed_forward_gain(layer)
     with np.errstate(over="ignore", invalid="ignore"):
         columns = residual.carry(np.concatenate(rows).astype(np.float64) * gain)
-        effective = np.sqrt(np.square(columns).mean(axis=0))
+        squares = np.square(columns)
+        effective = np.sqrt(squares.mean(axis=0))
     if not np.isfinite(effective).all() or degenerate(effective):
         return None
-    return np.asarray(normal_scores(effective))
+    lengths = squares.sum(axis=1)
+    rows_counted = lengths.sum() ** 2 / np.square(lengths).sum()
+    logarithms = np.log(effective[effective > 0])
+    low, middle, high = np.quantile(logarithms, (0.25, 0.5, 0.75))
+    most = _OUTLYING * (high - low) / _NORMAL_QUARTILES
+    variance = float(np.clip(logarithms, middle - most, middle + most).var())
+    chance = 1.0 if variance <= 0 else min(1.0, 1.0 / (2.0 * rows_counted * variance))
+    return EffectiveGains(np.asarray(normal_scores(effective)), chance)
 
 
 def gain_likeness(
@@ -46,16 +72,32 @@ def gain_likeness(
     second: Prepared,
     part: Part,
     partner: Part,
+    likeness: float,
     residual: ResidualMap = IDENTITY,
 ) -> float | None:
-    """Correlation of the effective gains of two parts over equal channels; None if not known.
+    """Correlation of what two parts learnt of their effective gains; None if not known.
 
-    `residual` leads from the channels of the first model to those of the second.
+    Numbers that correlate by r have squares that correlate by r², and so do the lengths that chance
+    gave their columns.
+
+    Parameters
+    ----------
+    first, second : the models.
+    part, partner : the parts.
+    likeness : the correlation r of their matrices.
+    residual : leads from the channels of the first model to those of the second.
     """
     if first.width != second.width:
         return None
     x, y = effective_gains(first, part, residual), effective_gains(second, partner)
-    return None if x is None or y is None else float(np.corrcoef(x, y)[0, 1])
+    if x is None or y is None:
+        return None
+    learnt = float(np.sqrt((1.0 - x.chance) * (1.0 - y.chance)))
+    if learnt < max(LEARNT, _SURELY * np.sqrt(2.0 / first.width)):
+        return None
+    by_chance = likeness**2 * float(np.sqrt(x.chance * y.chance))
+    found = float(np.corrcoef(x.scores, y.scores)[0, 1])
+    return float(np.clip((found - by_chance) / learnt, -1.0, 1.0))
 
 
 def _reading_rows(model: Prepared, part: Part) -> list[Floats]:

@@ -5,8 +5,8 @@
 | `identical`    | equal files, or all numbers of both models read and equal                   |
 | `same-weights` | every part that was read is equal, or equal after rounding; some of each    |
 |                | kind of matrices was read                                                   |
-| `derived`      | parts were taken over, with at least half of the weights of the layers read |
-| `partial`      | parts were taken over, with less than that                                  |
+| `derived`      | parts were taken over, with more than half of the weights of the layers read |
+| `partial`      | parts were taken over, with no more than that                               |
 | `same-init`    | linked parts, none of them taken over: the gains that feed them were learnt |
 |                | apart; feed-forwards more alike than strangers' can be made, and no more    |
 |                | than one initialisation leaves trained models                               |
@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kinprint.lineage.taken_over import MATRICES
+from kinprint.lineage.taken_over import APART_GAINS, MATRICES
 from kinprint.records import (
     Amount,
     Component,
@@ -40,10 +40,6 @@ from kinprint.records import (
 HALF = 0.5
 """The share of the weights of the layers from which on a model was derived rather than given some
 parts: above attention alone, below feed-forwards alone."""
-
-SAME_INIT_MATRICES = 0.45
-"""Correlation of matrices up to which one initialisation explains them: pairs of the zoo that
-started alike and were trained apart keep 0.04 to 0.43. Above it gains may have been made anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +71,12 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
     if {one.part.component for one in linked} == {Component.NORMS}:
         return Kind(Relation.DEPENDENT, (VerdictReason.NORMS_ARRANGED,))
     learnt_apart = [one for one in linked if one.learnt is False]
+    open_ = [one for one in linked if one.learnt is None and one.part.component in MATRICES]
+    gains = [one.gains for one in open_ if one.gains is not None]
+    if gains and sum(gains) / len(gains) <= APART_GAINS:
+        return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_APART, VerdictReason.MATRICES_ALIKE))
     if not learnt_apart:
         return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_SILENT,))
-    alike = max((one.likeness or 0.0 for one in learnt_apart), default=0.0)
-    if alike > SAME_INIT_MATRICES:
-        return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_APART, VerdictReason.MATRICES_ALIKE))
     units = [one for one in learnt_apart if one.part.component is not Component.ATTENTION]
     if max((one.likeness or 0.0 for one in units), default=0.0) <= arranged:
         return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_APART, VerdictReason.ARRANGED))
@@ -105,9 +102,8 @@ def _taken_over(read: Sequence[PartFinding]) -> Kind:
     """Parts were taken over: so much that the whole was, or only these."""
     equal = any(one.state in (PartState.EQUAL, PartState.ROUNDED) for one in read)
     reason = VerdictReason.PARTS_EQUAL if equal else VerdictReason.LEARNT_TOGETHER
-    layers = [one for one in read if one.part.component in MATRICES]
-    # What agrees no more than one initialisation makes it was not taken over with the rest.
-    taken = _share([one for one in layers if one.state.linked and one.learnt is not False], layers)
+    layers = [one for one in read if one.part.component in MATRICES and one.read > 0]
+    taken = _share([one for one in layers if one.state.linked and one.learnt], layers)
     if taken is None:
         return Kind(Relation.PARTIAL, (reason, VerdictReason.LAYERS_NOT_READ))
     if taken > HALF:

@@ -188,6 +188,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
         _moved(evidence),
         arranged_norms(pair),
         partial(_carried_gains, pair, a),
+        judge.as_stored,
     )
     told = [judge.at_least(one) for one in told]
     met = {one.partner for one in own}
@@ -355,12 +356,12 @@ class _Judge:
 
         One raw matrix can be put into a model that was turned.
         """
-        stored = [one for one in findings if one.state.linked and self._as_stored(one)]
+        stored = [one for one in findings if one.state.linked and self.as_stored(one)]
         matrices = [one for one in findings if one.part.component in MATRICES]
         most = sum(one in stored for one in matrices) > len(matrices) / 2
         return most or any(one.part.component is Component.EMBEDDING for one in stored)
 
-    def _as_stored(self, finding: PartFinding) -> bool:
+    def as_stored(self, finding: PartFinding) -> bool:
         """Whether a linked matrix is so in the basis in which both models are stored."""
         if finding.part.component not in (*MATRICES, Component.EMBEDDING):
             return False
@@ -440,7 +441,7 @@ class _Judge:
             state=state,
             likeness=likeness,
             log10_p=min((*known, 0.0)) if known else None,
-            gains=self._gains(part, partner) if as_stored else None,
+            gains=self._gains(part, partner, likeness or 0.0) if as_stored else None,
             learnt=True if kept else None,
             share=share,
             bits=equal.bits if state is PartState.ROUNDED else None,
@@ -461,10 +462,10 @@ class _Judge:
             return finding
         return replace(finding, share=equal.share, likeness=1.0, learnt=True)
 
-    def _gains(self, part: Part, partner: Part) -> float | None:
+    def _gains(self, part: Part, partner: Part, likeness: float) -> float | None:
         if part.component not in MATRICES:
             return None
-        return gain_likeness(self.a.prepared, self.b.prepared, part, partner)
+        return gain_likeness(self.a.prepared, self.b.prepared, part, partner, likeness)
 
 
 def _needs(ours: Extent, theirs: Extent) -> int | None:
@@ -553,7 +554,8 @@ def _carried_gains(pair: Pair, a: Side, finding: PartFinding) -> float | None:
     parts = finding.part, finding.partner
     part, partner = parts if alignment.first is a else reversed(parts)
     first, second = alignment.first.prepared, alignment.second.prepared
-    return gain_likeness(first, second, part, partner, matching.residual)
+    likeness = finding.likeness or 0.0
+    return gain_likeness(first, second, part, partner, likeness, matching.residual)
 
 
 def _whole(sample: Sample, part: Part) -> bool:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from kinprint.records import Component, PartFinding
+from kinprint.records import Component, PartFinding, PartState
 
 MATRICES = (Component.ATTENTION, Component.FEED_FORWARD, Component.EXPERT)
 """Components that are matrices of the layers."""
@@ -25,21 +25,20 @@ class Limits:
     Attributes
     ----------
     gains : of the effective gains that feed linked matrices, on average.
-    sure : of a matrix, whatever gains say, if they have moved by `TRAINED`.
-    matrices : of a matrix where gains cannot be compared, in the same way.
+    matrices : of a matrix where these cannot be compared and norms do not say that the models were
+        trained apart, if gains have moved by `TRAINED`.
     norms : of gains as stored, on average.
     """
 
     gains: float
-    sure: float
     matrices: float
     norms: float
 
 
-LIMITS = Limits(gains=0.66, sure=0.90, matrices=0.85, norms=0.75)
+LIMITS = Limits(gains=0.66, matrices=0.85, norms=0.75)
 """From width 128 on. Of 25 pairs of twins that saw the same data, in another order, the most alike
 have gains of 0.61; a matrix of one pair reaches 0.83."""
-NARROW = Limits(gains=0.75, sure=0.95, matrices=0.95, norms=0.80)
+NARROW = Limits(gains=0.75, matrices=0.95, norms=0.80)
 """In narrower models. Of 7 such pairs of width 64 the most alike have gains of 0.73; a matrix of
 theirs reaches 0.92, and their norms 0.75 on average."""
 NARROWER = 128
@@ -50,9 +49,14 @@ on other data stay at 0.12 or below from width 128 on where they were trained fo
 merge that has three parts in ten of a model agree by 0.35 with it."""
 TRAINED = 0.03
 """How far gains of trained models have moved from their start, as a share of it."""
+SAME_INIT_MATRICES = 0.45
+"""Correlation of matrices up to which one initialisation explains them: pairs of the zoo that
+started alike and were trained apart keep 0.04 to 0.43. Above it training was short, or gains were
+made anew."""
 LEARNT_EMBEDDING = 0.85
-"""Correlation of embedding columns that pairs of one initialisation do not reach, although rows of
-rare tokens hardly move."""
+"""Correlation of embedding columns that are taken over beside other parts that are, or beside
+matrices that have nothing in common. Rows of tokens that no text had keep their first weights, so
+that twins reach any likeness: their matrices are linked too."""
 
 
 def limits_of(width: int) -> Limits:
@@ -66,6 +70,7 @@ def judged(
     moved: float,
     arranged_norms: float,
     carried_gains: Callable[[PartFinding], float | None],
+    as_stored: Callable[[PartFinding], bool],
 ) -> list[PartFinding]:
     """Findings that say of each linked part whether it was taken over.
 
@@ -80,8 +85,8 @@ def judged(
     moved : how far gains have moved from their start.
     arranged_norms : what numbering channels anew gives strangers' gains.
     carried_gains : the likeness of the gains of a part in the basis that was found, for parts that
-        are not linked in the basis as stored. Such a basis may be a rough one, so that low ones say
-        nothing.
+        are not linked in the basis as stored.
+    as_stored : whether a part is linked in the basis as stored.
     """
     linked = [one for one in findings if one.state.linked]
     matrices = [one for one in linked if one.part.component in MATRICES]
@@ -91,21 +96,24 @@ def judged(
     carried = _mean([carried_gains(one) for one in matrices]) if gains is None else None
     norm = _mean([one.likeness for one in norms])
     # Equal gains were written in, and say nothing of matrices.
-    every_norm = [
-        one.likeness for one in findings if one.part.component is Component.NORMS and not one.learnt
-    ]
-    most = max(gains or 0.0, _mean(every_norm) or 0.0)
+    every_norm = _mean(
+        [one.likeness for one in findings if one.part.component is Component.NORMS and not one.learnt]
+    )
+    most = max(gains or 0.0, every_norm or 0.0)
+
+    def alike_without_gains(one: PartFinding) -> bool:
+        """Whether a matrix is as alike as a copy, and nothing speaks against that."""
+        told = every_norm if as_stored(one) else carried
+        apart = told is not None and told <= APART_GAINS
+        return moved >= TRAINED and (one.likeness or 0.0) >= limits.matrices and not apart
 
     def of_matrix(one: PartFinding) -> bool | None:
-        likeness = (one.likeness or 0.0) if moved >= TRAINED else 0.0
-        if likeness >= limits.sure:
-            return True
         if gains is None:
-            alike = likeness >= limits.matrices or (carried or 0.0) >= limits.gains
-            return True if alike else None
+            return True if alike_without_gains(one) or (carried or 0.0) >= limits.gains else None
         if gains >= limits.gains:
             return True if one.gains is None or one.gains > APART_GAINS else None
-        return False if most <= APART_GAINS else None
+        started_alike = most <= APART_GAINS and (one.likeness or 0.0) <= SAME_INIT_MATRICES
+        return False if started_alike else None
 
     def learnt(one: PartFinding) -> bool | None:
         if one.learnt or one not in linked:
@@ -114,13 +122,30 @@ def judged(
             case Component.NORMS:
                 arranged = only_norms and (one.likeness or 0.0) >= arranged_norms
                 return True if (norm or 0.0) >= limits.norms or arranged else None
-            case Component.EMBEDDING | Component.HEAD:
-                return True if (one.likeness or 0.0) >= LEARNT_EMBEDDING else None
             case Component.ATTENTION | Component.FEED_FORWARD | Component.EXPERT:
                 return of_matrix(one)
         return None
 
-    return [replace(one, learnt=learnt(one)) for one in findings]
+    told = [replace(one, learnt=learnt(one)) for one in findings]
+    return _with_tables(told)
+
+
+def _with_tables(findings: Sequence[PartFinding]) -> list[PartFinding]:
+    """Findings that say the same of embeddings and heads, which follow what the others say."""
+    others = [one for one in findings if one.part.component in (*MATRICES, Component.NORMS)]
+    read = [one for one in others if one.state is not PartState.NOT_READ]
+    layers = [one for one in read if one.part.component in MATRICES]
+    apart = bool(layers) and not any(one.state.linked for one in layers)
+    if not (apart or any(one.learnt for one in read)):
+        return list(findings)
+    return [
+        replace(one, learnt=True)
+        if one.state is PartState.SHARED
+        and one.part.component in (Component.EMBEDDING, Component.HEAD)
+        and (one.likeness or 0.0) >= LEARNT_EMBEDDING
+        else one
+        for one in findings
+    ]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -56,7 +56,10 @@ _NORMAL = (
 )  # fmt: skip
 _SMALL_FLOATS = (-6.0, -4.0, -3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _TABLES = (_NORMAL, _SMALL_FLOATS)
-_OFF_LEVEL, _PAST = 0.01, 0.02  # of the largest level: how far off it, and past the half way
+_OFF_LEVEL, _PAST = 0.01, 0.02  # how far off a level, and past the half way to the next
+# Whatever its levels are, rounding keeps the order of numbers that share a scale. These many
+# neighbours do in every format, and of them so many may be out of order: ties of the scale itself.
+_SHARED, _DISORDER = 16, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +188,8 @@ def _rounded(fine: Floats, coarse: Floats) -> int | None:
         return 16
     columns = [(_some_rows(fine.T), _some_rows(coarse.T))] if len(fine) >= _BLOCK else []
     for some, other in ((x, y), *columns):
+        if not _in_order(some, other):
+            continue
         if found := _on_byte_grid(some, other):
             return found
         finer = _distinct(some) >= _FINER * _distinct(other)
@@ -195,6 +200,14 @@ def _rounded(fine: Floats, coarse: Floats) -> int | None:
         ):
             return found
     return None
+
+
+def _in_order(fine: Floats, coarse: Floats) -> bool:
+    """Whether numbers follow each other as before: what is only near changes places."""
+    x, y = _blocks(fine, _SHARED), _blocks(coarse, _SHARED)
+    ordered = np.take_along_axis(y, np.lexsort((y, x), axis=1), axis=1)
+    falls = ordered[:, 1:] < ordered[:, :-1]
+    return falls.size > 0 and bool(falls.mean() <= _DISORDER)
 
 
 def _one_master(half: Floats, bf16: Floats) -> bool:
@@ -306,12 +319,13 @@ def _on_table(fine: Floats, coarse: Floats) -> int | None:
         half_way = (table[1:] + table[:-1]) / 2
         scales = largest / np.unique(np.abs(table[table != 0]))[::-1]
         levels = [np.searchsorted(half_way, y / scale[:, None]) for scale in scales.T]
+        sizes = np.maximum(np.abs(table), np.abs(table[table != 0]).min())
         offs = [
-            np.abs(y / scale[:, None] - table[level]).max(axis=1)
+            (np.abs(y / scale[:, None] - table[level]) / sizes[level]).max(axis=1)
             for scale, level in zip(scales.T, levels, strict=True)
         ]
         best, block = np.argmin(offs, axis=0), np.arange(len(y))
-        if np.median(np.min(offs, axis=0)) > _OFF_LEVEL * table[-1]:
+        if np.median(np.min(offs, axis=0)) > _OFF_LEVEL:
             continue
         level = np.stack(levels)[best, block]
         scaled, slack = x / scales[block, best][:, None], _PAST * table[-1]
