@@ -297,6 +297,7 @@ class Reason(StrEnum):
     PART_WITHOUT_TEST = auto()
     PART_NOT_FOUND = auto()
     PART_CHANNELS_RENAMED = auto()
+    PART_OTHER_WIDTH = auto()
     PART_HEADS_RENAMED = auto()
     PART_UNITS_RENAMED = auto()
     # What is no silence of a test of ours.

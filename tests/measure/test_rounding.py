@@ -172,6 +172,7 @@ def test_rows_that_are_equal_count_if_they_say_something() -> None:
     other[::4] = WEIGHTS[::4]
     share, information = equal_rows(WEIGHTS, other, 12.0)
     assert share == 0.25 and information > 100
+    assert equal_rows(WEIGHTS, other[::-1], 12.0)[0] == 0.25  # wherever they are
     masked = np.zeros_like(WEIGHTS)
     masked[:, :8] = 0.5  # where zeros are says nothing
     assert equal_rows(masked, masked, 12.0) == (0.0, 0.0)

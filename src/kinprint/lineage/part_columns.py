@@ -34,6 +34,7 @@ from kinprint.lineage.alignment.units import (
 from kinprint.lineage.preparation import FeedForward, Heads
 from kinprint.lineage.reading.sample import Indices
 from kinprint.lineage.side import alone, copied_channels
+from kinprint.measure.rows import copied_rows
 from kinprint.nulls.blocks import BLOCK, block_log10_p, least_block_log10_p
 from kinprint.nulls.preparation import massive, standardise_columns
 
@@ -43,6 +44,7 @@ Tensors = Iterator[tuple[str, Rows, Rows]]
 """Rows that belong together, by the role of their tensor."""
 FEWEST_ROWS = 16
 """Fewer rows than this do not make a column."""
+_CLOSER = 0.15  # by which one tensor must be closer than all, over half of the channels
 _UNITS = 512  # of the first model that are matched at most
 _NEVER = 0.99  # likeness of rows that do not belong together from which on nothing tells
 _RIDGE = 0.02  # of the length of a value row, so that mixing them back does not fit noise
@@ -55,7 +57,7 @@ class ColumnScore:
     `likenesses` are mean correlations of rows, one a tensor of so many `rows`; `floor` is the least
     log10 p that so many channels could have given. `excess` is how much of what rows that do not
     belong together leave open is alike in those that were matched, on average: rows drawn over one
-    covariance are all alike.
+    covariance are all alike. `copied` is what `copied_rows` says of all rows.
     """
 
     log10_p: float
@@ -63,6 +65,7 @@ class ColumnScore:
     likenesses: tuple[float, ...]
     rows: tuple[int, ...]
     excess: float
+    copied: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +135,14 @@ class HalfChannels:
         """Units of one feed-forward and the units of another that they match best."""
         some = np.argsort(-first.size, kind="stable")
         some = some[spread(len(some), _UNITS)]
-        both = self._near(first.up[some], second.up) + self._near(first.down[some], second.down)
-        match = np.abs(both)
+        near = [self._near(first.up[some], second.up), self._near(first.down[some], second.down)]
+        both = near[0] + near[1]
         gates = None
         if first.gate is not None and second.gate is not None:
             gates = first.gate[some], second.gate
-            match = match + self._near(*gates)
+            near.append(self._near(*gates))
+        match = np.abs(both) + sum(near[2:])
+        match = _closest(match / len(near), [np.abs(one) for one in near])
 
         def rows(partners: Indices) -> Tensors:
             signs = np.where(both[np.arange(len(partners)), partners] < 0, -1.0, 1.0)[:, None]
@@ -218,8 +223,11 @@ class HalfChannels:
             return None
         log10_p = block_log10_p(blocks.products(*columns), blocks.sizes)[0]
         unseen = ~self.fitted & ordinary
+        cosines, others = (
+            {role: _cosines(*rows, unseen) for role, rows in one.items()} for one in (told, apart)
+        )
         alike, by_chance = (
-            {role: _likeness(*rows, unseen) for role, rows in one.items()} for one in (told, apart)
+            {role: float(rows.mean()) for role, rows in one.items()} for one in (cosines, others)
         )
         excess = [
             (one - chance) / (1.0 - chance)
@@ -232,6 +240,9 @@ class HalfChannels:
             tuple(alike.values()),
             tuple(len(x) for x, _ in told.values()),
             float(np.mean(excess)) if excess else 0.0,
+            copied_rows(
+                np.concatenate([*cosines.values()]), 1.0 / np.sqrt(max(np.count_nonzero(unseen), 1))
+            ),
         )
 
 
@@ -240,9 +251,9 @@ def _ordinary(rows: Rows) -> Bools:
     return np.asarray(~massive(np.sqrt(np.square(rows).mean(axis=0))))
 
 
-def _likeness(x: Rows, y: Rows, channels: Bools) -> float:
-    """The mean correlation of rows over some channels."""
-    return float(np.einsum("nd,nd->n", _unit(x[:, channels]), _unit(y[:, channels])).mean())
+def _cosines(x: Rows, y: Rows, channels: Bools) -> Rows:
+    """The correlations of rows over some channels."""
+    return np.asarray(np.einsum("nd,nd->n", _unit(x[:, channels]), _unit(y[:, channels])))
 
 
 def _joined(tensors: Tensors) -> dict[str, tuple[Rows, Rows]]:
@@ -255,6 +266,16 @@ def _joined(tensors: Tensors) -> dict[str, tuple[Rows, Rows]]:
         for role, pairs in roles.items()
     }
     return {role: (_unit(x), _unit(y)) for role, (x, y) in joined.items() if x.any() and y.any()}
+
+
+def _closest(match: Rows, single: Sequence[Rows]) -> Rows:
+    """How near rows are: by all tensors, or by the one that has much closer partners.
+
+    Of a copied tensor beside strangers' the others only disturb.
+    """
+    closest = max(single, key=lambda one: float(one.max(axis=1).mean()))
+    apart = float(closest.max(axis=1).mean()) - float(match.max(axis=1).mean())
+    return closest if apart > _CLOSER else match
 
 
 def _columns(heads: Heads, chosen: Bools) -> Heads:

@@ -23,6 +23,7 @@ from kinprint.lineage.side import alone
 from kinprint.lineage.tests.attention import HeadGroups
 from kinprint.lineage.tests.gains import usable_channels
 from kinprint.lineage.tests.registry import Likeness, NoResult, registered_test
+from kinprint.measure.rows import copied_rows
 from kinprint.nulls.blocks import BLOCK, block_log10_p, signed_log10_p
 from kinprint.nulls.copies import sum_over
 from kinprint.nulls.masks import masked
@@ -48,9 +49,12 @@ class PartScore:
     likeness : mean correlation of the weights compared.
     matched : whether units or heads were matched first, so that a renumbered copy would show.
     as_stored : whether channels were taken as they are numbered.
-    share : the share of the part's numbers in tensors that are as alike as the rest of them.
+    share : the share of the part's numbers in tensors that are as alike as the rest of them, or in
+        rows that are copies beside others that have nothing in common.
     floor : the least log10 p that the test could have given.
     excess : of matched rows, how much of what others leave open is alike.
+    copies : whether there are such copies, of which one start is no explanation. Units without a
+        gate may never fire, and keep their first weights.
     """
 
     parts: tuple[Part, Part]
@@ -62,6 +66,7 @@ class PartScore:
     share: float = 1.0
     floor: float = 0.0
     excess: float = 1.0
+    copies: bool = False
 
 
 def part_scores(pair: Pair, evidence: Sequence[Evidence]) -> tuple[PartScore, ...]:
@@ -131,17 +136,20 @@ def _numbered_units(pair: Pair) -> Iterator[PartScore]:
                 continue
             blocks = blocks.single()
         for test, residual in bases:
-            roles, log10_p = _unit_blocks(compared, blocks, residual, alignment.first.units_flip)
-            likeness = float(np.mean(roles))
-            score = _score(pair, alignment, compared, test, log10_p, likeness)
-            share = _alike(roles, [1] * len(roles))
-            yield replace(score, as_stored=residual is IDENTITY, share=share)
+            units, log10_p = _unit_blocks(compared, blocks, residual, alignment.first.units_flip)
+            roles = [float(one.mean()) for one in units]
+            score = _score(pair, alignment, compared, test, log10_p, float(np.mean(roles)))
+            score = replace(
+                score, as_stored=residual is IDENTITY, share=_alike(roles, [1] * len(roles))
+            )
+            copied = copied_rows(np.concatenate(units), 1.0 / math.sqrt(ours.width))
+            yield _with_copies(score, copied, ours.gate is not None)
 
 
 def _unit_blocks(
     compared: FeedForwardPair, blocks: Blocks, residual: ResidualMap, flips: bool
-) -> tuple[list[float], float]:
-    """The mean correlation of units of equal number by matrix, and the p-value of all."""
+) -> tuple[list[np.ndarray], float]:
+    """Correlations of units of equal number by matrix, and the p-value of all."""
     products = {
         role: blocks.products(
             residual.carry(getattr(compared.first, role)), getattr(compared.second, role)
@@ -154,9 +162,17 @@ def _unit_blocks(
         log10_p = signed_log10_p(gate, both, blocks.sizes)[0]
     else:
         log10_p = block_log10_p(gate + both, blocks.sizes)[0]
-    units = int(blocks.sizes.sum())
-    roles = [float(one.trace(axis1=1, axis2=2).sum()) / units for one in products.values()]
-    return roles, float(log10_p)
+    some = blocks.first >= 0
+    units = [one.diagonal(axis1=1, axis2=2)[some] for one in products.values()]
+    return units, float(log10_p)
+
+
+def _with_copies(score: PartScore, copied: tuple[float, float] | None, telling: bool) -> PartScore:
+    """The score of the rows that are copies, where only some are."""
+    if copied is None:
+        return score
+    share, likeness = copied
+    return replace(score, share=share, likeness=share * likeness, copies=telling)
 
 
 def _alike(likenesses: Sequence[float], sizes: Sequence[int]) -> float:
@@ -293,21 +309,22 @@ def _matched_columns(pair: Pair) -> Iterator[PartScore]:
         if not (ours.masked and theirs.masked):
             parts = _ordered(pair, alignment, part_of(ours), part_of(theirs))
             whole = len(theirs.index) == theirs.total
-            yield from _column_score(parts, halves.feed_forwards(ours, theirs), whole)
+            gated = ours.gate is not None
+            yield from _column_score(parts, halves.feed_forwards(ours, theirs), whole, gated)
     for heads, others in halves.layers(first.heads, second.heads):
         if not heads.masked & others.masked:
             layers = (Part(Component.ATTENTION, one.layer) for one in (heads, others))
             parts = _ordered(pair, alignment, *layers)
-            yield from _column_score(parts, halves.attention(heads, others), True)
+            yield from _column_score(parts, halves.attention(heads, others), True, True)
 
 
 def _column_score(
-    parts: tuple[Part, Part], score: ColumnScore | None, whole: bool
+    parts: tuple[Part, Part], score: ColumnScore | None, whole: bool, telling: bool
 ) -> Iterator[PartScore]:
     if score is not None:
         likeness = float(np.mean(score.likenesses))
         share = _alike(score.likenesses, score.rows)
-        yield PartScore(
+        found = PartScore(
             parts,
             MATCHED_COLUMNS,
             score.log10_p,
@@ -317,6 +334,7 @@ def _column_score(
             floor=score.floor,
             excess=score.excess,
         )
+        yield _with_copies(found, score.copied, telling)
 
 
 def _by_layers(pair: Pair, groups: HeadGroups) -> dict[tuple[Part, Part], list[int]]:

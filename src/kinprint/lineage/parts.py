@@ -400,8 +400,9 @@ class _Judge:
         be more alike than those of it that do not belong together.
         """
         copied = score.test != MATCHED_COLUMNS or score.excess >= COPIED
-        # One matrix of a feed-forward alone may have been copied.
-        alone = score.parts[0].component in _UNITED and score.excess >= ALONE * score.share
+        # One matrix of a feed-forward alone may have been copied, or some rows.
+        united = score.parts[0].component in _UNITED and score.excess >= ALONE * score.share
+        alone = united or (score.copies and score.likeness >= ALONE * score.share)
         return (copied or alone) and self.charge.significant_part(score.log10_p, self.count)
 
     def _between(self, part: Part, partner: Part, size: Extent) -> PartFinding:
@@ -442,10 +443,10 @@ class _Judge:
             likeness=likeness,
             log10_p=min((*known, 0.0)) if known else None,
             gains=self._gains(part, partner, likeness or 0.0) if as_stored else None,
-            learnt=True if kept else None,
+            learnt=True if kept or self._copied(found) else None,
             share=share,
             bits=equal.bits if state is PartState.ROUNDED else None,
-            reason=None if state.linked else _why_not(part),
+            reason=None if state.linked else self._why_not(part),
             needs=None if state.linked else nothing.needs,
             tests=tuple(sorted({one.test for one in (found or scores)})),
         )
@@ -462,10 +463,28 @@ class _Judge:
             return finding
         return replace(finding, share=equal.share, likeness=1.0, learnt=True)
 
+    def _copied(self, found: Iterable[PartScore]) -> bool:
+        """Whether some rows are copies that are as close as those that were taken over."""
+        least = limits_of(self.a.prepared.width).matrices
+        return any(one.copies and one.likeness >= least * one.share for one in found)
+
     def _gains(self, part: Part, partner: Part, likeness: float) -> float | None:
         if part.component not in MATRICES:
             return None
         return gain_likeness(self.a.prepared, self.b.prepared, part, partner, likeness)
+
+    def _why_not(self, part: Part) -> Message:
+        """Why nothing can be said of a part in which nothing was found."""
+        match part.component:
+            case Component.MIXER:
+                return Reason.PART_WITHOUT_TEST.message()
+            case Component.NORMS if self.a.prepared.width != self.b.prepared.width:
+                return Reason.PART_OTHER_WIDTH.message()
+            case Component.NORMS | Component.EMBEDDING | Component.HEAD | Component.ROUTER:
+                return Reason.PART_CHANNELS_RENAMED.message()
+            case Component.ATTENTION:
+                return Reason.PART_HEADS_RENAMED.message()
+        return Reason.PART_UNITS_RENAMED.message()
 
 
 def _needs(ours: Extent, theirs: Extent) -> int | None:
@@ -494,8 +513,12 @@ def _linked(equal: EqualNumbers, found: Sequence[PartScore]) -> tuple[float, flo
     if equal.all and equal.bits is None:
         return 1.0, 1.0
     alike = max((one.likeness for one in found), default=None)
-    if 0.0 < equal.share < 1.0 and not any(_beyond(one, equal.likeness) for one in found):
+    beyond = any(_beyond(one, equal.likeness) for one in found)
+    if equal.share > 0.0 and not equal.all and not beyond:
         return equal.share, 1.0
+    some = max((one for one in found if one.copies), key=lambda one: one.share, default=None)
+    if some is not None:
+        return max(equal.share, some.share), some.likeness / some.share
     columns = next((one for one in found if one.test == MATCHED_COLUMNS), None)
     if columns is not None and columns.share < 1.0:
         return max(equal.share, columns.share), min(1.0, columns.likeness / columns.share)
@@ -513,18 +536,6 @@ def _beyond(score: PartScore, equal: float) -> bool:
     """
     matched = UNLIKE if score.test == MATCHED_COLUMNS else 0.0
     return score.likeness / score.share - matched > equal / score.share + _REST
-
-
-def _why_not(part: Part) -> Message:
-    """Why nothing can be said of a part in which nothing was found."""
-    match part.component:
-        case Component.MIXER:
-            return Reason.PART_WITHOUT_TEST.message()
-        case Component.NORMS | Component.EMBEDDING | Component.HEAD | Component.ROUTER:
-            return Reason.PART_CHANNELS_RENAMED.message()
-        case Component.ATTENTION:
-            return Reason.PART_HEADS_RENAMED.message()
-    return Reason.PART_UNITS_RENAMED.message()
 
 
 def _with_invariants(finding: PartFinding, agreeing: Container[int | None]) -> PartFinding:

@@ -97,7 +97,11 @@ def judged(
     norm = _mean([one.likeness for one in norms])
     # Equal gains were written in, and say nothing of matrices.
     every_norm = _mean(
-        [one.likeness for one in findings if one.part.component is Component.NORMS and not one.learnt]
+        [
+            one.likeness
+            for one in findings
+            if one.part.component is Component.NORMS and not one.learnt
+        ]
     )
     most = max(gains or 0.0, every_norm or 0.0)
 

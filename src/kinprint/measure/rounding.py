@@ -31,6 +31,7 @@ _TWICE, _SUBNORMAL = 2.0**-8 + 2.0**-11, 2.0**-24  # what rounding to each of th
 _INFORMED = 8  # rows whose arrangements are counted
 _LOOKED_AT = 4096  # numbers that tell whether they are constant
 _CONSTANT = 0.9  # of the numbers of a row that are one value: the others may be outliers
+_COLUMNS = 16  # by which a row is looked up among others
 _COARSEST = 1.0  # more than the square of what two bits miss by; strangers differ by 2
 _FEW = 16  # blocks of which one must lie on a grid before all are looked at
 _ROWS = 64  # rows that a grid is looked for in
@@ -148,26 +149,44 @@ def _arrangements(row: Floats) -> float:
 
 
 def equal_rows(x: Floats, y: Floats, least: float) -> tuple[float, float]:
-    """The share of rows that are equal, number by number, and what the best of them tell.
+    """The share of rows that are in both arrays, number by number, and what the best of them tell.
+
+    Rows may have changed places: a copy whose rows were numbered anew has all of them.
 
     Parameters
     ----------
-    x, y : rows at equal places.
+    x, y : rows of equal length.
     least : log10 of the arrangements that a row must have in order to count, were it the only one;
-        as many more as there are rows to look at.
+        as many more as there are pairs of rows to look at.
 
     Returns
     -------
-    The share, and log10 of the arrangements of the row that has most, paid for all rows.
+    The share of the rows of `x`, and log10 of the arrangements of the row that has most, paid for
+    all pairs.
     """
-    paid = math.log10(max(len(x), 1))
-    same = np.flatnonzero((x == y).all(axis=1))
+    paid = math.log10(max(len(x) * len(y), 1))
+    same = np.flatnonzero(_found_in(x, y))
     some = same[:: max(1, len(same) // _ROWS)]
     known = [_arrangements(x[at]) - paid for at in some]
     telling = sum(one >= least for one in known)
     if not telling or continues(x[some[int(np.argmax(known))]]):
         return 0.0, 0.0
     return len(same) / len(x) * telling / len(some), max(known)
+
+
+def _found_in(x: Floats, y: Floats) -> NDArray[np.bool_]:
+    """Which rows of the first array are in the second; they are looked up by some columns."""
+    columns = np.unique(np.linspace(0, x.shape[1] - 1, _COLUMNS).astype(int))
+    ours, theirs = (np.ascontiguousarray(rows[:, columns] + 0.0) for rows in (x, y))
+    _, labels = np.unique(np.concatenate([ours, theirs]), axis=0, return_inverse=True)
+    places = np.full(int(labels.max()) + 1, -1)
+    places[labels[len(x) :]] = np.arange(len(y))
+    there = places[labels[: len(x)]]
+    found = there >= 0
+    found[found] = (x[found] == y[there[found]]).all(axis=1)
+    if x.shape == y.shape:
+        found |= (x == y).all(axis=1)
+    return found
 
 
 def _cast(fine: Floats, coarse: Floats) -> int | None:

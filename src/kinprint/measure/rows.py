@@ -1,7 +1,8 @@
 """Matrices compared row by row: one cosine or correlation a row, and their mean.
 
 Rows are neurons, tokens or experts; a mean over rows does not let a few long ones decide,
-as the cosine of the whole matrix does.
+as the cosine of the whole matrix does. Where some rows are copies and the others are strangers, the
+mean is true of none: `copied_rows` tells these apart.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from numpy.typing import ArrayLike
 
 from kinprint.measure import blocks
 from kinprint.measure.blocks import BLOCK, Floats
+
+_COPY, _SPLIT = 0.75, 0.5  # likeness of copies on average, and of the least of them
+_NOTHING, _ERRORS = 0.02, 3.0  # likeness of strangers on average, and standard errors of it
 
 
 @blocks.quiet
@@ -46,6 +50,27 @@ def row_cosine_mean(a: ArrayLike, b: ArrayLike) -> float:
 def row_pearson_mean(a: ArrayLike, b: ArrayLike) -> float:
     """Mean of the row correlations over the rows that have one."""
     return _mean(row_pearsons(a, b))
+
+
+def copied_rows(likeness: Floats, noise: float) -> tuple[float, float] | None:
+    """The share of rows that are copies, and their mean likeness; None if it is not some of them.
+
+    Some are where the others have nothing in common. Models that were trained, from one start or
+    one from the other, have all rows alike, more or less.
+
+    Parameters
+    ----------
+    likeness : the likeness of each row with its partner.
+    noise : standard deviation of the likeness of strangers.
+    """
+    copied = likeness >= _SPLIT
+    if not copied.any() or copied.all():
+        return None
+    others, mean = likeness[~copied], float(likeness[copied].mean())
+    chance = max(_NOTHING, _ERRORS * noise / math.sqrt(len(others)))
+    if mean < _COPY or abs(float(others.mean())) > chance:
+        return None
+    return float(copied.mean()), mean
 
 
 def _mean(values: Floats) -> float:
