@@ -42,6 +42,8 @@ _FOUND = {
 _LINKED = frozenset({"equal", "rounded", "shared"})
 
 
+_NEARLY = 0.02  # how far off a share may be
+
 OUTSIDE = -1
 """The layer of what belongs to none."""
 
@@ -79,6 +81,8 @@ class Truth:
     facts : facts by part of the first model; the first that fits counts.
     rest : the fact of all other parts.
     swapped : facts by part of the second model, where its layers have other numbers.
+    layers : the share of the layers' matrices that is linked, where nearly that must be said after
+        reading everything.
     """
 
     norms: frozenset[str]
@@ -87,6 +91,7 @@ class Truth:
     facts: tuple[tuple[Where, Fact], ...] = ()
     rest: Fact = Fact.FOREIGN
     swapped: tuple[tuple[Where, Fact], ...] | None = None
+    layers: float | None = None
 
     def seen_from(self, swapped: bool) -> Truth:
         """The same truth with the models in the order of a reading."""
@@ -159,6 +164,7 @@ class Claims:
     by_part : whether parts are spoken of one by one, so that silence about one is telling.
     would_have_seen : whether it says without a condition that shared weights would have shown.
     planned : bytes that it says it reads at most.
+    layers : the share of the layers' matrices that it says is linked.
     """
 
     relation: str
@@ -168,6 +174,7 @@ class Claims:
     by_part: bool = False
     would_have_seen: bool = False
     planned: int = 0
+    layers: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +209,7 @@ def claims_of(document: Mapping[str, Any]) -> Claims:
         by_part=by_part,
         would_have_seen=not by_part and relation == "no-evidence" and bool(verdict.get("power")),
         planned=int(document["plan"]["bytes_at_most"]),
+        layers=(verdict.get("amount") or {}).get("layers"),
     )
 
 
@@ -269,6 +277,10 @@ def falsehoods(claims: Claims, truth: Truth, reading: Reading) -> list[str]:
         false.append(f"reads {claims.planned} bytes")
     wrong = (_false_part(claim, truth.facts_about(claim)) for claim in claims.parts)
     false.extend(filter(None, wrong))
+    if reading.reach is Reach.WHOLE and truth.layers is not None:
+        said = claims.layers or 0.0
+        if abs(said - truth.layers) > _NEARLY:
+            false.append(f"{said:.0%} of the layers' matrices, is {truth.layers:.0%}")
     if claims.by_part and reading.reach is Reach.WHOLE and claims.relation != "identical":
         false.extend(_missing(claims, truth))
     return false

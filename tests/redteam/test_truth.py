@@ -54,6 +54,14 @@ def test_power_without_a_condition_is_false_where_something_was_taken_over() -> 
     ]
 
 
+def test_an_amount_is_held_against_the_share_that_is_linked() -> None:
+    truth = true("partial", "partial", "partial", rest=Fact.OPEN, layers=0.22)
+    for said, false in ((0.22, 0), (0.73, 1)):
+        document = by_part("partial")
+        document["verdict"]["amount"] = {"layers": said}
+        assert len(falsehoods(claims_of(document), truth, WHOLE)) == false
+
+
 def test_a_budget_is_kept() -> None:
     truth = true("partial", "partial", "partial", rest=Fact.OPEN)
     reading = Reading("standard", 9, Reach.SAMPLE)

@@ -70,6 +70,13 @@ def average_30(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     return root, mixed([(root, 0.3), (stranger, 0.7)])
 
 
+@case("average-of-three", _MIXTURE, needs="base-d")
+def average_of_three(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The mean of a model and two strangers: near its gains, and no rounding of them."""
+    models = (zoo["base-a"], zoo["base-b"], zoo["base-d"])
+    return zoo["base-a"], mixed([(one, 1 / 3) for one in models])
+
+
 @case(
     "average-5",
     true(

@@ -67,6 +67,7 @@ def true(
     facts: Mapping[Where, Fact] | None = None,
     rest: Fact = Fact.FOREIGN,
     swapped: Mapping[Where, Fact] | None = None,
+    layers: float | None = None,
 ) -> Truth:
     """A truth; relations are given as words with spaces between."""
     return Truth(
@@ -76,6 +77,7 @@ def true(
         tuple((facts or {}).items()),
         rest,
         None if swapped is None else tuple(swapped.items()),
+        layers,
     )
 
 

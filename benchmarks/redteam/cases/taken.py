@@ -17,9 +17,11 @@ from benchmarks.redteam.cases.registry import (
 )
 from benchmarks.redteam.layers import (
     ATTENTION,
+    DOWN,
     EMBEDDING,
     FEED_FORWARD,
     FINAL,
+    GATE,
     IN,
     LAYER,
     NORMS,
@@ -128,6 +130,50 @@ def layer_copied_renumbered(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     root, stranger = zoo.root(seed), zoo.stranger(seed)
     copied = graft(stranger, root, names_of(root, LAYER, [2]))
     return root, shuffle_units(copied, rng, rescale=False, layers=[2])
+
+
+@case(
+    "some-units-with-noise",
+    true(
+        _NORMS_UNREAD,
+        f"partial dependent {UNTOLD}",
+        "partial",
+        {feed_forward(): Fact.KIN},
+        layers=0.3 * 2.75 / 3.75,
+    ),
+)
+def some_units_with_noise(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A stranger with three in ten units of every feed-forward, and noise of a twentieth."""
+    root, stranger = zoo.root(seed), zoo.stranger(seed)
+    new = {}
+    for layer in _ALL:
+        count = root.tensors[at(layer, GATE)].shape[0]
+        some = rng.permutation(count)[: round(0.3 * count)]
+        for part in FEED_FORWARD:
+            ours = stranger.tensors[at(layer, part)].copy()
+            theirs = noisy(root.tensors[at(layer, part)], rng, 0.05)
+            place = (slice(None), some) if part == DOWN else (some,)
+            ours[place] = theirs[place]
+            new[at(layer, part)] = ours
+    return root, stranger.changed(new)
+
+
+@case(
+    "gates-renumbered",
+    true(
+        _NORMS_UNREAD,
+        f"partial dependent {UNTOLD}",
+        "partial",
+        {embedding(): Fact.EQUAL, feed_forward(): Fact.KIN},
+        layers=2.75 / 3.75 / 3,
+    ),
+)
+def gates_renumbered(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A stranger with the embedding and all gates, the rows of these in another order."""
+    root, stranger = zoo.root(seed), zoo.stranger(seed)
+    gates = {name: root.tensors[name] for name in names_of(root, (GATE,), _ALL)}
+    moved = {name: matrix[rng.permutation(len(matrix))] for name, matrix in gates.items()}
+    return root, stranger.changed({EMBEDDING: root.tensors[EMBEDDING], **moved})
 
 
 @case(

@@ -1,6 +1,8 @@
-"""Pairs of the zoo as they were trained."""
+"""Pairs of the zoo as they were trained, and twins that are drawn as if they had been."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from benchmarks.redteam.cases.registry import (
     STRANGERS,
@@ -12,6 +14,7 @@ from benchmarks.redteam.cases.registry import (
     norms,
     true,
 )
+from benchmarks.redteam.checkpoint import Checkpoint
 from benchmarks.redteam.layers import EMBEDDING
 from benchmarks.redteam.relabelling import Rng, launder
 from benchmarks.redteam.surgery import redrawn
@@ -33,6 +36,47 @@ from benchmarks.redteam.zoo import Zoo
 def same_initialisation(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """One initialisation, trained apart on other data."""
     return zoo["base-a"], zoo["tie-a"]
+
+
+_TWINS = true(
+    f"same-init dependent {UNTOLD}",
+    "same-init dependent",
+    "same-init dependent",
+    {norms(): Fact.OPEN},
+    rest=Fact.INITIAL,
+)
+
+
+def _twins(like: Checkpoint, rng: Rng, drift: float, gains: float, unseen: float) -> Pair:
+    """Two models that started alike and went apart, in all but some rows of the embedding."""
+    spread = 0.02
+    start = {name: rng.normal(0, spread, one.shape) for name, one in like.tensors.items()}
+
+    def trained() -> Checkpoint:
+        new = {}
+        for name, first in start.items():
+            if first.ndim == 1:
+                new[name] = 1 + rng.normal(0, gains, first.shape)
+                continue
+            new[name] = first + rng.normal(0, drift * spread, first.shape)
+            if name == EMBEDDING and unseen:
+                kept = round(unseen * len(first))
+                new[name][-kept:] = first[-kept:]
+        return like.changed({name: one.astype(np.float32) for name, one in new.items()})
+
+    return trained(), trained()
+
+
+@case("twins-hardly-trained", _TWINS)
+def twins_hardly_trained(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """One initialisation, trained apart for so short a time that matrices agree by 0.96."""
+    return _twins(zoo.root(seed), rng, 0.2, 0.05, 0.0)
+
+
+@case("twins-with-unseen-tokens", _TWINS)
+def twins_with_unseen_tokens(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """One initialisation, trained apart; six in ten tokens were in no text of either."""
+    return _twins(zoo.root(seed), rng, 1.0, 0.1, 0.6)
 
 
 @case("same-initialisation-laundered", true(UNTOLD, UNTOLD, UNTOLD, rest=Fact.OPEN), needs="tie-a")
