@@ -197,11 +197,13 @@ def _values() -> dict[str, str]:
         **{
             f"{name}_{limit}": f"{getattr(limits, limit):.2f}"
             for name, limits in (("wide", taken_over.LIMITS), ("narrow", taken_over.NARROW))
-            for limit in ("gains", "sure", "matrices", "norms")
+            for limit in ("gains", "matrices", "norms")
         },
         "apart_gains": f"{taken_over.APART_GAINS:.2f}",
         "trained": f"{100 * taken_over.TRAINED:.0f} %",
         "learnt_embedding": f"{taken_over.LEARNT_EMBEDDING:.2f}",
+        "same_init_matrices": f"{taken_over.SAME_INIT_MATRICES:.2f}",
+        "learnt_gains": f"{100 * gains.LEARNT:.0f} %",
         "copied": f"{parts.COPIED:.2f}",
         "unlike": f"{parts.UNLIKE:.2f}",
         "turned": f"{parts.TURNED:.2f}",

@@ -68,6 +68,11 @@ def test_matrices_without_gains_need_norms_that_do_not_speak_against_them() -> N
     assert told(matrices) == {True} and told(matrices, moved=0.0) == {None}
     apart = [replace(one, state=PartState.NOT_COMPARABLE) for one in found(Component.NORMS, 0.1)]
     assert told([*matrices, *apart]) == {None}
+    # Layers scatter: one that is less alike follows the others, but not one that started alike.
+    mixed = found(Component.FEED_FORWARD, 0.9)
+    for likeness, learnt in ((0.76, {True}), (SAME_INIT_MATRICES, {True, None})):
+        mixed[0] = replace(mixed[0], likeness=likeness)
+        assert told(mixed) == learnt
     # In another basis the norms as stored say nothing.
     assert told([*matrices, *apart], as_stored=False) == {True, None}
 

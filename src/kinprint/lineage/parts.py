@@ -33,7 +33,7 @@ from kinprint.lineage.pair import Pair
 from kinprint.lineage.part_tests import MATCHED_COLUMNS, PartScore, part_scores
 from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.lineage.side import Side
-from kinprint.lineage.taken_over import MATRICES, judged, limits_of
+from kinprint.lineage.taken_over import MATRICES, Limits, judged, limits_of
 from kinprint.lineage.tests.invariants import agreeing_layers
 from kinprint.records import Component, Evidence, Group, Part, PartFinding, PartState, Reason
 from kinprint.text import Message
@@ -184,7 +184,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     towers = a.prepared.sample.tower, b.prepared.sample.tower
     told = judged(
         own,
-        limits_of(a.prepared.width),
+        judge.limits,
         _moved(evidence),
         arranged_norms(pair),
         partial(_carried_gains, pair, a),
@@ -259,6 +259,11 @@ class _Judge:
     def least(self) -> float:
         """What equal numbers must tell, where every part may meet every one of the other model."""
         return information_for(len(self.ours) * len(self.theirs))
+
+    @property
+    def limits(self) -> Limits:
+        """From which likeness on parts were taken over."""
+        return limits_of(max(self.a.prepared.width, self.b.prepared.width))
 
     def finding(self, part: Part) -> PartFinding:
         """What is known about one part and the one that is most alike, or else in its place."""
@@ -465,7 +470,7 @@ class _Judge:
 
     def _copied(self, found: Iterable[PartScore]) -> bool:
         """Whether some rows are copies that are as close as those that were taken over."""
-        least = limits_of(self.a.prepared.width).matrices
+        least = self.limits.matrices
         return any(one.copies and one.likeness >= least * one.share for one in found)
 
     def _gains(self, part: Part, partner: Part, likeness: float) -> float | None:

@@ -25,8 +25,8 @@ class Limits:
     Attributes
     ----------
     gains : of the effective gains that feed linked matrices, on average.
-    matrices : of a matrix where these cannot be compared and norms do not say that the models were
-        trained apart, if gains have moved by `TRAINED`.
+    matrices : of a matrix, or of all on average, where these cannot be compared and norms do not
+        say that the models were trained apart, if gains have moved by `TRAINED`.
     norms : of gains as stored, on average.
     """
 
@@ -60,7 +60,7 @@ that twins reach any likeness: their matrices are linked too."""
 
 
 def limits_of(width: int) -> Limits:
-    """The limits for models of a width."""
+    """The limits for models of a width: of the wider one, where two differ."""
     return NARROW if width < NARROWER else LIMITS
 
 
@@ -105,11 +105,15 @@ def judged(
     )
     most = max(gains or 0.0, every_norm or 0.0)
 
+    all_alike = _mean([one.likeness for one in matrices if not one.learnt]) or 0.0
+
     def alike_without_gains(one: PartFinding) -> bool:
-        """Whether a matrix is as alike as a copy, and nothing speaks against that."""
+        """Whether a matrix, or all on average, is as alike as a copy, and gains do not deny it."""
         told = every_norm if as_stored(one) else carried
         apart = told is not None and told <= APART_GAINS
-        return moved >= TRAINED and (one.likeness or 0.0) >= limits.matrices and not apart
+        likeness = one.likeness or 0.0
+        with_others = all_alike >= limits.matrices and likeness > SAME_INIT_MATRICES
+        return moved >= TRAINED and not apart and (likeness >= limits.matrices or with_others)
 
     def of_matrix(one: PartFinding) -> bool | None:
         if gains is None:
