@@ -48,7 +48,7 @@ _QUERY = re.compile(r"(?<=[^\s?])\?\S+")
 _PASSING = (408, 429, 500, 502, 503, 504)
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _MOST_REDIRECTS = 20
-_OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_OF_THE_BODY = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 LONGEST_WAIT = 60.0  # seconds that a server may ask us to wait before we say so and stop
 _T = TypeVar("_T")
 
@@ -206,7 +206,7 @@ def raise_for_status(response: Any) -> None:
 
     What it needs stands in the headers; the body, which may be endless, is left alone.
     """
-    kept = [(key, value) for key, value in response.headers.items() if key not in _OF_THE_BODY]
+    kept = [(key, value) for key, value in response.headers.raw if key.lower() not in _OF_THE_BODY]
     hf_raise_for_status(
         type(response)(response.status_code, headers=kept, content=b"", request=response.request)
     )
