@@ -44,6 +44,7 @@ def test_damaged_answers_of_a_server_are_refused_or_read() -> None:
     with echo() as server:
         assert server.tried(SEEDS[0]) is None
         assert server.tried(SEEDS[0].replace(b"ETag: x", b"ETag: \xe5\xff")) is None
+        assert server.tried(SEEDS[0].replace(b"config.json", b"config.js\xe3\xff")) is None
         assert server.tried(SEEDS[3].replace(b"EntryNotFound", b"\xe5")) is None
         found = [server.tried(mutated(draw.choice(SEEDS), draw)) for _ in range(60)]
     assert set(found) == {None}

@@ -193,7 +193,7 @@ _read_about = msgspec.json.Decoder(_About).decode  # made once: see `source/repo
 def _about(place: Path) -> _About:
     try:
         return _read_about((place / "about").read_bytes())
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, ValueError):
         return _About()
 
 

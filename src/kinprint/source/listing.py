@@ -70,7 +70,7 @@ def recall(endpoint: str, repository: str, revision: str) -> Listing | None:
     """The listing stored last for a revision, or None."""
     try:
         return _read_listing(_place(endpoint, repository, revision).read_bytes())
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, ValueError):
         return None
 
 

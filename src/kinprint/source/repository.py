@@ -20,7 +20,6 @@ from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
     HfHubHTTPError,
-    HFValidationError,
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
@@ -128,7 +127,7 @@ def list_repository(reference: Reference, revision: str, meter: Meter) -> Listin
         raise refused_by(refused.status, name, host_of(endpoint), "") from None
     except HfHubHTTPError as error:
         raise explain(error, reference, revision) from None
-    except (msgspec.MsgspecError, HFValidationError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):  # no text, or nested without end
         raise NotAHub(host=host_of(endpoint)) from None
     by_path = {path: (path, size, digest) for path, size, digest in files if size is not None}
     kept = [by_path[path] for path in sorted(by_path) if _inside(path)]
@@ -200,7 +199,7 @@ def _explained(reference: Reference, name: str, commit: str) -> Iterator[None]:
         raise refused_by(refused.status, name, host_of(constants.ENDPOINT), "") from None
     except HfHubHTTPError as error:
         raise explain(error, reference, commit) from None
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         raise NotAHub(host=host_of(constants.ENDPOINT)) from None
 
 
