@@ -174,12 +174,13 @@ def test_effective_gains_are_carried_into_the_basis_of_the_other_model() -> None
 def test_first_weights_that_are_common_are_no_common_gains(units: int, moved: float) -> None:
     """Columns of few rows have lengths that scatter, in both models alike."""
     start = made(1, width=128, units=units)
-    part, seen = Part(Component.FEED_FORWARD, 1), []
+    part = Part(Component.FEED_FORWARD, 1)
+    seen: list[Prepared] = []
     for seed in (2, 3):
         rng = np.random.default_rng(seed)
         gain = (1 + moved * rng.standard_normal(128)).astype(np.float32)
         norms = {**start.norms, ("norm_post_attn", 1): gain}
         seen.append(Prepared(keyed(replace(start, norms=norms))))
-    alike = gain_likeness(*seen, part, part, 1.0)
+    alike = gain_likeness(seen[0], seen[1], part, part, 1.0)
     assert alike is None or alike <= APART_GAINS
     assert moved == 0.0 or units == 16 or alike is not None

@@ -9,6 +9,7 @@ one residual basis.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -241,7 +242,8 @@ class HalfChannels:
             tuple(len(x) for x, _ in told.values()),
             float(np.mean(excess)) if excess else 0.0,
             copied_rows(
-                np.concatenate([*cosines.values()]), 1.0 / np.sqrt(max(np.count_nonzero(unseen), 1))
+                np.concatenate([*cosines.values()]),
+                1.0 / math.sqrt(max(int(np.count_nonzero(unseen)), 1)),
             ),
         )
 
