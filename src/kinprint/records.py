@@ -119,7 +119,8 @@ class Component(StrEnum):
     """What a part of a model is made of; an expert is a feed-forward of its own.
 
     `HEAD` is the output matrix over the vocabulary where it is not the embedding itself, `MIXER`
-    what mixes positions without attention (state spaces, convolutions).
+    what mixes positions without attention (state spaces, convolutions), `OTHER` all tensors that
+    are none of these: tables of positions, patches, classifiers, tensors of unknown names.
     """
 
     NORMS = "norms"
@@ -130,6 +131,7 @@ class Component(StrEnum):
     ROUTER = "router"
     HEAD = "head"
     MIXER = "mixer"
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -295,6 +297,7 @@ class Reason(StrEnum):
     PART_ONLY_THERE = auto()
     PART_NOT_READ = auto()
     PART_WITHOUT_TEST = auto()
+    PART_BLIND = auto()
     PART_NOT_FOUND = auto()
     PART_CHANNELS_RENAMED = auto()
     PART_OTHER_WIDTH = auto()

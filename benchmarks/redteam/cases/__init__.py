@@ -1,6 +1,7 @@
 """All crafted pairs, by family, and those of the short form."""
 
 from benchmarks.redteam.cases import (  # noqa: F401
+    architectures,
     broken,
     hostile,
     merged,
@@ -47,6 +48,9 @@ SHORT = (
     # towers
     "vision-tower-shared", "encoder-of-a-multimodal-model", "encoder-shared",
     "language-model-of-a-multimodal-model", "multimodal-strangers", "text-model-as-encoder",
+    # other architectures
+    "cross-attention-copied", "latent-keys-copied", "mixer-projections-copied",
+    "positions-copied", "strangers-speech", "strangers-state-space-heads",
     # strangers
     "strangers", "strangers-one-pattern", "strangers-one-mask", "strangers-folded",
     "strangers-ternary", "strangers-q4", "strangers-equal-tables", "strangers-principal-axes",

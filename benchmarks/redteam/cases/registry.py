@@ -94,9 +94,10 @@ feed_forward = _where("feed-forward", "expert")
 embedding = _where("embedding", "head")
 head = _where("head")
 router = _where("router")
+other = _where("other")
 
 
-_IN_LAYERS = frozenset({"norms", "attention", "feed-forward", "expert", "router"})
+_IN_LAYERS = frozenset({"norms", "attention", "feed-forward", "expert", "router", "mixer", "other"})
 
 
 def layers(*numbers: int) -> Where:

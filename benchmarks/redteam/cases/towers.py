@@ -9,6 +9,7 @@ from benchmarks.redteam.cases.registry import (
     case,
     embedding,
     norms,
+    other,
     tower,
     true,
 )
@@ -23,6 +24,7 @@ _SHARED = true(
     "partial derived",
     {
         norms(-1, tower="vision"): Fact.OPEN,  # the layouts have other norms outside the layers
+        other(-1, tower="vision"): Fact.OPEN,  # and other tables
         tower("vision"): Fact.EQUAL,
         embedding(tower="vision"): Fact.OPEN,
     },

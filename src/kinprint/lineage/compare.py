@@ -7,10 +7,12 @@ counts is that of the last stage read, and it pays for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from kinprint.lineage.about.configuration import compare_configurations
 from kinprint.lineage.about.description import (
@@ -132,9 +134,17 @@ def charge_of(settings: Settings, stage: float = 1.0) -> Charge:
     return Charge.for_menu(menu(settings.level), settings.alpha, stage)
 
 
-def algebra_for(level: Level) -> AbstractContextManager[None]:
-    """How products of matrices use the cores: all of them where the matrices are large."""
-    return nullcontext() if level is Level.DEEP else calm_algebra()
+@contextmanager
+def algebra_for(level: Level) -> Iterator[None]:
+    """How products of matrices use the cores: all of them where the matrices are large.
+
+    What is too large or no number gives a result that is none, and tests say so.
+    """
+    with (
+        nullcontext() if level is Level.DEEP else calm_algebra(),
+        np.errstate(over="ignore", invalid="ignore", divide="ignore"),
+    ):
+        yield
 
 
 def _bytes_left(settings: Settings, fetcher: Fetcher) -> int | None:

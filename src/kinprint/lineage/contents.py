@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from math import prod
 
 import numpy as np
@@ -20,7 +20,6 @@ import numpy as np
 from kinprint.lineage.equality import INFORMATION
 from kinprint.lineage.kind import HALF, amount_of
 from kinprint.lineage.reading.deciding import part_sizes
-from kinprint.lineage.reading.parts import part_of
 from kinprint.lineage.reading.tower import towers_of
 from kinprint.measure.computed import computed
 from kinprint.measure.rounding import Equality, Floats, constant, equality
@@ -31,6 +30,7 @@ from kinprint.model.places import Weight
 from kinprint.model.quantised import float_rows, needed
 from kinprint.records import (
     Amount,
+    Component,
     Part,
     PartFinding,
     PartState,
@@ -44,6 +44,7 @@ from kinprint.records import (
 _COLUMNS = 256  # numbers of a row that are compared
 _FEWEST = 16  # numbers of a tensor that is worth a look: shorter ones are equal by accident
 _RUN = 8  # neighbouring rows that tell a computed table
+_SPARE = 1_000_000  # bytes of a budget that are left where rows are read to tell one
 _PROBED = 8  # tensors of which they are read at most
 _ALIKE = 0.5  # correlation of what may be the same tensor in a coarser format
 
@@ -130,7 +131,7 @@ def same_contents(a: Model, b: Model, alpha: float, most: int | None = None) -> 
     if known is None:
         return None
     named = max(both, key=lambda one: len(_parts_by_tensor(one.model)))
-    parts = tuple(_findings(named))
+    parts = tuple(_findings(named, probe=most is None or most - cost > _SPARE))
     share = min(one.share for one in both)
     read = min(one.read for one in both)
     relation = Relation.DERIVED if share > HALF else Relation.PARTIAL
@@ -292,20 +293,22 @@ def _parts_by_tensor(model: Model) -> dict[str, set[Part]]:
     """What the tensors of a model are parts of, as far as their names say."""
     parts: dict[str, set[Part]] = {}
     for tower in towers_of(model):
-        for address, place in tower.places.items():
-            part = part_of(address, tower.label)
-            if part is not None:
-                parts.setdefault(place.weight.name, set()).add(part)
+        for address, part in tower.weights.items():
+            parts.setdefault(tower.places[address].weight.name, set()).add(part)
     return parts
 
 
-def _findings(contents: _Contents) -> Iterator[PartFinding]:
-    """What is known about each part of the model whose names are known."""
+def _findings(contents: _Contents, probe: bool) -> Iterator[PartFinding]:
+    """What is known about each part of the model whose names are known.
+
+    Computed tables among its other tensors count for nothing, if rows may be read to tell them.
+    """
+    formula = set(_computed_names(contents)) if probe else set()
     members: dict[Part, list[_Tensor]] = {}
     for name, parts in _parts_by_tensor(contents.model).items():
         for part in parts:
             members.setdefault(part, [])
-            if name in contents.tensors:
+            if name in contents.tensors and name not in formula:
                 members[part].append(contents.tensors[name])
     sizes = {
         part: extent.weights
@@ -314,6 +317,20 @@ def _findings(contents: _Contents) -> Iterator[PartFinding]:
     }
     for part in sorted(members, key=_order):
         yield _finding(part, members[part], contents.same, sizes.get(part, 0))
+
+
+def _computed_names(contents: _Contents) -> Iterator[str]:
+    """Equal tables outside the known roles that a formula gives, as far as they are probed."""
+    parts = _parts_by_tensor(contents.model)
+    others = (
+        name
+        for name in contents.same
+        if {one.component for one in parts.get(name, ())} == {Component.OTHER}
+        and _is_matrix(contents.model.weights[name])
+    )
+    for name in islice(others, _PROBED):
+        if computed(_rows(contents.model, contents.model.weights[name], _neighbours)):
+            yield name
 
 
 def _finding(

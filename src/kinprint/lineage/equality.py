@@ -7,27 +7,26 @@ arrangements that two models do not share one by accident.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import ml_dtypes
 import numpy as np
 
-from kinprint.lineage.reading.parts import component_of
-from kinprint.lineage.reading.sample import Floats, Indices, Sample, Units
+from kinprint.lineage.part_tensors import Rows, TensorKey, compared, tensor_sizes, tensors_of
+from kinprint.lineage.reading.parts import TABLES
+from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.measure.computed import computed
 from kinprint.measure.rounding import arrangements, constant, equal_rows, equality
+from kinprint.model.places import Address
 from kinprint.records import Component, Part, Role
 
 INFORMATION = 12.0
 """log10 of the arrangements that equal numbers must have: fewer could be equal by accident."""
 
-TABLES = (Component.EMBEDDING, Component.HEAD)
-"""Components that are tables with a row for each token."""
-_SOME_POSITIONS = slice(8, 16)  # neighbours that tell whether a formula gives them
-
-Rows = tuple[Indices, Floats]
-"""Rows of a tensor, and their numbers in it."""
+_RUN, _LOOKED_AT = 8, 32  # rows and columns that tell a computed table
+_OFTEN_COMPUTED = (Component.MIXER, Component.OTHER)
+_LOG = 16.0  # no logarithm of a rate is larger
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +78,15 @@ def equal_numbers(
     part. A cast to a shorter float has one result, which is as good as equality.
     """
     table = part.component in TABLES
-    found, complete = (_tables if table else _tensors)(a, b, part, partner, least)
+    of_part = (_tables if table else _tensors)(a, b, part, partner, least)
+    found = of_part.tensors
     exact = max((one.information for one in found if one.exact), default=0.0)
     bits = min((one.bits for one in found if one.bits is not None), default=None)
-    consistent = bool(found) and complete and all(one.same for one in found)
+    consistent = bool(found) and of_part.complete and all(one.same for one in found)
     if not found or (not tested and exact < least):
         return EqualNumbers(False, False, bits=bits, consistent=consistent)
     informed = max((one.information for one in found), default=0.0) >= least
-    numbers = sum(one.numbers for one in found)
-    share = sum(one.rows * one.numbers for one in found) / numbers if informed else 0.0
+    share = of_part.share if informed else 0.0
     return EqualNumbers(
         all=informed and consistent and not any(one.lost for one in found),
         any=informed,
@@ -104,7 +103,7 @@ def equal_numbers(
 class _Agreement:
     """How one tensor agrees: whether all of it does, if need be after rounding to so many bits,
     and the share of its rows; whether no other arrangement of the numbers would; how many numbers
-    were compared; whether nothing but a constant is left of it after rounding."""
+    these rows stand for; whether nothing but a constant is left of it after rounding."""
 
     same: bool
     bits: int | None
@@ -118,6 +117,21 @@ class _Agreement:
 def information_for(pairs: int) -> float:
     """The least information of equal numbers where so many pairs of parts may meet."""
     return INFORMATION + math.log10(max(pairs, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Tensors:
+    """How the tensors of two parts agree, how many numbers either part has, and whether all of its
+    tensors were compared. Tensors that tell nothing, such as constants, count nowhere."""
+
+    tensors: list[_Agreement]
+    numbers: int
+    complete: bool
+
+    @property
+    def share(self) -> float:
+        """The share of the numbers that agrees."""
+        return sum(one.rows * one.numbers for one in self.tensors) / max(self.numbers, 1)
 
 
 def copies(
@@ -145,77 +159,55 @@ def copies(
     }
 
 
-_Row = tuple[str, int, bytes]
+_Row = tuple[TensorKey, int, bytes]
 
 
 def _telling_rows(sample: Sample, part: Part, least: float) -> Iterator[_Row]:
     """The first row of each tensor of a part, where its numbers have so many arrangements."""
-    for role, (index, rows) in tensors_of(sample, part):
+    for key, (index, rows) in tensors_of(sample, part).items():
         if len(rows) and arrangements(rows[:1]) >= least:
-            yield role, int(index[0]), rows[0].astype(ml_dtypes.bfloat16).tobytes()
+            yield key, int(index[0]), rows[0].astype(ml_dtypes.bfloat16).tobytes()
 
 
-def _tensors(
-    a: Sample, b: Sample, part: Part, partner: Part, least: float
-) -> tuple[list[_Agreement], bool]:
-    """Tensors of equal role, and whether both models have the same vectors and gates."""
-    ours, theirs = dict(tensors_of(a, part)), dict(tensors_of(b, partner))
-    found = [
-        _compare(ours[role], theirs[role], least) for role in sorted(ours.keys() & theirs.keys())
-    ]
-    complete = not any(_lacks(*both) for both in ((ours, theirs), (theirs, ours)))
-    complete &= _units_of(a, part) == _units_of(b, partner)
-    return [one for one in found if one is not None], complete
+def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _Tensors:
+    """Tensors of equal name; what has no like in the other model, or was not read, counts too."""
+    sizes = tensor_sizes(a, part), tensor_sizes(b, partner)
+    found: dict[str, _Agreement] = {}
+    silent = 0
+    for name, (ours, theirs) in compared(a, b, part, partner):
+        agreement = _compare(ours, theirs, least)
+        if agreement is not None:
+            if agreement.same and part.component in _OFTEN_COMPUTED and _is_computed(ours[1]):
+                agreement = replace(agreement, information=0.0)
+            size, most = sorted(some[name] for some in sizes)
+            telling = not agreement.same or agreement.lost or agreement.information > 0
+            silent += 0 if telling else most
+            found[name] = replace(agreement, numbers=size if telling else 0)
+    names = sizes[0].keys() | sizes[1].keys()
+    numbers = sum(max(some.get(name, 0) for some in sizes) for name in names)
+    complete = found.keys() == names and sizes[0] == sizes[1]
+    return _Tensors(list(found.values()), numbers - silent, complete)
 
 
-def _units_of(sample: Sample, part: Part) -> int:
-    """How many units a feed-forward has; none for other parts."""
-    layer = -1 if part.layer is None else part.layer
-    match part.component:
-        case Component.FEED_FORWARD if layer in sample.units:
-            return sample.units[layer].total
-        case Component.EXPERT if (layer, part.expert) in sample.experts:
-            return sample.experts[layer, part.expert or 0].total
-    return 0
-
-
-def _lacks(some: Container[str], other: Iterable[str]) -> bool:
-    """Whether a tensor is missing that would have been read: a norm, a gate, or a matrix's bias."""
-    return any(
-        role not in some
-        for role in other
-        if role.startswith("norm") or role == Role.GATE
-        or (role.endswith(".bias") and role.removesuffix(".bias") in some)
-    )  # fmt: skip
-
-
-def _tables(
-    a: Sample, b: Sample, part: Part, partner: Part, least: float
-) -> tuple[list[_Agreement], bool]:
-    """Rows of equal tokens; of equal numbers where no spelling is known in both models.
-
-    Beside them rows of equal positions, where both models have a table of those.
-    """
+def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _Tensors:
+    """Rows of equal tokens; of equal numbers where no spelling is known in both models."""
     for rows_of in (_spelt, _by_number):
         ours, theirs = rows_of(a, part.component), rows_of(b, partner.component)
         found = None if ours is None or theirs is None else _compare(ours, theirs, least)
         if found is not None:
-            return [found, *_positions(a, b, part, partner, least)], True
-    positions = list(_positions(a, b, part, partner, least))
-    return positions, bool(positions)
+            return _Tensors([found], found.numbers, True)
+    return _Tensors([], 0, False)
 
 
-def _positions(
-    a: Sample, b: Sample, part: Part, partner: Part, least: float
-) -> Iterator[_Agreement]:
-    """How tables of positions agree. Those that are computed are the same in strangers."""
-    place = Role.POS_EMBED, -1
-    tables = {part.component, partner.component} == {Component.EMBEDDING}
-    if tables and place in a.few and place in b.few:
-        found = _compare(a.few[place], b.few[place], least)
-        if found is not None:
-            formula = computed(a.few[place][1][_SOME_POSITIONS])
-            yield replace(found, information=0.0) if formula else found
+def _is_computed(rows: Floats) -> bool:
+    """Whether neighbouring rows somewhere in a table are what a formula gives.
+
+    The first may be that of a token that stands before all positions. State spaces decay at rates
+    whose logarithms are stored.
+    """
+    starts = {0, 1, len(rows) // 2}
+    some = (rows[start : start + _RUN, :_LOOKED_AT] for start in sorted(starts))
+    return any(computed(one) or computed(np.exp(np.minimum(one, _LOG))) for one in some)
 
 
 def _compare(ours: Rows, theirs: Rows, least: float) -> _Agreement | None:
@@ -233,78 +225,6 @@ def _compare(ours: Rows, theirs: Rows, least: float) -> _Agreement | None:
     return _Agreement(False, None, information, True, share, x.size)
 
 
-def tensors_of(sample: Sample, part: Part) -> Iterator[tuple[str, Rows]]:
-    """The tensors of a part of the layers as they were read: role, numbers of rows, rows."""
-    layer = -1 if part.layer is None else part.layer
-    match part.component:
-        case Component.NORMS:
-            for stored, suffix in ((sample.norms, ""), (sample.norm_biases, ".bias")):
-                for (role, at), vector in stored.items():
-                    if at == layer and component_of(role) is Component.NORMS:
-                        yield role + suffix, _numbered(vector[None])
-        case Component.ATTENTION:
-            yield from _attention(sample, layer)
-            yield from _biases(sample, part)
-        case Component.FEED_FORWARD if layer in sample.units:
-            yield from _units(sample.units[layer])
-            yield from _biases(sample, part)
-        case Component.EXPERT if (layer, part.expert) in sample.experts:
-            yield from _units(sample.experts[layer, part.expert or 0])
-        case Component.ROUTER if layer in sample.routers:
-            yield Role.ROUTER, _numbered(sample.routers[layer])
-        case Component.ROUTER if (Role.ROUTER, layer) in sample.few:
-            yield Role.ROUTER, sample.few[Role.ROUTER, layer]
-        case _:
-            return
-
-
-def _biases(sample: Sample, part: Part) -> Iterator[tuple[str, Rows]]:
-    """Biases of a part that no test looks at."""
-    for (role, layer), rows in sample.few.items():
-        here = layer == part.layer and component_of(role) is part.component
-        if here and role.endswith(".bias"):
-            yield role, rows
-
-
-def _units(units: Units) -> Iterator[tuple[str, Rows]]:
-    tensors: Mapping[str, Floats | None] = {
-        Role.GATE: units.gate,
-        Role.UP: units.up,
-        Role.DOWN: units.down if units.down.any() else None,
-        f"{Role.UP}.bias": None if units.bias is None else units.bias[:, None],
-    }
-    for role, rows in tensors.items():
-        if rows is not None:
-            yield role, (units.index, rows)
-
-
-def _attention(sample: Sample, layer: int) -> Iterator[tuple[str, Rows]]:
-    heads = sample.attention.get(layer)
-    if heads is not None:
-        numbered = {Role.Q: heads.query_heads, Role.K: heads.groups, Role.V: heads.groups}
-        for role in (Role.Q, Role.K, Role.V, Role.O):
-            rows: Floats | None = getattr(heads, role)
-            numbers = numbered.get(role)
-            if rows is not None:
-                yield role, _by_head(rows, numbers)
-            bias: Floats | None = getattr(heads, f"{role}_bias", None)
-            if bias is not None:
-                yield f"{role}.bias", _by_head(bias[..., None], numbers)
-    elif (Role.V, layer) in sample.few:
-        yield Role.V, sample.few[Role.V, layer]
-    for (role_name, at), vector in sample.norms.items():
-        if at == layer and component_of(role_name) is Component.ATTENTION:
-            yield role_name, _numbered(vector[None])
-
-
-def _by_head(rows: Floats, heads: Indices | None) -> Rows:
-    """Rows of heads, numbered as in their layer."""
-    if heads is None:
-        return _numbered(rows.reshape(-1, rows.shape[-1]))
-    numbers = heads[:, None] * rows.shape[1] + np.arange(rows.shape[1])
-    return numbers.reshape(-1), rows.reshape(-1, rows.shape[-1])
-
-
 def _spelt(sample: Sample, component: Component) -> Rows | None:
     """Rows of a table by the spelling of their tokens: a vocabulary may have been moved."""
     table = sample.embedding if component is Component.EMBEDDING else sample.head
@@ -317,13 +237,9 @@ def _by_number(sample: Sample, component: Component) -> Rows | None:
     """Rows of a table by their numbers."""
     embedding = component is Component.EMBEDDING
     table = sample.embedding if embedding else sample.head
-    few = sample.few.get((Role.EMBED if embedding else Role.LM_HEAD, -1))
+    few = sample.few.get((Address(Role.EMBED if embedding else Role.LM_HEAD), False))
     known = [one for one in (None if table is None else (table.ids, table.rows), few) if one]
     if not known:
         return None
     numbers, first = np.unique(np.concatenate([one[0] for one in known]), return_index=True)
     return numbers, np.concatenate([one[1] for one in known])[first]
-
-
-def _numbered(rows: Floats) -> Rows:
-    return np.arange(len(rows)), rows

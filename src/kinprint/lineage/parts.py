@@ -143,9 +143,11 @@ def joined(towers: Sequence[Sharing]) -> Sharing:
     return Sharing(tuple(best.values()), _in_order(alone.values()), arranged)
 
 
-def _says(finding: PartFinding) -> tuple[int, float]:
+def _says(finding: PartFinding) -> tuple[bool, int, float]:
+    """The order of findings about one part; without a link its like in place answers to it."""
+    elsewhere = not finding.state.linked and finding.partner != finding.part
     order = tuple(PartState).index(finding.state)
-    return order, 0.0 if finding.log10_p is None else finding.log10_p
+    return elsewhere, order, 0.0 if finding.log10_p is None else finding.log10_p
 
 
 def find_sharing(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charge) -> Sharing:
@@ -276,10 +278,16 @@ class _Judge:
         # A tied embedding is a head as well.
         tied = part == _HEAD and _HEAD not in self.theirs and _TABLE in self.theirs
         in_place = self._between(part, _TABLE if tied else part, self.ours[part])
-        if in_place.state.linked:
+        if in_place.state in (PartState.EQUAL, PartState.ROUNDED):
             return in_place
         elsewhere = (self._between(part, to, self.ours[part]) for to in self.copies[part])
-        return next((found for found in elsewhere if found.state.linked), in_place)
+        linked = in_place.state.linked
+        closer = (
+            one
+            for one in elsewhere
+            if one.state is PartState.EQUAL or (one.state.linked and not linked)
+        )
+        return next(closer, in_place)
 
     def further(self, known: Sequence[PartFinding]) -> list[PartFinding]:
         """Parts of the second model that are linked to a part with a closer partner.
@@ -451,8 +459,8 @@ class _Judge:
             learnt=True if kept or self._copied(found) else None,
             share=share,
             bits=equal.bits if state is PartState.ROUNDED else None,
-            reason=None if state.linked else self._why_not(part),
-            needs=None if state.linked else nothing.needs,
+            reason=None if state.linked else self._why_not(part, nothing.needs),
+            needs=nothing.needs if part.component in MATRICES and not state.linked else None,
             tests=tuple(sorted({one.test for one in (found or scores)})),
         )
 
@@ -474,19 +482,21 @@ class _Judge:
         return any(one.copies and one.likeness >= least * one.share for one in found)
 
     def _gains(self, part: Part, partner: Part, likeness: float) -> float | None:
-        if part.component not in MATRICES:
+        if part.component not in MATRICES or part.component is Component.MIXER:
             return None
         return gain_likeness(self.a.prepared, self.b.prepared, part, partner, likeness)
 
-    def _why_not(self, part: Part) -> Message:
-        """Why nothing can be said of a part in which nothing was found."""
+    def _why_not(self, part: Part, needs: int | None) -> Message:
+        """Why nothing can be said of a part in which nothing was found; `needs` would decide it."""
         match part.component:
-            case Component.MIXER:
+            case Component.MIXER | Component.OTHER:
                 return Reason.PART_WITHOUT_TEST.message()
             case Component.NORMS if self.a.prepared.width != self.b.prepared.width:
                 return Reason.PART_OTHER_WIDTH.message()
             case Component.NORMS | Component.EMBEDDING | Component.HEAD | Component.ROUTER:
                 return Reason.PART_CHANNELS_RENAMED.message()
+            case _ if needs is None:
+                return Reason.PART_BLIND.message()
             case Component.ATTENTION:
                 return Reason.PART_HEADS_RENAMED.message()
         return Reason.PART_UNITS_RENAMED.message()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from kinprint.records import Component, PartFinding, PartState
 
-MATRICES = (Component.ATTENTION, Component.FEED_FORWARD, Component.EXPERT)
+MATRICES = (Component.ATTENTION, Component.FEED_FORWARD, Component.EXPERT, Component.MIXER)
 """Components that are matrices of the layers."""
 
 

@@ -116,7 +116,7 @@ class Model:
     def _layers(self) -> dict[str, tuple[int, ...]]:
         found: dict[str, set[int]] = {}
         for one in self.places:
-            if one.layer is not None:
+            if one.layer is not None and not one.role.startswith(Role.OTHER):
                 found.setdefault(one.tower, set()).add(one.layer)
         return {tower: tuple(sorted(layers)) for tower, layers in found.items()}
 

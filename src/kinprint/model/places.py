@@ -8,20 +8,22 @@ either model.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from kinprint.model.layout.parts import IN_OUT, Layout
 from kinprint.model.quantised import QuantisedWeight
 from kinprint.model.roles import TensorRole
-from kinprint.records import Role, TensorSpec, bias_of, is_bias
+from kinprint.records import Role, TensorSpec, bias_of, is_bias, weight_of
 from kinprint.text import Message
 
 # What the parts of these are called by themselves: `gate` of `expert_gate_up` is `expert_gate`.
 _PREFIXES = ("expert_", "shared_")
 # What a name has before the part that tells tensors of one layer apart.
 _UP_TO_LAYER = re.compile(r"^.*?\.\d+\.")
+# Roles that say nothing: a tensor is known by its name.
+_NAMELESS = (Role.OTHER, Role.BIAS)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -86,29 +88,42 @@ class Place:
 
 
 def places_of(weights: Iterable[Weight]) -> dict[Address, Place]:
-    """Every address of a model; tensors that share one are told apart by their names."""
+    """Every address of a model; tensors that share one are told apart by their names.
+
+    So are those whose meaning is unknown.
+    """
     found: dict[Address, list[Place]] = {}
     for weight in weights:
         for place in _places(weight):
             found.setdefault(place.address, []).append(place)
     places: dict[Address, Place] = {}
     for address, sharing in found.items():
-        if len(sharing) == 1:
+        if len(sharing) == 1 and weight_of(address.role) not in _NAMELESS:
             places[address] = sharing[0]
             continue
         names = [place.weight.name.removesuffix(".weight") for place in sharing]
-        tails = [_UP_TO_LAYER.sub("", name) for name in names]
-        # two stacks of layers may have the same tails: nothing but the whole name is left
-        told = tails if len(set(tails)) == len(tails) else names
-        for place, words in zip(sharing, told, strict=True):
+        for place, words in zip(sharing, _tails(names, address.layer is not None), strict=True):
             own = replace(address, role=f"{address.role}:{words}")
             places[own] = replace(place, address=own)
     return places
 
 
+def _tails(names: Sequence[str], layered: bool) -> list[str]:
+    """Ends of names that tell tensors apart: what follows the layer, else as few words as do.
+
+    Models that hold one another have different beginnings. Two stacks of layers may have the same
+    ends: nothing but the whole name is left.
+    """
+    if layered:
+        forms = [[_UP_TO_LAYER.sub("", name) for name in names]]
+    else:
+        forms = [[".".join(name.split(".")[-words:]) for name in names] for words in (1, 2, 3)]
+    return next((tails for tails in forms if len(set(tails)) == len(tails)), list(names))
+
+
 def _places(weight: Weight) -> Iterable[Place]:
     role = weight.role
-    word = _word(role)
+    word = word_of(role)
     if word is None:
         return
     tower = "" if role.tower is None else role.tower
@@ -125,12 +140,12 @@ def _places(weight: Weight) -> Iterable[Place]:
             yield Place(Address(name, role.layer, expert, tower), weight, part, expert)
 
 
-def _word(role: TensorRole) -> str | None:
+def word_of(role: TensorRole) -> str | None:
     """The role in an address; None for what has no meaning of its own, such as scales."""
     if role.role is Role.BIAS:
         return bias_of(role.detail) if role.detail else role.role
     if role.role is Role.OTHER:  # inside a tower of pictures or sound the detail is the role
-        return role.detail if role.of is None else None
+        return (role.detail or role.role) if role.of is None else None
     return role.role
 
 

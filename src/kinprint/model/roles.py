@@ -195,7 +195,7 @@ def _with_towers(
     for pattern in patterns:
         meaning = meanings[id(pattern)]
         if main and meaning.tower is not None and meaning.tower not in kept:
-            inner: str | None = None if meaning.word is None else meaning.word.role
+            inner = None if meaning.word is None else _meant(meaning.word)
             if meaning.ending is not None and meaning.ending.role is not None:
                 own = meaning.ending.role
                 inner = bias_of(inner) if own is Role.BIAS and inner is not None else own
@@ -234,11 +234,16 @@ def _role(
         ending = _SCALES
     if ending is not None and ending.role is not None:
         of = _owner(spec.name, names)
-        detail = word.role if ending.role is Role.BIAS and meaning.word else ending.detail
+        detail = _meant(word) if ending.role is Role.BIAS and meaning.word else ending.detail
         role = ending.role
     elif ending is not None and ending.detail == "packed":
         detail = detail or "packed"
     return TensorRole(role, layer, expert, stacked, detail, meaning.tower, of)
+
+
+def _meant(word: Word) -> str:
+    """What a word says: its role, or the detail where the role says nothing."""
+    return word.detail or word.role if word.role is Role.OTHER else word.role
 
 
 def _adapted(name: str, adapter: str) -> str:

@@ -10,7 +10,7 @@ from kinprint.report.schema import PartRow
 
 _ORDER = (
     Component.EMBEDDING, Component.NORMS, Component.ATTENTION, Component.FEED_FORWARD,
-    Component.EXPERT, Component.ROUTER, Component.MIXER, Component.HEAD,
+    Component.EXPERT, Component.ROUTER, Component.MIXER, Component.HEAD, Component.OTHER,
 )  # fmt: skip
 
 

@@ -205,10 +205,24 @@ def _component(
     most = sum(one.part.layer in inside for one in every)
     if component is Component.EXPERT and len(inside) < most:
         name = text.words("verdict.where.some", part=name, some=len(inside), all=most)
-    partners = (one.partner for one in mine if one.partner is not None)
-    there = layers_in_words(one.layer for one in partners if one.layer is not None)
+    there = _layers_there(mine)
     several = len(set(inside)) > 1
     yield _Place(tower, layers_in_words(inside), several, there if moved else ""), name
+
+
+def _layers_there(findings: Sequence[PartFinding]) -> str:
+    """Layers of the second model in the order of those of the first: 5–0 where it is reversed."""
+    known = [one for one in findings if one.part.layer is not None and one.partner is not None]
+    ordered = sorted(known, key=lambda one: (one.part.layer or 0, one.part.expert or 0))
+    partners = (one.partner.layer for one in ordered if one.partner is not None)
+    runs: list[list[int]] = []
+    for layer in dict.fromkeys(layer for layer in partners if layer is not None):
+        step = layer - runs[-1][-1] if runs else 0
+        if abs(step) == 1 and (len(runs[-1]) == 1 or step == runs[-1][-1] - runs[-1][-2]):
+            runs[-1].append(layer)
+        else:
+            runs.append([layer])
+    return ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
 
 
 def _linked_share(findings: Sequence[PartFinding]) -> float:

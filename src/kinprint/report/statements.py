@@ -232,7 +232,7 @@ def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
     if amount.likeness is None:
         yield text.words("verdict.amount.no-likeness")
         return
-    equal = all(one.state is not PartState.SHARED for one in linked)
+    equal = all(one.state is not PartState.SHARED or one.likeness == 1 for one in linked)
     marks = {name.replace("-", "_"): f"{value:.2f}" for name, value in RULER}
     yield text.words(
         "verdict.amount.likeness", likeness=likeness_in_words(amount.likeness, equal), **marks

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
-from kinprint.lineage.reading.parts import part_of
 from kinprint.lineage.reading.plan import PieceKey
 from kinprint.lineage.reading.sample import (
     Attention,
@@ -22,13 +21,11 @@ from kinprint.lineage.reading.sample import (
     Units,
 )
 from kinprint.lineage.reading.tower import Piece, Tower, in_halves
+from kinprint.model.places import Address
 from kinprint.reader.extents import union
 from kinprint.reader.plan import slice_bytes
 from kinprint.records import ByteRange, Component, Part
 
-_TABLES = ("embed", "lm_head", "pos_embed")
-_OF_UNITS = "gate.bias"
-_UNTESTED = (_OF_UNITS, "down.bias", "o.bias")
 NumberedRows = tuple[Indices, Floats]
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -72,7 +69,7 @@ def assemble(
     routers: dict[int, Floats] = {}
     for (address, _), piece in pieces.items():
         layer = -1 if address.layer is None else address.layer
-        if address.role.startswith("norm"):
+        if address in tower.norms:
             vectors = biases if address.role.endswith(".bias") else norms
             vectors[address.role.removesuffix(".bias"), layer] = piece.values.reshape(-1)
         elif address.role == "router" and piece.rows is None:
@@ -96,7 +93,7 @@ def assemble(
         routers=routers,
         embedding=embedding,
         head=head,
-        few=_few(pieces, attention.keys()),
+        few=_few(tower, pieces),
         parts=_extents(
             tower, sizes, pieces, {Component.EMBEDDING: embedding, Component.HEAD: head}
         ),
@@ -106,24 +103,23 @@ def assemble(
     )
 
 
-def _few(pieces: ReadPieces, heads: Container[int]) -> dict[tuple[str, int], NumberedRows]:
-    """Rows of tables, of some values and of some experts' routing, by their numbers, and biases
-    that no test looks at: those of units by theirs, those of channels as one row."""
-    few: dict[tuple[str, int], NumberedRows] = {}
-    for (address, _), piece in pieces.items():
-        layer = -1 if address.layer is None else address.layer
-        if address.expert is None and address.role.endswith(_UNTESTED):
-            values = piece.values.reshape(-1)
-            of_units = address.role.endswith(_OF_UNITS)
-            rows = range(len(values)) if piece.rows is None else piece.rows
-            numbered = np.array(rows, np.int64), values[:, None]
-            one_row = np.zeros(1, np.int64), values[None]
-            few[address.role, layer] = numbered if of_units else one_row
+def _few(tower: Tower, pieces: ReadPieces) -> dict[tuple[Address, bool], NumberedRows]:
+    """Rows of all that is no norm, by their numbers; a vector is one row.
+
+    What is stored as a stack of matrices with one member is that matrix.
+    """
+    few: dict[tuple[Address, bool], NumberedRows] = {}
+    for (address, inputs), piece in pieces.items():
+        if address in tower.norms:
             continue
-        alone = address.role == "v" and layer not in heads
-        if alone or address.role in _TABLES or (address.role == "router" and piece.rows):
-            rows = range(len(piece.values)) if piece.rows is None else piece.rows
-            few[address.role, layer] = np.array(rows, np.int64), piece.values
+        values, numbers = piece.values, piece.rows
+        stored = tower.places[address].weight.spec.shape
+        stacked = values.ndim > 1 and len(values) == 1 and len(stored) > 2
+        if values.ndim == 1 or stacked:
+            values, numbers = values.reshape(-1, stored[-1] if stacked else values.size), None
+        own = replace(address, role=tower.tensor_name(address), tower="")
+        rows = range(len(values)) if numbers is None else numbers
+        few[own, inputs] = np.array(rows, np.int64), values
     return few
 
 
@@ -136,7 +132,7 @@ def _extents(
     """The parts of a tower with their sizes, and how much of each was read."""
     read: dict[Part, int] = {}
     for (address, _), piece in pieces.items():
-        part = part_of(address, tower.label)
+        part = tower.weights.get(address)
         if part is not None:
             read[part] = read.get(part, 0) + piece.values.size
     for component, table in tables.items():

@@ -7,30 +7,34 @@ was turned by as many tokens as there are channels. All of it is known from head
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import replace
 from math import prod
 
-from kinprint.lineage.reading.parts import part_of
+from kinprint.lineage.reading.levels import StepKind, level_plan
+from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.reading.sample import Extent
+from kinprint.lineage.reading.steps import STEPS
 from kinprint.lineage.reading.tower import Piece, Tower
 from kinprint.model.places import Address
-from kinprint.records import Component, Part
+from kinprint.records import Component, Level, Part
 
-_TABLES = (Component.EMBEDDING, Component.HEAD)
+_WITHOUT_TEST = (Component.MIXER, Component.OTHER)
 
 
-def part_sizes(tower: Tower) -> dict[Part, Extent]:
+def part_sizes(tower: Tower, *, more: bool = True) -> dict[Part, Extent]:
     """The parts of a tower with their sizes, and the bytes of this model that would decide them.
 
-    Layers whose headers were not read have the parts of the nearest layer below that were.
+    Layers whose headers were not read have the parts of the nearest layer below that were. Only
+    what a deeper reading does read can be decided, and nothing where there is no `more` to read.
     """
     members: dict[Part, list[Address]] = defaultdict(list)
-    for address, place in tower.places.items():
-        part = part_of(address, tower.label)
-        if part is not None and place.shape is not None:
-            members[part].append(address)
+    for address, part in tower.weights.items():
+        members[part].append(address)
     basis = _basis_bytes(tower)
     sizes = {part: _size(tower, part, own, basis) for part, own in members.items()}
+    decided = _decided(tower, members) if more else ()
+    sizes |= {part: replace(sizes[part], needs=None) for part in members if part not in decided}
     by_layer: dict[int | None, list[Part]] = defaultdict(list)
     for part in members:
         by_layer[part.layer].append(part)
@@ -40,6 +44,18 @@ def part_sizes(tower: Tower) -> dict[Part, Extent]:
         sizes |= {replace(part, layer=layer): sizes[part] for part in known if not own}
         known = own or known
     return sizes
+
+
+def _decided(tower: Tower, parts: Collection[Part]) -> Collection[Part]:
+    """Parts that the deepest level reads as far as matching takes."""
+    deep = level_plan(Level.DEEP)
+    models = (tower.model, *tower.model.components)
+    stored = sum(one.spec.nbytes for model in models for one in model.weights.values())
+    if not tower.partial and stored + tower.tokenizer_bytes + tower.opening_bytes <= deep.whole:
+        return parts
+    step = next(one for one in deep.steps if one.kind is StepKind.LAYER)
+    layer = {tower.weights[piece.address] for piece in STEPS[step.kind](tower, step, deep)}
+    return layer | {part for part in parts if part.component in TABLES}
 
 
 def bytes_to_decide(tower: Tower, part: Part) -> int | None:
@@ -53,12 +69,15 @@ def _size(tower: Tower, part: Part, members: list[Address], basis: int) -> Exten
 
     A table needs no more than those rows; blocks without a test are not decided by any.
     """
-    weights = sum(prod(tower.places[address].shape or ()) for address in members)
-    if part.component is Component.MIXER:
-        return Extent(weights)
-    table = part.component in _TABLES
+    tensors: dict[str, int] = defaultdict(int)
+    for address in members:
+        tensors[tower.tensor_name(address)] += prod(tower.places[address].shape or ())
+    weights = sum(tensors.values())
+    if part.component in _WITHOUT_TEST:
+        return Extent(weights, tensors=tensors)
+    table = part.component in TABLES
     stored = 0 if table else sum(tower.stored_bytes(address) for address in members)
-    return Extent(weights, needs=stored + basis)
+    return Extent(weights, needs=stored + basis, tensors=tensors)
 
 
 def _basis_bytes(tower: Tower) -> int:

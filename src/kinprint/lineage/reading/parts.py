@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from kinprint.model.places import Address
+from math import prod
+
+from kinprint.model.places import Place, word_of
 from kinprint.records import Component, Part, Role, weight_of
+
+TABLES = (Component.EMBEDDING, Component.HEAD)
+"""Components that are tables with a row for each token."""
+# What the tables of names call tensors that are part of attention.
+_ATTENTION = ("attn_", "cross_attention", "kv_fused", "mla_", "qk_fused", "indexer")
+_COMPUTED = ("buffer", "rope")
+_WHOLE_NUMBERS = ("I", "U", "BOOL")
 
 
 def component_of(role: str) -> Component | None:
-    """What a tensor of some role, or its bias, is a part of; None for what has no name."""
-    match weight_of(role):
-        case Role.EMBED | Role.POS_EMBED:
+    """What a tensor of some role, or its bias, is a part of; None for what is no weight."""
+    word, _, _ = role.partition(":")
+    match weight_of(word):
+        case Role.EMBED:
             return Component.EMBEDDING
         case Role.LM_HEAD:
             return Component.HEAD
@@ -17,18 +27,33 @@ def component_of(role: str) -> Component | None:
             return Component.ROUTER
         case Role.SSM:
             return Component.MIXER
-        case Role.Q | Role.K | Role.V | Role.O | Role.QKV | Role.NORM_Q | Role.NORM_K:
+        case Role.Q | Role.K | Role.V | Role.O | Role.QKV:
             return Component.ATTENTION
-        case Role.OTHER | Role.BIAS:
-            return None
-        case named if named.startswith("norm"):
+        case Role.GATE | Role.UP | Role.DOWN | Role.GATE_UP:
+            return Component.FEED_FORWARD
+        case named if named.startswith("norm_") and named in tuple(Role):
             return Component.NORMS
         case named if named.startswith("expert_"):
             return Component.EXPERT
-    return Component.FEED_FORWARD
+        case named if named.startswith("shared_") and named in tuple(Role):
+            return Component.FEED_FORWARD
+        case named if named.startswith(_ATTENTION):
+            return Component.ATTENTION
+        case named if named in _COMPUTED:
+            return None
+    return Component.OTHER
 
 
-def part_of(address: Address, tower: str) -> Part | None:
-    """The part of a model that a tensor belongs to; None for what has no name."""
+def part_of(place: Place, tower: str) -> Part | None:
+    """The part of a model that a tensor belongs to; None for what is no weight.
+
+    Tables that are computed, whole numbers and single numbers are none.
+    """
+    weight, address = place.weight, place.address
+    whole_numbers = weight.quantised is None and weight.spec.dtype.startswith(_WHOLE_NUMBERS)
+    if whole_numbers or (place.shape is not None and prod(place.shape) < 2):
+        return None
     component = component_of(address.role)
+    if component is Component.OTHER:  # one of several that are stored as one: their name tells
+        component = component_of(word_of(weight.role) or Role.OTHER)
     return None if component is None else Part(component, address.layer, address.expert, tower)

@@ -162,8 +162,8 @@ class _Planner:
                 tokens = _pay_tokens(tower, step, self._level, budget) or stage.tokens
                 stage = replace(stage, tokens=tokens)
             else:
-                pieces = self._pay_step(tower, step, budget)
-                stage = replace(stage, pieces=(*stage.pieces, *pieces))
+                pay = self._pay_kinds if step.kind is StepKind.KINDS else self._pay_step
+                stage = replace(stage, pieces=(*stage.pieces, *pay(tower, step, budget)))
             stages[step.stage - 1] = stage
         spent = before - budget.remaining
         whole.remaining -= spent
@@ -194,6 +194,20 @@ class _Planner:
             return []
         self._planned, self._cost = both, max(cost, self._cost)
         return fresh
+
+    def _pay_kinds(self, tower: Tower, step: Step, budget: _Budget) -> list[Piece]:
+        """Some rows of what no step has reached, as far as the budget goes: each tells alone."""
+        taken = []
+        for piece in STEPS[step.kind](tower, step, self._level):
+            if _key(tower, piece) in self._planned:
+                continue
+            both = self._planned | {_key(tower, piece): (tower, piece)}
+            cost = cost_of(list(both.values()))
+            price = max(cost - self._cost, 0)
+            if tower.numbers(piece) <= _HELD and budget.pay(price, _left_out(step.kind)):
+                taken.append(piece)
+                self._planned, self._cost = both, max(cost, self._cost)
+        return taken
 
     def _fresh(self, tower: Tower, wanted: Sequence[Piece]) -> list[Piece]:
         """Pieces that hold more than what was planned before."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint.model.places import Address
 from kinprint.model.symmetries import Facts
 from kinprint.records import ByteRange, Part
 from kinprint.text import Message
@@ -105,11 +106,13 @@ class Extent:
     """How many numbers a part of a model has, and how many of them were read.
 
     `needs` are the bytes of this model that matching the part takes; None where no test does.
+    `tensors` are the numbers of each of its tensors, by name.
     """
 
     weights: int = 0
     read: int = 0
     needs: int | None = None
+    tensors: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +144,8 @@ class Sample:
     head
         Rows of the output head for the same tokens; None where it is tied or was not read.
     few
-        Rows of matrices of which too little was read, or is known, for any test: by role and
-        layer, with their numbers. Equality looks at them.
+        Rows of all tensors that tests see nothing of, or too little, by address (without the
+        tower) and whether they lie along the inputs, with their numbers. Equality looks at them.
     parts
         The parts that the model has, read or not, as far as its headers are known.
     dtypes
@@ -168,7 +171,7 @@ class Sample:
     routers: Mapping[int, Floats] = field(default_factory=dict)
     embedding: Embedding | None = None
     head: Embedding | None = None
-    few: Mapping[tuple[str, int], tuple[Indices, Floats]] = field(default_factory=dict)
+    few: Mapping[tuple[Address, bool], tuple[Indices, Floats]] = field(default_factory=dict)
     parts: Mapping[Part, Extent] = field(default_factory=dict)
     dtypes: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Message, ...] = ()

@@ -16,7 +16,6 @@ from kinprint.errors import FormatError
 from kinprint.lineage.reading.assembly import ReadPiece, assemble
 from kinprint.lineage.reading.deciding import part_sizes
 from kinprint.lineage.reading.levels import LevelPlan, level_plan
-from kinprint.lineage.reading.parts import part_of
 from kinprint.lineage.reading.plan import PieceKey, ReadingPlan, Stage, plan_reading
 from kinprint.lineage.reading.sample import Embedding, Extent, Floats, Sample, SampleRecord
 from kinprint.lineage.reading.tokens import ChosenTokens, all_tokens, choose_tokens
@@ -34,8 +33,9 @@ _NO_STAGE = Stage(())
 class TowerReader:
     """One tower under reading: its plan, and what has been read of it so far."""
 
-    def __init__(self, tower: Tower, plan: ReadingPlan) -> None:
+    def __init__(self, tower: Tower, plan: ReadingPlan, level: Level) -> None:
         self.tower, self.plan = tower, plan
+        self._more = level is not Level.DEEP or bool(plan.left_out)
         self.vocabulary: Vocabulary | None = None
         self._pieces: dict[PieceKey, ReadPiece] = {}
         self._tables: dict[Address, Embedding] = {}
@@ -44,7 +44,7 @@ class TowerReader:
 
     @cached_property
     def _sizes(self) -> dict[Part, Extent]:
-        return part_sizes(self.tower)
+        return part_sizes(self.tower, more=self._more)
 
     def stage(self, number: int) -> Stage:
         """What is read in a stage, counted from 0; nothing after the last."""
@@ -55,7 +55,7 @@ class TowerReader:
         """Parts of which something is read in a stage, counted from 0, or in a later one."""
         for stage in self.plan.stages[first:]:
             for piece in stage.pieces:
-                part = part_of(piece.address, self.tower.label)
+                part = self.tower.weights.get(piece.address)
                 if part is not None:
                     yield part
             if stage.tokens is not None:
@@ -168,7 +168,7 @@ class Sampler:
     ) -> None:
         plan = level_plan(level, seed)
         self.models: tuple[tuple[TowerReader, ...], ...] = tuple(
-            _readers(model, plan, limit) for model in models
+            _readers(model, plan, limit, level) for model in models
         )
         self._parsed: dict[bytes, Vocabulary] = {}
         self._stages_read = 0
@@ -284,9 +284,12 @@ class Sampler:
             reader.take_tokens(number)
 
 
-def _readers(model: Model, plan: LevelPlan, limit: int | None) -> tuple[TowerReader, ...]:
+def _readers(
+    model: Model, plan: LevelPlan, limit: int | None, level: Level
+) -> tuple[TowerReader, ...]:
     towers = towers_of(model)
-    return tuple(map(TowerReader, towers, plan_reading(towers, plan, limit)))
+    plans = plan_reading(towers, plan, limit)
+    return tuple(TowerReader(*both, level) for both in zip(towers, plans, strict=True))
 
 
 def read_piece(tower: Tower, piece: Piece) -> ReadPiece:

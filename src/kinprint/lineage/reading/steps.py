@@ -17,26 +17,29 @@ from kinprint.lineage.reading.levels import (
     sample_units,
     spread_layers,
 )
+from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.reading.tower import Piece, Tower
+from kinprint.model.places import Address
+from kinprint.records import Component
 
+FEW = 8
+"""Rows of a tensor that no step reads more of."""
+_DOWN_ROWS = 2  # of what units send out, where reading it unit by unit is dear
 _COMMON = 512  # the number of a token that is in use in nearly all vocabularies, as those before
 _DOWN = 2.0  # what a unit sends out is read if that costs at most so often what it takes in
 
 
 def all_pieces(tower: Tower) -> tuple[Piece, ...]:
-    """Everything that a sample can hold of a tower."""
+    """All weights of a tower."""
     pieces = [Piece(address) for address in tower.norms]
     for layer in tower.layers:
         pieces += _unit_pieces(tower, layer, None, 0)
         for expert in tower.experts.get(layer, ()):
             pieces += _unit_pieces(tower, layer, expert, 0)
-        for role in ("router", "q", "k", "v", "q.bias", "k.bias", "v.bias", "o.bias"):
-            pieces += [Piece(tower.address(role, layer))] if tower.has(role, layer) else []
         if tower.has("o", layer):
             pieces.append(Piece(tower.address("o", layer), None, True))
-    places = tower.address("pos_embed")
-    for table in (tower.embedding, tower.head, places if tower.has("pos_embed") else None):
-        pieces += [Piece(table)] if table is not None else []
+    known = {piece.address for piece in pieces}
+    pieces += [Piece(address) for address in tower.weights if address not in known]
     return tuple(pieces)
 
 
@@ -72,7 +75,7 @@ def _routers(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
 def _attention(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
     """Some groups of heads, keys and values, and one query head of each.
 
-    Without a shift they are the first.
+    Without a shift they are the first. Of all else that belongs to attention there a few rows.
     """
     wanted: list[Piece] = []
     for layer in _layers(tower, step.layers, plan, has_heads):
@@ -92,6 +95,13 @@ def _attention(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
             for name in (role, f"{role}.bias")
             if tower.has(name, layer)
         ]
+        known = {piece.address for piece in wanted}
+        wanted += [
+            few_rows(tower, address, plan)
+            for address, part in tower.weights.items()
+            if part.component is Component.ATTENTION and part.layer == layer
+            and address not in known
+        ]  # fmt: skip
     return wanted
 
 
@@ -113,19 +123,40 @@ def whole_feed_forward(tower: Tower, layer: int) -> list[Piece]:
 
 
 def _kinds(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
-    """A few rows of tables, values and routing: of common tokens, and some of the others."""
+    """A few rows of each kind of tensors: of common tokens, and some of all others in one layer."""
     wanted: list[Piece] = []
     for table in (tower.embedding, tower.head):
         if table is not None:
             common = _COMMON + plan.shift % _COMMON
             start = max(0, min(common, tower.length(table) - step.rows))
             wanted.append(Piece(table, tuple(range(start, start + step.rows))))
-    for role in ("v", "router"):
+    wanted = [one for one in wanted if step.rows <= tower.length(one.address)]
+    others = [
+        address
+        for address, part in tower.weights.items()
+        if part.component not in (Component.NORMS, Component.EXPERT, *TABLES)
+    ]
+    roles = sorted({one.role for one in others if one.layer is not None}, key=_first_kinds)
+    for role in roles:
         layers = _layers(tower, 1, plan, partial(_has, role))
-        for address in (tower.address(role, at) for at in layers):
-            rows = _moved(range(tower.length(address)), step.rows, plan)
-            wanted.append(Piece(address, tuple(rows)))
-    return [one for one in wanted if step.rows <= tower.length(one.address)]
+        wanted += [few_rows(tower, tower.address(role, layer), plan) for layer in layers]
+    return wanted + [few_rows(tower, one, plan) for one in others if one.layer is None]
+
+
+def _first_kinds(role: str) -> tuple[bool, str]:
+    return role not in ("v", "router"), role
+
+
+def few_rows(tower: Tower, address: Address, plan: LevelPlan) -> Piece:
+    """A few neighbouring rows of a tensor, along whichever axis is cheap; all of a vector.
+
+    Neighbours tell a table that is computed.
+    """
+    shape = tower.places[address].shape or ()
+    inputs = len(shape) > 1 and tower.stores_inputs_as_rows(address)
+    rows = range(shape[1 if inputs else 0] if len(shape) > 1 else 0)
+    whole = len(rows) <= FEW
+    return Piece(address, None if whole else tuple(_moved(rows, FEW, plan)), inputs)
 
 
 def _moved(numbers: Sequence[int], count: int, plan: LevelPlan) -> Sequence[int]:
@@ -153,25 +184,27 @@ def _unit_pieces(
 ) -> list[Piece]:
     """Some units of a feed-forward, or all if `count` is 0.
 
-    Gate and up, their biases, and down where it is cheap enough.
+    Gate and up, biases, and down: where that is cheap enough what the units send out, else some
+    rows of it.
     """
     prefix = tower.feed_forward(layer, expert)
     if prefix is None:
         return []
     up = tower.address(f"{prefix}up", layer, expert)
     rows = sample_units(tower.length(up), count, shift) if count else None
+    wanted = {"up": rows, "gate": rows, "up.bias": rows, "gate.bias": rows, "down.bias": None}
     pieces = [
-        Piece(tower.address(role, layer, expert), rows)
-        for role in (f"{prefix}up", f"{prefix}gate", f"{prefix}up.bias", f"{prefix}gate.bias")
-        if tower.has(role, layer, expert)
+        Piece(tower.address(f"{prefix}{role}", layer, expert), of_role)
+        for role, of_role in wanted.items()
+        if tower.has(f"{prefix}{role}", layer, expert)
     ]
     if tower.has(f"{prefix}down", layer, expert):
         down = Piece(tower.address(f"{prefix}down", layer, expert), rows, True)
         cheap = rows is None or tower.stores_inputs_as_rows(down.address)
         if cheap or tower.stored_bytes(down.address) <= _DOWN * tower.cost(pieces[:1]):
             pieces.append(down)
-            bias = tower.address(f"{prefix}down.bias", layer, expert)
-            pieces += [Piece(bias)] if tower.has(bias.role, layer, expert) else []
+        else:
+            pieces.append(Piece(down.address, tuple(range(_DOWN_ROWS))))
     return pieces
 
 
@@ -198,7 +231,7 @@ def _layers(
     """Layers that hold something: those that the level looks into, or the next after them."""
     looked = spread_layers(tower.depth, plan.layers, plan.shift)
     starts = [tower.layers.start + layer for layer in looked]
-    stops = [*starts[1:], tower.layers.stop]
+    stops = [*starts[1:], tower.layers.stop][: len(starts)]
     cells = (range(*cell) for cell in zip(starts, stops, strict=True))
     first = (next((layer for layer in cell if has(tower, layer)), None) for cell in cells)
     fitting = [layer for layer in first if layer is not None]

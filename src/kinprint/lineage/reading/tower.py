@@ -15,6 +15,7 @@ from typing import Any
 
 from kinprint.lineage.about.description import card_bytes
 from kinprint.lineage.identity import digest_of
+from kinprint.lineage.reading.parts import part_of
 from kinprint.model.adapted import AdaptedModel
 from kinprint.model.consistency import contradiction_notes, stream_width
 from kinprint.model.layout.parts import IN_OUT
@@ -26,7 +27,7 @@ from kinprint.model.symmetries import Facts, facts_of
 from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
 from kinprint.reader.extents import bridge, total, union
 from kinprint.reader.plan import slice_bytes
-from kinprint.records import ByteRange
+from kinprint.records import ByteRange, Component, Part
 from kinprint.text import Message, message
 
 DRAFT = "mtp"
@@ -175,6 +176,31 @@ class Tower:
             if self.has(f"{prefix}up", layer):
                 return prefix
         return None
+
+    def tensor_name(self, address: Address) -> str:
+        """What a tensor is called among those of its part: all feed-forwards have a gate."""
+        layer, expert = address.layer, address.expert
+        prefix = None if layer is None else self.feed_forward(layer, expert)
+        return address.role.removeprefix(prefix or "")
+
+    @cached_property
+    def weights(self) -> dict[Address, Part]:
+        """All tensors that can be read and are weights, and what they are parts of.
+
+        None where no name is known: contents alone can tell them apart.
+        """
+        tables = [table for table in (self.embedding, self.head) if table is not None]
+        parts = {
+            address: part_of(self.places[address], self.label)
+            for address in dict.fromkeys((*self.places, *tables))
+        }
+        found = {
+            address: part
+            for address, part in parts.items()
+            if part is not None and self._readable(address)
+        }
+        named = any(part.component is not Component.OTHER for part in found.values())
+        return found if named else {}
 
     @cached_property
     def experts(self) -> dict[int, tuple[int, ...]]:

@@ -259,6 +259,8 @@ def _embedding_cells(pair: Pair, route: Route) -> Iterator[Cell]:
     x = tables[0].rows[[first.token_rows[token] for token in some]]
     y = tables[1].rows[[second.token_rows[token] for token in some]]
     finite = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
+    if not finite.any():
+        return
     left, right = _channels(route.residual)
     tally = Tally()
     tally.add_labelled(_columns(x[finite])[left], _columns(y[finite])[right])

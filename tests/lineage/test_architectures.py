@@ -1,0 +1,68 @@
+"""Parts of other architectures than LLaMA's: each is called what it is, and compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import kinprint
+from benchmarks.redteam.architectures import encoder_model, latent_model, speech_model
+from benchmarks.redteam.cases import CASES
+from benchmarks.redteam.checkpoint import Checkpoint
+from benchmarks.redteam.zoo import DEMO, Zoo
+from kinprint.lineage.reading.parts import component_of
+from kinprint.records import Component
+
+
+def compared(tmp_path: Path, first: Checkpoint, second: Checkpoint) -> kinprint.Comparison:
+    paths = first.write(tmp_path / "first"), second.write(tmp_path / "second")
+    return kinprint.compare(*paths, level="deep")
+
+
+@pytest.mark.parametrize(
+    ("role", "component"),
+    [
+        ("cross_attention:encoder_attn.q_proj", Component.ATTENTION),
+        ("mla_kv_a", Component.ATTENTION),
+        ("ssm", Component.MIXER),
+        ("norm_q", Component.NORMS),
+        ("shared_up", Component.FEED_FORWARD),
+        ("pos_embed", Component.OTHER),
+        ("other:conv1", Component.OTHER),
+        ("bias:conv1.bias", Component.OTHER),
+        ("rope", None),
+    ],
+)
+def test_roles_have_the_component_that_they_are_part_of(
+    role: str, component: Component | None
+) -> None:
+    assert component_of(role) is component
+
+
+def test_equal_keys_and_values_are_a_share_of_latent_attention(tmp_path: Path) -> None:
+    """Two of four matrices, a quarter of the numbers."""
+    found = compared(tmp_path, *CASES["latent-keys-copied"].pair(Zoo(DEMO), 0))
+    shares = {one.share for one in found.parts if one.part.component == "attention"}
+    own = latent_model(0).tensors
+    sizes = {
+        name: own[f"model.layers.0.self_attn.{name}.weight"].size
+        for name in ("q_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj")
+    }
+    copied = sizes["kv_a_proj_with_mqa"] + sizes["kv_b_proj"]
+    assert [*shares] == [pytest.approx(copied / sum(sizes.values()))]
+
+
+def test_a_part_is_named_once_and_no_reading_is_promised(tmp_path: Path) -> None:
+    found = compared(tmp_path, speech_model(0), speech_model(1))
+    parts = [one.part for one in found.parts]
+    assert len(set(parts)) == len(parts)
+    assert all(one.read == 1 and one.needs is None for one in found.parts)
+
+
+def test_buffers_and_single_numbers_are_no_weights(tmp_path: Path) -> None:
+    model = encoder_model(0)
+    table = model.tensors["bert.embeddings.position_embeddings.weight"][:, :16]
+    more = {"bert.rotary_emb.cos_cached": table, "bert.logit_scale": table[0, :1]}
+    found = compared(tmp_path, model, model.changed(more))
+    assert found.relation == "same-weights"
