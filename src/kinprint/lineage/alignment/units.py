@@ -136,7 +136,7 @@ def spread_parts(parts: Sequence[FeedForward], most: int) -> list[FeedForward]:
 
     Maps are chosen and fitted by these, and numbers of experts are labels that are tested.
     """
-    order = sorted(parts, key=lambda part: (part.layer, float(part.size.sum())))
+    order = sorted(parts, key=lambda part: (part.layer, float(part.size.sum(dtype=np.float64))))
     return [order[at] for at in spread(len(order), most)]
 
 
