@@ -27,11 +27,10 @@ _NARROW = 16  # shorter rows, as those of a convolution over a few steps, are on
 def tensors_of(sample: Sample, part: Part) -> dict[TensorKey, Rows]:
     """What was read of a part, tensor by tensor."""
     found = dict(_tested(sample, part))
-    known = {name for name, _ in found}
     for name in tensor_sizes(sample, part):
         for inputs in (False, True):
             rows = sample.few.get((Address(name, part.layer, part.expert), inputs))
-            if rows is not None and name not in known:
+            if rows is not None and (name, inputs) not in found:
                 found[name, inputs] = _long_rows(rows)
     return found
 

@@ -36,6 +36,7 @@ class StepKind(StrEnum):
     LAYER = "layer"
     EMBEDDING = "embedding"
     KINDS = "kinds"
+    REST = "rest"
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

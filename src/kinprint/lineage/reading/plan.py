@@ -162,7 +162,7 @@ class _Planner:
                 tokens = _pay_tokens(tower, step, self._level, budget) or stage.tokens
                 stage = replace(stage, tokens=tokens)
             else:
-                pay = self._pay_kinds if step.kind is StepKind.KINDS else self._pay_step
+                pay = self._pay_rest if step.kind is StepKind.REST else self._pay_step
                 stage = replace(stage, pieces=(*stage.pieces, *pay(tower, step, budget)))
             stages[step.stage - 1] = stage
         spent = before - budget.remaining
@@ -195,7 +195,7 @@ class _Planner:
         self._planned, self._cost = both, max(cost, self._cost)
         return fresh
 
-    def _pay_kinds(self, tower: Tower, step: Step, budget: _Budget) -> list[Piece]:
+    def _pay_rest(self, tower: Tower, step: Step, budget: _Budget) -> list[Piece]:
         """Some rows of what no step has reached, as far as the budget goes: each tells alone."""
         taken = []
         for piece in STEPS[step.kind](tower, step, self._level):

@@ -24,7 +24,7 @@ from kinprint.records import Component
 
 FEW = 8
 """Rows of a tensor that no step reads more of."""
-_DOWN_ROWS = 2  # of what units send out, where reading it unit by unit is dear
+_DOWN_ROWS = 2  # of what units send out
 _COMMON = 512  # the number of a token that is in use in nearly all vocabularies, as those before
 _DOWN = 2.0  # what a unit sends out is read if that costs at most so often what it takes in
 
@@ -123,28 +123,34 @@ def whole_feed_forward(tower: Tower, layer: int) -> list[Piece]:
 
 
 def _kinds(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
-    """A few rows of each kind of tensors: of common tokens, and some of all others in one layer."""
+    """A few rows of tables, values and routing: of common tokens, and some of the others."""
     wanted: list[Piece] = []
     for table in (tower.embedding, tower.head):
         if table is not None:
             common = _COMMON + plan.shift % _COMMON
             start = max(0, min(common, tower.length(table) - step.rows))
             wanted.append(Piece(table, tuple(range(start, start + step.rows))))
-    wanted = [one for one in wanted if step.rows <= tower.length(one.address)]
+    for role in ("v", "router"):
+        layers = _layers(tower, 1, plan, partial(_has, role))
+        for address in (tower.address(role, at) for at in layers):
+            rows = _moved(range(tower.length(address)), step.rows, plan)
+            wanted.append(Piece(address, tuple(rows)))
+    return [one for one in wanted if step.rows <= tower.length(one.address)]
+
+
+def _rest(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
+    """A few rows of all other kinds of tensors in one layer, and of those outside the layers."""
     others = [
         address
         for address, part in tower.weights.items()
         if part.component not in (Component.NORMS, Component.EXPERT, *TABLES)
     ]
-    roles = sorted({one.role for one in others if one.layer is not None}, key=_first_kinds)
-    for role in roles:
-        layers = _layers(tower, 1, plan, partial(_has, role))
-        wanted += [few_rows(tower, tower.address(role, layer), plan) for layer in layers]
+    wanted = [
+        few_rows(tower, tower.address(role, layer), plan)
+        for role in sorted({one.role for one in others if one.layer is not None})
+        for layer in _layers(tower, 1, plan, partial(_has, role))
+    ]
     return wanted + [few_rows(tower, one, plan) for one in others if one.layer is None]
-
-
-def _first_kinds(role: str) -> tuple[bool, str]:
-    return role not in ("v", "router"), role
 
 
 def few_rows(tower: Tower, address: Address, plan: LevelPlan) -> Piece:
@@ -175,6 +181,7 @@ STEPS: dict[StepKind, StepFunction] = {
     StepKind.ATTENTION: _attention,
     StepKind.LAYER: _layer,
     StepKind.KINDS: _kinds,
+    StepKind.REST: _rest,
 }
 """What each kind of step wants; tokens of the embedding are chosen while reading."""
 
@@ -184,8 +191,8 @@ def _unit_pieces(
 ) -> list[Piece]:
     """Some units of a feed-forward, or all if `count` is 0.
 
-    Gate and up, biases, and down: where that is cheap enough what the units send out, else some
-    rows of it.
+    Gate and up, biases, and of down some rows, and where that is cheap enough what the units send
+    out: whatever the format of another model makes dear, the rows are there to be compared.
     """
     prefix = tower.feed_forward(layer, expert)
     if prefix is None:
@@ -203,7 +210,7 @@ def _unit_pieces(
         cheap = rows is None or tower.stores_inputs_as_rows(down.address)
         if cheap or tower.stored_bytes(down.address) <= _DOWN * tower.cost(pieces[:1]):
             pieces.append(down)
-        else:
+        if not cheap:
             pieces.append(Piece(down.address, tuple(range(_DOWN_ROWS))))
     return pieces
 
