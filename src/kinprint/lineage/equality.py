@@ -25,6 +25,7 @@ INFORMATION = 12.0
 """log10 of the arrangements that equal numbers must have: fewer could be equal by accident."""
 
 _RUN, _LOOKED_AT = 8, 32  # rows and columns that tell a computed table
+_MOST = 0.5  # of the numbers of a part: so many lie in tensors that were compared
 _OFTEN_COMPUTED = (Component.MIXER, Component.OTHER)
 _LOG = 16.0  # no logarithm of a rate is larger
 
@@ -121,8 +122,9 @@ def information_for(pairs: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Tensors:
-    """How the tensors of two parts agree, how many numbers either part has, and whether all of its
-    tensors were compared. Tensors that tell nothing, such as constants, count nowhere."""
+    """How the tensors of two parts agree, how many numbers either part has, and whether they have
+    the same tensors and most of them were compared: a small budget leaves some unread in one model.
+    Tensors that tell nothing, such as constants, count nowhere."""
 
     tensors: list[_Agreement]
     numbers: int
@@ -185,7 +187,8 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _
             found[name] = replace(agreement, numbers=size if telling else 0)
     names = sizes[0].keys() | sizes[1].keys()
     numbers = sum(max(some.get(name, 0) for some in sizes) for name in names)
-    complete = found.keys() == names and sizes[0] == sizes[1]
+    known = sum(sizes[0].get(name, 0) for name in found)
+    complete = sizes[0] == sizes[1] and known > _MOST * numbers
     return _Tensors(list(found.values()), numbers - silent, complete)
 
 
