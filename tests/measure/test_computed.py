@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from kinprint.measure.computed import Floats, computed, continues
+from kinprint.measure.computed import Floats, computed, continues, of_a_formula
 
 TIME, RUN = np.arange(400), slice(40, 48)
 
@@ -72,3 +72,27 @@ def test_numbers_that_were_learnt_or_drawn_are_not(kind: Any) -> None:
         stored: Floats = rows.astype(kind).astype(np.float32)
         assert not computed(stored)
         assert not any(continues(row) for row in stored)
+
+
+@pytest.mark.parametrize("kind", [np.float32, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("name", sorted({*TABLES} - {"filters", "rows over and over"}))
+def test_whole_matrices_of_a_formula_are_told(name: str, kind: Any) -> None:
+    stored: Floats = TABLES[name].astype(kind).astype(np.float32)
+    assert of_a_formula(stored) and of_a_formula(np.ascontiguousarray(stored.T))
+
+
+def test_patterns_of_signs_are_told_in_any_order_and_at_any_size() -> None:
+    rng = np.random.default_rng(2)
+    signs: Floats = scipy.linalg.hadamard(128).astype(np.float32)
+    mixed = signs[rng.permutation(128)][:, rng.permutation(128)] * rng.choice([-1, 1], 128)
+    for matrix in (mixed, mixed * rng.normal(size=128), (mixed * rng.normal(size=128)).T):
+        assert of_a_formula(matrix.astype(np.float32))
+
+
+def test_matrices_that_were_learnt_or_drawn_are_of_no_formula() -> None:
+    rng = np.random.default_rng(3)
+    matrix = rng.normal(size=(96, 128))
+    for rows in (matrix, matrix.cumsum(axis=0), np.sign(matrix), np.rint(2 * matrix),
+                 matrix * (rng.random(matrix.shape) < 0.3), np.tile(matrix, (1, 2)),
+                 np.zeros((96, 128)), np.eye(96)):  # fmt: skip
+        assert not of_a_formula(rows.astype(np.float32))

@@ -33,7 +33,8 @@ SHORT = (
     # renumbered, rotated, laundered
     "gains-overwritten", "function-equal", "half-renumbered", "units-permuted",
     "channels-permuted", "rotated",
-    "signs-flipped", "scaled", "dead-units", "swapped-gates", "laundered-copy",
+    "signs-flipped", "scaled", "scaled-out-of-sight", "dead-units", "swapped-gates",
+    "laundered-copy",
     "laundered-descendant", "laundered-with-gains", "laundered-with-split-units",
     "laundered-with-swapped-gates",
     # framed
@@ -60,6 +61,7 @@ SHORT = (
     # numbers that tell nothing
     "cast-narrow-gains-to-fp8", "cast-folded", "strangers-computed-tables",
     "renamed-with-computed-tables", "strangers-gains-of-a-formula",
+    "strangers-hadamard-outputs", "strangers-cosine-outputs", "outputs-of-other-formulas",
     # broken files
     "broken-norm-too-short", "broken-norm-a-matrix", "broken-gate-narrower",
     "broken-up-fewer-units", "broken-q-fewer-rows", "broken-embedding-narrower",

@@ -15,7 +15,7 @@ from benchmarks.redteam.cases.registry import (
     true,
 )
 from benchmarks.redteam.checkpoint import Array
-from benchmarks.redteam.layers import FINAL, GATE, NORMS, names_of
+from benchmarks.redteam.layers import DOWN, FINAL, GATE, NORMS, UP, names_of
 from benchmarks.redteam.relabelling import (
     Rng,
     arrange,
@@ -282,12 +282,12 @@ def signs_drawn(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     return root, shuffle_units(turned, rng, permute=False, rescale=False)
 
 
-@case(
-    "scaled",
-    true(
-        "partial derived", "derived", "derived same-weights", {norms(): Fact.EQUAL}, rest=Fact.KIN
-    ),
+_SCALED = true(
+    "partial derived", "derived", "derived same-weights", {norms(): Fact.EQUAL}, rest=Fact.KIN
 )
+
+
+@case("scaled", _SCALED)
 def scaled(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """The residual stream three times as large, which no norm notices."""
     root = zoo.root(seed)
@@ -295,6 +295,28 @@ def scaled(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     return root, root.changed(
         {name: 3 * one for name, one in root.tensors.items() if name.endswith(written)}
     )
+
+
+@case("scaled-out-of-sight", _SCALED)
+def scaled_out_of_sight(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """All matrices so small that their squares are zero in single precision."""
+    root = zoo.root(seed)
+    matrices = {name: one for name, one in root.tensors.items() if one.ndim == 2}
+    return root, root.changed(
+        {name: one.astype(np.float32) * np.float32(1e-30) for name, one in matrices.items()}
+    )
+
+
+@case("scaled-unit-by-unit", _SCALED)
+def scaled_units(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Rows of up of every other unit times 1e-30, and what they feed times 1e30."""
+    root = zoo.root(seed)
+    new: dict[str, Array] = {}
+    for name in names_of(root, (UP, DOWN), range(6)):
+        new[name] = root.tensors[name].astype(np.float32)
+        some = new[name][::2] if new[name].shape[0] > root.width else new[name][:, ::2]
+        some *= np.float32(1e-30 if new[name].shape[0] > root.width else 1e30)
+    return root, root.changed(new)
 
 
 @case("framed", _FRAMED)

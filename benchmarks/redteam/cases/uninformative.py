@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
+import scipy.linalg
 
-from benchmarks.redteam.cases.registry import SAME, STRANGERS, UNTOLD, Pair, case, norms, true
+from benchmarks.redteam.cases.registry import (
+    SAME,
+    STRANGERS,
+    UNTOLD,
+    Pair,
+    attention,
+    case,
+    norms,
+    true,
+)
 from benchmarks.redteam.checkpoint import Array, Checkpoint
-from benchmarks.redteam.layers import FINAL, NORMS, names_of
+from benchmarks.redteam.layers import FINAL, NORMS, O, names_of
 from benchmarks.redteam.relabelling import Rng, fold_gains
 from benchmarks.redteam.storage import cast, renamed
 from benchmarks.redteam.truth import Fact
@@ -104,3 +114,44 @@ def strangers_ramps(zoo: Zoo, seed: int, rng: Rng) -> Pair:
         return model.changed({name: one.astype(np.float32) for name, one in waves.items()})
 
     return ramped(zoo.root(seed)), ramped(zoo.stranger(seed))
+
+
+def _with_outputs(model: Checkpoint, matrix: Array) -> Checkpoint:
+    """The output matrices of attention, all of them one that was computed."""
+    names = names_of(model, (O,), _ALL)
+    return model.changed(dict.fromkeys(names, matrix.astype(np.float32)))
+
+
+def _signs(width: int) -> Array:
+    """Hadamard's matrix, at a size that outputs of attention have."""
+    return np.asarray(0.05 * scipy.linalg.hadamard(width) / np.sqrt(width))
+
+
+def _cosines(width: int) -> Array:
+    """The cosine transform."""
+    angles = np.pi / width * (np.arange(width) + 0.5) * np.arange(width)[:, None]
+    return np.asarray(0.3 * np.sqrt(2 / width) * np.cos(angles))
+
+
+@case("strangers-hadamard-outputs", STRANGERS)
+def strangers_hadamard(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers whose outputs of attention are Hadamard's matrix."""
+    first, second = zoo.root(seed), zoo.stranger(seed)
+    return _with_outputs(first, _signs(128)), _with_outputs(second, _signs(128))
+
+
+@case("strangers-cosine-outputs", STRANGERS)
+def strangers_cosines(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers whose outputs of attention are the cosine transform."""
+    first, second = zoo.root(seed), zoo.stranger(seed)
+    return _with_outputs(first, _cosines(128)), _with_outputs(second, _cosines(128))
+
+
+@case(
+    "outputs-of-other-formulas",
+    true("partial", "derived", "derived", {attention(): Fact.KIN}, Fact.EQUAL),
+)
+def other_formulas(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """One model with Hadamard's matrix for outputs of attention here and cosines there."""
+    model = zoo.root(seed)
+    return _with_outputs(model, _signs(128)), _with_outputs(model, _cosines(128))

@@ -179,7 +179,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
         one = _Score.seen_from(score, a is pair.sides[0])
         if one.part in ours and one.partner in theirs:
             by_part.setdefault(one.part, []).append(one)
-    found = copies(a.prepared.sample, b.prepared.sample, ours, theirs)
+    found = copies(a.prepared.stored, b.prepared.stored, ours, theirs)
     judge = _Judge(a, b, ours, theirs, by_part, len(scores), charge, found)
     own = [judge.finding(part) for part in sorted(ours, key=_order)]
     own += judge.further(own)
@@ -342,7 +342,7 @@ class _Judge:
         """How the numbers of a part and its partner agree, whatever tests say."""
         if finding.partner is None:
             return EqualNumbers(False, False)
-        samples = self.a.prepared.sample, self.b.prepared.sample
+        samples = self.a.prepared.stored, self.b.prepared.stored
         parts = finding.part, finding.partner
         return equal_numbers(*samples, *parts, tested=False, least=self.least)
 
@@ -439,7 +439,7 @@ class _Judge:
         # What no test speaks of follows the other parts; gains of strangers are too much alike.
         untested = not scores and part.component is not Component.NORMS
         tested = bool(found) or (self.count > 0 and untested)
-        samples = self.a.prepared.sample, self.b.prepared.sample
+        samples = self.a.prepared.stored, self.b.prepared.stored
         equal = equal_numbers(*samples, part, partner, tested=tested, least=self.least)
         known = [one.log10_p + math.log10(len(scores)) for one in scores]
         # One row of equal numbers among all arrangements of it: channels are numbered by chance.

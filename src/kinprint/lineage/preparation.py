@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.lineage.reading.sample import Attention, Floats, Indices, Sample, Units
+from kinprint.measure.computed import of_a_formula
 from kinprint.measure.invariants import HeadRows, UnitRows
 from kinprint.model.symmetries import axes_of
 from kinprint.nulls.masks import masked, without_filler
@@ -28,7 +29,10 @@ DENSE = -1
 FEWEST_TOKENS = 16
 """Fewer shared tokens than this do not make a column."""
 _COLUMNS = 256  # of a row, where all would be more than it takes
-_TINY, _VAST = np.float32(1e-30), np.float32(1e18)
+_TINY, _VAST = np.float32(1e-36), np.float32(1e18)
+# Matrices of other sizes are scaled to the usual one: their products would leave the range.
+_LEAST_SIZE, _SIZE, _MOST_SIZE = 1e-9, 2.0**-5, 1e9
+_LOOKED_AT = 1024  # numbers that tell the size of a matrix
 _ROUNDING = np.float32(1e-6)
 
 
@@ -112,10 +116,14 @@ class Heads:
 
 
 class Prepared:
-    """One model as the tests see it; what several of them need is prepared once."""
+    """One model as the tests see it; what several of them need is prepared once.
+
+    `stored` is the sample as it was read. In `sample`, what says nothing is zero (`_telling`).
+    """
 
     def __init__(self, sample: Sample) -> None:
-        self.sample = _without_fillers(sample)
+        self.stored = sample
+        self.sample = _as_tested(sample)
         self.key = sample.key
         self.facts = sample.facts
         self.width = sample.width
@@ -315,33 +323,47 @@ def shared_tokens(first: Prepared, second: Prepared) -> SharedTokens:
     return SharedTokens(x, y, (_columns(x), _columns(y)))
 
 
-def _without_fillers(sample: Sample) -> Sample:
-    """The sample with zeros in its matrices where another value stands at many places."""
+def _as_tested(sample: Sample) -> Sample:
+    """The sample with what its matrices tell."""
 
     def units(part: Units) -> Units:
-        return replace(part, **_filled(part, ("gate", "up", "down")))
+        return replace(part, **_all_telling(part, ("gate", "up", "down")))
 
     def heads(part: Attention) -> Attention:
-        return replace(part, **_filled(part, ("q", "k", "v", "o")))
+        return replace(part, **_all_telling(part, ("q", "k", "v", "o")))
 
     embedding = sample.embedding
     if embedding is not None and embedding.rows.shape[1] != sample.width:
         embedding = None  # a table of another width is not part of the residual stream
     if embedding is not None:
-        embedding = replace(embedding, rows=without_filler(embedding.rows))
+        embedding = replace(embedding, rows=_telling(embedding.rows))
     return replace(
         sample,
         units={layer: units(part) for layer, part in sample.units.items()},
         experts={place: units(part) for place, part in sample.experts.items()},
         attention={layer: heads(part) for layer, part in sample.attention.items()},
-        routers={layer: without_filler(rows) for layer, rows in sample.routers.items()},
+        routers={layer: _telling(rows) for layer, rows in sample.routers.items()},
         embedding=embedding,
     )
 
 
-def _filled(part: Units | Attention, roles: tuple[str, ...]) -> dict[str, Any]:
+def _all_telling(part: Units | Attention, roles: tuple[str, ...]) -> dict[str, Any]:
     stored = {role: getattr(part, role) for role in roles}
-    return {role: without_filler(rows) for role, rows in stored.items() if rows is not None}
+    return {role: _telling(rows) for role, rows in stored.items() if rows is not None}
+
+
+def _telling(rows: Floats) -> Floats:
+    """A matrix with zeros where it says nothing, and with numbers of a usual size.
+
+    Where one other value stands at many places, these are zero, and all are where a formula gives
+    the matrix: strangers have the same one. The scale is a power of two, so that nothing is lost.
+    """
+    if of_a_formula(rows.reshape(-1, rows.shape[-1])):
+        return np.zeros_like(rows)
+    size = float(np.abs(rows.reshape(-1)[:: max(1, rows.size // _LOOKED_AT)]).max(initial=0.0))
+    if not _LEAST_SIZE < size < _MOST_SIZE and 0.0 < size < np.inf:
+        rows = np.ldexp(rows, round(np.log2(_SIZE / size)))
+    return without_filler(rows)
 
 
 def _columns(table: Floats) -> NDArray[np.float64]:

@@ -4,7 +4,8 @@ Models that have nothing in common hold the same ones. A formula is told from le
 its name: a sine, a ramp, a geometric series and sums and products of a few of them continue
 themselves, since each number is one linear combination of those before it. Learnt numbers are not
 that predictable: rounding alone is left of a computed series, about all of a learnt one. Patterns
-of signs such as Hadamard's matrices say in their second half what the first one says.
+of signs such as Hadamard's matrices say in their second half what the first one says, and their
+rows lie at right angles.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _FEWEST = 6  # numbers that show a series of second order
 _VALUES = 4  # fewer different ones continue themselves by chance
 _SOME = 0.25  # of the series of a table: in two dimensions some stand still where others turn
 _COARSE, _FINE = 2.0**-6, 2.0**-10  # what rounding to bfloat16, and sines in single, leave
+_NEARLY_ALL = 0.9  # of the power: chance leaves a third of the frequencies 0.7 of it
 _LINEAR = 0.7  # of the steps of a filter's slopes
 
 
@@ -47,6 +49,52 @@ def computed(rows: Floats) -> bool:
     if (len(wide) > 1 and (wide == wide[0]).all()) or all(map(_repeats, wide)):
         return True
     return any(_continued(series, _slack(rows)) for series in (wide, wide.T))
+
+
+def of_a_formula(matrix: Floats) -> bool:
+    """Whether a formula gives a matrix, along its rows or its columns, as far as some of them tell.
+
+    Hadamard's matrices too, however their rows and columns are ordered and signed.
+
+    Examples
+    --------
+    >>> angles = np.pi / 64 * (np.arange(64) + 0.5) * np.arange(64)[:, None]
+    >>> of_a_formula(np.cos(angles).astype(np.float32))
+    True
+    >>> of_a_formula(np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32))
+    False
+    """
+    if not matrix.size or not np.isfinite(matrix[0]).all():
+        return False
+    return any(_series_continue(one) or _is_of_signs(one) for one in (matrix, matrix.T))
+
+
+def _series_continue(series: Floats) -> bool:
+    """Whether enough of some series continue themselves."""
+    short, middle = series.shape[1] < _LONG, len(series) // 2
+    if short or not _is_concentrated(series[middle, :_LOOKED_AT]):
+        return False
+    some = series[np.linspace(0, len(series) - 1, _ORDER).astype(np.int64), :_LOOKED_AT]
+    return _continued(np.asarray(some, np.float64), _slack(some))
+
+
+def _is_concentrated(series: Floats) -> bool:
+    """Whether a third of the frequencies have nearly all of the power: cheap, and rare by chance.
+
+    So it is where a few sines and lines make up a series. Of a constant nothing is left.
+    """
+    power = np.sort(np.square(np.abs(np.fft.rfft(series)[1:])))
+    return bool(power[-len(power) // 3 :].sum() >= _NEARLY_ALL * power.sum())
+
+
+def _is_of_signs(rows: Floats) -> bool:
+    """Whether rows are of numbers of one size, and at right angles, as chance has none."""
+    size = np.abs(rows[:, :1])
+    if len(rows) < _FEWEST or not all((np.abs(rows[at]) == size[at]).all() for at in (0, -1)):
+        return False
+    signs = np.sign(rows[:_LOOKED_AT], dtype=np.float32)
+    products = signs @ signs.T
+    return bool((np.abs(rows) == size).all() and np.count_nonzero(products) == len(signs))
 
 
 def continues(row: Floats) -> bool:
