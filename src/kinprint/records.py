@@ -447,7 +447,7 @@ class ByteRange:
         return self.stop - self.start
 
 
-class TensorSpec(msgspec.Struct, frozen=True):
+class TensorSpec(msgspec.Struct, frozen=True, gc=False):
     """Where a tensor lies and how its numbers are written.
 
     `shape` is in row-major order whatever the format's own habit. `offset` counts from

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from kinprint.model.geometry import Geometry
 from kinprint.model.places import Address, Place
@@ -23,6 +24,7 @@ Places = Mapping[Address, Place]
 _PREFIXES = ("", "shared_", "expert_")
 _ATTENTION = ("q", "k", "v", "o")
 _UNITS = ("gate", "up", "down")
+_UPS = {f"{prefix}up": prefix for prefix in _PREFIXES}
 _READERS = ("q", "k", "gate", "up")
 _MATRICES = frozenset(
     ("embed", "router", *_ATTENTION, *(prefix + role for prefix in _PREFIXES for role in _UNITS))
@@ -34,6 +36,8 @@ def consistent(places: Places, geometry: Geometry) -> dict[Address, Place]:
     wrong: dict[Address, Message] = {}
     for address, wanted in _contradictions(places, geometry):
         wrong.setdefault(address, wanted)
+    if not wrong:
+        return dict(places)
     return {
         address: replace(place, contradiction=wrong[address]) if address in wrong else place
         for address, place in places.items()
@@ -86,7 +90,7 @@ def _of_stream(role: str) -> bool:
 
 
 def _contradictions(places: Places, geometry: Geometry) -> Iterator[tuple[Address, Message]]:
-    shapes = {at: place.shape for at, place in places.items() if place.shape is not None}
+    shapes = _shapes(places)
     for address, shape in shapes.items():
         if address.role in _MATRICES and (len(shape) != 2 or not all(shape)):
             yield address, message("note.wanted.matrix")
@@ -102,12 +106,24 @@ def _contradictions(places: Places, geometry: Geometry) -> Iterator[tuple[Addres
         if _of_stream(address.role) and prod(shape) != width:
             yield address, message("note.wanted.numbers", size=width)
     layers = {(at.layer, at.tower) for at in matrices if at.layer is not None}
-    experts = {at for at in matrices if at.role == "expert_up"}
+    experts = Counter((at.layer, at.tower) for at in matrices if at.role == "expert_up")
     for layer, tower in sorted(layers):
         width = widths[tower]
         yield from _attention(shapes, matrices, layer, tower, width, geometry)
-        yield from _router(matrices, layer, tower, experts)
+        yield from _router(matrices, layer, tower, experts[layer, tower])
     yield from _feed_forwards(shapes, matrices, widths)
+
+
+def _shapes(places: Places) -> dict[Address, tuple[int, ...]]:
+    """Shapes of all places where they are known, worked out once for those stored alike."""
+    found: dict[Address, tuple[int, ...]] = {}
+    alike: dict[tuple[int, str], tuple[int, ...] | None] = {}
+    for address, place in places.items():
+        key = (id(place.weight.layout), place.part)
+        shape = alike[key] if key in alike else alike.setdefault(key, place.shape)
+        if shape is not None:
+            found[address] = shape
+    return found
 
 
 def _feed_forwards(
@@ -116,31 +132,46 @@ def _feed_forwards(
     widths: Mapping[str, int],
 ) -> Iterator[tuple[Address, Message]]:
     gated = {(at.role.removesuffix("gate"), at.tower) for at in shapes if at.role.endswith("gate")}
+    sound = set()  # sizes of feed-forwards without a contradiction: experts are alike
     for address in shapes:
-        prefix = address.role.removesuffix("up")
-        if address.role != f"{prefix}up" or prefix not in _PREFIXES:
+        if address.role not in _UPS:
             continue
-        parts = {role: replace(address, role=f"{prefix}{role}") for role in _UNITS}
+        prefix, tower = _UPS[address.role], address.tower
+        parts = {
+            role: Address(prefix + role, address.layer, address.expert, tower) for role in _UNITS
+        }
+        bias = Address(bias_of(address.role), address.layer, address.expert, tower)
+        gateless = (prefix, tower) in gated and parts["gate"] not in shapes
         known = {role: at for role, at in parts.items() if at in matrices}
-        if (prefix, address.tower) in gated and parts["gate"] not in shapes:
-            yield address, message("note.wanted.gate")
-        units = {
-            role: matrices[at][1] if role == "down" else matrices[at][0]
-            for role, at in known.items()
-        }
-        usual = _usual(units.values())
-        for role, size in units.items():
-            if size != usual:
-                key = "note.wanted.inputs" if role == "down" else "note.wanted.rows"
-                yield known[role], message(key, size=usual)
-        stream = {
-            role: matrices[at][0] if role == "down" else matrices[at][1]
-            for role, at in known.items()
-        }
-        yield from _in_stream(known, stream, widths[address.tower])
-        bias = replace(address, role=bias_of(address.role))
+        sizes = (tower, gateless, shapes.get(bias), *map(matrices.get, parts.values()))
+        if sizes in sound:
+            continue
+        found = list(_feed_forward(known, matrices, widths[tower]))
+        if gateless:
+            found.insert(0, (address, message("note.wanted.gate")))
         if bias in shapes and address in matrices and prod(shapes[bias]) != matrices[address][0]:
-            yield bias, message("note.wanted.numbers", size=matrices[address][0])
+            found.append((bias, message("note.wanted.numbers", size=matrices[address][0])))
+        if not found:
+            sound.add(sizes)
+        yield from found
+
+
+def _feed_forward(
+    known: Mapping[str, Address], matrices: Mapping[Address, tuple[int, int]], width: int
+) -> Iterator[tuple[Address, Message]]:
+    """Gate, up and down of one feed-forward: as many units, and the stream on the other side."""
+    units = {
+        role: matrices[at][1] if role == "down" else matrices[at][0] for role, at in known.items()
+    }
+    usual = _usual(units.values())
+    for role, size in units.items():
+        if size != usual:
+            key = "note.wanted.inputs" if role == "down" else "note.wanted.rows"
+            yield known[role], message(key, size=usual)
+    stream = {
+        role: matrices[at][0] if role == "down" else matrices[at][1] for role, at in known.items()
+    }
+    yield from _in_stream(known, stream, width)
 
 
 def _attention(
@@ -182,13 +213,11 @@ def _router(
     matrices: Mapping[Address, tuple[int, int]],
     layer: int | None,
     tower: str,
-    experts: set[Address],
+    experts: int,
 ) -> Iterator[tuple[Address, Message]]:
     router = Address("router", layer, None, tower)
-    if router in matrices:
-        count = sum(1 for at in experts if at.layer == layer and at.tower == tower)
-        if matrices[router][0] < count:
-            yield router, message("note.wanted.experts", size=count)
+    if router in matrices and matrices[router][0] < experts:
+        yield router, message("note.wanted.experts", size=experts)
 
 
 def _in_stream(

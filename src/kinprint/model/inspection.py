@@ -67,7 +67,8 @@ class Inspection:
     @property
     def parameters(self) -> int:
         """Numbers in the model; quantised weights count as what they stand for."""
-        return sum(_count(weight) for weight in self.model.weights.values())
+        shapes = Counter(_shape(weight) for weight in self.model.weights.values())
+        return sum(prod(shape) * times for shape, times in shapes.items())
 
     @property
     def nbytes(self) -> int:
@@ -78,8 +79,9 @@ class Inspection:
     def dtypes(self) -> dict[str, int]:
         """Number formats with how many stored numbers each holds, most first."""
         counts: Counter[str] = Counter()
-        for spec in self.tensors:
-            counts[spec.dtype] += spec.count
+        alike = Counter((one.spec.dtype, one.spec.shape) for one in self.tensor_map.tensors)
+        for (dtype, shape), times in alike.items():
+            counts[dtype] += prod(shape) * times
         return dict(counts.most_common())
 
     @property
@@ -137,14 +139,45 @@ def inspect_checkpoint(checkpoint: Checkpoint) -> Inspection:
 
 def group_tensors(tensor_map: TensorMap) -> list[TensorGroup]:
     """Fold names that repeat for every layer and expert into one line each."""
+    names = _Names()
+    roles: dict[tuple[object, ...], _Role] = {}
     groups: dict[_Key, int] = {}
     for one in tensor_map.tensors:
-        key = (_NUMBER.sub("*", one.spec.name), one.spec.dtype, one.spec.shape, _role(one))
+        alike = (one.role.role, one.role.detail, one.role.tower, id(one.layout))
+        role = roles[alike] if alike in roles else roles.setdefault(alike, _role(one))
+        key = (names.folded(one.spec.name), one.spec.dtype, one.spec.shape, role)
         groups[key] = groups.get(key, 0) + 1
     return [
         TensorGroup(*key[:3], _role_in_words(*key[3]), groups[key])
         for key in sorted(groups, key=_place_in_model)
     ]
+
+
+class _Stars(dict[str, str]):
+    """Pieces of names with stars for numbers, each looked at once; `before` precedes them."""
+
+    def __init__(self, before: str) -> None:
+        super().__init__()
+        self._before = before
+
+    def __missing__(self, piece: str) -> str:
+        before = self._before
+        star = self[piece] = _NUMBER.sub("*", f"{before}{piece}.")[len(before) : -1]
+        return star
+
+
+class _Names:
+    """Names with stars for the numbers between their segments; experts share most of theirs."""
+
+    def __init__(self) -> None:
+        self._first, self._inner = _Stars(""), _Stars(".")
+
+    def folded(self, name: str) -> str:
+        pieces = name.rsplit(".", 3)
+        if len(pieces) < 4 or "/" in pieces[3]:
+            return _NUMBER.sub("*", name)
+        first, copy, module, last = pieces
+        return f"{self._first[first]}.{self._inner[copy]}.{self._inner[module]}.{last}"
 
 
 def _role(one: MappedTensor) -> _Role:
@@ -161,10 +194,9 @@ def _role_in_words(word: str, bias: bool, tower: str, fused: bool) -> str | Mess
     return message("note.role.fused", role=said) if fused else said
 
 
-def _count(weight: Weight) -> int:
-    if weight.quantised is not None and weight.quantised.shape is not None:
-        return prod(weight.quantised.shape)
-    return weight.spec.count
+def _shape(weight: Weight) -> tuple[int, ...]:
+    known = None if weight.quantised is None else weight.quantised.shape
+    return weight.spec.shape if known is None else known
 
 
 def _place_in_model(key: _Key) -> tuple[int, str]:

@@ -21,8 +21,8 @@ from kinprint.errors import BadQuantisation, FormatError
 from kinprint.model.consistency import consistent
 from kinprint.model.geometry import Geometry, geometry_of
 from kinprint.model.layout import cut, layout_of
-from kinprint.model.layout.parts import IN_OUT
-from kinprint.model.places import Address, Place, Weight, places_of, stored_rows
+from kinprint.model.layout.parts import IN_OUT, Layout
+from kinprint.model.places import Address, Place, Weight, places_of, stored_rows, word_of
 from kinprint.model.quantised import (
     QuantisedWeight,
     described,
@@ -98,9 +98,6 @@ class Model:
             tuple(specs.values()), self.config, checkpoint.format, self.metadata
         )
         self.weights: dict[str, Weight] = self._logical(specs)
-        self.places: dict[Address, Place] = consistent(
-            places_of(self.weights.values()), self.geometry
-        )
         self.components: tuple[Model, ...] = ()
 
     @property
@@ -113,11 +110,19 @@ class Model:
         return self._layers.get(tower, ())
 
     @cached_property
+    def places(self) -> dict[Address, Place]:
+        """Every address of the model, with what contradicts others."""
+        return consistent(places_of(self.weights.values()), self.geometry)
+
+    @cached_property
     def _layers(self) -> dict[str, tuple[int, ...]]:
         found: dict[str, set[int]] = {}
-        for one in self.places:
-            if one.layer is not None and not one.role.startswith(Role.OTHER):
-                found.setdefault(one.tower, set()).add(one.layer)
+        for layer, tower, word in {
+            (one.role.layer, one.role.tower or "", word_of(one.role))
+            for one in self.weights.values()
+        }:
+            if layer is not None and word is not None and not word.startswith(Role.OTHER):
+                found.setdefault(tower, set()).add(layer)
         return {tower: tuple(sorted(layers)) for tower, layers in found.items()}
 
     @property
@@ -178,7 +183,8 @@ class Model:
         arrays = iter(self.checkpoint.read(slices, as_stored=True))
         for one, quantised, parts in asked:
             known = described(quantised, [next(arrays) for _ in parts])
-            self.weights[one.name] = self._weight(one.name, one.spec, one.role, known)
+            layout = self._unpacked_layout(one.spec, one.role, known)
+            self.weights[one.name] = Weight(one.name, one.spec, one.role, layout, known)
         self.places = consistent(places_of(self.weights.values()), self.geometry)
 
     def _readable(self, place: Place) -> Weight:
@@ -227,6 +233,8 @@ class Model:
             spec.name: weight for weight in quantised.values() for spec in weight.parts.values()
         }
         weights: dict[str, Weight] = {}
+        # Tensors stored alike have one layout; so have the weights that are packed in them.
+        alike: dict[tuple[object, ...], Layout | None] = {}
         for one in self.tensor_map.tensors:
             name = one.spec.name
             if name not in packed:
@@ -234,22 +242,23 @@ class Model:
                 weights[name] = Weight(name, one.spec, one.role, one.layout, refusal=why)
             elif one.role.of is None and one.role.role is not Role.BIAS:
                 whole = packed[name]
-                weights[whole.name] = self._weight(whole.name, one.spec, one.role, whole)
+                key = (id(one.layout), whole.shape, "qweight" in whole.parts)
+                if key not in alike:
+                    alike[key] = self._unpacked_layout(one.spec, one.role, whole)
+                weights[whole.name] = Weight(whole.name, one.spec, one.role, alike[key], whole)
         return weights
 
-    def _weight(
-        self, name: str, spec: TensorSpec, role: TensorRole, quantised: QuantisedWeight
-    ) -> Weight:
-        shape = quantised.shape
-        layout = None
+    def _unpacked_layout(
+        self, spec: TensorSpec, role: TensorRole, quantised: QuantisedWeight
+    ) -> Layout | None:
+        if quantised.shape is None:
+            return None
         # GPTQ and AWQ store inputs first, which shows in the name; their codec turns them.
         stored = quantised.name if "qweight" in quantised.parts else spec.name
-        if shape is not None:
-            layout = layout_of(
-                role.role, shape, self.config, name=stored, detail=role.detail,
-                layer=role.layer, format=self.checkpoint.format, gguf=self.metadata,
-            )  # fmt: skip
-        return Weight(name, spec, role, layout, quantised)
+        return layout_of(
+            role.role, quantised.shape, self.config, name=stored, detail=role.detail,
+            layer=role.layer, format=self.checkpoint.format, gguf=self.metadata,
+        )  # fmt: skip
 
 
 def read_all(readings: Sequence[Reading]) -> Iterator[Floats]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from math import prod
+
+import msgspec
+from msgspec.structs import replace
 
 from kinprint.model.layout.parts import IN_OUT, Layout
 from kinprint.model.quantised import QuantisedWeight
@@ -26,8 +28,7 @@ _UP_TO_LAYER = re.compile(r"^.*?\.\d+\.")
 _NAMELESS = (Role.OTHER, Role.BIAS)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Address:
+class Address(msgspec.Struct, frozen=True, order=True, gc=False):
     """What a tensor is: the same words in every model.
 
     `role` is one of the roles that tensors have, followed by `.bias` for biases; where the
@@ -46,8 +47,7 @@ class Address:
         return " ".join(filter(None, words))
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
+class Weight(msgspec.Struct, frozen=True):
     """One tensor as it would be without quantisation.
 
     `layout` is None as long as only a stored tensor's values tell the shape; `refusal` is
@@ -62,8 +62,7 @@ class Weight:
     refusal: Message | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """The part of a stored tensor that an address leads to."""
 
     address: Address
@@ -92,15 +91,20 @@ def places_of(weights: Iterable[Weight]) -> dict[Address, Place]:
 
     So are those whose meaning is unknown.
     """
-    found: dict[Address, list[Place]] = {}
+    found: dict[Address, Place] = {}
+    several: dict[Address, list[Place]] = {}
     for weight in weights:
         for place in _places(weight):
-            found.setdefault(place.address, []).append(place)
+            first = found.setdefault(place.address, place)
+            if first is not place:
+                several.setdefault(place.address, [first]).append(place)
+    nameless = {role: weight_of(role) in _NAMELESS for role in {address.role for address in found}}
     places: dict[Address, Place] = {}
-    for address, sharing in found.items():
-        if len(sharing) == 1 and weight_of(address.role) not in _NAMELESS:
-            places[address] = sharing[0]
+    for address, place in found.items():
+        if address not in several and not nameless[address.role]:
+            places[address] = place
             continue
+        sharing = several.get(address, [place])
         names = [place.weight.name.removesuffix(".weight") for place in sharing]
         for place, words in zip(sharing, _tails(names, address.layer is not None), strict=True):
             own = replace(address, role=f"{address.role}:{words}")
@@ -121,23 +125,26 @@ def _tails(names: Sequence[str], layered: bool) -> list[str]:
     return next((tails for tails in forms if len(set(tails)) == len(tails)), list(names))
 
 
-def _places(weight: Weight) -> Iterable[Place]:
+def _places(weight: Weight) -> list[Place]:
     role = weight.role
     word = word_of(role)
     if word is None:
-        return
+        return []
     tower = "" if role.tower is None else role.tower
     layout = weight.layout
     parts = [part.role for part in layout.parts] if layout is not None else [word]
-    fused = len(parts) > 1
     stacked = layout.experts if layout is not None else 0
+    if len(parts) == 1 and not stacked:  # as nearly all are
+        return [Place(Address(word, role.layer, role.expert, tower), weight, parts[0])]
+    places = []
     for part in parts:
-        name = _part_word(word, part) if fused else word
+        name = _part_word(word, part) if len(parts) > 1 else word
         if not stacked:
-            yield Place(Address(name, role.layer, role.expert, tower), weight, part)
-            continue
+            places.append(Place(Address(name, role.layer, role.expert, tower), weight, part))
         for expert in range(stacked):
-            yield Place(Address(name, role.layer, expert, tower), weight, part, expert)
+            address = Address(name, role.layer, expert, tower)
+            places.append(Place(address, weight, part, expert))
+    return places
 
 
 def word_of(role: TensorRole) -> str | None:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from kinprint.model.geometry import Geometry, geometry_of
 from kinprint.model.names.contradictions import contradiction, layer_contradiction
@@ -23,11 +26,12 @@ from kinprint.text import Message, message
 
 _UNKNOWN = Word(Role.OTHER)
 _SCALES = Ending(Role.OTHER, "scales")
+_ROUTER, _BIAS = Role.ROUTER, Role.BIAS
+_IN_ANY_STACK = (Role.OTHER, Role.BIAS, Role.NORM_OTHER)
 _WEIGHT_ENDINGS = (".weight", "", ".qweight", ".weight_packed", "_blocks", ".blocks", ".scale")
 
 
-@dataclass(frozen=True, slots=True)
-class TensorRole:
+class TensorRole(msgspec.Struct, frozen=True, gc=False):
     """What one tensor is.
 
     `stacked` is the number of experts in a tensor that holds all of them. `detail` says
@@ -51,13 +55,15 @@ class RoleMap:
     """The roles of a model's tensors, with everything that could not be settled.
 
     `family` is the naming family whose words were used, "unknown" where none was
-    recognised. `tied` says that the output head is the embedding, None if unknown.
+    recognised. `tied` says that the output head is the embedding, None if unknown. `patterns`
+    has the name of each tensor with stars for numbers, in the order of the tensors.
     """
 
     roles: Mapping[str, TensorRole]
     warnings: tuple[Message, ...]
     family: str
     tied: bool | None = None
+    patterns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +109,8 @@ def assign_roles(
         and (geometry.architecture or "").endswith("CausalLM")
     ):
         warnings.append(message("note.no-head"))
-    return RoleMap(roles, tuple(warnings), family.name, tied)
+    patterns = tuple([pattern.text for pattern, _, _ in found.places])
+    return RoleMap(roles, tuple(warnings), family.name, tied, patterns)
 
 
 def _family(
@@ -212,7 +219,7 @@ def _role(
     names: set[str],
 ) -> TensorRole:
     pattern, layer, expert = place
-    word = meaning.word or _UNKNOWN
+    word, ending = meaning.word or _UNKNOWN, meaning.ending
     role, detail, of = word.role, word.detail, None
     stacked = None
     if expert is None and role.of_experts:
@@ -220,12 +227,11 @@ def _role(
         if numbers:
             expert = int(numbers[-1])
         else:
-            deep = 2 if meaning.ending and meaning.ending.role is Role.BIAS else 3
+            deep = 2 if ending and ending.role is Role.BIAS else 3
             stacked = spec.shape[0] if len(spec.shape) >= deep else experts
     if pattern.adapter is not None:
         base = _adapted(spec.name, pattern.adapter)
         return TensorRole(Role.OTHER, layer, expert, stacked, pattern.adapter, meaning.tower, base)
-    ending = meaning.ending
     if (
         ending is not None
         and ending.detail == "scale"
@@ -270,10 +276,10 @@ def _owner(name: str, names: set[str]) -> str:
 def _own_router_biases(roles: dict[str, TensorRole]) -> None:
     """Give the routers' correction terms, which lie in many places, to their routers."""
     routers = {
-        (role.tower, role.layer): name for name, role in roles.items() if role.role is Role.ROUTER
+        (role.tower, role.layer): name for name, role in roles.items() if role.role is _ROUTER
     }
     for name, role in roles.items():
-        if role.role is Role.BIAS and role.detail == Role.ROUTER and role.of is None:
+        if role.role is _BIAS and role.detail == _ROUTER and role.of is None:
             roles[name] = replace(role, of=routers.get((role.tower, role.layer)))
 
 
@@ -325,13 +331,17 @@ def _layer_counts(
     if (Role.EMBED, None) not in kinds or {"encoder", "decoder"} & {tower for _, tower in kinds}:
         return ()
     further = {role.layer for role in roles.values() if role.detail == "mtp_eh_proj"}
-    last: dict[tuple[str, ...], int] = defaultdict(int)
+    reached: dict[int, int] = {}  # by pattern
     for spec, (pattern, layer, _) in zip(tensors, found.places, strict=True):
-        role = roles[spec.name]
-        if layer is None or layer in further or role.tower is not None:
+        if layer is None or layer < reached.get(id(pattern), 0):
             continue
-        if role.role not in (Role.OTHER, Role.BIAS, Role.NORM_OTHER):
-            last[pattern.stack] = max(last[pattern.stack], layer + 1)
+        role = roles[spec.name]
+        if layer not in further and role.tower is None and role.role not in _IN_ANY_STACK:
+            reached[id(pattern)] = layer + 1
+    last: dict[tuple[str, ...], int] = defaultdict(int)
+    for pattern in found.patterns:
+        if id(pattern) in reached:
+            last[pattern.stack] = max(last[pattern.stack], reached[id(pattern)])
     return last.values()
 
 

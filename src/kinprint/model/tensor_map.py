@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from kinprint.model.layout.parts import Layout, pattern_of
 from kinprint.model.layout.rules import layout_of
+from kinprint.model.layout.sizes import differ_by_layer
 from kinprint.model.roles import RoleMap, TensorRole, assign_roles
 from kinprint.model.symmetries import axes_of
 from kinprint.records import Role, TensorSpec
 from kinprint.text import Message, message
 
-_NUMBER = re.compile(r"\d+")
 
-
-@dataclass(frozen=True, slots=True)
-class MappedTensor:
+class MappedTensor(msgspec.Struct, frozen=True):
     """One tensor with its meaning: role, axes, and the parts it is made of if it is fused."""
 
     spec: TensorSpec
@@ -61,11 +60,12 @@ def map_tensors(
     found: RoleMap = assign_roles(specs, config, gguf)
     tensors: list[MappedTensor] = []
     warnings = list(found.warnings)
-    # The experts of a layer differ by their number alone, and there may be thousands.
+    # Experts differ by their number alone, layers nearly always: there may be thousands.
+    layered = differ_by_layer(config, gguf)
     alike: dict[tuple[object, ...], tuple[Layout, tuple[str, ...]]] = {}
-    for spec in specs:
+    for spec, pattern in zip(specs, found.patterns, strict=True):
         role = found.roles[spec.name]
-        key = (_NUMBER.sub("*", spec.name), spec.shape, role.role, role.detail, role.layer)
+        key = (pattern, spec.shape, role.role, role.detail, role.layer if layered else None)
         if key not in alike:
             layout = layout_of(
                 role.role,

@@ -214,8 +214,13 @@ def test_an_unknown_type_is_named(dtype: str) -> None:
     assert caught.value.fields == {"dtype": dtype, "file": "model.safetensors"}
 
 
-def large_header(shard: int, tensors: int = 400) -> tuple[bytes, int]:
-    content: dict[str, object] = {"__metadata__": {"format": "pt"}}
+METADATA = ({"format": "pt"}, {"note": 'a "b": c-d\n\\', "e-f": ":"})
+
+
+def large_header(
+    shard: int, metadata: dict[str, str] = METADATA[0], tensors: int = 400
+) -> tuple[bytes, int]:
+    content: dict[str, object] = {"__metadata__": metadata}
     place = 0
     for number in range(tensors):
         shape = [4096, 14336] if number % 3 else [4096]
@@ -227,17 +232,21 @@ def large_header(shard: int, tensors: int = 400) -> tuple[bytes, int]:
     return struct.pack("<Q", len(raw)) + raw, place
 
 
-def test_the_quick_way_and_the_careful_way_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    raw, data = large_header(7)
+@pytest.mark.parametrize("metadata", METADATA)
+def test_the_quick_way_and_the_careful_way_agree(
+    metadata: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw, data = large_header(7, metadata)
     quick = parse_safetensors(view_of(raw, len(raw) + data))
     nothing: Callable[..., None] = lambda raw, file: None  # noqa: E731
     monkeypatch.setattr(safetensors, "_parse_quickly", nothing)
     assert parse_safetensors(view_of(raw, len(raw) + data)) == quick
 
 
-def test_headers_of_a_large_model_are_little_work() -> None:
+@pytest.mark.parametrize("metadata", METADATA)
+def test_headers_of_a_large_model_are_little_work(metadata: dict[str, str]) -> None:
     """Fewer calls than tensors: eighty-nine shards take a fraction of a second."""
-    raw, data = large_header(3)
+    raw, data = large_header(3, metadata)
     view = view_of(raw, len(raw) + data)
     tensors = len(parse_safetensors(view).tensors)
     with at_most(tensors):

@@ -117,7 +117,7 @@ def _few(tower: Tower, pieces: ReadPieces) -> dict[tuple[Address, bool], Numbere
         stacked = values.ndim > 1 and len(values) == 1 and len(stored) > 2
         if values.ndim == 1 or stacked:
             values, numbers = values.reshape(-1, stored[-1] if stacked else values.size), None
-        own = replace(address, role=tower.tensor_name(address), tower="")
+        own = Address(tower.tensor_name(address), address.layer, address.expert)
         rows = range(len(values)) if numbers is None else numbers
         few[own, inputs] = np.array(rows, np.int64), values
     return few

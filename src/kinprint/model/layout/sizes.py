@@ -134,6 +134,13 @@ class Sizes:
         return value
 
 
+def differ_by_layer(config: Mapping[str, Any], gguf: Mapping[str, object] | None = None) -> bool:
+    """Whether a size may be another one in another layer: some value is a list of several."""
+    stated = [*_levels(config), *([] if gguf is None else [gguf])]
+    values = (value for level in stated for value in level.values())
+    return any(isinstance(value, list) and len(value) > 1 for value in values)
+
+
 def tower_of(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The configuration of the tower that a tensor's name speaks of, with the model's family.
 

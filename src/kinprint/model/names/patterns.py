@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from kinprint.model.names.tables import Ending, Tables
 from kinprint.records import TensorSpec
 
 # No model has ten digits of layers; longer numbers are part of a name.
-_NUMBER = re.compile(r"\.(?:expert_)?([0-9]{1,9})(?=\.|$)")
-_LAYER, _EXPERT = "#", "@"
+_NUMBER = re.compile(r"(?:expert_)?([0-9]{1,9})")
+_STAR, _LAYER, _EXPERT = "*", "#", "@"
+_ENDS = 3  # segments after an expert's number
 # Segments that training tools put into names, anywhere: they wrap what is already there.
-_WRAPPERS = re.compile(
-    r"(?<![^.])(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|base_layer)\."
-)
+_WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "base_layer")
+_WRAPPED = re.compile(rf"(?<![^.])(?:{'|'.join(_WRAPPERS)})\.")
 _ADAPTED = ("lora_", "plora_", "ia3_", "hada_", "lokr_", "oft_", "vera_")
 
 
@@ -65,11 +66,53 @@ class Patterns:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Which of a name's numbers is the layer, which the expert; the others are spelled out."""
+    """Which segment of a name is the layer, which the expert; other numbers are spelled out.
+
+    A place is the same as a piece of the name and a segment in it.
+    """
 
     layer: int | None
     expert: int | None
     literal: tuple[int, ...]
+    layer_place: tuple[int, int]
+    expert_place: tuple[int, int]
+
+
+class _Stars(dict[str, str]):
+    """Pieces of names, with a star for each segment that is a number.
+
+    A star in a name is none. Names share most of their pieces, each of which is read once.
+    """
+
+    def __missing__(self, piece: str) -> str:
+        star = self[piece] = ".".join(
+            _STAR if _NUMBER.fullmatch(segment) else segment.replace(_STAR, "?")
+            for segment in piece.split(".")
+        )
+        return star
+
+
+class _Numbers(dict[str, list[int]]):
+    """What the segments of a piece count, in their order; -1 for those that are no numbers."""
+
+    def __missing__(self, piece: str) -> list[int]:
+        numbers = self[piece] = [
+            int(_digits(segment)) if _NUMBER.fullmatch(segment) else -1
+            for segment in piece.split(".")
+        ]
+        return numbers
+
+
+class _Counts(dict[tuple[int, ...], int]):
+    """How many numbers a tensor of some shape has."""
+
+    def __missing__(self, shape: tuple[int, ...]) -> int:
+        count = self[shape] = prod(shape)
+        return count
+
+
+def _digits(segment: str) -> str:
+    return segment.removeprefix("expert_")
 
 
 def plain_parts(parts: Sequence[str]) -> list[str]:
@@ -84,7 +127,7 @@ def is_number(part: str) -> bool:
 
 def unwrapped(name: str) -> str:
     """A name as it was before tools for training wrapped the modules it leads through."""
-    return _WRAPPERS.sub("", name)
+    return _WRAPPED.sub("", name)
 
 
 def read_patterns(tensors: Sequence[TensorSpec], tables: Tables) -> Patterns:
@@ -92,46 +135,46 @@ def read_patterns(tensors: Sequence[TensorSpec], tables: Tables) -> Patterns:
     result = Patterns()
     plans: dict[str, _Plan] = {}
     known: dict[tuple[str, tuple[str, ...], bool], Pattern] = {}
+    counts = _Counts()
     marked = _marked_modules(tensors, tables)
+    names = "\n".join([spec.name for spec in tensors])
+    wrapped = any(word in names for word in _WRAPPERS)
+    star, numbers = _Stars().__getitem__, _Numbers()
     for spec in tensors:
-        # A star stands for a number from here on, so that one in a name must not.
-        pieces = _NUMBER.split(f".{unwrapped(spec.name).replace('*', '?')}")
-        numbers = pieces[1::2]
-        starred = ".*".join(pieces[::2])[1:]
+        name = unwrapped(spec.name) if wrapped else spec.name
+        pieces = name.rsplit(".", _ENDS)  # the first is the same for all experts of a layer
+        starred = ".".join(map(star, pieces))
         plan = plans.get(starred)
         if plan is None:
             plan = plans[starred] = _plan(starred, tables)
-        literal = tuple([numbers[index] for index in plan.literal])
+        literal: tuple[str, ...] = ()
+        if plan.literal:
+            segments = name.split(".")
+            literal = tuple([_digits(segments[at]) for at in plan.literal])
         inside = bool(marked) and _inside(spec.name, marked)
         key = (starred, literal, inside)
         pattern = known.get(key)
         if pattern is None:
             pattern = known[key] = _pattern(starred, plan, literal, inside, spec, tables)
             result.patterns.append(pattern)
-        count = 1
-        for size in spec.shape:
-            count *= size
-        pattern.numbers += count
+        pattern.numbers += counts[spec.shape]
         pattern.tensors += 1
-        result.places.append(
-            (
-                pattern,
-                None if plan.layer is None else int(numbers[plan.layer]),
-                None if plan.expert is None else int(numbers[plan.expert]),
-            )
-        )
+        layer = expert = None
+        if plan.layer is not None:
+            piece, at = plan.layer_place
+            layer = numbers[pieces[piece]][at]
+        if plan.expert is not None:
+            piece, at = plan.expert_place
+            expert = numbers[pieces[piece]][at]
+        result.places.append((pattern, layer, expert))
     return result
 
 
 def _marked_modules(tensors: Sequence[TensorSpec], tables: Tables) -> set[str]:
     """Modules that hold a state-space parameter, whatever their own name is."""
-    marks = tables.state_space_marks
-    found = set()
-    for spec in tensors:
-        module, _, last = spec.name.rpartition(".")
-        if last.lower() in marks:
-            found.add(module)
-    return found
+    ends = [spec.name.rpartition(".") for spec in tensors]
+    marks = {last for _, _, last in ends if last.lower() in tables.state_space_marks}
+    return {module for module, _, last in ends if last in marks} if marks else set()
 
 
 def _inside(name: str, modules: set[str]) -> bool:
@@ -145,27 +188,34 @@ def _inside(name: str, modules: set[str]) -> bool:
 def _plan(starred: str, tables: Tables) -> _Plan:
     """Tell a name's numbers apart by the segment before each."""
     segments = starred.lower().split(".")
-    places = [index for index, segment in enumerate(segments) if segment == "*"]
+    places = [index for index, segment in enumerate(segments) if segment == _STAR]
     layer = expert = None
-    for order, index in enumerate(places):
+    for index in places:
         before = segments[index - 1] if index else ""
         if layer is None and (before in tables.containers or before in tables.containers_named):
-            layer = order
+            layer = index
         elif expert is None and "expert" in before and "shared" not in before:
-            expert = order
+            expert = index
     if layer is None:
         layer = _layer_by_zone(segments, places, expert, tables)
-    literal = tuple(order for order in range(len(places)) if order not in (layer, expert))
-    return _Plan(layer, expert, literal)
+    literal = tuple(index for index in places if index not in (layer, expert))
+    of_layer, of_expert = (_place(index or 0, len(segments)) for index in (layer, expert))
+    return _Plan(layer, expert, literal, of_layer, of_expert)
+
+
+def _place(index: int, segments: int) -> tuple[int, int]:
+    """The piece that a segment is in, and its place there: the first piece has many."""
+    first = max(segments - _ENDS, 1)
+    return (0, index) if index < first else (index - first + 1, 0)
 
 
 def _layer_by_zone(
     segments: Sequence[str], places: Sequence[int], expert: int | None, tables: Tables
 ) -> int | None:
     """In an unknown container, the first number that a part of a block follows."""
-    for order, index in enumerate(places):
-        if order != expert and any(part in tables.zones for part in segments[index + 1 :]):
-            return order
+    for index in places:
+        if index != expert and any(part in tables.zones for part in segments[index + 1 :]):
+            return index
     return None
 
 
@@ -178,19 +228,13 @@ def _pattern(
     tables: Tables,
 ) -> Pattern:
     segments = starred.lower().split(".")
-    spelled = iter(literal)
-    order = 0
-    place = None
-    for index, segment in enumerate(segments):
-        if segment != "*":
-            continue
-        if order == plan.layer:
-            segments[index], place = _LAYER, index
-        elif order == plan.expert:
-            segments[index] = _EXPERT
-        else:
-            segments[index] = next(spelled)
-        order += 1
+    place = plan.layer
+    for index, digits in zip(plan.literal, literal, strict=True):
+        segments[index] = digits
+    if place is not None:
+        segments[place] = _LAYER
+    if plan.expert is not None:
+        segments[plan.expert] = _EXPERT
     stack = () if place is None else tuple(segments[:place])
     parts = segments if place is None else segments[place + 1 :]
     if stack and stack[-1] in tables.containers_named:

@@ -7,7 +7,7 @@ this room: it is read as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kinprint.errors import BadQuantisation
@@ -33,6 +33,7 @@ _PACKED = ("_scale", "_zero_point", "_shape", "_g_idx", "_global_scale")
 _NOWHERE = Scheme("", "")
 _EIGHT = FP8 | {"I8", "U8"}
 _HOLDS_FOUR = _EIGHT | FLOATS  # bitsandbytes may store its bytes under any type
+_ABSMAX = ".absmax"
 
 
 def logical_weights(specs: Specs, config: Mapping[str, Any]) -> dict[str, QuantisedWeight]:
@@ -46,11 +47,15 @@ def logical_weights(specs: Specs, config: Mapping[str, Any]) -> dict[str, Quanti
         cause = message("cause.quantised.method", method=scheme.refusal)
         raise BadQuantisation(file="config.json", cause=cause)
     found: dict[str, QuantisedWeight] = {}
+    four = any(name.endswith(_ABSMAX) for name in specs)
     for name, spec in specs.items():
+        if not (four or spec.dtype in _EIGHT or name.endswith(_MARKS)):
+            continue
         weight = _weight(name, spec, specs, scheme or _NOWHERE)
         if weight is None:
             continue
-        if weight.name in found or (weight.name in specs and weight.name not in _names(weight)):
+        own = weight.name == name or weight.name not in specs or weight.name in _names(weight)
+        if weight.name in found or not own:
             raise conflict(spec, "cause.quantised.twice", weight=weight.name)
         found[weight.name] = weight
     return found
@@ -65,7 +70,7 @@ def _weight(name: str, spec: TensorSpec, specs: Specs, scheme: Scheme) -> Quanti
     for ending, build in _ENDINGS.items():
         if name.endswith(ending):
             return build(name.removesuffix(ending), spec, specs, scheme)
-    if spec.dtype in _HOLDS_FOUR and f"{name}.absmax" in specs:
+    if spec.dtype in _HOLDS_FOUR and name + _ABSMAX in specs:
         return _four_bits(name, spec, specs)
     if spec.dtype in _EIGHT:
         return _eight_bits(name, spec, specs, scheme)
@@ -164,19 +169,26 @@ def _eight_bits(
         absmax, layout = specs[f"{stem}.SCB"], specs.get(f"{stem}.weight_format")
         parts = {"weight": spec, "SCB": absmax} | ({"weight_format": layout} if layout else {})
         return QuantisedWeight(name, bitsandbytes_int8(spec, absmax, layout), parts)
-    scale = next((specs[name + end] for end in _SCALES if name + end in specs), None)
+    scale = _first(specs, name, _SCALES)
     if scale is None and stem != name:  # DeepSeek's own naming: `wq_a.weight`, `wq_a.scale`
         scale = specs.get(f"{stem}.scale")
     if scale is None or not spec.shape:
         return None
     parts = {"weight": spec, "scale": scale}
-    overall = next((specs[name + end] for end in _OVERALL if name + end in specs), None)
+    overall = _first(specs, name, _OVERALL)
     zero = specs.get(f"{name}_zero_point")
     if overall is not None:
         parts["overall"] = overall
     if zero is not None:
         parts["zero"] = zero
     return QuantisedWeight(name, _by_types(spec, scale, overall, zero, scheme), parts)
+
+
+def _first(specs: Specs, name: str, endings: Iterable[str]) -> TensorSpec | None:
+    for ending in endings:
+        if (found := specs.get(name + ending)) is not None:
+            return found
+    return None
 
 
 def _by_types(
@@ -201,3 +213,4 @@ _ENDINGS: dict[str, Callable[[str, TensorSpec, Specs, Scheme], QuantisedWeight |
     "_blocks": _from_blocks,
     "._data": _from_quanto,
 }
+_MARKS = tuple(_ENDINGS)

@@ -11,12 +11,14 @@ integrations/finegrained_fp8.py and fbgemm_fp8.py; compressed-tensors, naive_qua
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint.errors import Malformed
 from kinprint.model.quantised.codes import FP8, scale_floats
 from kinprint.model.quantised.weight import (
     Floats,
@@ -35,8 +37,7 @@ from kinprint.text import Message, message
 _USUAL = (128, 64, 32, 16, 256, 512)
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(msgspec.Struct, frozen=True):
     """A scale tensor as a grid over the weight: its shape, and the block of each axis."""
 
     shape: tuple[int, ...]
@@ -57,8 +58,16 @@ def lay_grid(
     scale: TensorSpec, shape: tuple[int, ...], block: tuple[int, int] | None = None
 ) -> Grid:
     """How a scale tensor lies over a weight; `block` is what the configuration says."""
+    try:
+        return _grid(scale.shape, shape, block)
+    except Malformed as error:
+        raise conflict(scale, error.cause.key, **error.cause.fields) from None
+
+
+@lru_cache(maxsize=1024)  # thousands of experts have one shape
+def _grid(scale: tuple[int, ...], shape: tuple[int, ...], block: tuple[int, int] | None) -> Grid:
     if not shape:
-        raise conflict(scale, "cause.quantised.single")
+        raise Malformed("cause.quantised.single")
     sizes = _full_shape(scale, shape)
     told = (*(1 for _ in shape[:-2]), *block) if block is not None and len(shape) > 1 else None
     blocks: list[int] = []
@@ -80,34 +89,31 @@ def lay_grid(
     return Grid(sizes, tuple(blocks))
 
 
-def _full_shape(scale: TensorSpec, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _full_shape(scale: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     """The scale's shape with as many axes as the weight has."""
-    count = scale.count
+    count = prod(scale)
     if count == 1:
         return (1,) * len(shape)
-    if len(scale.shape) == len(shape):
-        return scale.shape
+    if len(scale) == len(shape):
+        return scale
     lead = prod(shape[:-1])
-    if count == lead and scale.shape in ((lead,), shape[:-1]):
+    if count == lead and scale in ((lead,), shape[:-1]):
         return (*shape[:-1], 1)
-    if len(shape) == 3 and scale.shape == (shape[0],):
+    if len(shape) == 3 and scale == (shape[0],):
         return (shape[0], 1, 1)
-    raise conflict(
-        scale, "cause.quantised.scale-shape", shape=list(scale.shape), weight=list(shape)
-    )
+    raise Malformed("cause.quantised.scale-shape", shape=list(scale), weight=list(shape))
 
 
-def _guess(scale: TensorSpec, axes: list[tuple[int, int]], shape: tuple[int, ...]) -> int:
+def _guess(scale: tuple[int, ...], axes: list[tuple[int, int]], shape: tuple[int, ...]) -> int:
     """The block size that explains every axis, the usual ones first."""
     exact = [full // have for have, full in axes if have and full and full % have == 0]
     for size in (*_USUAL, *exact):
         if all(-(-full // size) == have for have, full in axes):
             return size
-    raise conflict(scale, "cause.quantised.no-block", shape=list(scale.shape), weight=list(shape))
+    raise Malformed("cause.quantised.no-block", shape=list(scale), weight=list(shape))
 
 
-@dataclass(frozen=True, slots=True)
-class Scaled:
+class Scaled(msgspec.Struct, frozen=True):
     """Numbers of eight bits with scales on a grid, and perhaps zero points on the same."""
 
     weight: TensorSpec
@@ -125,17 +131,7 @@ class Scaled:
     @property
     def summary(self) -> Message:
         """What the format is, in a few words for people."""
-        kind = "fp8" if self.weight.dtype in FP8 else "int8"
-        shape, blocks = self.shape, self.grid.block
-        if self.grid.shape[-1] == 1:
-            whole = prod(self.grid.shape[:-1])
-            if whole == 1:
-                return message("note.quantised.one-scale", format=kind)
-            rows = whole == prod(shape[:-1])
-            key = "note.quantised.scale-per-row" if rows else "note.quantised.scale-per-part"
-            return message(key, format=kind)
-        block = f"{blocks[-2] if len(blocks) > 1 else 1}×{blocks[-1]}"
-        return message("note.quantised.scale-per-block", format=kind, block=block)
+        return _summary("fp8" if self.weight.dtype in FP8 else "int8", self.shape, self.grid)
 
     def describing(self) -> tuple[Slice, ...]:
         """Nothing: headers tell all."""
@@ -176,6 +172,20 @@ class Scaled:
         if self.factor != 1.0:
             scale = scale * np.float32(self.factor)
         return np.multiply(values, scale if width == 1 else scale[:, across], dtype=np.float32)
+
+
+@lru_cache(maxsize=1024)
+def _summary(kind: str, shape: tuple[int, ...], grid: Grid) -> Message:
+    if grid.shape[-1] == 1:
+        whole = prod(grid.shape[:-1])
+        if whole == 1:
+            return message("note.quantised.one-scale", format=kind)
+        rows = whole == prod(shape[:-1])
+        key = "note.quantised.scale-per-row" if rows else "note.quantised.scale-per-part"
+        return message(key, format=kind)
+    rows_of_block = grid.block[-2] if len(grid.block) > 1 else 1
+    block = f"{rows_of_block}×{grid.block[-1]}"
+    return message("note.quantised.scale-per-block", format=kind, block=block)
 
 
 def scaled(

@@ -154,7 +154,8 @@ def _grouped(method: str, said: Mapping[str, Any], refusal: Message | None) -> S
 
 
 def _betrayed(names: Collection[str]) -> Scheme | None:
-    tails = {f".{name.rpartition('.')[2]}" for name in names}  # few, however many names there are
+    ends = {name.rpartition(".")[2] for name in names}  # few, however many names there are
+    tails = [f".{end}" for end in ends]
     for ending, method in _TRACES:
         if any(tail.endswith(ending) for tail in tails):
             if method == "mxfp4" and not any(tail.endswith("_scales") for tail in tails):

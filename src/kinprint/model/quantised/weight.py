@@ -8,10 +8,10 @@ comparison costs is known before it starts, for quantised models as for plain on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,8 +54,7 @@ class Codec(Protocol):
         """The rows, from what was wanted."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuantisedWeight:
+class QuantisedWeight(msgspec.Struct, frozen=True):
     """One logical weight and the stored tensors that hold it.
 
     `name` is what an unquantised model would call it. `shape` has the inputs last; with

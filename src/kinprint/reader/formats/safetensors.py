@@ -147,10 +147,10 @@ def _parse_quickly(raw: bytes, file: _File) -> _Parsed | None:
     A model may have a hundred shards with hundreds of tensors each, and this takes a third
     of the time. It never refuses, it only knows that all is well: every key is followed by
     a colon, so a header with as many colons as expected keys (and as its strings contain:
-    none is escaped) has no key twice and none that is unknown; and without a minus sign no
-    number is negative.
+    none is spelled as a number) has no key twice and none that is unknown; and without a
+    minus sign beyond those in strings no number is negative.
     """
-    if not raw.startswith(b"{") or b"-" in raw or b"\\" in raw:
+    if not raw.startswith(b"{") or b"\\u" in raw:
         return None
     try:
         raw.decode("utf-8")  # the decoder does not look at the encoding of what it skips
@@ -158,8 +158,10 @@ def _parse_quickly(raw: bytes, file: _File) -> _Parsed | None:
         metadata = _quick_metadata.decode(raw).content or {}
         keys = len(found) + len(metadata)
         found.pop(_METADATA, None)
-        written = "".join((*found, *metadata, *metadata.values())).count(":")
-        if raw.count(b":") != keys + 3 * len(found) + written or not found:
+        written = "".join((*found, *metadata, *metadata.values()))
+        if raw.count(b":") != keys + 3 * len(found) + written.count(":") or not found:
+            return None
+        if raw.count(b"-") != written.count("-"):
             return None
         entries = [(one.data_offsets, name, one.dtype, one.shape) for name, one in found.items()]
         entries.sort(key=itemgetter(0))
