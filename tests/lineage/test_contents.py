@@ -15,7 +15,7 @@ from kinprint.lineage.compare import compare_models
 from kinprint.lineage.results import Settings
 from kinprint.mirror import MirrorServer
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Component, PartState, Relation, Verdict, VerdictReason
+from kinprint.records import Component, PartState, Reason, Relation, Verdict, VerdictReason
 from tests.lineage.stored_models import LLAMA, Array, llama, stored
 
 NET = LLAMA | {"model_type": "net", "architectures": []}
@@ -85,6 +85,14 @@ def test_without_any_known_name_there_are_no_parts_and_it_is_said(tmp_path: Path
     found = verdict(tmp_path, renamed(MODEL), renamed(dict(reversed(MODEL.items())), "x"))
     assert found.relation is Relation.SAME_WEIGHTS and not found.parts
     assert found.reasons == (VerdictReason.SAME_CONTENTS_UNNAMED,)
+
+
+def test_parts_that_hold_constants_alone_were_read_and_tell_nothing(tmp_path: Path) -> None:
+    model = {name: np.ones_like(one) if "norm" in name else one for name, one in MODEL.items()}
+    found = verdict(tmp_path, model, renamed(model))
+    norms = [one for one in found.parts if one.part.component is Component.NORMS]
+    assert norms and {one.state for one in norms} == {PartState.NOT_COMPARABLE}
+    assert all(one.read > 0 and one.reason == Reason.PART_SILENT.message() for one in norms)
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -120,6 +120,12 @@ def test_one_initialisation_is_about_all_that_is_linked() -> None:
     assert relation(unknown) is Relation.DEPENDENT
 
 
+def test_equal_numbers_that_nobody_trained_are_not_taken_over() -> None:
+    drawn = {**TAKEN, "learnt": None, "drawn": True}
+    kind = kind_of_relation(altered(STRANGER, every(Component.ATTENTION), **drawn), ARRANGED)
+    assert kind.relation is Relation.DEPENDENT and kind.reasons == ("as-drawn",)
+
+
 def test_an_arranged_numbering_is_no_common_initialisation() -> None:
     framed = altered(STRANGER, every(Component.FEED_FORWARD), **{**ALIKE, "likeness": 0.15})
     kind = kind_of_relation(framed, ARRANGED)

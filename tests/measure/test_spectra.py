@@ -69,3 +69,12 @@ def test_unequal_shapes_and_what_has_no_answer() -> None:
     assert math.isnan(spectra.subspace_overlap(a, rank_one, 2))
     with pytest.raises(ValueError, match="columns"):
         spectra.principal_angles(a, a.T)
+
+
+def test_a_direction_that_grew_stands_out_of_noise() -> None:
+    rng = np.random.default_rng(5)
+    noise = rng.normal(size=(64, 128))
+    grown = noise + 0.2 * np.outer(rng.normal(size=64), rng.normal(size=128))
+    assert spectra.noise_ratio(noise) < 1.05 < spectra.noise_ratio(grown)
+    assert spectra.noise_ratio(1e-30 * noise) == pytest.approx(spectra.noise_ratio(noise))
+    assert math.isnan(spectra.noise_ratio(np.zeros((3, 4))))

@@ -45,7 +45,7 @@ SHORT = (
     "fine-tuned", "average-50", "average-5", "low-rank-update", "same-update", "depth-upscaled",
     "upcycled-shuffled", "heads-pruned", "attention-redrawn",
     # started alike
-    "twins-hardly-trained", "twins-with-unseen-tokens",
+    "twins-hardly-trained", "twins-with-unseen-tokens", "strangers-one-frozen-draw",
     # towers
     "vision-tower-shared", "encoder-of-a-multimodal-model", "encoder-shared",
     "language-model-of-a-multimodal-model", "multimodal-strangers", "text-model-as-encoder",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from benchmarks.redteam.cases.registry import (
@@ -15,7 +17,7 @@ from benchmarks.redteam.cases.registry import (
     true,
 )
 from benchmarks.redteam.checkpoint import Checkpoint
-from benchmarks.redteam.layers import EMBEDDING
+from benchmarks.redteam.layers import EMBEDDING, K, Q, names_of
 from benchmarks.redteam.relabelling import Rng, launder
 from benchmarks.redteam.surgery import redrawn
 from benchmarks.redteam.truth import Fact
@@ -77,6 +79,26 @@ def twins_hardly_trained(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 def twins_with_unseen_tokens(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """One initialisation, trained apart; six in ten tokens were in no text of either."""
     return _twins(zoo.root(seed), rng, 1.0, 0.1, 0.6)
+
+
+def _frozen(model: Checkpoint, names: Iterable[str]) -> Checkpoint:
+    """Some matrices as one public seed draws them."""
+    rng = np.random.default_rng(0)
+    shapes = {name: model.tensors[name].shape for name in sorted(names)}
+    return model.changed(
+        {name: rng.normal(0, 0.05, shape).astype(np.float32) for name, shape in shapes.items()}
+    )
+
+
+@case(
+    "strangers-one-frozen-draw",
+    true(UNTOLD, f"dependent {UNTOLD}", "dependent", {attention(): Fact.INITIAL}),
+)
+def one_frozen_draw(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers whose queries and keys are random numbers of one seed, never trained."""
+    first, second = zoo.root(seed), zoo.stranger(seed)
+    names = names_of(first, (Q, K), range(6))
+    return _frozen(first, names), _frozen(second, names)
 
 
 @case("same-initialisation-laundered", true(UNTOLD, UNTOLD, UNTOLD, rest=Fact.OPEN), needs="tie-a")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby
 from math import prod
 
 import numpy as np
@@ -71,16 +71,18 @@ class _Tensor:
 class _Contents:
     """The tensors of a model, and those that the other model holds too, by name.
 
-    `flat` are those that are constants in the other model, if need be after rounding.
+    `flat` are those that are constants in the other model, if need be after rounding; `constants`
+    are those that are so in this one, which are not among the others.
     """
 
     model: Model
     tensors: Mapping[str, _Tensor]
     same: Mapping[str, Equality]
     flat: Container[str]
+    constants: Mapping[str, _Tensor]
 
     @classmethod
-    def of(cls, model: Model, ours: Iterable[_Tensor], theirs: Iterable[_Tensor]) -> _Contents:
+    def of(cls, model: Model, ours: Sequence[_Tensor], theirs: Sequence[_Tensor]) -> _Contents:
         """What a model holds of the tensors of another: constants say nothing by themselves."""
         own, others = ({one.name: one for one in some if one.varies} for some in (ours, theirs))
         same = _found(own, others)
@@ -91,7 +93,7 @@ class _Contents:
             if name not in same
             and any(one.shape == to.shape and equality(one.rows, to.rows).same for to in constants)
         }
-        return cls(model, own, same, flat)
+        return cls(model, own, same, flat, {one.name: one for one in ours if not one.varies})
 
     @property
     def complete(self) -> bool:
@@ -301,47 +303,59 @@ def _parts_by_tensor(model: Model) -> dict[str, set[Part]]:
 def _findings(contents: _Contents, probe: bool) -> Iterator[PartFinding]:
     """What is known about each part of the model whose names are known.
 
-    Computed tables among its other tensors count for nothing, if rows may be read to tell them.
+    Computed tables among its other tensors count for nothing, nor does what may be one where no
+    more rows may be read to tell.
     """
-    formula = set(_computed_names(contents)) if probe else set()
-    members: dict[Part, list[_Tensor]] = {}
+    formula = set(_computed_names(contents) if probe else _other_matrices(contents))
+    silent = {**contents.constants, **{name: contents.tensors[name] for name in formula}}
+    telling = {name: one for name, one in contents.tensors.items() if name not in formula}
+    members: dict[Part, list[str]] = {}
     for name, parts in _parts_by_tensor(contents.model).items():
         for part in parts:
-            members.setdefault(part, [])
-            if name in contents.tensors and name not in formula:
-                members[part].append(contents.tensors[name])
+            members.setdefault(part, []).append(name)
     sizes = {
         part: extent.weights
         for tower in towers_of(contents.model)
         for part, extent in part_sizes(tower).items()
     }
     for part in sorted(members, key=_order):
-        yield _finding(part, members[part], contents.same, sizes.get(part, 0))
+        names = members[part]
+        speaking = [telling[one] for one in names if one in telling]
+        without = [silent[one] for one in names if one in silent]
+        yield _finding(part, speaking, without, contents.same, sizes.get(part, 0))
 
 
 def _computed_names(contents: _Contents) -> Iterator[str]:
-    """Equal tables outside the known roles that a formula gives, as far as they are probed."""
+    """Equal tables outside the known roles that a formula gives, or that are too many to tell."""
+    for number, name in enumerate(_other_matrices(contents)):
+        weight = contents.model.weights[name]
+        if number >= _PROBED or computed(_rows(contents.model, weight, _neighbours)):
+            yield name
+
+
+def _other_matrices(contents: _Contents) -> Iterator[str]:
+    """Equal matrices outside the known roles."""
     parts = _parts_by_tensor(contents.model)
-    others = (
-        name
-        for name in contents.same
-        if {one.component for one in parts.get(name, ())} == {Component.OTHER}
-        and _is_matrix(contents.model.weights[name])
-    )
-    for name in islice(others, _PROBED):
-        if computed(_rows(contents.model, contents.model.weights[name], _neighbours)):
+    for name in contents.same:
+        only = {one.component for one in parts.get(name, ())} == {Component.OTHER}
+        if only and _is_matrix(contents.model.weights[name]):
             yield name
 
 
 def _finding(
-    part: Part, tensors: Sequence[_Tensor], same: Mapping[str, Equality], weights: int
+    part: Part,
+    tensors: Sequence[_Tensor],
+    silent: Sequence[_Tensor],
+    same: Mapping[str, Equality],
+    weights: int,
 ) -> PartFinding:
     found = [one for one in tensors if one.name in same]
     bits = [bits for one in found if (bits := same[one.name].bits) is not None]
-    read = min(sum(one.rows.size for one in tensors) / max(weights, 1), 1.0)
+    read = min(sum(one.rows.size for one in (*tensors, *silent)) / max(weights, 1), 1.0)
     if not found:
-        state = PartState.NOT_COMPARABLE if tensors else PartState.NOT_READ
-        reason = Reason.PART_NOT_FOUND if tensors else Reason.PART_NOT_READ
+        state = PartState.NOT_COMPARABLE if tensors or silent else PartState.NOT_READ
+        without = Reason.PART_SILENT if silent else Reason.PART_NOT_READ
+        reason = Reason.PART_NOT_FOUND if tensors else without
         return PartFinding(part, None, state, reason=reason.message(), weights=weights, read=read)
     whole = PartState.ROUNDED if bits else PartState.EQUAL
     return PartFinding(

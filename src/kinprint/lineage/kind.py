@@ -68,6 +68,8 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
     linked = [one for one in read if one.state.linked]
     if any(one.learnt for one in linked):
         return _taken_over(read)
+    if any(one.drawn for one in linked):
+        return Kind(Relation.DEPENDENT, (VerdictReason.AS_DRAWN,))
     if {one.part.component for one in linked} == {Component.NORMS}:
         return Kind(Relation.DEPENDENT, (VerdictReason.NORMS_ARRANGED,))
     learnt_apart = [one for one in linked if one.learnt is False]

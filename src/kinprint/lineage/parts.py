@@ -35,6 +35,7 @@ from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.lineage.side import Side
 from kinprint.lineage.taken_over import MATRICES, Limits, judged, limits_of
 from kinprint.lineage.tests.invariants import agreeing_layers
+from kinprint.lineage.untrained import without_untrained
 from kinprint.records import Component, Evidence, Group, Part, PartFinding, PartState, Reason
 from kinprint.text import Message
 
@@ -192,7 +193,8 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
         partial(_carried_gains, pair, a),
         judge.as_stored,
     )
-    told = [judge.at_least(one) for one in told]
+    samples = a.prepared.stored, b.prepared.stored
+    told = list(without_untrained([judge.at_least(one) for one in told], *samples))
     met = {one.partner for one in own}
     alone = (_only_there(part, extent) for part, extent in theirs.items() if part not in met)
     agreeing = agreeing_layers(evidence, first=a is pair.sides[0])

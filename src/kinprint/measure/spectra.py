@@ -29,6 +29,19 @@ def singular_values(a: ArrayLike, direct: int = _DIRECT) -> Floats:
     return _decompose(a, 0, direct)[0]
 
 
+def noise_ratio(a: ArrayLike) -> float:
+    """The largest singular value, as a share of what independent numbers of that size have.
+
+    That is σ(√n + √d) for n × d numbers of variance σ² (Geman 1980), a little less where they are
+    few. NaN of zeros.
+    """
+    values = singular_values(a)
+    height, width = np.shape(a)
+    size = math.sqrt(float(np.square(values).sum()) / max(height * width, 1))
+    edge = size * (math.sqrt(height) + math.sqrt(width))
+    return float(values[0]) / edge if edge else math.nan
+
+
 def spectrum_cosine(a: ArrayLike, b: ArrayLike) -> float:
     """Cosine of the two lists of singular values, the shorter filled with zeros.
 

@@ -1,0 +1,74 @@
+"""Equal matrices that may never have been trained: random numbers of one public seed.
+
+Two strangers may hold the same random numbers, frozen from the start. Training leaves its mark on a
+matrix: a few directions grow beyond what independent numbers reach. Where all that is equal has no
+such mark while the other matrices of both models have it, nothing shows that trained weights are
+shared. Where the others have none either, the models tell nothing about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kinprint.lineage.part_tensors import compared, tensors_of
+from kinprint.lineage.reading.sample import Floats, Sample
+from kinprint.measure.spectra import noise_ratio
+from kinprint.records import Component, Part, PartFinding, PartState
+
+TRAINED = 1.05
+"""The largest singular value of trained matrices as a share of what independent numbers have, on
+average over some. Matrices of the zoo have 1.04 or more, all but values 1.17; of 300 draws of
+64 × 128 random numbers the largest is 1.03."""
+_ROWS, _COLUMNS = 8, 32  # fewer do not tell, and what is equal counts as trained
+_MOST = 512  # rows and columns that do
+
+
+def without_untrained(
+    findings: Sequence[PartFinding], a: Sample, b: Sample
+) -> Sequence[PartFinding]:
+    """Findings in which equal numbers that look as drawn are not said to be taken over."""
+    taken = [one for one in findings if one.learnt]
+    if not taken or any(one.part.component is Component.NORMS for one in taken):
+        return findings
+    equal = [list(_equal(one, a, b)) for one in taken]
+    if not all(equal) or _trained([rows for some in equal for rows in some]) is not False:
+        return findings
+    open_ = [one for one in findings if not one.state.linked]
+    ours = [rows for one in open_ for rows in _matrices(a, one.part)]
+    theirs = [rows for one in open_ if one.partner for rows in _matrices(b, one.partner)]
+    if not (_trained(ours) and _trained(theirs)):
+        return findings
+    return [replace(one, learnt=None, drawn=True) if one in taken else one for one in findings]
+
+
+def _equal(finding: PartFinding, a: Sample, b: Sample) -> Iterator[Floats]:
+    """The matrices of a part, as far as they were read, that are the same in its partner."""
+    if finding.partner is None:
+        return
+    table = a.embedding if finding.part.component is Component.EMBEDDING else None
+    if table is not None and finding.state is PartState.EQUAL:
+        yield table.rows
+    for _, (ours, theirs) in compared(a, b, finding.part, finding.partner):
+        _, left, right = np.intersect1d(ours[0], theirs[0], return_indices=True)
+        if np.array_equal(ours[1][left], theirs[1][right]):
+            yield ours[1]
+
+
+def _matrices(sample: Sample, part: Part) -> Iterator[Floats]:
+    return (rows for _, rows in tensors_of(sample, part).values())
+
+
+def _trained(matrices: Sequence[Floats]) -> bool | None:
+    """Whether matrices have a mark of training, on average; None where all are too small."""
+    telling = (one for one in matrices if len(one) >= _ROWS and one.shape[1] >= _COLUMNS)
+    ratios = [noise_ratio(_some(one)) for one in telling if np.isfinite(one).all() and one.any()]
+    return float(np.mean(ratios)) > TRAINED if ratios else None
+
+
+def _some(rows: Floats) -> Floats:
+    """Rows and columns, evenly spaced."""
+    height, width = (max(1, size // _MOST) for size in rows.shape)
+    return rows[::height, ::width][:_MOST, :_MOST]
