@@ -302,6 +302,8 @@ class Reason(StrEnum):
     PART_BLIND = auto()
     PART_NOT_FOUND = auto()
     PART_SILENT = auto()
+    PART_FLAT = auto()
+    PART_FEW_ROWS = auto()
     PART_CHANNELS_RENAMED = auto()
     PART_OTHER_WIDTH = auto()
     PART_HEADS_RENAMED = auto()

@@ -18,7 +18,7 @@ from kinprint.demo import FOLDER
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Component, PartState, Relation, Verdict
+from kinprint.records import Component, PartState, Reason, Relation, Verdict
 
 Tensors = dict[str, NDArray[Any]]
 ZOO = FOLDER / "zoo"
@@ -373,3 +373,28 @@ def test_some_units_in_a_stranger_were_taken_over(
     (part,) = (one for one in found.parts if one.state.linked)
     assert part.state is PartState.SHARED and part.learnt
     assert part.share == pytest.approx(0.5, abs=0.01)
+
+
+def test_why_nothing_is_known_of_a_part_is_true(
+    tmp_path: Path, parent: Tensors, stranger: Tensors
+) -> None:
+    """Only where a test could have seen a plain copy is a disguise the reason to miss one."""
+
+    def prepared(tensors: Tensors) -> Tensors:
+        new = dict(tensors) | {"lm_head.weight": tensors["model.embed_tokens.weight"]}
+        for name, one in tensors.items():
+            if ".layers.2." in name:
+                new[name] = np.ones_like(one)
+        return new
+
+    found = verdict(
+        made(tmp_path / "a", prepared(parent)), made(tmp_path / "b", prepared(stranger))
+    )
+    reasons = {(one.part.component, one.part.layer): one.reason for one in found.parts}
+    assert reasons[Component.HEAD, None] == Reason.PART_WITHOUT_TEST.message()
+    assert reasons[Component.EMBEDDING, None] == Reason.PART_CHANNELS_RENAMED.message()
+    assert reasons[Component.NORMS, 1] == Reason.PART_CHANNELS_RENAMED.message()
+    assert reasons[Component.NORMS, 2] == Reason.PART_FLAT.message()
+    for component in (Component.ATTENTION, Component.FEED_FORWARD):
+        assert reasons[component, 1] == Reason.PART_BLIND.message()
+        assert reasons[component, 2] == Reason.PART_SILENT.message()

@@ -30,7 +30,14 @@ from kinprint.lineage.charge import Charge
 from kinprint.lineage.equality import EqualNumbers, copies, equal_numbers, information_for
 from kinprint.lineage.gains import gain_likeness
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.part_tests import MATCHED_COLUMNS, PartScore, part_scores
+from kinprint.lineage.part_tests import (
+    MATCHED_COLUMNS,
+    OUTSIDE,
+    PartScore,
+    part_of,
+    part_scores,
+)
+from kinprint.lineage.preparation import FEWEST_TOKENS
 from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.lineage.side import Side
 from kinprint.lineage.taken_over import MATRICES, Limits, judged, limits_of
@@ -64,6 +71,7 @@ tells nothing here."""
 _UNITED = (Component.FEED_FORWARD, Component.EXPERT)  # matrices that have a row for each unit
 _MOSTLY = 2.0  # times the share of equal rows up to which they speak for all that is linked
 _REST = 0.1  # likeness beyond the share of equal rows from which on the other rows are alike too
+_HEAD_ROLES = ("q", "k", "q_rest", "k_rest", "v", "o")
 _TABLE, _HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
 
 
@@ -461,7 +469,7 @@ class _Judge:
             learnt=True if kept or self._copied(found) else None,
             share=share,
             bits=equal.bits if state is PartState.ROUNDED else None,
-            reason=None if state.linked else self._why_not(part, nothing.needs),
+            reason=None if state.linked else self._why_not(part, partner, nothing.needs),
             needs=nothing.needs if part.component in MATRICES and not state.linked else None,
             tests=tuple(sorted({one.test for one in (found or scores)})),
         )
@@ -488,20 +496,49 @@ class _Judge:
             return None
         return gain_likeness(self.a.prepared, self.b.prepared, part, partner, likeness)
 
-    def _why_not(self, part: Part, needs: int | None) -> Message:
+    def _why_not(self, part: Part, partner: Part, needs: int | None) -> Message:
         """Why nothing can be said of a part in which nothing was found; `needs` would decide it."""
+        untested = self._untested(part, partner)
+        if untested is not None:
+            few = untested is Reason.PART_WITHOUT_TEST and needs is not None
+            return (Reason.PART_FEW_ROWS if few else untested).message()
         match part.component:
-            case Component.MIXER | Component.OTHER:
-                return Reason.PART_WITHOUT_TEST.message()
-            case Component.NORMS if self.a.prepared.width != self.b.prepared.width:
-                return Reason.PART_OTHER_WIDTH.message()
-            case Component.NORMS | Component.EMBEDDING | Component.HEAD | Component.ROUTER:
+            case Component.NORMS | Component.EMBEDDING | Component.ROUTER:
                 return Reason.PART_CHANNELS_RENAMED.message()
             case _ if needs is None:
                 return Reason.PART_BLIND.message()
             case Component.ATTENTION:
                 return Reason.PART_HEADS_RENAMED.message()
         return Reason.PART_UNITS_RENAMED.message()
+
+    def _untested(self, part: Part, partner: Part) -> Reason | None:
+        """Why no test would have seen a copy that was changed; None where one would have."""
+        first, second = self.a.prepared, self.b.prepared
+        at, to = (OUTSIDE if one.layer is None else one.layer for one in (part, partner))
+        without = Reason.PART_WITHOUT_TEST
+        match part.component:
+            case Component.NORMS if first.width != second.width:
+                return Reason.PART_OTHER_WIDTH
+            case Component.NORMS:
+                ours = {role for role, layer in first.scores if layer == at}
+                theirs = {role for role, layer in second.scores if layer == to}
+                return None if ours & theirs else Reason.PART_FLAT
+            case Component.EMBEDDING:
+                shared = first.token_rows.keys() & second.token_rows.keys()
+                return None if len(shared) >= FEWEST_TOKENS else without
+            case Component.ROUTER:
+                return None if at in first.routers and to in second.routers else without
+            case Component.ATTENTION if at in first.heads and to in second.heads:
+                x, y = first.heads[at], second.heads[to]
+                telling = any(x.informative(role) and y.informative(role) for role in _HEAD_ROLES)
+                return None if telling else Reason.PART_SILENT
+            case Component.FEED_FORWARD | Component.EXPERT:
+                units = [one for one in first.feed_forwards if part_of(one) == part]
+                others = [one for one in second.feed_forwards if part_of(one) == partner]
+                if not units or not others:
+                    return without
+                return None if units[0].read & others[0].read else Reason.PART_SILENT
+        return without
 
 
 def _needs(ours: Extent, theirs: Extent) -> int | None:
