@@ -146,29 +146,28 @@ def copies(
     least = information_for(len(ours) * len(theirs))
     places: dict[_Row, list[Part]] = {}
     for part in theirs:
-        for row in _telling_rows(b, part, least):
+        for row, _ in _first_rows(b, part):
             places.setdefault(row, []).append(part)
-    return {
-        part: list(
-            dict.fromkeys(
-                to
-                for row in _telling_rows(a, part, least)
-                for to in places.get(row, ())
-                if to.component is part.component
-            )
-        )
-        for part in ours
-    }
+    found = {}
+    for part in ours:
+        known = [
+            [to for to in places.get(row, ()) if to.component is part.component]
+            for row, values in _first_rows(a, part)
+            if row in places and arrangements(values) >= least
+        ]
+        found[part] = list(dict.fromkeys(to for some in known for to in some))
+    return found
 
 
 _Row = tuple[TensorKey, int, bytes]
 
 
-def _telling_rows(sample: Sample, part: Part, least: float) -> Iterator[_Row]:
-    """The first row of each tensor of a part, where its numbers have so many arrangements."""
+def _first_rows(sample: Sample, part: Part) -> Iterator[tuple[_Row, Floats]]:
+    """The first row of each tensor of a part as it would be in bfloat16, and its numbers."""
     for key, (index, rows) in tensors_of(sample, part).items():
-        if len(rows) and arrangements(rows[:1]) >= least:
-            yield key, int(index[0]), rows[0].astype(ml_dtypes.bfloat16).tobytes()
+        if len(rows):
+            cast = rows[:1].astype(ml_dtypes.bfloat16)
+            yield (key, int(index[0]), cast.tobytes()), cast.astype(np.float32)
 
 
 def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _Tensors:

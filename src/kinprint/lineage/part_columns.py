@@ -47,6 +47,7 @@ FEWEST_ROWS = 16
 """Fewer rows than this do not make a column."""
 _CLOSER = 0.15  # by which one tensor must be closer than all, over half of the channels
 _UNITS = 512  # of the first model that are matched at most
+_OPEN = math.log10(0.05)  # no error is larger
 _NEVER = 0.99  # likeness of rows that do not belong together from which on nothing tells
 _RIDGE = 0.02  # of the length of a value row, so that mixing them back does not fit noise
 
@@ -206,12 +207,15 @@ class HalfChannels:
         ordinary = _ordinary(x) & _ordinary(y)
         x, y = x[:, ordinary], y[:, ordinary]
         gram = x @ x.T
-        gram += np.eye(len(gram)) * _RIDGE * max(float(np.trace(gram)) / len(gram), 1e-30)
+        gram.flat[:: len(gram) + 1] += _RIDGE * max(float(np.trace(gram)) / len(gram), 1e-30)
         return np.asarray(y @ x.T @ np.linalg.solve(gram, first.astype(np.float64)))
 
     def _score(self, tensors: Tensors, controls: Tensors) -> ColumnScore | None:
-        """The agreement of columns of equal channels, over the rows of all tensors."""
-        told, apart = _joined(tensors), _joined(controls)
+        """The agreement of columns of equal channels, over the rows of all tensors.
+
+        Rows that do not belong together are looked at where those that were matched agree.
+        """
+        told = _joined(tensors)
         if sum(len(x) for x, _ in told.values()) < FEWEST_ROWS:
             return None
         x, y = (np.concatenate(rows) for rows in zip(*told.values(), strict=True))
@@ -222,29 +226,26 @@ class HalfChannels:
         blocks: Blocks = common_blocks(index, index, usable)
         if not len(blocks.sizes):
             return None
-        log10_p = block_log10_p(blocks.products(*columns), blocks.sizes)[0]
-        unseen = ~self.fitted & ordinary
-        cosines, others = (
-            {role: _cosines(*rows, unseen) for role, rows in one.items()} for one in (told, apart)
-        )
-        alike, by_chance = (
-            {role: float(rows.mean()) for role, rows in one.items()} for one in (cosines, others)
-        )
+        log10_p = float(block_log10_p(blocks.products(*columns), blocks.sizes)[0])
+        unseen = np.flatnonzero(~self.fitted & ordinary)
+        cosines = {role: _cosines(*rows, unseen) for role, rows in told.items()}
+        alike = {role: float(rows.mean()) for role, rows in cosines.items()}
+        by_chance = {}
+        if log10_p <= _OPEN:
+            others = _joined(controls).items()
+            by_chance = {role: float(_cosines(*rows, unseen).mean()) for role, rows in others}
         excess = [
             (one - chance) / (1.0 - chance)
             for role, one in alike.items()
             if (chance := min(max(by_chance.get(role, 1.0), 0.0), _NEVER)) < _NEVER
         ]
         return ColumnScore(
-            float(log10_p),
+            log10_p,
             least_block_log10_p(blocks.sizes),
             tuple(alike.values()),
             tuple(len(x) for x, _ in told.values()),
             float(np.mean(excess)) if excess else 0.0,
-            copied_rows(
-                np.concatenate([*cosines.values()]),
-                1.0 / math.sqrt(max(int(np.count_nonzero(unseen)), 1)),
-            ),
+            copied_rows(np.concatenate([*cosines.values()]), 1.0 / math.sqrt(max(len(unseen), 1))),
         )
 
 
@@ -253,9 +254,11 @@ def _ordinary(rows: Rows) -> Bools:
     return np.asarray(~massive(np.sqrt(np.square(rows).mean(axis=0))))
 
 
-def _cosines(x: Rows, y: Rows, channels: Bools) -> Rows:
+def _cosines(x: Rows, y: Rows, channels: Indices) -> Rows:
     """The correlations of rows over some channels."""
-    return np.asarray(np.einsum("nd,nd->n", _unit(x[:, channels]), _unit(y[:, channels])))
+    x, y = (np.take(rows, channels, axis=1) for rows in (x, y))
+    lengths = np.sqrt(_squares(x) * _squares(y))
+    return np.asarray(np.einsum("nd,nd->n", x, y) / np.where(lengths > 0, lengths, 1.0))
 
 
 def _joined(tensors: Tensors) -> dict[str, tuple[Rows, Rows]]:
@@ -304,6 +307,10 @@ def _planes(rows: Rows) -> Rows:
 
 def _unit(rows: Rows) -> Rows:
     """Rows of length one, zero where there is nothing."""
-    wide = rows.astype(np.float64)
-    length = np.linalg.norm(wide, axis=1, keepdims=True)
-    return np.asarray(wide / np.where(length > 0, length, 1.0))
+    length = np.sqrt(_squares(rows))
+    scale = 1.0 / np.where(length > 0, length, 1.0)
+    return np.asarray(rows * scale[:, None].astype(rows.dtype))
+
+
+def _squares(rows: Rows) -> Rows:
+    return np.asarray(np.einsum("nd,nd->n", rows, rows))

@@ -177,11 +177,9 @@ def equal_rows(x: Floats, y: Floats, least: float) -> tuple[float, float]:
 def _found_in(x: Floats, y: Floats) -> NDArray[np.bool_]:
     """Which rows of the first array are in the second; they are looked up by some columns."""
     columns = np.unique(np.linspace(0, x.shape[1] - 1, _COLUMNS).astype(int))
-    ours, theirs = (np.ascontiguousarray(rows[:, columns] + 0.0) for rows in (x, y))
-    _, labels = np.unique(np.concatenate([ours, theirs]), axis=0, return_inverse=True)
-    places = np.full(int(labels.max()) + 1, -1)
-    places[labels[len(x) :]] = np.arange(len(y))
-    there = places[labels[: len(x)]]
+    ours, theirs = ([row.tobytes() for row in rows[:, columns] + 0.0] for rows in (x, y))
+    places = {row: at for at, row in enumerate(theirs)}
+    there = np.array([places.get(row, -1) for row in ours], np.int64)
     found = there >= 0
     found[found] = (x[found] == y[there[found]]).all(axis=1)
     if x.shape == y.shape:

@@ -118,8 +118,8 @@ def massive(sizes: ArrayLike) -> NDArray[np.bool_]:
     if not x.size:
         return found
     x = np.where(np.isfinite(x), x, 0.0)
-    middle = np.median(x, axis=1, keepdims=True)
-    spread = 1.4826 * np.median(np.abs(x - middle), axis=1, keepdims=True)
+    middle = _medians(x)
+    spread = 1.4826 * _medians(np.abs(x - middle))
     known = spread[:, 0] > 0
     if not known.any():
         return found
@@ -134,13 +134,20 @@ def massive(sizes: ArrayLike) -> NDArray[np.bool_]:
     return found
 
 
+def _medians(x: Floats) -> Floats:
+    """The median of each row, as a column; NumPy's own takes ten times as long for short rows."""
+    below, above = (x.shape[1] - 1) // 2, x.shape[1] // 2
+    ordered = np.partition(x, (below, above), axis=1)
+    return np.asarray((ordered[:, below] + ordered[:, above])[:, None] / 2.0)
+
+
 def standardise_columns(table: ArrayLike) -> Floats:
     """Columns with mean zero and length one over the rows (tokens); constant ones become zero.
 
     Commutes with permutations and flips of the columns, because each is treated by itself.
     """
     # One contiguous row a channel, so that the order of its sums does not depend on its place.
-    x = np.array(np.asarray(table).T, np.float64, order="C")
+    x = np.ascontiguousarray(np.asarray(table).T).astype(np.float64)
     if not x.size:
         return x.T
     constant = x.max(axis=1) == x.min(axis=1)
