@@ -685,6 +685,7 @@ class VerdictReason(StrEnum):
     TOWERS_SHARED = "towers-shared"
     # Without a link.
     NOTHING_FOUND = "nothing-found"
+    SHORT_LOOK = "short-look"
     INVARIANTS_AGREE = "invariants-agree"
     NOTHING_TESTABLE = "nothing-testable"
 

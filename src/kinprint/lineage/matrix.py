@@ -1,13 +1,16 @@
 """All pairs of some models: each model is read once, and no failure takes the others with it.
 
 A model that cannot be opened or read, and a pair whose tests fail, are set aside with the error;
-the rest goes on. Pairs are compared side by side in processes where that is quicker.
+the rest goes on. Pairs are compared side by side in processes where that is quicker, and at length
+where something calls for it (`screening.py`).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from kinprint import text
@@ -32,25 +35,37 @@ from kinprint.lineage.opening import (
     reading_notes,
 )
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.parts import find_sharing
+from kinprint.lineage.parts import Sharing, find_sharing
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.results import FailedPair, Matrix, PairVerdict, Settings
+from kinprint.lineage.screening import Digest, digest, quick_evidence, worth_comparing
 from kinprint.lineage.side import Side
 from kinprint.lineage.towers import TowerEvidence, compared_towers, joined_verdict, same_towers
 from kinprint.lineage.verdict import decide
 from kinprint.reader.fetch import Fetcher
+from kinprint.records import VerdictReason
 from kinprint.text import Message
-from kinprint.workers import workers
+from kinprint.workers import Shared, shared, workers
 
 _WORTH_PROCESSES = 12  # pairs from which on starting processes pays
-_CHUNKS = 8  # handed to each process, so that none is left without work for long
+_TILE = 16  # models whose pairs are compared one after another
+_KEPT = 2 * _TILE  # models that stay prepared for all tests
 
 Places = tuple[int, int]
 Towers = tuple[Sample, ...]
 Meeting = Mapping[Places, tuple[Places, ...]]
 """By pair, the places of the towers that meet."""
-PairEvidence = tuple[TowerEvidence, ...]
-"""What was found, by towers that meet; the main ones come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairEvidence:
+    """What was found, by towers that meet; the main ones come first.
+
+    `screened` says that nothing called for all tests, so that those of norms alone were run.
+    """
+
+    towers: tuple[TowerEvidence, ...]
+    screened: bool = False
 
 
 def compare_all(
@@ -90,7 +105,7 @@ def compare_all(
         settings,
         pairs,
         fetcher.spent,
-        (*reading_notes(read.sampler, read.checkpoints), *notes),
+        (*reading_notes(read.sampler, read.checkpoints), *notes, *_screened_note(pairs)),
         labels_of(read.checkpoints),
         subjects,
         order,
@@ -100,6 +115,14 @@ def compare_all(
         read.sampler.read,
         false_links(settings.alpha, [len(pair.verdict.parts) for pair in pairs]),
     )
+
+
+def _screened_note(pairs: Sequence[PairVerdict]) -> tuple[Message, ...]:
+    """How many pairs were looked at for a short while only."""
+    short = sum(VerdictReason.SHORT_LOOK in pair.verdict.reasons for pair in pairs)
+    if not short:
+        return ()
+    return (text.message("note.screened", count=short, pairs=len(pairs)),)
 
 
 def _judge_pairs(
@@ -141,13 +164,22 @@ def _judge(
     places = read.sampler.tower_pairs(*pair)
     whole = all(read.sampler.whole[at] for at in pair)
     charge = charge_of(settings, 1 / len(places))
-    main, *besides = evidence
+    main, *besides = evidence.towers
     labels = [(ours[at].tower, theirs[to].tower) for at, to in places[1:]]
     towers = compared_towers(labels, besides, charge)
     equal = whole and same_towers(ours, theirs)
     tests, sharing = main
     verdict = joined_verdict(decide(tests, charge, sharing, identical=equal), sharing, towers)
+    if evidence.screened:
+        amount = replace(verdict.amount, read=min(_share_read(ours[0]), _share_read(theirs[0])))
+        verdict = replace(verdict, amount=amount, reasons=(VerdictReason.SHORT_LOOK,))
     return PairVerdict(*pair, verdict, tests, likeness_of(verdict), towers)
+
+
+def _share_read(sample: Sample) -> float:
+    """The share of a tower's weights that was read."""
+    extents = sample.parts.values()
+    return sum(one.read for one in extents) / max(sum(one.weights for one in extents), 1)
 
 
 def run_pairs(
@@ -159,66 +191,110 @@ def run_pairs(
 ) -> list[PairEvidence | KinprintError]:
     """The evidence of each pair, or the error that ended its tests.
 
-    Every model is prepared once in each process. If a process dies, the pairs that it and the
-    others had not finished have failed. `meeting` are the towers that meet in each pair; the main
-    ones alone where it is None.
+    Processes share what was read, and what it is screened by. If a process dies, the pairs that it
+    and the others had not finished have failed. `meeting` are the towers that meet in each pair;
+    the main ones alone where it is None.
     """
     meeting = dict.fromkeys(pairs, ((0, 0),)) if meeting is None else meeting
     if jobs < 2 or len(pairs) < _WORTH_PROCESSES:
         battery = _Battery(samples, settings, meeting)
         return [battery.evidence(pair) for pair in pairs]
-    size = max(len(pairs) // (_CHUNKS * jobs), 1)
-    chunks = [pairs[start : start + size] for start in range(0, len(pairs), size)]
-    with workers(jobs, _start_process, (list(samples), settings, meeting)) as pool:
-        futures = [pool.submit(_run_in_process, chunk) for chunk in chunks]
-        outcomes = [attempt(future.result) for future in futures]
-    return [
-        evidence
-        for chunk, outcome in zip(chunks, outcomes, strict=True)
-        for evidence in ([outcome] * len(chunk) if isinstance(outcome, KinprintError) else outcome)
-    ]
+    tiles: dict[Places, list[Places]] = {}
+    for one, other in pairs:
+        tiles.setdefault((one // _TILE, other // _TILE), []).append((one, other))
+    step = max(len(pairs) // (_TILE * jobs), 1)
+    chunks = [tile[at : at + step] for tile in tiles.values() for at in range(0, len(tile), step)]
+    with (
+        shared((list(samples), settings, meeting)) as given,
+        workers(jobs, _start_process, (given,)) as pool,
+    ):
+        digests = [
+            attempt(future.result)
+            for future in [pool.submit(_digest_in_process, at) for at in range(len(samples))]
+        ]
+        with shared(digests) as known:
+            futures = [pool.submit(_run_in_process, known, chunk) for chunk in chunks]
+            outcomes = [attempt(future.result) for future in futures]
+    found: dict[Places, PairEvidence | KinprintError] = {}
+    for chunk, outcome in zip(chunks, outcomes, strict=True):
+        failed = isinstance(outcome, KinprintError)
+        found.update(zip(chunk, [outcome] * len(chunk) if failed else outcome, strict=True))
+    return [found[pair] for pair in pairs]
 
 
 class _Battery:
     """Models that are prepared once, and the tests of pairs of them."""
 
     def __init__(self, samples: Sequence[Towers], settings: Settings, meeting: Meeting) -> None:
-        self._settings, self._meeting = settings, meeting
-        self._sides = [attempt(_prepared, towers) for towers in samples]
+        self._samples, self._settings, self._meeting = samples, settings, meeting
+        self._digests: dict[int, Digest | KinprintError] = {}
+        self._quick = functools.cache(self._prepared)
+        self._whole = functools.lru_cache(_KEPT)(self._prepared)
+
+    def know(self, digests: Sequence[Digest | KinprintError]) -> None:
+        """Take over what models are screened by from whoever found it."""
+        self._digests = dict(enumerate(digests))
+
+    def digest(self, at: int) -> Digest | KinprintError:
+        """What a model is screened by."""
+        if at not in self._digests:
+            self._digests[at] = attempt(lambda: digest(self._whole(at)[0].prepared))
+        return self._digests[at]
 
     def evidence(self, pair: Places) -> PairEvidence | KinprintError:
         """What the tests give for a pair, by the places of its models, or why they failed."""
-        one, other = (self._sides[at] for at in pair)
-        if isinstance(one, KinprintError):
-            return one
-        if isinstance(other, KinprintError):
-            return other
-        return attempt(self._run, one, other, self._meeting[pair])
+        digests = [self.digest(at) for at in pair]
+        for one in digests:
+            if isinstance(one, KinprintError):
+                return one
+        return attempt(self._run, pair)
 
-    def _run(self, one: list[Side], other: list[Side], towers: Sequence[Places]) -> PairEvidence:
+    def _run(self, places: Places) -> PairEvidence:
+        towers = self._meeting[places]
+        first, second = (self._digests[at] for at in places)
+        assert isinstance(first, Digest) and isinstance(second, Digest)
+        if len(towers) == 1 and not worth_comparing(first, second):
+            ((at, to),) = towers
+            one, other = (self._quick(place) for place in places)
+            quick = quick_evidence(self._pair(one[at], other[to]))
+            if quick is not None:
+                return PairEvidence(((quick, Sharing()),), screened=True)
         charge = charge_of(self._settings, 1 / len(towers))
+        one, other = (self._whole(place) for place in places)
         found: list[TowerEvidence] = []
         for at, to in towers:
-            pair = Pair(one[at], other[to], seed=self._settings.seed, level=self._settings.level)
+            pair = self._pair(one[at], other[to])
             evidence = gather_evidence(pair)
             found.append((evidence, find_sharing(pair, one[at], evidence, charge)))
-        return tuple(found)
+        return PairEvidence(tuple(found))
 
+    def _pair(self, one: Side, other: Side) -> Pair:
+        return Pair(one, other, seed=self._settings.seed, level=self._settings.level)
 
-def _prepared(towers: Towers) -> list[Side]:
-    return [Side(sample) for sample in towers]
+    def _prepared(self, at: int) -> list[Side]:
+        return [Side(sample) for sample in self._samples[at]]
 
 
 _of_this_process: _Battery | None = None
+_known: str = ""
 
 
-def _start_process(samples: Sequence[Towers], settings: Settings, meeting: Meeting) -> None:
+def _start_process(given: Shared) -> None:
     global _of_this_process
-    _of_this_process = _Battery(samples, settings, meeting)
+    _of_this_process = _Battery(*given.load())
 
 
-def _run_in_process(pairs: Sequence[Places]) -> list[PairEvidence | KinprintError]:
+def _digest_in_process(at: int) -> Digest | KinprintError:
     assert _of_this_process is not None
+    return _of_this_process.digest(at)
+
+
+def _run_in_process(known: Shared, pairs: Sequence[Places]) -> list[PairEvidence | KinprintError]:
+    global _known
+    assert _of_this_process is not None
+    if known.path != _known:
+        _of_this_process.know(known.load())
+        _known = known.path
     return [_of_this_process.evidence(pair) for pair in pairs]
 
 

@@ -89,7 +89,8 @@ class Side:
         """
         prepared = self.prepared
         layernorm = prepared.facts.norm != "rms"
-        units = sum(len(part.index) for part in prepared.feed_forwards)
+        stored = (*prepared.sample.units.values(), *prepared.sample.experts.values())
+        units = sum(len(part.index) for part in stored if part.up.size)
         return units, prepared.sample.depth, layernorm, prepared.key
 
     @property

@@ -1,0 +1,229 @@
+"""Which pairs of many are worth all tests: a short look at what every model is reduced to once.
+
+Matching units and looking for a common basis takes most of the time of a comparison, and among many
+models most pairs are strangers. A pair is compared at length where one of these says so:
+
+- a row of some tensor is stored in both models;
+- rows of equal number are alike, more than neighbours are, or tokens of equal spelling;
+- units have their like in the other model by what neither numbering nor a turn of the residual
+  stream changes: the angles between their ends, and how these lie to the Gram matrices of all;
+- gate rows have their like in the basis that common tokens give.
+
+Other pairs get the quick tests of norms alone. Nothing is at stake but time and power: every test
+of the menu has been paid for, whether it is run or not, so that no p-value becomes smaller.
+
+On the zoo (`../shared/zoo`, 276 pairs) all pairs that the whole battery links are looked at.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+import ml_dtypes
+import numpy as np
+
+from kinprint.lineage.pair import Pair
+from kinprint.lineage.part_tensors import tensors_of
+from kinprint.lineage.preparation import Prepared
+from kinprint.lineage.reading.sample import Floats, Sample
+from kinprint.lineage.tests.menu import menu
+from kinprint.measure.basis import nearest_cosines, polar_factor, spread, unit_rows
+from kinprint.measure.invariants import UnitRows
+from kinprint.records import Component, Evidence, Status
+
+LIKE_UNITS = 0.15
+"""The share of units of a feed-forward that have one clear like, from which on a pair is compared
+at length; strangers of the zoo reach 0.12, descendants in another basis have 0.23 or more."""
+LIKE_GATES = 1.8
+"""The same for the cosine of nearest gate rows, over that of as many random rows; strangers of the
+zoo reach 1.5, descendants have 2.3 or more."""
+LIKE_ROWS = 4.0
+"""The same for rows of equal number, in standard deviations of their mean."""
+_CLEAR = 0.7  # of the distance to the second nearest: the nearest is the like of a unit
+_UNITS, _ROWS, _TOKENS, _PROBES, _LAYERS = 32, 32, 1024, 16, 6
+_FAR = 4.0  # robust deviations beyond which a number says no more
+_SIGN = -3.0  # log10 p of a quick test that calls for the others
+_FEWEST = 64  # units of a feed-forward, so that one of them is no chance
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What the screen knows of a model.
+
+    Attributes
+    ----------
+    stored : first rows of all tensors as they would be in bfloat16, hashed.
+    labels, rows : rows of length one and which they are: layer, tensor and number.
+    tokens : embedding rows of length one by spelling.
+    units : of feed-forwards that were read whole, for each unit what no relabelling changes.
+    gates : gate rows of these units (up rows where there are none), of length one.
+    """
+
+    stored: frozenset[int]
+    labels: tuple[tuple[str, int], ...]
+    rows: Floats
+    tokens: Mapping[bytes, int]
+    embedding: Floats
+    units: tuple[Floats, ...]
+    gates: tuple[Floats, ...]
+
+
+def digest(model: Prepared) -> Digest:
+    """Reduce a model to what pairs of it are screened by."""
+    whole = [
+        rows
+        for place, rows in model.unit_rows.items()
+        if place in model.whole_feed_forwards and rows.count >= _FEWEST
+    ]
+    chosen = [whole[at] for at in spread(len(whole), 4 * _LAYERS)] if whole else []
+    labels, rows = _numbered(model.sample)
+    tokens, embedding = _tokens(model)
+    return Digest(
+        frozenset(_stored(model.sample)),
+        labels,
+        rows,
+        tokens,
+        embedding,
+        tuple(_invariant(units) for units in chosen),
+        tuple(units.key for units in chosen),
+    )
+
+
+def worth_comparing(a: Digest, b: Digest) -> bool:
+    """Whether anything calls for all tests; also where too little was read to say."""
+    if not (a.units and b.units) or a.stored & b.stored or _alike(a, b):
+        return True
+    turn = _turn(a, b)
+    if turn is not None and _gates(a, b, turn) >= LIKE_GATES:
+        return True
+    return _like_units(a, b) >= LIKE_UNITS
+
+
+def quick_evidence(pair: Pair) -> tuple[Evidence, ...] | None:
+    """What the tests of norms give; None where one of them calls for the others."""
+    tests = [one.test for one in menu(pair.level) if one.test.component is Component.NORMS]
+    found = tuple(test.run(pair) for test in tests)
+    tested = any(one.status is Status.OK for one in found)
+    clear = any(one.status is Status.OK and one.log10_p <= _SIGN for one in found)
+    return None if clear or not tested else found
+
+
+def _stored(sample: Sample) -> Iterator[int]:
+    for part in sample.parts:
+        for _, rows in tensors_of(sample, part).values():
+            if len(rows) and rows[0].size > 1 and np.ptp(rows[0]) > 0:
+                yield hash(rows[0].astype(ml_dtypes.bfloat16).tobytes())
+
+
+def _numbered(sample: Sample) -> tuple[tuple[tuple[str, int], ...], Floats]:
+    """Some rows of every tensor that reads or writes the residual stream."""
+    labels: list[tuple[str, int]] = []
+    found: list[Floats] = [np.empty((0, sample.width), np.float32)]
+    for part in sample.parts:
+        for (name, inputs), (index, rows) in tensors_of(sample, part).items():
+            if rows.ndim == 2 and rows.shape[1] == sample.width and len(rows) >= _ROWS:
+                few = slice(_ROWS)
+                own = f"{part.layer} {part.component} {part.expert} {name} {inputs}"
+                labels += [(own, int(number)) for number in index[few]]
+                found.append(rows[few] - rows[few].mean(axis=1, keepdims=True))
+    return tuple(labels), unit_rows(np.concatenate(found))
+
+
+def _tokens(model: Prepared) -> tuple[dict[bytes, int], Floats]:
+    """Embedding rows of tokens that other models choose too, if they have them."""
+    table = model.sample.embedding
+    if table is None:
+        return {}, np.empty((0, model.width), np.float32)
+    chosen = sorted(model.token_rows, key=zlib.crc32)[:_TOKENS]
+    rows = table.rows[[model.token_rows[token] for token in chosen]]
+    return {token: at for at, token in enumerate(chosen)}, unit_rows(rows)
+
+
+def _invariant(units: UnitRows) -> Floats:
+    """For each unit the cosines of its ends, and x·K·y for the Gram matrices K of all ends.
+
+    Up and down are flipped together, the gate is not: what changes its sign counts by its size.
+    """
+    ends = [rows for rows in (units.gate, units.up, units.down) if rows is not None]
+    flips = len(ends) - 2  # the place of the first end that a flip turns round
+    grams = [rows.T @ rows * (rows.shape[1] / len(rows)) for rows in ends]
+    found = []
+    for x, y in combinations_with_replacement(range(len(ends)), 2):
+        values = [] if x == y else [(ends[x] * ends[y]).sum(axis=1)]
+        values += [np.einsum("nd,nd->n", ends[x] @ gram, ends[y]) for gram in grams]
+        signed = x == y or x >= flips
+        found += values if signed else [np.abs(one) for one in values]
+    table = np.stack(found, axis=1)
+    middle = np.median(table, axis=0)
+    deviation = 1.4826 * np.median(np.abs(table - middle), axis=0)
+    scaled = (table - middle) / np.where(deviation > 0, deviation, 1.0)
+    return np.clip(scaled, -_FAR, _FAR).astype(np.float32)
+
+
+def _alike(a: Digest, b: Digest) -> bool:
+    """Whether rows of equal number, or of tokens of equal spelling, are alike as they are."""
+    if a.rows.shape[1] != b.rows.shape[1]:
+        return False
+    if a.labels == b.labels:
+        ours, theirs = a.rows, b.rows
+    else:
+        places = {label: at for at, label in enumerate(b.labels)}
+        both = [(at, places[label]) for at, label in enumerate(a.labels) if label in places]
+        ours, theirs = (
+            rows[[pair[side] for pair in both]] for side, rows in enumerate((a.rows, b.rows))
+        )
+    return max(_deviations(ours, theirs), _deviations(*_common(a, b))) >= LIKE_ROWS
+
+
+def _deviations(x: Floats, y: Floats) -> float:
+    """How far the mean cosine of rows lies above that of neighbours, in standard deviations."""
+    if len(x) < _ROWS:
+        return 0.0
+    excess = np.einsum("nd,nd->n", x, y) - np.einsum("nd,nd->n", x, np.roll(y, 1, axis=0))
+    deviation = float(excess.std())
+    return float(excess.mean()) / deviation * math.sqrt(len(x)) if deviation > 0 else 0.0
+
+
+def _common(a: Digest, b: Digest) -> tuple[Floats, Floats]:
+    """Embedding rows of tokens that both have."""
+    shared = sorted(a.tokens.keys() & b.tokens.keys())
+    return a.embedding[[a.tokens[one] for one in shared]], b.embedding[
+        [b.tokens[one] for one in shared]
+    ]
+
+
+def _turn(a: Digest, b: Digest) -> Floats | None:
+    """The turn that takes tokens of the one model to those of the other; None with too few."""
+    ours, theirs = _common(a, b)
+    if len(ours) < max(ours.shape[1], theirs.shape[1]):
+        return None
+    return np.asarray(polar_factor(ours.T @ theirs))
+
+
+def _gates(a: Digest, b: Digest, turn: Floats) -> float:
+    """The cosine of gate rows with their nearest in the closest layers, beside random rows."""
+    some = [a.gates[at] for at in spread(len(a.gates), _LAYERS)]
+    near = nearest_cosines(some, b.gates, turn, _PROBES).max(axis=1)
+    width = turn.shape[1]
+    by_chance = math.sqrt(1.0 - len(b.gates[0]) ** (-2.0 / max(width - 1, 1)))
+    return float(near.max()) / by_chance
+
+
+def _like_units(a: Digest, b: Digest) -> float:
+    """The largest share, over pairs of feed-forwards, of units with one clear like."""
+    others = [(units, np.square(units).sum(axis=1)) for units in b.units]
+    largest = 0.0
+    for ours in a.units:
+        few = ours[spread(len(ours), _UNITS)]
+        own = np.square(few).sum(axis=1)[:, None]
+        for theirs, sizes in others:
+            if theirs.shape[1] == few.shape[1]:
+                distances = own + sizes - 2.0 * few @ theirs.T
+                near, next_ = np.partition(distances, 1, axis=1)[:, :2].T
+                clear = near < _CLEAR**2 * np.maximum(next_, 1e-9)
+                largest = max(largest, float(clear.mean()))
+    return largest

@@ -1,0 +1,98 @@
+"""The screen of a matrix: it saves time, and what it lets pass is looked at as before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kinprint.lineage import matrix
+from kinprint.lineage.matrix import compare_all, run_pairs
+from kinprint.lineage.preparation import Prepared
+from kinprint.lineage.reading.sample import Sample
+from kinprint.lineage.results import Settings
+from kinprint.lineage.screening import digest, worth_comparing
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import Relation, VerdictReason
+from kinprint.workers import shared
+from tests.lineage.relabelling import relabelled
+from tests.lineage.samples import samples_of
+
+NAMES = ("base-a", "a-cpt", "base-b")
+
+
+@pytest.fixture(scope="module")
+def samples(demo: Path) -> dict[str, Sample]:
+    return samples_of(demo / "zoo", NAMES)
+
+
+def called(a: Sample, b: Sample) -> bool:
+    found = [worth_comparing(digest(Prepared(x)), digest(Prepared(y))) for x, y in ((a, b), (b, a))]
+    assert found[0] == found[1]
+    return found[0]
+
+
+def test_strangers_call_for_nothing_and_descendants_do(samples: dict[str, Sample]) -> None:
+    assert called(samples["base-a"], samples["a-cpt"])
+    assert not called(samples["base-a"], samples["base-b"])
+    assert not called(samples["a-cpt"], samples["base-b"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_numbered_anew_and_turned_is_looked_at(
+    samples: dict[str, Sample], seed: int
+) -> None:
+    """Of an exact copy units show; after long training gates in the basis of the tokens do."""
+    turned = relabelled(samples["base-a"], np.random.default_rng(seed))
+    assert called(samples["base-a"], turned)
+    assert called(turned, samples["a-cpt"])
+    assert not called(turned, samples["base-b"])
+
+
+def test_one_copied_feed_forward_is_looked_at(samples: dict[str, Sample]) -> None:
+    ours, theirs = samples["base-a"], samples["base-b"]
+    thief = replace(theirs, units={**theirs.units, 2: ours.units[4]})
+    assert called(ours, thief)
+
+
+def test_a_matrix_says_the_same_as_all_tests(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = [str(demo / "zoo" / name) for name in NAMES]
+    settings = Settings("standard")
+    with Fetcher() as fetcher:
+        screened = compare_all(given, fetcher, settings)
+    monkeypatch.setattr(matrix, "worth_comparing", lambda *_: True)
+    with Fetcher() as fetcher:
+        whole = compare_all(given, fetcher, settings)
+    assert [one.verdict.relation for one in screened.pairs] == [
+        one.verdict.relation for one in whole.pairs
+    ]
+    assert [one.likeness for one in screened.pairs] == [one.likeness for one in whole.pairs]
+    short = [VerdictReason.SHORT_LOOK in one.verdict.reasons for one in screened.pairs]
+    assert short == [one.verdict.relation is Relation.NO_EVIDENCE for one in whole.pairs]
+    assert any(short) and not all(short)
+    assert any("2" in str(note) and "3" in str(note) for note in screened.notes)
+    for ours, all_tests in zip(screened.pairs, whole.pairs, strict=True):
+        assert ours.verdict.amount.read == pytest.approx(all_tests.verdict.amount.read)
+
+
+def test_processes_find_the_same(samples: dict[str, Sample]) -> None:
+    towers = [(sample,) for sample in (*samples.values(), *samples.values())]
+    pairs = list(combinations(range(len(towers)), 2))
+    settings = Settings("quick")
+    alone = run_pairs(towers, pairs, settings)
+    together = run_pairs(towers, pairs, settings, jobs=2)
+    assert [one.screened for one in alone] == [one.screened for one in together]
+    for one, other in zip(alone, together, strict=True):
+        assert one.towers[0][0] == other.towers[0][0]
+
+
+def test_what_is_shared_is_read_where_it_lies() -> None:
+    value = {"rows": np.arange(12.0).reshape(3, 4), "name": "one", "none": np.empty((0, 2))}
+    with shared(value) as handle:
+        found = handle.load()
+        assert found["name"] == "one" and found["none"].shape == (0, 2)
+        np.testing.assert_array_equal(found["rows"], value["rows"])
+        assert not found["rows"].flags.owndata and not found["rows"].flags.writeable
