@@ -217,8 +217,10 @@ def run_pairs(
             outcomes = [attempt(future.result) for future in futures]
     found: dict[Places, PairEvidence | KinprintError] = {}
     for chunk, outcome in zip(chunks, outcomes, strict=True):
-        failed = isinstance(outcome, KinprintError)
-        found.update(zip(chunk, [outcome] * len(chunk) if failed else outcome, strict=True))
+        if isinstance(outcome, KinprintError):
+            found |= dict.fromkeys(chunk, outcome)
+        else:
+            found |= zip(chunk, outcome, strict=True)
     return [found[pair] for pair in pairs]
 
 

@@ -161,7 +161,7 @@ def _invariant(units: UnitRows) -> Floats:
     middle = np.median(table, axis=0)
     deviation = 1.4826 * np.median(np.abs(table - middle), axis=0)
     scaled = (table - middle) / np.where(deviation > 0, deviation, 1.0)
-    return np.clip(scaled, -_FAR, _FAR).astype(np.float32)
+    return np.asarray(np.clip(scaled, -_FAR, _FAR), np.float32)
 
 
 def _alike(a: Digest, b: Digest) -> bool:
