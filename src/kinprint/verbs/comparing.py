@@ -15,11 +15,8 @@ from kinprint.report.results.comparison import Comparison, Matrix
 from kinprint.report.results.plan import Plan
 from kinprint.report.results.result import Failure
 from kinprint.report.schema import settled
-from kinprint.verbs.reader import Meter, Reader, fetcher_of, reading
+from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading
 from kinprint.workers import cores
-
-ModelName = str | os.PathLike[str]
-
 
 def compare(
     a: ModelName,

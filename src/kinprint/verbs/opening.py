@@ -17,9 +17,8 @@ from kinprint.report.build.inspection import inspection_document
 from kinprint.report.results.inspection import Inspection
 from kinprint.report.results.plan import Plan
 from kinprint.report.schema import ReadingPlanDocument, StageCost
-from kinprint.verbs.comparing import ModelName
 from kinprint.verbs.model import Model
-from kinprint.verbs.reader import Meter, Reader, fetcher_of, reading
+from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading
 
 NORMS = "*norm*.weight"
 """The tensors whose cost `plan` tells unless others are asked for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ from kinprint.reader.cache import Cache
 from kinprint.reader.fetch import Fetcher
 from kinprint.reader.sizes import parse_size
 from kinprint.records import Cost, Progress, Step
+
+ModelName = str | os.PathLike[str]
+"""How a model is named: see `compare`."""
 
 
 class Reader:
