@@ -197,6 +197,26 @@ def test_stacked_experts_are_addressed_one_by_one(tmp_path: Path, fetcher: Fetch
     assert sum(address.role == "expert_up" for address in model.places) == 3
 
 
+def test_further_experts_can_be_left_out_and_nothing_else_changes(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    base = "model.layers.0.mlp."
+    tensors = {
+        f"{base}experts.{expert}.{part}_proj.weight": numbers(*shape, seed=expert)
+        for expert in range(12)
+        for part, shape in {"gate": (6, 8), "up": (6, 8), "down": (8, 6)}.items()
+    }
+    tensors |= {f"{base}gate.weight": numbers(12, 8), "model.norm.weight": numbers(8)}
+    config = {**LLAMA, "model_type": "qwen3_moe", "num_experts": 12, "moe_intermediate_size": 6}
+    folder = stored(tmp_path, tensors, config)
+    whole = opened(folder, fetcher)
+    few = open_model(open_checkpoint(str(folder), fetcher), few_experts=True)
+    left_out = whole.places.keys() - few.places.keys()
+    assert {address.expert for address in left_out} == set(range(2, 12))
+    assert few.places == {at: one for at, one in whole.places.items() if at not in left_out}
+    assert few.layers() == whole.layers()
+
+
 def test_only_the_rows_asked_for_are_read_over_the_network(mirror: MirrorServer) -> None:
     with Fetcher() as fetcher:
         models = open_models(("zoo/base-a", "zoo/base-b"), fetcher)

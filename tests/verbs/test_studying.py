@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 import kinprint
 import kinprint.demo
 from kinprint.mirror import MirrorServer
+from kinprint.model.model import Model
+from kinprint.model.opening import open_model
+from kinprint.reader.checkpoint import Checkpoint
 
 PAIR = ("zoo/base-a", "zoo/base-b")
 
@@ -36,6 +40,22 @@ def test_a_model_that_is_not_there_leaves_the_rest_and_is_named(
     assert "nowhere is not available and is in no number" in first
     assert "(one pair)" in found.document.findings[1]["en"]
     assert "±" not in found.document.findings[1]["en"]
+
+
+def test_experts_are_looked_for_where_a_study_may_ask_for_them(
+    models: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def opening(checkpoint: Checkpoint, base: str | None, *, few_experts: bool) -> Model:
+        asked.append(few_experts)
+        return open_model(checkpoint, base)
+
+    monkeypatch.setattr("kinprint.verbs.studying.open_model", opening)
+    for roles in (["norm_in"], ["norm_in", "k"], ["router"], ["k", "expert_up"], None):
+        with contextlib.suppress(kinprint.BadOption):  # these models have no experts
+            kinprint.study("layers", *models, roles=roles)
+    assert asked[::2] == [True, True, False, False, False]
 
 
 def test_seed_and_rows_choose_what_is_sampled(models: list[Path]) -> None:

@@ -6,6 +6,10 @@ from typing import NoReturn
 
 __all__ = ["main"]
 
+# Python looks for cycles after every 700 new records; a command makes tens of thousands, keeps
+# them to its end, and makes few cycles.
+_RECORDS_BETWEEN_SEARCHES = 100_000
+
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit: 0, 2 or 130, or what `--exit-code` asks for.
@@ -13,8 +17,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     Whatever goes wrong, even in loading or in saying what went wrong, ends with 2: with
     `--exit-code` Python's own 1 would say that two models are related.
     """
+    import gc
     import os
 
+    gc.set_threshold(_RECORDS_BETWEEN_SEARCHES)
     code = 2
     try:
         from kinprint.cli.root import run

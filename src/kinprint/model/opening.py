@@ -19,25 +19,38 @@ from kinprint.text import message
 
 CONFIG = "adapter_config.json"
 _STEMS = ("adapter_model", "adapters")
+_FIRST_EXPERTS = ("0", "1")
 # Where a base may lie that a file names: on the Hub, and on this machine if the file lies there
 # too. An address in a stranger's file is asked by nobody.
 _BASES = {True: ("hub", "local"), False: ("hub",)}
 
 
-def open_model(checkpoint: Checkpoint, base: str | None = None) -> Model:
+def open_model(
+    checkpoint: Checkpoint, base: str | None = None, *, few_experts: bool = False
+) -> Model:
     """Read the headers of all weight files and say what each tensor is.
 
-    An adapter is opened with its base: the one given, else the one that it names.
+    An adapter is opened with its base: the one given, else the one that it names. With
+    `few_experts` all but the first two of experts that lie in tensors of their own are left out:
+    a mixture has tens of thousands of these, and nobody may ask for them.
     """
     specs = checkpoint.tensors()
     config = adapter_config(checkpoint)
     if config is None:
+        if few_experts:
+            specs = {name: spec for name, spec in specs.items() if not _is_further_expert(name)}
         model = Model(checkpoint, specs)
         model.components = tuple(map(open_model, checkpoint.components))
         return model
     adapter = parse_adapter(config, specs)
     under = _open_base(checkpoint, adapter, base)
     return AdaptedModel(Model(under, under.tensors()), checkpoint, adapter)
+
+
+def _is_further_expert(name: str) -> bool:
+    _, found, rest = name.partition(".experts.")
+    number = rest.partition(".")[0]
+    return bool(found) and number.isdigit() and number not in _FIRST_EXPERTS
 
 
 def open_partly(

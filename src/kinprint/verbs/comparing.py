@@ -18,6 +18,7 @@ from kinprint.report.schema import settled
 from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading
 from kinprint.workers import cores
 
+
 def compare(
     a: ModelName,
     b: ModelName,

@@ -156,7 +156,7 @@ def study(
     chosen, request = study_named(name), _request(layers, roles, measures, rows, seed)
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
-        opened, failures = _open(chosen, models, own, base)
+        opened, failures = _open(chosen, request, models, own, base)
         _check_against(request, opened if chosen.tensors else [])
         absent = (
             text.words("study.common.unavailable", model=one.given, error=one.error.message)
@@ -212,7 +212,7 @@ def plan_study(
     chosen, request = study_named(name), _request(layers, roles, measures, rows, seed)
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
-        opened, _ = _open(chosen, models, own, base)
+        opened, _ = _open(chosen, request, models, own, base)
         _check_against(request, opened if chosen.tensors else [])
         cost = plan_studies([chosen], opened, request)
         spent = meter.cost
@@ -281,11 +281,16 @@ def _check_names(names: Sequence[str], known: Iterable[str], option: str) -> Non
 
 
 def _open(
-    study: Study, models: Sequence[ModelName], reader: Reader, base: ModelName | None
+    study: Study,
+    request: Request,
+    models: Sequence[ModelName],
+    reader: Reader,
+    base: ModelName | None,
 ) -> tuple[list[Model], tuple[Failure, ...]]:
     """Models that can be opened, their headers read side by side, and those that cannot."""
     fetcher, under = fetcher_of(reader), None if base is None else os.fspath(base)
-    opening = open_model if study.tensors else open_for_tokens
+    few_experts = not _asks_for_experts(study, request)
+    opening = partial(open_model, few_experts=few_experts) if study.tensors else open_for_tokens
 
     def open_one(given: str) -> Model | Failure:
         checkpoint = partial(open_checkpoint, given, fetcher, indexed=study.tensors)
@@ -299,3 +304,13 @@ def _open(
         failed[0].error.add_note(failed[0].given)
         raise failed[0].error
     return opened, failed
+
+
+def _asks_for_experts(study: Study, request: Request) -> bool:
+    """Whether a study may look at experts, or at routers, which are held against their number.
+
+    Studies of other packages may look at whatever they like.
+    """
+    roles = study.roles if request.roles is None else request.roles
+    own = isinstance(study.procedure, str) and study.procedure.startswith("kinprint.")
+    return not (own and roles) or any(role.startswith(("router", "expert_")) for role in roles)
