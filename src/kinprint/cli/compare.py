@@ -173,7 +173,7 @@ def show(found: kinprint.Comparison | kinprint.Matrix, format: str, output: Sequ
     """Write the files that were asked for, then print the result in the form asked for."""
     with saved(lambda: found.save(*output)) as written, reader_may_leave():
         if format == "json":
-            write_json(found.to_json())
+            write_json(found)
             return
         print_lines(_lines(found))
         print_cost(found.cost)
@@ -189,7 +189,7 @@ def show_plan(models: Sequence[str], format: str, settings: dict[str, Any]) -> i
 
     found = kinprint.plan_comparison(models, **settings)
     if format == "json":
-        write_json(found.to_json())
+        write_json(found)
         return 0
     assert isinstance(found.document, PlanDocument)
     print_lines(plan_lines(found.document, language()))

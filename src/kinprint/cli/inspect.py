@@ -41,7 +41,7 @@ def _show_plan(plan: kinprint.Plan, model: str, format: str) -> None:
     from kinprint.report.costs import cost_message
 
     if format == "json":
-        write_json(plan.to_json())
+        write_json(plan)
         return
     key = "cli.plan.headers-at-least" if plan.at_least else "cli.plan.headers"
     click.echo(say(key, model=printable(model), cost=cost_message(plan.cost), count=plan.files))
@@ -49,7 +49,7 @@ def _show_plan(plan: kinprint.Plan, model: str, format: str) -> None:
 
 def _show(found: kinprint.Inspection, format: str, *, first: bool) -> None:
     if format == "json":
-        write_json(found.to_json())
+        write_json(found)
         return
     from rich.console import Console
     from rich.markup import escape

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,20 +18,26 @@ from kinprint.cli.language import language, say
 from kinprint.errors import printable
 
 if TYPE_CHECKING:
+    from kinprint.report.results.result import Result
     from kinprint.report.views.terminal.layout import Line
 
 form_option = option("--format", type=Choice(["text", "json"]), default="text")
 """How to print a result, handed over as `format`."""
 
 
-def write_json(raw: bytes) -> None:
-    """Write one JSON object as one line; names that are no text stay escaped."""
-    import msgspec
+def write_json(found: Result[Any]) -> None:
+    """Write the JSON of a result as one line; names that are no text stay escaped."""
+    from kinprint.report.schema import encode_line
 
     try:
-        line = msgspec.json.format(raw, indent=-1)
-    except msgspec.DecodeError:
-        line = json.dumps(json.loads(raw)).encode("ascii")
+        line = encode_line(found.document)
+    except UnicodeEncodeError:
+        line = json.dumps(found.to_dict()).encode("ascii")
+    write_line(line)
+
+
+def write_line(line: bytes) -> None:
+    """Write one line of JSON."""
     out = getattr(sys.stdout, "buffer", None)
     if out is not None:
         out.write(line + b"\n")

@@ -32,7 +32,7 @@ def plan(
             continue
         total += found.cost
         if format == "json":
-            write_json(found.to_json())
+            write_json(found)
             continue
         cost = say("cli.plan.in-place") if found.local else cost_message(found.cost).say(language())
         click.echo(say("cli.plan.model", model=printable(model), count=found.tensors, cost=cost))

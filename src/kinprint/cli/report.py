@@ -33,7 +33,7 @@ def report(file: str, output: tuple[str, ...], format: str) -> None:
         return
     with saved(lambda: found.save(*output)) as written:
         if format == "json":
-            write_json(found.to_json())
+            write_json(found)
         else:
             print_lines(study_lines(found.document, language()))
         if written:

@@ -19,6 +19,7 @@ from kinprint.cli.output import (
     print_written,
     saved,
     write_json,
+    write_line,
 )
 from kinprint.cli.reading import name_failure, reading_options
 from kinprint.errors import BadOption, printable
@@ -39,9 +40,9 @@ def list_studies(format: str) -> None:
     found = list(kinprint.list_studies().values())
     if format == "json":
         from kinprint.report.build.study import studies_document
-        from kinprint.report.schema import encode
+        from kinprint.report.schema import encode_line
 
-        write_json(encode(studies_document(found)))
+        write_line(encode_line(studies_document(found)))
         return
     from kinprint.report.views.terminal.layout import paragraph
     from kinprint.text.lines import WIDTH, wrapped
@@ -144,7 +145,7 @@ def _show(found: kinprint.StudyResult, format: str, output: str | None) -> None:
 
     with saved(lambda: found.save(output) if output is not None else None) as written:
         if format == "json":
-            write_json(found.to_json())
+            write_json(found)
             return
         print_lines(study_lines(found.document, language()))
         print_cost(found.cost)
@@ -158,7 +159,7 @@ def _show_plan(found: kinprint.Plan, name: str, format: str) -> None:
     from kinprint.report.costs import cost_message
 
     if format == "json":
-        write_json(found.to_json())
+        write_json(found)
     elif found.local:
         click.echo(say("cli.plan.study-in-place", study=name))
     else:

@@ -132,10 +132,11 @@ def _places(weight: Weight) -> list[Place]:
         return []
     tower = "" if role.tower is None else role.tower
     layout = weight.layout
+    if layout is not None and len(layout.parts) == 1 and not layout.experts:  # as nearly all are
+        address = Address(word, role.layer, role.expert, tower)
+        return [Place(address, weight, layout.parts[0].role)]
     parts = [part.role for part in layout.parts] if layout is not None else [word]
     stacked = layout.experts if layout is not None else 0
-    if len(parts) == 1 and not stacked:  # as nearly all are
-        return [Place(Address(word, role.layer, role.expert, tower), weight, parts[0])]
     places = []
     for part in parts:
         name = _part_word(word, part) if len(parts) > 1 else word
@@ -149,11 +150,12 @@ def _places(weight: Weight) -> list[Place]:
 
 def word_of(role: TensorRole) -> str | None:
     """The role in an address; None for what has no meaning of its own, such as scales."""
+    if role.role not in _NAMELESS:
+        return role.role
     if role.role is Role.BIAS:
         return bias_of(role.detail) if role.detail else role.role
-    if role.role is Role.OTHER:  # inside a tower of pictures or sound the detail is the role
-        return (role.detail or role.role) if role.of is None else None
-    return role.role
+    # inside a tower of pictures or sound the detail is the role
+    return (role.detail or role.role) if role.of is None else None
 
 
 def _part_word(word: str, part: str) -> str:

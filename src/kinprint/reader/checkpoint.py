@@ -99,9 +99,10 @@ class Checkpoint:
         if names is None:
             self.load_headers(self.shards)
             found: dict[str, TensorSpec] = {}
+            home = {} if self.index is None else self.index.weight_map
             for shard in self.shards:
                 for spec in self._headers[shard].tensors:
-                    if self._elsewhere(spec):
+                    if home.get(spec.name, shard) != shard:  # to be taken from another shard
                         continue
                     if spec.name in found:
                         also = found[spec.name].file
@@ -127,7 +128,7 @@ class Checkpoint:
             spec.name: spec
             for shard in shards
             for spec in self._headers[shard].tensors
-            if not self._elsewhere(spec)
+            if self.index is None or self.index.weight_map.get(spec.name, shard) == shard
         }
 
     @property
@@ -321,13 +322,6 @@ class Checkpoint:
         """Whether it is a hole in a replica: there by its name and shape alone."""
         listed = self._origins.get(spec.file)
         return listed is not None and spec.name not in listed
-
-    def _elsewhere(self, spec: TensorSpec) -> bool:
-        """Whether the index says that this name is to be taken from another shard."""
-        if self.index is None:
-            return False
-        home = self.index.weight_map.get(spec.name)
-        return home is not None and home != spec.file
 
     def _shard_of(self, name: str) -> str:
         assert self.index is not None

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+import msgspec
+
 from kinprint import text
 from kinprint.errors import BadIndex, FormatError, TensorMissing
 from kinprint.reader.jsonfile import DuplicateKeyError, quoted, unique_keys
@@ -99,7 +101,10 @@ def check_names(path: str, names: Iterable[str]) -> None:
     The longest names of published models have about 150 characters in 15 segments.
     """
     for name in names:
-        if len(name) > _LONGEST_NAME or name.count(".") >= _MOST_SEGMENTS:
+        length = len(name)
+        if length < _MOST_SEGMENTS:
+            continue
+        if length > _LONGEST_NAME or name.count(".") >= _MOST_SEGMENTS:
             cause = text.message(
                 "cause.weights.odd-name",
                 file=path,
@@ -118,6 +123,8 @@ def check_promises(index: ShardIndex, shard: str, header: Header) -> tuple[str, 
     """
     held = {tensor.name for tensor in header.tensors}
     promised = index.shards.get(shard, ())
+    if len(held) == len(promised) and held.issuperset(promised):
+        return ()
     missing = [name for name in promised if name not in held]
     if missing:
         more = len(missing) - 1
@@ -131,11 +138,42 @@ def _refuse(path: str, key: str, /, **fields: object) -> NoReturn:
     raise BadIndex(file=path, cause=text.message(key, **fields))
 
 
+class _QuickIndex(msgspec.Struct):
+    weight_map: dict[str, str]
+    metadata: dict[str, str | int | float]
+
+
+_quick_index = msgspec.json.Decoder(_QuickIndex)
+
+
+def _quick_content(raw: bytes) -> dict[str, Any] | None:
+    """What a sound index of the ordinary kind holds, else None, as for headers of safetensors.
+
+    Every key is followed by a colon: as many as there are keys, and in strings, leave no room
+    for a key that stands twice or is unknown.
+    """
+    if b"\\" in raw:
+        return None
+    try:
+        found = _quick_index.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    names, metadata = found.weight_map, found.metadata
+    said = [*metadata, *filter(lambda one: isinstance(one, str), metadata.values())]
+    written = "".join((*names, *names.values(), *map(str, said))).count(":")
+    if raw.count(b":") != 2 + len(names) + len(metadata) + written:
+        return None
+    return {"weight_map": names, "metadata": metadata}
+
+
 def _content(path: str, raw: bytes) -> dict[str, Any]:
     if len(raw) > INDEX_LIMIT:
         _refuse(path, "cause.index.too-long", size=len(raw), most=INDEX_LIMIT)
     try:
-        content = json.loads(raw.decode("utf-8"), object_pairs_hook=unique_keys)
+        decoded = raw.decode("utf-8")
+        if (quick := _quick_content(raw)) is not None:
+            return quick
+        content = json.loads(decoded, object_pairs_hook=unique_keys)
         if b"\\u" in raw:
             # An escaped half of a character is let pass by json, but nothing can be named by it.
             json.dumps(content, ensure_ascii=False).encode("utf-8")
