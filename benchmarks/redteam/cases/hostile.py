@@ -33,6 +33,7 @@ from benchmarks.redteam.layers import (
     FINAL,
     GATE,
     HEAD,
+    IN,
     LAYER,
     at,
     names_of,
@@ -219,6 +220,23 @@ def laundered_with_a_raw_embedding(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """A laundered copy that kept its embedding: a projection behind it may turn the stream."""
     root = zoo.root(seed)
     return root, graft(launder(root, rng), root, [EMBEDDING])
+
+
+@case(
+    "attention-turned-beside-a-raw-embedding",
+    true(
+        UNTOLD,
+        f"partial {UNTOLD}",
+        "partial",
+        {embedding(): Fact.EQUAL, attention(): Fact.HIDDEN, norms(): Fact.OPEN},
+    ),
+)
+def attention_turned(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A stranger with an embedding copied, and all attention copied into another basis."""
+    root = zoo.root(seed)
+    turned = names_of(root, (*ATTENTION, IN), range(root.depth))
+    stranger = graft(zoo.stranger(seed), root, [EMBEDDING])
+    return root, graft(stranger, launder(root, rng), turned)
 
 
 @case(

@@ -6,21 +6,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.redteam.cases.registry import STRANGERS, UNTOLD, Pair, case, true
+from benchmarks.redteam.cases.registry import STRANGERS, UNTOLD, Pair, case, embedding, true
 from benchmarks.redteam.checkpoint import Array, Checkpoint
 from benchmarks.redteam.layers import (
     ATTENTION,
+    DOWN,
     EMBEDDING,
     FEED_FORWARD,
     FINAL,
     NORMS,
+    UP,
     O,
     at,
     names_of,
 )
-from benchmarks.redteam.relabelling import Rng, fold_gains, launder, rotate
+from benchmarks.redteam.relabelling import Rng, fold_gains, launder, permute_channels, rotate
 from benchmarks.redteam.storage import as_fp8, as_gguf, as_int8, ternary
 from benchmarks.redteam.surgery import masked, redrawn, untied, upcycled, with_layers
+from benchmarks.redteam.truth import Fact
 from benchmarks.redteam.zoo import Zoo
 
 _WITHOUT_NORMS = true(UNTOLD, UNTOLD, UNTOLD)
@@ -151,6 +154,58 @@ def _in_principal_axes(model: Checkpoint) -> Checkpoint:
     axes = axes[:, ::-1]
     signs = np.sign((table @ axes).sum(axis=0))
     return rotate(fold_gains(model), (axes * signs).T)
+
+
+@case("strangers-signs-by-a-rule", STRANGERS)
+def strangers_signs(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers whose units were flipped so that each one's gate and down agree."""
+
+    def ruled(model: Checkpoint) -> Checkpoint:
+        new: dict[str, Array] = {}
+        for layer in range(model.depth):
+            gate, up, down = (model.tensors[at(layer, part)] for part in FEED_FORWARD)
+            flips = np.sign((gate * down.T).sum(axis=1))
+            new |= {at(layer, UP): up * flips[:, None], at(layer, DOWN): down * flips}
+        return model.changed(new)
+
+    return ruled(zoo.root(seed)), ruled(zoo.stranger(seed))
+
+
+@case("strangers-canonical-signs", STRANGERS)
+def strangers_canonical(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers with channels flipped after one token's row, then units after their sums."""
+
+    def canonical(model: Checkpoint) -> Checkpoint:
+        signs = np.where(model.tensors[EMBEDDING][300] > 0, 1.0, -1.0)
+        model = permute_channels(model, np.arange(model.width), signs)
+        new: dict[str, Array] = {}
+        for layer in range(model.depth):
+            up, down = (model.tensors[at(layer, part)] for part in (UP, DOWN))
+            flips = np.sign(up.sum(axis=1))
+            new |= {at(layer, UP): up * flips[:, None], at(layer, DOWN): down * flips}
+        return model.changed(new)
+
+    return canonical(zoo.root(seed)), canonical(zoo.stranger(seed))
+
+
+@case(
+    "strangers-added-rows",
+    true(
+        UNTOLD,
+        f"dependent {UNTOLD}",
+        "dependent",
+        {embedding(): Fact.INITIAL},
+    ),
+)
+def strangers_added_rows(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers to which 64 tokens were added from one public seed, and never trained."""
+    rows = rng.normal(0, 0.02, (64, 128)).astype(np.float32)
+
+    def extended(model: Checkpoint) -> Checkpoint:
+        table = np.concatenate([model.tensors[EMBEDDING][:-64], rows])
+        return model.changed({EMBEDDING: table})
+
+    return extended(zoo.root(seed)), extended(zoo.stranger(seed))
 
 
 @case("strangers-zero-parts", STRANGERS)

@@ -76,6 +76,23 @@ def attention_copied(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 
 @case(
+    "biases-copied",
+    true(_NORMS_UNREAD, f"partial {UNTOLD}", "partial", {attention(): Fact.KIN}, layers=0.001),
+)
+def biases_copied(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A stranger with the biases of all queries, keys and values copied, in Qwen2's layout."""
+    root, stranger = zoo.root(seed), zoo.stranger(seed)
+    biases = {
+        name.replace(".weight", ".bias"): rng.normal(0, 0.3, len(root.tensors[name])).astype(
+            np.float32
+        )
+        for name in names_of(root, ATTENTION[:3], _ALL)
+    }
+    names = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"]}
+    return root.changed(biases, **names), stranger.changed(biases, **names)
+
+
+@case(
     "embedding-copied",
     true(_NORMS_UNREAD, f"partial {UNTOLD}", "partial", {embedding(): Fact.EQUAL}),
 )

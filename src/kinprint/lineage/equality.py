@@ -164,7 +164,8 @@ _Row = tuple[TensorKey, int, bytes]
 
 def _first_rows(sample: Sample, part: Part) -> Iterator[tuple[_Row, Floats]]:
     """The first row of each tensor of a part as it would be in bfloat16, and its numbers."""
-    for key, (index, rows) in tensors_of(sample, part).items():
+    for key, (index, stored) in tensors_of(sample, part).items():
+        rows = _as_vector(stored)
         if len(rows):
             cast = rows[:1].astype(ml_dtypes.bfloat16)
             yield (key, int(index[0]), cast.tobytes()), cast.astype(np.float32)
@@ -215,7 +216,7 @@ def _is_computed(rows: Floats) -> bool:
 def _compare(ours: Rows, theirs: Rows, least: float) -> _Agreement | None:
     """Rows of equal number; None where there is none, or where they have different lengths."""
     _, left, right = np.intersect1d(ours[0], theirs[0], return_indices=True)
-    x, y = ours[1][left], theirs[1][right]
+    x, y = _as_vector(ours[1][left]), _as_vector(theirs[1][right])
     if not len(left) or x.shape != y.shape:
         return None
     whole = equality(x, y)
@@ -225,6 +226,11 @@ def _compare(ours: Rows, theirs: Rows, least: float) -> _Agreement | None:
         return _Agreement(True, whole.bits, whole.information, whole.exact, share, x.size, lost)
     share, information = equal_rows(x, y, least)
     return _Agreement(False, None, information, True, share, x.size)
+
+
+def _as_vector(rows: Floats) -> Floats:
+    """Rows of one number each, as those of a bias, as one row: alone they tell nothing."""
+    return rows.T if rows.shape[1] == 1 else rows
 
 
 def _spelt(sample: Sample, component: Component) -> Rows | None:

@@ -122,7 +122,7 @@ def _answerless(finding: PartFinding, here: bool) -> Message | None:
     """Why a part has no partner, if that is all there is to say of it."""
     if finding.state is not PartState.NOT_COMPARABLE:
         return finding.reason
-    return (Reason.PART_MISSING if here else Reason.PART_ONLY_THERE).message()
+    return (Reason.PART_UNANSWERED if here else Reason.PART_ONLY_THERE).message()
 
 
 def _in_order(findings: Iterable[PartFinding]) -> tuple[PartFinding, ...]:
@@ -375,14 +375,13 @@ class _Judge:
             yield one
 
     def _anchored(self, findings: Sequence[PartFinding]) -> bool:
-        """Whether models have one basis: the embedding says so, or most matrices of the layers.
+        """Whether models have one basis: most matrices of the layers say so.
 
-        One raw matrix can be put into a model that was turned.
+        One raw matrix, or an embedding, can be put into a model that was turned.
         """
-        stored = [one for one in findings if one.state.linked and self.as_stored(one)]
         matrices = [one for one in findings if one.part.component in MATRICES]
-        most = sum(one in stored for one in matrices) > len(matrices) / 2
-        return most or any(one.part.component is Component.EMBEDDING for one in stored)
+        stored = [one for one in matrices if one.state.linked and self.as_stored(one)]
+        return 2 * sum(one.weights for one in stored) > sum(one.weights for one in matrices)
 
     def as_stored(self, finding: PartFinding) -> bool:
         """Whether a linked matrix is so in the basis in which both models are stored."""

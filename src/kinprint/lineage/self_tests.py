@@ -127,15 +127,15 @@ def _sorted_units(side: Side) -> Message | None:
 
 
 def _unit_signs(side: Side) -> Message | None:
-    """Signs of units in some layers, against their gates, and over all layers together."""
+    """Signs of units in some layers, and over all layers together."""
     parts, clones = side.prepared.feed_forwards, side.unit_clones
     some = spread(len(parts), _LAYERS) if parts else []
     for at in some:
         rows = copies.sum_over(parts[at].thinned(), clones[at])
         if balance(rows, most=_BALANCED, level=LEVEL / len(some)).reason is Doubt.UNFAIR:
             return Reason.UNIT_SIGNS_UNFAIR.message(layer=parts[at].layer)
-    if _signs_follow_gates(side):
-        return Reason.UNIT_SIGNS_FOLLOW_GATES.message()
+    if _signs_follow_a_rule(side):
+        return Reason.UNIT_SIGNS_FOLLOW_A_RULE.message()
     # Layers whose units are all alike have a coin each, and coins of all layers must be fair.
     if len(parts) > len(some) and len({part.width for part in parts}) == 1:
         classes = np.concatenate([each[:_UNITS] for each in side.coin_classes])
@@ -146,23 +146,30 @@ def _unit_signs(side: Side) -> Message | None:
     return None
 
 
-def _signs_follow_gates(side: Side) -> bool:
-    """Whether up rows lean to, or away from, their own gates more than coins would let them.
+def _signs_follow_a_rule(side: Side) -> bool:
+    """Whether units lean to their own gates, or to each other, more than coins would let them.
 
     Flipping every unit so that what it puts out is mostly positive changes no output, and
-    makes strangers agree who do so alike.
+    makes strangers agree who do so alike. Half of the coins say where up and down lean, and the
+    other half whether they do.
     """
     parts = side.prepared.feed_forwards
-    products, classes = [], []
+    leaning, classes = [], []
     for at in np.unique(side.feed_forward_copies, return_index=True)[1]:
-        gate = parts[at].gate
-        if gate is not None:
-            products.append(np.einsum("ud,ud->u", gate, parts[at].up))
-            classes.append(side.coin_classes[at])
-    if not products:
+        part, coins = parts[at], side.coin_classes[at]
+        rows, asked = part.thinned(), coins % 2 == 0
+        mean = rows[~asked].sum(axis=0)
+        values = [rows @ mean * asked / max(float(np.linalg.norm(mean)), 1e-30)]
+        for ends in (part.up, part.down):
+            gate = np.zeros_like(ends) if part.gate is None else part.gate
+            values.append(np.einsum("ud,ud->u", gate, ends))
+        leaning.append(np.stack(values, axis=1))
+        classes.append(coins)
+    if not leaning:
         return False
-    both = copies.sum_over(np.concatenate(products), _renumbered(np.concatenate(classes)))
-    return bool(sign_log10_p(np.stack([both, -both])).min() <= math.log10(LEVEL / 2))
+    every = copies.sum_over(np.concatenate(leaning), _renumbered(np.concatenate(classes))).T
+    both = np.concatenate([every, -every])
+    return bool(sign_log10_p(both).min() <= math.log10(LEVEL / len(both)))
 
 
 def _row_signs(side: Side, role: str, reason: Reason) -> Message | None:

@@ -59,6 +59,11 @@ matrices that have nothing in common. Rows of tokens that no text had keep their
 that twins reach any likeness: their matrices are linked too."""
 
 
+ADDED_ROWS = 0.25
+"""Share of the rows of a table up to which equal ones may have been added from one public seed, and
+never been trained."""
+
+
 def limits_of(width: int) -> Limits:
     """The limits for models of a width: of the wider one, where two differ."""
     return NARROW if width < NARROWER else LIMITS
@@ -151,6 +156,7 @@ def _with_tables(findings: Sequence[PartFinding]) -> list[PartFinding]:
         if one.state is PartState.SHARED
         and one.part.component in (Component.EMBEDDING, Component.HEAD)
         and (one.likeness or 0.0) >= LEARNT_EMBEDDING
+        and one.share > ADDED_ROWS
         else one
         for one in findings
     ]

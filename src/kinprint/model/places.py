@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kinprint.model.layout.parts import IN_OUT, Layout
+from kinprint.model.names.patterns import ADAPTED
 from kinprint.model.quantised import QuantisedWeight
 from kinprint.model.roles import TensorRole
 from kinprint.records import Role, TensorSpec, bias_of, is_bias, weight_of
@@ -149,13 +150,17 @@ def _places(weight: Weight) -> list[Place]:
 
 
 def word_of(role: TensorRole) -> str | None:
-    """The role in an address; None for what has no meaning of its own, such as scales."""
+    """The role in an address; None for what has no meaning of its own, such as scales.
+
+    Updates that are stored beside what they change (LoRA) are weights of their own.
+    """
     if role.role not in _NAMELESS:
         return role.role
     if role.role is Role.BIAS:
         return bias_of(role.detail) if role.detail else role.role
     # inside a tower of pictures or sound the detail is the role
-    return (role.detail or role.role) if role.of is None else None
+    companion = role.of is not None and not (role.detail or "").startswith(ADAPTED)
+    return None if companion else role.detail or role.role
 
 
 def _part_word(word: str, part: str) -> str:

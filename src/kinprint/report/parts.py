@@ -202,9 +202,11 @@ def _component(
         yield _Place(tower), text.words("verdict.where.outside", part=name) if layered else name
     if not inside:
         return
-    most = sum(one.part.layer in inside for one in every)
-    if component is Component.EXPERT and len(inside) < most:
-        name = text.words("verdict.where.some", part=name, some=len(inside), all=most)
+    if component is Component.EXPERT:
+        some = {one.part for one in mine if one.part.layer is not None}
+        most = {one.part for one in every if one.part.layer in inside}
+        if len(some) < len(most):
+            name = text.words("verdict.where.some", part=name, some=len(some), all=len(most))
     there = _layers_there(mine)
     several = len(set(inside)) > 1
     yield _Place(tower, layers_in_words(inside), several, there if moved else ""), name

@@ -225,7 +225,9 @@ def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
         unknown = verdict.relation.linked
         yield text.words("verdict.amount.unknown" if unknown else "verdict.amount.nothing")
         return
-    key = "verdict.amount.share" if SIGNS[verdict.relation].shares_training else _OPEN_SHARE
+    copied = all(one.learnt or one.state is not PartState.SHARED for one in linked)
+    told = copied and SIGNS[verdict.relation].shares_training
+    key = "verdict.amount.share" if told else _OPEN_SHARE
     yield text.words(key, share=share_in_words(amount.linked))
     if amount.layers is not None and share_in_words(amount.layers) != share_in_words(amount.linked):
         yield text.words("verdict.amount.layers", share=share_in_words(amount.layers))

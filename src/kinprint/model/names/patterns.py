@@ -21,7 +21,8 @@ _ENDS = 3  # segments after an expert's number
 # Segments that training tools put into names, anywhere: they wrap what is already there.
 _WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "base_layer")
 _WRAPPED = re.compile(rf"(?<![^.])(?:{'|'.join(_WRAPPERS)})\.")
-_ADAPTED = ("lora_", "plora_", "ia3_", "hada_", "lokr_", "oft_", "vera_")
+ADAPTED = ("lora_", "plora_", "ia3_", "hada_", "lokr_", "oft_", "vera_")
+"""How segments begin that name an update of a weight."""
 
 
 @dataclass(slots=True)
@@ -256,7 +257,7 @@ def _pattern(
 
 def _without_adapter(parts: list[str]) -> tuple[list[str], str | None]:
     for index, part in enumerate(parts):
-        if part.startswith(_ADAPTED):
+        if part.startswith(ADAPTED):
             return parts[:index], part
     return parts, None
 
