@@ -14,9 +14,11 @@ from benchmarks.redteam.cases.registry import (
     case,
     embedding,
     feed_forward,
+    other,
     true,
 )
-from benchmarks.redteam.layers import DOWN, EMBEDDING, at
+from benchmarks.redteam.checkpoint import Array
+from benchmarks.redteam.layers import DOWN, EMBEDDING, Q, V, at, names_of
 from benchmarks.redteam.packed import as_awq, as_fp8_tensor, as_gptq, as_mxfp4, as_nf4
 from benchmarks.redteam.relabelling import Rng
 from benchmarks.redteam.storage import (
@@ -265,6 +267,32 @@ def vocabulary_extended(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     size = int(root.geometry["vocab_size"])
     order = [*range(100, size), *range(100)]
     return root, with_tokens(root, order, {size + one: f"extra{one}" for one in range(256)})
+
+
+@case(
+    "vocabulary-cut",
+    true("partial derived", "partial derived", "derived", {embedding(): Fact.KIN}, Fact.EQUAL),
+)
+def vocabulary_cut(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same model with the first ten rows of its embedding, and no tokenizer."""
+    root = zoo.root(seed)
+    table = root.tensors[EMBEDDING][:10]
+    return root, replace(root.changed({EMBEDDING: table}, vocab_size=10), files={})
+
+
+@case(
+    "update-stored-beside",
+    true("partial", "derived", "derived", {other(): Fact.OPEN}, Fact.EQUAL),
+)
+def update_stored_beside(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same model with a low-rank update that was not merged, in one file with it."""
+    root = zoo.root(seed)
+    new: dict[str, Array] = {}
+    for name in names_of(root, (Q, V), range(root.depth)):
+        for part, shape in (("A", (8, root.width)), ("B", (len(root.tensors[name]), 8))):
+            update = rng.normal(0, 0.05, shape).astype(np.float32)
+            new[name.replace(".weight", f".lora_{part}.default.weight")] = update
+    return root, root.changed(new)
 
 
 @case("vocabulary-padded", _EQUAL)

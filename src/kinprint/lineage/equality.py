@@ -26,6 +26,7 @@ INFORMATION = 12.0
 
 _RUN, _LOOKED_AT = 8, 32  # rows and columns that tell a computed table
 _MOST = 0.5  # of the numbers of a part: so many lie in tensors that were compared
+_PADDED = 0.95  # of the rows of a table that another one has which is a little longer
 _OFTEN_COMPUTED = (Component.MIXER, Component.OTHER)
 _LOG = 16.0  # no logarithm of a rate is larger
 
@@ -193,12 +194,17 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _
 
 
 def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _Tensors:
-    """Rows of equal tokens; of equal numbers where no spelling is known in both models."""
+    """Rows of equal tokens; of equal numbers where no spelling is known in both models.
+
+    Rows that only the longer table has count too, but for what may be padding.
+    """
+    least, most = sorted(sum(tensor_sizes(*one).values()) for one in ((a, part), (b, partner)))
+    padded = least >= _PADDED * most
     for rows_of in (_spelt, _by_number):
         ours, theirs = rows_of(a, part.component), rows_of(b, partner.component)
         found = None if ours is None or theirs is None else _compare(ours, theirs, least)
         if found is not None:
-            return _Tensors([found], found.numbers, True)
+            return _Tensors([replace(found, numbers=least)], least if padded else most, padded)
     return _Tensors([], 0, False)
 
 
