@@ -94,6 +94,18 @@ def test_changed_biases_are_a_difference() -> None:
     assert not equal_numbers(first, second, ATTENTION, ATTENTION, tested=False).all
 
 
+def test_equal_biases_beside_other_matrices_are_found() -> None:
+    heads, others = MODEL.attention[1], STRANGER.attention[1]
+    assert heads.q is not None
+    bias = np.random.default_rng(5).normal(size=heads.q.shape[:2]).astype(np.float32)
+    model = replace(MODEL, attention={1: replace(heads, q_bias=bias)})
+    thief = replace(STRANGER, attention={1: replace(others, q_bias=bias)})
+    found = equal_numbers(model, thief, ATTENTION, ATTENTION, tested=False)
+    assert found.any and not found.all and 0 < found.share < 0.1
+    other = replace(STRANGER, attention={1: replace(others, q_bias=bias[::-1].copy())})
+    assert not equal_numbers(model, other, ATTENTION, ATTENTION, tested=False).any
+
+
 def test_a_few_rows_of_a_table_are_compared_by_number_where_no_spelling_is_known() -> None:
     table = MODEL.embedding
     assert table is not None

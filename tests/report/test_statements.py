@@ -60,5 +60,37 @@ def test_rows_that_speak_for_whole_parts_are_said_to() -> None:
     whole = finding(Component.ATTENTION, 0, PartState.EQUAL, learnt=True)
     some = finding(Component.FEED_FORWARD, 0, PartState.EQUAL, learnt=True, read=0.05)
     _, _, kind = said(Relation.DERIVED, whole, some, seed=7)
-    assert kind.startswith("Judging by the rows that were read") and "seed (7)" in kind
-    assert "Judging" not in said(Relation.DERIVED, whole)[2]
+    assert kind.startswith("Of what was read of the layers") and "seed (7)" in kind
+    assert "seed" not in said(Relation.DERIVED, whole)[2]
+
+
+def test_experts_are_counted_and_not_what_is_known_of_them() -> None:
+    """A copy at another place leaves one expert of the second model without an answer."""
+    copied = PartFinding(
+        Part(Component.EXPERT, 1, 2), Part(Component.EXPERT, 1, 5), PartState.EQUAL,
+        learnt=True, weights=100, read=1.0,
+    )  # fmt: skip
+    reason = Reason.PART_ONLY_THERE.message()
+    others = [
+        PartFinding(Part(Component.EXPERT, 1, at), None, PartState.NOT_COMPARABLE, read=1.0)
+        for at in (0, 1, 3, 4, 5, 6, 7)
+    ]
+    alone = PartFinding(
+        Part(Component.EXPERT, 1, 2), Part(Component.EXPERT, 1, 2), PartState.NOT_COMPARABLE,
+        reason=reason, read=1.0,
+    )  # fmt: skip
+    headline, what, _ = said(Relation.PARTIAL, copied, *others, alone)
+    assert "experts (1 of 8) of layer 1" in headline and "experts (7 of 8) of layer 1" in what
+
+
+def test_linked_is_not_said_to_be_copied_where_some_of_it_was_not() -> None:
+    equal = finding(Component.ATTENTION, 5, PartState.EQUAL, learnt=True)
+    alike = finding(Component.ATTENTION, 4, PartState.SHARED, learnt=False, likeness=0.3)
+
+    def amount(*parts: PartFinding) -> str:
+        told = Amount(linked=0.9, likeness=0.4, read=1.0)
+        verdict = Verdict(Relation.PARTIAL, -99.0, 1e-6, parts, told)
+        return spoken(verdict, TITLES, Reading()).amount["en"]
+
+    assert "not to say copied" in amount(equal, alike)
+    assert "not to say copied" not in amount(equal)

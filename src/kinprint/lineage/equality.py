@@ -199,12 +199,14 @@ def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _T
     Rows that only the longer table has count too, but for what may be padding.
     """
     least, most = sorted(sum(tensor_sizes(*one).values()) for one in ((a, part), (b, partner)))
-    padded = least >= _PADDED * most
+    alike = least >= _PADDED * most
     for rows_of in (_spelt, _by_number):
         ours, theirs = rows_of(a, part.component), rows_of(b, partner.component)
         found = None if ours is None or theirs is None else _compare(ours, theirs, least)
         if found is not None:
-            return _Tensors([replace(found, numbers=least)], least if padded else most, padded)
+            if alike:
+                return _Tensors([found], found.numbers, True)
+            return _Tensors([replace(found, numbers=least)], most, False)
     return _Tensors([], 0, False)
 
 

@@ -125,6 +125,17 @@ def test_a_claim_is_called_a_claim_and_raw_cosine_is_not_counted() -> None:
     assert "never counts it" in told and "결코 판정에 쓰지 않습니다" in told
 
 
+def test_a_likeness_of_some_of_a_part_says_of_how_much() -> None:
+    document = comparison()
+    part = next(one for one in document.verdict.parts if one.likeness and one.state == "shared")
+    some = msgspec.structs.replace(part, share=0.5)
+    parts = [some if one is part else one for one in document.verdict.parts]
+    verdict = msgspec.structs.replace(document.verdict, parts=parts)
+    assert f"{part.likeness:.2f} (50 %)" in pair_page(
+        msgspec.structs.replace(document, verdict=verdict)
+    )
+
+
 def test_no_evidence_is_never_called_independence() -> None:
     told = text_of(pair_page(comparison("no-evidence")))
     assert "No evidence is not independence." in told

@@ -131,9 +131,9 @@ class TowerReader:
         if self.vocabulary is None:
             return
         for address in (self.tower.embedding, self.tower.head):
-            if address is None:
+            piece = None if address is None else self._pieces.get((address, False))
+            if address is None or piece is None:  # whole numbers are no weights
                 continue
-            piece = self._pieces[address, False]
             chosen = all_tokens(self.vocabulary, len(piece.values))
             ids = np.array(chosen.ids, np.int64)
             if chosen.ids:

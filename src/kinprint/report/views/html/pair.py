@@ -257,7 +257,10 @@ def _part_cell(cell: Cell | None, say: Say) -> tuple[str, Markup | str]:
     word, known = say(f"report.state.{cell.state}"), finite(cell.rows[0].likeness)
     if cell.state is not PartState.SHARED or known is None or len(cell.rows) > 1:
         return cell.state, word
-    return cell.state, Markup("{} {}").format(word, f"{known:.2f}")
+    shown, share = Markup("{} {}").format(word, f"{known:.2f}"), cell.rows[0].share
+    if share >= _NEARLY_ALL:
+        return cell.state, shown
+    return cell.state, Markup("{} ({})").format(shown, share_in_words(share))
 
 
 def _limits(document: ComparisonDocument, language: str, say: Say) -> Limits:
