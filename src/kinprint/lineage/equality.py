@@ -198,15 +198,15 @@ def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _T
 
     Rows that only the longer table has count too, but for what may be padding.
     """
-    least, most = sorted(sum(tensor_sizes(*one).values()) for one in ((a, part), (b, partner)))
-    alike = least >= _PADDED * most
+    sizes = [sum(tensor_sizes(*one).values()) for one in ((a, part), (b, partner))]
+    alike = min(sizes) >= _PADDED * max(sizes)
     for rows_of in (_spelt, _by_number):
         ours, theirs = rows_of(a, part.component), rows_of(b, partner.component)
         found = None if ours is None or theirs is None else _compare(ours, theirs, least)
         if found is not None:
             if alike:
                 return _Tensors([found], found.numbers, True)
-            return _Tensors([replace(found, numbers=least)], most, False)
+            return _Tensors([replace(found, numbers=min(sizes))], max(sizes), False)
     return _Tensors([], 0, False)
 
 
