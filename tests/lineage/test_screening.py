@@ -18,6 +18,7 @@ from kinprint.lineage.screening import digest, worth_comparing
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Relation, VerdictReason
 from kinprint.workers import shared
+from tests.conftest import ZOO
 from tests.lineage.relabelling import relabelled
 from tests.lineage.samples import samples_of
 
@@ -97,3 +98,18 @@ def test_what_is_shared_is_read_where_it_lies() -> None:
         assert found["name"] == "one" and found["none"].shape == (0, 2)
         np.testing.assert_array_equal(found["rows"], value["rows"])
         assert not found["rows"].flags.owndata and not found["rows"].flags.writeable
+
+
+@pytest.mark.zoo
+def test_no_link_is_lost_on_the_zoo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pairs of all models, with the screen and without it."""
+    given = sorted(str(path.parent) for path in ZOO.glob("*/config.json"))
+    relations = []
+    for screen in (worth_comparing, lambda *_: True):
+        monkeypatch.setattr(matrix, "worth_comparing", screen)
+        with Fetcher() as fetcher:
+            found = compare_all(given, fetcher, Settings("standard"))
+        relations.append({(one.a, one.b): one.verdict.relation for one in found.pairs})
+        short = sum(VerdictReason.SHORT_LOOK in one.verdict.reasons for one in found.pairs)
+        assert short > 100 if screen is worth_comparing else not short
+    assert relations[0] == relations[1] and len(relations[0]) == 276

@@ -248,6 +248,12 @@ class _Score:
     partner: Part
     score: PartScore
 
+    @property
+    def order(self) -> tuple[float, float, bool]:
+        """Which of several partners comes first: what differs by rounding alone is equal."""
+        by_chance, alike = round(self.score.log10_p, 1), round(self.score.likeness, 3)
+        return by_chance, -alike, self.partner != self.part
+
     @classmethod
     def seen_from(cls, score: PartScore, first: bool) -> _Score:
         part, partner = score.parts if first else reversed(score.parts)
@@ -280,7 +286,7 @@ class _Judge:
     def finding(self, part: Part) -> PartFinding:
         """What is known about one part and the one that is most alike, or else in its place."""
         scores = self.scores.get(part, ())
-        best = min(scores, key=lambda one: (one.score.log10_p, one.partner != part), default=None)
+        best = min(scores, key=lambda one: one.order, default=None)
         if best is not None and best.partner != part:
             found = self._between(part, best.partner, self.ours[part])
             if found.state.linked:

@@ -12,7 +12,7 @@ models most pairs are strangers. A pair is compared at length where one of these
 Other pairs get the quick tests of norms alone. Nothing is at stake but time and power: every test
 of the menu has been paid for, whether it is run or not, so that no p-value becomes smaller.
 
-On the zoo (`../shared/zoo`, 276 pairs) all pairs that the whole battery links are looked at.
+Of the 276 pairs of the zoo all that the whole battery links are looked at.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kinprint.lineage.part_tensors import tensors_of
 from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.tests.menu import menu
-from kinprint.measure.basis import nearest_cosines, polar_factor, spread, unit_rows
+from kinprint.measure.basis import carried, nearest_cosines, polar_factor, spread, unit_rows
 from kinprint.measure.invariants import UnitRows
 from kinprint.records import Component, Evidence, Status
 
@@ -95,10 +95,13 @@ def digest(model: Prepared) -> Digest:
 
 def worth_comparing(a: Digest, b: Digest) -> bool:
     """Whether anything calls for all tests; also where too little was read to say."""
-    if not (a.units and b.units) or a.stored & b.stored or _alike(a, b):
+    if not (a.units and b.units) or a.stored & b.stored:
         return True
-    turn = _turn(a, b)
-    if turn is not None and _gates(a, b, turn) >= LIKE_GATES:
+    tokens = _common(a, b)
+    turn = _turn(*tokens)
+    if a.rows.shape[1] == b.rows.shape[1] and max(_deviations(*tokens), _alike(a, b)) >= LIKE_ROWS:
+        return True
+    if turn is not None and (_alike(a, b, turn) >= LIKE_ROWS or _gates(a, b, turn) >= LIKE_GATES):
         return True
     return _like_units(a, b) >= LIKE_UNITS
 
@@ -164,19 +167,14 @@ def _invariant(units: UnitRows) -> Floats:
     return np.asarray(np.clip(scaled, -_FAR, _FAR), np.float32)
 
 
-def _alike(a: Digest, b: Digest) -> bool:
-    """Whether rows of equal number, or of tokens of equal spelling, are alike as they are."""
-    if a.rows.shape[1] != b.rows.shape[1]:
-        return False
-    if a.labels == b.labels:
-        ours, theirs = a.rows, b.rows
-    else:
+def _alike(a: Digest, b: Digest, turn: Floats | None = None) -> float:
+    """How much rows of equal number are alike, in the basis as it is or in that of the tokens."""
+    ours, theirs = a.rows, b.rows
+    if a.labels != b.labels:
         places = {label: at for at, label in enumerate(b.labels)}
         both = [(at, places[label]) for at, label in enumerate(a.labels) if label in places]
-        ours, theirs = (
-            rows[[pair[side] for pair in both]] for side, rows in enumerate((a.rows, b.rows))
-        )
-    return max(_deviations(ours, theirs), _deviations(*_common(a, b))) >= LIKE_ROWS
+        ours, theirs = ours[[at for at, _ in both]], theirs[[to for _, to in both]]
+    return _deviations(carried(ours, turn), theirs)
 
 
 def _deviations(x: Floats, y: Floats) -> float:
@@ -191,14 +189,12 @@ def _deviations(x: Floats, y: Floats) -> float:
 def _common(a: Digest, b: Digest) -> tuple[Floats, Floats]:
     """Embedding rows of tokens that both have."""
     shared = sorted(a.tokens.keys() & b.tokens.keys())
-    return a.embedding[[a.tokens[one] for one in shared]], b.embedding[
-        [b.tokens[one] for one in shared]
-    ]
+    ours, theirs = ([model.tokens[token] for token in shared] for model in (a, b))
+    return a.embedding[ours], b.embedding[theirs]
 
 
-def _turn(a: Digest, b: Digest) -> Floats | None:
-    """The turn that takes tokens of the one model to those of the other; None with too few."""
-    ours, theirs = _common(a, b)
+def _turn(ours: Floats, theirs: Floats) -> Floats | None:
+    """The turn that takes tokens of one model to those of the other; None with too few."""
     if len(ours) < max(ours.shape[1], theirs.shape[1]):
         return None
     return np.asarray(polar_factor(ours.T @ theirs))
