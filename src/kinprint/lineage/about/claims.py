@@ -82,17 +82,17 @@ def gguf_claims(metadata: Mapping[str, object], path: str) -> list[Claim]:
 
 
 def _front_matter(text: str) -> Mapping[str, Any]:
-    """The fields about lineage in a card's first block, by the Hub's own parser."""
+    """The fields about lineage in a card's first block, by the parser that the Hub uses."""
     lines = "\n".join(_lineage_lines(text))
     if not lines:
         return {}
-    from huggingface_hub import ModelCard
+    import yaml
 
     try:
-        data = ModelCard(f"---\n{lines}\n---\n", ignore_metadata_errors=True).data
-        return {field: data.get(field) for field in _FIELDS}
+        data = yaml.safe_load(lines)
     except Exception:  # broken or hostile YAML: the card then says nothing
         return {}
+    return data if isinstance(data, Mapping) else {}
 
 
 def _lineage_lines(text: str) -> Iterator[str]:

@@ -75,14 +75,15 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
     to_read = {_shard_by_length(checkpoint, layer, depth) for layer in thirds}
     if any(checkpoint.config.get(key) for key in _OTHER_TOWERS):
         to_read |= {0, len(shards) - 1}
+    number_of = {shard: at for at, shard in enumerate(shards)}
     shards_by_role: dict[int, dict[str, int]] = {}
     read: set[int] = set()
     for _ in range(_ROUNDS):
-        checkpoint.load_headers([shards[at] for at in sorted(to_read)])
-        for at in sorted(to_read):
-            for address in open_partly(checkpoint, [shards[at]], _is_no_expert).places:
-                if address.layer is not None:
-                    shards_by_role.setdefault(address.layer, {})[address.role] = at
+        opened = open_partly(checkpoint, [shards[at] for at in sorted(to_read)], _is_no_expert)
+        for address, place in opened.places.items():
+            if address.layer is not None:
+                at = number_of[place.weight.spec.file]
+                shards_by_role.setdefault(address.layer, {})[address.role] = at
         read |= to_read
         missing = {layer for layer, role in wanted if role not in shards_by_role.get(layer, {})}
         guesses = [_next_shard(shards_by_role, layer, read, len(shards)) for layer in missing]
