@@ -683,6 +683,7 @@ class VerdictReason(StrEnum):
     # Where the link ends.
     LAYERS_UNSHARED = "layers-unshared"
     LAYERS_NOT_READ = "layers-not-read"
+    EXPERTS_NOT_READ = "experts-not-read"
     TOWERS_SHARED = "towers-shared"
     # Without a link.
     NOTHING_FOUND = "nothing-found"

@@ -99,6 +99,20 @@ def test_what_may_have_started_alike_is_not_counted_as_taken_over() -> None:
     assert relation(more) is Relation.DERIVED
 
 
+def test_a_few_experts_do_not_speak_for_all_beside_norms_of_another_model() -> None:
+    def expert(at: int, state: PartState) -> PartFinding:
+        where, read = Part(Component.EXPERT, 0, at), float(state is PartState.EQUAL)
+        return PartFinding(where, where, state, learnt=bool(read), weights=9_000, read=read)
+
+    some = [expert(at, PartState.EQUAL if at < 3 else PartState.NOT_READ) for at in range(24)]
+    own = part(Component.NORMS, 0, PartState.NOT_COMPARABLE)
+    kind = kind_of_relation([own, *some], ARRANGED)
+    assert kind.relation is Relation.PARTIAL and "experts-not-read" in kind.reasons
+    taken = part(Component.NORMS, 0, PartState.SHARED, 0.9, learnt=True)
+    assert relation([taken, *some]) is Relation.DERIVED
+    assert relation([own, *(expert(at, PartState.EQUAL) for at in range(24))]) is Relation.DERIVED
+
+
 def test_norms_are_partial_where_nothing_else_was_read() -> None:
     quick = altered(model(PartState.NOT_READ), every(Component.NORMS), read=1.0, **TAKEN)
     for parts in (quick, altered(quick, every(Component.NORMS), state=PartState.EQUAL)):

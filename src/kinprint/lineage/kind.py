@@ -42,6 +42,9 @@ HALF = 0.5
 parts: above attention alone, below feed-forwards alone."""
 
 
+_MANY_EXPERTS = 7  # all of them are among the shared half of a model's once in a hundred times
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A relation of linked models, and the steps that led to it."""
@@ -67,7 +70,7 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
         return Kind(Relation.SAME_WEIGHTS, (reason,))
     linked = [one for one in read if one.state.linked]
     if any(one.learnt for one in linked):
-        return _taken_over(read)
+        return _taken_over(parts, read)
     if any(one.drawn for one in linked):
         return Kind(Relation.DEPENDENT, (VerdictReason.AS_DRAWN,))
     if {one.part.component for one in linked} == {Component.NORMS}:
@@ -100,17 +103,37 @@ def only_equal(parts: Sequence[PartFinding]) -> bool:
     return bool(read) and all(one.state in (PartState.EQUAL, PartState.ROUNDED) for one in read)
 
 
-def _taken_over(read: Sequence[PartFinding]) -> Kind:
+def _taken_over(parts: Sequence[PartFinding], read: Sequence[PartFinding]) -> Kind:
     """Parts were taken over: so much that the whole was, or only these."""
     equal = any(one.state in (PartState.EQUAL, PartState.ROUNDED) for one in read)
     reason = VerdictReason.PARTS_EQUAL if equal else VerdictReason.LEARNT_TOGETHER
     layers = [one for one in read if one.part.component in MATRICES and one.read > 0]
-    taken = _share([one for one in layers if one.state.linked and one.learnt], layers)
-    if taken is None:
+    taken = [one for one in layers if one.state.linked and one.learnt]
+    share = _share(taken, layers)
+    if share is None:
         return Kind(Relation.PARTIAL, (reason, VerdictReason.LAYERS_NOT_READ))
-    if taken > HALF:
+    if share > HALF:
+        if (_share(taken, [*layers, *_unread_experts(parts, read)]) or 0.0) <= HALF:
+            return Kind(Relation.PARTIAL, (reason, VerdictReason.EXPERTS_NOT_READ))
         return Kind(Relation.DERIVED, (reason,))
     return Kind(Relation.PARTIAL, (reason, VerdictReason.LAYERS_UNSHARED))
+
+
+def _unread_experts(parts: Sequence[PartFinding], read: Sequence[PartFinding]) -> list[PartFinding]:
+    """Experts for which the few that were read do not speak.
+
+    Some experts of one model can be put into another. Its norms and its attention are its own
+    then: where none of what was read of them is linked, a few experts are not taken for all.
+    """
+    experts = [one for one in read if one.part.component is Component.EXPERT]
+    beside = [one for one in read if one.part.component in (Component.NORMS, Component.ATTENTION)]
+    if len(experts) >= _MANY_EXPERTS or not beside or any(one.state.linked for one in beside):
+        return []
+    return [
+        one
+        for one in parts
+        if one.part.component is Component.EXPERT and one.state is PartState.NOT_READ
+    ]
 
 
 def amount_of(parts: Sequence[PartFinding]) -> Amount:
