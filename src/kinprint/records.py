@@ -119,8 +119,9 @@ class Component(StrEnum):
     """What a part of a model is made of; an expert is a feed-forward of its own.
 
     `HEAD` is the output matrix over the vocabulary where it is not the embedding itself, `MIXER`
-    what mixes positions without attention (state spaces, convolutions), `OTHER` all tensors that
-    are none of these: tables of positions, patches, classifiers, tensors of unknown names.
+    what mixes positions without attention (state spaces, convolutions), `PROJECTOR` what carries
+    the output of one tower to another, `OTHER` all tensors that are none of these: tables of
+    positions, patches, classifiers, tensors of unknown names.
     """
 
     NORMS = "norms"
@@ -131,6 +132,7 @@ class Component(StrEnum):
     ROUTER = "router"
     HEAD = "head"
     MIXER = "mixer"
+    PROJECTOR = "projector"
     OTHER = "other"
 
 

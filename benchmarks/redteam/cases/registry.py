@@ -95,6 +95,7 @@ embedding = _where("embedding", "head")
 head = _where("head")
 router = _where("router")
 other = _where("other")
+projector = _where("projector")
 
 
 _IN_LAYERS = frozenset({"norms", "attention", "feed-forward", "expert", "router", "mixer", "other"})

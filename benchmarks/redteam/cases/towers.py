@@ -10,6 +10,7 @@ from benchmarks.redteam.cases.registry import (
     embedding,
     norms,
     other,
+    projector,
     tower,
     true,
 )
@@ -58,6 +59,31 @@ def vision_apart(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """Two LLaVA-like models with one language model under unrelated vision towers."""
     first, second = vision_tower(zoo, seed), vision_tower(zoo, seed + 50, made=True)
     return llava(zoo.root(seed), first, 1), llava(zoo.root(seed), second, 2)
+
+
+@case(
+    "projector-copied", true(f"partial {UNTOLD}", "partial", "partial", {projector(): Fact.EQUAL})
+)
+def projector_copied(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two LLaVA-like models that share nothing but the projector between their towers."""
+    first, second = vision_tower(zoo, seed), vision_tower(zoo, seed + 50, made=True)
+    return llava(zoo.root(seed), first, 1), llava(zoo.stranger(seed), second, 1)
+
+
+@case(
+    "projector-replaced",
+    true(
+        "partial derived same-weights",
+        "derived",
+        "derived",
+        {projector(): Fact.FOREIGN},
+        rest=Fact.EQUAL,
+    ),
+)
+def projector_replaced(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A LLaVA-like model, and the same with another projector."""
+    vision = vision_tower(zoo, seed)
+    return llava(zoo.root(seed), vision, 1), llava(zoo.root(seed), vision, 2)
 
 
 @case("multimodal-strangers", STRANGERS)

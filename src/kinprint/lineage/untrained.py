@@ -14,7 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from kinprint.lineage.part_tensors import compared, tensors_of
+from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.reading.sample import Floats, Sample
+from kinprint.lineage.taken_over import MATRICES
 from kinprint.measure.spectra import noise_ratio
 from kinprint.records import Component, Part, PartFinding, PartState
 
@@ -31,7 +33,7 @@ def without_untrained(
 ) -> Sequence[PartFinding]:
     """Findings in which equal numbers that look as drawn are not said to be taken over."""
     taken = [one for one in findings if one.learnt]
-    if not taken or any(one.part.component is Component.NORMS for one in taken):
+    if not taken or any(one.part.component not in (*MATRICES, *TABLES) for one in taken):
         return findings
     equal = [list(_equal(one, a, b)) for one in taken]
     if not all(equal) or _trained([rows for some in equal for rows in some]) is not False:

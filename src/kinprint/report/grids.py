@@ -10,7 +10,8 @@ from kinprint.report.schema import PartRow
 
 _ORDER = (
     Component.EMBEDDING, Component.NORMS, Component.ATTENTION, Component.FEED_FORWARD,
-    Component.EXPERT, Component.ROUTER, Component.MIXER, Component.HEAD, Component.OTHER,
+    Component.EXPERT, Component.ROUTER, Component.MIXER, Component.HEAD, Component.PROJECTOR,
+    Component.OTHER,
 )  # fmt: skip
 
 

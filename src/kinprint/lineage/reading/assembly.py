@@ -72,7 +72,7 @@ def assemble(
         if address in tower.norms:
             vectors = biases if address.role.endswith(".bias") else norms
             vectors[address.role.removesuffix(".bias"), layer] = piece.values.reshape(-1)
-        elif address.role == "router" and piece.rows is None:
+        elif address.role == "router" and piece.rows is None and tower.owns(address):
             routers[layer] = piece.values
     layers = _Layers(tower, pieces)
     attention = _present({layer: layers.attention(layer) for layer in tower.layers})
@@ -117,7 +117,8 @@ def _few(tower: Tower, pieces: ReadPieces) -> dict[tuple[Address, bool], Numbere
         stacked = values.ndim > 1 and len(values) == 1 and len(stored) > 2
         if values.ndim == 1 or stacked:
             values, numbers = values.reshape(-1, stored[-1] if stacked else values.size), None
-        own = Address(tower.tensor_name(address), address.layer, address.expert)
+        place = (address.layer, address.expert) if tower.owns(address) else (None, None)
+        own = Address(tower.tensor_name(address), *place)
         rows = range(len(values)) if numbers is None else numbers
         few[own, inputs] = np.array(rows, np.int64), values
     return few

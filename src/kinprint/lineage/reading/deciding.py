@@ -19,7 +19,7 @@ from kinprint.lineage.reading.tower import Piece, Tower
 from kinprint.model.places import Address
 from kinprint.records import Component, Level, Part
 
-_WITHOUT_TEST = (Component.MIXER, Component.OTHER)
+_WITHOUT_TEST = (Component.MIXER, Component.PROJECTOR, Component.OTHER)
 
 
 def part_sizes(tower: Tower, *, more: bool = True) -> dict[Part, Extent]:

@@ -7,6 +7,8 @@ from math import prod
 from kinprint.model.places import Place, word_of
 from kinprint.records import Component, Part, Role, weight_of
 
+PROJECTOR = "projector"
+"""The name of the tensors between towers, which belong to none."""
 TABLES = (Component.EMBEDDING, Component.HEAD)
 """Components that are tables with a row for each token."""
 # What the tables of names call tensors that are part of attention.
@@ -53,6 +55,8 @@ def part_of(place: Place, tower: str) -> Part | None:
     whole_numbers = weight.quantised is None and weight.spec.dtype.startswith(_WHOLE_NUMBERS)
     if whole_numbers or (place.shape is not None and prod(place.shape) < 2):
         return None
+    if address.tower == PROJECTOR != tower:
+        return Part(Component.PROJECTOR, tower=tower)
     component = component_of(address.role)
     if component is Component.OTHER:  # one of several that are stored as one: their name tells
         component = component_of(word_of(weight.role) or Role.OTHER)

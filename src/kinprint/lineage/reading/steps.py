@@ -145,12 +145,14 @@ def _rest(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
         for address, part in tower.weights.items()
         if part.component not in (Component.NORMS, Component.EXPERT, *TABLES)
     ]
+    inside = {one.role for one in others if one.layer is not None and tower.owns(one)}
     wanted = [
         few_rows(tower, tower.address(role, layer), plan)
-        for role in sorted({one.role for one in others if one.layer is not None})
+        for role in sorted(inside)
         for layer in _layers(tower, 1, plan, partial(_has, role))
     ]
-    return wanted + [few_rows(tower, one, plan) for one in others if one.layer is None]
+    outside = (one for one in others if one.layer is None or not tower.owns(one))
+    return wanted + [few_rows(tower, one, plan) for one in outside]
 
 
 def few_rows(tower: Tower, address: Address, plan: LevelPlan) -> Piece:

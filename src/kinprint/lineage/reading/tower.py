@@ -15,7 +15,7 @@ from typing import Any
 
 from kinprint.lineage.about.description import card_bytes
 from kinprint.lineage.identity import digest_of
-from kinprint.lineage.reading.parts import part_of
+from kinprint.lineage.reading.parts import PROJECTOR, part_of
 from kinprint.model.adapted import AdaptedModel
 from kinprint.model.consistency import contradiction_notes, stream_width
 from kinprint.model.layout.parts import IN_OUT
@@ -134,6 +134,18 @@ class Tower:
             )
         )
 
+    def take_projector(self) -> None:
+        """Count what lies between the towers of the model as a part of this one."""
+        self.places |= {
+            address: place
+            for address, place in self.model.places.items()
+            if address.tower == PROJECTOR and place.contradiction is None
+        }
+
+    def owns(self, address: Address) -> bool:
+        """Whether a tensor is one of the tower itself, rather than of what lies between towers."""
+        return address.tower != PROJECTOR or self.stack == PROJECTOR
+
     @property
     def depth(self) -> int:
         """How many layers there are."""
@@ -147,7 +159,7 @@ class Tower:
     @cached_property
     def facts(self) -> Facts:
         """Its conditions for symmetries, as the model stores its rows."""
-        roles = {address.role for address in self.places}
+        roles = {address.role for address in self.places if self.owns(address)}
         biased = any(role.startswith("norm") and role.endswith(".bias") for role in roles)
         return facts_of(self._config, roles, self.model.metadata if self.main else None, biased)
 
@@ -163,7 +175,7 @@ class Tower:
     @cached_property
     def norms(self) -> tuple[Address, ...]:
         """Norm vectors and their biases, outside the layers and in them."""
-        norms = (address for address in self.places if address.role.startswith("norm"))
+        norms = (one for one in self.places if one.role.startswith("norm") and self.owns(one))
         readable = (address for address in sorted(norms, key=str) if self._readable(address))
         return tuple(one for one in readable if len(self.places[one].shape or ()) == 1)
 
@@ -180,6 +192,8 @@ class Tower:
     def tensor_name(self, address: Address) -> str:
         """What a tensor is called among those of its part: all feed-forwards have a gate."""
         layer, expert = address.layer, address.expert
+        if not self.owns(address):
+            return ".".join(str(one) for one in (layer, expert, address.role) if one is not None)
         prefix = None if layer is None else self.feed_forward(layer, expert)
         return address.role.removeprefix(prefix or "")
 
@@ -207,7 +221,7 @@ class Tower:
         """Numbers of the experts by layer."""
         numbers: dict[int, list[int]] = {}
         for address in self.places:
-            if address.role != "expert_up":
+            if address.role != "expert_up" or not self.owns(address):
                 continue
             if address.layer is not None and address.expert is not None:
                 numbers.setdefault(address.layer, []).append(address.expert)
@@ -381,7 +395,8 @@ class Tower:
         return inner if isinstance(inner, Mapping) else {}
 
     def _shapes(self, role: str) -> list[tuple[int, ...]]:
-        places = (place for address, place in self.places.items() if address.role == role)
+        own = {one: place for one, place in self.places.items() if self.owns(one)}
+        places = (place for address, place in own.items() if address.role == role)
         return [place.shape for place in places if place.shape is not None]
 
     def _table(self, role: str) -> Address | None:
@@ -417,10 +432,15 @@ def towers_of(model: Model, component: str = "") -> tuple[Tower, ...]:
     others.append(Tower(model, main.stack, draft=True, component=component))
     for part in model.components:
         others += towers_of(part, part.checkpoint.choice.weights.folder)
+    testable = [tower for tower in others if tower.depth and tower.testable]
+    if PROJECTOR not in (main.stack, *(tower.stack for tower in testable)):
+        main.take_projector()
     for tower in others:
+        if tower.stack == PROJECTOR != main.stack:
+            continue
         if (tower.depth or tower.main) and not tower.testable:
             main.notes.append(message("note.untested-tower", model=main.name, tower=tower.label))
-    return main, *(tower for tower in others if tower.depth and tower.testable)
+    return main, *testable
 
 
 def could_match(one: Tower, other: Tower) -> bool:
