@@ -100,10 +100,16 @@ def test_what_is_shared_is_read_where_it_lies() -> None:
         assert not found["rows"].flags.owndata and not found["rows"].flags.writeable
 
 
+HARD = (
+    "base-a", "base-b", "base-g", "a-cpt", "a-permuted", "a-rotated", "a-newvocab", "a-normsonly",
+    "a-hidprune", "a-distilled", "tie-a", "qwen-i", "moe-k", "neox-j",
+)  # fmt: skip
+
+
 @pytest.mark.zoo
 def test_no_link_is_lost_on_the_zoo(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All pairs of all models, with the screen and without it."""
-    given = sorted(str(path.parent) for path in ZOO.glob("*/config.json"))
+    """All pairs of these, with the screen and without it."""
+    given = [str(ZOO / name) for name in HARD]
     relations = []
     for screen in (worth_comparing, lambda *_: True):
         monkeypatch.setattr(matrix, "worth_comparing", screen)
@@ -111,5 +117,5 @@ def test_no_link_is_lost_on_the_zoo(monkeypatch: pytest.MonkeyPatch) -> None:
             found = compare_all(given, fetcher, Settings("standard"))
         relations.append({(one.a, one.b): one.verdict.relation for one in found.pairs})
         short = sum(VerdictReason.SHORT_LOOK in one.verdict.reasons for one in found.pairs)
-        assert short > 100 if screen is worth_comparing else not short
-    assert relations[0] == relations[1] and len(relations[0]) == 276
+        assert short > 40 if screen is worth_comparing else not short
+    assert relations[0] == relations[1] and len(relations[0]) == 91

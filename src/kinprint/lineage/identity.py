@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import posixpath
@@ -89,5 +90,12 @@ def digest_of(entry: FileEntry) -> str:
         return entry.sha256
     if entry.local is None or entry.size > _LONGEST:
         return ""
-    with Path(entry.local).open("rb") as file:
+    path = Path(entry.local)
+    return _sha256(path, path.stat().st_mtime_ns)
+
+
+@functools.lru_cache(4096)
+def _sha256(path: Path, changed: int) -> str:
+    """The sha256 of a local file as it was at a time; a model of many pairs is hashed once."""
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

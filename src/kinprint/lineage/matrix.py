@@ -43,7 +43,7 @@ from kinprint.lineage.side import Side
 from kinprint.lineage.towers import TowerEvidence, compared_towers, joined_verdict, same_towers
 from kinprint.lineage.verdict import decide
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import VerdictReason
+from kinprint.records import Evidence, VerdictReason
 from kinprint.text import Message
 from kinprint.workers import Shared, shared, workers
 
@@ -260,14 +260,15 @@ class _Battery:
             one, other = (self._quick(place) for place in places)
             quick = quick_evidence(self._pair(one[at], other[to]))
             if quick is not None:
-                return PairEvidence(((quick, Sharing()),), screened=True)
+                return PairEvidence(((_in_short(quick), Sharing()),), screened=True)
         charge = charge_of(self._settings, 1 / len(towers))
         one, other = (self._whole(place) for place in places)
         found: list[TowerEvidence] = []
         for at, to in towers:
             pair = self._pair(one[at], other[to])
             evidence = gather_evidence(pair)
-            found.append((evidence, find_sharing(pair, one[at], evidence, charge)))
+            sharing = find_sharing(pair, one[at], evidence, charge)
+            found.append((_in_short(evidence), sharing))
         return PairEvidence(tuple(found))
 
     def _pair(self, one: Side, other: Side) -> Pair:
@@ -275,6 +276,11 @@ class _Battery:
 
     def _prepared(self, at: int) -> list[Side]:
         return [Side(sample) for sample in self._samples[at]]
+
+
+def _in_short(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """Evidence without the draws of its null, which are for pictures of a pair alone."""
+    return tuple(replace(one, null=()) for one in evidence)
 
 
 _of_this_process: _Battery | None = None

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.part_tensors import tensors_of
@@ -44,7 +45,7 @@ zoo reach 1.5, descendants have 2.3 or more."""
 LIKE_ROWS = 4.0
 """The same for rows of equal number, in standard deviations of their mean."""
 _CLEAR = 0.7  # of the distance to the second nearest: the nearest is the like of a unit
-_UNITS, _ROWS, _TOKENS, _PROBES, _LAYERS = 32, 32, 1024, 16, 6
+_UNITS, _ROWS, _TOKENS, _PROBES, _LAYERS = 32, 32, 512, 16, 6
 _FAR = 4.0  # robust deviations beyond which a number says no more
 _SIGN = -3.0  # log10 p of a quick test that calls for the others
 _FEWEST = 64  # units of a feed-forward, so that one of them is no chance
@@ -188,6 +189,8 @@ def _deviations(x: Floats, y: Floats) -> float:
 
 def _common(a: Digest, b: Digest) -> tuple[Floats, Floats]:
     """Embedding rows of tokens that both have."""
+    if a.tokens.keys() == b.tokens.keys():
+        return a.embedding, b.embedding
     shared = sorted(a.tokens.keys() & b.tokens.keys())
     ours, theirs = ([model.tokens[token] for token in shared] for model in (a, b))
     return a.embedding[ours], b.embedding[theirs]
@@ -211,15 +214,21 @@ def _gates(a: Digest, b: Digest, turn: Floats) -> float:
 
 def _like_units(a: Digest, b: Digest) -> float:
     """The largest share, over pairs of feed-forwards, of units with one clear like."""
-    others = [(units, np.square(units).sum(axis=1)) for units in b.units]
-    largest = 0.0
-    for ours in a.units:
-        few = ours[spread(len(ours), _UNITS)]
-        own = np.square(few).sum(axis=1)[:, None]
-        for theirs, sizes in others:
-            if theirs.shape[1] == few.shape[1]:
-                distances = own + sizes - 2.0 * few @ theirs.T
-                near, next_ = np.partition(distances, 1, axis=1)[:, :2].T
-                clear = near < _CLEAR**2 * np.maximum(next_, 1e-9)
-                largest = max(largest, float(clear.mean()))
-    return largest
+    ours = [units[spread(len(units), _UNITS)] for units in a.units]
+    if len({units.shape[1] for units in (*a.units, *b.units)}) > 1:
+        return 0.0  # gated units beside plain ones
+    few, theirs = np.concatenate(ours), np.concatenate(b.units)
+    starts, ends = _starts(b.units), _starts(ours)
+    sizes = np.square(few).sum(axis=1)[:, None] + np.square(theirs).sum(axis=1)
+    distances = sizes - 2.0 * few @ theirs.T
+    near = np.minimum.reduceat(distances, starts, axis=1)
+    lengths = [len(units) for units in b.units]
+    distances[distances <= np.repeat(near, lengths, axis=1)] = np.inf
+    further = np.minimum.reduceat(distances, starts, axis=1)
+    clear = near < _CLEAR**2 * np.maximum(further, 1e-9)
+    counts = np.add.reduceat(clear, ends, axis=0, dtype=np.int64)
+    return float((counts / np.array([[len(units)] for units in ours])).max())
+
+
+def _starts(parts: Sequence[Floats]) -> NDArray[np.int64]:
+    return np.cumsum([0, *(len(part) for part in parts[:-1])])
