@@ -46,6 +46,7 @@ $(VENV)/.run: requirements/run.lock pyproject.toml | $(BIN)/python
 	@echo "Installing kinprint and what it needs into $(VENV) …"
 	@$(PIP) install --require-hashes -r requirements/run.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q src  # as pip does where it copies packages
 	@touch $@
 
 $(VENV)/.test: requirements/test.lock $(VENV)/.run

@@ -30,13 +30,13 @@ class Run:
     traffic: Traffic
 
 
-def run(endpoint: str, home: str, *arguments: str) -> Run:
+def run(endpoint: str, home: str, *arguments: str, module: str = "kinprint") -> Run:
     """Run `kinprint` with arguments against a mirror; `home` holds its cache."""
     if endpoint:
         traffic_since(endpoint)
     launcher = [sys.executable, "-ISc", _LAUNCHER]
     done = subprocess.run(
-        [*launcher, sys.executable, "-m", "kinprint", *arguments],
+        [*launcher, sys.executable, "-m", module, *arguments],
         env=environment(endpoint, home),
         stdout=subprocess.PIPE,
         text=True,

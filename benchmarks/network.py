@@ -84,7 +84,9 @@ def mirror_of(folder: Path) -> Iterator[str]:
 def environment(endpoint: str, home: str) -> dict[str, str]:
     """Variables for a process that reads from the mirror and keeps its cache in `home`."""
     quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", "NO_PROXY": "127.0.0.1", "HF_HUB_OFFLINE": "0"}
-    return dict(os.environ) | {"HF_ENDPOINT": endpoint, "HF_HOME": home} | quiet
+    inherited = dict(os.environ)
+    inherited.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages are compiled, checkouts not
+    return inherited | {"HF_ENDPOINT": endpoint, "HF_HOME": home} | quiet
 
 
 def traffic_since(endpoint: str) -> Traffic:

@@ -46,6 +46,18 @@ def meant(one: MappedTensor) -> tuple[object, ...]:
     return one.role.role, one.role.layer, one.role.expert, one.splits, one.axes
 
 
+def test_layers_of_one_shape_may_be_split_differently() -> None:
+    """OpenELM lists the heads of every layer; other lists are none of its business."""
+    config = {
+        "model_type": "openelm", "model_dim": 64, "head_dim": 16, "num_query_heads": [12, 16],
+        "num_kv_heads": [3, 1], "eos_token_id": [1, 2, 3],
+    }  # fmt: skip
+    names = [f"transformer.layers.{layer}.attn.qkv_proj.weight" for layer in range(2)]
+    first, second = understood(config, **dict.fromkeys(names, (288, 64)))
+    assert first.splits == "q:192, k:48, v:48"
+    assert second.splits == "q:256, k:16, v:16"
+
+
 def _in_blocks(wrapper: str) -> Callable[[str], str]:
     return lambda name: re.sub(r"(\.\d+\.)", rf"\g<1>{wrapper}.", name)
 

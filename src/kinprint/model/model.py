@@ -71,9 +71,9 @@ class Reading:
     under: Reading | None = None
 
     def take(self) -> Floats:
-        """The rows; bytes that are not there yet are read."""
+        """The rows, whose bytes should be there: see `read_all`."""
         base = None if self.under is None else self.under.take()
-        return self.finish(self.checkpoint.read(self.slices, as_stored=self.as_stored), base)
+        return self.finish(self.checkpoint.read_there(self.slices, as_stored=self.as_stored), base)
 
     def parts(self) -> Iterator[tuple[Checkpoint, tuple[Slice, ...]]]:
         """Everything to read, checkpoint by checkpoint."""

@@ -235,7 +235,8 @@ class Model:
         (128,)
         """
         (place,) = self._places([Address(role, layer, expert, tower)])
-        return self._model.reading(place, rows).take()
+        (found,) = read_all([self._model.reading(place, rows)])
+        return found
 
     def read_all(
         self, tensors: Sequence[Tensor], rows: Rows | None = None

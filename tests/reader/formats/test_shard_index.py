@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinprint.errors import BadIndex, TensorMissing
+from kinprint.reader.formats import shard_index
 from kinprint.reader.formats.shard_index import check_promises, parse_index
 from kinprint.records import Header, TensorSpec
 
@@ -28,6 +29,17 @@ def refusal(raw: bytes) -> str:
 
 def header(*names: str) -> Header:
     return Header("safetensors", tuple(TensorSpec(n, "F32", (), "s", 0, 4) for n in names))
+
+
+@pytest.mark.parametrize("metadata", [{}, {"total_size": 4.0}, {"a:b": "c:d", "n": 1}])
+def test_the_quick_way_and_the_careful_way_agree(
+    metadata: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = index_of({"a.b": "x", "c:d": "y"}, metadata=metadata)
+    assert shard_index._quick_content(raw) is not None
+    found = parse_index(NAME, raw)
+    monkeypatch.setattr(shard_index, "_quick_content", lambda raw: None)
+    assert parse_index(NAME, raw) == found
 
 
 def test_an_index_as_it_is_written() -> None:
@@ -140,6 +152,9 @@ def test_whatever_is_accepted_stays_within(shard: str) -> None:
         (b'{"weight_map":{"a":["b"]}}', "no file name for tensor 'a'"),
         (b'{"weight_map":{"a":"x","a":"y"}}', "names 'a' twice"),
         (b'{"weight_map":{"a":"x"},"weight_map":{"b":"y"}}', "names 'weight_map' twice"),
+        (b'{"metadata":{},"weight_map":{"a":"x","a":"y"}}', "names 'a' twice"),
+        (b'{"metadata":{"n":1,"n":1},"weight_map":{"a":"x"}}', "names 'n' twice"),
+        (b'{"metadata":{},"metadata":{},"weight_map":{"a":"x"}}', "names 'metadata' twice"),
         (b'{"weight_map":{"a":"x"},"metadata":[]}', "metadata is not an object"),
         (b'{"weight_map":{"a":"x"},"metadata":{"total_size":-1}}', "no number of bytes"),
         (b'{"weight_map":{"a":"x"},"metadata":{"total_size":1e30}}', "no number of bytes"),

@@ -135,10 +135,25 @@ class Sizes:
 
 
 def differ_by_layer(config: Mapping[str, Any], gguf: Mapping[str, object] | None = None) -> bool:
-    """Whether a size may be another one in another layer: some value is a list of several."""
-    stated = [*_levels(config), *([] if gguf is None else [gguf])]
-    values = (value for level in stated for value in level.values())
-    return any(isinstance(value, list) and len(value) > 1 for value in values)
+    """Whether a size may be another one in another layer: it is a list of several values."""
+    return gguf is not None or _has_lists(config, 8)
+
+
+def _has_lists(config: Mapping[str, Any], depth: int) -> bool:
+    for key, value in config.items():
+        if isinstance(value, list) and len(value) > 1 and key in _asked_keys():
+            return True
+        if isinstance(value, Mapping) and (depth == 0 or _has_lists(value, depth - 1)):
+            return True
+    return False
+
+
+@functools.cache
+def _asked_keys() -> frozenset[str]:
+    """Words of all keys that layouts ask a configuration for."""
+    sizes = (key for keys in table()["keys"].values() for key in keys)
+    conditions = (key for rule in table()["split"] for key in rule.get("when", {}))
+    return frozenset(word for key in (*sizes, *conditions) for word in key.split("."))
 
 
 def tower_of(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
