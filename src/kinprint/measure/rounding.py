@@ -61,6 +61,7 @@ _OFF_LEVEL, _PAST = 0.01, 0.02  # how far off a level, and past the half way to 
 # Whatever its levels are, rounding keeps the order of numbers that share a scale. These many
 # neighbours do in every format, and of them so many may be out of order: ties of the scale itself.
 _SHARED, _DISORDER = 16, 0.01
+_FEW, _CLEARLY = 64, 10  # blocks that are looked at first, and how much more disorder is enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +223,17 @@ def _rounded(fine: Floats, coarse: Floats) -> int | None:
 def _in_order(fine: Floats, coarse: Floats) -> bool:
     """Whether numbers follow each other as before: what is only near changes places."""
     x, y = _blocks(fine, _SHARED), _blocks(coarse, _SHARED)
+    if not x.size:
+        return False
+    # A few blocks tell what is far from it, which is most of what is asked about.
+    few = slice(None, None, max(1, len(x) // _FEW))
+    return _falls(x[few], y[few]) <= _CLEARLY * _DISORDER and _falls(x, y) <= _DISORDER
+
+
+def _falls(x: Floats, y: Floats) -> float:
+    """The share of neighbours in the order of `x` that fall in `y`."""
     ordered = np.take_along_axis(y, np.lexsort((y, x), axis=1), axis=1)
-    falls = ordered[:, 1:] < ordered[:, :-1]
-    return falls.size > 0 and bool(falls.mean() <= _DISORDER)
+    return float((ordered[:, 1:] < ordered[:, :-1]).mean())
 
 
 def _one_master(half: Floats, bf16: Floats) -> bool:
