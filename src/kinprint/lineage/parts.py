@@ -335,10 +335,14 @@ class _Judge:
         """
         matrices = [one for one in findings if one.part.component in MATRICES]
         read = [one for one in matrices if one.state is not PartState.NOT_READ]
-        equal = {one.part: self._equal(one) for one in read if one.state.linked}
-        if not read or len(equal) < len(read) or not all(one.consistent for one in equal.values()):
+        if not read or not all(one.state.linked for one in read):
             return list(findings)
-        grids = {None, *(one.bits for one in equal.values())}
+        grids: set[int | None] = {None}
+        for one in read:
+            equal = self._equal(one)
+            if not equal.consistent:
+                return list(findings)
+            grids.add(equal.bits)
         return [self._completed(one, grids) for one in findings]
 
     def _completed(self, finding: PartFinding, grids: Container[int | None]) -> PartFinding:
