@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache, cached_property
+from importlib import metadata
+from importlib.metadata import EntryPoint, EntryPoints
 from threading import Thread
 from typing import Any, Generic, TypeVar, cast
 
@@ -59,6 +60,17 @@ class Extension(Generic[T]):
 _LOADED: dict[tuple[str, type[Any]], tuple[Extension[Any], ...]] = {}
 
 
+@cache
+def _installed() -> EntryPoints:
+    """What all installed packages offer to others; looking it up takes a look at each of them."""
+    return metadata.entry_points()
+
+
+def entry_points(group: str) -> EntryPoints:
+    """What installed packages add to a group."""
+    return _installed().select(group=group)
+
+
 def extensions(group: str, kind: type[T]) -> tuple[Extension[T], ...]:
     """The extensions of a group, in the order of their names, each loaded once.
 
@@ -72,7 +84,7 @@ def extensions(group: str, kind: type[T]) -> tuple[Extension[T], ...]:
     One `Extension` an entry point, with its `thing` or its `fault`.
     """
     if (group, kind) not in _LOADED:
-        found = sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value))
+        found = sorted(entry_points(group), key=lambda entry: (entry.name, entry.value))
         _LOADED[group, kind] = tuple(_extension(entry, kind) for entry in found)
     return _LOADED[group, kind]
 
