@@ -139,14 +139,16 @@ def inspect_checkpoint(checkpoint: Checkpoint) -> Inspection:
 
 def group_tensors(tensor_map: TensorMap) -> list[TensorGroup]:
     """Fold names that repeat for every layer and expert into one line each."""
-    names = _Names()
-    roles: dict[tuple[object, ...], _Role] = {}
+    folded = _Names().folded
+    alike: dict[tuple[int, str, str | None, str], list[MappedTensor]] = {}
+    for one in tensor_map.tensors:  # those with one layout have one shape and role
+        name = folded(one.spec.name)
+        alike.setdefault((id(one.layout), one.spec.dtype, one.role.tower, name), []).append(one)
     groups: dict[_Key, int] = {}
-    for one in tensor_map.tensors:
-        alike = (one.role.role, one.role.detail, one.role.tower, id(one.layout))
-        role = roles[alike] if alike in roles else roles.setdefault(alike, _role(one))
-        key = (names.folded(one.spec.name), one.spec.dtype, one.spec.shape, role)
-        groups[key] = groups.get(key, 0) + 1
+    for (*_, name), members in alike.items():
+        first = members[0]
+        key = (name, first.spec.dtype, first.spec.shape, _role(first))
+        groups[key] = groups.get(key, 0) + len(members)
     return [
         TensorGroup(*key[:3], _role_in_words(*key[3]), groups[key])
         for key in sorted(groups, key=_place_in_model)

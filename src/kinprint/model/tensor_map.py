@@ -43,10 +43,11 @@ class TensorMap:
     @property
     def unknown(self) -> tuple[str, ...]:
         """Names that no table explains."""
+        other = Role.OTHER
         return tuple(
             one.spec.name
             for one in self.tensors
-            if one.role.role is Role.OTHER and one.role.detail is None and one.role.tower is None
+            if one.role.role is other and one.role.detail is None and one.role.tower is None
         )
 
 

@@ -173,9 +173,10 @@ def read_patterns(tensors: Sequence[TensorSpec], tables: Tables) -> Patterns:
 
 def _marked_modules(tensors: Sequence[TensorSpec], tables: Tables) -> set[str]:
     """Modules that hold a state-space parameter, whatever their own name is."""
-    ends = [spec.name.rpartition(".") for spec in tensors]
-    marks = {last for _, _, last in ends if last.lower() in tables.state_space_marks}
-    return {module for module, _, last in ends if last in marks} if marks else set()
+    lasts = {spec.name.rpartition(".")[2] for spec in tensors}
+    marks = {last for last in lasts if last.lower() in tables.state_space_marks}
+    ends = (spec.name.rpartition(".") for spec in tensors if marks)
+    return {module for module, _, last in ends if last in marks}
 
 
 def _inside(name: str, modules: set[str]) -> bool:
