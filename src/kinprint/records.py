@@ -535,6 +535,7 @@ class Step(StrEnum):
     PLANNING = "planning"
     READING = "reading"
     COMPUTING = "computing"
+    COMPARING = "comparing"
     DRAWING = "drawing"
 
 

@@ -16,7 +16,9 @@ from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.results import Settings
 from kinprint.lineage.screening import digest, worth_comparing
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Relation, VerdictReason
+from kinprint.records import Cost, Relation, VerdictReason
+from kinprint.report.build.comparison import matrix_document
+from kinprint.report.matrix import error_says
 from kinprint.workers import shared
 from tests.conftest import ZOO
 from tests.lineage.relabelling import relabelled
@@ -74,7 +76,10 @@ def test_a_matrix_says_the_same_as_all_tests(demo: Path, monkeypatch: pytest.Mon
     short = [VerdictReason.SHORT_LOOK in one.verdict.reasons for one in screened.pairs]
     assert short == [one.verdict.relation is Relation.NO_EVIDENCE for one in whole.pairs]
     assert any(short) and not all(short)
-    assert any("2" in str(note) and "3" in str(note) for note in screened.notes)
+    document = matrix_document(screened, Cost())
+    assert "2 of 3 pairs were compared by their norms alone" in error_says(document, "en")
+    assert "전체 3쌍 가운데 2쌍" in error_says(document, "ko")
+    assert "norms alone" not in error_says(matrix_document(whole, Cost()), "en")
     for ours, all_tests in zip(screened.pairs, whole.pairs, strict=True):
         assert ours.verdict.amount.read == pytest.approx(all_tests.verdict.amount.read)
 

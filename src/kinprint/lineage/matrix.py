@@ -8,7 +8,8 @@ where something calls for it (`screening.py`).
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -43,11 +44,12 @@ from kinprint.lineage.side import Side
 from kinprint.lineage.towers import TowerEvidence, compared_towers, joined_verdict, same_towers
 from kinprint.lineage.verdict import decide
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Evidence, VerdictReason
+from kinprint.records import Evidence, Step, VerdictReason
 from kinprint.text import Message
 from kinprint.workers import Shared, shared, workers
 
 _WORTH_PROCESSES = 12  # pairs from which on starting processes pays
+_WORTH_TELLING = 5.0  # seconds after which the pace of comparing is known
 _TILE = 16  # models whose pairs are compared one after another
 _KEPT = 2 * _TILE  # models that stay prepared for all tests
 
@@ -68,8 +70,20 @@ class PairEvidence:
     screened: bool = False
 
 
+Teller = Callable[[Step, str, int, int], None]
+"""Takes a step, how long it will take, and which of how many it is."""
+
+
+def _silent(step: Step, what: str, number: int, count: int) -> None:
+    """Nobody shows progress."""
+
+
 def compare_all(
-    given: Sequence[str], fetcher: Fetcher, settings: Settings, jobs: int = 1
+    given: Sequence[str],
+    fetcher: Fetcher,
+    settings: Settings,
+    jobs: int = 1,
+    tell: Teller = _silent,
 ) -> Matrix:
     """Say how all pairs of models are related.
 
@@ -83,6 +97,8 @@ def compare_all(
         How much to read, how sure to be.
     jobs
         How many processes may compare pairs side by side.
+    tell
+        Told how many pairs were compared, and how long the others will take.
     """
     if len(given) < 2:
         cause = text.message("cause.option.two-models")
@@ -91,7 +107,7 @@ def compare_all(
     with reading_backgrounds(opened, settings.budget, hashes=False) as started:
         read = read_readable(opened, settings, unread)
         with algebra_for(settings.level):
-            pairs, failed = _judge_pairs(read, settings, jobs)
+            pairs, failed = _judge_pairs(read, settings, jobs, tell)
         models = tuple(checkpoint.ref for checkpoint in read.checkpoints)
         order, tree = family_tree(
             models,
@@ -105,7 +121,7 @@ def compare_all(
         settings,
         pairs,
         fetcher.spent,
-        (*reading_notes(read.sampler, read.checkpoints), *notes, *_screened_note(pairs)),
+        (*reading_notes(read.sampler, read.checkpoints), *notes),
         labels_of(read.checkpoints),
         subjects,
         order,
@@ -117,16 +133,8 @@ def compare_all(
     )
 
 
-def _screened_note(pairs: Sequence[PairVerdict]) -> tuple[Message, ...]:
-    """How many pairs were looked at for a short while only."""
-    short = sum(VerdictReason.SHORT_LOOK in pair.verdict.reasons for pair in pairs)
-    if not short:
-        return ()
-    return (text.message("note.screened", count=short, pairs=len(pairs)),)
-
-
 def _judge_pairs(
-    read: ReadModels, settings: Settings, jobs: int
+    read: ReadModels, settings: Settings, jobs: int, tell: Teller
 ) -> tuple[tuple[PairVerdict, ...], tuple[FailedPair, ...]]:
     """The verdicts of all pairs, and the pairs that have none."""
     places = list(combinations(range(len(read.checkpoints)), 2))
@@ -142,7 +150,7 @@ def _judge_pairs(
         else:
             tested.append(pair)
     meeting = {pair: read.sampler.tower_pairs(*pair) for pair in tested}
-    outcomes = run_pairs(read.samples, tested, settings, jobs, meeting)
+    outcomes = run_pairs(read.samples, tested, settings, jobs, meeting, tell)
     for pair, evidence in zip(tested, outcomes, strict=True):
         if isinstance(evidence, KinprintError):
             verdicts[pair] = evidence
@@ -188,6 +196,7 @@ def run_pairs(
     settings: Settings,
     jobs: int = 1,
     meeting: Meeting | None = None,
+    tell: Teller = _silent,
 ) -> list[PairEvidence | KinprintError]:
     """The evidence of each pair, or the error that ended its tests.
 
@@ -196,9 +205,14 @@ def run_pairs(
     the main ones alone where it is None.
     """
     meeting = dict.fromkeys(pairs, ((0, 0),)) if meeting is None else meeting
+    clock = _Clock(len(pairs), tell)
     if jobs < 2 or len(pairs) < _WORTH_PROCESSES:
         battery = _Battery(samples, settings, meeting)
-        return [battery.evidence(pair) for pair in pairs]
+        alone = []
+        for pair in pairs:
+            alone.append(battery.evidence(pair))
+            clock.done(1)
+        return alone
     tiles: dict[Places, list[Places]] = {}
     for one, other in pairs:
         tiles.setdefault((one // _TILE, other // _TILE), []).append((one, other))
@@ -213,8 +227,11 @@ def run_pairs(
             for future in [pool.submit(_digest_in_process, at) for at in range(len(samples))]
         ]
         with shared(digests) as known:
+            outcomes = []
             futures = [pool.submit(_run_in_process, known, chunk) for chunk in chunks]
-            outcomes = [attempt(future.result) for future in futures]
+            for chunk, future in zip(chunks, futures, strict=True):
+                outcomes.append(attempt(future.result))
+                clock.done(len(chunk))
     found: dict[Places, PairEvidence | KinprintError] = {}
     for chunk, outcome in zip(chunks, outcomes, strict=True):
         if isinstance(outcome, KinprintError):
@@ -222,6 +239,24 @@ def run_pairs(
         else:
             found |= zip(chunk, outcome, strict=True)
     return [found[pair] for pair in pairs]
+
+
+class _Clock:
+    """Tells how many pairs were compared, and how long the others will take at that pace."""
+
+    def __init__(self, count: int, tell: Teller) -> None:
+        self._count, self._tell, self._done = count, tell, 0
+        self._began = time.monotonic()
+
+    def done(self, number: int) -> None:
+        """So many more were compared."""
+        self._done += number
+        taken = time.monotonic() - self._began
+        if taken < _WORTH_TELLING:
+            return
+        left = taken / self._done * (self._count - self._done)
+        minutes, seconds = divmod(round(left), 60)
+        self._tell(Step.COMPARING, f"{minutes}:{seconds:02}", self._done, self._count)
 
 
 class _Battery:

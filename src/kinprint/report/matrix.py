@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from kinprint import text
-from kinprint.records import Component, Relation
+from kinprint.records import Component, Relation, VerdictReason
 from kinprint.report.answer import part_names, summary
 from kinprint.report.numbers import level
 from kinprint.report.relations import RANK, SIGNS, words_for
@@ -253,6 +253,10 @@ def error_says(document: MatrixDocument, language: str) -> str:
     )
     if any(pair.relation is Relation.LAUNDERED for pair in document.pairs):
         said = f"{said} {text.say('report.matrix.level-laundered', language)}"
+    short = sum(VerdictReason.SHORT_LOOK in pair.reasons for pair in document.pairs)
+    if short:
+        fields = {"count": f"{short:,}", "pairs": f"{len(document.pairs):,}"}
+        said = f"{said} {text.say('report.matrix.screened', language, **fields)}"
     return said
 
 

@@ -15,7 +15,7 @@ from kinprint.report.results.comparison import Comparison, Matrix
 from kinprint.report.results.plan import Plan
 from kinprint.report.results.result import Failure
 from kinprint.report.schema import settled
-from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading
+from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading, teller
 from kinprint.workers import cores
 
 
@@ -160,7 +160,8 @@ def matrix(
         settings = _settings(level, alpha, own.budget, seed, base)
         meter = Meter(own)
         given = [os.fspath(one) for one in models]
-        found = compare_all(given, fetcher_of(own), settings, cores() if jobs is None else jobs)
+        jobs = cores() if jobs is None else jobs
+        found = compare_all(given, fetcher_of(own), settings, jobs, teller(own))
         failures = [Failure(one.given, one.error) for one in found.unread]
         for pair in found.failed:
             names = (found.models[at].given for at in (pair.a, pair.b))
