@@ -90,7 +90,9 @@ def _is_concentrated(series: Floats) -> bool:
 def _is_of_signs(rows: Floats) -> bool:
     """Whether rows are of numbers of one size, and at right angles, as chance has none."""
     size = np.abs(rows[:, :1])
-    if len(rows) < _FEWEST or not all((np.abs(rows[at]) == size[at]).all() for at in (0, -1)):
+    if len(rows) < _FEWEST or not size[0] or not size[-1]:
+        return False
+    if not all((np.abs(rows[at]) == size[at]).all() for at in (0, -1)):
         return False
     signs = np.sign(rows[:_LOOKED_AT], dtype=np.float32)
     products = signs @ signs.T
