@@ -12,7 +12,16 @@ import kinprint
 import kinprint.mirror.storage
 from kinprint.errors import InternalError, KinprintError
 from kinprint.mirror import Fault, MirrorServer
-from tests.torture.scene import PAIRS, Row, compared, demo_mirror, open_files, patience
+from tests.torture.scene import (
+    PAIRS,
+    Row,
+    compared,
+    demo_mirror,
+    nothing_left,
+    open_files,
+    patience,
+)
+from tests.torture.store import BUCKET, object_store
 
 FAULTS = (
     *(Fault("status", code=code) for code in (408, 500, 502, 503, 504)),
@@ -52,7 +61,15 @@ PHASES = {
         "headers": {"port": "storage", "after": 2},
         "weights": {"port": "storage", "after": 4},
     },
+    "object store": {
+        "probing": {"method": "HEAD"},
+        "listing": {"method": "GET", "where": f"/{BUCKET}"},
+        "small files": {"method": "GET", "where": "*.json"},
+        "headers": {"method": "GET", "where": "*.safetensors"},
+        "weights": {"method": "GET", "where": "*.safetensors", "after": 3},
+    },
 }
+_MODELS = ("zoo/base-a", "zoo/a-cpt")
 _MIX = ("reset", "truncate", "status", "short", "wrong_range", "expire")
 
 
@@ -84,11 +101,22 @@ def cases() -> list[Case]:
 
 
 @contextmanager
+def servers() -> Iterator[dict[str, MirrorServer]]:
+    """What serves each kind of source."""
+    with demo_mirror() as mirror, object_store(_MODELS) as store:
+        yield {"hub": mirror, "web address": mirror, "object store": store}
+
+
+@contextmanager
 def models(source: str, server: MirrorServer) -> Iterator[tuple[str, str]]:
     """Two models as a kind of source names them."""
-    names = ("zoo/base-a", "zoo/a-cpt")
     server.faults.replace([])
-    yield names if source == "hub" else tuple(_address(server, name) for name in names)  # type: ignore[misc]
+    first, second = _MODELS
+    if source == "web address":
+        first, second = (_address(server, name) for name in _MODELS)
+    elif source == "object store":  # a folder and a single object
+        first, second = f"s3://{BUCKET}/{first}", f"s3://{BUCKET}/{second}/model.safetensors"
+    yield first, second
     server.faults.replace([])
 
 
@@ -115,25 +143,34 @@ def outcome(action: Callable[[], str], expected: str) -> str:
 
 
 def run_case(case: Case, server: MirrorServer, action: Callable[..., str], expected: str) -> str:
-    """Run something under a fault, with little patience for those that wait."""
-    with (
-        models(case.source, server) as pair,
-        patience(0.3 if case.fault.kind in WAITING else 10.0),
-    ):
+    """Run something under a fault, with little patience for what waits: servers, or drivers."""
+    seconds = 0.3 if case.fault.kind in WAITING else 1.0 if case.source == "object store" else 10.0
+    with models(case.source, server) as pair, patience(seconds):
         server.faults.add(case.fault)
         return outcome(lambda: action(pair), expected)
 
 
+def run_cases(chosen: Sequence[Case], action: Callable[..., str]) -> tuple[list[str], list[str]]:
+    """How each case ended, and what was lost: results, files, connections and threads."""
+    ended: dict[Case, str] = {}
+    left: list[str] = []
+    with servers() as by_source:
+        expected = {}
+        for source, server in by_source.items():
+            with models(source, server) as pair:
+                expected[source] = action(pair)
+        with nothing_left(left):
+            for case in chosen:
+                server = by_source[case.source]
+                ended[case] = run_case(case, server, action, expected[case.source])
+    lost = [f"{case.title}: {how}" for case, how in ended.items() if how.startswith("lost")]
+    return list(ended.values()), lost + left
+
+
 def matrix(chosen: Sequence[Case]) -> tuple[Row, list[str]]:
     """All cases, each a comparison of two models from nothing."""
-    with demo_mirror() as server:
-        expected = {}
-        for source in PHASES:
-            with models(source, server) as pair:
-                expected[source] = compared(pair)
-        ended = {case: run_case(case, server, compared, expected[case.source]) for case in chosen}
-    lost = [f"{case.title}: {how}" for case, how in ended.items() if how.startswith("lost")]
-    same, told = (sum(how == one for how in ended.values()) for one in ("same", "sentence"))
+    ended, lost = run_cases(chosen, compared)
+    same, told = ended.count("same"), ended.count("sentence")
     return Row(
         "faults × phases × sources",
         f"{len(ended)} comparisons",

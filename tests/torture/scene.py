@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -88,6 +90,29 @@ def compared(pair: Sequence[str]) -> str:
 def open_files() -> int:
     """How many files and connections this process holds open."""
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+
+@contextmanager
+def nothing_left(lost: list[str]) -> Iterator[None]:
+    """Add to `lost` what a block leaves behind: files and connections, or threads.
+
+    A few may stay, as in a pool of connections; what ends by itself is given time for it.
+    """
+
+    def held() -> dict[str, int]:
+        return {"open files": open_files(), "threads": threading.active_count()}
+
+    def grown() -> list[str]:
+        now = held()
+        return [f"{what}: {before[what]} before, {now[what]} after" for what in before
+                if now[what] > before[what] + 20]  # fmt: skip
+
+    before = held()
+    yield
+    until = time.monotonic() + 30
+    while grown() and time.monotonic() < until:
+        time.sleep(0.1)
+    lost += grown()
 
 
 def memory() -> int:

@@ -49,7 +49,7 @@ _REAL_PROGRESS = 64 * 1024  # bytes; an attempt that brought this much starts th
 _LONGEST_DOCUMENT = 12  # times the timeout: for an answer whose length nobody knows
 
 
-class _Broken(Exception):
+class Broken(Exception):
     """An answer that was no good: what arrived of it is kept and the rest asked for again.
 
     `odd` weighs what another try seldom mends: twice what has cost much time already.
@@ -85,7 +85,7 @@ def read_range(
             if renew is None or refusals > _RENEWALS:
                 raise
             target = renew(target)
-        except _Broken as broken:
+        except Broken as broken:
             if len(received) - before > _REAL_PROGRESS:
                 failures = refusals = odd = 0
             failures += 1
@@ -111,11 +111,11 @@ def _read_some(
         headers["Range"] = f"bytes={span.start}-{span.stop - 1}"
     with answer_to("GET", target, headers, policy, patience=patience) as (response, limit):
         meter.count(0, 1 + len(response.history))
-        _check_status(response, target, span, whole)
+        check_answer(response.status_code, response.headers, target, span, whole)
         reading = _Reading(target, span.size, policy, patience, limit)
         reading.collect(response, received, meter)
     if reading.got < span.size:
-        raise _Broken(reading.broken_off())
+        raise Broken(reading.broken_off())
 
 
 @dataclass(slots=True)
@@ -147,12 +147,12 @@ class _Reading:
                 elapsed = time.monotonic() - started
                 enough = min(self.most, elapsed * self.policy.slowest_rate)
                 if elapsed > self.longest or (elapsed > timeout and self.got < enough):
-                    raise _Broken(self._too_slow(elapsed), odd=2)
+                    raise Broken(self._too_slow(elapsed), odd=2)
                 if self.got > _REAL_PROGRESS:
                     self.patience.renew()
                 self.limit.body(min(timeout, self.patience.left))
         except (TransportError, OSError, RuntimeError) as error:
-            raise _Broken(self.broken_off()) from error
+            raise Broken(self.broken_off()) from error
 
     def broken_off(self) -> BodyBroken:
         return BodyBroken(host=self.target.host, path=self.target.path, got=self.got)
@@ -184,7 +184,7 @@ def read_document(
                 reading = _Reading(target, limit, policy, patience, listening, longest)
                 reading.collect(response, body, meter)
             return bytes(body), response.headers
-        except _Broken as broken:
+        except Broken as broken:
             wait = policy.pause_after(attempt + 1)
             if attempt == policy.retries or broken.odd or wait >= patience.left:
                 raise broken.error from None
@@ -192,14 +192,15 @@ def read_document(
     raise AssertionError("unreachable")
 
 
-def _check_status(response: Any, target: Target, span: ByteRange, whole: bool) -> None:
+def check_answer(
+    status: int, headers: Mapping[str, str], target: Target, span: ByteRange, whole: bool
+) -> None:
     """Raise unless the answer is the very range of the very file that was asked for."""
-    status, headers = response.status_code, response.headers
 
-    def wrong(key: str, /, **fields: object) -> _Broken:
+    def wrong(key: str, /, **fields: object) -> Broken:
         cause = text.message(key, **fields)
         error = LengthWrong(host=target.host, path=target.path, cause=cause)
-        return _Broken(error, odd=1)
+        return Broken(error, odd=1)
 
     def changed(total: str) -> FileChanged:
         cause = text.message("cause.source.other-size", size=total, listed=target.size)

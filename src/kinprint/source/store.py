@@ -1,15 +1,20 @@
 """Models in object stores (s3://, gs://, az://, …) through fsspec and its drivers.
 
-Drivers do not show the entity tag of what they read, so it is asked for after each read:
-one small request more, and no byte of a replaced object is taken for the listed one. They wait
-for a silent server as they like; here nobody waits for a driver longer than for other servers.
+The driver of S3 shows what its server answered, and that is held against what was asked for as
+with any other server. Others do not show even the entity tag of what they read, so it is asked
+for after each read: one small request more, and no byte of a replaced object is taken for the
+listed one. Drivers retry what they like and wait as long as they like; here what may pass is
+tried again, and nobody waits for a driver longer than for other servers.
 """
 
 from __future__ import annotations
 
+import errno
 import posixpath
 import re
 from collections.abc import Callable, Mapping
+from email.message import Message
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -24,12 +29,15 @@ from kinprint.errors import (
     Unreachable,
 )
 from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
-from kinprint.source.http import RetryPolicy
-from kinprint.source.patience import Overdue, in_time
+from kinprint.source.bodies import Broken, check_answer
+from kinprint.source.http import RetryPolicy, Target, ask
+from kinprint.source.patience import Overdue, Patience, in_time
 from kinprint.source.protocol import Meter
 from kinprint.source.reference import Reference
 
 _SLOWEST = 64 * 1024  # bytes a second; a driver does not tell how far a read has come
+_READS = 2  # one wrong answer is forgiven
+_FINAL = frozenset({errno.EINVAL, errno.ENOSYS})  # what was asked for is at fault
 _IN_THE_EXTRA = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"})
 
 
@@ -39,21 +47,19 @@ def open_store(reference: Reference) -> StoreSource:
 
 
 class StoreSource:
-    """A folder or a single object; retries and credentials are the driver's own."""
+    """A folder or a single object; credentials are the driver's own."""
 
     def __init__(self, given: str, address: str) -> None:
         self._address = _without_password(address).rstrip("/")
         self._scheme = address.partition("://")[0]
+        self._host = f"{self._scheme}://"
         self._files, place = self._connect(given, address)
         self._meter = Meter()
-        single = self._guard(place, lambda: bool(self._files.isfile(place)))
+        single = self._is_object(place)
         self._root = posixpath.dirname(place) if single else place.rstrip("/")
-        listed = self._guard(
-            place,
-            lambda: self._files.find(
-                self._root, maxdepth=1 if single else None, detail=True, withdirs=False
-            ),
-        )
+        depth = 1 if single else None
+        find = partial(self._method("find"), maxdepth=depth, detail=True, withdirs=False)
+        listed = self._ask(find, self._root)
         self._tags: dict[str, str] = {}
         found = [self._entry(info) for info in listed.values() if not _is_folder(info)]
         self._entries = {entry.path: entry for entry in sorted(found, key=lambda one: one.path)}
@@ -92,28 +98,46 @@ class StoreSource:
         if path not in self._entries:
             raise FileMissing(name=self.ref.name, path=path)
         place = posixpath.join(self._root, path)
-        data = self._guard(
-            place, lambda: self._files.cat_file(place, start=span.start, end=span.stop), span.size
-        )
-        self._meter.count(len(data))
-        self._check_unchanged(path, place)
-        if len(data) != span.size:
-            raise BodyBroken(host=self._scheme, path=path, got=len(data))
-        return bytes(data)
+        is_s3 = self._files.async_impl and hasattr(self._files, "call_s3")
+        read = self._read_answer if is_s3 else self._read_unseen
+        for _ in range(_READS):
+            try:
+                return read(path, place, span)
+            except Broken as broken:
+                error = broken.error
+        raise error
 
     def find(self, path: str) -> FileEntry | None:
         """The object at `path`, if there is one."""
         return self._entries.get(path)
 
-    def _check_unchanged(self, path: str, place: str) -> None:
-        """Refuse bytes of an object that was replaced since it was listed."""
-        listed = self._tags.get(path)
-        if listed is None:
-            return
-        now = self._guard(place, lambda: _fresh_info(self._files, place))
-        self._meter.count(0)
-        if _tag(now) != listed:
-            raise FileChanged(path=path, cause=text.message("cause.source.other-tag"))
+    def _read_answer(self, path: str, place: str, span: ByteRange) -> bytes:
+        """Bytes whose server says that they are those of the object that was listed."""
+        entry, tag = self._entries[path], self._tags.get(path)
+        target = Target(self._host, path, entry.size, pin=("ETag", tag) if tag else None)
+        whole = span == ByteRange(0, entry.size)
+        get_object = partial(_get_object, self._files, span=span, whole=whole)
+        status, headers, data = self._ask(get_object, place, nbytes=span.size)
+        self._meter.count(len(data))
+        check_answer(status, headers, target, span, whole)
+        return self._of_length(data, path, span)
+
+    def _read_unseen(self, path: str, place: str, span: ByteRange) -> bytes:
+        """Bytes that only the driver vouches for, of an object that was not replaced since."""
+        cat_file = partial(self._method("cat_file"), start=span.start, end=span.stop)
+        data = self._ask(cat_file, place, nbytes=span.size)
+        self._meter.count(len(data))
+        if path in self._tags:
+            now = self._info(place)
+            self._meter.count(0)
+            if _tag(now) != self._tags[path]:
+                raise FileChanged(path=path, cause=text.message("cause.source.other-tag"))
+        return self._of_length(data, path, span)
+
+    def _of_length(self, data: bytes, path: str, span: ByteRange) -> bytes:
+        if len(data) != span.size:
+            raise Broken(BodyBroken(host=self._host, path=path, got=len(data)))
+        return bytes(data)
 
     def _connect(self, given: str, address: str) -> tuple[Any, str]:
         try:
@@ -145,24 +169,90 @@ class StoreSource:
         pinned = f"{self._scheme}\n{info['name']}\n{size}\n{tag}"
         return FileEntry(path, size, key="tag-" + sha256(pinned.encode()).hexdigest())
 
-    def _guard(self, place: str, action: Callable[[], Any], nbytes: int = 0) -> Any:
-        """Do something with the driver, in time, and turn its failures into sentences."""
-        seconds = RetryPolicy().patience().left + nbytes / _SLOWEST
+    def _is_object(self, place: str) -> bool:
+        """Whether there is an object of this very name; drivers' `isfile` hides failures."""
         try:
-            return in_time(action, seconds)
-        except Overdue:
-            late = text.message("cause.source.no-answer")
-            raise Unreachable(host=f"{self._scheme}://", cause=late) from None
-        except FileNotFoundError:
-            raise FileMissing(name=self._address, path=place) from None
-        except PermissionError as error:
-            cause = str(error) or text.message("cause.source.permission")
-            raise AccessRefused(path=place, cause=cause) from None
-        except Exception as error:  # drivers raise what their client library raises
-            if "credential" in f"{type(error).__name__} {error}".lower():
-                raise AccessRefused(path=place, cause=str(error)) from error
-            said = f"{type(error).__name__}: {error}"
-            raise Unreachable(host=f"{self._scheme}://", cause=said) from error
+            return self._info(place).get("type") == "file"
+        except FileMissing:
+            return False
+
+    def _info(self, place: str) -> dict[str, Any]:
+        """What the store says of an object now: a driver lives on, with what it has listed."""
+        self._files.invalidate_cache()
+        found: dict[str, Any] = self._ask(self._method("info"), place)
+        return found
+
+    def _method(self, name: str) -> Callable[..., Any]:
+        """A function of the driver; one with a loop of its own has a coroutine beneath it."""
+        found: Callable[..., Any] = getattr(
+            self._files, f"_{name}" if self._files.async_impl else name
+        )
+        return found
+
+    def _ask(self, method: Callable[..., Any], place: str, *, nbytes: int = 0) -> Any:
+        """Have the driver do something, in time, and turn its failures into sentences."""
+        policy = RetryPolicy()
+        patience = Patience(policy.patience().left + nbytes / _SLOWEST)
+
+        def attempt() -> Any:
+            try:
+                return self._call(method, place, max(0.01, patience.left))
+            except Overdue:
+                late = text.message("cause.source.driver-late")
+                raise Unreachable(host=self._host, cause=late) from None
+            except FileNotFoundError:
+                raise FileMissing(name=self._address, path=place) from None
+            except PermissionError as error:
+                cause = str(error) or text.message("cause.source.permission")
+                raise AccessRefused(path=place, cause=cause) from None
+            except Exception as error:  # drivers raise what their client library raises
+                passing = isinstance(error, OSError) and error.errno not in _FINAL
+                root = (isinstance(error, OSError) and error.__cause__) or error
+                said = f"{type(root).__name__}: {root}"
+                if "credential" in said.lower():
+                    raise AccessRefused(path=place, cause=str(root)) from error
+                if passing:
+                    raise OSError(said) from error
+                raise Unreachable(host=self._host, cause=said) from error
+
+        return ask(attempt, self._host, place, policy, patience)
+
+    def _call(self, method: Callable[..., Any], place: str, seconds: float) -> Any:
+        """Call the driver once; where it has a loop, what is not done in time is cancelled."""
+        if not self._files.async_impl:
+            return in_time(partial(method, place), seconds)
+        from fsspec.asyn import FSTimeoutError, sync
+
+        try:
+            return sync(self._files.loop, method, place, timeout=seconds)
+        except FSTimeoutError:
+            raise Overdue from None
+
+
+async def _get_object(
+    files: Any, place: str, *, span: ByteRange, whole: bool
+) -> tuple[int, Message, bytes]:
+    """Status, headers and body of S3's answer; of a body that is too long, a byte too many."""
+    bucket, key, version = files.split_path(place)
+    asked = {"Bucket": bucket, "Key": key}
+    if version:
+        asked["VersionId"] = version
+    if not whole:
+        asked["Range"] = f"bytes={span.start}-{span.stop - 1}"
+    answer = await files._call_s3("get_object", **asked)
+    body, data = answer["Body"], bytearray()
+    try:
+        while chunk := await body.read(span.size + 1 - len(data)):
+            data += chunk
+    except Exception as error:  # whichever HTTP library the driver has
+        raise ConnectionError from error
+    finally:
+        body.close()
+    told = answer["ResponseMetadata"]
+    headers = Message()  # whose names may be spelt in any case
+    for name, value in told["HTTPHeaders"].items():
+        headers[name] = value
+    return told["HTTPStatusCode"], headers, bytes(data)
 
 
 def _without_password(address: str) -> str:
@@ -177,10 +267,3 @@ def _tag(info: dict[str, Any]) -> str | None:
 def _is_folder(info: dict[str, Any]) -> bool:
     """Consoles of object stores make empty objects to show folders."""
     return str(info["name"]).endswith("/") or info.get("type") == "directory"
-
-
-def _fresh_info(files: Any, place: str) -> Any:
-    try:
-        return files.info(place, refresh=True)
-    except TypeError:  # drivers without a listing cache take no such wish
-        return files.info(place)
