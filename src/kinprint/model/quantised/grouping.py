@@ -34,6 +34,8 @@ _NOWHERE = Scheme("", "")
 _EIGHT = FP8 | {"I8", "U8"}
 _HOLDS_FOUR = _EIGHT | FLOATS  # bitsandbytes may store its bytes under any type
 _ABSMAX = ".absmax"
+_SCALE_TYPES = FLOATS | EXPONENTS
+_SCALE_TYPES_OF_FP4 = EXPONENTS | {"F8_E4M3"}
 
 
 def logical_weights(specs: Specs, config: Mapping[str, Any]) -> dict[str, QuantisedWeight]:
@@ -67,9 +69,9 @@ def _names(weight: QuantisedWeight) -> set[str]:
 
 def _weight(name: str, spec: TensorSpec, specs: Specs, scheme: Scheme) -> QuantisedWeight | None:
     """The weight whose codes this tensor holds, if it holds any."""
-    for ending, build in _ENDINGS.items():
-        if name.endswith(ending):
-            return build(name.removesuffix(ending), spec, specs, scheme)
+    if name.endswith(_MARKS):
+        ending, build = next(one for one in _ENDINGS.items() if name.endswith(one[0]))
+        return build(name.removesuffix(ending), spec, specs, scheme)
     if spec.dtype in _HOLDS_FOUR and name + _ABSMAX in specs:
         return _four_bits(name, spec, specs)
     if spec.dtype in _EIGHT:
@@ -198,11 +200,11 @@ def _by_types(
     zero: TensorSpec | None,
     scheme: Scheme,
 ) -> Codec:
-    if spec.dtype in FP8 and scale.dtype in FLOATS | EXPONENTS:
+    if spec.dtype in FP8 and scale.dtype in _SCALE_TYPES:
         return scaled(spec, scale, zero, scheme.block)
     if spec.dtype == "I8" and scale.dtype in FLOATS:
         return scaled(spec, scale, zero, scheme.block)
-    if len(spec.shape) > 1 and scale.dtype in EXPONENTS | {"F8_E4M3"}:
+    if len(spec.shape) > 1 and scale.dtype in _SCALE_TYPES_OF_FP4:
         return fp4(spec, scale, overall)
     raise conflict(spec, "cause.quantised.types", dtype=spec.dtype, scales=scale.dtype)
 
