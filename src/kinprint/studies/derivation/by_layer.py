@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from kinprint.studies.comparing import compare
 from kinprint.studies.derivation.pairwise import TensorPair
+from kinprint.studies.marks import mark_of
 from kinprint.studies.results import Fact
 from kinprint.studies.study import ReadTensor
 
@@ -106,6 +107,8 @@ def _covariance(pairs: Sequence[TensorPair]) -> Doubles | None:
 
 
 def _pearson(x: ReadTensor, y: ReadTensor) -> float | None:
+    if mark_of("pearson", x.origin, y.origin) is None:  # as of most pairs of layers
+        return None
     return compare(x, y, ("pearson",)).value("pearson")
 
 
