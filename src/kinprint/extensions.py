@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import metadata
-from importlib.metadata import EntryPoint, EntryPoints
+from importlib.metadata import EntryPoint
 from threading import Thread
 from typing import Any, Generic, TypeVar, cast
 
@@ -61,14 +61,15 @@ _LOADED: dict[tuple[str, type[Any]], tuple[Extension[Any], ...]] = {}
 
 
 @cache
-def _installed() -> EntryPoints:
-    """What all installed packages offer to others; looking it up takes a look at each of them."""
-    return metadata.entry_points()
+def _installed() -> Mapping[str, tuple[EntryPoint, ...]]:
+    """What installed packages add, by group; looking it up takes a look at each of them."""
+    found = metadata.entry_points()
+    return {group: tuple(found.select(group=group)) for group in GROUPS}
 
 
-def entry_points(group: str) -> EntryPoints:
+def entry_points(group: str) -> tuple[EntryPoint, ...]:
     """What installed packages add to a group."""
-    return _installed().select(group=group)
+    return _installed()[group]
 
 
 def extensions(group: str, kind: type[T]) -> tuple[Extension[T], ...]:
