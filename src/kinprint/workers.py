@@ -16,13 +16,39 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
 _ALIGNED = 64  # bytes at which arrays begin
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+T = TypeVar("T")
+
+
+class Once(Generic[T]):
+    """A function without arguments that runs once; threads that come meanwhile wait for it.
+
+    Models are opened side by side, and each looks into the same tables first.
+    """
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        self._function, self._lock = function, Lock()
+        self._kept: list[T] = []
+
+    def __call__(self) -> T:
+        """What the function gave, or gives now."""
+        if not self._kept:
+            with self._lock:
+                if not self._kept:
+                    self._kept.append(self._function())
+        return self._kept[0]
+
+    def clear(self) -> None:
+        """Forget what the function gave."""
+        self._kept.clear()
 
 
 def cores() -> int:

@@ -8,7 +8,7 @@ from tests.work import at_most
 
 
 def test_tables_are_read_once_and_with_little_work() -> None:
-    load_tables.cache_clear()
+    load_tables.clear()
     with at_most(200_000):  # about 20 ms
         tables = load_tables()
     with at_most(10):

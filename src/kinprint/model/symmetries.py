@@ -19,6 +19,7 @@ from kinprint.model.layout.parts import IN_OUT, OUT_IN
 from kinprint.model.layout.sizes import Sizes
 from kinprint.records import Reason, Role, weight_of
 from kinprint.text import Message, message
+from kinprint.workers import Once
 
 _GATES = {
     Role.GATE,
@@ -115,7 +116,7 @@ def _not(fact: bool | None) -> bool | None:
     return None if fact is None else not fact
 
 
-@functools.cache
+@Once
 def _table() -> Mapping[str, Any]:
     own = Path(__file__).with_name("symmetries.toml").read_text(encoding="utf-8")
     tables = tomllib.loads(own)

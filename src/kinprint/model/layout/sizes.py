@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from kinprint.model.architectures import with_added
+from kinprint.workers import Once
 
 _NESTED = (
     "text_config", "llm_config", "language_config", "thinker_config", "decoder", "llm",
 )  # fmt: skip
 
 
-@functools.cache
+@Once
 def table() -> Mapping[str, Any]:
     """The table of layouts, read once."""
     own = Path(__file__).with_name("layouts.toml").read_text(encoding="utf-8")

@@ -10,13 +10,13 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import resources
 from typing import Any
 
 from kinprint.model.architectures import with_added
 from kinprint.model.geometry import text_parts
 from kinprint.records import Role
+from kinprint.workers import Once
 
 GGUF = "gguf"
 _ARCHITECTURE = re.compile(r"(For[A-Z]\w*|LMHead(Model)?|Model|Decoder|Encoder|WithLMHead\w*)$")
@@ -115,7 +115,7 @@ class Tables:
         return Family("unknown")
 
 
-@cache
+@Once
 def load_tables() -> Tables:
     """Read the tables; the result is kept, because every model needs all of them."""
     generic = _read("generic.toml")
