@@ -1,7 +1,8 @@
 """The formats of weight files, one line each: endings, what to read first, how to parse.
 
 Another package adds one through an entry point of the group `kinprint.formats` that names a
-`Format`. Such formats are asked for only where ours find no weights.
+`Format`. Such formats are asked for only where ours find no weights. Nearly all models come as
+safetensors: the parsers of other formats are loaded when a file of theirs is there.
 """
 
 from __future__ import annotations
@@ -10,12 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kinprint.extensions import FORMATS, Registry
-from kinprint.reader.formats.gguf.header import parse_gguf
-from kinprint.reader.formats.gguf.splits import check_splits
-from kinprint.reader.formats.gguf.values import FIRST_READ
 from kinprint.reader.formats.safetensors import guess_header_bytes, parse_safetensors
-from kinprint.reader.formats.torch.archive import HEAD, parse_torch
-from kinprint.reader.formats.torch.zip import TAIL
 from kinprint.reader.formats.view import FileView
 from kinprint.reader.plan import ReadPolicy
 from kinprint.records import ByteRange, Header
@@ -75,22 +71,45 @@ def _first_of_safetensors(
 def _first_of_gguf(
     size: int, names: Sequence[str] | None, policy: ReadPolicy
 ) -> tuple[ByteRange, ...]:
+    from kinprint.reader.formats.gguf.values import FIRST_READ
+
     return (ByteRange(0, min(FIRST_READ, size)),)
+
+
+def _parse_gguf(view: FileView) -> Header:
+    from kinprint.reader.formats.gguf.header import parse_gguf
+
+    return parse_gguf(view)
+
+
+def _check_splits(headers: Mapping[str, Header]) -> None:
+    from kinprint.reader.formats.gguf.splits import check_splits
+
+    check_splits(headers)
 
 
 def _first_of_torch(
     size: int, names: Sequence[str] | None, policy: ReadPolicy
 ) -> tuple[ByteRange, ...]:
     """The directory of an archive is at its end."""
+    from kinprint.reader.formats.torch.archive import HEAD
+    from kinprint.reader.formats.torch.zip import TAIL
+
     if size <= HEAD + TAIL:
         return (ByteRange(0, size),)
     return (ByteRange(0, HEAD), ByteRange(size - TAIL, size))
 
 
+def _parse_torch(view: FileView) -> Header:
+    from kinprint.reader.formats.torch.archive import parse_torch
+
+    return parse_torch(view)
+
+
 _OWN = (
     Format(SAFETENSORS, (".safetensors",), parse_safetensors, _first_of_safetensors, "safetensors"),
-    Format(GGUF, (".gguf",), parse_gguf, _first_of_gguf, "", check_splits, True, True),
-    Format(TORCH, (".bin", ".pt", ".pth", ".ckpt"), parse_torch, _first_of_torch, "bin"),
+    Format(GGUF, (".gguf",), _parse_gguf, _first_of_gguf, "", _check_splits, True, True),
+    Format(TORCH, (".bin", ".pt", ".pth", ".ckpt"), _parse_torch, _first_of_torch, "bin"),
 )
 
 
