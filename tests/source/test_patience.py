@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,25 +17,19 @@ from kinprint.mirror import Fault, MirrorServer
 from kinprint.records import ByteRange
 from kinprint.source import Source, open_source
 from kinprint.source.http import RetryPolicy
+from tests.torture.faults import FAULTS, PHASES, WAITING, web_address
 
 FILE = "model.safetensors"
 SPAN = ByteRange(1_000, 201_000)
-UNENDING = [
-    Fault("hang"),
-    Fault("drip"),
-    Fault("continue"),
-    Fault("endless", code=404),
-    Fault("endless", code=500),
-    Fault("endless", code=200),
-    Fault("slow"),
-    Fault("redirect"),
+UNENDING = [one for one in FAULTS if one.kind in WAITING | {"redirect"}]
+# An answer to HEAD has no body that could drip, or be too long.
+BODIES = [Fault("slow"), Fault("endless", code=200)]
+CASES = [
+    (fault, phase)
+    for fault in UNENDING
+    for phase in ("listing", "small files", "resolving", "headers")
+    if phase != "resolving" or fault not in BODIES
 ]
-PHASES = {
-    "listing": {"port": "hub", "where": "*/revision/*"},
-    "address": {"port": "hub", "where": "*/resolve/*", "method": "HEAD"},
-    "small file": {"port": "hub", "where": "*config.json", "method": "GET"},
-    "weights": {"port": "storage"},
-}
 
 
 @pytest.fixture(autouse=True)
@@ -43,26 +38,16 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.3)
 
 
-def in_phase(fault: Fault, phase: str) -> Fault:
-    fields = {name: getattr(fault, name) for name in ("kind", "code")}
-    return Fault(**fields, **PHASES[phase])  # type: ignore[arg-type]
-
-
-# An answer to HEAD has no body that could drip, or be too long.
-BODIES = [Fault("slow"), Fault("endless", code=200)]
-CASES = [(fault, phase) for fault in UNENDING for phase in PHASES]
-
-
 @pytest.mark.parametrize(
     ("fault", "phase"),
-    [case for case in CASES if case[1] != "address" or case[0] not in BODIES],
+    CASES,
     ids=lambda item: f"{item.kind}-{item.code}" if isinstance(item, Fault) else item,
 )
 def test_what_never_ends_is_given_up(mirror: MirrorServer, fault: Fault, phase: str) -> None:
-    mirror.faults.add(in_phase(fault, phase))
+    mirror.faults.add(replace(fault, **PHASES["hub"][phase]))  # type: ignore[arg-type]
     with pytest.raises(KinprintError) as caught:
         source = open_source("zoo/base-a")
-        if phase == "small file":
+        if phase == "small files":
             source.read("config.json", ByteRange(0, 100))
         source.read(FILE, SPAN)
     assert isinstance(caught.value, NetworkError) or fault.code == 404
@@ -82,14 +67,7 @@ def test_a_web_server_that_never_ends_is_given_up(
 @pytest.fixture
 def storage_file(mirror: MirrorServer) -> str:
     """A file at a plain web address."""
-    open_source("zoo/base-a")
-    import http.client
-
-    connection = http.client.HTTPConnection("127.0.0.1", mirror.port, timeout=60)
-    connection.request("HEAD", f"/zoo/base-a/resolve/main/{FILE}")
-    location = connection.getresponse().headers["location"]
-    connection.close()
-    return str(location)
+    return web_address(mirror, "zoo/base-a")
 
 
 @pytest.mark.parametrize("kind", ["reset", "truncate"])

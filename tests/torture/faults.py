@@ -113,14 +113,15 @@ def models(source: str, server: MirrorServer) -> Iterator[tuple[str, str]]:
     server.faults.replace([])
     first, second = _MODELS
     if source == "web address":
-        first, second = (_address(server, name) for name in _MODELS)
+        first, second = (web_address(server, name) for name in _MODELS)
     elif source == "object store":  # a folder and a single object
         first, second = f"s3://{BUCKET}/{first}", f"s3://{BUCKET}/{second}/model.safetensors"
     yield first, second
     server.faults.replace([])
 
 
-def _address(server: MirrorServer, name: str) -> str:
+def web_address(server: MirrorServer, name: str) -> str:
+    """Where the weights of a model lie, as a plain web address."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     try:
         connection.request("HEAD", f"/{name}/resolve/main/model.safetensors")
