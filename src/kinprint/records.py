@@ -187,7 +187,8 @@ class PartFinding:
     log10_p : log10 of the p-value of this part alone, its tests paid for; None without a test.
     gains : correlation of the effective gains that feed it; None if not known.
     learnt : whether it is more alike than one initialisation makes it; None if that is not known.
-    drawn : whether what is equal of it looks like random numbers that nobody trained.
+    untrained : why what is equal of it may be random numbers that nobody trained; None where
+        nothing says so.
     share : the share of its tensors that is linked, where that can be told.
     bits : of a rounded part, the bits of a number in the coarser model.
     reason : why it is not comparable or was not read.
@@ -204,7 +205,7 @@ class PartFinding:
     log10_p: float | None = None
     gains: float | None = None
     learnt: bool | None = None
-    drawn: bool = False
+    untrained: VerdictReason | None = None
     share: float = 1.0
     bits: int | None = None
     reason: Message | None = None
@@ -308,6 +309,7 @@ class Reason(StrEnum):
     PART_FLAT = auto()
     PART_FEW_ROWS = auto()
     PART_CHANNELS_RENAMED = auto()
+    PART_OTHER_ROLES = auto()
     PART_OTHER_WIDTH = auto()
     PART_HEADS_RENAMED = auto()
     PART_UNITS_RENAMED = auto()
@@ -681,6 +683,7 @@ class VerdictReason(StrEnum):
     LEARNT_SILENT = "learnt-silent"
     MATRICES_ALIKE = "matrices-alike"
     AS_DRAWN = "as-drawn"
+    FEW_EQUAL = "few-equal"
     ARRANGED = "arranged"
     NORMS_ARRANGED = "norms-arranged"
     # Where the link ends.

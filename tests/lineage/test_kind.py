@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinprint.lineage.kind import amount_of, kind_of_relation
-from kinprint.records import Component, Part, PartFinding, PartState, Relation
+from kinprint.records import Component, Part, PartFinding, PartState, Relation, VerdictReason
 
 SIZES = {Component.NORMS: 256, Component.ATTENTION: 50_000, Component.FEED_FORWARD: 135_000}
 LAYERS = 4
@@ -135,9 +135,11 @@ def test_one_initialisation_is_about_all_that_is_linked() -> None:
 
 
 def test_equal_numbers_that_nobody_trained_are_not_taken_over() -> None:
-    drawn = {**TAKEN, "learnt": None, "drawn": True}
-    kind = kind_of_relation(altered(STRANGER, every(Component.ATTENTION), **drawn), ARRANGED)
-    assert kind.relation is Relation.DEPENDENT and kind.reasons == ("as-drawn",)
+    for reason in (VerdictReason.AS_DRAWN, VerdictReason.FEW_EQUAL):
+        untrained = {**TAKEN, "learnt": None, "untrained": reason}
+        parts = altered(STRANGER, every(Component.ATTENTION), **untrained)
+        kind = kind_of_relation(parts, ARRANGED)
+        assert kind.relation is Relation.DEPENDENT and kind.reasons == (reason,)
 
 
 def test_an_arranged_numbering_is_no_common_initialisation() -> None:

@@ -24,7 +24,7 @@ SHORT = (
     "half-the-units", "four-layers-of-six", "feed-forwards-copied", "narrower-feed-forwards",
     "final-norm-copied", "gates-copied", "head-copied", "scattered-numbers", "embedding-replaced",
     "complementary-halves", "laundered-with-a-raw-layer", "laundered-with-a-raw-embedding",
-    "some-units-with-noise", "gates-renumbered",
+    "some-units-with-noise", "gates-renumbered", "keys-as-values",
     # stored otherwise
     "identical", "cast-fp32", "cast-fp16", "cast-from-master", "cast-fp8", "cast-int8",
     "cast-gguf-q4", "cast-of-a-descendant", "renamed", "renamed-to-numbers", "other-shards",
@@ -46,6 +46,7 @@ SHORT = (
     "upcycled-shuffled", "heads-pruned", "attention-redrawn",
     # started alike
     "twins-hardly-trained", "twins-with-unseen-tokens", "strangers-one-frozen-draw",
+    "strangers-random-frozen-embedding",
     # towers
     "vision-tower-shared", "encoder-of-a-multimodal-model", "encoder-shared",
     "language-model-of-a-multimodal-model", "multimodal-strangers", "text-model-as-encoder",

@@ -35,6 +35,8 @@ from benchmarks.redteam.layers import (
     HEAD,
     IN,
     LAYER,
+    K,
+    V,
     at,
     names_of,
 )
@@ -226,7 +228,7 @@ def laundered_with_a_raw_embedding(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     "attention-turned-beside-a-raw-embedding",
     true(
         UNTOLD,
-        f"partial {UNTOLD}",
+        f"partial dependent {UNTOLD}",
         "partial",
         {embedding(): Fact.EQUAL, attention(): Fact.HIDDEN, norms(): Fact.OPEN},
     ),
@@ -240,8 +242,28 @@ def attention_turned(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 
 @case(
+    "keys-as-values",
+    true(
+        "derived partial same-weights dependent",
+        "derived partial same-weights",
+        "derived",
+        {attention(): Fact.HIDDEN},
+        rest=Fact.EQUAL,
+    ),
+)
+def keys_as_values(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model with a stranger's queries and outputs, and keys and values in each other's place."""
+    root, stranger = zoo.root(seed), zoo.stranger(seed)
+    new = {name: stranger.tensors[name] for name in names_of(root, ATTENTION, range(6))}
+    for layer in range(6):
+        for part, source in ((K, V), (V, K)):
+            new[at(layer, part)] = noisy(root.tensors[at(layer, source)], rng, 0.1)
+    return root, root.changed(new)
+
+
+@case(
     "head-copied",
-    true(UNTOLD, f"partial {UNTOLD}", "partial", {embedding(): Fact.HIDDEN}),
+    true(UNTOLD, f"partial dependent {UNTOLD}", "partial", {embedding(): Fact.HIDDEN}),
 )
 def head_copied(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """A stranger with a head of its own that is the other model's embedding."""
@@ -601,8 +623,8 @@ def strangers_turned_together(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     "strangers-random-frozen-embedding",
     true(
         UNTOLD,
-        f"partial dependent same-init {UNTOLD}",
-        "partial dependent same-init",
+        f"dependent {UNTOLD}",
+        "dependent",
         {embedding(): Fact.EQUAL},
     ),
 )

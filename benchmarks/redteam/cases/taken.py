@@ -94,7 +94,7 @@ def biases_copied(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 @case(
     "embedding-copied",
-    true(_NORMS_UNREAD, f"partial {UNTOLD}", "partial", {embedding(): Fact.EQUAL}),
+    true(_NORMS_UNREAD, f"partial dependent {UNTOLD}", "partial", {embedding(): Fact.EQUAL}),
 )
 def embedding_copied(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """A stranger with the embedding copied, which is its head too."""

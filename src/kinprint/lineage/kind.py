@@ -71,8 +71,9 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
     linked = [one for one in read if one.state.linked]
     if any(one.learnt for one in linked):
         return _taken_over(parts, read)
-    if any(one.drawn for one in linked):
-        return Kind(Relation.DEPENDENT, (VerdictReason.AS_DRAWN,))
+    untrained = {one.untrained for one in linked if one.untrained}
+    if untrained:
+        return Kind(Relation.DEPENDENT, tuple(sorted(untrained)))
     if {one.part.component for one in linked} == {Component.NORMS}:
         return Kind(Relation.DEPENDENT, (VerdictReason.NORMS_ARRANGED,))
     learnt_apart = [one for one in linked if one.learnt is False]

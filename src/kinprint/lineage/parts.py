@@ -29,6 +29,7 @@ from kinprint.lineage.alignment.residual import MapSource
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.equality import EqualNumbers, copies, equal_numbers, information_for
 from kinprint.lineage.gains import gain_likeness
+from kinprint.lineage.other_roles import in_other_roles
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.part_tests import (
     MATCHED_COLUMNS,
@@ -375,14 +376,24 @@ class _Judge:
         Gains do not: they can be written into any basis. Rows that were matched there and fit no
         better than chance are no copies, whatever their units, heads or values were made into.
         Layers in `agreeing` that are not linked may lie in another basis than the embedding.
+        Matrices may also have changed roles.
         """
         turned = any(_speaks_alone(one, agreeing) for one in findings)
-        anchored = not turned and self._anchored(findings)
+        if turned or not self._anchored(findings):
+            yield from findings
+            return
+        open_ = [one.part for one in findings if _is_open(one)]
+        samples = self.a.prepared.stored, self.b.prepared.stored
+        moved = in_other_roles(*samples, open_, self.theirs)
         for one in findings:
-            open_ = one.state is PartState.NOT_COMPARABLE and one.partner is not None
-            if anchored and open_ and self._would_show(one.part):
-                one = replace(one, state=PartState.NO_TRACE, reason=None, needs=None)
-            yield one
+            if not _is_open(one):
+                yield one
+            elif one.part in moved:
+                yield replace(one, reason=Reason.PART_OTHER_ROLES.message(), needs=None)
+            elif self._would_show(one.part):
+                yield replace(one, state=PartState.NO_TRACE, reason=None, needs=None)
+            else:
+                yield one
 
     def _anchored(self, findings: Sequence[PartFinding]) -> bool:
         """Whether models have one basis: most matrices of the layers say so.
@@ -607,6 +618,12 @@ def _with_invariants(finding: PartFinding, agreeing: Container[int | None]) -> P
         return finding
     reason, state = Reason.PART_INVARIANTS.message(), PartState.NOT_COMPARABLE
     return replace(finding, state=state, reason=reason, needs=None)
+
+
+def _is_open(finding: PartFinding) -> bool:
+    """Whether nothing was found of matrices and their partner."""
+    silent = finding.state is PartState.NOT_COMPARABLE and finding.partner is not None
+    return silent and finding.part.component in MATRICES
 
 
 def _speaks_alone(finding: PartFinding, agreeing: Container[int | None]) -> bool:

@@ -3,7 +3,8 @@
 Two strangers may hold the same random numbers, frozen from the start. Training leaves its mark on a
 matrix: a few directions grow beyond what independent numbers reach. Where all that is equal has no
 such mark while the other matrices of both models have it, nothing shows that trained weights are
-shared. Where the others have none either, the models tell nothing about it.
+shared; nor where so few equal rows were read that they cannot tell. Where the others have none
+either, the models tell nothing about it.
 """
 
 from __future__ import annotations
@@ -18,32 +19,36 @@ from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.taken_over import MATRICES
 from kinprint.measure.spectra import noise_ratio
-from kinprint.records import Component, Part, PartFinding, PartState
+from kinprint.records import Component, Part, PartFinding, PartState, VerdictReason
 
 TRAINED = 1.05
 """The largest singular value of trained matrices as a share of what independent numbers have, on
 average over some. Matrices of the zoo have 1.04 or more, all but values 1.17; of 300 draws of
 64 × 128 random numbers the largest is 1.03."""
-_ROWS, _COLUMNS = 8, 32  # fewer do not tell, and what is equal counts as trained
+_ROWS, _COLUMNS = 8, 32  # fewer do not tell
 _MOST = 512  # rows and columns that do
 
 
 def without_untrained(
     findings: Sequence[PartFinding], a: Sample, b: Sample
 ) -> Sequence[PartFinding]:
-    """Findings in which equal numbers that look as drawn are not said to be taken over."""
+    """Findings in which equal numbers that may be as drawn are not said to be taken over."""
     taken = [one for one in findings if one.learnt]
     if not taken or any(one.part.component not in (*MATRICES, *TABLES) for one in taken):
         return findings
     equal = [list(_equal(one, a, b)) for one in taken]
-    if not all(equal) or _trained([rows for some in equal for rows in some]) is not False:
+    if not all(equal):
+        return findings
+    trained = _trained([rows for some in equal for rows in some])
+    if trained:
         return findings
     open_ = [one for one in findings if not one.state.linked]
     ours = [rows for one in open_ for rows in _matrices(a, one.part)]
     theirs = [rows for one in open_ if one.partner for rows in _matrices(b, one.partner)]
     if not (_trained(ours) and _trained(theirs)):
         return findings
-    return [replace(one, learnt=None, drawn=True) if one in taken else one for one in findings]
+    why = VerdictReason.FEW_EQUAL if trained is None else VerdictReason.AS_DRAWN
+    return [replace(one, learnt=None, untrained=why) if one in taken else one for one in findings]
 
 
 def _equal(finding: PartFinding, a: Sample, b: Sample) -> Iterator[Floats]:

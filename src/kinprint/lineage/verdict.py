@@ -74,7 +74,12 @@ def _equality(sharing: Sharing, charge: Charge) -> float | None:
         one.log10_p + price
         for one in sharing.own
         if one.log10_p is not None
-        and (one.state in states or one.learnt or one.drawn or (one.state.linked and not one.tests))
+        and (
+            one.state in states
+            or one.learnt
+            or one.untrained
+            or (one.state.linked and not one.tests)
+        )
     ]
     best = min(known, default=0.0)
     return best if best <= math.log10(charge.alpha) else None
