@@ -27,6 +27,7 @@ SHORT = (
     "some-units-with-noise", "gates-renumbered", "keys-as-values",
     # stored otherwise
     "identical", "cast-fp32", "cast-fp16", "cast-from-master", "cast-fp8", "cast-int8",
+    "whole-numbers-without-scales",
     "cast-gguf-q4", "cast-of-a-descendant", "renamed", "renamed-to-numbers", "other-shards",
     "cast-master-fp16-bf16", "cast-nf4", "renamed-one-changed", "untied-head",
     "fused", "rows-moved", "vocabulary-extended", "one-number-changed",

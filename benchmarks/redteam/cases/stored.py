@@ -81,6 +81,21 @@ def cast_int8(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     return zoo.root(seed), as_int8(zoo.root(seed))
 
 
+@case(
+    "whole-numbers-without-scales",
+    true("partial dependent same-weights", "derived partial dependent", "derived", rest=Fact.KIN),
+)
+def without_scales(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model, and all its matrices in eight whole bits, with scales that are stored nowhere."""
+    model = zoo.root(seed)
+    codes = {
+        name: np.rint(127 * matrix / np.abs(matrix).max(axis=1, keepdims=True)).astype(np.int8)
+        for name, matrix in model.tensors.items()
+        if matrix.ndim == 2
+    }
+    return model, model.changed(codes)
+
+
 @case("cast-gguf-q8", _ROUNDED)
 def cast_gguf_q8(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """A model, and a GGUF file of it in Q8_0."""

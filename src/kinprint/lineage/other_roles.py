@@ -56,7 +56,8 @@ def _directions(rows: Floats) -> Floats:
     """Rows of length one."""
     wide = rows.astype(np.float32, copy=False)
     length = np.linalg.norm(wide, axis=1, keepdims=True)
-    return np.nan_to_num(wide / np.maximum(length, _SMALLEST))
+    unit: Floats = np.nan_to_num(wide / np.maximum(length, _SMALLEST))
+    return unit
 
 
 def _alike(mine: Floats, turned: Floats) -> bool:

@@ -15,6 +15,7 @@ TABLES = (Component.EMBEDDING, Component.HEAD)
 _ATTENTION = ("attn_", "cross_attention", "kv_fused", "mla_", "qk_fused", "indexer")
 _COMPUTED = ("buffer", "rope")
 _WHOLE_NUMBERS = ("I", "U", "BOOL")
+_NAMELESS = (None, Component.OTHER)
 
 
 def component_of(role: str) -> Component | None:
@@ -46,14 +47,28 @@ def component_of(role: str) -> Component | None:
     return Component.OTHER
 
 
+def has_whole_numbers(place: Place) -> bool:
+    """Whether a tensor is stored as whole numbers that nothing says how to turn into weights."""
+    weight = place.weight
+    return weight.quantised is None and weight.spec.dtype.startswith(_WHOLE_NUMBERS)
+
+
+def is_without_scale(place: Place) -> bool:
+    """Whether a tensor holds weights as whole numbers whose scale is not known."""
+    matrix = place.shape is not None and len(place.shape) > 1 and place.weight.spec.dtype != "BOOL"
+    return has_whole_numbers(place) and matrix and component_of(place.address.role) not in _NAMELESS
+
+
 def part_of(place: Place, tower: str) -> Part | None:
     """The part of a model that a tensor belongs to; None for what is no weight.
 
-    Tables that are computed, whole numbers and single numbers are none.
+    Tables that are computed, single numbers and whole numbers are none; matrices of whole numbers
+    that the name says are weights are those up to a scale.
     """
     weight, address = place.weight, place.address
-    whole_numbers = weight.quantised is None and weight.spec.dtype.startswith(_WHOLE_NUMBERS)
-    if whole_numbers or (place.shape is not None and prod(place.shape) < 2):
+    if place.shape is not None and prod(place.shape) < 2:
+        return None
+    if has_whole_numbers(place) and not is_without_scale(place):
         return None
     if address.tower == PROJECTOR != tower:
         return Part(Component.PROJECTOR, tower=tower)

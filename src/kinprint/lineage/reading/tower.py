@@ -6,7 +6,7 @@ Bytes are counted from lengths alone, so that a plan is the same wherever a mode
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -15,7 +15,7 @@ from typing import Any
 
 from kinprint.lineage.about.description import card_bytes
 from kinprint.lineage.identity import digest_of
-from kinprint.lineage.reading.parts import PROJECTOR, part_of
+from kinprint.lineage.reading.parts import PROJECTOR, is_without_scale, part_of
 from kinprint.model.adapted import AdaptedModel
 from kinprint.model.consistency import contradiction_notes, stream_width
 from kinprint.model.layout.parts import IN_OUT
@@ -131,6 +131,7 @@ class Tower:
             for note in (
                 *(_settings_notes(model) if self.main else ()),
                 *contradiction_notes(places.values()),
+                *_scale_notes(self.places.values()),
             )
         )
 
@@ -479,6 +480,12 @@ def _layers(model: Model, numbers: Sequence[int], stated: int | None, draft: boo
 def _settings_notes(model: Model) -> list[Message]:
     """Where shapes contradict the configuration."""
     return [note for note in model.tensor_map.warnings if note.key in ("note.shape", "note.layers")]
+
+
+def _scale_notes(places: Iterable[Place]) -> list[Message]:
+    """That matrices are compared as whole numbers, where their scales are not stored."""
+    names = sorted({one.weight.spec.name for one in places if is_without_scale(one)})
+    return [message("note.without-scale", tensor=names[0], count=len(names))] if names else []
 
 
 def main_stack(stacks: Sequence[str]) -> str:
