@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kinprint.records import (
     Amount,
     Component,
@@ -94,3 +96,20 @@ def test_linked_is_not_said_to_be_copied_where_some_of_it_was_not() -> None:
 
     assert "not to say copied" in amount(equal, alike)
     assert "not to say copied" not in amount(equal)
+
+
+def test_a_tower_of_another_name_is_named() -> None:
+    """Towers that changed places, and a tower that is all of the other model."""
+
+    def at(tower: str, there: str) -> PartFinding:
+        part = Part(Component.ATTENTION, 0, tower=tower)
+        return PartFinding(
+            part, replace(part, tower=there), PartState.EQUAL, learnt=True, weights=100, read=1.0
+        )
+
+    _, swapped, _ = said(Relation.DERIVED, at("vision", "text"), at("text", "vision"))
+    assert "attention in vision (in text of the second model)" in swapped
+    assert "attention in text (in vision of the second model)" in swapped
+    _, whole, _ = said(Relation.DERIVED, at("vision", ""))
+    assert "attention in vision (in the main tower of the second model)" in whole
+    assert "second model" not in said(Relation.DERIVED, at("vision", "vision"))[1]

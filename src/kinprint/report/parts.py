@@ -7,7 +7,7 @@ without layers only where all its parts have that standing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kinprint import text
@@ -119,7 +119,7 @@ def _explained(group: PartGroup, named: Words) -> Words:
 
 def parts_in_words(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Words:
     """Parts in a row, components with their layers; `findings` are all that there are."""
-    if _everything(some, findings):
+    if _everything(some, findings) and not any(_tower_there(one) for one in some):
         return text.words("verdict.where.everything")
     return parts_by_name(some, findings)
 
@@ -148,22 +148,28 @@ def _everything(some: Sequence[PartFinding], findings: Sequence[PartFinding]) ->
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where some parts lie: a tower and layers, empty for all there are, and layers over there."""
+    """Where some parts lie: a tower and layers, empty for all there are, and layers over there.
+
+    `tower_there` is the other model's tower where it has another name.
+    """
 
     tower: str
     layers: str = ""
     several: bool = False
     there: str = ""
+    tower_there: Words | None = None
 
 
 def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iterator[Words]:
     """Components with their layers; those that lie in the same layers are named together."""
     places: dict[_Place, list[Words]] = {}
-    for tower, component in dict.fromkeys((one.part.tower, one.part.component) for one in some):
-        mine = [one for one in some if _belongs(one.part, tower, component)]
+    found: dict[tuple[str, Component, Words | None], list[PartFinding]] = {}
+    for one in some:
+        found.setdefault((one.part.tower, one.part.component, _tower_there(one)), []).append(one)
+    for (tower, component, there), mine in found.items():
         every = [one for one in findings if _belongs(one.part, tower, component)]
         for place, name in _component(tower, component, mine, every):
-            places.setdefault(place, []).append(name)
+            places.setdefault(replace(place, tower_there=there), []).append(name)
     for place, names in places.items():
         named = text.joined(names, ", ")
         if place.layers:
@@ -173,6 +179,8 @@ def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iter
             named = text.words("verdict.where.moved", part=named, layers=place.there)
         if place.tower:
             named = text.words("verdict.where.tower", part=named, tower=place.tower)
+        if place.tower_there:
+            named = text.words("verdict.where.tower-there", part=named, tower=place.tower_there)
         yield named
 
 
@@ -238,6 +246,14 @@ def _moved(finding: PartFinding) -> bool:
     """Whether a linked part lies in another layer of the other model."""
     partner = finding.partner
     return finding.state.linked and partner is not None and partner.layer != finding.part.layer
+
+
+def _tower_there(finding: PartFinding) -> Words | None:
+    """The tower of the other model that a linked part lies in, where it has another name."""
+    partner = finding.partner
+    if not finding.state.linked or partner is None or partner.tower == finding.part.tower:
+        return None
+    return text.plain(partner.tower) if partner.tower else text.words("verdict.where.main-tower")
 
 
 def _as_numbered(finding: PartFinding) -> bool:
