@@ -159,6 +159,14 @@ def test_projections_of_an_adaptive_norm_are_no_feed_forward() -> None:
     assert found.warnings == ()
 
 
+@pytest.mark.parametrize("merger", ["merger.mlp.0", "deepstack_merger_list.1.linear_fc1"])
+def test_a_merger_inside_a_vision_tower_is_the_projector(merger: str) -> None:
+    names = [f"model.visual.{merger}.weight", "model.visual.blocks.1.attn.proj.weight"]
+    text = spec("model.language_model.layers.3.self_attn.q_proj.weight", 8, 8)
+    found = roles(*(spec(name, 8, 8) for name in names), text, model_type="qwen3_vl")
+    assert [found.roles[name].tower for name in names] == ["projector", "vision"]
+
+
 def test_the_prediction_layer_of_its_own_tower_is_kept_apart() -> None:
     name = "mtp.layers.0.self_attn.q_proj.weight"
     found = roles(spec(name, 8, 8), spec(f"{BLOCK}self_attn.q_proj.weight", 8, 8))

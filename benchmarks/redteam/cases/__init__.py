@@ -51,7 +51,7 @@ SHORT = (
     # towers
     "vision-tower-shared", "encoder-of-a-multimodal-model", "encoder-shared",
     "language-model-of-a-multimodal-model", "multimodal-strangers", "text-model-as-encoder",
-    "projector-copied", "projector-replaced",
+    "projector-copied", "projector-replaced", "merger-copied",
     # other architectures
     "cross-attention-copied", "latent-keys-copied", "mixer-projections-copied",
     "positions-copied", "strangers-speech", "strangers-state-space-heads",

@@ -70,6 +70,13 @@ def projector_copied(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     return llava(zoo.root(seed), first, 1), llava(zoo.stranger(seed), second, 1)
 
 
+@case("merger-copied", true(f"partial {UNTOLD}", "partial", "partial", {projector(): Fact.EQUAL}))
+def merger_copied(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two Qwen-VL-like models that share nothing but the merger, named inside the vision tower."""
+    first, second = vision_tower(zoo, seed), vision_tower(zoo, seed + 50, made=True)
+    return qwen_vl(zoo.root(seed), first, 1), qwen_vl(zoo.stranger(seed), second, 1)
+
+
 @case(
     "projector-replaced",
     true(

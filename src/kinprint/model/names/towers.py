@@ -14,6 +14,8 @@ from kinprint.model.names.tables import Family, Tables, Word
 from kinprint.records import Role
 
 SIDE = "side"
+_VISION, _PROJECTOR = "vision", "projector"
+_MERGER = "merger"  # the projector of Qwen's vision towers, which lies inside of them
 Towers = dict[int, str | None]
 Stack = tuple[str, ...]
 
@@ -30,7 +32,8 @@ def tower_of(pattern: Pattern, family: Family, tables: Tables) -> str | None:
         return named
     for segment in segments:
         if named := family.towers.get(segment) or tables.towers.get(segment):
-            return named
+            merged = named == _VISION and any(_MERGER in one for one in segments)
+            return _PROJECTOR if merged else named
     for segment in segments:
         for text, name in tables.tower_parts:
             if text in segment and segment not in tables.top:
