@@ -245,6 +245,22 @@ def one_layer_repeated(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 
 @case(
+    "six-times-one-layer",
+    true(
+        "partial dependent derived",
+        "partial dependent derived",
+        "partial derived",
+        {layers(2): Fact.EQUAL, layers(0, 1, 3, 4, 5): Fact.FOREIGN},
+        rest=Fact.EQUAL,
+        swapped={layers(*range(6)): Fact.KIN},
+    ),
+)
+def six_times_one_layer(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model, and one of its layers six times; gains of neighbouring layers are alike."""
+    return zoo.root(seed), with_layers(zoo.root(seed), [2] * 6)
+
+
+@case(
     "upcycled",
     true(
         "partial derived same-weights",

@@ -111,6 +111,9 @@ class Sharing:
         in_place = sorted(self.own, key=lambda one: one.part != one.partner)
         for one in sorted(in_place, key=lambda one: not one.state.linked):
             if one.partner in met and not one.state.linked:
+                # The second model's number would be read as that of a part that is linked.
+                if one.state is PartState.NO_TRACE:
+                    one = replace(one, state=PartState.NOT_COMPARABLE)
                 reason = _answerless(one, here=False)
                 alone.append(replace(one, partner=one.part, reason=reason))
             elif one.partner is not None:
@@ -290,7 +293,7 @@ class _Judge:
         best = min(scores, key=lambda one: one.order, default=None)
         if best is not None and best.partner != part:
             found = self._between(part, best.partner, self.ours[part])
-            if found.state.linked:
+            if found.state.linked and not self._is_of_another(found):
                 return found
         # A tied embedding is a head as well.
         tied = part == _HEAD and _HEAD not in self.theirs and _TABLE in self.theirs
@@ -298,6 +301,9 @@ class _Judge:
         if in_place.state in (PartState.EQUAL, PartState.ROUNDED):
             return in_place
         elsewhere = (self._between(part, to, self.ours[part]) for to in self.copies[part])
+        if self._is_of_another(in_place):
+            reason, state = Reason.PART_UNANSWERED.message(), PartState.NOT_COMPARABLE
+            in_place = replace(in_place, state=state, learnt=None, share=1.0, reason=reason)
         linked = in_place.state.linked
         closer = (
             one
@@ -305,6 +311,26 @@ class _Judge:
             if one.state is PartState.EQUAL or (one.state.linked and not linked)
         )
         return next(closer, in_place)
+
+    @property
+    def repeated(self) -> dict[Part, Part]:
+        """Parts of the second model that hold a row of one of the first, by place."""
+        return {to: part for part, all_of in self.copies.items() for to in all_of}
+
+    def _is_of_another(self, finding: PartFinding) -> bool:
+        """Whether norms are only alike, and one of them is equal to those of another layer.
+
+        Gains of neighbouring layers are alike.
+        """
+        part, partner = finding.part, finding.partner
+        alike = finding.state is PartState.SHARED and part.component is Component.NORMS
+        if not alike or partner is None:
+            return False
+        copies = [(part, to) for to in self.copies[part]]
+        if partner in self.repeated:
+            copies.append((self.repeated[partner], partner))
+        others = (self._between(*pair, self.theirs[pair[1]]) for pair in copies)
+        return any(one.state is PartState.EQUAL for one in others)
 
     def further(self, known: Sequence[PartFinding]) -> list[PartFinding]:
         """Parts of the second model that are linked to a part with a closer partner.
@@ -322,7 +348,15 @@ class _Judge:
             to: part for part, all_of in self.copies.items() for to in all_of if to not in met
         }
         further = (self._between(part, to, self.theirs[to]) for to, part in pairs.items())
-        found = [one for one in further if one.state.linked]
+        found = [one for one in further if one.state.linked and not self._is_of_another(one)]
+        # A layer may be there several times, in the place of others that have no like.
+        linked = {one.partner for one in (*known, *found) if one.state.linked}
+        repeated = (
+            self._between(part, to, self.theirs[to])
+            for to, part in self.repeated.items()
+            if to not in linked
+        )
+        found += [one for one in repeated if one.state is PartState.EQUAL]
         if _HEAD in self.theirs and _HEAD not in met and _TABLE in self.ours:
             head = self._between(_TABLE, _HEAD, self.theirs[_HEAD])
             found += [head] if head.state.linked else []
