@@ -113,3 +113,14 @@ def test_a_tower_of_another_name_is_named() -> None:
     _, whole, _ = said(Relation.DERIVED, at("vision", ""))
     assert "attention in vision (in the main tower of the second model)" in whole
     assert "second model" not in said(Relation.DERIVED, at("vision", "vision"))[1]
+
+
+def test_an_amount_over_parts_of_which_some_rows_are_linked_is_a_lower_limit() -> None:
+    def amount(share: float) -> str:
+        part = finding(Component.FEED_FORWARD, 0, PartState.SHARED, learnt=True, share=share)
+        known = Amount(linked=0.5, layers=0.25, likeness=1.0, read=1.0)
+        verdict = Verdict(Relation.PARTIAL, -99.0, 1e-6, (part,), known)
+        return spoken(verdict, TITLES, Reading()).amount["en"]
+
+    assert "at least 50 %" in amount(0.01) and "at least 25 %" in amount(0.01)
+    assert "at least" not in amount(1.0)

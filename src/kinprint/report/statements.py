@@ -228,9 +228,12 @@ def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
     copied = all(one.learnt or one.state is not PartState.SHARED for one in linked)
     told = copied and SIGNS[verdict.relation].shares_training
     key = "verdict.amount.share" if told else _OPEN_SHARE
-    yield text.words(key, share=share_in_words(amount.linked))
+    # What equal rows alone say of a part is no more than a lower limit.
+    low = [one.part.layer for one in linked if one.share < 1]
+    yield text.words(key, share=_share(amount.linked, bool(low)))
     if amount.layers is not None and share_in_words(amount.layers) != share_in_words(amount.linked):
-        yield text.words("verdict.amount.layers", share=share_in_words(amount.layers))
+        inside = any(layer is not None for layer in low)
+        yield text.words("verdict.amount.layers", share=_share(amount.layers, inside))
     if amount.likeness is None:
         yield text.words("verdict.amount.no-likeness")
         return
@@ -239,6 +242,11 @@ def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
     yield text.words(
         "verdict.amount.likeness", likeness=likeness_in_words(amount.likeness, equal), **marks
     )
+
+
+def _share(share: float, low: bool) -> Words | str:
+    known = share_in_words(share)
+    return text.words("verdict.amount.at-least", share=known) if low else known
 
 
 def _coverage(verdict: Verdict, reading: Reading) -> Iterator[Words]:
