@@ -118,7 +118,7 @@ def run(folder: Path, jobs: int) -> tuple[list[Pair], float]:
     paths = [str(folder / name) for name in names]
     with Fetcher() as fetcher:
         started = time.monotonic()
-        matrix = compare_all(paths, fetcher, Settings(), jobs)
+        matrix = compare_all(paths, fetcher, Settings(), jobs, screened=False)
         seconds = time.monotonic() - started
         settings = Settings(LEVEL)
         checkpoints = open_all(paths, fetcher, settings)

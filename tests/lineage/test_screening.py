@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kinprint.lineage import matrix
 from kinprint.lineage.matrix import PairEvidence, compare_all, run_pairs
 from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Sample
@@ -61,14 +60,13 @@ def test_one_copied_feed_forward_is_looked_at(samples: dict[str, Sample]) -> Non
     assert called(ours, thief)
 
 
-def test_a_matrix_says_the_same_as_all_tests(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_matrix_says_the_same_as_all_tests(demo: Path) -> None:
     given = [str(demo / "zoo" / name) for name in NAMES]
     settings = Settings("standard")
     with Fetcher() as fetcher:
         screened = compare_all(given, fetcher, settings)
-    monkeypatch.setattr(matrix, "worth_comparing", lambda *_: True)
     with Fetcher() as fetcher:
-        whole = compare_all(given, fetcher, settings)
+        whole = compare_all(given, fetcher, settings, screened=False)
     assert [one.verdict.relation for one in screened.pairs] == [
         one.verdict.relation for one in whole.pairs
     ]
@@ -112,15 +110,14 @@ HARD = (
 
 
 @pytest.mark.zoo
-def test_no_link_is_lost_on_the_zoo(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_link_is_lost_on_the_zoo() -> None:
     """All pairs of these, with the screen and without it."""
     given = [str(ZOO / name) for name in HARD]
     relations = []
-    for screen in (worth_comparing, lambda *_: True):
-        monkeypatch.setattr(matrix, "worth_comparing", screen)
+    for screened in (True, False):
         with Fetcher() as fetcher:
-            found = compare_all(given, fetcher, Settings("standard"))
+            found = compare_all(given, fetcher, Settings("standard"), screened=screened)
         relations.append({(one.a, one.b): one.verdict.relation for one in found.pairs})
         short = sum(VerdictReason.SHORT_LOOK in one.verdict.reasons for one in found.pairs)
-        assert short > 40 if screen is worth_comparing else not short
+        assert short > 40 if screened else not short
     assert relations[0] == relations[1] and len(relations[0]) == 91

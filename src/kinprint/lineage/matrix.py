@@ -84,6 +84,8 @@ def compare_all(
     settings: Settings,
     jobs: int = 1,
     tell: Teller = _silent,
+    *,
+    screened: bool = True,
 ) -> Matrix:
     """Say how all pairs of models are related.
 
@@ -99,6 +101,8 @@ def compare_all(
         How many processes may compare pairs side by side.
     tell
         Told how many pairs were compared, and how long the others will take.
+    screened
+        Whether pairs that nothing calls for are spared all tests but those of norms.
     """
     if len(given) < 2:
         cause = text.message("cause.option.two-models")
@@ -107,7 +111,7 @@ def compare_all(
     with reading_backgrounds(opened, settings.budget, hashes=False) as started:
         read = read_readable(opened, settings, unread)
         with algebra_for(settings.level):
-            pairs, failed = _judge_pairs(read, settings, jobs, tell)
+            pairs, failed = _judge_pairs(read, settings, jobs, tell, screened)
         models = tuple(checkpoint.ref for checkpoint in read.checkpoints)
         order, tree = family_tree(
             models,
@@ -134,7 +138,7 @@ def compare_all(
 
 
 def _judge_pairs(
-    read: ReadModels, settings: Settings, jobs: int, tell: Teller
+    read: ReadModels, settings: Settings, jobs: int, tell: Teller, screened: bool
 ) -> tuple[tuple[PairVerdict, ...], tuple[FailedPair, ...]]:
     """The verdicts of all pairs, and the pairs that have none."""
     places = list(combinations(range(len(read.checkpoints)), 2))
@@ -150,7 +154,7 @@ def _judge_pairs(
         else:
             tested.append(pair)
     meeting = {pair: read.sampler.tower_pairs(*pair) for pair in tested}
-    outcomes = run_pairs(read.samples, tested, settings, jobs, meeting, tell)
+    outcomes = run_pairs(read.samples, tested, settings, jobs, meeting, tell, screened=screened)
     for pair, evidence in zip(tested, outcomes, strict=True):
         if isinstance(evidence, KinprintError):
             verdicts[pair] = evidence
@@ -197,6 +201,8 @@ def run_pairs(
     jobs: int = 1,
     meeting: Meeting | None = None,
     tell: Teller = _silent,
+    *,
+    screened: bool = True,
 ) -> list[PairEvidence | KinprintError]:
     """The evidence of each pair, or the error that ended its tests.
 
@@ -207,7 +213,7 @@ def run_pairs(
     meeting = dict.fromkeys(pairs, ((0, 0),)) if meeting is None else meeting
     clock = _Clock(len(pairs), tell)
     if jobs < 2 or len(pairs) < _WORTH_PROCESSES:
-        battery = _Battery(samples, settings, meeting)
+        battery = _Battery(samples, settings, meeting, screened)
         alone = []
         for pair in pairs:
             alone.append(battery.evidence(pair))
@@ -219,7 +225,7 @@ def run_pairs(
     step = max(len(pairs) // (_TILE * jobs), 1)
     chunks = [tile[at : at + step] for tile in tiles.values() for at in range(0, len(tile), step)]
     with (
-        shared((list(samples), settings, meeting)) as given,
+        shared((list(samples), settings, meeting, screened)) as given,
         workers(jobs, _start_process, (given,)) as pool,
     ):
         digests = [
@@ -262,8 +268,11 @@ class _Clock:
 class _Battery:
     """Models that are prepared once, and the tests of pairs of them."""
 
-    def __init__(self, samples: Sequence[Towers], settings: Settings, meeting: Meeting) -> None:
+    def __init__(
+        self, samples: Sequence[Towers], settings: Settings, meeting: Meeting, screened: bool
+    ) -> None:
         self._samples, self._settings, self._meeting = samples, settings, meeting
+        self._screened = screened
         self._digests: dict[int, Digest | KinprintError] = {}
         self._quick = functools.cache(self._prepared)
         self._whole = functools.lru_cache(_KEPT)(self._prepared)
@@ -290,7 +299,8 @@ class _Battery:
         towers = self._meeting[places]
         first, second = (self._digests[at] for at in places)
         assert isinstance(first, Digest) and isinstance(second, Digest)
-        if len(towers) == 1 and not worth_comparing(first, second):
+        short = self._screened and len(towers) == 1
+        if short and not worth_comparing(first, second):
             ((at, to),) = towers
             one, other = (self._quick(place) for place in places)
             quick = quick_evidence(self._pair(one[at], other[to]))
