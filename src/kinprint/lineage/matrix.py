@@ -313,7 +313,7 @@ class _Battery:
             pair = self._pair(one[at], other[to])
             evidence = gather_evidence(pair)
             sharing = find_sharing(pair, one[at], evidence, charge)
-            found.append((_in_short(evidence), sharing))
+            found.append((_in_short(evidence) if self._screened else evidence, sharing))
         return PairEvidence(tuple(found))
 
     def _pair(self, one: Side, other: Side) -> Pair:
