@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from kinprint.lineage.matrix import PairEvidence, compare_all, run_pairs
+from kinprint.lineage.opening import open_readable, read_readable
 from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.results import Settings
@@ -18,7 +19,7 @@ from kinprint.reader.fetch import Fetcher
 from kinprint.records import Cost, Relation, VerdictReason
 from kinprint.report.build.comparison import matrix_document
 from kinprint.report.matrix import error_says
-from kinprint.workers import shared
+from kinprint.workers import shared, workers
 from tests.conftest import ZOO
 from tests.lineage.relabelling import relabelled
 from tests.lineage.samples import samples_of
@@ -92,6 +93,23 @@ def test_processes_find_the_same(samples: dict[str, Sample]) -> None:
         assert isinstance(one, PairEvidence) and isinstance(other, PairEvidence)
         assert one.screened == other.screened
         assert one.towers[0][0] == other.towers[0][0]
+
+
+def stored_rows(sample: Sample) -> frozenset[bytes]:
+    return digest(Prepared(sample)).stored
+
+
+def test_processes_know_stored_rows_by_the_same_names(demo: Path) -> None:
+    """Digests of two models may come from two processes; each hashes in its own way by default."""
+    given, settings = [str(demo / "zoo" / name) for name in NAMES], Settings()
+    with Fetcher() as fetcher:
+        opened, unread = open_readable(given, fetcher, settings)
+        sample = read_readable(opened, settings, unread).samples[0][0]
+    found = []
+    for _ in range(2):
+        with workers(1) as pool:
+            found.append(pool.submit(stored_rows, sample).result())
+    assert found[0] == found[1] == stored_rows(sample) and len(found[0]) > 40
 
 
 def test_what_is_shared_is_read_where_it_lies() -> None:

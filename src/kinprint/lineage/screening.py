@@ -21,6 +21,7 @@ import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import combinations_with_replacement
 
 import ml_dtypes
@@ -64,7 +65,7 @@ class Digest:
     gates : gate rows of these units (up rows where there are none), of length one.
     """
 
-    stored: frozenset[int]
+    stored: frozenset[bytes]
     labels: tuple[tuple[str, int], ...]
     rows: Floats
     tokens: Mapping[bytes, int]
@@ -116,11 +117,13 @@ def quick_evidence(pair: Pair) -> tuple[Evidence, ...] | None:
     return None if clear or not tested else found
 
 
-def _stored(sample: Sample) -> Iterator[int]:
+def _stored(sample: Sample) -> Iterator[bytes]:
     for part in sample.parts:
         for _, rows in tensors_of(sample, part).values():
             if len(rows) and rows[0].size > 1 and np.ptp(rows[0]) > 0:
-                yield hash(rows[0].astype(ml_dtypes.bfloat16).tobytes())
+                # Python's own hash differs from process to process.
+                row = rows[0].astype(ml_dtypes.bfloat16).tobytes()
+                yield blake2b(row, digest_size=8).digest()
 
 
 def _numbered(sample: Sample) -> tuple[tuple[tuple[str, int], ...], Floats]:
