@@ -43,6 +43,13 @@ def test_pruned_rows_are(share: float) -> None:
         assert masked(with_mask(grid(ROWS, 7, 32), share))
 
 
+@pytest.mark.parametrize("steps", [1, 3, 7])
+def test_columns_cut_out_of_a_coarse_grid_are(steps: int) -> None:
+    few = grid(ROWS, steps, 256) + 0.5  # no step of it is zero
+    few[::3, 128:] = 0
+    assert masked(few)
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_another_value_at_many_places_becomes_zero(sign: int) -> None:
     mask = with_mask(ROWS, 0.05) == 0

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 SHARE = 0.005
 """So many of a matrix's numbers beyond what a grid explains make a mask."""
 _GROUP = 16  # numbers that share a scale in every common quantisation
+_OFTEN = 100  # times as often as zeros at random places a grid leaves a group of nothing else
 # Numbers looked at for a value other than zero, the share of them that it must have, how much more
 # often than the next it must occur, and how many values there are if they are no coarse grid.
 _SOME, _MANY, _RATIO, _VALUES = 2048, 0.02, 4, 64
@@ -26,9 +27,10 @@ def masked(rows: ArrayLike, whole_rows: bool = False) -> bool:
 
     Zero is also a step of a quantisation grid. A grid that is symmetric has about twice as many
     numbers of the smallest size as zeros; so in each group of numbers that may share a scale, ties
-    of the smallest size, twice, are taken off the zeros. Rows of zeros alone count with
-    `whole_rows` only: where such rows take no part in a test, they say nothing. Depends on no
-    order of rows and on no sign.
+    of the smallest size, twice, are taken off the zeros. Ties of any coarse grid would hide a mask
+    that cuts out whole columns; so groups of nothing but zeros count by themselves, where zeros of
+    the other groups do not explain them. Rows of zeros alone count with `whole_rows` only: where
+    such rows take no part in a test, they say nothing. Depends on no order of rows and on no sign.
     """
     x = np.asarray(rows)
     x = x.reshape(-1, x.shape[-1])
@@ -44,6 +46,12 @@ def masked(rows: ArrayLike, whole_rows: bool = False) -> bool:
     size = size.reshape(-1, _GROUP)
     least = size.min(axis=1)
     known = np.isfinite(least)
+    empty = len(known) - int(np.count_nonzero(known))
+    others = max(int(np.count_nonzero(zero)) - empty * _GROUP, 0)
+    spread = others / max(_GROUP * (len(known) - empty), 1)
+    by_chance = _OFTEN * len(known) * spread**_GROUP
+    if _GROUP * (empty - by_chance) > SHARE * x.size:
+        return True
     ties = np.count_nonzero(size[known] == least[known, None]) - np.count_nonzero(known)
     return bool(np.count_nonzero(zero) - 2 * ties > SHARE * x.size)
 
