@@ -15,8 +15,9 @@ from kinprint.nulls.copies import (
     joined,
     sum_over,
 )
-from kinprint.nulls.exchangeability import balance, canonical_axes, lags, trend
+from kinprint.nulls.exchangeability import balance, canonical_axes, lags, skewness, trend
 from kinprint.nulls.result import Ints
+from kinprint.nulls.signs import sign_log10_p
 from tests.nulls import worlds
 
 
@@ -42,6 +43,17 @@ def test_constant_and_short_vectors_are_not_called_exchangeable() -> None:
     assert trend(np.ones(50)).reason == "constant"
     assert lags(np.ones((2, 50))).reason == "constant"
     assert not lags(np.array([1.0, np.nan, 2.0])).exchangeable
+
+
+def test_skewed_rows_are_fair_coins_unless_a_grid_ends_sooner_on_one_side() -> None:
+    rng = np.random.default_rng(8)
+    rows = rng.standard_cauchy((64, 96)).clip(-20, 20)
+    flips = rng.integers(2, size=(400, 64)) * 2 - 1
+    worlds.assert_valid(list(sign_log10_p(flips * skewness(rows))), (0.05, 0.01))
+    normal = rng.normal(size=(128, 256))
+    cut = np.round(normal / 0.3).clip(-8, 2)
+    assert sign_log10_p(-skewness(cut)[None])[0] < -20 < sign_log10_p(skewness(normal)[None])[0]
+    assert not skewness([[1.0, 1.0, 1.0], [np.nan, 0.0, 1.0]]).any()
 
 
 def test_lags_are_calibrated() -> None:

@@ -286,6 +286,37 @@ def strangers_few_values(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     return coarse(zoo.root(seed)), coarse(zoo.stranger(seed))
 
 
+@case("strangers-one-codebook-and-cut", STRANGERS)
+def strangers_one_codebook_and_cut(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers of the same 16 numbers, with the outputs of the same units set to zero."""
+    codebook = np.sort(rng.normal(0, 0.05, 16)).astype(np.float32)
+
+    def coded(model: Checkpoint) -> Checkpoint:
+        new: dict[str, Array] = {}
+        for name in (*names_of(model, (*ATTENTION, *FEED_FORWARD), range(6)), EMBEDDING):
+            nearest = np.abs(model.tensors[name][..., None] - codebook).argmin(axis=-1)
+            new[name] = codebook[nearest]
+        for name in names_of(model, (DOWN,), range(6)):
+            new[name][:, ::3] = 0
+        return model.changed(new)
+
+    return coded(zoo.root(seed)), coded(zoo.stranger(seed))
+
+
+@case("strangers-one-sided-grid", STRANGERS)
+def strangers_one_sided_grid(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers on a grid that ends sooner on one side, so that signs are no coins."""
+
+    def cut(model: Checkpoint) -> Checkpoint:
+        new: dict[str, Array] = {}
+        for name in (*names_of(model, (*ATTENTION, *FEED_FORWARD), range(6)), EMBEDDING):
+            step = np.float32(0.3 * model.tensors[name].std())
+            new[name] = step * np.rint(model.tensors[name] / step).clip(-8, 2)
+        return model.changed(new)
+
+    return cut(zoo.root(seed)), cut(zoo.stranger(seed))
+
+
 @case("strangers-untied", STRANGERS)
 def strangers_untied(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """Two strangers, one with a head of its own, in several files."""

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from kinprint.lineage.alignment.units import spread
 from kinprint.lineage.reading.sample import Floats
 from kinprint.nulls import copies
-from kinprint.nulls.exchangeability import LEVEL, Doubt, balance, canonical_axes, lags, trend
+from kinprint.nulls.exchangeability import (
+    LEVEL,
+    Doubt,
+    balance,
+    canonical_axes,
+    lags,
+    skewness,
+    trend,
+)
 from kinprint.nulls.preparation import degenerate, normal_scores, one_valued
 from kinprint.nulls.result import Ints
 from kinprint.nulls.signs import sign_log10_p
@@ -85,6 +93,8 @@ def _channel_signs(side: Side) -> Message | None:
     if rows is None:
         return None
     columns = rows[:, spread(rows.shape[1], _BALANCED)].T
+    if _lean(skewness(columns)[None]):
+        return Reason.CHANNEL_SIGNS_UNFAIR.message()
     match balance(columns[:, :_NUMBERS], most=_BALANCED).reason:
         case Doubt.UNFAIR:
             return Reason.CHANNEL_SIGNS_UNFAIR.message()
@@ -151,7 +161,7 @@ def _signs_follow_a_rule(side: Side) -> bool:
 
     Flipping every unit so that what it puts out is mostly positive changes no output, and
     makes strangers agree who do so alike. Half of the coins say where up and down lean, and the
-    other half whether they do.
+    other half whether they do. A grid that ends sooner on one side skews all of them alike.
     """
     parts = side.prepared.feed_forwards
     leaning, classes = [], []
@@ -162,13 +172,17 @@ def _signs_follow_a_rule(side: Side) -> bool:
         values = [rows @ mean * asked / max(float(np.linalg.norm(mean)), 1e-30)]
         for ends in (part.up, part.down):
             gate = np.zeros_like(ends) if part.gate is None else part.gate
-            values.append(np.einsum("ud,ud->u", gate, ends))
+            values += [np.einsum("ud,ud->u", gate, ends), skewness(ends)]
         leaning.append(np.stack(values, axis=1))
         classes.append(coins)
     if not leaning:
         return False
-    every = copies.sum_over(np.concatenate(leaning), _renumbered(np.concatenate(classes))).T
-    both = np.concatenate([every, -every])
+    return _lean(copies.sum_over(np.concatenate(leaning), _renumbered(np.concatenate(classes))).T)
+
+
+def _lean(coins: NDArray[np.float64]) -> bool:
+    """Whether one of some rows of coins leans to a side, whichever."""
+    both = np.concatenate([coins, -coins])
     return bool(sign_log10_p(both).min() <= math.log10(LEVEL / len(both)))
 
 
@@ -183,7 +197,8 @@ def _row_signs(side: Side, role: str, reason: Reason) -> Message | None:
             rows.append(heads.rows(role, group, max(1, part.shape[2] // _COLUMNS)))
     if len({part.shape[1] for part in rows}) != 1:
         return None
-    unfair = balance(np.concatenate(rows), most=_BALANCED).reason is Doubt.UNFAIR
+    every = np.concatenate(rows)
+    unfair = balance(every, most=_BALANCED).reason is Doubt.UNFAIR or _lean(skewness(every)[None])
     return reason.message() if unfair else None
 
 
