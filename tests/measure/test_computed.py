@@ -51,6 +51,16 @@ TABLES = {
 }
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_row_of_few_values_over_and_over_is_computed(sign: int) -> None:
+    """Receptance-weighted models start from such a zigzag of three values."""
+    values = np.log(0.3) + np.array([-0.5, 0.0, 0.5])
+    row = np.resize(np.concatenate([values, sign * values]), 128).astype(np.float32)
+    assert computed(row[None]) and continues(row)
+    row[50] += 1
+    assert not computed(row[None])
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_of_a_formula_are_told_in_every_format(name: str, kind: Any) -> None:

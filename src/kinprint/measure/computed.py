@@ -110,10 +110,21 @@ def continues(row: Floats) -> bool:
 
 
 def _repeats(row: NDArray[Any]) -> bool:
-    """Whether the second half of a row is the first one again, or its opposite."""
+    """Whether a row is its beginning over and over, at least twice, or in turn with its opposite.
+
+    Of the periods that the first numbers allow, all are tried.
+    """
     half = len(row) // 2
-    first, second = row[:half], row[half : 2 * half]
-    return half >= _FEWEST and (np.array_equal(first, second) or np.array_equal(first, -second))
+    if half < _FEWEST:
+        return False
+    row, size = row[: 2 * half], np.abs(row[: 2 * half])
+    periods = np.arange(1, half + 1)
+    for start in range(_VALUES):
+        periods = periods[size[np.minimum(periods + start, 2 * half - 1)] == size[start]]
+    return any(
+        np.array_equal(row[period:], row[:-period]) or np.array_equal(row[period:], -row[:-period])
+        for period in periods
+    )
 
 
 def _slack(rows: Floats) -> float:
