@@ -46,8 +46,8 @@ SHORT = (
     "fine-tuned", "average-50", "average-5", "low-rank-update", "same-update", "depth-upscaled",
     "upcycled-shuffled", "heads-pruned", "attention-redrawn",
     # started alike
-    "twins-hardly-trained", "twins-with-unseen-tokens", "strangers-one-frozen-draw",
-    "strangers-random-frozen-embedding",
+    "twins-hardly-trained", "twins-with-unseen-tokens", "twins-on-the-same-data", "twins-folded",
+    "strangers-one-frozen-draw", "strangers-random-frozen-embedding",
     # towers
     "vision-tower-shared", "encoder-of-a-multimodal-model", "encoder-shared",
     "language-model-of-a-multimodal-model", "multimodal-strangers", "text-model-as-encoder",
@@ -58,7 +58,8 @@ SHORT = (
     # strangers
     "strangers", "strangers-one-pattern", "strangers-one-mask", "strangers-folded",
     "strangers-ternary", "strangers-q4", "strangers-equal-tables", "strangers-principal-axes",
-    "strangers-few-values", "strangers-all-in-fp8", "strangers-in-narrow-gains",
+    "strangers-few-values", "strangers-one-codebook-and-cut", "strangers-one-sided-grid",
+    "strangers-all-in-fp8", "strangers-in-narrow-gains",
     "strangers-laundered", "strangers-state-space",
     "strangers-cloned-units", "strangers-repeated-gates",
     # numbers that tell nothing

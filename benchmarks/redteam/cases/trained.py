@@ -18,7 +18,7 @@ from benchmarks.redteam.cases.registry import (
 )
 from benchmarks.redteam.checkpoint import Checkpoint
 from benchmarks.redteam.layers import EMBEDDING, K, Q, names_of
-from benchmarks.redteam.relabelling import Rng, launder
+from benchmarks.redteam.relabelling import Rng, fold_gains, launder, orthogonal, rotate
 from benchmarks.redteam.surgery import redrawn
 from benchmarks.redteam.truth import Fact
 from benchmarks.redteam.zoo import Zoo
@@ -49,16 +49,24 @@ _TWINS = true(
 )
 
 
-def _twins(like: Checkpoint, rng: Rng, drift: float, gains: float, unseen: float) -> Pair:
-    """Two models that started alike and went apart, in all but some rows of the embedding."""
+def _twins(
+    like: Checkpoint, rng: Rng, drift: float, gains: float, unseen: float = 0.0, common: float = 0.0
+) -> Pair:
+    """Two models that started alike and went apart, in all but some rows of the embedding.
+
+    `common` is the correlation of what their gains learnt.
+    """
     spread = 0.02
+    alike = {name: rng.normal(size=one.shape) for name, one in like.tensors.items()}
     start = {name: rng.normal(0, spread, one.shape) for name, one in like.tensors.items()}
 
     def trained() -> Checkpoint:
         new = {}
         for name, first in start.items():
             if first.ndim == 1:
-                new[name] = 1 + rng.normal(0, gains, first.shape)
+                own = rng.normal(size=first.shape)
+                learnt = np.sqrt(common) * alike[name] + np.sqrt(1 - common) * own
+                new[name] = 1 + gains * learnt
                 continue
             new[name] = first + rng.normal(0, drift * spread, first.shape)
             if name == EMBEDDING and unseen:
@@ -72,13 +80,42 @@ def _twins(like: Checkpoint, rng: Rng, drift: float, gains: float, unseen: float
 @case("twins-hardly-trained", _TWINS)
 def twins_hardly_trained(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """One initialisation, trained apart for so short a time that matrices agree by 0.96."""
-    return _twins(zoo.root(seed), rng, 0.2, 0.05, 0.0)
+    return _twins(zoo.root(seed), rng, 0.2, 0.05)
+
+
+@case("twins-on-the-same-data", _TWINS)
+def twins_on_the_same_data(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same, with gains that agree by 0.3."""
+    return _twins(zoo.root(seed), rng, 0.1, 0.05, common=0.3)
+
+
+_TWINS_WITHOUT_GAINS = true(
+    UNTOLD,
+    f"same-init dependent {UNTOLD}",
+    "same-init dependent",
+    {norms(): Fact.OPEN, embedding(): Fact.OPEN},
+    rest=Fact.INITIAL,
+)
+
+
+@case("twins-folded", _TWINS_WITHOUT_GAINS)
+def twins_folded(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same trained apart, the gains of one folded away."""
+    first, second = _twins(zoo.root(seed), rng, 0.1, 0.05)
+    return first, fold_gains(second)
+
+
+@case("twins-turned", _TWINS_WITHOUT_GAINS)
+def twins_turned(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same, one folded and its residual stream turned."""
+    first, second = _twins(zoo.root(seed), rng, 0.3, 0.05)
+    return first, rotate(fold_gains(second), orthogonal(second.width, rng))
 
 
 @case("twins-with-unseen-tokens", _TWINS)
 def twins_with_unseen_tokens(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """One initialisation, trained apart; six in ten tokens were in no text of either."""
-    return _twins(zoo.root(seed), rng, 1.0, 0.1, 0.6)
+    return _twins(zoo.root(seed), rng, 1.0, 0.1, unseen=0.6)
 
 
 def _frozen(model: Checkpoint, names: Iterable[str]) -> Checkpoint:

@@ -43,7 +43,7 @@ from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.lineage.side import Side
 from kinprint.lineage.taken_over import MATRICES, Limits, judged, limits_of
 from kinprint.lineage.tests.invariants import agreeing_layers
-from kinprint.lineage.untrained import without_untrained
+from kinprint.lineage.untrained import marked, without_untrained
 from kinprint.records import Component, Evidence, Group, Part, PartFinding, PartState, Reason
 from kinprint.text import Message
 
@@ -197,6 +197,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     own = [judge.finding(part) for part in sorted(ours, key=_order)]
     own += judge.further(own)
     towers = a.prepared.sample.tower, b.prepared.sample.tower
+    samples = a.prepared.stored, b.prepared.stored
     told = judged(
         own,
         judge.limits,
@@ -204,8 +205,8 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
         arranged_norms(pair),
         partial(_carried_gains, pair, a),
         judge.as_stored,
+        lambda one: marked(one, *samples),
     )
-    samples = a.prepared.stored, b.prepared.stored
     told = list(without_untrained([judge.at_least(one) for one in told], *samples))
     met = {one.partner for one in own}
     alone = (_only_there(part, extent) for part, extent in theirs.items() if part not in met)

@@ -25,8 +25,9 @@ class Limits:
     Attributes
     ----------
     gains : of the effective gains that feed linked matrices, on average.
-    matrices : of a matrix, or of all on average, where these cannot be compared and norms do not
-        say that the models were trained apart, if gains have moved by `TRAINED`.
+    matrices : of a matrix, or of all on average, where these cannot be compared, if gains have
+        moved by `TRAINED` and either norms agree as those taken over do, or none can be compared
+        and training has left its mark on the matrix.
     norms : of gains as stored, on average.
     """
 
@@ -76,6 +77,7 @@ def judged(
     arranged_norms: float,
     carried_gains: Callable[[PartFinding], float | None],
     as_stored: Callable[[PartFinding], bool],
+    marked: Callable[[PartFinding], bool],
 ) -> list[PartFinding]:
     """Findings that say of each linked part whether it was taken over.
 
@@ -92,6 +94,7 @@ def judged(
     carried_gains : the likeness of the gains of a part in the basis that was found, for parts that
         are not linked in the basis as stored.
     as_stored : whether a part is linked in the basis as stored.
+    marked : whether training has left a mark on the matrices of a part, in both models.
     """
     linked = [one for one in findings if one.state.linked]
     matrices = [one for one in linked if one.part.component in MATRICES]
@@ -113,12 +116,15 @@ def judged(
     all_alike = _mean([one.likeness for one in matrices if not one.learnt]) or 0.0
 
     def alike_without_gains(one: PartFinding) -> bool:
-        """Whether a matrix, or all on average, is as alike as a copy, and gains do not deny it."""
-        told = every_norm if as_stored(one) else carried
-        apart = told is not None and told <= APART_GAINS
+        """Whether a matrix, or all on average, is as alike as a copy, and not for want of training.
+
+        Models that started alike and were hardly trained have matrices as alike as that.
+        """
+        told, least = (every_norm, limits.norms) if as_stored(one) else (carried, limits.gains)
         likeness = one.likeness or 0.0
         with_others = all_alike >= limits.matrices and likeness > SAME_INIT_MATRICES
-        return moved >= TRAINED and not apart and (likeness >= limits.matrices or with_others)
+        alike = moved >= TRAINED and (likeness >= limits.matrices or with_others)
+        return alike and (marked(one) if told is None else told >= least)
 
     def of_matrix(one: PartFinding) -> bool | None:
         if gains is None:

@@ -51,6 +51,12 @@ def without_untrained(
     return [replace(one, learnt=None, untrained=why) if one in taken else one for one in findings]
 
 
+def marked(finding: PartFinding, a: Sample, b: Sample) -> bool:
+    """Whether the matrices of a part bear a mark of training in both models."""
+    parts = (a, finding.part), (b, finding.partner)
+    return all(part is not None and _trained(list(_matrices(one, part))) for one, part in parts)
+
+
 def _equal(finding: PartFinding, a: Sample, b: Sample) -> Iterator[Floats]:
     """The matrices of a part, as far as they were read, that are the same in its partner."""
     if finding.partner is None:
