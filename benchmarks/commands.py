@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.network import Traffic, environment, traffic_since
 
@@ -46,3 +49,55 @@ def run(endpoint: str, home: str, *arguments: str, module: str = "kinprint") -> 
     unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
     seen = traffic_since(endpoint) if endpoint else Traffic()
     return Run(float(seconds), float(cpu), int(peak) * unit, seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """A command with all processes that it starts.
+
+    `peak_bytes` is the most that they held at one time, as seen every tenth of a second; Linux
+    alone tells it, and it is 0 elsewhere.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+
+
+def run_together(home: str, *arguments: str) -> Together:
+    """Run `kinprint` with arguments and look at its processes meanwhile."""
+    before, started, peak = _cpu_of_children(), time.monotonic(), 0
+    command = [sys.executable, "-m", "kinprint", *arguments]
+    with subprocess.Popen(
+        command, env=environment("", home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        while process.poll() is None:
+            peak = max(peak, sum(map(_resident, _family(process.pid))))
+            time.sleep(0.1)
+    assert process.returncode == 0
+    return Together(time.monotonic() - started, _cpu_of_children() - before, peak)
+
+
+def _cpu_of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _family(process: int) -> list[int]:
+    """A process and those that it started, as far as they are still there."""
+    found = [process]
+    for told in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            children = told.read_text().split()
+        except OSError:
+            continue
+        found += [member for child in children for member in _family(int(child))]
+    return found
+
+
+def _resident(process: int) -> int:
+    try:
+        pages = Path(f"/proc/{process}/statm").read_text().split()[1]
+    except OSError:
+        return 0
+    return int(pages) * resource.getpagesize()

@@ -6,22 +6,16 @@ spend their time waiting for each other.
 
 from __future__ import annotations
 
-import mmap
 import os
-import pickle
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
-_ALIGNED = 64  # bytes at which arrays begin
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -77,44 +71,6 @@ def workers(
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """A value in a file, whose arrays processes map instead of copying them.
-
-    A process is handed no more than this: one that dies before it has read a long message leaves
-    whoever writes it waiting for ever.
-    """
-
-    path: str
-    start: int
-
-    def load(self) -> Any:
-        """The value; its arrays can only be read."""
-        with Path(self.path).open("rb") as file:
-            view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        value, spans = pickle.loads(view[self.start :])
-        return pickle.loads(value, buffers=[view[start:end] for start, end in spans])
-
-
-@contextmanager
-def shared(value: object) -> Iterator[Shared]:
-    """Put a value where other processes find it, as long as they are at work."""
-    buffers: list[pickle.PickleBuffer] = []
-    told = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
-    spans = []
-    with tempfile.NamedTemporaryFile(prefix="kinprint-") as file:
-        for buffer in buffers:
-            start = file.tell()
-            with buffer.raw() as raw:
-                file.write(raw)
-            spans.append((start, file.tell()))
-            file.write(bytes(-file.tell() % _ALIGNED))
-        start = file.tell()
-        file.write(pickle.dumps((told, spans)))
-        file.flush()
-        yield Shared(file.name, start)
 
 
 class Threads(ThreadPoolExecutor):

@@ -16,6 +16,7 @@ from kinprint.lineage.about.description import describe
 from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.matrix import compare_all, run_pairs
 from kinprint.lineage.results import Matrix, Settings
+from kinprint.mapped import shelf
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Cost
 from kinprint.report.build.comparison import matrix_document
@@ -126,7 +127,8 @@ def test_a_model_whose_numbers_make_no_sense_spoils_its_own_pairs(demo: Path, jo
     broken = replace(read[0], norms={("norm_in", 0): "no numbers"})  # type: ignore[dict-item]
     samples = [*read, *read, broken]
     pairs = list(combinations(range(len(samples)), 2))
-    outcomes = run_pairs([(sample,) for sample in samples], pairs, QUICK, jobs)
+    with shelf() as place:
+        outcomes = run_pairs([place.put((sample,)) for sample in samples], pairs, QUICK, jobs)
     assert len(outcomes) == len(pairs) >= 12
     for (_, last), outcome in zip(pairs, outcomes, strict=True):
         assert isinstance(outcome, KinprintError) == (samples[last] is broken)

@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 
 from kinprint.lineage.matrix import PairEvidence, compare_all, run_pairs
-from kinprint.lineage.opening import open_readable, read_readable
+from kinprint.lineage.opening import open_readable, read_headers, sampler_of
 from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.results import Settings
 from kinprint.lineage.screening import digest, worth_comparing
+from kinprint.mapped import shelf
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Cost, Relation, VerdictReason
 from kinprint.report.build.comparison import matrix_document
 from kinprint.report.matrix import error_says
-from kinprint.workers import shared, workers
+from kinprint.workers import workers
 from tests.conftest import ZOO
 from tests.lineage.relabelling import relabelled
 from tests.lineage.samples import samples_of
@@ -87,8 +88,10 @@ def test_processes_find_the_same(samples: dict[str, Sample]) -> None:
     towers = [(sample,) for sample in (*samples.values(), *samples.values())]
     pairs = list(combinations(range(len(towers)), 2))
     settings = Settings("quick")
-    alone = run_pairs(towers, pairs, settings)
-    together = run_pairs(towers, pairs, settings, jobs=2)
+    with shelf() as place:
+        stored = [place.put(one) for one in towers]
+        alone = run_pairs(stored, pairs, settings)
+        together = run_pairs(stored, pairs, settings, jobs=2)
     for one, other in zip(alone, together, strict=True):
         assert isinstance(one, PairEvidence) and isinstance(other, PairEvidence)
         assert one.screened == other.screened
@@ -103,22 +106,13 @@ def test_processes_know_stored_rows_by_the_same_names(demo: Path) -> None:
     """Digests of two models may come from two processes; each hashes in its own way by default."""
     given, settings = [str(demo / "zoo" / name) for name in NAMES], Settings()
     with Fetcher() as fetcher:
-        opened, unread = open_readable(given, fetcher, settings)
-        sample = read_readable(opened, settings, unread).samples[0][0]
+        opened, _ = open_readable(given[:1], fetcher, settings)
+        (sample,) = sampler_of(read_headers(opened, settings), settings).samples(1)
     found = []
     for _ in range(2):
         with workers(1) as pool:
             found.append(pool.submit(stored_rows, sample).result())
     assert found[0] == found[1] == stored_rows(sample) and len(found[0]) > 40
-
-
-def test_what_is_shared_is_read_where_it_lies() -> None:
-    value = {"rows": np.arange(12.0).reshape(3, 4), "name": "one", "none": np.empty((0, 2))}
-    with shared(value) as handle:
-        found = handle.load()
-        assert found["name"] == "one" and found["none"].shape == (0, 2)
-        np.testing.assert_array_equal(found["rows"], value["rows"])
-        assert not found["rows"].flags.owndata and not found["rows"].flags.writeable
 
 
 HARD = (

@@ -15,6 +15,7 @@ from kinprint.lineage.tests.invariants import invariant_evidence
 from kinprint.lineage.tests.learnt import learnt_gains
 from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.tests.registry import LineageTest, Needs, extension_tests, run_extension
+from kinprint.mapped import let_go
 from kinprint.records import Evidence, Level
 
 
@@ -40,6 +41,7 @@ def run_tests(pair: Pair) -> tuple[Evidence, ...]:
 def gather_evidence(pair: Pair) -> tuple[Evidence, ...]:
     """All that is shown of a pair: the tests of the menu, looks, and tests of other packages."""
     evidence = run_tests(pair)
+    let_go()
     evidence += (*invariant_evidence(pair), learnt_gains.run(pair, evidence))
     return evidence + tuple(run_extension(pair, test) for test in extension_tests())
 
@@ -56,6 +58,7 @@ def run_battery(
 
 def _run(pair: Pair, test: LineageTest) -> Evidence:
     """Run a test, unless it reads channels alone and has compared these before."""
+    let_go()
     if not test.channels_only:
         return test.run(pair)
     alignment = pair.alignment(test.group)

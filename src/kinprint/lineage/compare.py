@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,6 +45,7 @@ from kinprint.lineage.towers import (
     same_towers,
 )
 from kinprint.lineage.verdict import decide
+from kinprint.mapped import arrays_on_disk
 from kinprint.model.model import Model
 from kinprint.model.tokens import Vocabulary
 from kinprint.nulls.combination import equal_weights
@@ -136,12 +137,13 @@ def charge_of(settings: Settings, stage: float = 1.0) -> Charge:
 
 @contextmanager
 def algebra_for(level: Level) -> Iterator[None]:
-    """How products of matrices use the cores: all of them where the matrices are large.
+    """How products of matrices use the cores, and where matrices lie.
 
+    Where they are large all cores take part, and what is not looked at is on disk.
     What is too large or no number gives a result that is none, and tests say so.
     """
     with (
-        nullcontext() if level is Level.DEEP else calm_algebra(),
+        arrays_on_disk() if level is Level.DEEP else calm_algebra(),
         np.errstate(over="ignore", invalid="ignore", divide="ignore"),
     ):
         yield

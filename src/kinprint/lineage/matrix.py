@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -43,15 +44,16 @@ from kinprint.lineage.screening import Digest, digest, quick_evidence, worth_com
 from kinprint.lineage.side import Side
 from kinprint.lineage.towers import TowerEvidence, compared_towers, joined_verdict, same_towers
 from kinprint.lineage.verdict import decide
+from kinprint.mapped import Shared, Shelf, let_go, shelf
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Evidence, Step, VerdictReason
 from kinprint.text import Message
-from kinprint.workers import Shared, shared, workers
+from kinprint.workers import workers
 
 _WORTH_PROCESSES = 12  # pairs from which on starting processes pays
 _WORTH_TELLING = 5.0  # seconds after which the pace of comparing is known
 _TILE = 16  # models whose pairs are compared one after another
-_KEPT = 2 * _TILE  # models that stay prepared for all tests
+_PREPARED_BYTES = 40_000_000  # of samples whose models stay prepared for all tests
 
 Places = tuple[int, int]
 Towers = tuple[Sample, ...]
@@ -108,8 +110,11 @@ def compare_all(
         cause = text.message("cause.option.two-models")
         raise BadOption(option="models", value=" ".join(given), cause=cause)
     opened, unread = open_readable(given, fetcher, settings)
-    with reading_backgrounds(opened, settings.budget, hashes=False) as started:
-        read = read_readable(opened, settings, unread)
+    with (
+        reading_backgrounds(opened, settings.budget, hashes=False) as started,
+        shelf() as place,
+    ):
+        read = read_readable(opened, settings, unread, place)
         with algebra_for(settings.level):
             pairs, failed = _judge_pairs(read, settings, jobs, tell, screened)
         models = tuple(checkpoint.ref for checkpoint in read.checkpoints)
@@ -154,7 +159,7 @@ def _judge_pairs(
         else:
             tested.append(pair)
     meeting = {pair: read.sampler.tower_pairs(*pair) for pair in tested}
-    outcomes = run_pairs(read.samples, tested, settings, jobs, meeting, tell, screened=screened)
+    outcomes = run_pairs(read.stored, tested, settings, jobs, meeting, tell, screened=screened)
     for pair, evidence in zip(tested, outcomes, strict=True):
         if isinstance(evidence, KinprintError):
             verdicts[pair] = evidence
@@ -195,7 +200,7 @@ def _share_read(sample: Sample) -> float:
 
 
 def run_pairs(
-    samples: Sequence[Towers],
+    samples: Sequence[Shared],
     pairs: Sequence[Places],
     settings: Settings,
     jobs: int = 1,
@@ -206,45 +211,46 @@ def run_pairs(
 ) -> list[PairEvidence | KinprintError]:
     """The evidence of each pair, or the error that ended its tests.
 
-    Processes share what was read, and what it is screened by. If a process dies, the pairs that it
-    and the others had not finished have failed. `meeting` are the towers that meet in each pair;
-    the main ones alone where it is None.
+    Samples, by model those of its towers, are mapped by whoever compares it, and so is what it is
+    screened by. If a process dies, the pairs that it and the others had not finished have failed.
+    `meeting` are the towers that meet in each pair; the main ones alone where it is None.
     """
     meeting = dict.fromkeys(pairs, ((0, 0),)) if meeting is None else meeting
+    battery = _Battery(samples, settings, meeting, screened)
     clock = _Clock(len(pairs), tell)
-    if jobs < 2 or len(pairs) < _WORTH_PROCESSES:
-        battery = _Battery(samples, settings, meeting, screened)
-        alone = []
-        for pair in pairs:
-            alone.append(battery.evidence(pair))
-            clock.done(1)
-        return alone
-    tiles: dict[Places, list[Places]] = {}
-    for one, other in pairs:
-        tiles.setdefault((one // _TILE, other // _TILE), []).append((one, other))
-    step = max(len(pairs) // (_TILE * jobs), 1)
-    chunks = [tile[at : at + step] for tile in tiles.values() for at in range(0, len(tile), step)]
-    with (
-        shared((list(samples), settings, meeting, screened)) as given,
-        workers(jobs, _start_process, (given,)) as pool,
-    ):
-        digests = [
-            attempt(future.result)
-            for future in [pool.submit(_digest_in_process, at) for at in range(len(samples))]
-        ]
-        with shared(digests) as known:
-            outcomes = []
-            futures = [pool.submit(_run_in_process, known, chunk) for chunk in chunks]
-            for chunk, future in zip(chunks, futures, strict=True):
-                outcomes.append(attempt(future.result))
-                clock.done(len(chunk))
     found: dict[Places, PairEvidence | KinprintError] = {}
-    for chunk, outcome in zip(chunks, outcomes, strict=True):
-        if isinstance(outcome, KinprintError):
-            found |= dict.fromkeys(chunk, outcome)
+    with shelf() as place:
+        if jobs < 2 or len(pairs) < _WORTH_PROCESSES:
+            battery.know([place.put(battery.digest(at)) for at in range(len(samples))])
+            for pair in battery.in_order(pairs):
+                found[pair] = battery.evidence(pair)
+                clock.done(1)
         else:
-            found |= zip(chunk, outcome, strict=True)
+            for chunk, outcome in _in_processes(battery, pairs, jobs, place):
+                if isinstance(outcome, KinprintError):
+                    found |= dict.fromkeys(chunk, outcome)
+                else:
+                    found |= zip(chunk, outcome, strict=True)
+                clock.done(len(chunk))
     return [found[pair] for pair in pairs]
+
+
+def _in_processes(
+    battery: _Battery, pairs: Sequence[Places], jobs: int, place: Shelf
+) -> Iterator[tuple[list[Places], list[PairEvidence | KinprintError] | KinprintError]]:
+    """Pairs compared side by side, some at a time."""
+    ordered = battery.in_order(pairs)
+    step = max(min(len(pairs) // (_TILE * jobs), _TILE**2), 1)
+    chunks = [ordered[at : at + step] for at in range(0, len(ordered), step)]
+    with workers(jobs, _start_process, (place.put(battery),)) as pool:
+        digests = deque(pool.submit(_digest_in_process, at) for at in range(battery.models))
+        known = []
+        while digests:  # none is held longer than it takes to put it away
+            known.append(place.put(attempt(digests.popleft().result)))
+        told = place.put(known)
+        outcomes = deque(pool.submit(_run_in_process, told, chunk) for chunk in chunks)
+        for chunk in chunks:
+            yield chunk, attempt(outcomes.popleft().result)
 
 
 class _Clock:
@@ -266,38 +272,65 @@ class _Clock:
 
 
 class _Battery:
-    """Models that are prepared once, and the tests of pairs of them."""
+    """Models that are prepared when a pair asks for them, and the tests of pairs of them.
+
+    How many stay prepared depends on their size, so that many models, or large ones, take no more
+    memory than few.
+    """
 
     def __init__(
-        self, samples: Sequence[Towers], settings: Settings, meeting: Meeting, screened: bool
+        self, samples: Sequence[Shared], settings: Settings, meeting: Meeting, screened: bool
     ) -> None:
         self._samples, self._settings, self._meeting = samples, settings, meeting
         self._screened = screened
-        self._digests: dict[int, Digest | KinprintError] = {}
-        self._quick = functools.cache(self._prepared)
-        self._whole = functools.lru_cache(_KEPT)(self._prepared)
+        largest = max(sample.nbytes for sample in samples)
+        self._kept = min(max(_PREPARED_BYTES // largest, 2), 2 * _TILE)
+        self._digests: Sequence[Shared] = ()
+        self._quick = functools.lru_cache(2 * _TILE)(self._prepared)
+        self._whole = functools.lru_cache(self._kept)(self._prepared)
+        self._digest = functools.lru_cache(2 * _TILE)(self._load_digest)
 
-    def know(self, digests: Sequence[Digest | KinprintError]) -> None:
-        """Take over what models are screened by from whoever found it."""
-        self._digests = dict(enumerate(digests))
+    def __reduce__(self) -> tuple[type[_Battery], tuple[object, ...]]:
+        return _Battery, (self._samples, self._settings, self._meeting, self._screened)
+
+    @property
+    def models(self) -> int:
+        """How many models there are."""
+        return len(self._samples)
+
+    def in_order(self, pairs: Sequence[Places]) -> list[Places]:
+        """Pairs in squares of models that can stay prepared together."""
+
+        def square(pair: Places) -> tuple[int, ...]:
+            return tuple(at // size for size in (_TILE, self._kept // 2) for at in pair)
+
+        return sorted(pairs, key=square)
 
     def digest(self, at: int) -> Digest | KinprintError:
         """What a model is screened by."""
-        if at not in self._digests:
-            self._digests[at] = attempt(lambda: digest(self._whole(at)[0].prepared))
-        return self._digests[at]
+        found = attempt(lambda: digest(self._whole(at)[0].prepared))
+        let_go()
+        return found
+
+    def know(self, digests: Sequence[Shared]) -> None:
+        """Take over where to find what models are screened by."""
+        self._digests = digests
 
     def evidence(self, pair: Places) -> PairEvidence | KinprintError:
         """What the tests give for a pair, by the places of its models, or why they failed."""
-        digests = [self.digest(at) for at in pair]
+        digests = [self._digest(at) for at in pair]
         for one in digests:
             if isinstance(one, KinprintError):
                 return one
         return attempt(self._run, pair)
 
+    def _load_digest(self, at: int) -> Digest | KinprintError:
+        found: Digest | KinprintError = self._digests[at].load()
+        return found
+
     def _run(self, places: Places) -> PairEvidence:
         towers = self._meeting[places]
-        first, second = (self._digests[at] for at in places)
+        first, second = (self._digest(at) for at in places)
         assert isinstance(first, Digest) and isinstance(second, Digest)
         short = self._screened and len(towers) == 1
         if short and not worth_comparing(first, second):
@@ -314,13 +347,16 @@ class _Battery:
             evidence = gather_evidence(pair)
             sharing = find_sharing(pair, one[at], evidence, charge)
             found.append((_in_short(evidence) if self._screened else evidence, sharing))
+        let_go()
         return PairEvidence(tuple(found))
 
     def _pair(self, one: Side, other: Side) -> Pair:
         return Pair(one, other, seed=self._settings.seed, level=self._settings.level)
 
     def _prepared(self, at: int) -> list[Side]:
-        return [Side(sample) for sample in self._samples[at]]
+        sides = [Side(sample) for sample in self._samples[at].load()]
+        let_go()
+        return sides
 
 
 def _in_short(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
@@ -329,12 +365,11 @@ def _in_short(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
 
 
 _of_this_process: _Battery | None = None
-_known: str = ""
 
 
 def _start_process(given: Shared) -> None:
     global _of_this_process
-    _of_this_process = _Battery(*given.load())
+    _of_this_process = given.load()
 
 
 def _digest_in_process(at: int) -> Digest | KinprintError:
@@ -343,11 +378,8 @@ def _digest_in_process(at: int) -> Digest | KinprintError:
 
 
 def _run_in_process(known: Shared, pairs: Sequence[Places]) -> list[PairEvidence | KinprintError]:
-    global _known
     assert _of_this_process is not None
-    if known.path != _known:
-        _of_this_process.know(known.load())
-        _known = known.path
+    _of_this_process.know(known.load())
     return [_of_this_process.evidence(pair) for pair in pairs]
 
 

@@ -13,22 +13,27 @@ from kinprint.lineage.reading.levels import level_plan
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.results import Settings, UnreadModel
+from kinprint.mapped import Shared, Shelf
 from kinprint.model.model import Model
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher, side_by_side
 from kinprint.text import Message
 
-_Read = tuple[list[Model], Sampler, list[tuple[Sample, ...]]]
+_Read = tuple[list[Model], Sampler, list[Shared]]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadModels:
-    """Models that could be read, with all that was read of their towers, and those that could
-    not."""
+    """Models that could be read, and those that could not.
+
+    `stored` are samples of all towers of each model, where processes find them; `samples` are the
+    same in this one, mapped.
+    """
 
     checkpoints: list[Checkpoint]
     models: list[Model]
     sampler: Sampler
+    stored: list[Shared]
     samples: list[tuple[Sample, ...]]
     unread: list[UnreadModel]
 
@@ -72,19 +77,24 @@ def sampler_of(models: Sequence[Model], settings: Settings) -> Sampler:
 
 
 def read_readable(
-    checkpoints: Sequence[Checkpoint], settings: Settings, unread: Sequence[UnreadModel]
+    checkpoints: Sequence[Checkpoint],
+    settings: Settings,
+    unread: Sequence[UnreadModel],
+    place: Shelf,
 ) -> ReadModels:
     """Read all models to the last stage, without those whose headers or weights cannot be had.
 
-    All are read together; only when that fails is each tried alone, to know which it was.
+    All are read together; only when that fails is each tried alone, to know which it was. What
+    was read is put on a shelf, one model after another.
     """
     kept, lost = list(checkpoints), list(unread)
     while True:
-        read = attempt(_read_all, kept, settings)
+        read = attempt(_read_all, kept, settings, place)
         if not isinstance(read, KinprintError):
-            models, sampler, samples = read
-            return ReadModels(kept, models, sampler, samples, lost)
-        alone = [(checkpoint, attempt(_read_all, [checkpoint], settings)) for checkpoint in kept]
+            models, sampler, stored = read
+            samples = [one.load() for one in stored]
+            return ReadModels(kept, models, sampler, stored, samples, lost)
+        alone = [(one, attempt(_read_all, [one], settings, place)) for one in kept]
         failed = [
             UnreadModel(checkpoint.ref.given, error)
             for checkpoint, error in alone
@@ -130,10 +140,10 @@ def labels_of(checkpoints: Sequence[Checkpoint]) -> tuple[Message, ...]:
     return tuple(dict.fromkeys(labels))
 
 
-def _read_all(checkpoints: Sequence[Checkpoint], settings: Settings) -> _Read:
+def _read_all(checkpoints: Sequence[Checkpoint], settings: Settings, place: Shelf) -> _Read:
     models = read_headers(checkpoints, settings)
     sampler = sampler_of(models, settings)
-    return models, sampler, sampler.towers(sampler.stages - 1)
+    return models, sampler, [place.put(towers) for towers in sampler.each_model()]
 
 
 def _enough(kept: list[Checkpoint], unread: Sequence[UnreadModel]) -> list[Checkpoint]:

@@ -44,6 +44,7 @@ from kinprint.lineage.side import Side
 from kinprint.lineage.taken_over import MATRICES, Limits, judged, limits_of
 from kinprint.lineage.tests.invariants import agreeing_layers
 from kinprint.lineage.untrained import marked, without_untrained
+from kinprint.mapped import let_go
 from kinprint.records import Component, Evidence, Group, Part, PartFinding, PartState, Reason
 from kinprint.text import Message
 
@@ -290,6 +291,7 @@ class _Judge:
 
     def finding(self, part: Part) -> PartFinding:
         """What is known about one part and the one that is most alike, or else in its place."""
+        let_go()
         scores = self.scores.get(part, ())
         best = min(scores, key=lambda one: one.order, default=None)
         if best is not None and best.partner != part:

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.lineage.reading.sample import Attention, Floats, Indices, Sample, Units
+from kinprint.mapped import keep
+from kinprint.measure.basis import unit_rows
 from kinprint.measure.computed import of_a_formula
 from kinprint.measure.invariants import HeadRows, UnitRows
 from kinprint.model.symmetries import axes_of
@@ -147,9 +149,10 @@ class Prepared:
         found = {}
         for (layer, expert), part in sorted(units.items()):
             gain = self.feed_forward_gain(layer)
+            scaled = (part.up, gain), (part.down, np.float32(1)), (part.gate, gain)
             with np.errstate(over="ignore", invalid="ignore"):
-                gate = None if part.gate is None else part.gate * gain
-                found[layer, expert] = UnitRows.of(part.up * gain, part.down, gate)
+                ends = (None if end is None else keep(unit_rows(end * by)) for end, by in scaled)
+                found[layer, expert] = UnitRows.complete(*ends)
         return {place: rows for place, rows in found.items() if rows.count}
 
     @cached_property
@@ -254,9 +257,10 @@ class Prepared:
             rest = gate - gate.mean(axis=0, dtype=np.float64).astype(np.float32)
             # Of equal rows nothing but rounding is left.
             rest[np.abs(rest) <= _ROUNDING] = 0
-            gate = _unit_rows(rest)[0]
+            gate = keep(_unit_rows(rest)[0])
         up, up_size = _unit_rows(_scaled(units.up, gain))
         down, down_size = _unit_rows(_centred(units.down))
+        up, down = keep(up), keep(down)
         # Without down rows the order of size must not fall back on the order of index.
         size = np.minimum(up_size, _VAST)
         if down_size.any():

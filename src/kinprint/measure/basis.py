@@ -44,7 +44,8 @@ def unit_rows(rows: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         length = xp.linalg.norm(x, axis=-1, keepdims=True)
         good = xp.isfinite(length) & (length > 0)
-        return xp.where(good, x / xp.where(good, length, 1), 0).astype(xp.float32)
+        rows = x / xp.where(good, length, 1)
+        return rows if good.all() else xp.where(good, rows, xp.float32(0))
 
 
 def polar_factor(table: Array) -> Array:

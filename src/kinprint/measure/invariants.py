@@ -58,12 +58,17 @@ class UnitRows:
     @classmethod
     def of(cls, up: Array, down: Array, gate: Array | None = None) -> UnitRows:
         """Units from rows of any length; units of which some row is zero take no part."""
-        xp = array_module(up)
-        parts = [unit_rows(rows) for rows in (up, down, gate) if rows is not None]
-        kept = xp.ones(len(up), bool)
-        for rows in parts:
+        ends = (up, down, gate)
+        return cls.complete(*(None if rows is None else unit_rows(rows) for rows in ends))
+
+    @classmethod
+    def complete(cls, up: Array, down: Array, gate: Array | None) -> UnitRows:
+        """Units from rows of length one; units of which some row is zero take no part."""
+        ends = [rows for rows in (up, down, gate) if rows is not None]
+        kept = array_module(up).ones(len(up), bool)
+        for rows in ends:
             kept &= rows.any(axis=1)
-        chosen = [rows[kept] for rows in parts]
+        chosen = ends if kept.all() else [rows[kept] for rows in ends]
         return cls(chosen[0], chosen[1], chosen[2] if gate is not None else None)
 
     @property

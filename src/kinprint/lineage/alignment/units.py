@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from kinprint.lineage.alignment.residual import ResidualMap
 from kinprint.lineage.preparation import FeedForward
 from kinprint.lineage.reading.sample import Floats
+from kinprint.mapped import keep, let_go
 
 PROBES = 32
 """Units of a feed-forward that the quality looks at, at most."""
@@ -76,11 +77,16 @@ class UnitStack:
     def of(cls, parts: Sequence[FeedForward]) -> UnitStack:
         """Stack feed-forwards in their order."""
         gates = [part.gate for part in parts if part.gate is not None]
-        sizes = [len(part.up) for part in parts]
+        starts = np.cumsum([0, *(len(part.up) for part in parts)])
+        width = parts[0].width
+        pair = np.empty((starts[-1], 2 * width), np.float32)
+        for part, start, stop in zip(parts, starts, starts[1:], strict=False):
+            pair[start:stop, :width], pair[start:stop, width:] = part.up, part.down
+            let_go()
         return cls(
-            np.concatenate([np.concatenate([part.up, part.down], axis=1) for part in parts]),
-            np.concatenate(gates) if len(gates) == len(parts) else None,
-            np.cumsum([0, *sizes[:-1]]),
+            keep(pair),
+            keep(np.concatenate(gates)) if len(gates) == len(parts) else None,
+            starts[:-1],
         )
 
     def best(self, scores: Floats) -> Floats:
@@ -170,7 +176,7 @@ def unit_scores(
     match = np.abs(both) if flips else both
     if first.gate is not None and second.gate is not None:
         match = match + residual.carry(first.gate) @ second.gate.T
-    return UnitScores(np.asarray(match, np.float32), np.asarray(both, np.float32))
+    return UnitScores(keep(np.asarray(match, np.float32)), keep(np.asarray(both, np.float32)))
 
 
 def _qualities(

@@ -20,6 +20,7 @@ from kinprint.lineage.reading.plan import PieceKey, ReadingPlan, Stage, plan_rea
 from kinprint.lineage.reading.sample import Embedding, Extent, Floats, Sample, SampleRecord
 from kinprint.lineage.reading.tokens import ChosenTokens, all_tokens, choose_tokens
 from kinprint.lineage.reading.tower import Piece, Tower, could_match, towers_of
+from kinprint.mapped import keep
 from kinprint.model.model import Model, wants_of
 from kinprint.model.places import Address
 from kinprint.model.tokens import Vocabulary
@@ -39,7 +40,7 @@ class TowerReader:
         self.vocabulary: Vocabulary | None = None
         self._pieces: dict[PieceKey, ReadPiece] = {}
         self._tables: dict[Address, Embedding] = {}
-        self._chosen = ChosenTokens((), ())
+        self._chosen: dict[int, ChosenTokens] = {}
         self._record = SampleRecord(tower.label, "", ())
 
     @cached_property
@@ -74,35 +75,40 @@ class TowerReader:
             wants += _tokenizer_wants(self.tower)
         return wants
 
-    def take(self, number: int, parsed: dict[bytes, Vocabulary]) -> list[Want]:
-        """Keep a stage's numbers; what its tokens need, which are known only now, is given."""
+    def choose(self, number: int, parsed: dict[bytes, Vocabulary]) -> list[Want]:
+        """Choose a stage's tokens, now that the tokenizer is there; the bytes that they need."""
+        stage = self.stage(number)
+        if self.tower.embedding is None:
+            return []
+        if (self.plan.whole and number == 0) or (stage.tokens and stage.tokens.spelled):
+            self._read_vocabulary(parsed)
+        if stage.tokens is None:
+            return []
+        self._chosen[number] = choose_tokens(
+            self.tower, self.tower.embedding, stage.tokens, self.vocabulary
+        )
+        pieces = self._token_pieces(number)
+        return wants_of(reading for piece in pieces for reading in self.tower.readings(piece))
+
+    def take(self, number: int) -> None:
+        """Keep a stage's numbers, and the rows of its tokens."""
         stage = self.stage(number)
         for piece in stage.pieces:
             self._pieces[piece.address, piece.inputs] = read_piece(self.tower, piece)
         if self.plan.whole and number == 0 and self.tower.embedding is not None:
-            self._read_vocabulary(parsed)
             self._keep_whole_tables()
-        if stage.tokens is None or self.tower.embedding is None:
-            return []
-        if stage.tokens.spelled:
-            self._read_vocabulary(parsed)
-        self._chosen = choose_tokens(
-            self.tower, self.tower.embedding, stage.tokens, self.vocabulary
-        )
-        return wants_of(
-            reading for piece in self._token_pieces(stage) for reading in self.tower.readings(piece)
-        )
-
-    def take_tokens(self, number: int) -> None:
-        """Keep the rows of a stage's tokens."""
-        for piece in self._token_pieces(self.stage(number)):
-            read = read_piece(self.tower, piece)
+        for piece in self._token_pieces(number):
+            read, chosen = read_piece(self.tower, piece), self._chosen[number]
             assert piece.rows is not None
-            place = {number: row for row, number in enumerate(piece.rows)}
-            order = [place[number] for number in self._chosen.ids]
-            ids = np.array(self._chosen.ids, np.int64)
-            rows = read.values[order]
-            self._tables[piece.address] = Embedding(self._chosen.names, ids, rows, read.read)
+            place = {token: row for row, token in enumerate(piece.rows)}
+            rows = keep(read.values[[place[token] for token in chosen.ids]])
+            ids = np.array(chosen.ids, np.int64)
+            self._tables[piece.address] = Embedding(chosen.names, ids, rows, read.read)
+
+    def forget(self) -> None:
+        """Hold no numbers any more; those of the last sample are its own."""
+        self._pieces.clear()
+        self._tables.clear()
 
     def sample(self) -> Sample:
         """The tower as far as it has been read."""
@@ -119,11 +125,12 @@ class TowerReader:
         """What was read for the last sample."""
         return self._record
 
-    def _token_pieces(self, stage: Stage) -> list[Piece]:
-        if stage.tokens is None or not self._chosen.ids:
+    def _token_pieces(self, number: int) -> list[Piece]:
+        tokens, chosen = self.stage(number).tokens, self._chosen.get(number)
+        if tokens is None or chosen is None or not chosen.ids:
             return []
-        tables = [self.tower.embedding, self.tower.head if stage.tokens.head else None]
-        ids = tuple(sorted(self._chosen.ids))
+        tables = [self.tower.embedding, self.tower.head if tokens.head else None]
+        ids = tuple(sorted(chosen.ids))
         return [Piece(address, ids) for address in tables if address is not None]
 
     def _keep_whole_tables(self) -> None:
@@ -137,7 +144,7 @@ class TowerReader:
             chosen = all_tokens(self.vocabulary, len(piece.values))
             ids = np.array(chosen.ids, np.int64)
             if chosen.ids:
-                rows = piece.values[ids]
+                rows = keep(piece.values[ids])
                 self._tables[address] = Embedding(chosen.names, ids, rows, piece.read)
 
     def _read_vocabulary(self, parsed: dict[bytes, Vocabulary]) -> None:
@@ -257,10 +264,24 @@ class Sampler:
 
     def towers(self, stage: int) -> list[tuple[Sample, ...]]:
         """All towers of each model, the main one first, as they are after a stage."""
-        while self._stages_read <= min(stage, self.stages - 1):
-            self._read(self._stages_read)
-            self._stages_read += 1
+        for number in range(self._stages_read, min(stage + 1, self.stages)):
+            self._fetch(number)
+            for reader in self.readers:
+                reader.take(number)
+            self._stages_read = number + 1
         return [tuple(reader.sample() for reader in model) for model in self.models]
+
+    def each_model(self) -> Iterator[tuple[Sample, ...]]:
+        """All towers of one model after another, read to the last stage and held no longer."""
+        for number in range(self.stages):
+            self._fetch(number)
+        for model in self.models:
+            for reader in model:
+                for number in range(self.stages):
+                    reader.take(number)
+            yield tuple(reader.sample() for reader in model)
+            for reader in model:
+                reader.forget()
 
     @property
     def _fetcher(self) -> Fetcher:
@@ -273,15 +294,15 @@ class Sampler:
             return 0
         return tokens.bytes * (2 if tokens.head else 1)
 
-    def _read(self, number: int) -> None:
+    def _fetch(self, number: int) -> None:
         """One sweep for what is known beforehand, one for the tokens that are known after it."""
         self._fetcher.ensure(
             _joined([want for reader in self.readers for want in reader.wants(number)])
         )
-        of_tokens = [want for reader in self.readers for want in reader.take(number, self._parsed)]
+        of_tokens = [
+            want for reader in self.readers for want in reader.choose(number, self._parsed)
+        ]
         self._fetcher.ensure(_joined(of_tokens))
-        for reader in self.readers:
-            reader.take_tokens(number)
 
 
 def _readers(
@@ -301,7 +322,7 @@ def read_piece(tower: Tower, piece: Piece) -> ReadPiece:
     if not np.isfinite(values).all():
         name = tower.places[piece.address].weight.name
         tower.notes.append(message("note.not-finite", model=tower.name, name=name))
-    return ReadPiece.of(tower, piece, values)
+    return ReadPiece.of(tower, piece, keep(values))
 
 
 def _tokenizer_wants(tower: Tower) -> list[Want]:

@@ -25,6 +25,7 @@ from kinprint.lineage.sharing.route import Correspondence, Route, correspondence
 from kinprint.lineage.sharing.tally import Tally, row_cosines
 from kinprint.lineage.side import Side
 from kinprint.lineage.tests.registry import Basis, LineageTest, registered_test
+from kinprint.mapped import let_go
 from kinprint.measure.direct import cosine, pearson, relative_l2
 from kinprint.records import Component, Evidence, Group
 from kinprint.text import Message, message
@@ -186,6 +187,7 @@ def _unit_cells(pair: Pair, route: Route, by_index: bool, related: bool) -> Iter
             _tally_by_index(part, route.residual, by_role)
         elif related or not any(tally.count for tally in by_role.values()):
             _tally_matched(pair, part, route.residual, by_role)
+        let_go()
     for key, tally in tallies.items():
         yield from _cell(*key, tally, labels if key in indexed else True)
 

@@ -109,8 +109,10 @@ def matrix_columns(pair: Pair, test: LineageTest) -> Evidence:
         raise NoResult(Reason.MATRIX_ROWS)
     if len(x) < FEWEST_TOKENS:
         raise NoResult(Reason.CONSTANT_MATRICES, Status.UNDEFINED)
-    sizes = np.square(x).mean(axis=0), np.square(y).mean(axis=0)
-    columns = _Columns(alignment, standardise_columns(x).T, standardise_columns(y).T, *sizes)
+    sizes, single = [np.square(rows).mean(axis=0) for rows in (x, y)], masked(x) and masked(y)
+    x = standardise_columns(x).T  # one after the other: they are long
+    y = standardise_columns(y).T
+    columns = _Columns(alignment, x, y, *sizes)
     if balance(columns.x, most=_BALANCED).reason is Doubt.UNFAIR:
         raise NoResult(Reason.COLUMNS_LEAN, Status.GUARDED)
     usable = columns.usable & columns.x.any(axis=1)
@@ -118,7 +120,7 @@ def matrix_columns(pair: Pair, test: LineageTest) -> Evidence:
     some = columns.x[:, :: max(1, columns.x.shape[1] // _CLONED_ROWS)]
     usable &= alone(copied_channels(some))
     roles = ("q", "k", "v", "o", "gate", "up", "down")
-    return _correlation(pair, test, columns, usable, roles, masked(x) and masked(y))
+    return _correlation(pair, test, columns, usable, roles, single)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,18 +227,17 @@ def _rows_of_equal_place(first: Prepared, second: Prepared) -> tuple[Doubles, Do
     total = sum(len(rows.at) for rows in matrices)
     if not total:
         return np.empty((0, first.width)), np.empty((0, first.width)), 0
-    some, start = np.array(spread(total, _ROWS)), 0
-    parts: list[tuple[Rows, Rows]] = []
+    some, start, stop = np.array(spread(total, _ROWS)), 0, 0
+    x, y = (np.empty((len(some), first.width)) for _ in range(2))
     for rows in matrices:
         here = some[(some >= start) & (some < start + len(rows.at))] - start
-        parts.append((
-            rows.first[rows.at[here]] * rows.first_gain,
-            rows.second[rows.to[here]] * rows.second_gain,
-        ))  # fmt: skip
+        ours = rows.first[rows.at[here]] * rows.first_gain
+        theirs = rows.second[rows.to[here]] * rows.second_gain
+        good = ~one_valued(np.abs(ours)) & ~one_valued(np.abs(theirs))
+        own = slice(stop, stop := stop + int(good.sum()))
+        x[own], y[own] = normalise_rows(ours[good]), normalise_rows(theirs[good])
         start += len(rows.at)
-    x, y = (np.concatenate(part) for part in zip(*parts, strict=True))
-    good = ~one_valued(np.abs(x)) & ~one_valued(np.abs(y))
-    return normalise_rows(x[good]), normalise_rows(y[good]), len(good)
+    return x[:stop], y[:stop], len(some)
 
 
 def _equal_rows(first: Prepared, second: Prepared) -> Iterator[_EqualRows]:
