@@ -9,15 +9,13 @@ from pathlib import Path
 
 LAYERS, EXPERTS, SHARDS = 60, 500, 160
 HIDDEN, UNITS, VOCABULARY = 4096, 1024, 32_000
-CONFIG = {
+CONFIG: dict[str, object] = {
     "architectures": ["Qwen3MoeForCausalLM"],
     "model_type": "qwen3_moe",
     "hidden_size": HIDDEN,
-    "num_hidden_layers": LAYERS,
     "num_attention_heads": 32,
     "num_key_value_heads": 4,
     "head_dim": 128,
-    "num_experts": EXPERTS,
     "num_experts_per_tok": 8,
     "moe_intermediate_size": UNITS,
     "vocab_size": VOCABULARY,
@@ -25,37 +23,40 @@ CONFIG = {
 }
 
 
-def write_model(folder: Path) -> int:
+def write_model(
+    folder: Path, layers: int = LAYERS, experts: int = EXPERTS, files: int = SHARDS
+) -> int:
     """Write the model into a folder; how many tensors it has."""
-    shapes = tensor_shapes()
+    shapes = tensor_shapes(layers, experts)
     names = list(shapes)
-    size = -(-len(names) // SHARDS)
+    size = -(-len(names) // files)
     shards = [names[start : start + size] for start in range(0, len(names), size)]
     homes: dict[str, str] = {}
     for number, members in enumerate(shards, 1):
         file = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
         write_shard(folder / file, {name: shapes[name] for name in members})
         homes |= dict.fromkeys(members, file)
-    (folder / "config.json").write_text(json.dumps(CONFIG))
+    config = CONFIG | {"num_hidden_layers": layers, "num_experts": experts}
+    (folder / "config.json").write_text(json.dumps(config))
     index = {"metadata": {"total_size": 2 * sum(map(prod, shapes.values()))}, "weight_map": homes}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=2))
     return len(shapes)
 
 
-def tensor_shapes() -> dict[str, tuple[int, ...]]:
+def tensor_shapes(layers: int, experts: int) -> dict[str, tuple[int, ...]]:
     """Names and shapes as this architecture has them."""
     shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (VOCABULARY, HIDDEN)}
     heads = {"q": (4096, HIDDEN), "k": (512, HIDDEN), "v": (512, HIDDEN), "o": (HIDDEN, 4096)}
     units = {"gate": (UNITS, HIDDEN), "up": (UNITS, HIDDEN), "down": (HIDDEN, UNITS)}
-    for layer in range(LAYERS):
+    for layer in range(layers):
         block = f"model.layers.{layer}"
         shapes |= {f"{block}.self_attn.{part}_proj.weight": one for part, one in heads.items()}
         shapes |= {f"{block}.self_attn.{part}_norm.weight": (128,) for part in "qk"}
         shapes |= {
             f"{block}.{place}_layernorm.weight": (HIDDEN,) for place in ("input", "post_attention")
         }
-        shapes[f"{block}.mlp.gate.weight"] = (EXPERTS, HIDDEN)
-        for expert in range(EXPERTS):
+        shapes[f"{block}.mlp.gate.weight"] = (experts, HIDDEN)
+        for expert in range(experts):
             path = f"{block}.mlp.experts.{expert}"
             shapes |= {f"{path}.{part}_proj.weight": one for part, one in units.items()}
     return shapes | {"model.norm.weight": (HIDDEN,), "lm_head.weight": (VOCABULARY, HIDDEN)}
