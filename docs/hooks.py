@@ -196,7 +196,11 @@ def _values() -> dict[str, str]:
         "narrower": str(taken_over.NARROWER),
         **{
             f"{name}_{limit}": f"{getattr(limits, limit):.2f}"
-            for name, limits in (("wide", taken_over.LIMITS), ("narrow", taken_over.NARROW))
+            for name, limits in (
+                ("wide", taken_over.LIMITS),
+                ("narrow", taken_over.NARROW),
+                ("other_width", taken_over.OTHER_WIDTH),
+            )
             for limit in ("gains", "matrices", "norms")
         },
         "apart_gains": f"{taken_over.APART_GAINS:.2f}",

@@ -113,8 +113,8 @@ def test_twins_of_a_narrow_model_are_not_called_taken_over() -> None:
         *found(Component.ATTENTION, 0.85, 0.73),
         *found(Component.NORMS, 0.75),
     ]
-    assert told(twins, limits_of(64)) == {None}
-    assert limits_of(128) is LIMITS and limits_of(127) is NARROW
+    assert told(twins, limits_of(64, 64)) == {None}
+    assert limits_of(128, 128) is LIMITS and limits_of(127, 127) is NARROW
 
 
 def test_the_mean_of_all_norms_decides_and_not_the_closest_one() -> None:
@@ -191,3 +191,10 @@ def test_first_weights_that_are_common_are_no_common_gains(units: int, moved: fl
     alike = gain_likeness(seen[0], seen[1], part, part, 1.0)
     assert alike is None or alike <= APART_GAINS
     assert moved == 0.0 or units == 16 or alike is not None
+
+
+def test_models_of_different_width_did_not_start_alike() -> None:
+    """Matrices that agree by less than twins of one width can, and by more than they keep."""
+    assert told(found(Component.FEED_FORWARD, 0.62), limits_of(128, 96)) == {True}
+    assert told(found(Component.FEED_FORWARD, 0.44), limits_of(128, 96)) == {None}
+    assert told(found(Component.FEED_FORWARD, 0.62), limits_of(128, 128)) == {None}

@@ -7,8 +7,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kinprint.measure.rounding import _TABLES, Floats, equal_rows, equality
+from kinprint.measure.rounding import _TABLES, Floats, equal_places, equal_rows, equality
 
 WEIGHTS = (np.random.default_rng(0).standard_normal((64, 256)) * 0.02).astype(np.float32)
 
@@ -176,3 +178,34 @@ def test_rows_that_are_equal_count_if_they_say_something() -> None:
     masked = np.zeros_like(WEIGHTS)
     masked[:, :8] = 0.5  # where zeros are says nothing
     assert equal_rows(masked, masked, 12.0) == (0.0, 0.0)
+
+
+def test_numbers_that_a_change_spared_are_counted_where_they_are() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(0, 0.02, (24, 96)).astype(np.float32)
+    pruned = np.where(rng.random(x.shape) < 0.5, x, np.float32(0))
+    share, of_all, information = equal_places(x, pruned)
+    assert share == 1.0 and abs(of_all - 0.5) < 0.05 and information > 30
+    changed = np.where(rng.random(x.shape) < 0.7, x, rng.normal(0, 0.02, x.shape)).astype("f4")
+    share, of_all, information = equal_places(x, changed)
+    assert abs(share - 0.7) < 0.05 and share == of_all and information > 30
+
+
+@pytest.mark.parametrize("levels", [1, 3, 7, 127])
+def test_strangers_on_one_grid_under_one_mask_spare_nothing(levels: int) -> None:
+    rng = np.random.default_rng(levels)
+    mask = rng.random((48, 256)) < 0.5
+    x, y = (np.rint(rng.normal(0, 0.4 * levels, mask.shape)).clip(-levels, levels) * mask
+            for _ in range(2))  # fmt: skip
+    assert equal_places(x.astype(np.float32), y.astype(np.float32)) == (0.0, 0.0, 0.0)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), width=st.integers(2, 40))
+def test_what_equal_places_tell_is_no_more_than_chance_allows(seed: int, width: int) -> None:
+    """Of random orders of one row, no more than 1/k! have k numbers in place."""
+    rng = np.random.default_rng(seed)
+    row = rng.normal(size=(1, width)).astype(np.float32)
+    told = [equal_places(row, rng.permuted(row, axis=1))[2] for _ in range(200)]
+    for least in (0.3, 0.78, 1.38):
+        assert np.mean(np.array(told) >= least) <= 10**-least + 5 * np.sqrt(10**-least / 200)

@@ -244,7 +244,12 @@ def two_layers_of_a_third(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 @case(
     "embedding-rows-moved",
-    true(_NORMS_UNREAD, f"partial {UNTOLD}", f"partial {UNTOLD}", {embedding(): Fact.HIDDEN}),
+    true(
+        _NORMS_UNREAD,
+        f"partial dependent {UNTOLD}",
+        f"partial {UNTOLD}",
+        {embedding(): Fact.HIDDEN},
+    ),
 )
 def embedding_rows_moved(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """A stranger with the embedding copied, each row given to another token."""

@@ -17,7 +17,13 @@ from kinprint.lineage.part_tensors import Rows, TensorKey, compared, tensor_size
 from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.measure.computed import computed
-from kinprint.measure.rounding import arrangements, constant, equal_rows, equality
+from kinprint.measure.rounding import (
+    arrangements,
+    constant,
+    equal_places,
+    equal_rows,
+    equality,
+)
 from kinprint.model.places import Address
 from kinprint.records import Component, Part, Role
 
@@ -47,6 +53,8 @@ class EqualNumbers:
         equal as stored.
     kept : whether training would have changed those numbers. Rows of tokens that no text had stay
         as they started, so that equal rows of a table beside others may be first weights.
+    spared : whether single numbers of rows are equal. Training changes all, but hardly trained
+        models of one initialisation may have some in common in a short format.
     consistent : whether nothing contradicts that all are the same: what is constant in one model,
         which tells nothing by itself, is what the numbers of the other round to.
     """
@@ -58,6 +66,7 @@ class EqualNumbers:
     information: float = 0.0
     bits: int | None = None
     kept: bool = False
+    spared: bool = False
     consistent: bool = False
 
 
@@ -93,10 +102,11 @@ def equal_numbers(
         all=informed and consistent and not any(one.lost for one in found),
         any=informed,
         share=share,
-        likeness=sum(one.rows for one in found) / len(found) if informed else 0.0,
+        likeness=sum(one.alike for one in found) / len(found) if informed else 0.0,
         information=exact if exact >= least else 0.0,
         bits=bits,
-        kept=informed and (not table or share == 1.0),
+        kept=informed and (not table or share == 1.0) and not any(one.spared for one in found),
+        spared=informed and not table and any(one.spared for one in found),
         consistent=consistent,
     )
 
@@ -104,8 +114,10 @@ def equal_numbers(
 @dataclass(frozen=True, slots=True)
 class _Agreement:
     """How one tensor agrees: whether all of it does, if need be after rounding to so many bits,
-    and the share of its rows; whether no other arrangement of the numbers would; how many numbers
-    these rows stand for; whether nothing but a constant is left of it after rounding."""
+    and the share of its rows, or of its numbers other than zero where single ones were spared;
+    whether no other arrangement of the numbers would; how many numbers these rows stand for; how
+    alike equal numbers make the whole; whether nothing but a constant is left of it after rounding.
+    """
 
     same: bool
     bits: int | None
@@ -113,7 +125,9 @@ class _Agreement:
     exact: bool
     rows: float
     numbers: int
+    alike: float
     lost: bool = False
+    spared: bool = False
 
 
 def information_for(pairs: int) -> float:
@@ -231,9 +245,13 @@ def _compare(ours: Rows, theirs: Rows, least: float) -> _Agreement | None:
     if whole.same:
         lost = not whole.equal and (constant(x) or constant(y))
         share = 0.0 if lost else 1.0
-        return _Agreement(True, whole.bits, whole.information, whole.exact, share, x.size, lost)
-    share, information = equal_rows(x, y, least)
-    return _Agreement(False, None, information, True, share, x.size)
+        told = whole.bits, whole.information, whole.exact
+        return _Agreement(True, *told, share, x.size, alike=share, lost=lost)
+    rows, of_row = equal_rows(x, y, least)
+    share, of_all, information = equal_places(x, y)
+    if information < least or share <= rows:
+        return _Agreement(False, None, of_row, True, rows, x.size, alike=rows)
+    return _Agreement(False, None, information, True, share, x.size, alike=of_all, spared=True)
 
 
 def _as_vector(rows: Floats) -> Floats:

@@ -33,6 +33,7 @@ from kinprint.records import (
     Component,
     PartFinding,
     PartState,
+    Reason,
     Relation,
     VerdictReason,
 )
@@ -42,6 +43,7 @@ HALF = 0.5
 parts: above attention alone, below feed-forwards alone."""
 
 
+_ONE_HAS = (Reason.PART_MISSING, Reason.PART_ONLY_THERE)
 _MANY_EXPERTS = 7  # all of them are among the shared half of a model's once in a hundred times
 
 
@@ -90,12 +92,21 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
 
 
 def _all_equal(parts: Sequence[PartFinding], read: Sequence[PartFinding]) -> bool:
-    """Whether everything read is equal and in its layer, with some of each kind of matrices."""
+    """Whether everything read is equal and in its layer, with some of each kind of matrices.
+
+    What only one model has makes them different, read or not; a head may be the embedding again.
+    """
     needed = (*MATRICES, Component.EMBEDDING)
     kinds = {one.part.component for one in parts if one.part.component in needed}
     moved = any(one.partner is not None and one.partner.layer != one.part.layer for one in read)
     complete = bool(kinds) and kinds <= {one.part.component for one in read}
-    return only_equal(read) and complete and not moved
+    alone = any(
+        one.reason is not None
+        and one.reason.key in _ONE_HAS
+        and one.part.component != Component.HEAD
+        for one in parts
+    )
+    return only_equal(read) and complete and not moved and not alone
 
 
 def only_equal(parts: Sequence[PartFinding]) -> bool:

@@ -41,7 +41,7 @@ from kinprint.lineage.part_tests import (
 from kinprint.lineage.preparation import FEWEST_TOKENS
 from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.lineage.side import Side
-from kinprint.lineage.taken_over import MATRICES, Limits, judged, limits_of
+from kinprint.lineage.taken_over import MATRICES, TRAINED, Limits, judged, limits_of
 from kinprint.lineage.tests.invariants import agreeing_layers
 from kinprint.lineage.untrained import marked, without_untrained
 from kinprint.mapped import let_go
@@ -194,7 +194,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
         if one.part in ours and one.partner in theirs:
             by_part.setdefault(one.part, []).append(one)
     found = copies(a.prepared.stored, b.prepared.stored, ours, theirs)
-    judge = _Judge(a, b, ours, theirs, by_part, len(scores), charge, found)
+    judge = _Judge(a, b, ours, theirs, by_part, len(scores), charge, found, _moved(evidence))
     own = [judge.finding(part) for part in sorted(ours, key=_order)]
     own += judge.further(own)
     towers = a.prepared.sample.tower, b.prepared.sample.tower
@@ -202,7 +202,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     told = judged(
         own,
         judge.limits,
-        _moved(evidence),
+        judge.moved,
         arranged_norms(pair),
         partial(_carried_gains, pair, a),
         judge.as_stored,
@@ -210,7 +210,11 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     )
     told = list(without_untrained([judge.at_least(one) for one in told], *samples))
     met = {one.partner for one in own}
-    alone = (_only_there(part, extent) for part, extent in theirs.items() if part not in met)
+    alone = (
+        _only_there(part, extent, part in ours)
+        for part, extent in theirs.items()
+        if part not in met
+    )
     agreeing = agreeing_layers(evidence, first=a is pair.sides[0])
     completed = judge.completed(told)
     settled = [_with_invariants(one, agreeing) for one in judge.settled(completed, agreeing)]
@@ -268,7 +272,8 @@ class _Score:
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """Gives every part of `a` its state; `count` is how many tests of parts must be paid for."""
+    """Gives every part of `a` its state; `count` is how many tests of parts must be paid for, and
+    `moved` how far gains have moved from their start."""
 
     a: Side
     b: Side
@@ -278,6 +283,7 @@ class _Judge:
     count: int
     charge: Charge
     copies: Mapping[Part, Sequence[Part]]
+    moved: float
 
     @property
     def least(self) -> float:
@@ -287,7 +293,7 @@ class _Judge:
     @property
     def limits(self) -> Limits:
         """From which likeness on parts were taken over."""
-        return limits_of(max(self.a.prepared.width, self.b.prepared.width))
+        return limits_of(self.a.prepared.width, self.b.prepared.width)
 
     def finding(self, part: Part) -> PartFinding:
         """What is known about one part and the one that is most alike, or else in its place."""
@@ -494,10 +500,9 @@ class _Judge:
             reason=Reason.PART_NOT_READ.message(),
             weights=size.weights, read=size.read / max(size.weights, 1),
         )  # fmt: skip
-        if theirs is None and not ours.read:
-            return replace(nothing, partner=None)
         if theirs is None:
-            missing, state = Reason.PART_MISSING.message(), PartState.NOT_COMPARABLE
+            state = PartState.NOT_COMPARABLE if ours.read else PartState.NOT_READ
+            missing = Reason.PART_MISSING.message()
             return replace(nothing, partner=None, state=state, reason=missing)
         nothing = replace(nothing, needs=_needs(ours, theirs))
         if not ours.read or not theirs.read:
@@ -516,7 +521,7 @@ class _Judge:
         as_stored = equal.any or any(one.as_stored for one in found)
         if state.linked:
             share, likeness = _linked(equal, found)
-        kept = equal.kept and (equal.all or share <= _MOSTLY * equal.share)
+        kept = self._kept(equal) and (equal.all or share <= _MOSTLY * equal.share)
         return replace(
             nothing,
             state=state,
@@ -539,9 +544,13 @@ class _Judge:
         if finding.state is not PartState.SHARED or finding.learnt or finding.partner is None:
             return finding
         equal = self._equal(finding)
-        if not equal.kept:
+        if not self._kept(equal):
             return finding
         return replace(finding, share=equal.share, likeness=1.0, learnt=True)
+
+    def _kept(self, equal: EqualNumbers) -> bool:
+        """Whether trained models have the equal numbers of a part from each other."""
+        return equal.kept or (equal.spared and self.moved >= TRAINED)
 
     def _copied(self, found: Iterable[PartScore]) -> bool:
         """Whether some rows are copies that are as close as those that were taken over."""
@@ -714,9 +723,13 @@ def _in_towers(finding: PartFinding, tower: str, other: str) -> PartFinding:
     )
 
 
-def _only_there(part: Part, extent: Extent) -> PartFinding:
-    """A part of the second model that has no counterpart; it counts as much as one of the first."""
-    reason = Reason.PART_ONLY_THERE if extent.read else Reason.PART_NOT_READ
+def _only_there(part: Part, extent: Extent, known: bool) -> PartFinding:
+    """A part of the second model that has no counterpart; it counts as much as one of the first.
+
+    It may be `known` in the first model too, where it met another one.
+    """
+    unread = Reason.PART_NOT_READ if known else Reason.PART_MISSING
+    reason = Reason.PART_ONLY_THERE if extent.read else unread
     return PartFinding(
         part, part, PartState.NOT_COMPARABLE if extent.read else PartState.NOT_READ,
         reason=reason.message(),

@@ -4,7 +4,7 @@ Two strangers may hold the same random numbers, frozen from the start. Training 
 matrix: a few directions grow beyond what independent numbers reach. Where all that is equal has no
 such mark while the other matrices of both models have it, nothing shows that trained weights are
 shared; nor where so few equal rows were read that they cannot tell. Where the others have none
-either, the models tell nothing about it.
+either, the models tell nothing about it. Biases start at zero, so that equal ones were learnt.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from kinprint.lineage.part_tensors import compared, tensors_of
+from kinprint.lineage.equality import INFORMATION
+from kinprint.lineage.part_tensors import compared, tensor_sizes, tensors_of
 from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.taken_over import MATRICES
+from kinprint.measure.rounding import arrangements
 from kinprint.measure.spectra import noise_ratio
 from kinprint.records import Component, Part, PartFinding, PartState, VerdictReason
 
@@ -37,7 +39,7 @@ def without_untrained(
     if not taken or any(one.part.component not in (*MATRICES, *TABLES) for one in taken):
         return findings
     equal = [list(_equal(one, a, b)) for one in taken]
-    if not all(equal):
+    if not all(equal) or any(_has_equal_bias(one, a, b) for one in taken):
         return findings
     trained = _trained([rows for some in equal for rows in some])
     if trained:
@@ -68,6 +70,20 @@ def _equal(finding: PartFinding, a: Sample, b: Sample) -> Iterator[Floats]:
         _, left, right = np.intersect1d(ours[0], theirs[0], return_indices=True)
         if np.array_equal(ours[1][left], theirs[1][right]):
             yield ours[1]
+
+
+def _has_equal_bias(finding: PartFinding, a: Sample, b: Sample) -> bool:
+    """Whether what was read of a tensor with one axis is the same in the partner of a part."""
+    if finding.partner is None:
+        return False
+    sizes = tensor_sizes(a, finding.part)
+    both = compared(a, b, finding.part, finding.partner)
+    return any(
+        (ours.shape[1] == 1 or (len(ours) == 1 and sizes[name] == ours.size))
+        and np.array_equal(ours, theirs)
+        for name, ((_, ours), (_, theirs)) in both
+        if arrangements(ours.reshape(1, -1)) >= INFORMATION
+    )
 
 
 def _matrices(sample: Sample, part: Part) -> Iterator[Floats]:

@@ -34,6 +34,9 @@ _CONSTANT = 0.9  # of the numbers of a row that are one value: the others may be
 _COLUMNS = 16  # by which a row is looked up among others
 _COARSEST = 1.0  # more than the square of what two bits miss by; strangers differ by 2
 _FEW = 16  # blocks of which one must lie on a grid before all are looked at
+_FEWEST_EQUAL = 0.25  # of the numbers: fewer are not looked at one by one
+_HARDLY_EQUAL = 0.02  # of the numbers of some rows, zeros counted: the others need no look
+_BY_CHANCE = 0.05  # of the numbers: where more are equal by chance, their grid is coarse
 _ROWS = 64  # rows that a grid is looked for in
 _BLOCK = 32  # neighbours in a row that share a step in most quantised formats
 _BYTE_LEVELS = (127, 128, 126, 125, 124)  # the largest number of a block, in steps
@@ -173,6 +176,39 @@ def equal_rows(x: Floats, y: Floats, least: float) -> tuple[float, float]:
     if not telling or continues(x[some[int(np.argmax(known))]]):
         return 0.0, 0.0
     return len(same) / len(x) * telling / len(some), max(known)
+
+
+def equal_places(x: Floats, y: Floats) -> tuple[float, float, float]:
+    """The shares of numbers that are equal where they are, among those that neither array has zero
+    and among all, and what the row with most of them tells.
+
+    Pruning keeps some numbers and a sparse change spares most. Of n numbers in random order k or
+    more are in place once in k! times at most: each k of them are so once in n!/(n - k)! times.
+    That holds for numbers that occur once, and rows that are computed tell nothing. Grids on which
+    numbers are often equal by chance tell little, and so do a few equal numbers: no share is given.
+    """
+    if (_some_rows(x) == _some_rows(y)).mean() < _HARDLY_EQUAL:
+        return 0.0, 0.0, 0.0
+    known = (x != 0) & (y != 0)
+    equal = known & (x == y)
+    count = int(known.sum())
+    share = equal.sum() / max(count, 1)
+    by_chance = float((known & (x == np.roll(y, 1, axis=1))).sum()) / max(count, 1)
+    if share < _FEWEST_EQUAL or by_chance > _BY_CHANCE:
+        return 0.0, 0.0, 0.0
+    best = int(np.argmax(equal.sum(axis=1)))
+    once = _occur_once(x[best]) & _occur_once(y[best])
+    places = int((equal[best] & once).sum())
+    if continues(x[best]):
+        return 0.0, 0.0, 0.0
+    told = math.lgamma(places + 1) / math.log(10.0) - math.log10(len(x))
+    return float(share), float(equal.sum() / x.size), max(0.0, told)
+
+
+def _occur_once(row: Floats) -> NDArray[np.bool_]:
+    """Which numbers of a row are different from all others."""
+    _, place, counts = np.unique(row, return_inverse=True, return_counts=True)
+    return np.asarray(counts[place] == 1)
 
 
 def _found_in(x: Floats, y: Floats) -> NDArray[np.bool_]:
