@@ -261,6 +261,9 @@ def test_an_unknown_tower_is_doubted_and_a_known_one_is_not() -> None:
     layout = layout_of("other", (64, 32), towers, name=name, detail="qkv")
     assert pattern_of(layout) == "q:32, k:16, v:16"
     assert layout.known
+    bias = name.replace("weight", "bias")
+    layout = layout_of("other", (64,), towers, name=bias, detail="qkv.bias")
+    assert pattern_of(layout) == "q:32, k:16, v:16"
     layout = layout_of("other", (96, 32), {"model_type": "x"}, name=name, detail="qkv")
     assert pattern_of(layout) == "q:32, k:32, v:32"
     assert not layout.known

@@ -72,8 +72,9 @@ def layout_of(
     if owner == Role.LM_HEAD:
         return replace(layout, tied=sizes.value("tie_word_embeddings") is True)
     kind = "kv" if detail == "kv_fused" else owner
-    if role == Role.OTHER and detail in _IN_TOWERS:  # of a tower for pictures or sound
-        kind, sizes = f"tower_{detail}", Sizes(tower_of(config, name), None, layer)
+    inside = weight_of(detail) if role == Role.OTHER and detail else None
+    if inside in _IN_TOWERS:  # of a tower for pictures or sound
+        kind, sizes = f"tower_{inside}", Sizes(tower_of(config, name), None, layer)
     layout = _split(layout, kind, detail or "", sizes, name, is_gguf)
     return _pair(layout, sizes, name, is_gguf)
 
