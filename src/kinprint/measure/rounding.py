@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -33,10 +34,11 @@ _LOOKED_AT = 4096  # numbers that tell whether they are constant
 _CONSTANT = 0.9  # of the numbers of a row that are one value: the others may be outliers
 _COLUMNS = 16  # by which a row is looked up among others
 _COARSEST = 1.0  # more than the square of what two bits miss by; strangers differ by 2
-_FEW = 16  # blocks of which one must lie on a grid before all are looked at
+_FEW_BLOCKS = 16  # blocks of which one must lie on a grid before all are looked at
 _FEWEST_EQUAL = 0.25  # of the numbers: fewer are not looked at one by one
 _HARDLY_EQUAL = 0.02  # of the numbers of some rows, zeros counted: the others need no look
 _BY_CHANCE = 0.05  # of the numbers: where more are equal by chance, their grid is coarse
+_SPARSE = 4  # every so many of these tell how many different numbers there are
 _ROWS = 64  # rows that a grid is looked for in
 _BLOCK = 32  # neighbours in a row that share a step in most quantised formats
 _BYTE_LEVELS = (127, 128, 126, 125, 124)  # the largest number of a block, in steps
@@ -213,15 +215,29 @@ def _occur_once(row: Floats) -> NDArray[np.bool_]:
 
 def _found_in(x: Floats, y: Floats) -> NDArray[np.bool_]:
     """Which rows of the first array are in the second; they are looked up by some columns."""
-    columns = np.unique(np.linspace(0, x.shape[1] - 1, _COLUMNS).astype(int))
-    ours, theirs = ([row.tobytes() for row in rows[:, columns] + 0.0] for rows in (x, y))
-    places = {row: at for at, row in enumerate(theirs)}
-    there = np.array([places.get(row, -1) for row in ours], np.int64)
-    found = there >= 0
-    found[found] = (x[found] == y[there[found]]).all(axis=1)
+    step = max(1, x.shape[1] // _COLUMNS)
+    ours, theirs = (_hashed(rows[:, ::step]) for rows in (x, y))
+    order = np.argsort(theirs)
+    there = order[np.searchsorted(theirs, ours, sorter=order).clip(max=len(y) - 1)]
+    found = theirs[there] == ours
+    if found.any():
+        found[found] = (x[found] == y[there[found]]).all(axis=1)
     if x.shape == y.shape:
-        found |= (x == y).all(axis=1)
-    return found
+        same = x[:, 0] == y[:, 0]
+        same[same] = (x[same] == y[same]).all(axis=1)
+        found |= same
+    return np.asarray(found)
+
+
+def _hashed(rows: Floats) -> NDArray[np.uint64]:
+    """A number for each row: equal ones have the same, others hardly ever; zeros have no sign."""
+    bits = np.ascontiguousarray(rows + np.float32(0)).view(np.uint32)
+    return np.asarray(bits @ _odd(rows.shape[1]))
+
+
+@cache
+def _odd(count: int) -> NDArray[np.uint64]:
+    return np.random.default_rng(0).integers(2**63, size=count, dtype=np.uint64) | np.uint64(1)
 
 
 def _cast(fine: Floats, coarse: Floats) -> int | None:
@@ -240,6 +256,10 @@ def _rounded(fine: Floats, coarse: Floats) -> int | None:
     x, y = _some_rows(fine), _some_rows(coarse)
     if _one_master(x, y) and _one_master(fine, coarse):
         return 16
+    # A grid makes some numbers one that were not.
+    before, after = _distinct(x[::_SPARSE]), _distinct(y[::_SPARSE])
+    if after > before or after == fine.shape[1]:
+        return None
     columns = [(_some_rows(fine.T), _some_rows(coarse.T))] if len(fine) >= _BLOCK else []
     for some, other in ((x, y), *columns):
         if not _in_order(some, other):
@@ -332,7 +352,7 @@ def _on_byte_grid(fine: Floats, coarse: Floats) -> int | None:
     """Whether numbers are multiples of 1/127 or so of the largest of their block or row."""
     for size in {*_GROUPS, max(coarse.shape[1], _BLOCK)}:
         y = _blocks(coarse, size)
-        few = _multiples(y[:: max(1, len(y) // _FEW)])
+        few = _multiples(y[:: max(1, len(y) // _FEW_BLOCKS)])
         likely = [levels for levels in _BYTE_LEVELS if _on_steps(few * levels).any()]
         if not likely:  # half of the blocks must lie on a grid; most tensors do so in none
             continue

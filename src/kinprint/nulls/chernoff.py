@@ -21,6 +21,7 @@ _STEP = math.log(4.0)
 # How near in log s is near enough, how far to look aside, and how often at most: what is lost
 # is of second order in the first, less than a thousandth of the exponent.
 _NEAR, _ASIDE, _MOST = 0.03, 0.2, 8
+_LITTLE = 1e-4  # of the exponent: what a parabola may promise that is not worth a step
 _ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 
 
@@ -98,25 +99,31 @@ def _narrow(
     """The least value in a valley that is convex in s, from three points that enclose it.
 
     Each step goes to the bottom of the parabola through the three; where that is the point at
-    hand, a little into the wider side, so that a chance fit does not end the search.
+    hand, a little into the wider side, so that a chance fit does not end the search. A problem ends
+    where its points are near each other, or where the second or a later parabola promises little:
+    it is then left alone, so that what is found does not depend on the problems beside it.
     """
     (low, mid, high), (before, best, after) = points, values
     low = np.where(low > 0, low, mid / 4.0)  # zero at s = 0 will do for zero a step below
-    for _ in range(_MOST):
+    for number in range(_MOST):
         left, right = mid - low, high - mid
         to_low, to_high = np.log(mid / low), np.log(high / mid)
-        if not (np.maximum(to_low, to_high) > 2.0 * _NEAR).any():
-            break
         with np.errstate(divide="ignore", invalid="ignore"):
             tilt = (before - best) * right**2 - (after - best) * left**2
-            s = mid + tilt / (2.0 * ((before - best) * right + (after - best) * left))
+            bend = (before - best) * right + (after - best) * left
+            s = mid + tilt / (2.0 * bend)
+            gain = tilt**2 / (4.0 * bend * left * right * (left + right))
             good = (s > low) & (s < high) & (np.abs(np.log(s / mid)) > _NEAR)
+        apart = np.maximum(to_low, to_high) > 2.0 * _NEAR
+        going = apart & ((gain > _LITTLE * np.abs(best)) | (number == 0))
+        if not going.any():
+            break
         aside = mid * np.exp(_ASIDE * np.where(to_high > to_low, to_high, -to_low))
-        s = np.where(good, s, aside)
+        s = np.where(going, np.where(good, s, aside), mid)
         value = exponent(s)
-        better, smaller = value < best, s < mid
+        better, smaller = going & (value < best), s < mid
         low_to_mid, high_to_mid = better & ~smaller, better & smaller
-        low_to_s, high_to_s = ~better & smaller, ~better & ~smaller
+        low_to_s, high_to_s = going & ~better & smaller, going & ~better & ~smaller
         low = np.where(low_to_mid, mid, np.where(low_to_s, s, low))
         before = np.where(low_to_mid, best, np.where(low_to_s, value, before))
         high = np.where(high_to_mid, mid, np.where(high_to_s, s, high))
