@@ -21,6 +21,7 @@ from benchmarks.redteam.cases.registry import (
     head,
     layers,
     norms,
+    other,
     router,
     tower,
     true,
@@ -470,6 +471,7 @@ def experts_renumbered(zoo: Zoo, seed: int, rng: Rng) -> Pair:
             attention(tower="encoder"): Fact.HIDDEN,
             tower("encoder"): Fact.EQUAL,
             embedding(tower="encoder"): Fact.OPEN,
+            other(tower="encoder"): Fact.OPEN,
         },
     ),
 )
