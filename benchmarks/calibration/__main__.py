@@ -2,7 +2,7 @@
 
 Trains families of small models (needs PyTorch; minutes on an accelerator, `--plans toy` for a look
 on a laptop), measures the invariants of pairs whose relation is known, and writes one row a pair
-and way of reading to `pairs-*.csv`. `invariants.toml` is made of such tables by
+and way of reading to `pairs-*.csv`. `invariants.json` is made of such tables by
 `python -m benchmarks.calibration.shipping`. Plans whose name starts with `aside` are never used to
 set a limit. Seeds are fixed; the text is what the machine has.
 """

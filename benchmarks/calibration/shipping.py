@@ -1,7 +1,7 @@
 """`python -m benchmarks.calibration.shipping pairs-*.csv`: the tables of runs made into what ships.
 
 Writes `pairs.csv` beside this file, one row a pair and way of reading, and the invariants' tier's
-`invariants.toml`: what strangers, pupils, twins and descendants reach by width, and how often the
+`invariants.json`: what strangers, pupils, twins and descendants reach by width, and how often the
 limits are wrong in the collection that was set aside. Limits are set by hand on the other
 collection; this only counts. A run takes the place of earlier rows of its collection, width and
 kind of feed-forward; the others stay.
@@ -10,6 +10,8 @@ kind of feed-forward; the others stay.
 from __future__ import annotations
 
 import csv
+import json
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -19,7 +21,7 @@ from kinprint.lineage.tests.invariants import LIMITS, Limit, Statistic, statisti
 from kinprint.nulls.conformal import disjoint_pairs
 
 HERE = Path(__file__).parent
-SHIPPED = HERE.parents[1] / "src" / "kinprint" / "lineage" / "tests" / "invariants.toml"
+SHIPPED = HERE.parents[1] / "src" / "kinprint" / "lineage" / "tests" / "invariants.json"
 COLUMNS = (
     "collection", "feed_forward", "width", "kind", "how", "roots", "reading", "units",
     "concordance", "concordance_least", "concordance_most", "mutual", "mutual_least", "mutual_most",
@@ -27,19 +29,17 @@ COLUMNS = (
     "nearest", "nearest_least", "nearest_most", "heads", "heads_of", "gains", "effective",
     "carried",
 )  # fmt: skip
-HEAD = """\
-# What the invariants' tier knows of pairs of models with a known history, by width and by whether
-# feed-forwards are gated.
-#
-# Made by `python -m benchmarks.calibration` and `python -m benchmarks.calibration.shipping` from
-# models trained for the purpose; `benchmarks/calibration/pairs.csv` has every pair. Values are
-# means over layers; `layer` is the largest (of descendants the least) of a single layer. Strangers
-# and pupils have first weights of their own, twins share them. `disjoint` counts pairs of strangers
-# of which no two share a root. The collection that was set aside has another optimiser, schedule,
-# first weights and texts, and no limit was set by it.
-# Shares of gated models were counted before a partner counted only once, but for those of width
-# 512; that gives strangers no less.
-"""
+ABOUT = (
+    "What the invariants' tier knows of pairs of models with a known history, by width and by "
+    "whether feed-forwards are gated. Made by `python -m benchmarks.calibration` and `python -m "
+    "benchmarks.calibration.shipping` from models trained for the purpose; "
+    "`benchmarks/calibration/pairs.csv` has every pair. Values are means over layers; `layer` is "
+    "the largest (of descendants the least) of a single layer. Strangers and pupils have first "
+    "weights of their own, twins share them. `disjoint` counts pairs of strangers of which no two "
+    "share a root. The collection that was set aside has another optimiser, schedule, first "
+    "weights and texts, and no limit was set by it. Shares of gated models were counted before a "
+    "partner counted only once, but for those of width 512; that gives strangers no less."
+)
 _READINGS = {"tokens": "whole", "some rows": "rows"}
 Row = dict[str, str]
 
@@ -54,7 +54,14 @@ def main() -> None:
         writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    SHIPPED.write_text("\n".join(_toml(rows)) + "\n", encoding="utf-8")
+    table = {"about": ABOUT, "known": [*_known(rows)], "rate": [*_rates(rows)]}
+    SHIPPED.write_text(_lines(table) + "\n", encoding="utf-8")
+
+
+def _lines(table: object) -> str:
+    """JSON with a line for each list of numbers."""
+    text = json.dumps(table, indent=1, ensure_ascii=False)
+    return re.sub(r"\[[-\d.,\s]+\]", lambda found: re.sub(r"\s+", " ", found[0]), text)
 
 
 def _family(row: Row) -> tuple[str, str, int]:
@@ -78,8 +85,7 @@ def _run(path: Path) -> Iterable[Row]:
         yield row | {"reading": _READINGS[row["reading"]]}
 
 
-def _toml(rows: Sequence[Row]) -> Iterable[str]:
-    yield HEAD
+def _known(rows: Sequence[Row]) -> Iterable[dict[str, object]]:
     groups: dict[tuple[str, int, str], list[Row]] = defaultdict(list)
     for row in rows:
         if row["collection"] == "set":
@@ -87,25 +93,31 @@ def _toml(rows: Sequence[Row]) -> Iterable[str]:
     for (feed_forward, width, reading), each in sorted(groups.items()):
         strangers = [row for row in each if row["kind"] == "stranger"]
         roots = [_roots(row) for row in strangers]
-        yield "[[known]]"
-        yield f'feed_forward = "{feed_forward}"\nwidth = {width}\nreading = "{reading}"'
-        yield f"roots = {len({root for pair in roots for root in pair})}"
-        yield f"disjoint = {len(disjoint_pairs(roots))}"
-        for statistic in statistics(gated=feed_forward == "gated"):
-            yield f"[known.{statistic}]"
-            for name, kind in (("strangers", "stranger"), ("taught", "pupil"), ("twins", "twin")):
-                some = [row for row in each if row["kind"] == kind]
-                values = sorted((float(row[statistic]) for row in some), reverse=True)
-                yield f"{name} = [{', '.join(f'{value:.3f}' for value in values)}]"
-                yield f"{name}_layer = {max(_most(row, statistic) for row in some):.3f}"
-            kin = [row for row in each if row["kind"] == "descendant"]
-            least = min(float(row[statistic]) for row in kin)
-            yield f"descendants = {len(kin)}\ndescendants_least = {least:.3f}"
-        yield ""
-    yield from _rates(rows)
+        yield {
+            "feed_forward": feed_forward,
+            "width": width,
+            "reading": reading,
+            "roots": len({root for pair in roots for root in pair}),
+            "disjoint": len(disjoint_pairs(roots)),
+            **{
+                statistic.value: _reached(each, statistic)
+                for statistic in statistics(gated=feed_forward == "gated")
+            },
+        }
 
 
-def _rates(rows: Sequence[Row]) -> Iterable[str]:
+def _reached(rows: Sequence[Row], statistic: Statistic) -> dict[str, object]:
+    """What pairs of each kind have of a statistic."""
+    found: dict[str, object] = {}
+    for name, kind in (("strangers", "stranger"), ("taught", "pupil"), ("twins", "twin")):
+        some = [row for row in rows if row["kind"] == kind]
+        found[name] = sorted((round(float(row[statistic]), 3) for row in some), reverse=True)
+        found[f"{name}_layer"] = round(max(_most(row, statistic) for row in some), 3)
+    kin = [float(row[statistic]) for row in rows if row["kind"] == "descendant"]
+    return found | {"descendants": len(kin), "descendants_least": round(min(kin), 3)}
+
+
+def _rates(rows: Sequence[Row]) -> Iterable[dict[str, object]]:
     """How often the rule speaks, by collection, kind of feed-forward, reading and kind of pair."""
     counts: dict[tuple[str, ...], list[bool]] = defaultdict(list)
     columns = ("collection", "feed_forward", "reading", "kind")
@@ -114,9 +126,8 @@ def _rates(rows: Sequence[Row]) -> Iterable[str]:
             any(_reaches(row, statistic, limit) for statistic, limit in LIMITS.items())
         )
     for key, spoke in sorted(counts.items()):
-        yield "[[rate]]"
-        yield from (f'{column} = "{value}"' for column, value in zip(columns, key, strict=True))
-        yield f"pairs = {len(spoke)}\nspoke = {sum(spoke)}\n"
+        told = dict(zip(columns, key, strict=True))
+        yield told | {"pairs": len(spoke), "spoke": sum(spoke)}
 
 
 def _reaches(row: Row, statistic: Statistic, limit: Limit) -> bool:

@@ -14,8 +14,8 @@ width reach, and the same share with layers that do not correspond.
 from __future__ import annotations
 
 import functools
+import json
 import math
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -118,8 +118,8 @@ class KnownPairs:
 
 @functools.cache
 def _table() -> dict[str, Any]:
-    path = Path(__file__).with_name("invariants.toml")
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(Path(__file__).with_name("invariants.json").read_bytes())
+    return found
 
 
 @functools.cache
