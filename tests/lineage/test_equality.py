@@ -83,7 +83,7 @@ def test_heads_are_compared_by_their_numbers() -> None:
         )
         other = replace(MODEL, attention={1: sampled})
         found = equal_numbers(MODEL, other, ATTENTION, ATTENTION, tested=False)
-        assert found.any and found.likeness == 1
+        assert found.any and set(found.alike.values()) == {1.0}
 
 
 def test_changed_biases_are_a_difference() -> None:
@@ -146,7 +146,7 @@ def test_a_share_counts_numbers_not_tensors() -> None:
     part = Part(Component.ATTENTION, 0)
     found = equal_numbers(one, other, part, part, tested=False)
     assert found.any and not found.all
-    assert found.share == pytest.approx(1 / 3) and found.likeness == pytest.approx(1 / 2)
+    assert found.share == pytest.approx(1 / 3) and found.alike == {"q": 0, "k": 1, "v": 1, "o": 0}
 
 
 def test_what_a_short_float_makes_constant_is_no_equality() -> None:

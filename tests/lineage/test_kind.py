@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinprint.lineage.kind import amount_of, kind_of_relation
-from kinprint.records import Component, Part, PartFinding, PartState, Relation, VerdictReason
+from kinprint.records import (
+    Component,
+    Part,
+    PartFinding,
+    PartState,
+    Reason,
+    Relation,
+    VerdictReason,
+)
 
 SIZES = {Component.NORMS: 256, Component.ATTENTION: 50_000, Component.FEED_FORWARD: 135_000}
 LAYERS = 4
@@ -69,6 +77,23 @@ def test_equal_weights_in_another_precision_are_the_same_weights() -> None:
     assert relation(model(PartState.ROUNDED, 0.99, True)) is Relation.SAME_WEIGHTS
     one_changed = altered(model(PartState.EQUAL, 1.0, True), {(Component.ATTENTION, 2)}, **TAKEN)
     assert relation(one_changed) is Relation.DERIVED
+
+
+def test_equal_experts_in_each_others_place_are_not_the_same_weights() -> None:
+    expert = part(Component.FEED_FORWARD, 0, PartState.EQUAL, 1.0, True)
+    here, there = (Part(Component.EXPERT, 0, number) for number in range(2))
+    in_place = [replace(expert, part=one, partner=one) for one in (here, there)]
+    moved = [replace(expert, part=one, partner=to) for one, to in ((here, there), (there, here))]
+    assert relation(in_place) is Relation.SAME_WEIGHTS
+    assert relation(moved) is Relation.DERIVED
+
+
+def test_what_one_model_alone_has_makes_them_different_though_it_was_not_read() -> None:
+    alone = part(Component.FEED_FORWARD, 0, PartState.NOT_READ)
+    missing = replace(alone, partner=None, reason=Reason.PART_MISSING.message())
+    equal = model(PartState.EQUAL, 1.0, True)
+    assert relation([*equal, alone]) is Relation.SAME_WEIGHTS
+    assert relation([*equal, missing]) is Relation.DERIVED
 
 
 @pytest.mark.parametrize(

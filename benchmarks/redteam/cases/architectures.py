@@ -84,3 +84,12 @@ def strangers_heads(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 def positions(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """An encoder, and a stranger with its tables of positions and segments."""
     return _with(encoder_model, seed, "position_embeddings", "token_type_embeddings")
+
+
+@case(
+    "attention-outputs-copied",
+    true(_PARTLY, _PARTLY, "partial", {attention(): Fact.KIN}, layers=0.125),
+)
+def attention_outputs(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """An encoder, and a stranger with the output matrices of its attention."""
+    return _with(encoder_model, seed, "attention.output.dense")

@@ -461,6 +461,29 @@ def experts_renumbered(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 
 @case(
+    "experts-exchanged",
+    true(
+        "partial derived same-weights",
+        "derived partial same-weights",
+        "derived",
+        {feed_forward(): Fact.KIN, router(): Fact.EQUAL},
+        rest=Fact.EQUAL,
+    ),
+    needs="moe-k",
+)
+def experts_exchanged(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A mixture of experts with two of each layer in each other's place, routers as they were."""
+    root = zoo["moe-k"]
+    new: dict[str, Array] = {}
+    for layer in range(6):
+        place = f"model.layers.{layer}.block_sparse_moe.experts"
+        for to, of in ((0, 3), (3, 0)):
+            for name in ("w1", "w2", "w3"):
+                new[f"{place}.{to}.{name}.weight"] = root.tensors[f"{place}.{of}.{name}.weight"]
+    return root, root.changed(new)
+
+
+@case(
     "text-model-as-encoder",
     true(
         "partial derived",

@@ -7,8 +7,8 @@ arrangements that two models do not share one by accident.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import ml_dtypes
 import numpy as np
@@ -46,7 +46,7 @@ class EqualNumbers:
     all : whether all of them hold the same numbers.
     any : whether one of them does, or some rows of one.
     share : the share of their numbers that does, rows of others counted by theirs.
-    likeness : the same with every tensor counted once: what those rows alone make them alike.
+    alike : by tensor, how alike its equal rows or numbers alone make it.
     information : log10 of the arrangements of those numbers, equal as stored or after a cast to a
         shorter float, that have most.
     bits : the bits of the coarsest grid that numbers had to be rounded to; None where they are
@@ -62,7 +62,7 @@ class EqualNumbers:
     all: bool
     any: bool
     share: float = 0.0
-    likeness: float = 0.0
+    alike: Mapping[str, float] = field(default_factory=dict)
     information: float = 0.0
     bits: int | None = None
     kept: bool = False
@@ -90,7 +90,7 @@ def equal_numbers(
     """
     table = part.component in TABLES
     of_part = (_tables if table else _tensors)(a, b, part, partner, least)
-    found = of_part.tensors
+    found = of_part.tensors.values()
     exact = max((one.information for one in found if one.exact), default=0.0)
     bits = min((one.bits for one in found if one.bits is not None), default=None)
     consistent = bool(found) and of_part.complete and all(one.same for one in found)
@@ -102,7 +102,7 @@ def equal_numbers(
         all=informed and consistent and not any(one.lost for one in found),
         any=informed,
         share=share,
-        likeness=sum(one.alike for one in found) / len(found) if informed else 0.0,
+        alike={name: one.alike for name, one in of_part.tensors.items()} if informed else {},
         information=exact if exact >= least else 0.0,
         bits=bits,
         kept=informed and (not table or share == 1.0) and not any(one.spared for one in found),
@@ -141,14 +141,14 @@ class _Tensors:
     the same tensors and most of them were compared: a small budget leaves some unread in one model.
     Tensors that tell nothing, such as constants, count nowhere."""
 
-    tensors: list[_Agreement]
+    tensors: Mapping[str, _Agreement]
     numbers: int
     complete: bool
 
     @property
     def share(self) -> float:
         """The share of the numbers that agrees."""
-        return sum(one.rows * one.numbers for one in self.tensors) / max(self.numbers, 1)
+        return sum(one.rows * one.numbers for one in self.tensors.values()) / max(self.numbers, 1)
 
 
 def copies(
@@ -204,7 +204,7 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _
     numbers = sum(max(some.get(name, 0) for some in sizes) for name in names)
     known = sum(sizes[0].get(name, 0) for name in found)
     complete = sizes[0] == sizes[1] and known > _MOST * numbers
-    return _Tensors(list(found.values()), numbers - silent, complete)
+    return _Tensors(found, numbers - silent, complete)
 
 
 def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _Tensors:
@@ -219,9 +219,10 @@ def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _T
         found = None if ours is None or theirs is None else _compare(ours, theirs, least)
         if found is not None:
             if alike:
-                return _Tensors([found], found.numbers, True)
-            return _Tensors([replace(found, numbers=min(sizes))], max(sizes), False)
-    return _Tensors([], 0, False)
+                return _Tensors({part.component: found}, found.numbers, True)
+            found = replace(found, numbers=min(sizes))
+            return _Tensors({part.component: found}, max(sizes), False)
+    return _Tensors({}, 0, False)
 
 
 def _is_computed(rows: Floats) -> bool:

@@ -31,6 +31,7 @@ from kinprint.lineage.taken_over import APART_GAINS, MATRICES
 from kinprint.records import (
     Amount,
     Component,
+    Part,
     PartFinding,
     PartState,
     Reason,
@@ -92,13 +93,13 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
 
 
 def _all_equal(parts: Sequence[PartFinding], read: Sequence[PartFinding]) -> bool:
-    """Whether everything read is equal and in its layer, with some of each kind of matrices.
+    """Whether everything read is equal and in its place, with some of each kind of matrices.
 
     What only one model has makes them different, read or not; a head may be the embedding again.
     """
     needed = (*MATRICES, Component.EMBEDDING)
     kinds = {one.part.component for one in parts if one.part.component in needed}
-    moved = any(one.partner is not None and one.partner.layer != one.part.layer for one in read)
+    moved = any(one.partner is not None and _place(one.partner) != _place(one.part) for one in read)
     complete = bool(kinds) and kinds <= {one.part.component for one in read}
     alone = any(
         one.reason is not None
@@ -107,6 +108,10 @@ def _all_equal(parts: Sequence[PartFinding], read: Sequence[PartFinding]) -> boo
         for one in parts
     )
     return only_equal(read) and complete and not moved and not alone
+
+
+def _place(part: Part) -> tuple[int | None, int | None]:
+    return part.layer, part.expert
 
 
 def only_equal(parts: Sequence[PartFinding]) -> bool:

@@ -25,6 +25,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from kinprint.lineage.alignment.residual import MapSource
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.equality import EqualNumbers, copies, equal_numbers, information_for
@@ -566,7 +568,7 @@ class _Judge:
         """Why nothing can be said of a part in which nothing was found; `needs` would decide it."""
         untested = self._untested(part, partner)
         if untested is not None:
-            few = untested is Reason.PART_WITHOUT_TEST and needs is not None
+            few = untested in (Reason.PART_WITHOUT_TEST, Reason.PART_SILENT) and needs is not None
             return (Reason.PART_FEW_ROWS if few else untested).message()
         match part.component:
             case Component.NORMS | Component.EMBEDDING | Component.ROUTER:
@@ -588,7 +590,10 @@ class _Judge:
             case Component.NORMS:
                 ours = {role for role, layer in first.scores if layer == at}
                 theirs = {role for role, layer in second.scores if layer == to}
-                return None if ours & theirs else Reason.PART_FLAT
+                if ours & theirs:
+                    return None
+                vary = _varying(first.sample, at) & _varying(second.sample, to)
+                return without if vary else Reason.PART_FLAT
             case Component.EMBEDDING:
                 shared = first.token_rows.keys() & second.token_rows.keys()
                 return None if len(shared) >= FEWEST_TOKENS else without
@@ -605,6 +610,11 @@ class _Judge:
                     return without
                 return None if units[0].read & others[0].read else Reason.PART_SILENT
         return without
+
+
+def _varying(sample: Sample, layer: int) -> set[str]:
+    """Norms of a layer whose gains are not all the same, known to be tested or not."""
+    return {role for (role, at), gain in sample.norms.items() if at == layer and np.ptp(gain) > 0}
 
 
 def _needs(ours: Extent, theirs: Extent) -> int | None:
@@ -633,7 +643,7 @@ def _linked(equal: EqualNumbers, found: Sequence[PartScore]) -> tuple[float, flo
     if equal.all and equal.bits is None:
         return 1.0, 1.0
     alike = max((one.likeness for one in found), default=None)
-    beyond = any(_beyond(one, equal.likeness) for one in found)
+    beyond = any(_beyond(one, equal.alike) for one in found)
     if equal.share > 0.0 and not equal.all and not beyond:
         return equal.share, 1.0
     some = max((one for one in found if one.copies), key=lambda one: one.share, default=None)
@@ -643,18 +653,25 @@ def _linked(equal: EqualNumbers, found: Sequence[PartScore]) -> tuple[float, flo
     if columns is not None and columns.share < 1.0:
         return max(equal.share, columns.share), min(1.0, columns.likeness / columns.share)
     tests = {one.test for one in found}
-    halves = [{"S2", "S2.numbered"}, {"E4.blocks", "S4"}]
-    by_halves = sum(bool(tests & half) for half in halves) / 2
-    others = [one.share for one in found if not any(one.test in half for half in halves)]
+    by_halves = sum(bool(tests & half.keys()) for half in (_KEYED, _VALUED)) / 2
+    others = [one.share for one in found if one.test not in _KEYED | _VALUED]
     return max(equal.share, by_halves, *others), alike
 
 
-def _beyond(score: PartScore, equal: float) -> bool:
+_KEYED = dict.fromkeys(("S2", "S2.numbered"), ("q", "k"))
+_VALUED = dict.fromkeys(("E4.blocks", "S4"), ("v", "o"))
+"""Tests of half of the attention, with the tensors that they compare."""
+
+
+def _beyond(score: PartScore, alike: Mapping[str, float]) -> bool:
     """Whether tensors are more alike than their equal rows make them.
 
     Rows that were matched are somewhat alike anyway.
     """
     matched = UNLIKE if score.test == MATCHED_COLUMNS else 0.0
+    names = (_KEYED | _VALUED).get(score.test, alike)
+    known = [alike[name] for name in names if name in alike]
+    equal = sum(known) / len(known) if known else 0.0
     return score.likeness / score.share - matched > equal / score.share + _REST
 
 

@@ -106,12 +106,12 @@ def _narrow(
     (low, mid, high), (before, best, after) = points, values
     low = np.where(low > 0, low, mid / 4.0)  # zero at s = 0 will do for zero a step below
     for number in range(_MOST):
-        left, right = mid - low, high - mid
+        left, right = 1.0 - low / mid, high / mid - 1.0  # in units of the middle
         to_low, to_high = np.log(mid / low), np.log(high / mid)
         with np.errstate(divide="ignore", invalid="ignore"):
             tilt = (before - best) * right**2 - (after - best) * left**2
             bend = (before - best) * right + (after - best) * left
-            s = mid + tilt / (2.0 * bend)
+            s = mid * (1.0 + tilt / (2.0 * bend))
             gain = tilt**2 / (4.0 * bend * left * right * (left + right))
             good = (s > low) & (s < high) & (np.abs(np.log(s / mid)) > _NEAR)
         apart = np.maximum(to_low, to_high) > 2.0 * _NEAR

@@ -119,7 +119,7 @@ def _explained(group: PartGroup, named: Words) -> Words:
 
 def parts_in_words(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Words:
     """Parts in a row, components with their layers; `findings` are all that there are."""
-    if _everything(some, findings) and not any(_tower_there(one) for one in some):
+    if _everything(some, findings) and not any(_tower_there(one) or _swapped(one) for one in some):
         return text.words("verdict.where.everything")
     return parts_by_name(some, findings)
 
@@ -168,7 +168,15 @@ def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iter
         found.setdefault((one.part.tower, one.part.component, _tower_there(one)), []).append(one)
     for (tower, component, there), mine in found.items():
         every = [one for one in findings if _belongs(one.part, tower, component)]
-        for place, name in _component(tower, component, mine, every):
+        of_others = {
+            one.partner
+            for one in findings
+            if one.partner is not None
+            and one.state.linked
+            and one.part.component is not component
+            and _belongs(one.partner, tower, component)
+        }
+        for place, name in _component(tower, component, mine, every, bool(of_others)):
             places.setdefault(replace(place, tower_there=there), []).append(name)
     for place, names in places.items():
         named = text.joined(names, ", ")
@@ -193,15 +201,23 @@ def _component(
     component: Component,
     mine: Sequence[PartFinding],
     every: Sequence[PartFinding],
+    others: bool,
 ) -> Iterator[tuple[_Place, Words]]:
-    """Parts of one component: without layers if these are all of them."""
+    """Parts of one component: without layers if these are all of them.
+
+    There are `others` where parts of the second model answer to other components of the first, as
+    feed-forwards to experts that were made of them.
+    """
     name = text.words(f"verdict.part.{component}")
     share = _linked_share(mine)
     if share < _WHOLE:
         key = "verdict.where.share" if share >= _LITTLE else "verdict.where.little"
         name = text.words(key, part=name, share=share_in_words(share))
+    swapped = sum(_swapped(one) for one in mine)
+    if swapped:
+        name = text.words("verdict.where.swapped", part=name, count=swapped)
     moved = any(_moved(one) for one in mine)
-    if len(mine) == len(every) and not moved:
+    if len(mine) == len(every) and not moved and not others:
         yield _Place(tower), name
         return
     inside = [one.part.layer for one in mine if one.part.layer is not None]
@@ -246,6 +262,14 @@ def _moved(finding: PartFinding) -> bool:
     """Whether a linked part lies in another layer of the other model."""
     partner = finding.partner
     return finding.state.linked and partner is not None and partner.layer != finding.part.layer
+
+
+def _swapped(finding: PartFinding) -> bool:
+    """Whether a linked expert has another number among those of the other model."""
+    partner, ours = finding.partner, finding.part.expert
+    if not finding.state.linked or partner is None or ours is None or partner.expert is None:
+        return False
+    return partner.expert != ours
 
 
 def _tower_there(finding: PartFinding) -> Words | None:
