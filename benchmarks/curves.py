@@ -29,6 +29,7 @@ TENSORS = ((4, 5, 2), (10, 30, 4), (30, 110, 20), (60, 552, 160))  # layers, exp
 MODELS = (10, 20, 50, 100, 200)
 FAR = 1000
 """Models that nobody waited for: what the curve says of them is extrapolated, and labelled so."""
+Shapes = dict[str, tuple[int, ...]]
 _LAYERS, _WORDS, _HEAD = 16, 32_000, 128
 
 
@@ -115,17 +116,20 @@ def write_wide(folder: Path, width: int, seed: int) -> None:
         "tie_word_embeddings": False,
     }  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config))
-    tables = {"model.embed_tokens.weight": (_WORDS, width), "lm_head.weight": (_WORDS, width)}
-    files = [{**tables, "model.norm.weight": (width,)}]
+    tables: Shapes = {
+        "model.embed_tokens.weight": (_WORDS, width),
+        "lm_head.weight": (_WORDS, width),
+    }
+    files: list[Shapes] = [{**tables, "model.norm.weight": (width,)}]
     for layer in range(_LAYERS):
         block = f"model.layers.{layer}"
-        shapes = {f"self_attn.{part}_proj": (width, width) for part in "qo"}
+        shapes: Shapes = {f"self_attn.{part}_proj": (width, width) for part in "qo"}
         shapes |= {f"self_attn.{part}_proj": (width // 4, width) for part in "kv"}
         shapes |= {f"mlp.{part}_proj": (3 * width, width) for part in ("gate", "up")}
         shapes |= {"mlp.down_proj": (width, 3 * width)}
-        norms = {f"{part}_layernorm": (width,) for part in ("input", "post_attention")}
+        norms: Shapes = {f"{part}_layernorm": (width,) for part in ("input", "post_attention")}
         files.append({f"{block}.{name}.weight": one for name, one in {**shapes, **norms}.items()})
-    places = {}
+    places: dict[str, str] = {}
     for number, shapes in enumerate(files, 1):
         file = f"model-{number:05}-of-{len(files):05}.safetensors"
         write_shard(folder / file, shapes)

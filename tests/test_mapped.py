@@ -13,14 +13,15 @@ from kinprint.mapped import arrays_on_disk, keep, let_go, shelf
 
 
 def test_what_is_on_a_shelf_is_read_where_it_lies() -> None:
-    value = {"rows": np.arange(12.0).reshape(3, 4), "name": "one", "none": np.empty((0, 2))}
+    rows = np.arange(12.0).reshape(3, 4)
+    value = {"rows": rows, "name": "one", "none": np.empty((0, 2))}
     with shelf() as place:
         first, second = place.put(value), place.put(["another", np.ones(5)])
         found, other = first.load(), second.load()
-        assert first.nbytes > value["rows"].nbytes
+        assert first.nbytes > rows.nbytes
         assert found["name"] == "one" and found["none"].shape == (0, 2) and other[0] == "another"
         for _ in range(2):
-            np.testing.assert_array_equal(found["rows"], value["rows"])
+            np.testing.assert_array_equal(found["rows"], rows)
             np.testing.assert_array_equal(other[1], np.ones(5))
             let_go()
         assert not found["rows"].flags.owndata and not found["rows"].flags.writeable

@@ -29,8 +29,10 @@ _SEGMENT = 64 * 1024 * 1024  # bytes of a file that are mapped at once
 _TOUCHED = 32 * 1024 * 1024  # bytes that are put on disk before pages are let go
 
 A = TypeVar("A", bound=NDArray[Any])
-# Of glibc: gives back memory that was freed and would be kept for later.
-_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+# Of glibc: from which length on memory is the system's again as soon as it is free. By itself it
+# grows with what is freed, up to the usual one here, and each thread keeps twice as much.
+_MALLOPT = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+_THRESHOLD, _SMALL, _USUAL = -3, 1024 * 1024, 32 * 1024 * 1024
 _LOCK = Lock()
 _maps: WeakSet[mmap.mmap] = WeakSet()
 _files: WeakValueDictionary[str, mmap.mmap] = WeakValueDictionary()
@@ -44,8 +46,6 @@ def let_go() -> None:
         maps = list(_maps)
     for one in maps:
         one.madvise(mmap.MADV_DONTNEED)
-    if _TRIM is not None:
-        _TRIM(0)
 
 
 def _remember(mapped: mmap.mmap) -> None:
@@ -175,10 +175,14 @@ _GUESTS = _Guests()
 
 @contextmanager
 def arrays_on_disk() -> Iterator[None]:
-    """For a while, arrays that are kept are put on disk, in the whole process."""
+    """For a while, arrays that are kept are put on disk, in the whole process.
+
+    What is freed meanwhile is not kept for later either.
+    """
     with _GUESTS.lock:
         _GUESTS.count += 1
         _GUESTS.store = _GUESTS.store or _Store()
+        _give_back_from(_SMALL)
     try:
         yield
     finally:
@@ -187,6 +191,12 @@ def arrays_on_disk() -> Iterator[None]:
             if not _GUESTS.count and _GUESTS.store is not None:
                 _GUESTS.store.close()
                 _GUESTS.store = None
+                _give_back_from(_USUAL)
+
+
+def _give_back_from(length: int) -> None:
+    if _MALLOPT is not None:
+        _MALLOPT(_THRESHOLD, length)
 
 
 def keep(array: A) -> A:

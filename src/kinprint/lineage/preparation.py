@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.lineage.reading.sample import Attention, Floats, Indices, Sample, Units
-from kinprint.mapped import keep
+from kinprint.mapped import keep, let_go
 from kinprint.measure.basis import unit_rows
 from kinprint.measure.computed import of_a_formula
 from kinprint.measure.invariants import HeadRows, UnitRows
@@ -34,6 +34,7 @@ _COLUMNS = 256  # of a row, where all would be more than it takes
 _TINY, _VAST = np.float32(1e-36), np.float32(1e18)
 # Matrices of other sizes are scaled to the usual one: their products would leave the range.
 _LEAST_SIZE, _SIZE, _MOST_SIZE = 1e-9, 2.0**-5, 1e9
+_LARGE = 4_000_000  # bytes of a matrix after which others need not stay in memory
 _LOOKED_AT = 1024  # numbers that tell the size of a matrix
 _ROUNDING = np.float32(1e-6)
 
@@ -362,6 +363,8 @@ def _telling(rows: Floats) -> Floats:
     Where one other value stands at many places, these are zero, and all are where a formula gives
     the matrix: strangers have the same one. The scale is a power of two, so that nothing is lost.
     """
+    if rows.nbytes >= _LARGE:
+        let_go()
     if of_a_formula(rows.reshape(-1, rows.shape[-1])):
         return np.zeros_like(rows)
     size = float(np.abs(rows.reshape(-1)[:: max(1, rows.size // _LOOKED_AT)]).max(initial=0.0))
@@ -413,12 +416,12 @@ def _heads(layer: int, part: Attention, gain: Floats, rotary: int | None) -> Hea
     turned = part.rotated if rotary is None else min(part.rotated, rotary)
     q, q_rest = _planes(part.q, gain, turned)
     k, k_rest = _planes(part.k, gain, turned)
-    v = None if part.v is None else _unit_rows(_scaled(part.v, gain))[0]
+    v = None if part.v is None else keep(_unit_rows(_scaled(part.v, gain))[0])
     o = None
     groups = len(part.v) if part.v is not None else 0
     queries = len(part.q) if part.q is not None else groups
     if part.o is not None and groups and len(part.o) == queries and queries % groups == 0:
-        rows = _unit_rows(_centred(part.o))[0]
+        rows = keep(_unit_rows(_centred(part.o))[0])
         o = rows.reshape(groups, len(rows) // groups, *rows.shape[1:])
     return Heads(
         layer, q, k, q_rest, k_rest, v, o,
@@ -442,15 +445,16 @@ def _planes(rows: Floats | None, gain: Floats, turned: int) -> tuple[Complex | N
     if rows is None:
         return None, None
     scaled = _scaled(rows, gain)
-    rest = _unit_rows(scaled[:, turned:])[0] if turned < rows.shape[1] else None
+    rest = keep(_unit_rows(scaled[:, turned:])[0]) if turned < rows.shape[1] else None
     if not turned:
         return None, rest
     half = turned // 2
     both = np.concatenate([scaled[:, :half], scaled[:, half:turned]], axis=2)
     unit = _unit_rows(both)[0]
     width = rows.shape[2]
-    planes = (unit[..., :width] + 1j * unit[..., width:]).astype(np.complex64)
-    return planes, rest
+    planes = np.empty((*unit.shape[:-1], width), np.complex64)
+    planes.real, planes.imag = unit[..., :width], unit[..., width:]
+    return keep(planes), rest
 
 
 def _plane_bias(bias: Floats | None, turned: int) -> Complex | None:

@@ -193,6 +193,7 @@ def _qualities(
     pair = np.concatenate([carried("up"), carried("down")], axis=1)
     gated = stack.gate is not None and all(part.gate is not None for part in first)
     gate = carried("gate") if gated else None
+    let_go()
     best = np.empty((len(pair), len(stack.starts)), np.float32)
     for start in range(0, len(pair), _ROWS):
         rows = slice(start, start + _ROWS)
