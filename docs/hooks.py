@@ -206,6 +206,7 @@ def _values() -> dict[str, str]:
         "apart_gains": f"{taken_over.APART_GAINS:.2f}",
         "trained": f"{100 * taken_over.TRAINED:.0f} %",
         "learnt_embedding": f"{taken_over.LEARNT_EMBEDDING:.2f}",
+        "turnable": f"{taken_over.TURNABLE:.0f}",
         "added_rows": f"{taken_over.ADDED_ROWS:.2f}",
         "same_init_matrices": f"{taken_over.SAME_INIT_MATRICES:.2f}",
         "learnt_gains": f"{100 * gains.LEARNT:.0f} %",

@@ -43,7 +43,7 @@ from kinprint.lineage.part_tests import (
 from kinprint.lineage.preparation import FEWEST_TOKENS
 from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.lineage.side import Side
-from kinprint.lineage.taken_over import MATRICES, TRAINED, Limits, judged, limits_of
+from kinprint.lineage.taken_over import MATRICES, TRAINED, TURNABLE, Limits, judged, limits_of
 from kinprint.lineage.tests.invariants import agreeing_layers
 from kinprint.lineage.untrained import marked, without_untrained
 from kinprint.mapped import let_go
@@ -209,6 +209,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
         partial(_carried_gains, pair, a),
         judge.as_stored,
         lambda one: marked(one, *samples),
+        judge.turnable,
     )
     told = list(without_untrained([judge.at_least(one) for one in told], *samples))
     met = {one.partner for one in own}
@@ -296,6 +297,11 @@ class _Judge:
     def limits(self) -> Limits:
         """From which likeness on parts were taken over."""
         return limits_of(self.a.prepared.width, self.b.prepared.width)
+
+    def turnable(self, table: PartFinding) -> bool:
+        """Whether few rows of a table were read beside the channels that they have."""
+        width = max(self.a.prepared.width, self.b.prepared.width)
+        return table.weights * table.read < TURNABLE * width**2
 
     def finding(self, part: Part) -> PartFinding:
         """What is known about one part and the one that is most alike, or else in its place."""

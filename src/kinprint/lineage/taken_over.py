@@ -63,6 +63,10 @@ matrices that have nothing in common. Rows of tokens that no text had keep their
 that twins reach any likeness: their matrices are linked too."""
 
 
+TURNABLE = 8.0
+"""Rows of a table, as a multiple of the width, below which whoever turns the residual stream of a
+stranger towards the other model makes them as alike as a copy: 0.75 were reached with 32 times the
+width of them, 0.87 with few."""
 ADDED_ROWS = 0.25
 """Share of the rows of a table up to which equal ones may have been added from one public seed, and
 never been trained."""
@@ -83,6 +87,7 @@ def judged(
     carried_gains: Callable[[PartFinding], float | None],
     as_stored: Callable[[PartFinding], bool],
     marked: Callable[[PartFinding], bool],
+    turnable: Callable[[PartFinding], bool],
 ) -> list[PartFinding]:
     """Findings that say of each linked part whether it was taken over.
 
@@ -100,6 +105,7 @@ def judged(
         are not linked in the basis as stored.
     as_stored : whether a part is linked in the basis as stored.
     marked : whether training has left a mark on the matrices of a part, in both models.
+    turnable : whether so few rows of a table were read that a stranger's can be turned to them.
     """
     linked = [one for one in findings if one.state.linked]
     matrices = [one for one in linked if one.part.component in MATRICES]
@@ -151,23 +157,30 @@ def judged(
         return None
 
     told = [replace(one, learnt=learnt(one)) for one in findings]
-    return _with_tables(told)
+    return _with_tables(told, turnable)
 
 
-def _with_tables(findings: Sequence[PartFinding]) -> list[PartFinding]:
-    """Findings that say the same of embeddings and heads, which follow what the others say."""
+def _with_tables(
+    findings: Sequence[PartFinding], turnable: Callable[[PartFinding], bool]
+) -> list[PartFinding]:
+    """Findings that say the same of embeddings and heads, which follow what the others say.
+
+    Gains can be written into a stranger that was turned: beside them alone many rows must speak.
+    """
     others = [one for one in findings if one.part.component in (*MATRICES, Component.NORMS)]
     read = [one for one in others if one.state is not PartState.NOT_READ]
     layers = [one for one in read if one.part.component in MATRICES]
     apart = bool(layers) and not any(one.state.linked for one in layers)
     if not (apart or any(one.learnt for one in read)):
         return list(findings)
+    matrices = any(one.learnt for one in layers)
     return [
         replace(one, learnt=True)
         if one.state is PartState.SHARED
         and one.part.component in (Component.EMBEDDING, Component.HEAD)
         and (one.likeness or 0.0) >= LEARNT_EMBEDDING
         and one.share > ADDED_ROWS
+        and (matrices or not turnable(one))
         else one
         for one in findings
     ]
