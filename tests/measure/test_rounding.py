@@ -59,6 +59,11 @@ def test_quantised_numbers_are_told_with_their_bits(bits: int, block: int) -> No
     assert equality(WEIGHTS, quantised(WEIGHTS, bits, block)).bits == bits
 
 
+def test_bytes_of_a_model_in_a_short_float_may_have_more_different_numbers_than_it() -> None:
+    short = stored(WEIGHTS[:, :128], ml_dtypes.bfloat16)
+    assert equality(short, quantised(short, 8, 128)).bits == 8
+
+
 def test_scaled_floats_of_eight_bits() -> None:
     assert equality(WEIGHTS, stored(WEIGHTS, ml_dtypes.float8_e4m3fn, 0.0007)).bits == 8
 

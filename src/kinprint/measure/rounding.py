@@ -256,10 +256,8 @@ def _rounded(fine: Floats, coarse: Floats) -> int | None:
     x, y = _some_rows(fine), _some_rows(coarse)
     if _one_master(x, y) and _one_master(fine, coarse):
         return 16
-    # A grid makes some numbers one that were not.
-    before, after = _distinct(x[::_SPARSE]), _distinct(y[::_SPARSE])
-    if after > before or after == fine.shape[1]:
-        return None
+    if y.shape[1] >= _BLOCK and _distinct(y[::_SPARSE]) == y.shape[1]:
+        return None  # a grid makes some numbers of a row one
     columns = [(_some_rows(fine.T), _some_rows(coarse.T))] if len(fine) >= _BLOCK else []
     for some, other in ((x, y), *columns):
         if not _in_order(some, other):
