@@ -7,7 +7,9 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from huggingface_hub import constants
 from huggingface_hub.utils import close_session
 
@@ -15,10 +17,12 @@ import kinprint.source.http
 from kinprint.errors import InternalError, KinprintError
 from kinprint.records import ByteRange
 from kinprint.source import open_source
+from tests.fuzz.targets import watched
 
 _LISTING = json.dumps(
     {"id": "a/b", "sha": "0" * 40, "siblings": [{"rfilename": "config.json", "size": 2}]}
 ).encode()
+_resolve = socket.getaddrinfo
 SEEDS = (
     b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nETag: x\r\n\r\n%s" % (len(_LISTING), _LISTING),
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
@@ -58,8 +62,9 @@ class Echo:
         """Open a model and read a file, each request answered alike; what went wrong, if it did."""
         self.reply = reply
         try:
-            source = open_source("a/b")
-            source.read("config.json", ByteRange(0, 2))
+            with watched(constants.HF_ASSETS_CACHE):
+                source = open_source("a/b")
+                source.read("config.json", ByteRange(0, 2))
         except InternalError as error:
             return f"InternalError: {error}"
         except KinprintError as error:
@@ -74,6 +79,13 @@ class Echo:
         self._listener.close()
 
 
+def _loopback_only(host: str, *others: Any, **more: Any) -> Any:
+    """Where a name leads: nowhere, unless it is this machine. An answer may name any other."""
+    if host != "127.0.0.1":
+        raise socket.gaierror(socket.EAI_NONAME, "no such name here")
+    return _resolve(host, *others, **more)
+
+
 @contextlib.contextmanager
 def echo() -> Iterator[Echo]:
     """Such a server in the place of the Hub, and little patience with it."""
@@ -83,14 +95,15 @@ def echo() -> Iterator[Echo]:
         "HUGGINGFACE_CO_URL_TEMPLATE": server.endpoint + "/{repo_id}/resolve/{revision}/{filename}",
         "HF_HUB_DOWNLOAD_TIMEOUT": 0.5,
     }
-    before = {name: getattr(constants, name) for name in settings}
-    wait = kinprint.source.http.FIRST_WAIT
-    vars(constants).update(settings)
-    kinprint.source.http.FIRST_WAIT = 0.001
-    try:
-        yield server
-    finally:
-        vars(constants).update(before)
-        kinprint.source.http.FIRST_WAIT = wait
-        close_session()
-        server.close()
+    waits = {"FIRST_WAIT": 0.001, "LONGEST_WAIT": 0.01}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setattr(constants, name, value)
+        for name, seconds in waits.items():
+            patch.setattr(kinprint.source.http, name, seconds)
+        patch.setattr(socket, "getaddrinfo", _loopback_only)
+        try:
+            yield server
+        finally:
+            close_session()
+            server.close()

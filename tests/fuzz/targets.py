@@ -8,19 +8,28 @@ fault of ours.
 from __future__ import annotations
 
 import json
+import os
 import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import prod
 from random import Random
+from typing import Any
 
 import kinprint.demo
 from kinprint.errors import InternalError, KinprintError, Malformed
-from kinprint.lineage.about.claims import adapter_claims, card_claims, config_claims
+from kinprint.lineage.about.claims import (
+    adapter_claims,
+    card_claims,
+    config_claims,
+    gguf_claims,
+)
 from kinprint.lineage.about.configuration import fields_of
 from kinprint.model.adapters import parse_adapter
 from kinprint.model.geometry import geometry_of
+from kinprint.model.tokens.gguf_vocabulary import has_vocabulary, vocabulary_of_gguf
 from kinprint.model.tokens.loading import load_vocabulary
 from kinprint.reader.formats.gguf.header import parse_gguf
 from kinprint.reader.formats.safetensors import parse_safetensors
@@ -29,7 +38,12 @@ from kinprint.reader.formats.torch.archive import parse_torch
 from kinprint.reader.formats.view import FileView
 from kinprint.reader.jsonfile import parse_object
 from kinprint.records import FileEntry, Header, TensorSpec
-from kinprint.report.schema import decode
+from kinprint.report.exports import render
+from kinprint.report.outputs import decode_result
+from kinprint.report.schema import MatrixDocument, StudyDocument, decode
+from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines
+from kinprint.report.views.terminal.study import study_lines
+from tests.fuzz.whole_model import framed, open_and_read
 from tests.reader.formats.gguf import builder as gguf
 from tests.reader.formats.torch import builder as torch
 
@@ -38,6 +52,9 @@ _FORBIDDEN = (
     "os.system", "os.exec", "os.posix_spawn", "os.fork", "subprocess.Popen", "socket.connect",
     "pickle.find_class", "os.remove", "os.rename", "os.mkdir",
 )  # fmt: skip
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_VOCABULARIES = ("vocab.json", "vocab.txt", "tekken.json", "a.tiktoken")
+_BESIDE = ("tokenizer_config.json", "added_tokens.json", "merges.txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +77,45 @@ def _weights(parse: Callable[[FileView], Header], path: str) -> Callable[[bytes]
             assert 0 <= spec.offset <= spec.offset + spec.nbytes <= len(raw), spec
 
     return run
+
+
+def _gguf_file(raw: bytes) -> None:
+    _weights(parse_gguf, "m.gguf")(raw)
+    metadata = parse_gguf(_view(raw, "m.gguf")).metadata
+    geometry_of({}, metadata)
+    gguf_claims(metadata, "m.gguf")
+    if has_vocabulary(metadata):
+        vocabulary_of_gguf("m.gguf", metadata)
+
+
+def _in_archive(raw: bytes) -> None:
+    archive = torch.zip_archive(torch.entries_of(raw, {"0": bytes(40), "1": bytes(400)}))
+    _weights(parse_torch, "m.bin")(archive)
+
+
+def _vocabulary(raw: bytes) -> None:
+    """The first byte chooses the name."""
+    name = _VOCABULARIES[(raw or b"\0")[0] % len(_VOCABULARIES)]
+    load_vocabulary(name, raw[1:])
+
+
+def _beside_vocabulary(raw: bytes) -> None:
+    name = _BESIDE[(raw or b"\0")[0] % len(_BESIDE)]
+    load_vocabulary("vocab.json", b'{"a": 0, "b": 1, "ab": 2}', {name: raw[1:]})
+
+
+def _shown(raw: bytes) -> None:
+    """A document in every form that draws nothing."""
+    document = decode_result(raw)
+    if isinstance(document, StudyDocument):
+        list(study_lines(document, "en"))
+        return
+    for form in (".html", ".md", ".csv"):
+        render(document, form)
+    if isinstance(document, MatrixDocument):
+        list(matrix_lines(document, "en"))
+    else:
+        list(comparison_lines(document, "en"))
 
 
 def _configuration(raw: bytes) -> None:
@@ -100,8 +156,35 @@ def _torch() -> tuple[bytes, ...]:
     )
 
 
-def _file(path: str, most: int = 1 << 30) -> bytes:
-    return (_ZOO / path).read_bytes()[:most]
+def _model() -> bytes:
+    """A configuration and a header with a plain, a fused and a quantised weight."""
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8,
+              "intermediate_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1,
+              "num_hidden_layers": 1, "vocab_size": 4, "quantization_config":
+              {"quant_method": "gptq", "bits": 4, "group_size": 8}}  # fmt: skip
+    shapes = {
+        "model.embed_tokens.weight": ("F32", [4, 8]),
+        "model.norm.weight": ("F32", [8]),
+        "model.layers.0.self_attn.qkv_proj.weight": ("BF16", [16, 8]),
+        "model.layers.0.mlp.up_proj.qweight": ("I32", [1, 16]),
+        "model.layers.0.mlp.up_proj.qzeros": ("I32", [1, 2]),
+        "model.layers.0.mlp.up_proj.scales": ("F16", [1, 16]),
+        "model.layers.0.mlp.up_proj.g_idx": ("I32", [8]),
+    }
+    header: dict[str, object] = {}
+    at = 0
+    for name, (dtype, shape) in shapes.items():
+        size = prod(shape) * (4 if dtype.endswith("32") else 2)
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+    return b"\n".join((json.dumps(config).encode(), json.dumps(header).encode(), bytes(at)))
+
+
+def _shortened(value: Any) -> Any:
+    """A document with two entries of each list: good, and short."""
+    if isinstance(value, dict):
+        return {key: _shortened(each) for key, each in value.items()}
+    return [_shortened(each) for each in value[:2]] if isinstance(value, list) else value
 
 
 def targets() -> Mapping[str, Target]:
@@ -111,26 +194,51 @@ def targets() -> Mapping[str, Target]:
     card = b"---\nbase_model:\n- org/base\nbase_model_relation: finetune\ntags: [x]\n---\n# A\n"
     tokens = {"version": "1.0", "added_tokens": [{"id": 2, "content": "<s>", "special": True}],
               "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": ["a b"]}}  # fmt: skip
-    result = (_ZOO.parents[3] / "docs/reports/derived.json").read_bytes()
+    config = (_ZOO / "base-a/config.json").read_bytes()
+    report = (_ZOO.parents[3] / "docs/reports/derived.json").read_bytes()
+    result = json.dumps(_shortened(json.loads(report))).encode()
+    whole = _safetensors()
     return {
-        "safetensors": Target(_weights(parse_safetensors, "m.safetensors"), (_safetensors(),)),
+        "safetensors": Target(_weights(parse_safetensors, "m.safetensors"), (whole,)),
+        "header": Target(
+            lambda raw: _weights(parse_safetensors, "m.safetensors")(framed(raw)), (whole[8:-16],)
+        ),
         "index": Target(lambda raw: parse_index("i.json", raw), (index,)),
-        "gguf": Target(_weights(parse_gguf, "m.gguf"), (_gguf(),)),
+        "gguf": Target(_gguf_file, (_gguf(),)),
         "torch": Target(_weights(parse_torch, "m.bin"), _torch()),
+        "pickle": Target(_in_archive, (torch.pickle(torch.dict_of({"w": torch.vector("0", 10)})),)),
         "tokenizer.json": Target(
             lambda raw: load_vocabulary("tokenizer.json", raw), (json.dumps(tokens).encode(),)
         ),
-        "vocab.json": Target(
-            lambda raw: load_vocabulary("vocab.json", raw), (b'{"a": 0, "b": 1}',)
-        ),
         "tokenizer.model": Target(
             lambda raw: load_vocabulary("tokenizer.model", raw),
-            (b"\x0a\x0b\x0a\x05<unk>\x15\0\0\0\0\x18\x02", b"IQ== 0\nIg== 1\n"),
+            (b"IQ== 0\nIg== 1\n", b"\x0a\x0e\x0a\x05<unk>\x15\0\0\0\0\x18\x02"),
         ),
-        "config": Target(_configuration, (_file("base-a/config.json"), adapter)),
+        "vocabulary": Target(
+            _vocabulary,
+            (
+                b'\0{"a": 0, "b": 1}',
+                b"\1[PAD]\na\n##b\n",
+                b'\2{"config": {"default_vocab_size": 3, "default_num_special_tokens": 2},'
+                b' "vocab": [{"rank": 0, "token_bytes": "YQ=="}]}',
+                b"\3IQ== 0\nIg== 1\n",
+            ),
+        ),
+        "tokenizer-settings": Target(
+            _beside_vocabulary,
+            (
+                b'\0{"added_tokens_decoder": {"3": {"content": "<s>", "special": true}},'
+                b' "bos_token": "<s>", "additional_special_tokens": ["<s>"]}',
+                b'\1{"<s>": 3}',
+                b"\2#version: 0.2\na b\n",
+            ),
+        ),
+        "config": Target(_configuration, (adapter, config)),
         "adapter": Target(_adapter, (adapter,)),
         "card": Target(card_claims, (card,)),
-        "result": Target(decode, (result[:200_000], result)),
+        "model": Target(open_and_read, (_model(),)),
+        "result": Target(decode, (result,)),
+        "shown": Target(_shown, (result,)),
     }
 
 
@@ -151,29 +259,41 @@ def tried(target: Target, raw: bytes) -> str | None:
 
 _watching = False
 _hooked = False
+_cache: str | None = None
 
 
-def _hook(event: str, arguments: tuple[object, ...]) -> None:
-    if not _watching:
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _watching or (_cache is not None and _reaches_the_cache(event, arguments)):
         return
     if event.startswith(_FORBIDDEN):
         raise AssertionError(f"a parser did {event} {arguments!r:.200}")
-    if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
+    if event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITING:
         raise AssertionError(f"a parser wrote {arguments[0]!r}")
 
 
+def _reaches_the_cache(event: str, arguments: tuple[Any, ...]) -> bool:
+    """Whether it connects, or changes a file of the cache, one that is open already included."""
+    if event == "socket.connect":
+        return True
+    place = arguments[0] if arguments else None
+    return isinstance(place, int) or str(place).startswith(str(_cache))
+
+
 @contextmanager
-def watched() -> Iterator[None]:
-    """Within this block nothing may be run, connected to or written."""
-    global _watching, _hooked
+def watched(cache: str | None = None) -> Iterator[None]:
+    """Within this block nothing may be run, connected to or written.
+
+    With the folder of a cache one may connect, and write there.
+    """
+    global _watching, _hooked, _cache
     if not _hooked:
         sys.addaudithook(_hook)
         _hooked = True
-    _watching = True
+    _watching, _cache = True, cache
     try:
         yield
     finally:
-        _watching = False
+        _watching, _cache = False, None
 
 
 _ODD = (

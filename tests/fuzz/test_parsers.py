@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.fuzz.answers import SEEDS, echo
+from tests.fuzz.guided import ANSWERS, kept, opened
 from tests.fuzz.targets import Target, mutated, targets, tried, watched
 
 TARGETS = targets()
@@ -39,6 +40,14 @@ def test_any_bytes_are_refused_or_read(name: str, raw: bytes) -> None:
     assert tried(TARGETS[name], raw) is None
 
 
+@pytest.mark.parametrize("name", [*TARGETS, ANSWERS])
+def test_what_guided_fuzzing_kept_is_refused_or_read(name: str) -> None:
+    inputs = kept(name)
+    assert inputs
+    with opened(name) as (_, tried):
+        assert [found for raw in inputs if (found := tried(raw)) is not None] == []
+
+
 def test_damaged_answers_of_a_server_are_refused_or_read() -> None:
     draw = Random(1)
     with echo() as server:
@@ -57,7 +66,10 @@ def test_the_watch_sees_what_a_parser_must_not_do() -> None:
     def writes(raw: bytes) -> None:
         open(os.devnull, "w").close()  # noqa: PTH123
 
-    for parse in (runs, writes):
+    def writes_below(raw: bytes) -> None:
+        os.close(os.open(os.devnull, os.O_WRONLY))
+
+    for parse in (runs, writes, writes_below):
         found = tried(Target(parse, ()), b"")
         assert found is not None and found.startswith("AssertionError")
     with watched():

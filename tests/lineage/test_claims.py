@@ -58,6 +58,15 @@ def test_a_card_that_was_cut_says_only_what_is_whole() -> None:
         card("tags: &a [x]", "base_model: [*a, *a]"),
         card("base_model: " + "9" * 6000),
         card("base_model: *nobody"),
+        card("base_model:", "- &a {model: org/x}", "- {<<: [*a, *a]}"),
+        card(
+            "base_model:",
+            "  a0: &a0 {k: v}",
+            *(
+                f"  a{at + 1}: &a{at + 1} {{<<: [{', '.join([f'*a{at}'] * 20)}]}}"
+                for at in range(12)
+            ),
+        ),
         b"\xff\xfe---\nbase_model: x",
     ],
 )

@@ -89,6 +89,10 @@ def _front_matter(text: str) -> Mapping[str, Any]:
     import yaml
 
     try:
+        # Mappings merged by their aliases, again and again: a few hundred bytes become millions.
+        events = yaml.parse(lines) if "*" in lines else ()
+        if any(isinstance(event, yaml.AliasEvent) for event in events):
+            return {}
         data = yaml.safe_load(lines)
     except Exception:  # broken or hostile YAML: the card then says nothing
         return {}
