@@ -77,7 +77,7 @@ def words(seeds: Sequence[bytes], tried: Tried) -> list[str]:
     finally:
         sys.setprofile(None)
     found: set[str] = set()
-    own = (Path(file) for file in files if "/kinprint/" in file)
+    own = (Path(file) for file in files if "/kinprint/" in file and file.endswith(".py"))
     pending: list[object] = [compile(file.read_text("utf-8"), file, "exec") for file in own]
     while pending:
         match pending.pop():

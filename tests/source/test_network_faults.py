@@ -150,8 +150,11 @@ def test_nobody_there_is_said_plainly(mirror: MirrorServer) -> None:
     source = open_source("zoo/base-a")
     source.read(FILE, SPAN)
     mirror.close()
-    with pytest.raises(Unreachable, match="No connection"):
+    with pytest.raises(Unreachable, match="No connection") as told:
         source.read(FILE, SPAN)
+    assert "HF_ENDPOINT" not in str(told.value)  # it is the storage host that is gone
+    with pytest.raises(Unreachable, match="Check the network, the proxy and HF_ENDPOINT"):
+        open_source("zoo/base-a")
 
 
 def test_a_file_of_another_length_is_noticed(

@@ -107,7 +107,7 @@ def test_without_models_to_spare_the_error_is_not_hidden(models: list[Model], st
 
 
 def unreachable(addresses: object) -> None:
-    raise Unreachable(host="hub", cause="no route")
+    raise Unreachable(host="hub", cause="no route", check="the network")
 
 
 def test_a_model_that_cannot_be_reached_is_named_in_its_rows(

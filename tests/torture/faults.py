@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import http.client
 import random
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 import kinprint
@@ -21,7 +21,7 @@ from tests.torture.scene import (
     open_files,
     patience,
 )
-from tests.torture.store import BUCKET, object_store
+from tests.torture.store import BUCKET, SCHEMES, object_store
 
 FAULTS = (
     *(Fault("status", code=code) for code in (408, 500, 502, 503, 504)),
@@ -61,9 +61,23 @@ PHASES = {
         "headers": {"port": "storage", "after": 2},
         "weights": {"port": "storage", "after": 4},
     },
-    "object store": {
+    "s3": {
         "probing": {"method": "HEAD"},
         "listing": {"method": "GET", "where": f"/{BUCKET}"},
+        "small files": {"method": "GET", "where": "*.json"},
+        "headers": {"method": "GET", "where": "*.safetensors"},
+        "weights": {"method": "GET", "where": "*.safetensors", "after": 3},
+    },
+    "gs": {
+        "probing": {"where": f"/storage/v1/b/{BUCKET}/o/*"},
+        "listing": {"where": f"/storage/v1/b/{BUCKET}/o"},
+        "small files": {"where": "/download/*.json"},
+        "headers": {"where": "/download/*.safetensors"},
+        "weights": {"where": "/download/*.safetensors", "after": 3},
+    },
+    "az": {
+        "probing": {"method": "HEAD"},
+        "listing": {"method": "GET", "where": f"*/{BUCKET}"},
         "small files": {"method": "GET", "where": "*.json"},
         "headers": {"method": "GET", "where": "*.safetensors"},
         "weights": {"method": "GET", "where": "*.safetensors", "after": 3},
@@ -101,10 +115,15 @@ def cases() -> list[Case]:
 
 
 @contextmanager
-def servers() -> Iterator[dict[str, MirrorServer]]:
+def servers(sources: Collection[str]) -> Iterator[dict[str, MirrorServer]]:
     """What serves each kind of source."""
-    with demo_mirror() as mirror, object_store(_MODELS) as store:
-        yield {"hub": mirror, "web address": mirror, "object store": store}
+    with demo_mirror() as mirror, ExitStack() as stack:
+        stores = {
+            scheme: stack.enter_context(object_store(_MODELS, scheme))
+            for scheme in SCHEMES
+            if scheme in sources
+        }
+        yield {source: stores.get(source, mirror) for source in sources}
 
 
 @contextmanager
@@ -114,8 +133,11 @@ def models(source: str, server: MirrorServer) -> Iterator[tuple[str, str]]:
     first, second = _MODELS
     if source == "web address":
         first, second = (web_address(server, name) for name in _MODELS)
-    elif source == "object store":  # a folder and a single object
-        first, second = f"s3://{BUCKET}/{first}", f"s3://{BUCKET}/{second}/model.safetensors"
+    elif source in SCHEMES:  # a folder and a single object
+        first, second = (
+            f"{source}://{BUCKET}/{first}",
+            f"{source}://{BUCKET}/{second}/model.safetensors",
+        )
     yield first, second
     server.faults.replace([])
 
@@ -145,7 +167,7 @@ def outcome(action: Callable[[], str], expected: str) -> str:
 
 def run_case(case: Case, server: MirrorServer, action: Callable[..., str], expected: str) -> str:
     """Run something under a fault, with little patience for what waits: servers, or drivers."""
-    seconds = 0.3 if case.fault.kind in WAITING else 1.0 if case.source == "object store" else 10.0
+    seconds = 0.3 if case.fault.kind in WAITING else 1.0 if case.source in SCHEMES else 10.0
     with models(case.source, server) as pair, patience(seconds):
         server.faults.add(case.fault)
         return outcome(lambda: action(pair), expected)
@@ -155,7 +177,7 @@ def run_cases(chosen: Sequence[Case], action: Callable[..., str]) -> tuple[list[
     """How each case ended, and what was lost: results, files, connections and threads."""
     ended: dict[Case, str] = {}
     left: list[str] = []
-    with servers() as by_source:
+    with servers({case.source for case in chosen}) as by_source:
         expected = {}
         for source, server in by_source.items():
             with models(source, server) as pair:

@@ -14,7 +14,9 @@ def seen(pair: tuple[str, str]) -> str:
     return repr([(one.parameters, one.bytes, one.dtypes, one.groups) for one in found])
 
 
-@pytest.mark.parametrize("sources", [("hub", "web address"), ("object store",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "sources", [("hub", "web address"), ("s3",), ("gs",), ("az",)], ids=" ".join
+)
 def test_each_fault_gives_the_same_or_a_sentence(sources: tuple[str, ...]) -> None:
     everything = [case for case in faults.cases() if case.source in sources]
     step = 2 * len(faults.FAULTS) + 2  # the next fault in the next phase

@@ -37,6 +37,7 @@ from kinprint.errors import (
     system_cause,
 )
 from kinprint.source.patience import Limit, Patience, listening, trace
+from kinprint.source.reference import same_origin
 from kinprint.source.stopping import Stopped, pause
 
 # The base class of everything the hub client's HTTP library raises. Taken from the hub's
@@ -170,7 +171,7 @@ def _followed(
         history.append(response)
         # The library has dropped the token where this leads to another origin.
         address, headers = str(following.url), dict(following.headers)
-    raise Unreachable(host=host_of(address), cause=text.message("cause.source.redirects"))
+    raise no_connection(address, text.message("cause.source.redirects"))
 
 
 def _open(
@@ -256,11 +257,19 @@ def ask(
 def unreachable(error: Exception, address: str) -> Unreachable:
     """No connection, with the first line of what the library said about it."""
     if isinstance(error, TimeoutError):
-        cause: object = text.message("cause.source.no-answer")
-        return Unreachable(host=host_of(address), cause=cause)
+        return no_connection(address, text.message("cause.source.no-answer"))
     lines = str(error).strip().splitlines()
-    cause = lines[0][:120] if lines and lines[0] else type(error).__name__
-    return Unreachable(host=host_of(address), cause=cause)
+    return no_connection(address, lines[0][:120] if lines and lines[0] else type(error).__name__)
+
+
+def no_connection(address: str, cause: str | text.Message) -> Unreachable:
+    """No connection, and what to check: settings of the Hub where that was asked, and so on."""
+    key = "cause.check.network"
+    if not address.startswith(("http://", "https://")):
+        key = "cause.check.store"
+    elif same_origin(address, constants.ENDPOINT):
+        key = "cause.check.hub"
+    return Unreachable(host=host_of(address), cause=cause, check=text.message(key))
 
 
 def refusal(error: HfHubHTTPError, address: str, path: str) -> KinprintError | Refused:

@@ -22,7 +22,6 @@ from kinprint.errors import (
     FileMissing,
     KinprintError,
     OfflineMiss,
-    Unreachable,
 )
 from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
 from kinprint.source.bodies import read_range
@@ -32,6 +31,7 @@ from kinprint.source.http import (
     Target,
     answer_to,
     host_of,
+    no_connection,
     raise_for_status,
 )
 from kinprint.source.listing import Listing, recall, remember
@@ -200,7 +200,7 @@ class HubSource:
             address = urljoin(address, location)
             if not same_origin(address, constants.ENDPOINT):
                 return address  # a signed address on a storage host
-        raise Unreachable(host=host_of(address), cause=text.message("cause.source.redirects"))
+        raise no_connection(address, text.message("cause.source.redirects"))
 
     def _check_resolved(self, entry: FileEntry, headers: Mapping[str, str]) -> None:
         """Hold what the Hub says of a file against what was listed."""

@@ -1,10 +1,11 @@
 """Models in object stores (s3://, gs://, az://, …) through fsspec and its drivers.
 
-The driver of S3 shows what its server answered, and that is held against what was asked for as
-with any other server. Others do not show even the entity tag of what they read, so it is asked
-for after each read: one small request more, and no byte of a replaced object is taken for the
-listed one. Drivers retry what they like and wait as long as they like; here what may pass is
-tried again, and nobody waits for a driver longer than for other servers.
+Of the drivers of S3, Google and Azure it is known how to see what a server answered
+(`drivers.py`), and that is held against what was asked for as with any other server. Of others
+only the length of what they give is checked. Where an answer does not show the entity tag that
+the list had, it is asked for after each read: one small request more, and no byte of a replaced
+object is taken for the listed one. Drivers retry what they like and wait as long as they like;
+here what may pass is tried again, and nobody waits for a driver longer than for other servers.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import errno
 import posixpath
 import re
 from collections.abc import Callable, Mapping
-from email.message import Message
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -26,11 +26,11 @@ from kinprint.errors import (
     FileChanged,
     FileMissing,
     MissingExtra,
-    Unreachable,
 )
 from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
 from kinprint.source.bodies import Broken, check_answer
-from kinprint.source.http import RetryPolicy, Target, ask
+from kinprint.source.drivers import Answer, Ask, bare_tag, shown_by
+from kinprint.source.http import RetryPolicy, Target, ask, no_connection
 from kinprint.source.patience import Overdue, Patience, in_time
 from kinprint.source.protocol import Meter
 from kinprint.source.reference import Reference
@@ -98,8 +98,8 @@ class StoreSource:
         if path not in self._entries:
             raise FileMissing(name=self.ref.name, path=path)
         place = posixpath.join(self._root, path)
-        is_s3 = self._files.async_impl and hasattr(self._files, "call_s3")
-        read = self._read_answer if is_s3 else self._read_unseen
+        ask = shown_by(self._files)
+        read = self._read_unseen if ask is None else partial(self._read_answer, ask)
         for _ in range(_READS):
             try:
                 return read(path, place, span)
@@ -111,28 +111,35 @@ class StoreSource:
         """The object at `path`, if there is one."""
         return self._entries.get(path)
 
-    def _read_answer(self, path: str, place: str, span: ByteRange) -> bytes:
+    def _read_answer(self, ask: Ask, path: str, place: str, span: ByteRange) -> bytes:
         """Bytes whose server says that they are those of the object that was listed."""
         entry, tag = self._entries[path], self._tags.get(path)
-        target = Target(self._host, path, entry.size, pin=("ETag", tag) if tag else None)
         whole = span == ByteRange(0, entry.size)
-        get_object = partial(_get_object, self._files, span=span, whole=whole)
-        status, headers, data = self._ask(get_object, place, nbytes=span.size)
-        self._meter.count(len(data))
-        check_answer(status, headers, target, span, whole)
-        return self._of_length(data, path, span)
+        method = partial(ask, self._files, span=span, whole=whole)
+        answer: Answer = self._ask(method, place, nbytes=span.size)
+        self._meter.count(len(answer.body))
+        pin = ("ETag", bare_tag(tag)) if tag and answer.tagged else None
+        target = Target(self._host, path, entry.size, pin=pin)
+        check_answer(answer.status, answer.headers, target, span, answer.whole)
+        if not answer.tagged:
+            self._check_tag(path, place)
+        return self._of_length(answer.body, path, span)
 
     def _read_unseen(self, path: str, place: str, span: ByteRange) -> bytes:
         """Bytes that only the driver vouches for, of an object that was not replaced since."""
         cat_file = partial(self._method("cat_file"), start=span.start, end=span.stop)
         data = self._ask(cat_file, place, nbytes=span.size)
         self._meter.count(len(data))
+        self._check_tag(path, place)
+        return self._of_length(data, path, span)
+
+    def _check_tag(self, path: str, place: str) -> None:
+        """Raise if the object has another tag than the list had."""
         if path in self._tags:
             now = self._info(place)
             self._meter.count(0)
             if _tag(now) != self._tags[path]:
                 raise FileChanged(path=path, cause=text.message("cause.source.other-tag"))
-        return self._of_length(data, path, span)
 
     def _of_length(self, data: bytes, path: str, span: ByteRange) -> bytes:
         if len(data) != span.size:
@@ -199,7 +206,7 @@ class StoreSource:
                 return self._call(method, place, max(0.01, patience.left))
             except Overdue:
                 late = text.message("cause.source.driver-late")
-                raise Unreachable(host=self._host, cause=late) from None
+                raise no_connection(self._host, late) from None
             except FileNotFoundError:
                 raise FileMissing(name=self._address, path=place) from None
             except PermissionError as error:
@@ -213,7 +220,7 @@ class StoreSource:
                     raise AccessRefused(path=place, cause=str(root)) from error
                 if passing:
                     raise OSError(said) from error
-                raise Unreachable(host=self._host, cause=said) from error
+                raise no_connection(self._host, said) from error
 
         return ask(attempt, self._host, place, policy, patience)
 
@@ -227,32 +234,6 @@ class StoreSource:
             return sync(self._files.loop, method, place, timeout=seconds)
         except FSTimeoutError:
             raise Overdue from None
-
-
-async def _get_object(
-    files: Any, place: str, *, span: ByteRange, whole: bool
-) -> tuple[int, Message, bytes]:
-    """Status, headers and body of S3's answer; of a body that is too long, a byte too many."""
-    bucket, key, version = files.split_path(place)
-    asked = {"Bucket": bucket, "Key": key}
-    if version:
-        asked["VersionId"] = version
-    if not whole:
-        asked["Range"] = f"bytes={span.start}-{span.stop - 1}"
-    answer = await files._call_s3("get_object", **asked)
-    body, data = answer["Body"], bytearray()
-    try:
-        while chunk := await body.read(span.size + 1 - len(data)):
-            data += chunk
-    except Exception as error:  # whichever HTTP library the driver has
-        raise ConnectionError from error
-    finally:
-        body.close()
-    told = answer["ResponseMetadata"]
-    headers = Message()  # whose names may be spelt in any case
-    for name, value in told["HTTPHeaders"].items():
-        headers[name] = value
-    return told["HTTPStatusCode"], headers, bytes(data)
 
 
 def _without_password(address: str) -> str:
