@@ -26,7 +26,7 @@ from pathlib import Path
 from types import CodeType
 
 from tests.fuzz.answers import SEEDS, echo
-from tests.fuzz.targets import targets, tried
+from tests.fuzz.targets import ODD, targets, tried
 
 CORPUS = Path(__file__).with_name("corpus")
 ANSWERS = "answers"
@@ -115,9 +115,9 @@ class Fuzzer:
         with opened(name) as (seeds, tried):
             for number, raw in enumerate([*seeds, *kept(name)]):
                 (self._inputs / f"known-{number:04d}").write_bytes(raw)
-            lines = ("".join(f"\\x{one:02x}" for one in word.encode("utf-8", "replace"))
-                     for word in words(seeds, tried))  # fmt: skip
-            self._words.write_text("".join(f'"{line}"\n' for line in lines))
+            known = [*ODD, *(word.encode("utf-8", "replace") for word in words(seeds, tried))]
+            spelt = ("".join(f"\\x{byte:02x}" for byte in word) for word in known)
+            self._words.write_text("".join(f'"{word}"\n' for word in spelt))
 
     def fuzz(self, seconds: float) -> None:
         """Try inputs for so long, and go on after a fault."""

@@ -7,6 +7,7 @@ when it merges. `tests/fuzz/guided.py` is what people call.
 from __future__ import annotations
 
 import sys
+import warnings
 from contextlib import ExitStack
 
 import atheris
@@ -32,6 +33,7 @@ def main(name: str, options: list[str]) -> None:
             if found is not None:
                 raise AssertionError(found)
 
+        warnings.simplefilter("error", RuntimeWarning)  # as pytest has it
         program = f"{sys.executable} -m tests.fuzz.instrumented {name}"
         atheris.Setup([program, *limits, *options], once)
         atheris.Fuzz()

@@ -296,7 +296,7 @@ def watched(cache: str | None = None) -> Iterator[None]:
         _watching, _cache = False, None
 
 
-_ODD = (
+ODD = (
     b"\x00", b"\xff", b"\xff" * 8, b"\x7f" + b"\xff" * 7, b"\x80" + bytes(7), b"{", b"[" * 50, b'"',
     b"\\u0000", b"\\ud800", b"1e999", b"-1", b"18446744073709551616", b"../", b"/etc/passwd",
     b"http://127.0.0.1:9/", b"NaN", b"cos\nsystem\n(S'x'\ntR.", b"\x80\x04\x95", b"}" * 5,
@@ -317,7 +317,7 @@ def mutated(seed: bytes, draw: Random) -> bytes:
             case 0 if at < len(raw):
                 raw[at] ^= 1 << draw.randrange(8)
             case 1:
-                raw[at : at + length] = draw.choice(_ODD)
+                raw[at : at + length] = draw.choice(ODD)
             case 2:
                 del raw[at : at + max(1, length)]
             case 3:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kinprint.errors import DtypeUnknown
-from kinprint.reader.decode import as_float32, decode, decode_run
+from kinprint.reader.decode import as_float32, decode, decode_run, widen
 from kinprint.reader.dtypes import PLAIN
 
 Array = NDArray[Any]
@@ -240,3 +240,8 @@ def test_quantised_blocks_are_cut_to_the_count() -> None:
     expected = [0.5 * number for number in range(32)] * 2
     assert found.dtype == np.float32
     assert found.tolist() == expected[3:43]
+
+
+@pytest.mark.parametrize(("dtype", "code"), [("F16", 0x7C01), ("BF16", 0x7F81)])
+def test_nans_that_signal_are_widened_without_a_warning(dtype: str, code: int) -> None:
+    assert np.isnan(widen(decode(code.to_bytes(2, "little"), dtype, 1, "a file"))).all()

@@ -21,7 +21,7 @@ from kinprint.errors import (
 from kinprint.mirror import Fault, MirrorServer
 from kinprint.records import ByteRange
 from kinprint.source import open_source
-from tests.torture.scene import patience
+from tests.torture.scene import nothing_left, patience
 from tests.torture.store import SCHEMES, object_store
 
 MODEL, FILE = "zoo/base-a", "model.safetensors"
@@ -96,6 +96,17 @@ def test_bytes_of_an_object_with_another_tag_are_refused(store: MirrorServer, sc
     vars(source)["_tags"][FILE] = "that of another object"
     with pytest.raises(FileChanged):
         source.read(FILE, SPAN)
+
+
+def test_what_is_refused_leaves_no_connection(store: MirrorServer, scheme: str) -> None:
+    source = open_source(f"{scheme}://models/{MODEL}")
+    store.faults.add(Fault("ignore_range"))
+    lost: list[str] = []
+    with nothing_left(lost):
+        for _ in range(25):
+            with pytest.raises(RangeIgnored):
+                source.read(FILE, SPAN)
+    assert lost == []
 
 
 def test_what_to_check_is_told(store: MirrorServer, scheme: str) -> None:

@@ -106,7 +106,8 @@ def widen(array: Array) -> Array:
     """
     if array.dtype.kind in "biuc" or array.dtype in (np.float32, np.float64):
         return array
-    return array.astype(np.float32)
+    with np.errstate(invalid="ignore"):  # a NaN may be of the kind that signals
+        return array.astype(np.float32)
 
 
 def as_float32(array: Array, file: str = "the model") -> NDArray[np.float32]:

@@ -86,9 +86,11 @@ async def _ask_azure(files: Any, place: str, *, span: ByteRange, whole: bool) ->
     """Azure's client asks for a range even where that is the whole file."""
     container, blob, version = files.split_path(place)
     heads: list[tuple[int, dict[str, str]]] = []
+    opened: list[Any] = []
 
     def look(response: Any) -> None:
         answer = response.http_response
+        opened.append(answer.internal_response)
         heads[:] = [(answer.status_code, _headers(answer.headers))]
         sent = heads[0][1].get("Content-Range", "").partition("/")[0].split()
         if answer.status_code < 400 and sent != _range(span).split("="):
@@ -110,6 +112,9 @@ async def _ask_azure(files: Any, place: str, *, span: ByteRange, whole: bool) ->
             if not isinstance(error, _Unasked) and (_is_refusal(status) or status < 400):
                 raise _refused(status, "" if status else type(error).__name__) from error
             body = b""
+        finally:
+            for one in opened:  # the client leaves connections of what was not read to its end
+                one.close()
     return Answer(*heads[0], body, whole=False, tagged=True)
 
 
