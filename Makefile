@@ -9,7 +9,7 @@ COMPILE := --universal --generate-hashes --no-header --no-annotate --python-vers
 	--extra gguf --extra mirror --group build
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-numeric test-others test-torch test-zoo test-cpus torture sweep lint bench docs sbom lock clean browser
+.PHONY: help demo test test-numeric test-others test-torch test-zoo test-cpus torture fuzz sweep lint bench docs sbom lock clean browser
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make test-zoo    tests on the zoo of trained models in ../shared, which must be there"
 	@echo "make test-cpus   numeric tests with the kernels of other processors, and on two threads"
 	@echo "make torture     faults, kills, crowds, bad files and a soak, printed as a table (an hour)"
+	@echo "make fuzz        coverage-guided fuzzing of every parser (three hours; builds atheris with clang)"
 	@echo "make bench       speed against the floor, printed as a table"
 	@echo "make docs        the site, in out/site"
 	@echo "make sweep       ten thousand draws of every null and of the whole battery"
@@ -108,6 +109,12 @@ test-cpus: $(VENV)/.test
 
 torture: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.torture
+
+# FUZZ names parsers and options: make fuzz FUZZ="gguf card --seconds 60".
+fuzz: $(VENV)/.test
+	$(BIN)/python -c 'import atheris' 2>/dev/null || { $(PIP) install pybind11 setuptools wheel \
+		&& CC=clang $(PIP) install --no-build-isolation 'atheris==3.0.0'; }
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.fuzz.guided $(FUZZ)
 
 sbom: $(VENV)/.run
 	@$(BIN)/python -m tools.sbom
