@@ -11,6 +11,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from kinprint.demo import FOLDER
 from kinprint.errors import (
+    BadReference,
     BodyBroken,
     FileChanged,
     KinprintError,
@@ -179,3 +180,12 @@ def test_one_answer_of_another_length_is_forgiven(tagged: type[TaggedFileSystem]
     tagged.lengths = [1, 1]
     with pytest.raises(BodyBroken):
         source.read("weights.bin", ByteRange(2, 5))
+
+
+def test_a_driver_that_lists_bare_names_is_refused(
+    tagged: type[TaggedFileSystem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Azure's does where an object is called like the folder."""
+    monkeypatch.setattr(tagged, "find", lambda *_, **__: ["/model"])
+    with pytest.raises(BadReference):
+        open_source("tagged://model")

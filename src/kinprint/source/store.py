@@ -61,7 +61,9 @@ class StoreSource:
         find = partial(self._method("find"), maxdepth=depth, detail=True, withdirs=False)
         listed = self._ask(find, self._root)
         self._tags: dict[str, str] = {}
-        found = [self._entry(info) for info in listed.values() if not _is_folder(info)]
+        # Azure's driver gives a bare name where it takes the folder for an object.
+        infos = listed.values() if isinstance(listed, Mapping) else ()
+        found = [self._entry(info) for info in infos if not _is_folder(info)]
         self._entries = {entry.path: entry for entry in sorted(found, key=lambda one: one.path)}
         if not self._entries:
             raise BadReference(given=given, cause=text.message("cause.source.empty-store"))
