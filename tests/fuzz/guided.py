@@ -123,7 +123,7 @@ class Fuzzer:
         """Try inputs for so long, and go on after a fault."""
         until = time.monotonic() + seconds
         while (left := int(until - time.monotonic())) > 0:
-            self._start(
+            code = self._start(
                 f"-max_total_time={left}",
                 f"-dict={self._words}",
                 f"-artifact_prefix={self._lost}/",
@@ -136,7 +136,7 @@ class Fuzzer:
             self.run.reached = max([self.run.reached, *map(int, _REACHED.findall(said))])
             self.run.lost = sum(1 for _ in self._lost.iterdir())
             if not done:
-                raise SystemExit(f"atheris did not run:\n{said[-2000:]}")
+                raise SystemExit(f"atheris ended with code {code}:\n{said[-2000:]}")
 
     def merge(self) -> None:
         """Keep as few and short inputs as reach what all of them reach."""
@@ -146,7 +146,7 @@ class Fuzzer:
         if few:
             keep(self.run.name, few)
 
-    def _start(self, *options: str) -> None:
+    def _start(self, *options: str) -> int:
         with tempfile.TemporaryDirectory() as home, self._log.open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "tests.fuzz.instrumented", self.run.name, *options],
@@ -154,8 +154,10 @@ class Fuzzer:
                 stderr=log,
                 env=os.environ | {"HF_HOME": home, "OMP_NUM_THREADS": "1"},
             )
-            _, process.returncode, used = os.wait4(process.pid, 0)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
         self.run.seconds += used.ru_utime + used.ru_stime
+        return process.returncode
 
 
 def main(arguments: Sequence[str]) -> int:
