@@ -99,6 +99,15 @@ def test_bytes_of_an_object_with_another_tag_are_refused(store: MirrorServer, sc
         source.read(FILE, SPAN)
 
 
+def test_azures_client_is_given_no_body_of_another_length() -> None:
+    with object_store([MODEL], "az") as server:
+        source = open_source(f"az://models/{MODEL}")
+        server.faults.add(Fault("gzip"))
+        with pytest.raises(LengthWrong):
+            source.read(FILE, SPAN)
+        assert source.spent.bytes == 0
+
+
 def test_what_is_refused_leaves_no_connection(store: MirrorServer, scheme: str) -> None:
     source = open_source(f"{scheme}://models/{MODEL}")
     store.faults.add(Fault("ignore_range"))
