@@ -308,6 +308,7 @@ class Reason(StrEnum):
     PART_SILENT = auto()
     PART_FLAT = auto()
     PART_FEW_ROWS = auto()
+    PART_TOGETHER = auto()
     PART_CHANNELS_RENAMED = auto()
     PART_OTHER_ROLES = auto()
     PART_OTHER_WIDTH = auto()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kinprint
 from benchmarks.redteam.architectures import encoder_model, latent_model, speech_model
 from benchmarks.redteam.cases import CASES
 from benchmarks.redteam.checkpoint import Checkpoint
+from benchmarks.redteam.surgery import stirred
 from benchmarks.redteam.zoo import DEMO, Zoo
 from kinprint.lineage.reading.parts import component_of
-from kinprint.records import Component
+from kinprint.records import Component, Reason
 
 
 def compared(tmp_path: Path, first: Checkpoint, second: Checkpoint) -> kinprint.Comparison:
@@ -51,6 +53,17 @@ def test_equal_keys_and_values_are_a_share_of_latent_attention(tmp_path: Path) -
     }
     copied = sizes["kv_a_proj_with_mqa"] + sizes["kv_b_proj"]
     assert [*shares] == [pytest.approx(copied / sum(sizes.values()))]
+
+
+def test_nothing_is_said_to_be_sought_where_no_test_may_look(tmp_path: Path) -> None:
+    """Computed positions give channels a meaning; the norm of an embedding has no test."""
+    for model, without in ((speech_model(0), True), (encoder_model(0), False)):
+        tuned = stirred(model, np.random.default_rng(0), 0.05)
+        found = compared(tmp_path, model, tuned)
+        norms = [one for one in found.parts if one.part.component == "norms"]
+        reasons = {one.part.layer: one.reason for one in norms if not one.state.linked}
+        assert reasons and (without or [*reasons] == [None])
+        assert set(map(str, reasons.values())) == {str(Reason.PART_WITHOUT_TEST.message())}
 
 
 def test_a_part_is_named_once_and_no_reading_is_promised(tmp_path: Path) -> None:

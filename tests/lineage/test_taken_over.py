@@ -51,7 +51,7 @@ def told(
         findings,
         limits,
         moved,
-        0.9,
+        lambda _: 0.9,
         lambda _: carried,
         lambda _: as_stored,
         lambda _: marked,
@@ -97,7 +97,7 @@ def test_tables_follow_the_layers() -> None:
     for likeness, gains, learnt in ((0.95, 0.1, None), (0.4, 0.1, None), (0.9, 0.9, True)):
         known = judged(
             [*table, *found(Component.ATTENTION, likeness, gains)],
-            LIMITS, 1.0, 0.9, _none, lambda _: True, lambda _: True, lambda _: True,
+            LIMITS, 1.0, lambda _: 0.9, _none, lambda _: True, lambda _: True, lambda _: True,
         )  # fmt: skip
         assert known[0].learnt is learnt
     # Layers without a link have no first weights in common, so that the table was taken over.
@@ -107,7 +107,7 @@ def test_tables_follow_the_layers() -> None:
     # Few of its rows may be those of a stranger that was turned.
     for turnable, learnt in ((False, True), (True, None)):
         known = judged(
-            [*table, *strangers], LIMITS, 1.0, 0.9, _none, lambda _: True, lambda _: True,
+            [*table, *strangers], LIMITS, 1.0, lambda _: 0.9, _none, lambda _: True, lambda _: True,
             lambda _, turnable=turnable: turnable,  # type: ignore[misc]
         )  # fmt: skip
         assert known[0].learnt is learnt

@@ -85,6 +85,38 @@ def test_experts_are_counted_and_not_what_is_known_of_them() -> None:
     assert "experts (1 of 8) of layer 1" in headline and "experts (7 of 8) of layer 1" in what
 
 
+def test_layers_of_the_second_model_are_named_in_their_order() -> None:
+    places = (0, 1, 2, 4, 3, 5, 6, 7)
+    copied = [
+        PartFinding(
+            Part(Component.ATTENTION, at), Part(Component.ATTENTION, to), PartState.EQUAL,
+            learnt=True, read=1.0,
+        )
+        for at, to in enumerate(places)
+    ]  # fmt: skip
+    assert "(layers 0–2, 4, 3, 5–7 of the second model)" in said(Relation.DERIVED, *copied)[1]
+
+
+def test_feed_forwards_that_experts_were_made_of_are_not_said_to_have_no_like() -> None:
+    expert = PartFinding(
+        Part(Component.EXPERT, 0, 0), Part(Component.FEED_FORWARD, 0), PartState.SHARED,
+        learnt=True, read=1.0,
+    )  # fmt: skip
+    alone = PartFinding(
+        Part(Component.FEED_FORWARD, 1), Part(Component.FEED_FORWARD, 1), PartState.NOT_COMPARABLE,
+        reason=Reason.PART_ONLY_THERE.message(), read=1.0,
+    )  # fmt: skip
+    assert "Not comparable: feed-forward of layer 1" in said(Relation.DERIVED, expert, alone)[1]
+
+
+def test_a_link_without_a_linked_part_is_one_of_many_together() -> None:
+    norms = finding(
+        Component.NORMS, 0, PartState.NOT_COMPARABLE, reason=Reason.PART_TOGETHER.message()
+    )
+    what = said(Relation.DEPENDENT, norms)[1]
+    assert "many together are" in what and "nothing was found" not in what
+
+
 def test_linked_is_not_said_to_be_copied_where_some_of_it_was_not() -> None:
     equal = finding(Component.ATTENTION, 5, PartState.EQUAL, learnt=True)
     alike = finding(Component.ATTENTION, 4, PartState.SHARED, learnt=False, likeness=0.3)

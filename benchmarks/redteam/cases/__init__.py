@@ -24,7 +24,8 @@ SHORT = (
     "half-the-units", "four-layers-of-six", "feed-forwards-copied", "narrower-feed-forwards",
     "final-norm-copied", "gates-copied", "head-copied", "scattered-numbers", "embedding-replaced",
     "complementary-halves", "laundered-with-a-raw-layer", "laundered-with-a-raw-embedding",
-    "some-units-with-noise", "gates-renumbered", "keys-as-values",
+    "some-units-with-noise", "gates-renumbered", "keys-as-values", "input-norms-with-noise",
+    "outputs-with-noise",
     # stored otherwise
     "identical", "cast-fp32", "cast-fp16", "cast-from-master", "cast-fp8", "cast-int8",
     "whole-numbers-without-scales",
@@ -40,11 +41,12 @@ SHORT = (
     "laundered-with-swapped-gates",
     # framed
     "framed", "framed-with-values", "framed-by-rotation", "framed-with-gains",
-    "framed-with-rows", "gates-copied-renumbered",
+    "framed-with-rows", "framed-by-two-norms", "gates-copied-renumbered",
     "embedding-copied-framed",
     # merged, pruned, grown
     "fine-tuned", "average-50", "average-5", "low-rank-update", "same-update", "depth-upscaled",
     "upcycled-shuffled", "heads-pruned", "attention-redrawn",
+    "depth-pruned-and-tuned",
     # started alike
     "twins-hardly-trained", "twins-with-unseen-tokens", "twins-on-the-same-data", "twins-folded",
     "strangers-one-frozen-draw", "strangers-random-frozen-embedding",

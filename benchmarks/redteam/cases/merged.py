@@ -25,6 +25,7 @@ from benchmarks.redteam.surgery import (
     mixed,
     redrawn,
     slerp,
+    stirred,
     upcycled,
     with_layers,
     with_some_units,
@@ -211,6 +212,22 @@ def depth_upscaled(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 def depth_pruned(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """Four layers of six."""
     return zoo.root(seed), with_layers(zoo.root(seed), [0, 1, 4, 5])
+
+
+@case(
+    "depth-pruned-and-tuned",
+    true(
+        "partial derived dependent",
+        "derived partial",
+        "derived",
+        {norms(2): Fact.OPEN, layers(2, 4): Fact.FOREIGN},
+        rest=Fact.KIN,
+        swapped={layers(0, 1, 2, 3): Fact.KIN, layers(4, 5): Fact.FOREIGN},
+    ),
+)
+def depth_pruned_and_tuned(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Four layers of six, with noise: gains of neighbouring layers are alike anyway."""
+    return zoo.root(seed), stirred(with_layers(zoo.root(seed), [0, 1, 3, 5]), rng, 0.1)
 
 
 @case(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from benchmarks.redteam.cases.registry import (
     UNTOLD,
@@ -15,7 +16,7 @@ from benchmarks.redteam.cases.registry import (
     true,
 )
 from benchmarks.redteam.checkpoint import Array
-from benchmarks.redteam.layers import DOWN, FINAL, GATE, NORMS, UP, names_of
+from benchmarks.redteam.layers import DOWN, FINAL, GATE, IN, NORMS, POST, UP, at, names_of
 from benchmarks.redteam.relabelling import (
     Rng,
     arrange,
@@ -345,6 +346,27 @@ def framed_with_rows(zoo: Zoo, seed: int, rng: Rng) -> Pair:
         new[name] = framed.tensors[name].copy()
         new[name][7] = root.tensors[name][7]
     return root, framed.changed(new)
+
+
+@case(
+    "framed-by-two-norms",
+    true(
+        "dependent no-evidence untestable",
+        "dependent no-evidence untestable",
+        "dependent no-evidence",
+        {norms(): Fact.ARRANGED},
+    ),
+)
+def framed_by_two_norms(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A stranger whose channels were numbered after the gains of one layer of a model."""
+    root, stranger = zoo.root(seed), zoo.stranger(seed)
+    ours, theirs = (
+        np.stack([np.argsort(np.argsort(one.tensors[at(3, part)])) for part in (IN, POST)])
+        for one in (root, stranger)
+    )
+    distance = np.abs(ours[:, :, None] - theirs[:, None]).astype(np.float64)
+    order = linear_sum_assignment(np.square(distance).sum(axis=0))[1]
+    return root, permute_channels(stranger, order, np.ones(root.width))
 
 
 @case("framed-units", _FRAMED)

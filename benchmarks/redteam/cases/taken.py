@@ -26,6 +26,7 @@ from benchmarks.redteam.layers import (
     LAYER,
     NORMS,
     POST,
+    O,
     at,
     names_of,
 )
@@ -107,6 +108,29 @@ def norms_copied(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """A stranger with an innocent model's gains written into it and nothing else."""
     root, stranger = zoo.root(seed), zoo.stranger(seed)
     return root, graft(stranger, root, [*names_of(root, NORMS, _ALL), FINAL])
+
+
+@case(
+    "outputs-with-noise",
+    true(
+        UNTOLD,
+        f"partial dependent {UNTOLD}",
+        "partial dependent",
+        {attention(): Fact.KIN},
+        layers=0.089,
+    ),
+)
+def outputs_with_noise(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A stranger with the outputs of every attention, under noise: a third of its numbers."""
+    root, stranger = zoo.root(seed), zoo.stranger(seed)
+    return root, graft(stranger, root, names_of(root, (O,), _ALL), rng, 0.3)
+
+
+@case("input-norms-with-noise", true("partial", "partial", "partial", {norms(): Fact.OPEN}))
+def input_norms_with_noise(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A stranger with the gains before every attention, under noise: one of two norms a layer."""
+    root, stranger = zoo.root(seed), zoo.stranger(seed)
+    return root, graft(stranger, root, names_of(root, (IN,), _ALL), rng, 0.05)
 
 
 @case("norms-written-in", true("partial", "partial", "partial", {norms(): Fact.EQUAL}))

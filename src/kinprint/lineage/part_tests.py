@@ -83,7 +83,11 @@ def part_scores(pair: Pair, evidence: Sequence[Evidence]) -> tuple[PartScore, ..
 
 
 def _norms(pair: Pair) -> Iterator[PartScore]:
-    """Gains of equal channels, all vectors of a layer together."""
+    """Gains of equal channels, all vectors of a layer together.
+
+    In layers of equal number, and in those that units found to correspond. Which these are may
+    depend on channels, so that each of them pays for all pairs of layers.
+    """
     if pair.refusal(Group.RESIDUAL) is not None:
         return
     alignment = pair.alignment(Group.RESIDUAL)
@@ -97,14 +101,45 @@ def _norms(pair: Pair) -> Iterator[PartScore]:
     blocks = common_blocks(index, index, usable_channels(alignment, sorted(shared)))
     if not len(blocks.sizes):
         return
-    for layer in sorted({layer for _, layer in shared}):
-        keys = sorted(key for key in shared if key[1] == layer)
-        x, y = (np.stack([one.scores[key] for key in keys], axis=1) for one in (first, second))
+    every_pair = math.log10(max(1, first.sample.depth * second.sample.depth))
+    places = [(layer, layer, 0.0) for layer in sorted({layer for _, layer in shared})]
+    places += [(*layers, every_pair) for layers in _layers_elsewhere(pair, alignment)]
+    for at, to, price in places:
+        ours, theirs = ({role for role, layer in one.scores if layer == place}
+                        for one, place in ((first, at), (second, to)))  # fmt: skip
+        roles = sorted(ours & theirs)
+        if not roles:
+            continue
+        x = np.stack([first.scores[role, at] for role in roles], axis=1)
+        y = np.stack([second.scores[role, to] for role in roles], axis=1)
         lengths = np.sqrt(np.square(x).sum(axis=0) * np.square(y).sum(axis=0))
-        log10_p = block_log10_p(blocks.products(x, y), blocks.sizes)[0]
-        part = Part(Component.NORMS, None if layer == OUTSIDE else layer)
-        likeness = float(((x * y).sum(axis=0) / lengths).mean())
-        yield PartScore((part, part), "E1.blocks", float(log10_p), likeness)
+        log10_p = float(block_log10_p(blocks.products(x, y), blocks.sizes)[0]) + price
+        parts = (Part(Component.NORMS, None if one == OUTSIDE else one) for one in (at, to))
+        likenesses = ((x * y).sum(axis=0) / lengths).tolist()
+        share = _alike(likenesses, [1] * len(roles))
+        yield PartScore(
+            _ordered(pair, alignment, *parts), "E1.blocks", min(log10_p, 0.0),
+            share * _of_those_alike(likenesses), share=share,
+        )  # fmt: skip
+
+
+def _layers_elsewhere(pair: Pair, alignment: Alignment) -> list[tuple[int, int]]:
+    """Layers whose units correspond, in the basis as stored, to those of a layer of other number.
+
+    Those of the model that is first in the alignment come first.
+    """
+    if pair.refusal(Group.UNIT_SIGN) is not None:
+        return []
+    units = pair.alignment(Group.UNIT_SIGN)
+    matching = units.feed_forwards
+    if matching is None or not matching.trusted or matching.residual is not IDENTITY:
+        return []
+    ours, theirs = (side.prepared.feed_forwards for side in (units.first, units.second))
+    found = {
+        (ours[at].layer, theirs[to].layer) for at, to in enumerate(matching.partners) if to >= 0
+    }
+    straight = units.first is alignment.first
+    return sorted((at, to) if straight else (to, at) for at, to in found if at != to)
 
 
 def _numbered_units(pair: Pair) -> Iterator[PartScore]:
@@ -178,8 +213,19 @@ def _with_copies(score: PartScore, copied: tuple[float, float] | None, telling: 
 def _alike(likenesses: Sequence[float], sizes: Sequence[int]) -> float:
     """The share of tensors of these sizes that are about as alike as the most alike one."""
     least = _AS_ALIKE * max(likenesses)
+    if least <= 0:
+        return 1.0
     alike = (size for one, size in zip(likenesses, sizes, strict=True) if one >= least)
     return sum(alike) / sum(sizes)
+
+
+def _of_those_alike(likenesses: Sequence[float]) -> float:
+    """The mean of those that are about as alike as the most alike one.
+
+    The others would make these seem more so.
+    """
+    least = _AS_ALIKE * max(likenesses)
+    return float(np.mean([one for one in likenesses if one >= least or least <= 0]))
 
 
 def _matched_units(pair: Pair) -> Iterator[PartScore]:
@@ -262,23 +308,26 @@ def _planes(pair: Pair, groups: HeadGroups, test: str) -> Iterator[PartScore]:
 def _values(
     pair: Pair, groups: HeadGroups, tables: Sequence[np.ndarray], test: str
 ) -> Iterator[PartScore]:
+    """Values and outputs together; which of them are alike, values alone tell."""
     roles = max(1, len(groups.value_roles()))
     for parts, places in _by_layers(pair, groups).items():
         matches = [groups.matches[at] for at in places]
+        cells = [_cells(tables[at], groups.by_number) for at in places]
         coins = []
         for members in groups.classes(matches):
-            values = []
-            for member in members:
-                table = tables[places[member]]
-                if groups.by_number:
-                    values.append(np.diagonal(table))
-                else:
-                    best = np.abs(table).argmax(axis=1)
-                    values.append(table[np.arange(len(best)), best])
+            values = [tables[places[member]][cells[member]] for member in members]
             shortest = min(map(len, values))
             coins.append(np.mean([value[:shortest] for value in values], axis=0))
         flat = np.concatenate(coins)
-        likeness = float(flat.mean()) / roles
+        likeness, share = float(flat.mean()) / roles, 1.0
+        if roles == 2:
+            alone = [
+                groups.value_rows(match)[cell].mean()
+                for match, cell in zip(matches, cells, strict=True)
+            ]
+            both = float(np.mean(alone)), 2.0 * likeness - float(np.mean(alone))
+            share = _alike(both, groups.value_sizes(matches[0]))
+            likeness = share * _of_those_alike(both)
         log10_p = float(sign_log10_p(flat[None])[0])
         yield PartScore(
             parts,
@@ -287,8 +336,17 @@ def _values(
             likeness,
             not groups.by_number,
             groups.residual is IDENTITY,
+            share=share,
             floor=_coins(flat.size),
         )
+
+
+def _cells(table: np.ndarray, by_number: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Where value dimensions meet their partners: those of equal number, or the most alike."""
+    if by_number:
+        equal = np.arange(min(table.shape))
+        return equal, equal
+    return np.arange(len(table)), np.abs(table).argmax(axis=1)
 
 
 def _coins(number: int) -> float:

@@ -21,7 +21,7 @@ Whether a shared part was taken over, `taken_over.py` tells.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -45,6 +45,7 @@ from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.lineage.side import Side
 from kinprint.lineage.taken_over import MATRICES, TRAINED, TURNABLE, Limits, judged, limits_of
 from kinprint.lineage.tests.invariants import agreeing_layers
+from kinprint.lineage.tests.registry import registered_test
 from kinprint.lineage.untrained import marked, without_untrained
 from kinprint.mapped import let_go
 from kinprint.records import Component, Evidence, Group, Part, PartFinding, PartState, Reason
@@ -63,6 +64,8 @@ ALONE = 0.75
 ABLE = 0.75
 """The share of the least log10 p of a test that a copy may be counted on to reach. Columns of many
 rows tell channels apart from a correlation of 0.2 on."""
+CLOSER = 0.1
+"""How much more alike norms of another layer are, where those are the ones that were copied."""
 HINT = -3.0
 """A part with a log10 p up to this is not called free of traces."""
 ARRANGED, TURNED = 1.25, 0.35
@@ -76,6 +79,17 @@ _UNITED = (Component.FEED_FORWARD, Component.EXPERT)  # matrices that have a row
 _MOSTLY = 2.0  # times the share of equal rows up to which they speak for all that is linked
 _REST = 0.1  # likeness beyond the share of equal rows from which on the other rows are alike too
 _HEAD_ROLES = ("q", "k", "q_rest", "k_rest", "v", "o")
+_GROUPS = {
+    Component.NORMS: (Group.RESIDUAL,),
+    Component.EMBEDDING: (Group.RESIDUAL, Group.RESIDUAL_SIGN),
+    Component.ROUTER: (Group.EXPERT,),
+    Component.ATTENTION: (
+        Group.PLANE_SIGN, Group.VALUE_SIGN, Group.RESIDUAL,
+    ),
+    Component.FEED_FORWARD: (Group.UNIT, Group.UNIT_SIGN, Group.RESIDUAL),
+    Component.EXPERT: (Group.UNIT, Group.UNIT_SIGN, Group.RESIDUAL),
+}  # fmt: skip
+"""Symmetries that the tests of a part rest on."""
 _TABLE, _HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
 
 
@@ -196,7 +210,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
         if one.part in ours and one.partner in theirs:
             by_part.setdefault(one.part, []).append(one)
     found = copies(a.prepared.stored, b.prepared.stored, ours, theirs)
-    judge = _Judge(a, b, ours, theirs, by_part, len(scores), charge, found, _moved(evidence))
+    judge = _Judge(pair, a, b, ours, theirs, by_part, len(scores), charge, found, _moved(evidence))
     own = [judge.finding(part) for part in sorted(ours, key=_order)]
     own += judge.further(own)
     towers = a.prepared.sample.tower, b.prepared.sample.tower
@@ -221,6 +235,9 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     agreeing = agreeing_layers(evidence, first=a is pair.sides[0])
     completed = judge.completed(told)
     settled = [_with_invariants(one, agreeing) for one in judge.settled(completed, agreeing)]
+    if not any(one.state.linked for one in settled):
+        tests = [registered_test(one) for one in evidence if charge.significant(one)]
+        settled = [_together(one, {test.component for test in tests}) for one in settled]
     return Sharing(
         tuple(_in_towers(one, *towers) for one in settled),
         _in_order(_in_towers(one, towers[1], towers[1]) for one in alone),
@@ -244,13 +261,20 @@ def arranged_likeness(pair: Pair) -> float:
     return min(1.0, max(TURNED, ARRANGED * best))
 
 
-def arranged_norms(pair: Pair) -> float:
-    """The most that numbering channels anew gives the mean correlation of strangers' gains."""
-    first, second = (side.prepared.scores for side in pair.sides)
-    vectors, width = len(first.keys() & second.keys()), pair.sides[0].prepared.width
-    if not vectors or width < 2:
-        return 1.0
-    return min(1.0, ARRANGED_NORMS * math.sqrt(2.0 * math.log(width) / vectors))
+def arranged_norms(pair: Pair) -> Callable[[float], float]:
+    """The most that numbering channels anew gives the mean correlation of strangers' gains.
+
+    By the number of gains that must agree. A number out of d says log₂ d bits of k gains, which
+    leaves d^(−2/k) of their variance or more.
+    """
+    width = max(pair.sides[0].prepared.width, 2)
+
+    def most(gains: float) -> float:
+        vectors = max(gains / width, 1.0)
+        likely = ARRANGED_NORMS * math.sqrt(2.0 * math.log(width) / vectors)
+        return min(likely, math.sqrt(1.0 - width ** (-2.0 / vectors)))
+
+    return most
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +302,7 @@ class _Judge:
     """Gives every part of `a` its state; `count` is how many tests of parts must be paid for, and
     `moved` how far gains have moved from their start."""
 
+    pair: Pair
     a: Side
     b: Side
     ours: Mapping[Part, Extent]
@@ -335,7 +360,7 @@ class _Judge:
         return {to: part for part, all_of in self.copies.items() for to in all_of}
 
     def _is_of_another(self, finding: PartFinding) -> bool:
-        """Whether norms are only alike, and one of them is equal to those of another layer.
+        """Whether norms are only alike, and one of them is closer to those of another layer.
 
         Gains of neighbouring layers are alike.
         """
@@ -343,11 +368,23 @@ class _Judge:
         alike = finding.state is PartState.SHARED and part.component is Component.NORMS
         if not alike or partner is None:
             return False
+        closer = (finding.likeness or 0.0) + CLOSER
+        if any(
+            (one.part == part) is not (one.partner == partner) and self._is_closer(one, closer)
+            for scores in self.scores.values()
+            for one in scores
+        ):
+            return True
         copies = [(part, to) for to in self.copies[part]]
         if partner in self.repeated:
             copies.append((self.repeated[partner], partner))
         others = (self._between(*pair, self.theirs[pair[1]]) for pair in copies)
         return any(one.state is PartState.EQUAL for one in others)
+
+    def _is_closer(self, score: _Score, likeness: float) -> bool:
+        """Whether norms are linked, and more alike than that."""
+        norms = score.part.component is Component.NORMS
+        return norms and score.score.likeness >= likeness and self._significant(score.score)
 
     def further(self, known: Sequence[PartFinding]) -> list[PartFinding]:
         """Parts of the second model that are linked to a part with a closer partner.
@@ -540,7 +577,7 @@ class _Judge:
             share=share,
             bits=equal.bits if state is PartState.ROUNDED else None,
             reason=None if state.linked else self._why_not(part, partner, nothing.needs),
-            needs=nothing.needs if part.component in MATRICES and not state.linked else None,
+            needs=nothing.needs if self._may_need(part) and not state.linked else None,
             tests=tuple(sorted({one.test for one in (found or scores)})),
         )
 
@@ -570,8 +607,19 @@ class _Judge:
             return None
         return gain_likeness(self.a.prepared, self.b.prepared, part, partner, likeness)
 
+    def _may_need(self, part: Part) -> bool:
+        """Whether reading more of a part would decide it."""
+        return part.component in MATRICES and not self._refused(part)
+
+    def _refused(self, part: Part) -> bool:
+        """Whether no label and no sign of a part may be called random in either model."""
+        groups = _GROUPS.get(part.component, ())
+        return bool(groups) and all(self.pair.refusal(group) is not None for group in groups)
+
     def _why_not(self, part: Part, partner: Part, needs: int | None) -> Message:
         """Why nothing can be said of a part in which nothing was found; `needs` would decide it."""
+        if self._refused(part):
+            return Reason.PART_WITHOUT_TEST.message()
         untested = self._untested(part, partner)
         if untested is not None:
             few = untested in (Reason.PART_WITHOUT_TEST, Reason.PART_SILENT) and needs is not None
@@ -607,7 +655,14 @@ class _Judge:
                 return None if at in first.routers and to in second.routers else without
             case Component.ATTENTION if at in first.heads and to in second.heads:
                 x, y = first.heads[at], second.heads[to]
-                telling = any(x.informative(role) and y.informative(role) for role in _HEAD_ROLES)
+                read = [
+                    role
+                    for role in _HEAD_ROLES
+                    if getattr(x, role) is not None and getattr(y, role) is not None
+                ]
+                if not read:
+                    return without
+                telling = any(x.informative(role) and y.informative(role) for role in read)
                 return None if telling else Reason.PART_SILENT
             case Component.FEED_FORWARD | Component.EXPERT:
                 units = [one for one in first.feed_forwards if part_of(one) == part]
@@ -648,7 +703,6 @@ def _linked(equal: EqualNumbers, found: Sequence[PartScore]) -> tuple[float, flo
     """
     if equal.all and equal.bits is None:
         return 1.0, 1.0
-    alike = max((one.likeness for one in found), default=None)
     beyond = any(_beyond(one, equal.alike) for one in found)
     if equal.share > 0.0 and not equal.all and not beyond:
         return equal.share, 1.0
@@ -658,8 +712,11 @@ def _linked(equal: EqualNumbers, found: Sequence[PartScore]) -> tuple[float, flo
     columns = next((one for one in found if one.test == MATCHED_COLUMNS), None)
     if columns is not None and columns.share < 1.0:
         return max(equal.share, columns.share), min(1.0, columns.likeness / columns.share)
-    tests = {one.test for one in found}
-    by_halves = sum(bool(tests & half.keys()) for half in (_KEYED, _VALUED)) / 2
+    alike = max((min(1.0, one.likeness / one.share) for one in found), default=None)
+    by_halves = math.fsum(
+        max((one.share for one in found if one.test in half), default=0.0) / 2
+        for half in (_KEYED, _VALUED)
+    )
     others = [one.share for one in found if one.test not in _KEYED | _VALUED]
     return max(equal.share, by_halves, *others), alike
 
@@ -679,6 +736,17 @@ def _beyond(score: PartScore, alike: Mapping[str, float]) -> bool:
     known = [alike[name] for name in names if name in alike]
     equal = sum(known) / len(known) if known else 0.0
     return score.likeness / score.share - matched > equal / score.share + _REST
+
+
+def _together(finding: PartFinding, linked: Container[Component | None]) -> PartFinding:
+    """A part that shows nothing by itself, where all of its kind together are linked."""
+    alike = Component.FEED_FORWARD if finding.part.component is Component.EXPERT else None
+    mixed = None in linked and finding.part.component in MATRICES
+    if finding.state is not PartState.NOT_COMPARABLE or finding.partner is None:
+        return finding
+    if not (mixed or finding.part.component in linked or (alike and alike in linked)):
+        return finding
+    return replace(finding, reason=Reason.PART_TOGETHER.message(), needs=None)
 
 
 def _with_invariants(finding: PartFinding, agreeing: Container[int | None]) -> PartFinding:

@@ -83,7 +83,7 @@ def judged(
     findings: Sequence[PartFinding],
     limits: Limits,
     moved: float,
-    arranged_norms: float,
+    arranged_norms: Callable[[float], float],
     carried_gains: Callable[[PartFinding], float | None],
     as_stored: Callable[[PartFinding], bool],
     marked: Callable[[PartFinding], bool],
@@ -100,7 +100,7 @@ def judged(
     findings : what is known about each part; `learnt` is true where numbers are equal.
     limits : those of the models' width.
     moved : how far gains have moved from their start.
-    arranged_norms : what numbering channels anew gives strangers' gains.
+    arranged_norms : what numbering channels anew gives so many of strangers' gains.
     carried_gains : the likeness of the gains of a part in the basis that was found, for parts that
         are not linked in the basis as stored.
     as_stored : whether a part is linked in the basis as stored.
@@ -114,6 +114,7 @@ def judged(
     gains = _mean([one.gains for one in matrices if not one.learnt])
     carried = _mean([carried_gains(one) for one in matrices]) if gains is None else None
     norm = _mean([one.likeness for one in norms])
+    gains_linked = math.fsum(one.weights * one.share for one in norms)
     # Equal gains were written in, and say nothing of matrices.
     every_norm = _mean(
         [
@@ -150,8 +151,8 @@ def judged(
             return one.learnt
         match one.part.component:
             case Component.NORMS:
-                arranged = only_norms and (one.likeness or 0.0) >= arranged_norms
-                return True if (norm or 0.0) >= limits.norms or arranged else None
+                least = arranged_norms(gains_linked) if only_norms else limits.norms
+                return True if (norm or 0.0) >= least else None
             case Component.ATTENTION | Component.FEED_FORWARD | Component.EXPERT:
                 return of_matrix(one)
         return None

@@ -119,7 +119,8 @@ def _explained(group: PartGroup, named: Words) -> Words:
 
 def parts_in_words(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Words:
     """Parts in a row, components with their layers; `findings` are all that there are."""
-    if _everything(some, findings) and not any(_tower_there(one) or _swapped(one) for one in some):
+    elsewhere = any(_tower_there(one) or _swapped(one) or _moved(one) for one in some)
+    if _everything(some, findings) and not elsewhere:
         return text.words("verdict.where.everything")
     return parts_by_name(some, findings)
 
@@ -150,7 +151,8 @@ def _everything(some: Sequence[PartFinding], findings: Sequence[PartFinding]) ->
 class _Place:
     """Where some parts lie: a tower and layers, empty for all there are, and layers over there.
 
-    `tower_there` is the other model's tower where it has another name.
+    `tower_there` is the other model's tower where it has another name, `swapped` how many have
+    another number there.
     """
 
     tower: str
@@ -158,6 +160,7 @@ class _Place:
     several: bool = False
     there: str = ""
     tower_there: Words | None = None
+    swapped: int = 0
 
 
 def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iterator[Words]:
@@ -185,6 +188,8 @@ def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iter
             named = text.words(key, part=named, layers=place.layers)
         if place.there:
             named = text.words("verdict.where.moved", part=named, layers=place.there)
+        if place.swapped:
+            named = text.words("verdict.where.swapped", part=named, count=place.swapped)
         if place.tower:
             named = text.words("verdict.where.tower", part=named, tower=place.tower)
         if place.tower_there:
@@ -214,11 +219,9 @@ def _component(
         key = "verdict.where.share" if share >= _LITTLE else "verdict.where.little"
         name = text.words(key, part=name, share=share_in_words(share))
     swapped = sum(_swapped(one) for one in mine)
-    if swapped:
-        name = text.words("verdict.where.swapped", part=name, count=swapped)
     moved = any(_moved(one) for one in mine)
     if len(mine) == len(every) and not moved and not others:
-        yield _Place(tower), name
+        yield _Place(tower, swapped=swapped), name
         return
     inside = [one.part.layer for one in mine if one.part.layer is not None]
     if len(inside) < len(mine):
@@ -231,9 +234,9 @@ def _component(
         most = {one.part for one in every if one.part.layer in inside}
         if len(some) < len(most):
             name = text.words("verdict.where.some", part=name, some=len(some), all=len(most))
-    there = _layers_there(mine)
+    there = _layers_there(mine) if moved else ""
     several = len(set(inside)) > 1
-    yield _Place(tower, layers_in_words(inside), several, there if moved else ""), name
+    yield _Place(tower, layers_in_words(inside), several, there, swapped=swapped), name
 
 
 def _layers_there(findings: Sequence[PartFinding]) -> str:
@@ -248,7 +251,14 @@ def _layers_there(findings: Sequence[PartFinding]) -> str:
             runs[-1].append(layer)
         else:
             runs.append([layer])
-    return ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
+    return ", ".join(_run_in_words(run) for run in runs)
+
+
+def _run_in_words(run: Sequence[int]) -> str:
+    """Numbers from the first to the last; two that fall are no run."""
+    if len(run) == 1 or (len(run) == 2 and run[1] < run[0]):
+        return ", ".join(map(str, run))
+    return f"{run[0]}–{run[-1]}"
 
 
 def _linked_share(findings: Sequence[PartFinding]) -> float:

@@ -188,8 +188,12 @@ def _what(verdict: Verdict, reading: Reading) -> Iterator[Words]:
         yield text.words("verdict.what.components", parts=named)
         return
     if not any(one.state.linked for one in verdict.parts):
-        unlinked = {Relation.LAUNDERED: "laundered", Relation.UNTESTABLE: "unknown"}
-        yield text.words(f"verdict.what.{unlinked.get(verdict.relation, 'nothing')}")
+        unlinked = {
+            Relation.LAUNDERED: "laundered",
+            Relation.UNTESTABLE: "unknown",
+            Relation.NO_EVIDENCE: "nothing",
+        }
+        yield text.words(f"verdict.what.{unlinked.get(verdict.relation, 'together')}")
     for (standing, _, _), groups in groupby(
         groups_of_parts(verdict.parts), lambda one: (one.standing, one.bits, one.whole)
     ):

@@ -188,6 +188,18 @@ class HeadGroups:
             raise NoResult(Reason.VALUES)
         return known
 
+    def value_rows(self, match: HeadGroupMatch) -> np.ndarray:
+        """Cosines of value rows alone, every dimension with every one."""
+        ours, theirs = self.layers(match)
+        assert ours.v is not None and theirs.v is not None
+        return np.asarray(self.residual.carry(ours.v[match.group]) @ theirs.v[match.partner].T)
+
+    def value_sizes(self, match: HeadGroupMatch) -> tuple[int, int]:
+        """How many numbers values and outputs of a layer have."""
+        heads = self.layers(match)[0]
+        assert heads.v is not None and heads.o is not None
+        return heads.v.size, heads.o.size
+
     def value_roles(self) -> tuple[str, ...]:
         """Which of v and o say something in both models: what was not read is no disagreement."""
         layers = [self.layers(match) for match in self.matches]
