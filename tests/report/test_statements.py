@@ -7,6 +7,7 @@ from dataclasses import replace
 from kinprint.records import (
     Amount,
     Component,
+    Level,
     Part,
     PartFinding,
     PartState,
@@ -107,6 +108,25 @@ def test_feed_forwards_that_experts_were_made_of_are_not_said_to_have_no_like() 
         reason=Reason.PART_ONLY_THERE.message(), read=1.0,
     )  # fmt: skip
     assert "Not comparable: feed-forward of layer 1" in said(Relation.DERIVED, expert, alone)[1]
+
+
+def test_bytes_are_those_of_the_parts_that_more_reading_decides() -> None:
+    reason = Reason.PART_NOT_READ.message()
+    unread = [
+        finding(Component.EMBEDDING, None, PartState.NOT_READ, reason=reason, needs=147_456),
+        finding(Component.MIXER, 0, PartState.NOT_READ, reason=reason, needs=None),
+        finding(Component.NORMS, None, PartState.EQUAL, learnt=True),
+    ]
+    verdict = Verdict(
+        Relation.PARTIAL, -99.0, 1e-6, tuple(unread), Amount(linked=0.1, likeness=1.0, read=0.1)
+    )
+    for level, limited, words in (
+        (Level.QUICK, True, "Not read at level quick: "),
+        (Level.STANDARD, False, "Not read at level standard: "),
+        (Level.STANDARD, True, "Not read within this budget: "),
+    ):
+        coverage = spoken(verdict, TITLES, Reading(level, limited=limited)).coverage["en"]
+        assert f"{words}embedding (about 147 kB); state-space or convolution blocks." in coverage
 
 
 def test_a_link_without_a_linked_part_is_one_of_many_together() -> None:

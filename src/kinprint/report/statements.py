@@ -67,6 +67,7 @@ class Reading:
     left_out : what the budget did not allow to read.
     earlier : whether the document is of an earlier version, which told no parts apart.
     seed : which rows were read where not all were.
+    limited : whether a budget was given, without which the level may have read more.
     """
 
     level: Level | None = None
@@ -74,6 +75,7 @@ class Reading:
     left_out: tuple[Message | str, ...] = ()
     earlier: bool = False
     seed: int = 0
+    limited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,12 +282,9 @@ def _not_read(verdict: Verdict, reading: Reading) -> Iterator[Words]:
             found.setdefault((key, one.reason if key == _UNREAD else None), []).append(one)
     level = "" if reading.level is None else text.words(f"page.level.{reading.level}")
     for (key, reason), parts in found.items():
-        named = parts_in_words(parts, verdict.parts)
+        named = text.joined(_with_needs(parts, verdict.parts), "; ")
         if reason is not None:
             named = text.words("verdict.where.reason", parts=named, reason=reason)
-        needs = sum(one.needs or 0 for one in parts)
-        if needs:
-            named = text.words("verdict.where.unread", parts=named, bytes=in_words(needs))
         yield text.words(key, parts=named, level=level, read=read, stages=stages)
     said = {key for key, _ in found}
     if early and _EARLY not in said:
@@ -295,13 +294,26 @@ def _not_read(verdict: Verdict, reading: Reading) -> Iterator[Words]:
         yield text.words("verdict.coverage.left-out", parts=left)
 
 
+def _with_needs(parts: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iterator[Words]:
+    """Parts that were not read, those with the bytes first that more reading would take."""
+    known = [one for one in parts if one.needs]
+    others = [one for one in parts if not one.needs]
+    if known:
+        needs = in_words(sum(one.needs or 0 for one in known))
+        named = parts_in_words(known, findings)
+        yield text.words("verdict.where.unread", parts=named, bytes=needs)
+    if others:
+        yield parts_in_words(others, findings)
+
+
 def _why_not_read(finding: PartFinding, reading: Reading) -> str:
     key = None if finding.reason is None else finding.reason.key
     if key == Reason.STOPPED_EARLY:
         return _EARLY
     if key != Reason.PART_NOT_READ or reading.level is None:
         return _UNREAD
-    return _BUDGET if reading.left_out else _LEVEL
+    limited = reading.limited and reading.level is not Level.QUICK
+    return _BUDGET if reading.left_out or limited else _LEVEL
 
 
 def _silence(verdict: Verdict) -> Iterator[Words]:

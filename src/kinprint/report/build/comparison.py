@@ -59,7 +59,13 @@ def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocum
             spoken(
                 found.verdict,
                 titles,
-                Reading(settings.level, found.stages, found.left_out, seed=settings.seed),
+                Reading(
+                    settings.level,
+                    found.stages,
+                    found.left_out,
+                    seed=settings.seed,
+                    limited=settings.budget is not None,
+                ),
             ),
             translator,
         ),
