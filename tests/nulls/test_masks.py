@@ -56,6 +56,15 @@ def test_another_value_at_many_places_becomes_zero(sign: int) -> None:
     assert np.array_equal(without_filler(np.where(mask, sign * 0.01, ROWS)) == 0, mask)
 
 
+def test_a_codebook_without_zero_writes_another_number_for_a_mask() -> None:
+    codebook = np.random.default_rng(8).normal(size=16).astype(np.float32)
+    pruned = with_mask(ROWS, 0.5)
+    coded = codebook[np.abs(pruned[..., None] - codebook).argmin(axis=-1)]
+    assert masked(without_filler(coded)) and not masked(coded)
+    plain = codebook[np.abs(ROWS[..., None] - codebook).argmin(axis=-1)]
+    assert np.array_equal(without_filler(plain), plain)
+
+
 @pytest.mark.parametrize("steps", [1, 2, 3, 7])
 def test_steps_of_a_grid_stay(steps: int) -> None:
     whole = grid(ROWS.reshape(1, -1), steps, ROWS.size).astype(np.float32)

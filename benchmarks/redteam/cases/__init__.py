@@ -60,7 +60,8 @@ SHORT = (
     # strangers
     "strangers", "strangers-one-pattern", "strangers-one-mask", "strangers-folded",
     "strangers-ternary", "strangers-q4", "strangers-equal-tables", "strangers-principal-axes",
-    "strangers-few-values", "strangers-one-codebook-and-cut", "strangers-one-sided-grid",
+    "strangers-few-values", "strangers-one-codebook-and-cut",
+    "strangers-one-pattern-and-codebook", "strangers-one-sided-grid",
     "strangers-all-in-fp8", "strangers-in-narrow-gains",
     "strangers-laundered", "strangers-state-space",
     "strangers-cloned-units", "strangers-repeated-gates",

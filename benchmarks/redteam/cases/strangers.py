@@ -286,21 +286,36 @@ def strangers_few_values(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     return coarse(zoo.root(seed)), coarse(zoo.stranger(seed))
 
 
+def _coded(model: Checkpoint, codebook: Array) -> Checkpoint:
+    """Each number of matrices and embedding as the nearest of a few."""
+    new: dict[str, Array] = {}
+    for name in (*names_of(model, (*ATTENTION, *FEED_FORWARD), range(6)), EMBEDDING):
+        nearest = np.abs(model.tensors[name][..., None] - codebook).argmin(axis=-1)
+        new[name] = codebook[nearest]
+    return model.changed(new)
+
+
 @case("strangers-one-codebook-and-cut", STRANGERS)
 def strangers_one_codebook_and_cut(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """Two strangers of the same 16 numbers, with the outputs of the same units set to zero."""
-    codebook = np.sort(rng.normal(0, 0.05, 16)).astype(np.float32)
+    codebook = rng.normal(0, 0.05, 16).astype(np.float32)
 
-    def coded(model: Checkpoint) -> Checkpoint:
+    def cut(model: Checkpoint) -> Checkpoint:
         new: dict[str, Array] = {}
-        for name in (*names_of(model, (*ATTENTION, *FEED_FORWARD), range(6)), EMBEDDING):
-            nearest = np.abs(model.tensors[name][..., None] - codebook).argmin(axis=-1)
-            new[name] = codebook[nearest]
         for name in names_of(model, (DOWN,), range(6)):
+            new[name] = model.tensors[name].copy()
             new[name][:, ::3] = 0
         return model.changed(new)
 
-    return coded(zoo.root(seed)), coded(zoo.stranger(seed))
+    return cut(_coded(zoo.root(seed), codebook)), cut(_coded(zoo.stranger(seed), codebook))
+
+
+@case("strangers-one-pattern-and-codebook", STRANGERS)
+def strangers_one_pattern_and_codebook(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers pruned with one pattern, then written with 16 numbers, none of them zero."""
+    codebook = rng.normal(0, 0.05, 16).astype(np.float32)
+    first, second = (masked(one, None) for one in (zoo.root(seed), zoo.stranger(seed)))
+    return _coded(first, codebook), _coded(second, codebook)
 
 
 @case("strangers-one-sided-grid", STRANGERS)

@@ -59,14 +59,17 @@ def masked(rows: ArrayLike, whole_rows: bool = False) -> bool:
 def without_filler(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Rows with zeros where one other size of number stands at many places: padding, constants.
 
-    Such a size must be far more frequent than the next; steps of a grid are not. Of some numbers,
-    evenly spaced, so that a filler of a few percent is found wherever it lies.
+    Such a size must be far more frequent than the next; steps of a grid are not. Of few sizes, one
+    may be that of the least step; but a grid with such a step has zeros, and a codebook without
+    them writes another number for each. Of some numbers, evenly spaced, so that a filler of a few
+    percent is found wherever it lies.
     """
-    flat = rows.reshape(-1)
-    some = np.abs(flat[np.linspace(0, len(flat) - 1, min(len(flat), _SOME)).astype(np.int64)])
-    some = some[np.isfinite(some) & (some != 0)]
-    values, counts = np.unique(some, return_counts=True)
-    if len(counts) < _VALUES:
+    flat = np.abs(rows.reshape(-1))
+    some = flat[np.linspace(0, len(flat) - 1, min(len(flat), _SOME)).astype(np.int64)]
+    some = some[np.isfinite(some)]
+    values, counts = np.unique(some[some != 0], return_counts=True)
+    few = len(counts) < _VALUES
+    if len(counts) < 2 or (few and np.count_nonzero(some == 0) > SHARE * len(some)):
         return rows
     first, second = np.argsort(counts)[:-3:-1]
     if counts[first] <= _MANY * _SOME or counts[first] <= _RATIO * counts[second]:
