@@ -6,7 +6,8 @@ import resource
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.network import Traffic, environment, traffic_since
@@ -30,25 +31,30 @@ class Run:
     seconds: float
     cpu_seconds: float
     peak_bytes: int
-    traffic: Traffic
+    traffic: Traffic = field(default_factory=Traffic)
 
 
 def run(endpoint: str, home: str, *arguments: str, module: str = "kinprint") -> Run:
     """Run `kinprint` with arguments against a mirror; `home` holds its cache."""
     if endpoint:
         traffic_since(endpoint)
-    launcher = [sys.executable, "-ISc", _LAUNCHER]
+    command = (sys.executable, "-m", module, *arguments)
+    found = run_command(command, environment(endpoint, home))
+    return replace(found, traffic=traffic_since(endpoint)) if endpoint else found
+
+
+def run_command(command: Sequence[str], variables: Mapping[str, str]) -> Run:
+    """Run any command to its end."""
     done = subprocess.run(
-        [*launcher, sys.executable, "-m", module, *arguments],
-        env=environment(endpoint, home),
+        [sys.executable, "-ISc", _LAUNCHER, *command],
+        env=variables,
         stdout=subprocess.PIPE,
         text=True,
         check=True,
     )
     seconds, cpu, peak = done.stdout.split()
     unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
-    seen = traffic_since(endpoint) if endpoint else Traffic()
-    return Run(float(seconds), float(cpu), int(peak) * unit, seen)
+    return Run(float(seconds), float(cpu), int(peak) * unit)
 
 
 @dataclass(frozen=True, slots=True)

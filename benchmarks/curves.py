@@ -26,7 +26,7 @@ from benchmarks.many_tensors import write_model, write_shard
 
 WIDTHS = (1024, 2048, 4096, 8192, 16384)
 TENSORS = ((4, 5, 2), (10, 30, 4), (30, 110, 20), (60, 552, 160))  # layers, experts, files
-MODELS = (10, 20, 50, 100, 200)
+MODELS = (10, 20, 50, 100)
 FAR = 1000
 """Models that nobody waited for: what the curve says of them is extrapolated, and labelled so."""
 Shapes = dict[str, tuple[int, ...]]

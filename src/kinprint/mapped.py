@@ -168,21 +168,24 @@ class _Guests:
     def __init__(self) -> None:
         self.lock, self.count = Lock(), 0
         self.store: _Store | None = None
+        self.frugal = False
 
 
 _GUESTS = _Guests()
 
 
 @contextmanager
-def arrays_on_disk() -> Iterator[None]:
+def arrays_on_disk(*, frugal: bool = False) -> Iterator[None]:
     """For a while, arrays that are kept are put on disk, in the whole process.
 
-    What is freed meanwhile is not kept for later either.
+    With `frugal`, what is freed meanwhile is not kept for later either, which takes some time.
     """
     with _GUESTS.lock:
         _GUESTS.count += 1
         _GUESTS.store = _GUESTS.store or _Store()
-        _give_back_from(_SMALL)
+        if frugal and not _GUESTS.frugal:
+            _GUESTS.frugal = True
+            _give_back_from(_SMALL)
     try:
         yield
     finally:
@@ -191,7 +194,9 @@ def arrays_on_disk() -> Iterator[None]:
             if not _GUESTS.count and _GUESTS.store is not None:
                 _GUESTS.store.close()
                 _GUESTS.store = None
-                _give_back_from(_USUAL)
+                if _GUESTS.frugal:
+                    _GUESTS.frugal = False
+                    _give_back_from(_USUAL)
 
 
 def _give_back_from(length: int) -> None:

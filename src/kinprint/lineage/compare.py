@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -137,13 +137,14 @@ def charge_of(settings: Settings, stage: float = 1.0) -> Charge:
 
 @contextmanager
 def algebra_for(level: Level) -> Iterator[None]:
-    """How products of matrices use the cores, and where matrices lie.
+    """How products of matrices use the cores: all of them where the matrices are large.
 
-    Where they are large all cores take part, and what is not looked at is on disk.
+    Large ones are on disk as long as nobody looks at them.
     What is too large or no number gives a result that is none, and tests say so.
     """
     with (
-        arrays_on_disk() if level is Level.DEEP else calm_algebra(),
+        arrays_on_disk(frugal=level is Level.DEEP),
+        nullcontext() if level is Level.DEEP else calm_algebra(),
         np.errstate(over="ignore", invalid="ignore", divide="ignore"),
     ):
         yield

@@ -237,7 +237,9 @@ def _rows_of_equal_place(first: Prepared, second: Prepared) -> tuple[Doubles, Do
         own = slice(stop, stop := stop + int(good.sum()))
         x[own], y[own] = normalise_rows(ours[good]), normalise_rows(theirs[good])
         start += len(rows.at)
-    return x[:stop], y[:stop], len(some)
+    if stop < len(some):
+        x, y = x[:stop].copy(), y[:stop].copy()
+    return x, y, len(some)
 
 
 def _equal_rows(first: Prepared, second: Prepared) -> Iterator[_EqualRows]:
