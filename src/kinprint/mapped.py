@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _ALIGNED = 64  # bytes at which arrays begin
-_LEAST = 1_000_000  # bytes of an array that is worth a place on disk
+_LEAST = 500_000  # bytes of an array that is worth a place on disk
 _SEGMENT = 64 * 1024 * 1024  # bytes of a file that are mapped at once
 _TOUCHED = 32 * 1024 * 1024  # bytes that are put on disk before pages are let go
 

@@ -227,19 +227,18 @@ def _rows_of_equal_place(first: Prepared, second: Prepared) -> tuple[Doubles, Do
     total = sum(len(rows.at) for rows in matrices)
     if not total:
         return np.empty((0, first.width)), np.empty((0, first.width)), 0
-    some, start, stop = np.array(spread(total, _ROWS)), 0, 0
-    x, y = (np.empty((len(some), first.width)) for _ in range(2))
+    some, start = np.array(spread(total, _ROWS)), 0
+    ours: list[Rows] = []
+    theirs: list[Rows] = []
     for rows in matrices:
         here = some[(some >= start) & (some < start + len(rows.at))] - start
-        ours = rows.first[rows.at[here]] * rows.first_gain
-        theirs = rows.second[rows.to[here]] * rows.second_gain
-        good = ~one_valued(np.abs(ours)) & ~one_valued(np.abs(theirs))
-        own = slice(stop, stop := stop + int(good.sum()))
-        x[own], y[own] = normalise_rows(ours[good]), normalise_rows(theirs[good])
+        x = rows.first[rows.at[here]] * rows.first_gain
+        y = rows.second[rows.to[here]] * rows.second_gain
+        good = ~one_valued(np.abs(x)) & ~one_valued(np.abs(y))
+        ours.append(x[good])
+        theirs.append(y[good])
         start += len(rows.at)
-    if stop < len(some):
-        x, y = x[:stop].copy(), y[:stop].copy()
-    return x, y, len(some)
+    return normalise_rows(np.concatenate(ours)), normalise_rows(np.concatenate(theirs)), len(some)
 
 
 def _equal_rows(first: Prepared, second: Prepared) -> Iterator[_EqualRows]:
