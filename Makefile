@@ -9,7 +9,7 @@ COMPILE := --universal --generate-hashes --no-header --no-annotate --python-vers
 	--extra gguf --extra mirror --group build
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-numeric test-others test-torch test-zoo test-cpus torture fuzz sweep lint bench docs sbom lock clean browser
+.PHONY: help demo test test-numeric test-others test-torch test-zoo test-cpus torture fuzz sweep lint bench bench-many docs sbom lock clean browser
 .DEFAULT_GOAL := help
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make torture     faults, kills, crowds, bad files and a soak, printed as a table (an hour)"
 	@echo "make fuzz        coverage-guided fuzzing of every parser (three hours; builds atheris with clang)"
 	@echo "make bench       speed against the floor, printed as a table"
+	@echo "make bench-many  a matrix of 200 models, and how costs grow, printed as tables (long)"
 	@echo "make docs        the site, in out/site"
 	@echo "make sweep       ten thousand draws of every null and of the whole battery"
 	@echo "make lint        only the linters, types and the direction of imports"
@@ -121,6 +122,10 @@ sbom: $(VENV)/.run
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
+
+bench-many: $(VENV)/.test
+	$(BIN)/python -m benchmarks.matrix
+	$(BIN)/python -m benchmarks.curves
 
 docs: $(VENV)/.test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
