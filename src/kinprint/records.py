@@ -307,6 +307,7 @@ class Reason(StrEnum):
     PART_NOT_FOUND = auto()
     PART_SILENT = auto()
     PART_FLAT = auto()
+    PART_TOO_PLAIN = auto()
     PART_FEW_ROWS = auto()
     PART_TOGETHER = auto()
     PART_CHANNELS_RENAMED = auto()

@@ -19,6 +19,7 @@ from kinprint.lineage.compare import compare_models
 from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Component, PartState, Reason, Relation, Verdict
+from tests.lineage.stored_models import LLAMA, llama, stored
 
 Tensors = dict[str, NDArray[Any]]
 ZOO = FOLDER / "zoo"
@@ -398,3 +399,14 @@ def test_why_nothing_is_known_of_a_part_is_true(
     for component in (Component.ATTENTION, Component.FEED_FORWARD):
         assert reasons[component, 1] == Reason.PART_BLIND.message()
         assert reasons[component, 2] == Reason.PART_SILENT.message()
+
+
+def test_equal_numbers_that_are_too_few_are_called_equal_all_the_same(tmp_path: Path) -> None:
+    """Gains of few channels have too few orders to be a link; nobody says nothing was found."""
+    config = LLAMA | {"hidden_size": 12}
+    ours, theirs = (llama(seed, width=12) for seed in (1, 2))
+    copied = theirs | {name: ours[name] for name in ours if ".layers.1." in name}
+    found = verdict(stored(tmp_path / "a", ours, config), stored(tmp_path / "b", copied, config))
+    reasons = {(one.part.component, one.part.layer): one.reason for one in found.parts}
+    assert reasons[Component.NORMS, 1] == Reason.PART_TOO_PLAIN.message()
+    assert reasons[Component.NORMS, 0] != Reason.PART_TOO_PLAIN.message()

@@ -576,7 +576,7 @@ class _Judge:
             learnt=True if kept or self._copied(found) else None,
             share=share,
             bits=equal.bits if state is PartState.ROUNDED else None,
-            reason=None if state.linked else self._why_not(part, partner, nothing.needs),
+            reason=None if state.linked else self._why_not(part, partner, nothing.needs, equal),
             needs=nothing.needs if self._may_need(part) and not state.linked else None,
             tests=tuple(sorted({one.test for one in (found or scores)})),
         )
@@ -616,11 +616,15 @@ class _Judge:
         groups = _GROUPS.get(part.component, ())
         return bool(groups) and all(self.pair.refusal(group) is not None for group in groups)
 
-    def _why_not(self, part: Part, partner: Part, needs: int | None) -> Message:
+    def _why_not(
+        self, part: Part, partner: Part, needs: int | None, equal: EqualNumbers
+    ) -> Message:
         """Why nothing can be said of a part in which nothing was found; `needs` would decide it."""
+        untested = self._untested(part, partner)
+        if equal.consistent and untested not in (Reason.PART_FLAT, Reason.PART_SILENT):
+            return Reason.PART_TOO_PLAIN.message()
         if self._refused(part):
             return Reason.PART_WITHOUT_TEST.message()
-        untested = self._untested(part, partner)
         if untested is not None:
             few = untested in (Reason.PART_WITHOUT_TEST, Reason.PART_SILENT) and needs is not None
             return (Reason.PART_FEW_ROWS if few else untested).message()
