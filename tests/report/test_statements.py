@@ -176,3 +176,19 @@ def test_an_amount_over_parts_of_which_some_rows_are_linked_is_a_lower_limit() -
 
     assert "at least 50 %" in amount(0.01) and "at least 25 %" in amount(0.01)
     assert "at least" not in amount(1.0)
+
+
+def test_the_likeness_of_renumbered_units_of_which_some_were_read_is_a_lower_limit() -> None:
+    """Some have a partner that was not read, and met another one."""
+
+    def amount(read: float, test: str) -> str:
+        part = finding(
+            Component.FEED_FORWARD, 0, PartState.SHARED, learnt=True, tests=(test,), read=read
+        )
+        known = Amount(linked=1.0, likeness=0.7, read=read)
+        verdict = Verdict(Relation.DERIVED, -99.0, 1e-6, (part,), known)
+        return spoken(verdict, TITLES, Reading()).amount["en"]
+
+    assert "correlation is at least 0.70" in amount(0.2, "S1")
+    assert "correlation is 0.70" in amount(1.0, "S1")
+    assert "correlation is 0.70" in amount(0.2, "U1.blocks")

@@ -32,6 +32,7 @@ from kinprint.report.parts import (
     groups_of_parts,
     parts_by_name,
     parts_in_words,
+    standing_of,
     standing_words,
 )
 from kinprint.report.relations import SIGNS, words_for
@@ -245,9 +246,11 @@ def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
         return
     equal = all(one.state is not PartState.SHARED or one.likeness == 1 for one in linked)
     marks = {name.replace("-", "_"): f"{value:.2f}" for name, value in RULER}
-    yield text.words(
-        "verdict.amount.likeness", likeness=likeness_in_words(amount.likeness, equal), **marks
-    )
+    likeness: Words | str = likeness_in_words(amount.likeness, equal)
+    # Of renumbered units that were read some have a partner that was not.
+    if any(standing_of(one) is Standing.MATCHED and one.read < 1 for one in linked):
+        likeness = text.words("verdict.amount.at-least", share=likeness)
+    yield text.words("verdict.amount.likeness", likeness=likeness, **marks)
 
 
 def _share(share: float, low: bool) -> Words | str:
