@@ -309,9 +309,9 @@ def _values(
     pair: Pair, groups: HeadGroups, tables: Sequence[np.ndarray], test: str
 ) -> Iterator[PartScore]:
     """Values and outputs together; which of them are alike, values alone tell."""
-    roles = max(1, len(groups.value_roles()))
     for parts, places in _by_layers(pair, groups).items():
         matches = [groups.matches[at] for at in places]
+        roles = max(1, len(groups.value_roles(matches)))
         cells = [_cells(tables[at], groups.by_number) for at in places]
         coins = []
         for members in groups.classes(matches):

@@ -113,7 +113,7 @@ def value_blocks(pair: Pair, test: LineageTest) -> Evidence:
         tables.append(rows[blocks.first[:, :, None], blocks.second[:, None, :]] / len(members))
         sizes.append(blocks.sizes)
     table, lengths = np.concatenate(tables).astype(np.float64), np.concatenate(sizes)
-    roles = groups.value_roles()
+    roles = groups.value_roles(groups.matches)
     unit = float(len(roles)) if groups.by_number else None
     if not flips:
         result = block_permutation(table, lengths, pair.seed, unit)
@@ -142,7 +142,7 @@ def value_signs(pair: Pair, test: LineageTest) -> Evidence:
             total += scores[at][np.arange(len(best)), best]
         coins.append(total / len(members))
     result = sign_chernoff(np.concatenate(coins), pair.seed)
-    roles = groups.value_roles()
+    roles = groups.value_roles(groups.matches)
     effect = result.effect / max(1, len(roles))
     layers = [match.layer for match in groups.matches]
     found = test.evidence(result, roles=roles, layers=layers, effect=effect)
@@ -200,9 +200,9 @@ class HeadGroups:
         assert heads.v is not None and heads.o is not None
         return heads.v.size, heads.o.size
 
-    def value_roles(self) -> tuple[str, ...]:
+    def value_roles(self, matches: Sequence[HeadGroupMatch]) -> tuple[str, ...]:
         """Which of v and o say something in both models: what was not read is no disagreement."""
-        layers = [self.layers(match) for match in self.matches]
+        layers = [self.layers(match) for match in matches]
         return tuple(
             role
             for role in ("v", "o")
