@@ -71,7 +71,7 @@ lint: $(VENV)/.test
 
 # Two halves side by side, each with one core for linear algebra: threads that wait for each other
 # make a busy machine crawl.
-NUMERIC := tests/lineage tests/redteam tests/nulls tests/measure
+NUMERIC := tests/lineage tests/redteam tests/nulls tests/measure tests/studies
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -p no:cacheprovider
 
 test: lint browser
