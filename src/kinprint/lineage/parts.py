@@ -679,7 +679,11 @@ class _Judge:
 
 def _varying(sample: Sample, layer: int) -> set[str]:
     """Norms of a layer whose gains are not all the same, known to be tested or not."""
-    return {role for (role, at), gain in sample.norms.items() if at == layer and len(np.unique(gain)) > 1}
+    return {
+        role
+        for (role, at), gain in sample.norms.items()
+        if at == layer and len(np.unique(gain)) > 1
+    }
 
 
 def _needs(ours: Extent, theirs: Extent) -> int | None:
