@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kinprint.errors import BadQuantisation, FormatError
 from kinprint.model.consistency import consistent
 from kinprint.model.geometry import Geometry, geometry_of
-from kinprint.model.layout import cut, layout_of
+from kinprint.model.layout import Cut, cut, layout_of
 from kinprint.model.layout.parts import IN_OUT, Layout
 from kinprint.model.places import Address, Place, Weight, places_of, stored_rows, word_of
 from kinprint.model.quantised import (
@@ -60,7 +60,7 @@ class Reading:
     """Rows of one logical tensor: the slices to read, and what to make of them.
 
     `finish` gets the arrays of the slices, then the result of `under`, if there is one: the
-    rows of a base that an adapter changes.
+    rows of a base that an adapter changes. `piece` is how plain numbers are put together.
     """
 
     place: Place
@@ -69,11 +69,21 @@ class Reading:
     finish: Callable[[Sequence[Array], Floats | None], Floats]
     as_stored: bool = False
     under: Reading | None = None
+    piece: Cut | None = None
 
     def take(self) -> Floats:
         """The rows, whose bytes should be there: see `read_all`."""
         base = None if self.under is None else self.under.take()
         return self.finish(self.checkpoint.read_there(self.slices, as_stored=self.as_stored), base)
+
+    def take_stored(self) -> Array:
+        """The same rows in the type of number that they are stored in, if they have one.
+
+        Packed and adapted weights, and gains that are stored less one, have none: floats.
+        """
+        if self.piece is None or self.piece.offset:
+            return self.take()
+        return self.piece.assemble(self.checkpoint.read_there(self.slices, as_stored=True))
 
     def parts(self) -> Iterator[tuple[Checkpoint, tuple[Slice, ...]]]:
         """Everything to read, checkpoint by checkpoint."""
@@ -158,7 +168,11 @@ class Model:
             weight.spec, weight.layout, place.part, rows, columns=columns, expert=place.expert
         )
         return Reading(
-            place, self.checkpoint, piece.slices, lambda arrays, _: _single(piece.assemble(arrays))
+            place,
+            self.checkpoint,
+            piece.slices,
+            lambda arrays, _: _single(piece.assemble(arrays)),
+            piece=piece,
         )
 
     def vocabulary(self, known: dict[bytes, Vocabulary] | None = None) -> Vocabulary | None:
