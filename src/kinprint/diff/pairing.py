@@ -1,22 +1,50 @@
 """Which tensor of one model meets which of the other: by meaning, not by name.
 
-Fused, split, transposed, stacked and renamed tensors meet at the same address.
+Fused, split, transposed, stacked and renamed tensors meet at the same address. Where layers, units,
+channels or tokens changed places or number, a `Match` says which rows and columns belong together.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.diff.blocks import matrix_shape
 from kinprint.model.model import Model
 from kinprint.model.places import Address, Place
+from kinprint.model.symmetries import axes_of
+from kinprint.records import Role, is_bias
+
+Indices = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Match:
+    """Places of the first model along an axis, and those of the second that they belong to.
+
+    `signs` are what the first is multiplied by, where some were flipped.
+    """
+
+    a: Indices
+    b: Indices
+    signs: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TensorPair:
-    """A tensor of each model that belong together; None where one model has no such tensor."""
+    """A tensor of each model that belong together; None where one model has no such tensor.
+
+    `rows` and `columns` are matched where they are not the same all along.
+    """
 
     a: Place | None
     b: Place | None
+    rows: Match | None = None
+    columns: Match | None = None
 
     @property
     def address(self) -> Address:
@@ -25,9 +53,128 @@ class TensorPair:
         assert place is not None
         return place.address
 
+    @property
+    def matched(self) -> tuple[int, int] | None:
+        """Rows and columns that have partners; None where shapes differ and nothing is matched."""
+        if self.a is None or self.b is None or self.a.shape is None or self.b.shape is None:
+            return None
+        sizes = []
+        for match, ours, theirs in zip(
+            (self.rows, self.columns),
+            matrix_shape(self.a.shape),
+            matrix_shape(self.b.shape),
+            strict=True,
+        ):
+            if match is None and ours != theirs:
+                return None
+            sizes.append(ours if match is None else len(match.a))
+        return sizes[0], sizes[1]
 
-def pair_tensors(a: Model, b: Model) -> list[TensorPair]:
-    """Tensors at equal addresses, in the order of the models; others have no partner."""
-    ours, theirs = a.places, b.places
-    addresses = dict.fromkeys((*theirs, *ours))
-    return [TensorPair(ours.get(address), theirs.get(address)) for address in addresses]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Correspondence:
+    """How the parts of two models correspond, where that is not by equal number.
+
+    Attributes
+    ----------
+    layers : for layers of the second model, by tower, the layer of the first that each is from.
+    experts : for experts of the second, by layer, the expert of the first; None for a dense
+        feed-forward that it was made from.
+    channels, tokens : of the residual stream, and of the vocabulary.
+    units : by layer of the second model, and expert.
+    queries, groups : query heads and key-value heads, by layer of the second model.
+    """
+
+    layers: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    experts: Mapping[tuple[int, int], int | None] = field(default_factory=dict)
+    channels: Match | None = None
+    tokens: Match | None = None
+    units: Mapping[tuple[int, int | None], Match] = field(default_factory=dict)
+    queries: Mapping[int, Match] = field(default_factory=dict)
+    groups: Mapping[int, Match] = field(default_factory=dict)
+
+
+AS_NUMBERED = Correspondence()
+"""Everything corresponds to what has its number."""
+
+
+def pair_tensors(a: Model, b: Model, known: Correspondence = AS_NUMBERED) -> list[TensorPair]:
+    """Tensors of the second model, in its order, each with that of the first that it is from; then
+    those of the first that nothing is from."""
+    ours = a.places
+    used: set[Address] = set()
+    found = []
+    for address, place in b.places.items():
+        source = _source(address, known)
+        partner = ours.get(source)
+        if partner is not None:
+            used.add(source)
+        found.append(_matched(partner, place, known))
+    return found + [
+        TensorPair(place, None) for address, place in ours.items() if address not in used
+    ]
+
+
+def _matched(a: Place | None, b: Place, known: Correspondence) -> TensorPair:
+    """Two tensors with what corresponds along their axes."""
+    if a is None or a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+        return TensorPair(a, b)
+    ours, theirs = matrix_shape(a.shape), matrix_shape(b.shape)
+    matches = [
+        _along(word, b.address, known, (ours[axis], theirs[axis]))
+        for axis, word in enumerate(_axes(b))
+    ]
+    return TensorPair(a, b, *matches)
+
+
+def _axes(place: Place) -> tuple[str, ...]:
+    """Words for the outputs and inputs of a tensor."""
+    role, ndim = place.address.role.partition(":")[0], len(place.shape or ())
+    if is_bias(role):
+        return axes_of(Role.BIAS, 1, detail=role)[:1]
+    return axes_of(role, ndim, detail=place.weight.role.detail)[:2]
+
+
+def _along(
+    word: str, address: Address, known: Correspondence, sizes: tuple[int, int]
+) -> Match | None:
+    """What corresponds along an axis; None where all do that have the same number."""
+    layer = -1 if address.layer is None else address.layer
+    match word.split("."):
+        case ["residual"]:
+            return known.channels
+        case ["vocabulary"]:
+            return known.tokens
+        case ["unit"]:
+            return known.units.get((layer, address.expert))
+        case ["kv_head", "head", *_]:
+            return _widened(known.queries.get(layer), sizes)
+        case ["kv_head", *_]:
+            return _widened(known.groups.get(layer), sizes)
+    return None
+
+
+def _widened(heads: Match | None, sizes: tuple[int, int]) -> Match | None:
+    """Rows of heads that correspond; those inside a head keep their order."""
+    if heads is None:
+        return None
+    count = int(max(heads.b)) + 1
+    inside, rest = divmod(sizes[1], count)
+    if rest or sizes[0] % inside:
+        return None
+    rows = np.arange(inside)
+    a, b = ((one[:, None] * inside + rows).reshape(-1) for one in (heads.a, heads.b))
+    return Match(a, b)
+
+
+def _source(address: Address, known: Correspondence) -> Address:
+    """Where in the first model a tensor of the second would be from."""
+    if address.layer is None:
+        return address
+    layer = known.layers.get((address.tower, address.layer), address.layer)
+    if address.expert is None:
+        return msgspec.structs.replace(address, layer=layer)
+    key = (address.layer, address.expert)
+    expert = known.experts.get(key, address.expert)
+    role = address.role.removeprefix("expert_") if expert is None else address.role
+    return msgspec.structs.replace(address, role=role, layer=layer, expert=expert)

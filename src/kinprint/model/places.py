@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from kinprint.model.layout.parts import IN_OUT, Layout
 from kinprint.model.names.patterns import ADAPTED
-from kinprint.model.quantised import QuantisedWeight
+from kinprint.model.quantised import NumberFormat, QuantisedWeight
 from kinprint.model.roles import TensorRole
+from kinprint.reader.dtypes import bits_of
 from kinprint.records import Role, TensorSpec, bias_of, is_bias, weight_of
 from kinprint.text import Message
 
@@ -61,6 +62,13 @@ class Weight(msgspec.Struct, frozen=True):
     layout: Layout | None
     quantised: QuantisedWeight | None = None
     refusal: Message | None = None
+
+    @property
+    def format(self) -> NumberFormat:
+        """How its numbers are written."""
+        if self.quantised is not None:
+            return self.quantised.format
+        return NumberFormat(self.spec.dtype, bits_of(self.spec.dtype))
 
 
 class Place(msgspec.Struct, frozen=True):

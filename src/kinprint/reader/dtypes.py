@@ -89,6 +89,17 @@ GGML = _table(
 _ALL = PLAIN | GGML
 
 
+def bits_of(name: str) -> int | None:
+    """Bits of a number in a format, without those of scales; None where the format is unknown.
+
+    Quantised types of GGUF bear them in their names.
+    """
+    if name in GGML:
+        return int("".join(char if char.isdigit() else " " for char in name).split()[0])
+    known = PLAIN.get(name)
+    return None if known is None else known.size * 8 // known.block
+
+
 def dtype_named(name: str, file: str) -> Dtype:
     """The number format called `name`, which `file` uses."""
     try:

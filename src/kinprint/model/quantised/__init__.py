@@ -6,6 +6,7 @@ from kinprint.model.quantised.grouping import logical_weights
 from kinprint.model.quantised.schemes import Scheme, scheme_for
 from kinprint.model.quantised.weight import (
     Codec,
+    NumberFormat,
     QuantisedWeight,
     described,
     describing,
@@ -15,6 +16,7 @@ from kinprint.model.quantised.weight import (
 
 __all__ = [
     "Codec",
+    "NumberFormat",
     "QuantisedWeight",
     "Scheme",
     "described",

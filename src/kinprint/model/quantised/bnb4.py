@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from kinprint.model.quantised.codes import item_size, nibbles
 from kinprint.model.quantised.weight import (
     Floats,
+    NumberFormat,
     Pieces,
     Rows,
     Wanted,
@@ -73,6 +74,11 @@ class Bnb4:
         key = "note.quantised.bnb4" if size is None else "note.quantised.bnb4-blocks"
         plain = message(key, kind=kind, size=size)
         return message("note.quantised.twice", format=plain) if self.nested_absmax else plain
+
+    @property
+    def format(self) -> NumberFormat:
+        """What the format is called, and its bits."""
+        return NumberFormat(self.written.name.rpartition("__")[2].upper(), 4)
 
     def describing(self) -> tuple[Slice, ...]:
         """The JSON."""

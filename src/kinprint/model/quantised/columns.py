@@ -27,6 +27,7 @@ from kinprint.errors import BadQuantisation
 from kinprint.model.quantised.codes import fields, words_for, words_spanning
 from kinprint.model.quantised.weight import (
     Floats,
+    NumberFormat,
     Pieces,
     Rows,
     Wanted,
@@ -66,6 +67,11 @@ class Gptq:
     def summary(self) -> Message:
         """What the format is, in a few words for people."""
         return message("note.quantised.gptq", bits=self.bits, size=self.group)
+
+    @property
+    def format(self) -> NumberFormat:
+        """What the format is called, and its bits."""
+        return NumberFormat("GPTQ", self.bits)
 
     def describing(self) -> tuple[Slice, ...]:
         """Nothing: headers tell all."""
@@ -138,6 +144,11 @@ class Awq:
     def summary(self) -> Message:
         """What the format is, in a few words for people."""
         return message("note.quantised.awq", size=self.group)
+
+    @property
+    def format(self) -> NumberFormat:
+        """What the format is called, and its bits."""
+        return NumberFormat("AWQ", 4)
 
     def describing(self) -> tuple[Slice, ...]:
         """Nothing: headers tell all."""

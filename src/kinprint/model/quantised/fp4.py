@@ -23,6 +23,7 @@ import numpy as np
 from kinprint.model.quantised.codes import EXPONENTS, FP4, nibbles, scale_floats
 from kinprint.model.quantised.weight import (
     Floats,
+    NumberFormat,
     Pieces,
     Rows,
     Wanted,
@@ -52,6 +53,11 @@ class Fp4:
         kind = "MXFP4" if self.scale.dtype in EXPONENTS else "NVFP4"
         size = self.shape[-1] // self.scale.shape[-1]
         return message("note.quantised.groups", format=kind, size=size)
+
+    @property
+    def format(self) -> NumberFormat:
+        """What the format is called, and its bits."""
+        return NumberFormat("MXFP4" if self.scale.dtype in EXPONENTS else "NVFP4", 4)
 
     def describing(self) -> tuple[Slice, ...]:
         """Nothing: headers tell all."""

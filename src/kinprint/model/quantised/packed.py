@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from kinprint.model.quantised.codes import fields, words_for, words_spanning
 from kinprint.model.quantised.weight import (
     Floats,
+    NumberFormat,
     Pieces,
     Rows,
     Wanted,
@@ -62,6 +63,11 @@ class Packed:
         if self.inputs is None:
             return message("note.quantised.packed-scales", format=kind, scales=groups)
         return message("note.quantised.packed-groups", format=kind, size=self.inputs // groups)
+
+    @property
+    def format(self) -> NumberFormat:
+        """What the format is called, and its bits."""
+        return NumberFormat("int" if self.bits is None else f"int{self.bits}", self.bits)
 
     def describing(self) -> tuple[Slice, ...]:
         """The shape, where the file writes it down and nothing else makes it certain."""

@@ -22,6 +22,7 @@ from kinprint.errors import Malformed
 from kinprint.model.quantised.codes import FP8, scale_floats
 from kinprint.model.quantised.weight import (
     Floats,
+    NumberFormat,
     Pieces,
     Rows,
     Wanted,
@@ -132,6 +133,11 @@ class Scaled(msgspec.Struct, frozen=True):
     def summary(self) -> Message:
         """What the format is, in a few words for people."""
         return _summary("fp8" if self.weight.dtype in FP8 else "int8", self.shape, self.grid)
+
+    @property
+    def format(self) -> NumberFormat:
+        """What the format is called, and its bits."""
+        return NumberFormat("fp8" if self.weight.dtype in FP8 else "int8", 8)
 
     def describing(self) -> tuple[Slice, ...]:
         """Nothing: headers tell all."""

@@ -26,6 +26,16 @@ Wanted = Mapping[str, tuple[Slice, ...]]
 Pieces = Mapping[str, Sequence[Array]]
 
 
+class NumberFormat(msgspec.Struct, frozen=True):
+    """How the numbers of a weight are written: what the format is called, and bits of a number.
+
+    Scales are not counted among the bits; None where only a stored tensor's values tell them.
+    """
+
+    name: str
+    bits: int | None
+
+
 class Codec(Protocol):
     """How one format turns stored numbers into floats.
 
@@ -40,6 +50,10 @@ class Codec(Protocol):
     @property
     def summary(self) -> text.Message:
         """What the format is, in a few words for people."""
+
+    @property
+    def format(self) -> NumberFormat:
+        """What the format is called, and its bits."""
 
     def describing(self) -> tuple[Slice, ...]:
         """Small tensors whose values say what the header does not."""
@@ -76,6 +90,11 @@ class QuantisedWeight(msgspec.Struct, frozen=True):
     def summary(self) -> text.Message:
         """What the format is, in a few words for people."""
         return self.codec.summary
+
+    @property
+    def format(self) -> NumberFormat:
+        """What the format is called, and its bits."""
+        return self.codec.format
 
     @property
     def stored_bytes(self) -> int:

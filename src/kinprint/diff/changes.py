@@ -1,0 +1,222 @@
+"""Tensor by tensor, what changed: blocks are read, summed and forgotten.
+
+Threads share the blocks of all tensors, so that a few large ones keep all cores at work. Sums are
+put together in the order of the blocks: the result does not depend on who was first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from kinprint.diff.blocks import Extent, extents, matrix_shape, stored_block
+from kinprint.diff.pairing import Match, TensorPair
+from kinprint.diff.results import Directions, Estimate, Rounding, TensorChange, TensorStatus
+from kinprint.errors import KinprintError, attempt
+from kinprint.lineage.reading.parts import component_of
+from kinprint.measure.change import ChangeSums, change_sums
+from kinprint.measure.low_rank import rounding_variance, spectrum_of
+from kinprint.measure.rounding import equality
+from kinprint.model.model import Model
+from kinprint.model.places import Place
+from kinprint.reader.decode import Array, as_float32
+from kinprint.text import Message, message
+from kinprint.workers import Threads, calm_algebra, cores
+
+_LOOKED_AT = 1 << 18  # numbers of a tensor that tell whether it was rounded
+_AHEAD = 3  # blocks for each thread that are read before they are needed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Block:
+    """Sums over a block of two tensors; of the first block also what tells of rounding."""
+
+    sums: ChangeSums
+    rounding: Rounding | None = None
+    variance: float | None = None
+
+
+def tensor_changes(a: Model, b: Model, pairs: Sequence[TensorPair]) -> Iterator[TensorChange]:
+    """What became of each tensor, in the order of the pairs."""
+    waiting: deque[tuple[TensorPair, list[Future[_Block | KinprintError]] | None]] = deque()
+    threads = cores()
+    with calm_algebra():
+        pool = Threads(threads, "kinprint-diff")
+        try:
+            inside = 0
+            for pair in pairs:
+                futures = None
+                if _status(pair) is TensorStatus.COMPARED:
+                    futures = [
+                        pool.submit(attempt, _block, a, b, pair, extent, at == 0)
+                        for at, extent in enumerate(_extents(pair))
+                    ]
+                    inside += len(futures)
+                waiting.append((pair, futures))
+                while waiting and inside > _AHEAD * threads:
+                    first, blocks = waiting.popleft()
+                    inside -= len(blocks or ())
+                    yield _told(first, blocks)
+            while waiting:
+                yield _told(*waiting.popleft())
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _extents(pair: TensorPair) -> list[Extent]:
+    """Blocks of what corresponds; where rows or columns are picked, all of the tensor is one."""
+    assert pair.a is not None and pair.b is not None
+    if pair.rows is None and pair.columns is None:
+        return extents([pair.a, pair.b])
+    rows, columns = pair.matched or (0, 0)
+    return [Extent(range(rows), range(columns))]
+
+
+def _block(a: Model, b: Model, pair: TensorPair, extent: Extent, first: bool) -> _Block:
+    assert pair.a is not None and pair.b is not None and pair.matched is not None
+    if pair.rows is None and pair.columns is None:
+        x, y = stored_block(a, pair.a, extent), stored_block(b, pair.b, extent)
+    else:
+        x = _picked(a, pair.a, pair.rows, pair.columns, "a")
+        y = _picked(b, pair.b, pair.rows, pair.columns, "b")
+    x, y = _as_floats(x), _as_floats(y)
+    sums = change_sums(x, y, pair.matched, extent.rows.start, extent.columns.start)
+    if not first or sums.equal == sums.numbers:
+        return _Block(sums, variance=rounding_variance(y[:1]) if first else None)
+    rows = max(1, _LOOKED_AT // max(len(extent.columns), 1))
+    return _Block(sums, _rounding(x[:rows], y[:rows]), rounding_variance(y[:rows]))
+
+
+def _as_floats(array: Array) -> Array:
+    """Numbers of a type that arithmetic knows."""
+    return array if array.dtype.name in _KNOWN else as_float32(array)
+
+
+_KNOWN = ("bfloat16", "float16", "float32")
+
+
+def _picked(
+    model: Model, place: Place, rows: Match | None, columns: Match | None, side: str
+) -> Array:
+    """Rows and columns of a tensor that have partners."""
+    height, width = matrix_shape(place.shape or ())
+    found = stored_block(model, place, Extent(range(height), range(width)))
+    for axis, match in enumerate((rows, columns)):
+        if match is None:
+            continue
+        found = np.take(found, match.a if side == "a" else match.b, axis=axis)
+        if side == "a" and match.signs is not None:
+            signs = match.signs if axis else match.signs[:, None]
+            found = (as_float32(found) * signs).astype(found.dtype)
+    return found
+
+
+def _rounding(x: Array, y: Array) -> Rounding | None:
+    """Whether one holds the numbers of the other, rounded."""
+    found = equality(as_float32(x), as_float32(y))
+    if found.bits is None:
+        return None
+    distinct = [len(np.unique(one)) for one in (x, y)]
+    return Rounding(found.bits, "b" if distinct[1] <= distinct[0] else "a", found.exact)
+
+
+def _told(
+    pair: TensorPair, futures: Sequence[Future[_Block | KinprintError]] | None
+) -> TensorChange:
+    """The record of a tensor once its blocks are summed."""
+    told = _described(pair)
+    if futures is None:
+        return told
+    total: ChangeSums | None = None
+    begun: _Block | None = None
+    for future in futures:
+        block = future.result()
+        if isinstance(block, KinprintError):
+            return replace(told, status=TensorStatus.UNREADABLE, reason=block.message)
+        begun = begun or block
+        total = block.sums if total is None else total + block.sums
+    assert total is not None and begun is not None
+    return with_sums(told, total, begun.rounding, begun.variance)
+
+
+def with_sums(
+    told: TensorChange, sums: ChangeSums, rounding: Rounding | None, variance: float | None
+) -> TensorChange:
+    """A record completed by what the sums over a whole tensor say."""
+    found = None if len(told.shape) < 2 else spectrum_of(sums, variance)
+    directions = None
+    if found is not None:
+        directions = Directions(found.effective, found.rank, found.low, found.high, found.whiteness)
+    errors = None
+    if variance is not None and sums.squares > 0:
+        errors = float(np.sqrt(variance * sums.numbers / sums.squares))
+    return replace(
+        told,
+        numbers=sums.numbers,
+        read=sums.numbers,
+        changed=Estimate(sums.changed),
+        relative=Estimate(sums.relative),
+        largest=sums.largest,
+        scale=sums.scale,
+        cosine=sums.cosine,
+        broken=sums.broken,
+        zeroed=sums.zeroed / max(sums.numbers, 1),
+        rounding=rounding,
+        directions=directions,
+        rounding_errors=errors,
+    )
+
+
+def _described(pair: TensorPair) -> TensorChange:
+    """What is known of a tensor before its numbers are read."""
+    address = pair.address
+    source = None if pair.a is None else pair.a.address
+    shape = (pair.b or pair.a).shape or ()  # type: ignore[union-attr]
+    matched = pair.matched
+    if matched is not None and (pair.rows is not None or pair.columns is not None):
+        shape = matched if len(shape) > 1 else matched[:1]
+    status = _status(pair)
+    return TensorChange(
+        role=address.role,
+        tower=address.tower,
+        layer=address.layer,
+        expert=address.expert,
+        from_layer=None if source is None else source.layer,
+        from_expert=None if source is None else source.expert,
+        component=component_of(address.role),
+        a=None if pair.a is None else pair.a.weight.name,
+        b=None if pair.b is None else pair.b.weight.name,
+        a_format=None if pair.a is None else pair.a.weight.format.name,
+        b_format=None if pair.b is None else pair.b.weight.format.name,
+        shape=shape,
+        status=status,
+        reason=_reason(pair, status),
+        numbers=prod(shape),
+    )
+
+
+def _status(pair: TensorPair) -> TensorStatus:
+    if pair.a is None:
+        return TensorStatus.ONLY_B
+    if pair.b is None:
+        return TensorStatus.ONLY_A
+    for place in (pair.a, pair.b):
+        if place.weight.refusal is not None or place.shape is None:
+            return TensorStatus.UNREADABLE
+    return TensorStatus.COMPARED if pair.matched is not None else TensorStatus.OTHER_SHAPE
+
+
+def _reason(pair: TensorPair, status: TensorStatus) -> Message | None:
+    if status is TensorStatus.UNREADABLE:
+        places = [place for place in (pair.a, pair.b) if place is not None]
+        return next((one.weight.refusal for one in places if one.weight.refusal), None)
+    if status is TensorStatus.OTHER_SHAPE:
+        assert pair.a is not None and pair.b is not None
+        shapes = {"a": list(pair.a.shape or ()), "b": list(pair.b.shape or ())}
+        return message("diff.reason.other-shape", **shapes)
+    return None

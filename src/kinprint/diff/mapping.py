@@ -1,0 +1,242 @@
+"""Which layers, experts, channels, units, heads and tokens of two models belong together.
+
+Most models are what they were numbered: rows of equal number are alike, and nothing is looked for.
+Otherwise the alignments of a comparison are asked which layers and channels correspond, then units
+and heads are matched layer by layer at full size. What is matched is verified by the diff itself:
+a wrong match shows as a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kinprint.diff.pairing import AS_NUMBERED, Correspondence, Match
+from kinprint.errors import FormatError
+from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
+from kinprint.lineage.alignment.units import Matching, match_feed_forwards
+from kinprint.lineage.compare import algebra_for
+from kinprint.lineage.pair import Alignment, Pair
+from kinprint.lineage.preparation import DENSE
+from kinprint.lineage.reading.sampler import Sampler
+from kinprint.lineage.side import Side
+from kinprint.measure.rows import row_cosines
+from kinprint.model.model import Floats, Model
+from kinprint.model.places import Address
+from kinprint.model.tokens import align
+from kinprint.nulls.fixed_points import nearest_rows
+from kinprint.nulls.preparation import normalise_rows
+from kinprint.records import Level, Role
+
+_PROBED = 16  # rows of a tensor that tell whether rows of equal number are alike
+_ALIKE = 0.2  # the least cosine of such rows, in the mean over a layer; strangers have 0.02
+_AS_GOOD = 0.9  # as the best basis, for one whose channels were only renamed or removed
+_MUTUAL = 0.5  # of the units: fewer that are each other's nearest are no match
+
+
+def find_correspondence(a: Model, b: Model) -> Correspondence:
+    """How the parts of two models correspond, as far as their numbers tell.
+
+    Samples are as large as matching units needs; the search for a basis is that of a usual
+    comparison.
+    """
+    tokens = _tokens(a, b)
+    if _numbered_alike(a, b):
+        return Correspondence(tokens=tokens)
+    sampler = Sampler((a, b), Level.DEEP)
+    with algebra_for(Level.DEEP):
+        ours, theirs = (Side(one) for one in sampler.samples(sampler.stages - 1))
+        alignment = Pair(ours, theirs, level=Level.STANDARD).alignment_from(theirs)
+        found = _aligned(a, b, alignment)
+    return replace(found, tokens=tokens)
+
+
+def _tokens(a: Model, b: Model) -> Match | None:
+    """Rows of the vocabularies that stand for the same text; None where all have equal numbers."""
+    tables = [one.places.get(Address(Role.EMBED)) for one in (a, b)]
+    if any(table is None or table.shape is None for table in tables):
+        return None
+    sizes = [table.shape[0] for table in tables if table is not None and table.shape is not None]
+    known = []
+    for model in (a, b):
+        try:
+            known.append(model.vocabulary())
+        except FormatError:
+            known.append(None)
+    if known[0] is None or known[1] is None:
+        rows = np.arange(min(sizes))
+        return None if sizes[0] == sizes[1] else Match(rows, rows)
+    shared = align(known[0], known[1])
+    kept = (shared.a < sizes[0]) & (shared.b < sizes[1])
+    left, right = shared.a[kept], shared.b[kept]
+    if sizes[0] == sizes[1] and np.array_equal(left, right):
+        return None
+    return Match(left, right)
+
+
+def _numbered_alike(a: Model, b: Model) -> bool:
+    """Whether all layers have rows that are alike at equal numbers."""
+    if a.layers() != b.layers() or a.stacks != b.stacks:
+        return False
+    by_layer: dict[tuple[str, int | None], list[float]] = {}
+    for address, place in b.places.items():
+        partner = a.places.get(address)
+        if address.layer is None or place.shape is None or len(place.shape) < 2:
+            continue
+        if partner is None or partner.shape != place.shape:
+            return False
+        rows = range(min(_PROBED, place.shape[0]))
+        x, y = (np.atleast_2d(m.reading(p, rows).take()) for m, p in ((a, partner), (b, place)))
+        cosines = row_cosines(x, y)
+        by_layer.setdefault((address.tower, address.layer), []).append(float(np.nanmean(cosines)))
+    return all(np.mean(some) >= _ALIKE for some in by_layer.values())
+
+
+def _aligned(a: Model, b: Model, alignment: Alignment) -> Correspondence:
+    """What an alignment from the second model to the first says."""
+    matching = alignment.feed_forwards
+    if matching is None or not matching.trusted:
+        return AS_NUMBERED
+    if matching.residual.matrix is not None:
+        matching = _by_channels(alignment, matching)
+        if matching is None:
+            return AS_NUMBERED
+    theirs, ours = alignment.first.prepared.feed_forwards, alignment.second.prepared.feed_forwards
+    votes: dict[int, list[int]] = {}
+    experts: dict[tuple[int, int], int | None] = {}
+    for part, to in zip(theirs, matching.partners, strict=True):
+        if to < 0:
+            continue
+        partner = ours[to]
+        votes.setdefault(part.layer, []).append(partner.layer)
+        if part.expert != DENSE:
+            experts[part.layer, part.expert] = None if partner.expert == DENSE else partner.expert
+    layers = {("", layer): max(set(some), key=some.count) for layer, some in votes.items()}
+    found = Correspondence(layers, experts, _channels(matching.residual))
+    queries, groups = _heads(alignment, layers)
+    return replace(found, units=dict(_units(a, b, found)), queries=queries, groups=groups)
+
+
+def _by_channels(alignment: Alignment, turned: Matching) -> Matching | None:
+    """Feed-forwards matched in a basis whose channels are some of the other model's; None where
+    only one that is turned fits."""
+    maps = [one for one in alignment.residual_maps if one.residual.matrix is None]
+    theirs, ours = alignment.first.prepared.feed_forwards, alignment.second.prepared.feed_forwards
+    found = match_feed_forwards(theirs, ours, maps, alignment.first.units_flip)
+    return found if found is not None and found.quality >= _AS_GOOD * turned.quality else None
+
+
+def _heads(
+    alignment: Alignment, layers: Mapping[tuple[str, int], int]
+) -> tuple[dict[int, Match], dict[int, Match]]:
+    """Query and key-value heads of layers that correspond, where they changed places."""
+    pairs: dict[int, tuple[dict[int, int], dict[int, int]]] = {}
+    for one in alignment.head_groups:
+        if layers.get(("", one.layer)) == one.partner_layer:
+            queries, groups = pairs.setdefault(one.layer, ({}, {}))
+            groups[one.group] = one.partner
+            queries |= dict(one.queries)
+    found: tuple[dict[int, Match], dict[int, Match]] = {}, {}
+    for layer, both in pairs.items():
+        for known, to in zip(both, found, strict=True):
+            theirs = np.array(sorted(known), np.int64)
+            ours = np.array([known[at] for at in theirs.tolist()], np.int64)
+            if len(set(ours.tolist())) == len(ours) and not np.array_equal(ours, theirs):
+                to[layer] = Match(ours, theirs)
+    return found
+
+
+def _channels(residual: ResidualMap) -> Match | None:
+    """Channels of the first model with those of the second; the map goes the other way."""
+    if residual is IDENTITY or residual.pairs is None:
+        return None
+    theirs, ours, signs = residual.pairs
+    order = np.argsort(theirs)
+    return Match(ours[order], theirs[order], signs[order])
+
+
+def _units(
+    a: Model, b: Model, found: Correspondence
+) -> Iterator[tuple[tuple[int, int | None], Match]]:
+    """Units of layers and experts that correspond, each other's nearest, where numbers differ."""
+    for address in list(b.places):
+        role = address.role.removeprefix("expert_")
+        if role != Role.UP or address.layer is None or address.tower:
+            continue
+        layer = found.layers.get(("", address.layer))
+        if layer is None:
+            continue
+        expert = found.experts.get((address.layer, address.expert or 0), address.expert)
+        theirs = _unit_rows(b, address.layer, address.expert)
+        ours = _unit_rows(a, layer, expert)
+        if theirs is None or ours is None:
+            continue
+        match = match_units(ours, theirs, found.channels)
+        if match is not None:
+            yield (address.layer, address.expert), match
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitRows:
+    """What a unit reads and sends: rows of up, of down turned, and of the gate if there is one."""
+
+    up: Floats
+    down: Floats
+    gate: Floats | None
+
+
+def _unit_rows(model: Model, layer: int, expert: int | None) -> UnitRows | None:
+    prefix = "" if expert is None else "expert_"
+    places = [
+        model.places.get(Address(prefix + role, layer, expert))
+        for role in (Role.UP, Role.DOWN, Role.GATE)
+    ]
+    up, down, gate = (None if one is None else model.reading(one).take() for one in places)
+    if up is None or down is None:
+        return None
+    return UnitRows(up, np.ascontiguousarray(down.T), gate)
+
+
+def match_units(a: UnitRows, b: UnitRows, channels: Match | None = None) -> Match | None:
+    """Units of two feed-forwards that are each other's nearest; None where all have equal numbers,
+    or too few have a partner.
+
+    Units are matched by what the gate reads, which no flip changes, or by all they read and send
+    where there is no gate. A unit whose up and down are both negated was flipped.
+    """
+    ours, theirs = (_carried(one, channels, side) for one, side in ((a, "a"), (b, "b")))
+    if ours.gate is not None and theirs.gate is not None:
+        near = nearest_rows(normalise_rows(ours.gate), normalise_rows(theirs.gate))
+    else:
+        first, second = (np.concatenate([one.up, one.down], axis=1) for one in (ours, theirs))
+        near = nearest_rows(normalise_rows(first), normalise_rows(second))
+    there, back = near.there.at, near.back.at
+    mutual = np.flatnonzero(back[there] == np.arange(len(there)))
+    if len(mutual) < _MUTUAL * min(len(there), len(back)):
+        return None
+    left, right = mutual, there[mutual]
+    order = np.argsort(right)
+    left, right = left[order], right[order]
+    both = row_cosines(ours.up[left], theirs.up[right]) + row_cosines(
+        ours.down[left], theirs.down[right]
+    )
+    signs = np.where(both < 0, -1.0, 1.0).astype(np.float32)
+    if len(there) == len(back) == len(left) and np.array_equal(left, right) and (signs > 0).all():
+        return None
+    return Match(left, right, signs if (signs < 0).any() else None)
+
+
+def _carried(units: UnitRows, channels: Match | None, side: str) -> UnitRows:
+    """Units over channels that both models have, in the coordinates of the second."""
+    if channels is None:
+        return units
+    at = channels.a if side == "a" else channels.b
+    signs = channels.signs if side == "a" and channels.signs is not None else np.float32(1.0)
+
+    def one(rows: Floats) -> Floats:
+        return np.asarray(rows[:, at] * signs, np.float32)
+
+    gate = None if units.gate is None else one(units.gate)
+    return UnitRows(one(units.up), one(units.down), gate)

@@ -1,0 +1,133 @@
+"""What a diff gives: frozen records that hold all a document says, and compute nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kinprint.records import Component, Cost, ModelRef
+from kinprint.text import Message
+
+
+class TensorStatus(StrEnum):
+    """Whether two tensors were compared, or why not."""
+
+    COMPARED = "compared"
+    ONLY_A = "only-a"
+    ONLY_B = "only-b"
+    OTHER_SHAPE = "other-shape"
+    UNREADABLE = "unreadable"
+    NOT_READ = "not-read"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number, and bounds that hold the one of the whole tensor where only some of it was read."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """That one tensor holds the numbers of the other, rounded.
+
+    `bits` are those of a number of the coarser one; `coarser` is "a" or "b".
+    """
+
+    bits: int
+    coarser: str
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Directions:
+    """How a change is spread over directions: see `measure.low_rank.ChangeSpectrum`."""
+
+    effective: float
+    rank: int | None
+    low: int
+    high: int
+    whiteness: float
+
+
+@dataclass(frozen=True, slots=True)
+class TensorChange:
+    """What became of one tensor.
+
+    Attributes
+    ----------
+    role, tower, layer, expert : what it is, in the second model where that has it.
+    from_layer, from_expert : what it is from in the first model.
+    component : the part of a model that it belongs to.
+    a, b : its name in the files of either model.
+    a_format, b_format : how its numbers are stored.
+    shape : outputs and inputs that were compared.
+    status : whether it was compared, or why not; `reason` says more.
+    numbers, read : how many numbers correspond, and how many of them were read.
+    changed : the share of numbers that are not equal.
+    relative : the size of the change in terms of what was there.
+    largest : the largest change of a number.
+    scale, cosine : the factor between the two, and how nearly one is a multiple of the other.
+    broken : numbers that are not finite in either.
+    zeroed : the share of numbers that became zero.
+    rounding : where one is the other rounded.
+    directions : how the change is spread, where it was read whole.
+    rounding_errors : the size of what rounding to the second model's type changes, in terms of the
+        change.
+    """
+
+    role: str
+    tower: str
+    layer: int | None
+    expert: int | None
+    from_layer: int | None
+    from_expert: int | None
+    component: Component | None
+    a: str | None
+    b: str | None
+    a_format: str | None
+    b_format: str | None
+    shape: tuple[int, ...]
+    status: TensorStatus
+    reason: Message | None = None
+    numbers: int = 0
+    read: int = 0
+    changed: Estimate | None = None
+    relative: Estimate | None = None
+    largest: float | None = None
+    scale: float | None = None
+    cosine: float | None = None
+    broken: int = 0
+    zeroed: float = 0.0
+    rounding: Rounding | None = None
+    directions: Directions | None = None
+    rounding_errors: float | None = None
+
+    @property
+    def equal(self) -> bool:
+        """Whether all numbers that were read are equal."""
+        return self.changed is not None and self.changed.value == 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """Two models and what changed from the first to the second.
+
+    Attributes
+    ----------
+    a, b : the two models, and which state of each was read.
+    tensors : every tensor of both.
+    sampled : whether a part of each tensor was read.
+    cost : what reading took.
+    notes, labels : remarks on how models were read, and what they say they are not.
+    """
+
+    a: ModelRef
+    b: ModelRef
+    tensors: tuple[TensorChange, ...]
+    sampled: bool
+    cost: Cost
+    notes: tuple[Message, ...] = ()
+    labels: tuple[Message, ...] = ()

@@ -1,0 +1,131 @@
+"""Is a change of low rank, and of which? Is it noise? Both from its folded form.
+
+A merged adapter adds a product of two thin matrices, then the sum is rounded to the type that it is
+stored in. So r singular values stand out, and all others are those of independent errors, whose
+largest one lies at a known edge (Marchenko and Pastur 1967; Bai and Yin 1993) and whose size is
+that of rounding. Training moves all directions, by amounts that fall off without a gap.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.measure.change import ChangeSums
+
+_BEYOND = 1.08  # times the edge: one matrix of errors in a thousand reaches this at 64 rows
+_GAP = 1.25  # of the last singular value that stands out to the next
+_CLEAR_GAP = 2.0  # where errors are larger than those of rounding
+_ROUNDED = 2.0  # times the errors of rounding that may be left
+_HIGHEST = 0.75  # of the singular values: a change of more is not called low
+_LEAST_SIZE = 1e-4  # of the mean square: emptier rows and columns are not made larger than this
+_FEWEST = 8  # rows and columns of a matrix whose rank means something
+_SIGNIFICAND = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
+_LEAST_EXPONENT = {"float16": -13}  # below it floats are as far apart as at it
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSpectrum:
+    """How a change is spread over directions.
+
+    Attributes
+    ----------
+    effective : how many directions carry it: (Σσ²)² / Σσ⁴ of its folded form, which is at most its
+        number of rows or columns and flatter than the change itself where that is larger.
+    rank : how many stand out, where nothing but errors is left beside them; None where it has no
+        such rank.
+    low, high : directions that stand out clearly, and that may.
+    whiteness : 1 for independent errors, near 0 where one direction carries all: the largest
+        singular value that errors of the same sizes have, over the one found.
+    """
+
+    effective: float
+    rank: int | None
+    low: int
+    high: int
+    whiteness: float
+
+
+def rounding_variance(values: NDArray[Any]) -> float | None:
+    """The mean square of what rounding to their type would have changed numbers by.
+
+    None where the type says nothing of the step between numbers.
+    """
+    kind = values.dtype.name
+    if kind not in _SIGNIFICAND or not values.size:
+        return None
+    exponent = np.frexp(np.abs(values.astype(np.float64)))[1]
+    exponent = np.maximum(exponent, _LEAST_EXPONENT.get(kind, -125))
+    steps = np.ldexp(1.0, exponent - _SIGNIFICAND[kind])
+    return float(np.mean(np.square(steps)) / 12.0)
+
+
+def spectrum_of(sums: ChangeSums, rounding: float | None) -> ChangeSpectrum | None:
+    """The spectrum of a change; None where nothing changed, or the matrix is too small.
+
+    Parameters
+    ----------
+    sums : sums over the whole matrix.
+    rounding : the mean square of errors of rounding, where it is known.
+    """
+    if min(sums.folded.shape) < _FEWEST or not sums.squares:
+        return None
+    values = np.asarray(np.linalg.svd(_evened(sums), compute_uv=False), np.float64)
+    squares = np.square(values)
+    total = float(squares.sum())
+    if not total or not np.isfinite(total):
+        return None
+    errors, found = (_largest(one) for one in (sums.shuffled, sums.folded))
+    effective = total**2 / float(np.square(squares).sum())
+    low, high = _standing_out(values, sums.folded.shape)
+    cells = sums.folded.size
+    left = float(squares[high:].sum())
+    expected = None if rounding is None else rounding * sums.numbers / cells
+    tall, wide = sums.folded.shape
+    variance = left / max((tall - high) * (wide - high), 1)
+    after = values[high] if high < len(values) else 0.0
+    gap = values[high - 1] / after if high and after > 0 else math.inf
+    explained = expected is not None and variance <= _ROUNDED * expected and gap >= _GAP
+    exact = high <= _HIGHEST * len(values) and (explained or gap >= _CLEAR_GAP)
+    rank = high if high and exact else None
+    return ChangeSpectrum(effective, rank, low, high, min(1.0, errors / found))
+
+
+def _evened(sums: ChangeSums) -> NDArray[np.float64]:
+    """The folded change, rows and columns divided by how large errors of rounding are in them.
+
+    That makes errors alike everywhere and leaves the rank as it was.
+    """
+    found = sums.folded.astype(np.float64)
+    for squares, axis in ((sums.row_squares, 0), (sums.column_squares, 1)):
+        mean = squares.mean()
+        if mean > 0:
+            sizes = np.sqrt(np.maximum(squares / mean, _LEAST_SIZE))
+            found /= np.expand_dims(sizes, 1 - axis)
+    return found
+
+
+def _largest(matrix: NDArray[np.float32]) -> float:
+    """The largest singular value."""
+    wide = matrix.astype(np.float64)
+    gram = wide @ wide.T if len(wide) <= wide.shape[1] else wide.T @ wide
+    return math.sqrt(max(float(np.linalg.eigvalsh(gram)[-1]), 0.0))
+
+
+def _standing_out(values: NDArray[np.float64], shape: tuple[int, ...]) -> tuple[int, int]:
+    """The fewest singular values beside which the others are those of errors, and those of them
+    that are half as large again as errors get."""
+    squares = np.square(values)
+    tails = np.concatenate([np.cumsum(squares[::-1])[::-1], [0.0]])
+    tall, wide = shape
+    for rank in range(len(values)):
+        left = max((tall - rank) * (wide - rank), 1)
+        edge = math.sqrt(tails[rank] / left) * (math.sqrt(tall - rank) + math.sqrt(wide - rank))
+        if values[rank] <= _BEYOND * edge:
+            clear = int(np.count_nonzero(values[:rank] > 1.5 * edge))
+            return clear, rank
+    return 0, len(values)
