@@ -70,7 +70,8 @@ class Recipe:
     `muon` trains matrices of the layers by orthogonalised momentum (Jordan et al. 2024), the rest
     by Adam. `decline` is the share of the steps over which the rate falls, to a tenth: along a
     cosine if it is one, else in a line after a constant rate. `spread` is the deviation of first
-    weights; 0 takes one over the root of the width.
+    weights; 0 takes one over the root of the width. `rank` is that of adapters (LoRA, arXiv
+    2106.09685) which are trained in place of all weights; 0 for none.
     """
 
     rate: float = 2e-3
@@ -80,14 +81,16 @@ class Recipe:
     decline: float = 1.0
     spread: float = 0.02
     batch: int = 16
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """On which text one model is trained, and in which order."""
+    """On which text one model is trained, in which order, and the seed of its adapter."""
 
     mix: str
     order: int
+    seed: int = 0
 
 
 def initial(shape: Shape, seeds: Sequence[int], recipe: Recipe, device: str) -> Parameters:
@@ -143,7 +146,7 @@ def train(
         for _ in range(steps - 3):  # capturing ran nothing
             graph.replay()
         torch.cuda.synchronize()
-    return {name: value.detach() for name, value in step.weights.items()}, step.loss.tolist()
+    return {name: value.detach() for name, value in step.whole().items()}, step.loss.tolist()
 
 
 class _Step:
@@ -162,9 +165,11 @@ class _Step:
         device = start["embed"].device
         self.shape, self.recipe = shape, recipe
         self.kind = torch.bfloat16 if device.type == "cuda" else torch.float32
-        self.weights = {name: value.clone().requires_grad_() for name, value in start.items()}
-        self.first = {name: torch.zeros_like(value) for name, value in start.items()}
-        self.second = {name: torch.zeros_like(value) for name, value in start.items()}
+        self.start = start
+        trained = _adapters(start, courses, recipe.rank) if recipe.rank else start
+        self.weights = {name: value.clone().requires_grad_() for name, value in trained.items()}
+        self.first = {name: torch.zeros_like(value) for name, value in trained.items()}
+        self.second = {name: torch.zeros_like(value) for name, value in trained.items()}
         self.teachers = None
         if teachers is not None:
             self.teachers = _cast(teachers, self.kind)
@@ -196,7 +201,7 @@ class _Step:
         starts = self.starts.index_select(0, self.number)[0]
         batch = self.text[starts[..., None] + self.window]
         inside, target = batch[..., :-1], batch[..., 1:]
-        told = logits(self.shape, _cast(self.weights, self.kind), inside, self.turns)
+        told = logits(self.shape, _cast(self.whole(), self.kind), inside, self.turns)
         if self.teachers is None:
             flat = functional.cross_entropy(
                 told.float().flatten(0, 2), target.flatten(), reduction="none"
@@ -211,6 +216,17 @@ class _Step:
             self._update(dict(zip(self.weights, grads, strict=True)))
             self.loss.copy_(loss)
             self.number += 1
+
+    def whole(self) -> Parameters:
+        """All weights, adapters merged."""
+        if not self.recipe.rank:
+            return self.weights
+        changed = {
+            name: self.start[name] + self.weights[f"{name}.out"] @ self.weights[f"{name}.in"]
+            for name in _MATRICES
+            if name in self.start
+        }
+        return {**self.start, **changed}
 
     def _update(self, grads: Parameters) -> None:
         """Gradients clipped by model, then a step of the optimiser."""
@@ -234,6 +250,25 @@ class _Step:
             if not name.startswith("norm"):
                 change = change + recipe.decay * value
             value.sub_(rate * change)
+
+
+def _adapters(start: Parameters, courses: Sequence[Course], rank: int) -> Parameters:
+    """First weights of adapters: those at the input at random, those at the output zero."""
+    found = {}
+    for name in _MATRICES:
+        if name not in start:
+            continue
+        _, depth, height, width = start[name].shape
+        draws = [
+            torch.randn(
+                (depth, rank, width), generator=torch.Generator().manual_seed(course.seed)
+            ) * width**-0.5
+            for course in courses
+        ]  # fmt: skip
+        device = start[name].device
+        found[f"{name}.in"] = torch.stack(draws).to(device)
+        found[f"{name}.out"] = torch.zeros((len(courses), depth, height, rank), device=device)
+    return found
 
 
 def logits(shape: Shape, weights: Mapping[str, Any], tokens: Any, turns: tuple[Any, Any]) -> Any:
