@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from benchmarks.calibration.families import PLANS, TOKENS, Plan
 from benchmarks.calibration.surgery import Model
 from benchmarks.calibration.texts import read_texts
 from benchmarks.calibration.training import Course, Parameters, Recipe, initial, pick, train
+from kinprint.measure.drift import drift_of
 from kinprint.measure.updates import Updates, overlap, updates
 
 ROOTS = {"64": 6, "128": 6, "256": 4, "512": 2, "aside-64": 4, "aside-128": 4, "aside-256": 3}
@@ -101,15 +102,20 @@ def main() -> None:
             print(f"{name}: left out", flush=True)
             continue
         plan = replace(PLANS[name], roots=ROOTS.get(name, 2))
-        rows = list(_rows(plan, texts, device))
-        with (asked.folder / f"beyond-{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        drifts: list[dict[str, Any]] = []
+        rows = list(_rows(plan, texts, device, drifts))
+        for kind, table in (("beyond", rows), ("drift", drifts)):
+            path = asked.folder / f"{kind}-{name}.csv"
+            with path.open("w", encoding="utf-8", newline="") as file:
+                writer = csv.DictWriter(file, list(table[0]))
+                writer.writeheader()
+                writer.writerows(table)
         print(f"{name}: {len(rows)} rows at {time.monotonic() - begun:.0f} s", flush=True)
 
 
-def _rows(plan: Plan, texts: Mapping[str, Any], device: str) -> Iterator[dict[str, Any]]:
+def _rows(
+    plan: Plan, texts: Mapping[str, Any], device: str, drifts: list[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
     seeds = [plan.first + 70_000 + at for at in range(plan.roots)]
     courses = [Course(plan.mixes[at % 2], seed) for at, seed in enumerate(seeds)]
     start = initial(plan.shape, seeds, plan.recipe, device)
@@ -133,6 +139,13 @@ def _rows(plan: Plan, texts: Mapping[str, Any], device: str) -> Iterator[dict[st
             (kind, f"{parent} | {how}", models[parent], made)
             for parent in ("short", "small", "long", "adapter")
             for kind, how, made in _made(base, models[parent], models["short, other text"], at)
+        ]
+        drifts += [
+            _drift(plan.name, at, how, *(_cast(one) for one in (parent, child)))
+            for how, parent, child in (
+                *((f"root | {name}", base, model) for name, model in models.items()),
+                *((how, a, b) for kind, how, a, b in pairs if kind != "apart"),
+            )
         ]
         base, pairs = _cast(base), [(*names, _cast(a), _cast(b)) for *names, a, b in pairs]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -200,6 +213,32 @@ def _judged(
         tensors = [tuple(_some(one[component], component, count) for one in (a, b, base))]
         found.append({**facts, "part": component, "layer": -1, **_row(tensors)})
     return found
+
+
+def _drift(plan: str, root: int, how: str, parent: Model, child: Model) -> dict[str, Any]:
+    """By how much a child has drifted farther than its parent, and in which share of matrices."""
+    read = {"q": "norm_in", "k": "norm_in", "v": "norm_in", "gate": "norm_post_attn",
+            "up": "norm_post_attn", "o": "", "down": ""}  # fmt: skip
+    found = []
+    for name, norm in read.items():
+        for layer in range(len(parent["norm_in"]) if name in parent else 0):
+            both = [
+                drift_of(
+                    one[name][layer].T if name in _ACROSS else one[name][layer],
+                    one[norm][layer] if norm else None,
+                )
+                for one in (parent, child)
+            ]
+            if both[0] is not None and both[1] is not None:
+                found.append(np.subtract(astuple(both[1]), astuple(both[0])))
+    table = np.array(found)
+    names = ("gains", "kurtosis", "size", "spectrum")
+    return {
+        "plan": plan, "root": root, "how": how,
+        **{name: float(f"{value:.5g}") for name, value in zip(names, table.mean(0), strict=True)},
+        **{f"{name}_up": float(f"{value:.4g}")
+           for name, value in zip(names, (table > 0).mean(0), strict=True)},
+    }  # fmt: skip
 
 
 def _some(value: Any, name: str, count: int) -> Any:
