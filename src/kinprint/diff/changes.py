@@ -41,8 +41,16 @@ class _Block:
     variance: float | None = None
 
 
-def tensor_changes(a: Model, b: Model, pairs: Sequence[TensorPair]) -> Iterator[TensorChange]:
-    """What became of each tensor, in the order of the pairs."""
+def tensor_changes(
+    a: Model, b: Model, pairs: Sequence[TensorPair], *, turned: bool = False
+) -> Iterator[TensorChange]:
+    """What became of each tensor, in the order of the pairs.
+
+    Where the basis of one model was `turned`, none is compared number by number.
+    """
+    if turned:
+        yield from map(_in_other_basis, pairs)
+        return
     waiting: deque[tuple[TensorPair, list[Future[_Block | KinprintError]] | None]] = deque()
     threads = cores()
     with calm_algebra():
@@ -193,11 +201,21 @@ def _described(pair: TensorPair) -> TensorChange:
         b=None if pair.b is None else pair.b.weight.name,
         a_format=None if pair.a is None else pair.a.weight.format.name,
         b_format=None if pair.b is None else pair.b.weight.format.name,
+        a_bits=None if pair.a is None else pair.a.weight.format.bits,
+        b_bits=None if pair.b is None else pair.b.weight.format.bits,
         shape=shape,
         status=status,
         reason=_reason(pair, status),
         numbers=prod(shape),
     )
+
+
+def _in_other_basis(pair: TensorPair) -> TensorChange:
+    told = _described(pair)
+    if told.status is not TensorStatus.COMPARED:
+        return told
+    reason = message("diff.reason.other-basis")
+    return replace(told, status=TensorStatus.OTHER_BASIS, reason=reason)
 
 
 def _status(pair: TensorPair) -> TensorStatus:

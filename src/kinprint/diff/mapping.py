@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kinprint.diff.pairing import AS_NUMBERED, Correspondence, Match
+from kinprint.diff.pairing import AS_NUMBERED, Correspondence, Match, Turn
 from kinprint.errors import FormatError
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
 from kinprint.lineage.alignment.units import Matching, match_feed_forwards
@@ -22,6 +23,7 @@ from kinprint.lineage.pair import Alignment, Pair
 from kinprint.lineage.preparation import DENSE
 from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.side import Side
+from kinprint.measure.basis import polar_factor
 from kinprint.measure.rows import row_cosines
 from kinprint.model.model import Floats, Model
 from kinprint.model.places import Address
@@ -33,6 +35,7 @@ from kinprint.records import Level, Role
 _PROBED = 16  # rows of a tensor that tell whether rows of equal number are alike
 _ALIKE = 0.2  # the least cosine of such rows, in the mean over a layer; strangers have 0.02
 _AS_GOOD = 0.9  # as the best basis, for one whose channels were only renamed or removed
+_TURNED, _AGREE = 0.6, 0.99  # cosines of units that are alike in a turned basis, and that agree
 _MUTUAL = 0.5  # of the units: fewer that are each other's nearest are no match
 
 
@@ -100,9 +103,11 @@ def _aligned(a: Model, b: Model, alignment: Alignment) -> Correspondence:
     if matching is None or not matching.trusted:
         return AS_NUMBERED
     if matching.residual.matrix is not None:
-        matching = _by_channels(alignment, matching)
-        if matching is None:
-            return AS_NUMBERED
+        renamed = _by_channels(alignment, matching)
+        if renamed is None:
+            turn = _turn(alignment, matching)
+            return AS_NUMBERED if turn.cosine < _TURNED else Correspondence(turned=turn)
+        matching = renamed
     theirs, ours = alignment.first.prepared.feed_forwards, alignment.second.prepared.feed_forwards
     votes: dict[int, list[int]] = {}
     experts: dict[tuple[int, int], int | None] = {}
@@ -117,6 +122,49 @@ def _aligned(a: Model, b: Model, alignment: Alignment) -> Correspondence:
     found = Correspondence(layers, experts, _channels(matching.residual))
     queries, groups = _heads(alignment, layers)
     return replace(found, units=dict(_units(a, b, found)), queries=queries, groups=groups)
+
+
+def _turn(alignment: Alignment, matching: Matching) -> Turn:
+    """How alike units are that are each other's nearest in a basis that was turned.
+
+    The turn that was found is made more exact first: by the one that brings every second unit
+    nearest to its partner. It is judged by the others.
+    """
+    fitted: list[NDArray[np.float64]] = []
+    judged: list[list[tuple[Floats, Floats]]] = []
+    total = 0
+    for part in alignment.representatives(matching):
+        pairs, both = alignment.matched_units(part, matching.residual)
+        signs = np.where(both < 0, -1.0, 1.0).astype(np.float32)[:, None]
+        left = _places(part.first.index, pairs.first)
+        right = _places(part.second.index, pairs.second)
+        first, second = (
+            side.prepared.unit_rows[one.layer, one.expert]
+            for side, one in ((alignment.first, part.first), (alignment.second, part.second))
+        )
+        if first.count != len(part.first.index) or second.count != len(part.second.index):
+            continue  # dead units were left out
+        ends = [
+            (x[left] * signs, y[right])
+            for x, y in ((first.up, second.up), (first.down, second.down))
+        ]
+        fitted += [x[::2].T.astype(np.float64) @ y[::2] for x, y in ends]
+        judged.append([(x[1::2], y[1::2]) for x, y in ends])
+        total += len(part.first.index) // 2
+    if not total:
+        return Turn(0, 0.0, 0.0)
+    turn = polar_factor(np.sum(fitted, axis=0))
+    found = np.concatenate(
+        [np.min([row_cosines(x @ turn, y) for x, y in ends], axis=0) for ends in judged]
+    )
+    agree = np.count_nonzero(found >= _AGREE)
+    return Turn(total, min(1.0, agree / total), float(np.nansum(found) / total))
+
+
+def _places(index: NDArray[np.int64], some: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where numbers stand in a list of them."""
+    order = np.argsort(index)
+    return order[np.searchsorted(index, some, sorter=order)]
 
 
 def _by_channels(alignment: Alignment, turned: Matching) -> Matching | None:
@@ -179,15 +227,15 @@ def _units(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class UnitRows:
-    """What a unit reads and sends: rows of up, of down turned, and of the gate if there is one."""
+class FeedForwardRows:
+    """What units read and send: rows of up, of down turned, and of the gate if there is one."""
 
     up: Floats
     down: Floats
     gate: Floats | None
 
 
-def _unit_rows(model: Model, layer: int, expert: int | None) -> UnitRows | None:
+def _unit_rows(model: Model, layer: int, expert: int | None) -> FeedForwardRows | None:
     prefix = "" if expert is None else "expert_"
     places = [
         model.places.get(Address(prefix + role, layer, expert))
@@ -196,10 +244,12 @@ def _unit_rows(model: Model, layer: int, expert: int | None) -> UnitRows | None:
     up, down, gate = (None if one is None else model.reading(one).take() for one in places)
     if up is None or down is None:
         return None
-    return UnitRows(up, np.ascontiguousarray(down.T), gate)
+    return FeedForwardRows(up, np.ascontiguousarray(down.T), gate)
 
 
-def match_units(a: UnitRows, b: UnitRows, channels: Match | None = None) -> Match | None:
+def match_units(
+    a: FeedForwardRows, b: FeedForwardRows, channels: Match | None = None
+) -> Match | None:
     """Units of two feed-forwards that are each other's nearest; None where all have equal numbers,
     or too few have a partner.
 
@@ -223,12 +273,12 @@ def match_units(a: UnitRows, b: UnitRows, channels: Match | None = None) -> Matc
         ours.down[left], theirs.down[right]
     )
     signs = np.where(both < 0, -1.0, 1.0).astype(np.float32)
-    if len(there) == len(back) == len(left) and np.array_equal(left, right) and (signs > 0).all():
+    if len(there) == len(back) and np.mean(left == right) > _MUTUAL and (signs > 0).all():
         return None
     return Match(left, right, signs if (signs < 0).any() else None)
 
 
-def _carried(units: UnitRows, channels: Match | None, side: str) -> UnitRows:
+def _carried(units: FeedForwardRows, channels: Match | None, side: str) -> FeedForwardRows:
     """Units over channels that both models have, in the coordinates of the second."""
     if channels is None:
         return units
@@ -239,4 +289,4 @@ def _carried(units: UnitRows, channels: Match | None, side: str) -> UnitRows:
         return np.asarray(rows[:, at] * signs, np.float32)
 
     gate = None if units.gate is None else one(units.gate)
-    return UnitRows(one(units.up), one(units.down), gate)
+    return FeedForwardRows(one(units.up), one(units.down), gate)

@@ -71,6 +71,19 @@ class TensorPair:
         return sizes[0], sizes[1]
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is alike after the basis of one model was turned into that of the other.
+
+    `units` were compared, gains of norms multiplied in; `alike` is the share of them whose rows
+    agree (a cosine of 0.99 or more), `cosine` the mean.
+    """
+
+    units: int
+    alike: float
+    cosine: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Correspondence:
     """How the parts of two models correspond, where that is not by equal number.
@@ -83,6 +96,7 @@ class Correspondence:
     channels, tokens : of the residual stream, and of the vocabulary.
     units : by layer of the second model, and expert.
     queries, groups : query heads and key-value heads, by layer of the second model.
+    turned : where the second model is written in a basis that no renaming of channels gives.
     """
 
     layers: Mapping[tuple[str, int], int] = field(default_factory=dict)
@@ -92,6 +106,7 @@ class Correspondence:
     units: Mapping[tuple[int, int | None], Match] = field(default_factory=dict)
     queries: Mapping[int, Match] = field(default_factory=dict)
     groups: Mapping[int, Match] = field(default_factory=dict)
+    turned: Turn | None = None
 
 
 AS_NUMBERED = Correspondence()

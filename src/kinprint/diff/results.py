@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kinprint.records import Component, Cost, ModelRef
+from kinprint.diff.pairing import Correspondence
+from kinprint.records import Component, Cost, ModelRef, Relation
 from kinprint.text import Message
 
 
@@ -16,6 +17,7 @@ class TensorStatus(StrEnum):
     ONLY_A = "only-a"
     ONLY_B = "only-b"
     OTHER_SHAPE = "other-shape"
+    OTHER_BASIS = "other-basis"
     UNREADABLE = "unreadable"
     NOT_READ = "not-read"
 
@@ -62,7 +64,7 @@ class TensorChange:
     from_layer, from_expert : what it is from in the first model.
     component : the part of a model that it belongs to.
     a, b : its name in the files of either model.
-    a_format, b_format : how its numbers are stored.
+    a_format, b_format : how its numbers are stored; `a_bits` and `b_bits` are bits of a number.
     shape : outputs and inputs that were compared.
     status : whether it was compared, or why not; `reason` says more.
     numbers, read : how many numbers correspond, and how many of them were read.
@@ -89,6 +91,8 @@ class TensorChange:
     b: str | None
     a_format: str | None
     b_format: str | None
+    a_bits: int | None
+    b_bits: int | None
     shape: tuple[int, ...]
     status: TensorStatus
     reason: Message | None = None
@@ -111,6 +115,85 @@ class TensorChange:
         return self.changed is not None and self.changed.value == 0.0
 
 
+class Operation(StrEnum):
+    """What can be done to a model."""
+
+    PERMUTED = "permuted"
+    ROTATED = "rotated"
+    PRUNED_DEPTH = "pruned-depth"
+    PRUNED_WIDTH = "pruned-width"
+    PRUNED_HEADS = "pruned-heads"
+    PRUNED_NUMBERS = "pruned-numbers"
+    EXPANDED_DEPTH = "expanded-depth"
+    EXPANDED_WIDTH = "expanded-width"
+    EXPANDED_VOCABULARY = "expanded-vocabulary"
+    REDUCED_VOCABULARY = "reduced-vocabulary"
+    TRANSPLANTED_VOCABULARY = "transplanted-vocabulary"
+    UPCYCLED = "upcycled"
+    REPLACED = "component-replaced"
+    FROZEN = "component-frozen"
+    ADAPTER = "adapter-merged"
+    NOISE = "noise-added"
+    SCALED = "scaled"
+    FINETUNE = "finetune"
+    CONTINUED = "continued-pretraining"
+    TRAINED = "trained-further"
+    QUANTIZED = "quantized"
+    CAST = "cast"
+    CHANGED = "changed"
+
+    @property
+    def hub(self) -> str | None:
+        """What the Hub calls it in `base_model_relation`; None where it has no word."""
+        return _HUB.get(self)
+
+
+_HUB = {
+    Operation.ADAPTER: "adapter",
+    Operation.QUANTIZED: "quantized",
+    **dict.fromkeys(
+        (
+            Operation.FINETUNE,
+            Operation.CONTINUED,
+            Operation.TRAINED,
+            Operation.PRUNED_DEPTH,
+            Operation.PRUNED_WIDTH,
+            Operation.PRUNED_HEADS,
+            Operation.PRUNED_NUMBERS,
+            Operation.EXPANDED_DEPTH,
+            Operation.EXPANDED_WIDTH,
+            Operation.EXPANDED_VOCABULARY,
+            Operation.REDUCED_VOCABULARY,
+            Operation.TRANSPLANTED_VOCABULARY,
+            Operation.UPCYCLED,
+            Operation.REPLACED,
+        ),
+        "finetune",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OperationFound:
+    """An operation, and what shows it.
+
+    Attributes
+    ----------
+    kind : which one.
+    evidence : what shows it, in a sentence.
+    components : parts of the model that it is about, where not all.
+    format, bits : of quantised and cast numbers.
+    rank : of a merged adapter.
+    """
+
+    kind: Operation
+    evidence: Message
+    components: tuple[Component, ...] = ()
+    format: str | None = None
+    bits: int | None = None
+    rank: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Diff:
     """Two models and what changed from the first to the second.
@@ -119,6 +202,10 @@ class Diff:
     ----------
     a, b : the two models, and which state of each was read.
     tensors : every tensor of both.
+    relation : how a comparison says the two are related.
+    operations : what was done to the first, as far as numbers tell; none where a comparison does
+        not say that the second has weights of the first.
+    map : how their parts correspond.
     sampled : whether a part of each tensor was read.
     cost : what reading took.
     notes, labels : remarks on how models were read, and what they say they are not.
@@ -127,6 +214,9 @@ class Diff:
     a: ModelRef
     b: ModelRef
     tensors: tuple[TensorChange, ...]
+    relation: Relation
+    operations: tuple[OperationFound, ...]
+    map: Correspondence
     sampled: bool
     cost: Cost
     notes: tuple[Message, ...] = ()

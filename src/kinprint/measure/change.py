@@ -228,9 +228,8 @@ def _fold_columns(rows: Floats, signs: Floats, first: int, wide: int) -> Floats:
             out[:, to : to + stop - start] += signed[:, start:stop]
         return out
     whole = columns // wide * wide
-    out: Floats = np.einsum(
-        "ijk,jk->ik", rows[:, :whole].reshape(len(rows), -1, wide), signs[:whole].reshape(-1, wide)
-    )
+    slabs = rows[:, :whole].reshape(len(rows), -1, wide)
+    out = np.asarray(np.einsum("ijk,jk->ik", slabs, signs[:whole].reshape(-1, wide)), np.float32)
     if whole < columns:
         out[:, : columns - whole] += rows[:, whole:] * signs[whole:]
     return out
