@@ -89,6 +89,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--plans", default="64")
     parser.add_argument("--characters", type=int, default=12_000_000)
+    parser.add_argument("--steps", type=int, help="of roots, in place of the plan's")
+    parser.add_argument("--save", type=int, default=0, help="roots to write out and not to judge")
     parser.add_argument("--until", type=float, default=1e9, help="seconds: no plan begins later")
     asked = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -101,7 +103,12 @@ def main() -> None:
         if time.monotonic() - begun > asked.until:
             print(f"{name}: left out", flush=True)
             continue
-        plan = replace(PLANS[name], roots=ROOTS.get(name, 2))
+        plan = replace(PLANS[name], roots=asked.save or ROOTS.get(name, 2))
+        plan = replace(plan, steps=asked.steps or plan.steps)
+        if asked.save:
+            _save(plan, texts, device, asked.folder / f"{name}.npz")
+            print(f"{name}: written at {time.monotonic() - begun:.0f} s", flush=True)
+            continue
         drifts: list[dict[str, Any]] = []
         rows = list(_rows(plan, texts, device, drifts))
         for kind, table in (("beyond", rows), ("drift", drifts)):
@@ -116,14 +123,7 @@ def main() -> None:
 def _rows(
     plan: Plan, texts: Mapping[str, Any], device: str, drifts: list[dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    seeds = [plan.first + 70_000 + at for at in range(plan.roots)]
-    courses = [Course(plan.mixes[at % 2], seed) for at, seed in enumerate(seeds)]
-    start = initial(plan.shape, seeds, plan.recipe, device)
-    roots = _published(train(plan.shape, start, courses, texts, plan.recipe, plan.steps)[0])
-    tuned = {one.name: _tuned(plan, roots, one, texts) for one in TUNES}
-    further = [
-        (parent, one.name, _tuned(plan, tuned[parent], one, texts)) for parent, one in FURTHER
-    ]
+    roots, tuned, further = _trained(plan, texts, device)
     for at in range(plan.roots):
         base = _model(roots, at)
         models = {name: _model(weights, at) for name, weights in tuned.items()}
@@ -155,6 +155,39 @@ def _rows(
                 for rows in _ROWS
             ]
             yield from (row for one in judged for row in one.result())
+
+
+def _trained(
+    plan: Plan, texts: Mapping[str, Any], device: str
+) -> tuple[Parameters, dict[str, Parameters], list[tuple[str, str, Parameters]]]:
+    """Roots, what was tuned of them by name, and what was trained further of that."""
+    seeds = [plan.first + 70_000 + at for at in range(plan.roots)]
+    courses = [Course(plan.mixes[at % 2], seed) for at, seed in enumerate(seeds)]
+    start = initial(plan.shape, seeds, plan.recipe, device)
+    roots = _published(train(plan.shape, start, courses, texts, plan.recipe, plan.steps)[0])
+    tuned = {one.name: _tuned(plan, roots, one, texts) for one in TUNES}
+    further = [
+        (parent, one.name, _tuned(plan, tuned[parent], one, texts)) for parent, one in FURTHER
+    ]
+    return roots, tuned, further
+
+
+def _save(plan: Plan, texts: Mapping[str, Any], device: str, path: Path) -> None:
+    """Write two layers of all models, the upper half of each number."""
+    roots, tuned, further = _trained(plan, texts, device)
+    models = {"root": roots, **tuned, **{f"{one} | {how}": each for one, how, each in further}}
+    layers = [1, plan.shape.depth - 1]
+    np.savez(
+        path,
+        **{
+            f"{name}/{part}": (value[:, layers].float().cpu().numpy().view(np.uint32) >> 16).astype(
+                np.uint16
+            )
+            for name, weights in models.items()
+            for part, value in weights.items()
+            if value.dim() > 3 or (value.dim() == 3 and part.startswith("norm"))
+        },
+    )
 
 
 def _tuned(plan: Plan, parents: Parameters, how: Tune, texts: Mapping[str, Any]) -> Parameters:
