@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         Group,
         Level,
         ModelRef,
+        Operation,
         Part,
         PartFinding,
         PartState,
@@ -88,11 +89,15 @@ if TYPE_CHECKING:
         Relation,
         Role,
         Status,
+        TensorStatus,
         Tier,
     )
     from kinprint.report.results.comparison import (
         Comparison,
         Matrix,
+    )
+    from kinprint.report.results.diff import (
+        Diff,
     )
     from kinprint.report.results.inspection import (
         Inspection,
@@ -126,6 +131,9 @@ if TYPE_CHECKING:
         compare,
         matrix,
         plan_comparison,
+    )
+    from kinprint.verbs.differing import (
+        diff,
     )
     from kinprint.verbs.extending import (
         InstalledExtension,
@@ -180,6 +188,7 @@ __all__ = [
     "Comparison",
     "Component",
     "Cost",
+    "Diff",
     "DiskFull",
     "DtypeUnknown",
     "Failure",
@@ -204,6 +213,7 @@ __all__ = [
     "NoWeights",
     "NotAHub",
     "OfflineMiss",
+    "Operation",
     "Part",
     "PartFinding",
     "PartState",
@@ -232,6 +242,7 @@ __all__ = [
     "Table",
     "Tensor",
     "TensorMissing",
+    "TensorStatus",
     "TensorUnknown",
     "Tier",
     "TooSlow",
@@ -241,6 +252,7 @@ __all__ = [
     "cached",
     "clear_cache",
     "compare",
+    "diff",
     "find_study",
     "inspect",
     "installed_extensions",
@@ -267,6 +279,7 @@ _HOMES = {
         "Group",
         "Level",
         "ModelRef",
+        "Operation",
         "Part",
         "PartFinding",
         "PartState",
@@ -274,12 +287,14 @@ _HOMES = {
         "Relation",
         "Role",
         "Status",
+        "TensorStatus",
         "Tier",
     ),
     "kinprint.report.results.comparison": (
         "Comparison",
         "Matrix",
     ),
+    "kinprint.report.results.diff": ("Diff",),
     "kinprint.report.results.inspection": ("Inspection",),
     "kinprint.report.results.plan": ("Plan",),
     "kinprint.report.results.reproduction": ("Reproduction",),
@@ -301,6 +316,7 @@ _HOMES = {
         "matrix",
         "plan_comparison",
     ),
+    "kinprint.verbs.differing": ("diff",),
     "kinprint.verbs.extending": (
         "InstalledExtension",
         "installed_extensions",
@@ -330,10 +346,10 @@ _HOME_OF = dict.fromkeys(__all__, "kinprint.errors") | {
     name: home for home, names in _HOMES.items() for name in names
 }
 
-# `report` and `studies` are verbs and rooms. Python binds a package to its name in its parent when
-# it is first imported: that is done now, and the name is free again for the verb. The room is found
-# as before by `from kinprint.report.x import y`.
-for _room in ("report", "studies"):
+# `diff`, `report` and `studies` are verbs and rooms. Python binds a package to its name in its
+# parent when it is first imported: that is done now, and the name is free again for the verb. The
+# room is found as before by `from kinprint.report.x import y`.
+for _room in ("diff", "report", "studies"):
     import_module(f"kinprint.{_room}")
     globals().pop(_room)
 

@@ -115,6 +115,76 @@ class Group(StrEnum):
     RULE = "rule"
 
 
+class TensorStatus(StrEnum):
+    """Whether two tensors were compared, or why not."""
+
+    COMPARED = "compared"
+    ONLY_A = "only-a"
+    ONLY_B = "only-b"
+    OTHER_SHAPE = "other-shape"
+    OTHER_BASIS = "other-basis"
+    UNREADABLE = "unreadable"
+    NOT_READ = "not-read"
+
+
+class Operation(StrEnum):
+    """What can be done to a model."""
+
+    PERMUTED = "permuted"
+    ROTATED = "rotated"
+    PRUNED_DEPTH = "pruned-depth"
+    PRUNED_WIDTH = "pruned-width"
+    PRUNED_HEADS = "pruned-heads"
+    PRUNED_NUMBERS = "pruned-numbers"
+    EXPANDED_DEPTH = "expanded-depth"
+    EXPANDED_WIDTH = "expanded-width"
+    EXPANDED_VOCABULARY = "expanded-vocabulary"
+    REDUCED_VOCABULARY = "reduced-vocabulary"
+    TRANSPLANTED_VOCABULARY = "transplanted-vocabulary"
+    UPCYCLED = "upcycled"
+    REPLACED = "component-replaced"
+    FROZEN = "component-frozen"
+    ADAPTER = "adapter-merged"
+    NOISE = "noise-added"
+    SCALED = "scaled"
+    FINETUNE = "finetune"
+    CONTINUED = "continued-pretraining"
+    TRAINED = "trained-further"
+    QUANTIZED = "quantized"
+    CAST = "cast"
+    CHANGED = "changed"
+
+    @property
+    def hub(self) -> str | None:
+        """What the Hub calls it in `base_model_relation`; None where it has no word."""
+        return _HUB.get(self)
+
+
+_HUB = {
+    Operation.ADAPTER: "adapter",
+    Operation.QUANTIZED: "quantized",
+    **dict.fromkeys(
+        (
+            Operation.FINETUNE,
+            Operation.CONTINUED,
+            Operation.TRAINED,
+            Operation.PRUNED_DEPTH,
+            Operation.PRUNED_WIDTH,
+            Operation.PRUNED_HEADS,
+            Operation.PRUNED_NUMBERS,
+            Operation.EXPANDED_DEPTH,
+            Operation.EXPANDED_WIDTH,
+            Operation.EXPANDED_VOCABULARY,
+            Operation.REDUCED_VOCABULARY,
+            Operation.TRANSPLANTED_VOCABULARY,
+            Operation.UPCYCLED,
+            Operation.REPLACED,
+        ),
+        "finetune",
+    ),
+}
+
+
 class Component(StrEnum):
     """What a part of a model is made of; an expert is a feed-forward of its own.
 

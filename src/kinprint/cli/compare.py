@@ -169,7 +169,11 @@ def code_for(relations: Iterable[Relation]) -> int:
     return 1 if 1 in codes else max(codes, default=0)
 
 
-def show(found: kinprint.Comparison | kinprint.Matrix, format: str, output: Sequence[str]) -> None:
+def show(
+    found: kinprint.Comparison | kinprint.Matrix | kinprint.Diff,
+    format: str,
+    output: Sequence[str],
+) -> None:
     """Write the files that were asked for, then print the result in the form asked for."""
     with saved(lambda: found.save(*output)) as written, reader_may_leave():
         if format == "json":
@@ -197,7 +201,11 @@ def show_plan(models: Sequence[str], format: str, settings: dict[str, Any]) -> i
     return 0
 
 
-def _lines(found: kinprint.Comparison | kinprint.Matrix) -> Iterator[Line]:
+def _lines(found: kinprint.Comparison | kinprint.Matrix | kinprint.Diff) -> Iterator[Line]:
+    if isinstance(found, kinprint.Diff):
+        from kinprint.report.views.terminal.diff import diff_lines
+
+        return diff_lines(found.document, language())
     from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines
 
     if isinstance(found, kinprint.Comparison):

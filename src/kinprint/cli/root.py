@@ -30,6 +30,7 @@ _COMMANDS = {
     "plan": "kinprint.cli.plan",
     "compare": "kinprint.cli.compare",
     "matrix": "kinprint.cli.compare",
+    "diff": "kinprint.cli.diff",
     "report": "kinprint.cli.report",
     "study": "kinprint.cli.study",
     "reproduce": "kinprint.cli.reproduce",

@@ -16,7 +16,7 @@ import numpy as np
 
 from kinprint.diff.blocks import Extent, extents, matrix_shape, stored_block
 from kinprint.diff.pairing import Match, TensorPair
-from kinprint.diff.results import Directions, Estimate, Rounding, TensorChange, TensorStatus
+from kinprint.diff.results import Directions, Estimate, Rounding, TensorChange
 from kinprint.errors import KinprintError, attempt
 from kinprint.lineage.reading.parts import component_of
 from kinprint.measure.change import ChangeSums, change_sums
@@ -25,6 +25,7 @@ from kinprint.measure.rounding import equality
 from kinprint.model.model import Model
 from kinprint.model.places import Place
 from kinprint.reader.decode import Array, as_float32
+from kinprint.records import TensorStatus
 from kinprint.text import Message, message
 from kinprint.workers import Threads, calm_algebra, cores
 

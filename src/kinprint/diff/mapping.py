@@ -70,13 +70,13 @@ def _tokens(a: Model, b: Model) -> Match | None:
             known.append(None)
     if known[0] is None or known[1] is None:
         rows = np.arange(min(sizes))
-        return None if sizes[0] == sizes[1] else Match(rows, rows)
+        return None if sizes[0] == sizes[1] else Match(rows, rows, sizes[0], sizes[1])
     shared = align(known[0], known[1])
     kept = (shared.a < sizes[0]) & (shared.b < sizes[1])
     left, right = shared.a[kept], shared.b[kept]
     if sizes[0] == sizes[1] and np.array_equal(left, right):
         return None
-    return Match(left, right)
+    return Match(left, right, sizes[0], sizes[1])
 
 
 def _numbered_alike(a: Model, b: Model) -> bool:
@@ -119,7 +119,8 @@ def _aligned(a: Model, b: Model, alignment: Alignment) -> Correspondence:
         if part.expert != DENSE:
             experts[part.layer, part.expert] = None if partner.expert == DENSE else partner.expert
     layers = {("", layer): max(set(some), key=some.count) for layer, some in votes.items()}
-    found = Correspondence(layers, experts, _channels(matching.residual))
+    channels = _channels(matching.residual, alignment.first.prepared.width)
+    found = Correspondence(layers, experts, channels)
     queries, groups = _heads(alignment, layers)
     return replace(found, units=dict(_units(a, b, found)), queries=queries, groups=groups)
 
@@ -192,17 +193,17 @@ def _heads(
             theirs = np.array(sorted(known), np.int64)
             ours = np.array([known[at] for at in theirs.tolist()], np.int64)
             if len(set(ours.tolist())) == len(ours) and not np.array_equal(ours, theirs):
-                to[layer] = Match(ours, theirs)
+                to[layer] = Match(ours, theirs, len(ours), len(theirs))
     return found
 
 
-def _channels(residual: ResidualMap) -> Match | None:
+def _channels(residual: ResidualMap, width: int) -> Match | None:
     """Channels of the first model with those of the second; the map goes the other way."""
     if residual is IDENTITY or residual.pairs is None:
         return None
     theirs, ours, signs = residual.pairs
     order = np.argsort(theirs)
-    return Match(ours[order], theirs[order], signs[order])
+    return Match(ours[order], theirs[order], residual.width, width, signs[order])
 
 
 def _units(
@@ -275,7 +276,8 @@ def match_units(
     signs = np.where(both < 0, -1.0, 1.0).astype(np.float32)
     if len(there) == len(back) and np.mean(left == right) > _MUTUAL and (signs > 0).all():
         return None
-    return Match(left, right, signs if (signs < 0).any() else None)
+    flips = signs if (signs < 0).any() else None
+    return Match(left, right, len(there), len(back), flips)
 
 
 def _carried(units: FeedForwardRows, channels: Match | None, side: str) -> FeedForwardRows:

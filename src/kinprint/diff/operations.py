@@ -7,14 +7,15 @@ where it changed much, and undecided between the two limits.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from kinprint.diff.pairing import Correspondence
-from kinprint.diff.results import Operation, OperationFound, TensorChange, TensorStatus
-from kinprint.records import Component
+from kinprint.diff.results import OperationFound, TensorChange
+from kinprint.records import Component, Operation, TensorStatus
 from kinprint.text import joined, message, words
 
 
@@ -53,7 +54,10 @@ def find_operations(
         turn = known.turned
         fields = {"alike": turn.alike, "count": turn.units, "cosine": turn.cosine}
         evidence = message("diff.operation.rotated", **fields)
-        return (OperationFound(Operation.ROTATED, evidence),)
+        turned = OperationFound(Operation.ROTATED, evidence)
+        if turn.alike >= _MOST:
+            return (turned,)
+        return turned, _trained(math.sqrt(max(0.0, 2.0 * (1.0 - turn.cosine))))
     compared = [one for one in tensors if one.status is TensorStatus.COMPARED and one.numbers > 1]
     alike = [one for one in compared if _is_alike(one)]
     if not alike:
@@ -99,8 +103,9 @@ def _renamed(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[OperationFou
         moved.append("units")
     if known.queries or known.groups:
         moved.append("heads")
-    for what in moved:
-        yield _found(Operation.PERMUTED, f"permuted-{what}")
+    if moved:
+        what = joined((words(f"diff.permuted.{one}") for one in moved), ", ")
+        yield OperationFound(Operation.PERMUTED, message("diff.operation.permuted", what=what))
 
 
 def _vocabulary(
@@ -189,14 +194,19 @@ def _changes(matrices: Sequence[TensorChange]) -> Iterator[OperationFound]:
         if whiteness >= _WHITE:
             yield _found(Operation.NOISE, "noise", relative=relative, whiteness=whiteness)
             return
-        kind = Operation.TRAINED
-        if relative < _FINETUNED:
-            kind = Operation.FINETUNE
-        elif relative > _CONTINUED:
-            kind = Operation.CONTINUED
-        yield _found(kind, "trained", relative=relative)
+        yield _trained(relative)
         return
     yield _found(Operation.CHANGED, "changed", relative=relative)
+
+
+def _trained(relative: float) -> OperationFound:
+    """More training, by how much it changed."""
+    kind = Operation.TRAINED
+    if relative < _FINETUNED:
+        kind = Operation.FINETUNE
+    elif relative > _CONTINUED:
+        kind = Operation.CONTINUED
+    return _found(kind, "trained", relative=relative)
 
 
 def _stored_otherwise(

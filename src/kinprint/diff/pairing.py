@@ -26,11 +26,14 @@ Indices = NDArray[np.int64]
 class Match:
     """Places of the first model along an axis, and those of the second that they belong to.
 
-    `signs` are what the first is multiplied by, where some were flipped.
+    `before` and `after` are how many places either has; `signs` are what the first is multiplied
+    by, where some were flipped.
     """
 
     a: Indices
     b: Indices
+    before: int
+    after: int
     signs: NDArray[np.float32] | None = None
 
 
@@ -179,7 +182,7 @@ def _widened(heads: Match | None, sizes: tuple[int, int]) -> Match | None:
         return None
     rows = np.arange(inside)
     a, b = ((one[:, None] * inside + rows).reshape(-1) for one in (heads.a, heads.b))
-    return Match(a, b)
+    return Match(a, b, sizes[0], sizes[1])
 
 
 def _source(address: Address, known: Correspondence) -> Address:

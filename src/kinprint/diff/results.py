@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from kinprint.diff.pairing import Correspondence
-from kinprint.records import Component, Cost, ModelRef, Relation
+from kinprint.records import Component, Cost, ModelRef, Operation, Relation, TensorStatus
 from kinprint.text import Message
-
-
-class TensorStatus(StrEnum):
-    """Whether two tensors were compared, or why not."""
-
-    COMPARED = "compared"
-    ONLY_A = "only-a"
-    ONLY_B = "only-b"
-    OTHER_SHAPE = "other-shape"
-    OTHER_BASIS = "other-basis"
-    UNREADABLE = "unreadable"
-    NOT_READ = "not-read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,64 +100,6 @@ class TensorChange:
     def equal(self) -> bool:
         """Whether all numbers that were read are equal."""
         return self.changed is not None and self.changed.value == 0.0
-
-
-class Operation(StrEnum):
-    """What can be done to a model."""
-
-    PERMUTED = "permuted"
-    ROTATED = "rotated"
-    PRUNED_DEPTH = "pruned-depth"
-    PRUNED_WIDTH = "pruned-width"
-    PRUNED_HEADS = "pruned-heads"
-    PRUNED_NUMBERS = "pruned-numbers"
-    EXPANDED_DEPTH = "expanded-depth"
-    EXPANDED_WIDTH = "expanded-width"
-    EXPANDED_VOCABULARY = "expanded-vocabulary"
-    REDUCED_VOCABULARY = "reduced-vocabulary"
-    TRANSPLANTED_VOCABULARY = "transplanted-vocabulary"
-    UPCYCLED = "upcycled"
-    REPLACED = "component-replaced"
-    FROZEN = "component-frozen"
-    ADAPTER = "adapter-merged"
-    NOISE = "noise-added"
-    SCALED = "scaled"
-    FINETUNE = "finetune"
-    CONTINUED = "continued-pretraining"
-    TRAINED = "trained-further"
-    QUANTIZED = "quantized"
-    CAST = "cast"
-    CHANGED = "changed"
-
-    @property
-    def hub(self) -> str | None:
-        """What the Hub calls it in `base_model_relation`; None where it has no word."""
-        return _HUB.get(self)
-
-
-_HUB = {
-    Operation.ADAPTER: "adapter",
-    Operation.QUANTIZED: "quantized",
-    **dict.fromkeys(
-        (
-            Operation.FINETUNE,
-            Operation.CONTINUED,
-            Operation.TRAINED,
-            Operation.PRUNED_DEPTH,
-            Operation.PRUNED_WIDTH,
-            Operation.PRUNED_HEADS,
-            Operation.PRUNED_NUMBERS,
-            Operation.EXPANDED_DEPTH,
-            Operation.EXPANDED_WIDTH,
-            Operation.EXPANDED_VOCABULARY,
-            Operation.REDUCED_VOCABULARY,
-            Operation.TRANSPLANTED_VOCABULARY,
-            Operation.UPCYCLED,
-            Operation.REPLACED,
-        ),
-        "finetune",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,19 @@ left out; `kinprint extensions` says why.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from kinprint.errors import BadOption
 from kinprint.extensions import EXPORTS, Registry
-from kinprint.report.schema import ComparisonDocument, MatrixDocument, encode
+from kinprint.report.schema import ComparisonDocument, DiffDocument, MatrixDocument, encode
+from kinprint.text import message
+
+if TYPE_CHECKING:
+    from kinprint.report.figures.drawing import Picture
+
+Exported = ComparisonDocument | MatrixDocument | DiffDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +43,7 @@ class Export:
     """
 
     ending: str
-    content: Callable[[ComparisonDocument | MatrixDocument, str], bytes]
+    content: Callable[[Exported, str], bytes]
 
     def __post_init__(self) -> None:
         if not self.ending.startswith(".") or self.ending != self.ending.lower():
@@ -47,40 +55,54 @@ class Export:
         return self.ending
 
 
-def _json(document: ComparisonDocument | MatrixDocument, language: str) -> bytes:
+def _json(document: Exported, language: str) -> bytes:
     return encode(document)
 
 
-def _html(document: ComparisonDocument | MatrixDocument, language: str) -> bytes:
+def _html(document: Exported, language: str) -> bytes:
     """A page, which has all languages; the one that is asked for shows first."""
     if isinstance(document, MatrixDocument):
         from kinprint.report.views.html.matrix import matrix_page
 
         return matrix_page(document, language).encode("utf-8")
+    if isinstance(document, DiffDocument):
+        from kinprint.report.views.html.diff import diff_page
+
+        return diff_page(document, language).encode("utf-8")
     from kinprint.report.views.html.pair import pair_page
 
     return pair_page(document, language).encode("utf-8")
 
 
-def _markdown(document: ComparisonDocument | MatrixDocument, language: str) -> bytes:
+def _markdown(document: Exported, language: str) -> bytes:
+    if isinstance(document, DiffDocument):
+        from kinprint.report.views.markdown import diff
+
+        return diff.page(document, language).encode("utf-8")
     from kinprint.report.views.markdown.comparison import page
 
     return page(document, language).encode("utf-8")
 
 
-def _csv(document: ComparisonDocument | MatrixDocument, language: str) -> bytes:
+def _csv(document: Exported, language: str) -> bytes:
     from kinprint.report.views.csv import sheet, tables_of
 
     return sheet(tables_of(document)[0])
 
 
-def _picture(document: ComparisonDocument | MatrixDocument, language: str, form: str) -> bytes:
+def _picture(document: Exported, language: str, form: str) -> bytes:
     """The most telling picture."""
-    from kinprint.report.figures.comparison import charts_of
+    from kinprint.report.figures import changes, comparison
     from kinprint.report.figures.drawing import pictures
     from kinprint.report.translation import warning
 
-    chart = charts_of(document)[0]
+    if isinstance(document, DiffDocument):
+        charts: Sequence[Picture] = changes.charts_of(document)
+    else:
+        charts = comparison.charts_of(document)
+    if not charts:
+        raise BadOption(option="paths", value=form, cause=message("cause.nothing-to-draw"))
+    chart = charts[0]
     return pictures(chart, (form,), language, warning(document, language))[0]
 
 
@@ -102,9 +124,7 @@ def exports() -> Registry[Export]:
     return _EXPORTS
 
 
-def render(
-    document: ComparisonDocument | MatrixDocument, ending: str, language: str = "en"
-) -> bytes:
+def render(document: Exported, ending: str, language: str = "en") -> bytes:
     """A document in the form that a file's ending names."""
     return exports()[ending].content(document, language)
 

@@ -18,6 +18,7 @@ from kinprint.report.exports import Export, export_for, exports
 from kinprint.report.files import in_language, readme, stems, write_file
 from kinprint.report.schema import (
     ComparisonDocument,
+    DiffDocument,
     InspectionDocument,
     MatrixDocument,
     PlanDocument,
@@ -30,7 +31,7 @@ from kinprint.report.schema import (
 )
 from kinprint.report.translation import warning
 
-Drawn = ComparisonDocument | MatrixDocument | StudyDocument
+Drawn = ComparisonDocument | MatrixDocument | StudyDocument | DiffDocument
 DATA = "result.json"
 _PAGE = "report.html"
 
@@ -90,10 +91,12 @@ def _contents(document: Drawn, wanted: Output, language: str) -> Iterator[tuple[
             cause = text.message("cause.study-needs-folder")
             raise BadOption(option="paths", value=str(wanted.path), cause=cause)
         yield from _study_folder(document, wanted.path)
-    elif wanted.form is None:
-        yield from _comparison_folder(document, wanted.path)
-    else:
+    elif wanted.form is not None:
         yield wanted.path, wanted.form.content(document, language)
+    elif isinstance(document, DiffDocument):
+        yield from _diff_folder(document, wanted.path)
+    else:
+        yield from _comparison_folder(document, wanted.path)
 
 
 def _comparison_folder(
@@ -124,6 +127,24 @@ def _comparison_folder(
         beside = Beside(DATA, tuple(f"{table.name}.csv" for table in tables), _PAGE, shown)
         told = page(document, language, beside)
         yield folder / readme(language), told.encode("utf-8")
+
+
+def _diff_folder(document: DiffDocument, folder: Path) -> Iterator[tuple[Path, bytes]]:
+    from kinprint.report.figures.changes import charts_of
+    from kinprint.report.figures.drawing import FORMATS, pictures
+    from kinprint.report.views.csv import sheet, tables_of
+    from kinprint.report.views.markdown.diff import page
+
+    yield folder / DATA, encode(document)
+    yield folder / _PAGE, exports()[".html"].content(document, text.languages()[0])
+    for table in tables_of(document):
+        yield folder / f"{table.name}.csv", sheet(table)
+    for language in text.languages():
+        for chart in charts_of(document):
+            drawn = pictures(chart, FORMATS, language, warning(document, language))
+            for form, raw in zip(FORMATS, drawn, strict=True):
+                yield folder / f"{in_language(chart.name, language)}.{form}", raw
+        yield folder / readme(language), page(document, language).encode("utf-8")
 
 
 def _study_folder(document: StudyDocument, folder: Path) -> Iterator[tuple[Path, bytes]]:

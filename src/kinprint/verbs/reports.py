@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kinprint.report.results.comparison import Comparison, Matrix
+from kinprint.report.results.diff import Diff
 from kinprint.report.results.reading import read_result
 from kinprint.report.results.result import read_file
 from kinprint.report.results.study import StudyResult
@@ -17,7 +18,7 @@ def report(
     language: str = "en",
     *,
     name: str | None = None,
-) -> Comparison | Matrix | StudyResult:
+) -> Comparison | Matrix | StudyResult | Diff:
     """Read a result back, to look at and to save in other forms; nothing else is read.
 
     Parameters

@@ -6,11 +6,8 @@ Records become fields, relations sentences, and numbers that are none become nul
 from __future__ import annotations
 
 import math
-import platform
 import shlex
 from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import msgspec
@@ -37,11 +34,10 @@ from kinprint.records import (
     Verdict,
 )
 from kinprint.report import schema
+from kinprint.report.build.common import made_with, titled
 from kinprint.report.statements import Reading, Spoken, spoken
 from kinprint.report.translation import Translator
-from kinprint.text import Message
 from kinprint.titles import full_titles, public_name, short_titles
-from kinprint.version import __version__
 
 
 def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocument:
@@ -88,8 +84,8 @@ def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocum
             left_out=translator.all_said(found.left_out),
         ),
         samples=_samples(found.read),
-        notes=translator.all_said(_titled(found.notes, refs, titles)),
-        labels=translator.all_said(_titled(found.labels, refs, titles)),
+        notes=translator.all_said(titled(found.notes, refs, titles)),
+        labels=translator.all_said(titled(found.labels, refs, titles)),
         translations=translator.kept,
         made=_made("compare", _public(refs, titles), settings, found.strangers),
         read=schema.ReadPart.of(cost),
@@ -124,8 +120,8 @@ def matrix_document(found: Matrix, cost: Cost) -> schema.MatrixDocument:
         ],
         asked=_asked(found.settings),
         samples=_samples(found.read),
-        notes=translator.all_said(_titled(found.notes, found.models, titles)),
-        labels=translator.all_said(_titled(found.labels, found.models, titles)),
+        notes=translator.all_said(titled(found.notes, found.models, titles)),
+        labels=translator.all_said(titled(found.labels, found.models, titles)),
         translations=translator.kept,
         made=_made("matrix", [*_public(found.models, titles), *lost], found.settings),
         read=schema.ReadPart.of(cost),
@@ -189,19 +185,6 @@ def _bytes_read(samples: Sequence[SampleRecord]) -> int:
 def _public(refs: Sequence[ModelRef], titles: Sequence[str]) -> list[str]:
     """Models as a command may name them that others read."""
     return [public_name(ref.given, title) for ref, title in zip(refs, titles, strict=True)]
-
-
-def _titled(
-    messages: Iterable[Message], refs: Sequence[ModelRef], titles: Sequence[str]
-) -> list[Message]:
-    """Remarks on models, which are called by their titles and not by their paths."""
-    known = {ref.name: title for ref, title in zip(refs, titles, strict=True)}
-    return [
-        Message(one.key, {**one.fields, "model": known.get(name, name)})
-        if isinstance(name := one.fields.get("model"), str)
-        else one
-        for one in messages
-    ]
 
 
 def _shared(found: LayerMap, translator: Translator) -> schema.SharedMap:
@@ -470,13 +453,7 @@ def _asked(settings: Settings, controls: Sequence[str] = ()) -> schema.Asked:
 def _made(
     verb: str, names: Sequence[str], settings: Settings, controls: Sequence[str] = ()
 ) -> schema.Made:
-    return schema.Made(
-        kinprint=__version__,
-        python=platform.python_version(),
-        numpy=_version("numpy"),
-        scipy=_version("scipy"),
-        command=_command(verb, names, settings, controls),
-    )
+    return made_with(_command(verb, names, settings, controls))
 
 
 def _command(verb: str, names: Sequence[str], settings: Settings, controls: Sequence[str]) -> str:
@@ -496,14 +473,6 @@ def _command(verb: str, names: Sequence[str], settings: Settings, controls: Sequ
         words += ["--control", public_name(control)]
     guard = ["--"] if any(name.startswith("-") for name in names) else []
     return shlex.join([*words, *guard, *names])
-
-
-@cache
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
 
 
 def _log_p(value: float | None) -> float | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from kinprint.report.outputs import DATA, decode_result
 from kinprint.report.results.comparison import Comparison, Matrix
+from kinprint.report.results.diff import Diff
 from kinprint.report.results.inspection import Inspection
 from kinprint.report.results.plan import Plan
 from kinprint.report.results.study import StudyResult
 from kinprint.report.schema import (
     ComparisonDocument,
+    DiffDocument,
     InspectionDocument,
     MatrixDocument,
     PlanDocument,
@@ -21,7 +23,7 @@ from kinprint.report.schema import (
 
 def read_result(
     raw: bytes, name: str = DATA, language: str = "en"
-) -> Comparison | Matrix | StudyResult:
+) -> Comparison | Matrix | StudyResult | Diff:
     """The result in the bytes of a file, one that can be drawn; errors call it by `name`."""
     document = decode_result(raw, name)
     match document:
@@ -31,11 +33,13 @@ def read_result(
             return Matrix(document, language)
         case StudyDocument():
             return StudyResult(document, language)
+        case DiffDocument():
+            return Diff(document, language)
 
 
 def read_any(
     raw: bytes, name: str = DATA, language: str = "en"
-) -> Comparison | Matrix | StudyResult | Inspection | Plan:
+) -> Comparison | Matrix | StudyResult | Diff | Inspection | Plan:
     """The result in the bytes of a file, of any kind."""
     document = decode(raw, name)
     match document:

@@ -17,6 +17,7 @@ from kinprint.report.files import write_file
 from kinprint.report.outputs import DATA, Output, outputs, write_outputs
 from kinprint.report.schema import (
     ComparisonDocument,
+    DiffDocument,
     Document,
     MatrixDocument,
     StudyDocument,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 Kept = TypeVar("Kept", bound=Document)
-Drawn = TypeVar("Drawn", ComparisonDocument, MatrixDocument, StudyDocument)
+Drawn = TypeVar("Drawn", ComparisonDocument, MatrixDocument, StudyDocument, DiffDocument)
 MOST_BYTES = 512 * 1024 * 1024  # the JSON of a matrix of a thousand models is smaller
 
 

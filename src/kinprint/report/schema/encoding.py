@@ -15,6 +15,7 @@ import msgspec
 from kinprint import text
 from kinprint.errors import FormatError
 from kinprint.report.schema.comparison import ComparisonDocument
+from kinprint.report.schema.diff import DiffDocument
 from kinprint.report.schema.first import FirstComparison, FirstMatrix
 from kinprint.report.schema.inspection import InspectionDocument
 from kinprint.report.schema.matrix import MatrixDocument
@@ -27,11 +28,12 @@ Document = (
     ComparisonDocument
     | MatrixDocument
     | StudyDocument
+    | DiffDocument
     | InspectionDocument
     | ReproductionDocument
     | Plan
 )
-Shown = TypeVar("Shown", bound=ComparisonDocument | MatrixDocument | StudyDocument)
+Shown = TypeVar("Shown", bound=ComparisonDocument | MatrixDocument | StudyDocument | DiffDocument)
 
 _SHOWN = 200  # characters of a cause
 # More than any comparison has; a page of it would help nobody.

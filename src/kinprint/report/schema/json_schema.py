@@ -16,6 +16,7 @@ import msgspec
 
 from kinprint.report.schema import (
     COMPARE_SCHEMA,
+    DIFF_SCHEMA,
     INSPECT_SCHEMA,
     MATRIX_SCHEMA,
     PLAN_SCHEMA,
@@ -25,6 +26,7 @@ from kinprint.report.schema import (
     STUDY_PLAN_SCHEMA,
     STUDY_SCHEMA,
     ComparisonDocument,
+    DiffDocument,
     InspectionDocument,
     MatrixDocument,
     PlanDocument,
@@ -40,6 +42,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KINDS: dict[str, tuple[type[msgspec.Struct], str]] = {
     COMPARE_SCHEMA: (ComparisonDocument, "Two models compared"),
     MATRIX_SCHEMA: (MatrixDocument, "All pairs of some models"),
+    DIFF_SCHEMA: (DiffDocument, "What changed from one model to another"),
     PLAN_SCHEMA: (PlanDocument, "What a comparison would cost"),
     STUDY_SCHEMA: (StudyDocument, "A study, done"),
     INSPECT_SCHEMA: (InspectionDocument, "What a model holds"),

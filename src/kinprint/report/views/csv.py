@@ -14,7 +14,14 @@ from io import StringIO
 from kinprint import text
 from kinprint.report.answer import summary
 from kinprint.report.evidence import compared, own_p
-from kinprint.report.schema import ComparisonDocument, EvidencePart, MatrixDocument, PartRow
+from kinprint.report.schema import (
+    ComparisonDocument,
+    DiffDocument,
+    EstimatePart,
+    EvidencePart,
+    MatrixDocument,
+    PartRow,
+)
 from kinprint.studies.results import Cell, Table
 
 # A terminal obeys some of them, and a spreadsheet shows none; line ends and tabs are quoted.
@@ -31,6 +38,13 @@ _PARTS = (
     "partner_tower", "partner_component", "partner_layer", "partner_expert", "weights", "read",
     "needs", "tests", "reason",
 )  # fmt: skip
+_TENSORS = (
+    "tower", "role", "layer", "expert", "from_layer", "from_expert", "component", "a", "b",
+    "a_format", "b_format", "shape", "status", "numbers", "read", "changed", "changed_low",
+    "changed_high", "relative", "relative_low", "relative_high", "largest", "scale", "cosine",
+    "broken", "zeroed", "rounded_to_bits", "rank", "effective_rank", "whiteness", "reason",
+)  # fmt: skip
+_OPERATIONS = ("operation", "evidence", "components", "format", "bits", "rank", "hub")
 _PAIRS = ("a", "b", "relation", "log10_p", "linked", "likeness", "components", "strongest")
 
 
@@ -43,7 +57,9 @@ def sheet(table: Table) -> bytes:
     return stream.getvalue().encode("utf-8")
 
 
-def tables_of(document: ComparisonDocument | MatrixDocument) -> tuple[Table, ...]:
+def tables_of(
+    document: ComparisonDocument | MatrixDocument | DiffDocument,
+) -> tuple[Table, ...]:
     """Tables of a document, that of its CSV file first: parts and tests, or pairs."""
     languages = text.languages()
     if isinstance(document, MatrixDocument):
@@ -57,6 +73,8 @@ def tables_of(document: ComparisonDocument | MatrixDocument) -> tuple[Table, ...
         )  # fmt: skip
         told = (f"summary_{language}" for language in languages)
         return (Table("pairs", text.words("report.table.pairs"), (*_PAIRS, *told), pairs),)
+    if isinstance(document, DiffDocument):
+        return _of_diff(document)
     parts = tuple(_part_row(one) for one in document.verdict.parts)
     columns = ("test", *(f"what_{language}" for language in languages), *_EVIDENCE)
     rows = tuple(_evidence_row(one) for one in document.evidence)
@@ -64,6 +82,37 @@ def tables_of(document: ComparisonDocument | MatrixDocument) -> tuple[Table, ...
         Table("parts", text.words("report.table.parts"), _PARTS, parts),
         Table("evidence", text.words("report.table.evidence"), columns, rows),
     )
+
+
+def _of_diff(document: DiffDocument) -> tuple[Table, ...]:
+    tensors = tuple(
+        (
+            one.tower, one.role, one.layer, one.expert, one.from_layer, one.from_expert,
+            one.component, one.a, one.b, one.a_format, one.b_format,
+            " × ".join(map(str, one.shape)), one.status, one.numbers, one.read,
+            *_estimate(one.changed), *_estimate(one.relative), one.largest, one.scale, one.cosine,
+            one.broken, one.zeroed, one.rounding.bits if one.rounding else None,
+            one.directions.rank if one.directions else None,
+            one.directions.effective if one.directions else None,
+            one.directions.whiteness if one.directions else None, one.reason,
+        )
+        for one in document.tensors
+    )  # fmt: skip
+    operations = tuple(
+        (
+            one.kind, one.evidence, " ".join(one.components), one.format, one.bits, one.rank,
+            one.hub,
+        )
+        for one in document.operations
+    )  # fmt: skip
+    return (
+        Table("tensors", text.words("diff.table.tensors"), _TENSORS, tensors),
+        Table("operations", text.words("diff.table.operations"), _OPERATIONS, operations),
+    )
+
+
+def _estimate(one: EstimatePart | None) -> tuple[Cell, Cell, Cell]:
+    return (None, None, None) if one is None else (one.value, one.low, one.high)
 
 
 def _part_row(one: PartRow) -> tuple[Cell, ...]:

@@ -1,0 +1,187 @@
+"""What changed from one model to another, as a document."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kinprint.diff.pairing import Correspondence, Match
+from kinprint.diff.results import Diff, Estimate, OperationFound, TensorChange
+from kinprint.records import Cost, ModelRef, TensorStatus
+from kinprint.report import schema
+from kinprint.report.build.common import made_with, titled
+from kinprint.report.translation import Translator
+from kinprint.titles import full_titles, public_name
+
+
+def diff_document(found: Diff, cost: Cost) -> schema.DiffDocument:
+    """A diff as a document; `cost` is what the run took as a whole."""
+    refs = found.a, found.b
+    titles = full_titles(refs)
+    translator = Translator()
+    names = [public_name(ref.given, title) for ref, title in zip(refs, titles, strict=True)]
+    return schema.DiffDocument(
+        a=found.a.given,
+        b=found.b.given,
+        models=[_model(ref, title) for ref, title in zip(refs, titles, strict=True)],
+        relation=found.relation,
+        operations=[_operation(one, translator) for one in found.operations],
+        totals=_totals(found.tensors),
+        map=_map(found.map),
+        tensors=[_tensor(one, translator) for one in found.tensors],
+        sampled=found.sampled,
+        notes=translator.all_said(titled(found.notes, refs, titles)),
+        labels=translator.all_said(titled(found.labels, refs, titles)),
+        translations=translator.kept,
+        made=made_with(shlex.join(["kinprint", "diff", *names])),
+        read=schema.ReadPart.of(cost),
+    )
+
+
+def _model(ref: ModelRef, title: str) -> schema.DiffModel:
+    return schema.DiffModel(
+        given=ref.given, name=ref.name, title=title, kind=ref.kind, commit=ref.commit or None
+    )
+
+
+def _operation(one: OperationFound, translator: Translator) -> schema.OperationPart:
+    return schema.OperationPart(
+        kind=one.kind,
+        evidence=translator.said(one.evidence),
+        components=one.components,
+        format=one.format,
+        bits=one.bits,
+        rank=one.rank,
+        hub=one.kind.hub,
+    )
+
+
+def _totals(tensors: Sequence[TensorChange]) -> schema.DiffTotals:
+    compared = [one for one in tensors if one.status is TensorStatus.COMPARED]
+    statuses = [one.status for one in tensors]
+    only = [statuses.count(each) for each in (TensorStatus.ONLY_A, TensorStatus.ONLY_B)]
+    read = sum(one.read for one in compared)
+    changed = sum(one.changed.value * one.read for one in compared if one.changed is not None)
+    return schema.DiffTotals(
+        tensors=len(tensors),
+        compared=len(compared),
+        equal=sum(one.equal for one in compared),
+        only_a=only[0],
+        only_b=only[1],
+        other=len(tensors) - len(compared) - sum(only),
+        numbers=sum(one.numbers for one in tensors),
+        read=read,
+        changed=min(1.0, changed / read) if read else 0.0,
+    )
+
+
+def _tensor(one: TensorChange, translator: Translator) -> schema.TensorChangePart:
+    return schema.TensorChangePart(
+        role=one.role,
+        tower=one.tower,
+        layer=one.layer,
+        expert=one.expert,
+        from_layer=one.from_layer,
+        from_expert=one.from_expert,
+        component=one.component,
+        a=one.a,
+        b=one.b,
+        a_format=one.a_format,
+        b_format=one.b_format,
+        shape=one.shape,
+        status=one.status,
+        reason=translator.said(one.reason),
+        numbers=one.numbers,
+        read=one.read,
+        changed=_estimate(one.changed),
+        relative=_estimate(one.relative),
+        largest=_number(one.largest),
+        scale=_number(one.scale),
+        cosine=_number(one.cosine),
+        broken=one.broken,
+        zeroed=one.zeroed,
+        rounding=None
+        if one.rounding is None
+        else schema.RoundingPart(
+            bits=one.rounding.bits, coarser=one.rounding.coarser, exact=one.rounding.exact
+        ),
+        directions=None
+        if one.directions is None
+        else schema.DirectionsPart(
+            effective=_short(one.directions.effective),
+            rank=one.directions.rank,
+            low=one.directions.low,
+            high=one.directions.high,
+            whiteness=_short(one.directions.whiteness),
+        ),
+        rounding_errors=_number(one.rounding_errors),
+    )
+
+
+def _estimate(one: Estimate | None) -> schema.EstimatePart | None:
+    if one is None:
+        return None
+    return schema.EstimatePart(
+        value=_number(one.value), low=_number(one.low), high=_number(one.high)
+    )
+
+
+def _map(known: Correspondence) -> schema.MapPart:
+    turn = known.turned
+    return schema.MapPart(
+        layers=[
+            schema.LayerSource(tower=tower, layer=layer, source=source)
+            for (tower, layer), source in sorted(known.layers.items())
+        ],
+        experts=[
+            schema.ExpertSource(layer=layer, expert=expert, source=source)
+            for (layer, expert), source in sorted(known.experts.items())
+        ],
+        axes=list(_axes(known)),
+        turned=None
+        if turn is None
+        else schema.TurnPart(units=turn.units, alike=turn.alike, cosine=_short(turn.cosine)),
+    )
+
+
+def _axes(known: Correspondence) -> Iterator[schema.AxisPart]:
+    for what, match in (("channels", known.channels), ("tokens", known.tokens)):
+        if match is not None:
+            yield _axis(what, match)
+    for (layer, expert), match in sorted(known.units.items(), key=lambda one: _place(one[0])):
+        yield _axis("units", match, layer, expert)
+    for what, heads in (("queries", known.queries), ("groups", known.groups)):
+        for layer, match in sorted(heads.items()):
+            yield _axis(what, match, layer)
+
+
+def _place(key: tuple[int, int | None]) -> tuple[int, int]:
+    return key[0], -1 if key[1] is None else key[1]
+
+
+def _axis(
+    what: str, match: Match, layer: int | None = None, expert: int | None = None
+) -> schema.AxisPart:
+    flipped = 0 if match.signs is None else int(np.count_nonzero(match.signs < 0))
+    return schema.AxisPart(
+        what=what,
+        layer=layer,
+        expert=expert,
+        before=match.before,
+        after=match.after,
+        kept=len(match.a),
+        moved=int(np.count_nonzero(match.a != match.b)),
+        flipped=flipped,
+    )
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else _short(value)
+
+
+def _short(value: float) -> float:
+    """Seven digits, which is what single precision knows."""
+    return float(f"{value:.7g}")

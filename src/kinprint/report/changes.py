@@ -1,0 +1,149 @@
+"""What is said of a diff, and in which order its tensors are shown: decided once for all views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kinprint import text
+from kinprint.records import TensorStatus
+from kinprint.report.relations import words_for
+from kinprint.report.schema import DiffDocument, OperationPart, TensorChangePart
+from kinprint.report.translation import translated
+from kinprint.titles import tensor_title
+
+
+def summary(document: DiffDocument, language: str) -> str:
+    """The headline: the operations in a row, or why none is named."""
+    totals, (a, b) = document.totals, document.models
+
+    def say(key: str, **fields: object) -> str:
+        return text.say(f"diff.summary.{key}", language, a=a.title, b=b.title, **fields)
+
+    if document.operations:
+        done = ", ".join(operation_words(one, language) for one in document.operations)
+        return say("operations", operations=done)
+    if totals.compared == totals.tensors == totals.equal:
+        return say("same", count=totals.tensors)
+    return say("unnamed", relation=words_for(document.relation)[language], share=totals.changed)
+
+
+def operation_words(one: OperationPart, language: str) -> str:
+    """An operation in a few words, with its format or rank."""
+    fields = {"format": one.format or "", "bits": one.bits or 0, "rank": one.rank or 0}
+    key = f"diff.word.{one.kind}"
+    if one.kind == "quantized" and one.format is None:
+        key += "-grid"
+    if one.components:
+        names = (text.say(f"verdict.part.{each}", language) for each in one.components)
+        return text.say(key, language, components=", ".join(names), **fields)
+    return text.say(key, language, **fields)
+
+
+def totals_say(document: DiffDocument, language: str) -> str:
+    """How much was compared, and how much of it is equal."""
+    totals = document.totals
+    return text.say(
+        "diff.totals",
+        language,
+        compared=totals.compared,
+        tensors=totals.tensors,
+        equal=totals.equal,
+        share=totals.changed,
+        numbers=totals.read,
+    )
+
+
+def evidence_of(document: DiffDocument, language: str) -> list[tuple[str, str]]:
+    """Every operation, and what shows it."""
+    return [
+        (operation_words(one, language), translated(document, one.evidence, language))
+        for one in document.operations
+    ]
+
+
+def top_changes(document: DiffDocument) -> list[TensorChangePart]:
+    """Tensors that changed, those that changed most first."""
+    changed = [one for one in document.tensors if _size(one) > 0]
+    return sorted(changed, key=_size, reverse=True)
+
+
+def not_compared(document: DiffDocument) -> list[TensorChangePart]:
+    """Tensors without a partner, or that could not be compared."""
+    return [one for one in document.tensors if one.status is not TensorStatus.COMPARED]
+
+
+def _size(one: TensorChangePart) -> float:
+    if one.relative is None:
+        return 0.0
+    return float("inf") if one.relative.value is None else one.relative.value
+
+
+def tensor_name(one: TensorChangePart, language: str) -> str:
+    """What a tensor is, for people, and the layer that it is from where that has another number."""
+    name = tensor_title(one.role.partition(":")[0], one.layer, one.expert, one.tower)[language]
+    if one.from_layer is None or one.from_layer == one.layer:
+        return name
+    return text.say("diff.from-layer", language, name=name, layer=one.from_layer)
+
+
+def status_says(document: DiffDocument, one: TensorChangePart, language: str) -> str:
+    """Why a tensor was not compared."""
+    if one.reason:
+        return translated(document, one.reason, language)
+    return text.say(f"diff.status.{one.status}", language)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeGrid:
+    """Relative changes of roles by layer; None where nothing was compared."""
+
+    roles: tuple[str, ...]
+    layers: tuple[int, ...]
+    values: tuple[tuple[float | None, ...], ...]
+
+
+def change_grid(tensors: Sequence[TensorChangePart]) -> ChangeGrid | None:
+    """A row for each role of the main tower, a column for each layer; experts are averaged."""
+    found: dict[tuple[str, int], list[float]] = {}
+    for one in tensors:
+        if one.layer is None or one.tower or one.relative is None or one.relative.value is None:
+            continue
+        found.setdefault((one.role.partition(":")[0], one.layer), []).append(one.relative.value)
+    roles = tuple(dict.fromkeys(role for role, _ in sorted(found)))
+    layers = tuple(sorted({layer for _, layer in found}))
+    if not roles:
+        return None
+    return ChangeGrid(roles, layers, tuple(_row(found, role, layers) for role in roles))
+
+
+def _row(
+    found: dict[tuple[str, int], list[float]], role: str, layers: Sequence[int]
+) -> tuple[float | None, ...]:
+    cells = (found.get((role, layer)) for layer in layers)
+    return tuple(None if some is None else sum(some) / len(some) for some in cells)
+
+
+def map_lines(document: DiffDocument, language: str) -> Iterator[str]:
+    """How parts correspond, a sentence for each kind of part that does not go by number."""
+    known = document.map
+    moved = [one for one in known.layers if one.layer != one.source]
+    if moved:
+        pairs = ", ".join(f"{one.source}→{one.layer}" for one in known.layers)
+        yield text.say("diff.map.layers", language, pairs=pairs)
+    if known.experts:
+        dense = sum(one.source is None for one in known.experts)
+        key = "diff.map.upcycled" if dense else "diff.map.experts"
+        yield text.say(key, language, count=len(known.experts))
+    for what in ("channels", "tokens", "units", "queries", "groups"):
+        some = [one for one in known.axes if one.what == what]
+        if not some:
+            continue
+        fields = {
+            name: sum(getattr(one, name) for one in some)
+            for name in ("before", "after", "kept", "moved", "flipped")
+        }
+        yield text.say(f"diff.map.{what}", language, **fields)
+    if known.turned is not None:
+        turn = known.turned
+        yield text.say("diff.map.turned", language, alike=turn.alike, count=turn.units)
