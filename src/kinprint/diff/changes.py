@@ -98,7 +98,8 @@ def _block(a: Model, b: Model, pair: TensorPair, extent: Extent, first: bool) ->
     if not first or sums.equal == sums.numbers:
         return _Block(sums, variance=rounding_variance(y[:1]) if first else None)
     rows = max(1, _LOOKED_AT // max(len(extent.columns), 1))
-    return _Block(sums, _rounding(x[:rows], y[:rows]), rounding_variance(y[:rows]))
+    bits = pair.a.weight.format.bits, pair.b.weight.format.bits
+    return _Block(sums, _rounding(x[:rows], y[:rows], bits), rounding_variance(y[:rows]))
 
 
 def _as_floats(array: Array) -> Array:
@@ -125,11 +126,14 @@ def _picked(
     return found
 
 
-def _rounding(x: Array, y: Array) -> Rounding | None:
-    """Whether one holds the numbers of the other, rounded."""
+def _rounding(x: Array, y: Array, bits: tuple[int | None, int | None]) -> Rounding | None:
+    """Whether one holds the numbers of the other, rounded; `bits` are those of their formats."""
     found = equality(as_float32(x), as_float32(y))
     if found.bits is None:
         return None
+    before, after = bits
+    if before is not None and after is not None and before != after:
+        return Rounding(found.bits, "b" if after < before else "a", found.exact)
     distinct = [len(np.unique(one)) for one in (x, y)]
     return Rounding(found.bits, "b" if distinct[1] <= distinct[0] else "a", found.exact)
 

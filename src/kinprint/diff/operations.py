@@ -15,6 +15,7 @@ from statistics import median
 
 from kinprint.diff.pairing import Correspondence
 from kinprint.diff.results import OperationFound, TensorChange
+from kinprint.measure.low_rank import HIGHEST
 from kinprint.records import Component, Operation, TensorStatus
 from kinprint.text import joined, message, words
 
@@ -184,11 +185,9 @@ def _changes(matrices: Sequence[TensorChange]) -> Iterator[OperationFound]:
         return
     spread = [one.directions for one in matrices if one.directions is not None]
     if spread:
-        ranks = Counter(one.rank for one in spread if one.rank is not None)
-        rank, count = ranks.most_common(1)[0] if ranks else (None, 0)
-        if rank is not None and count >= _MOST * len(spread):
-            evidence = message("diff.operation.adapter", rank=rank, count=count, of=len(spread))
-            yield OperationFound(Operation.ADAPTER, evidence, rank=rank)
+        adapter = _adapter(matrices)
+        if adapter is not None:
+            yield adapter
             return
         whiteness = median(one.whiteness for one in spread)
         if whiteness >= _WHITE:
@@ -197,6 +196,21 @@ def _changes(matrices: Sequence[TensorChange]) -> Iterator[OperationFound]:
         yield _trained(relative)
         return
     yield _found(Operation.CHANGED, "changed", relative=relative)
+
+
+def _adapter(matrices: Sequence[TensorChange]) -> OperationFound | None:
+    """An update of one rank in nearly all matrices that are large enough to show it."""
+    spread = [(min(one.shape), one.directions) for one in matrices if one.directions is not None]
+    ranks = Counter(one.rank for _, one in spread if one.rank is not None)
+    if not ranks:
+        return None
+    rank = ranks.most_common(1)[0][0]
+    able = [one.rank for size, one in spread if rank <= HIGHEST * size]
+    count = able.count(rank)
+    if count < _MOST * len(able):
+        return None
+    evidence = message("diff.operation.adapter", rank=rank, count=count, of=len(able))
+    return OperationFound(Operation.ADAPTER, evidence, rank=rank)
 
 
 def _trained(relative: float) -> OperationFound:

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from kinprint.measure.change import ChangeSums
 
-_BEYOND = 1.08  # times the edge: one matrix of errors in a thousand reaches this at 64 rows
+HIGHEST = 0.75
+"""Of the singular values: a change of more is not called one of low rank."""
+_BEYOND = 1.08  # times the edge: none of 3,400 matrices of errors did, of 64 × 128 to 256 × 256
 _GAP = 1.25  # of the last singular value that stands out to the next
 _CLEAR_GAP = 2.0  # where errors are larger than those of rounding
 _ROUNDED = 2.0  # times the errors of rounding that may be left
-_HIGHEST = 0.75  # of the singular values: a change of more is not called low
 _LEAST_SIZE = 1e-4  # of the mean square: emptier rows and columns are not made larger than this
 _FEWEST = 8  # rows and columns of a matrix whose rank means something
 _SIGNIFICAND = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
@@ -82,17 +83,34 @@ def spectrum_of(sums: ChangeSums, rounding: float | None) -> ChangeSpectrum | No
     errors, found = (_largest(one) for one in (sums.shuffled, sums.folded))
     effective = total**2 / float(np.square(squares).sum())
     low, high = _standing_out(values, sums.folded.shape)
-    cells = sums.folded.size
-    left = float(squares[high:].sum())
-    expected = None if rounding is None else rounding * sums.numbers / cells
-    tall, wide = sums.folded.shape
-    variance = left / max((tall - high) * (wide - high), 1)
-    after = values[high] if high < len(values) else 0.0
-    gap = values[high - 1] / after if high and after > 0 else math.inf
-    explained = expected is not None and variance <= _ROUNDED * expected and gap >= _GAP
-    exact = high <= _HIGHEST * len(values) and (explained or gap >= _CLEAR_GAP)
-    rank = high if high and exact else None
+    expected = None if rounding is None else rounding * sums.numbers / sums.folded.size
+    rank = _rank(values, sums.folded.shape, low, high, expected)
     return ChangeSpectrum(effective, rank, low, high, min(1.0, errors / found))
+
+
+def _rank(
+    values: NDArray[np.float64],
+    shape: tuple[int, ...],
+    low: int,
+    high: int,
+    expected: float | None,
+) -> int | None:
+    """How many singular values make the rank, where the next one is clearly smaller.
+
+    `expected` is the mean square of errors of rounding in the folded matrix. Where an update is
+    smaller than the step between numbers it leaves them as they are, so that errors follow it and
+    stand out a little: then the ones count that stand out by half, if all others are far below.
+    """
+    tall, wide = shape
+    variance = float(np.square(values[high:]).sum()) / max((tall - high) * (wide - high), 1)
+    rounded = expected is not None and variance <= _ROUNDED * expected
+    for rank, gap in ((high, _GAP if rounded else _CLEAR_GAP), (low, _CLEAR_GAP)):
+        if not 0 < rank <= HIGHEST * len(values):
+            continue
+        after = values[rank] if rank < len(values) else 0.0
+        if after <= 0 or values[rank - 1] >= gap * after:
+            return rank
+    return None
 
 
 def _evened(sums: ChangeSums) -> NDArray[np.float64]:

@@ -18,8 +18,6 @@ class DiffModel(Struct, frozen=True, kw_only=True):
     title: str
     kind: str
     commit: str | None = None
-    layers: Count = 0
-    numbers: Count = 0
 
 
 class EstimatePart(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,86 @@
+"""Sums of a change: those of blocks add up to those of the whole."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kinprint.measure.change import FOLDED, ChangeSums, change_sums
+
+KINDS = (np.float32, np.float16, ml_dtypes.bfloat16)
+
+
+def _pair(rows: int, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(seed)
+    a = draw.normal(size=(rows, columns)).astype(np.float32)
+    b = np.where(draw.random(a.shape) < 0.5, a, a + 0.1 * draw.normal(size=a.shape))
+    return a, b.astype(np.float32)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(1, 600), st.integers(1, 600), st.integers(0, 9), st.sampled_from(KINDS), st.data()
+)
+def test_blocks_add_up(rows: int, columns: int, seed: int, kind: type, data: st.DataObject) -> None:
+    a, b = (one.astype(kind) for one in _pair(rows, columns, seed))
+    whole = change_sums(a, b, a.shape)
+    cut = data.draw(st.integers(0, rows))
+    side = data.draw(st.integers(0, columns))
+    parts = [
+        change_sums(a[rs, cs], b[rs, cs], a.shape, rs.start, cs.start)
+        for rs in (slice(0, cut), slice(cut, rows))
+        for cs in (slice(0, side), slice(side, columns))
+        if a[rs, cs].size
+    ]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    assert (total.numbers, total.equal, total.largest) == (
+        whole.numbers,
+        whole.equal,
+        whole.largest,
+    )
+    assert total.squares == pytest.approx(whole.squares, rel=1e-4, abs=1e-9)
+    assert np.allclose(total.folded, whole.folded, atol=1e-4)
+
+
+def test_shares_and_sizes_are_those_of_the_arrays() -> None:
+    a, b = _pair(300, 500, 3)
+    sums = change_sums(a, b, a.shape)
+    assert sums.changed == pytest.approx(np.mean(a != b))
+    assert sums.relative == pytest.approx(np.linalg.norm(b - a) / np.linalg.norm(a), rel=1e-4)
+    assert sums.largest == pytest.approx(float(np.abs(b - a).max()))
+    assert sums.cosine == pytest.approx(
+        float((a * b).sum() / np.linalg.norm(a) / np.linalg.norm(b)), rel=1e-4
+    )
+    assert change_sums(a, 3 * a, a.shape).scale == pytest.approx(3.0, rel=1e-5)
+
+
+def test_a_folded_change_keeps_its_energy_on_average() -> None:
+    draw = np.random.default_rng(1)
+    a = np.zeros((2 * FOLDED, 5 * FOLDED + 7), np.float32)
+    ratios = []
+    for _ in range(20):
+        b = draw.normal(size=a.shape).astype(np.float32)
+        sums = change_sums(a, b, a.shape)
+        ratios.append(float(np.square(sums.folded).sum()) / sums.squares)
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.01)
+
+
+def test_equal_bits_are_equal_and_zeros_are_counted() -> None:
+    a = np.array([[0.0, 1.0, 2.0, np.nan, 3.0]], np.float32)
+    b = np.array([[1.0, 0.0, 2.0, np.nan, np.inf]], np.float32)
+    sums = change_sums(a, b, a.shape)
+    assert (sums.numbers, sums.equal, sums.broken) == (5, 2, 1)
+    assert (sums.zeroed, sums.filled) == (1, 1)
+    assert np.isfinite(sums.relative)
+
+
+def test_nothing_before_is_an_infinite_change() -> None:
+    a = np.zeros((2, 3), np.float32)
+    sums: ChangeSums = change_sums(a, a + 1, a.shape)
+    assert sums.relative == np.inf
+    assert change_sums(a, a, a.shape).relative == 0.0
