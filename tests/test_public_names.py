@@ -19,6 +19,7 @@ import kinprint
 
 ROOT = Path(__file__).resolve().parents[1]
 VERBS = [
+    "diff",
     "cached",
     "clear_cache",
     "compare",
@@ -38,6 +39,7 @@ VERBS = [
     "study",
 ]
 RESULTS = [
+    "Diff",
     "CacheContents",
     "CachedModel",
     "Comparison",
@@ -65,6 +67,8 @@ RECORDS = [
     "Table",
 ]
 ENUMS = [
+    "TensorStatus",
+    "Operation",
     "Group",
     "Level",
     "Component",

@@ -25,7 +25,8 @@ def _pair(rows: int, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     st.integers(1, 600), st.integers(1, 600), st.integers(0, 9), st.sampled_from(KINDS), st.data()
 )
 def test_blocks_add_up(rows: int, columns: int, seed: int, kind: type, data: st.DataObject) -> None:
-    a, b = (one.astype(kind) for one in _pair(rows, columns, seed))
+    a, b = _pair(rows, columns, seed)
+    a, b = a.astype(kind), b.astype(kind)
     whole = change_sums(a, b, a.shape)
     cut = data.draw(st.integers(0, rows))
     side = data.draw(st.integers(0, columns))

@@ -19,7 +19,7 @@ PREFIXES = (
 )  # fmt: skip
 KEY = re.compile(rf"(?:{'|'.join(PREFIXES)})(?:\.[\w+-]+)+")
 PREFIX = re.compile(rf"(?:{'|'.join(PREFIXES)})\.(?:[\w-]+\.)*")
-FILE = re.compile(r"\.(?:css|html|js)$")  # page.css is no sentence
+FILE = re.compile(r"\.(?:css|html|js|j2)$")  # page.css is no sentence
 
 
 def spoken_keys() -> Iterator[tuple[str, str]]:

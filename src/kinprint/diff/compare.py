@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kinprint.diff.changes import tensor_changes
 from kinprint.diff.mapping import find_correspondence
 from kinprint.diff.operations import Sizes, find_operations
 from kinprint.diff.pairing import pair_tensors
-from kinprint.diff.results import Diff
+from kinprint.diff.results import Diff, TensorChange
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.opening import labels_of, naming, note_about
 from kinprint.lineage.results import Settings
@@ -25,6 +27,7 @@ TAKEN_OVER = (
     Relation.LAUNDERED,
 )
 """Relations that say that one model has weights of the other."""
+_MOSTLY_EQUAL = 0.5  # of the numbers of matrices may differ; of strangers 0.99 do
 
 
 def diff_models(a: str, b: str, fetcher: Fetcher, base: str | None = None) -> Diff:
@@ -59,7 +62,7 @@ def diff_models(a: str, b: str, fetcher: Fetcher, base: str | None = None) -> Di
         second.ref,
         tensors,
         relation,
-        find_operations(tensors, known, sizes) if relation in TAKEN_OVER else (),
+        find_operations(tensors, known, sizes) if _is_taken_over(relation, tensors) else (),
         known,
         sampled=False,
         cost=fetcher.spent,
@@ -70,6 +73,17 @@ def diff_models(a: str, b: str, fetcher: Fetcher, base: str | None = None) -> Di
         ),
         labels=labels_of(checkpoints),
     )
+
+
+def _is_taken_over(relation: Relation, tensors: Sequence[TensorChange]) -> bool:
+    """Whether one model has weights of the other: a comparison says so, or most numbers are equal.
+
+    A copy whose parts were all renumbered and flipped shows only when that is undone.
+    """
+    compared = [one for one in tensors if one.changed is not None and len(one.shape) > 1]
+    numbers = sum(one.read for one in compared)
+    changed = sum(one.read * one.changed.value for one in compared if one.changed is not None)
+    return relation in TAKEN_OVER or (numbers > 0 and changed <= _MOSTLY_EQUAL * numbers)
 
 
 def _sizes(model: Model) -> Sizes:

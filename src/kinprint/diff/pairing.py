@@ -7,7 +7,7 @@ channels or tokens changed places or number, a `Match` says which rows and colum
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ from kinprint.diff.blocks import matrix_shape
 from kinprint.model.model import Model
 from kinprint.model.places import Address, Place
 from kinprint.model.symmetries import axes_of
-from kinprint.records import Role, is_bias
+from kinprint.records import Role, is_bias, weight_of
 
 Indices = NDArray[np.int64]
 
@@ -142,7 +142,16 @@ def _matched(a: Place | None, b: Place, known: Correspondence) -> TensorPair:
         _along(word, b.address, known, (ours[axis], theirs[axis]))
         for axis, word in enumerate(_axes(b))
     ]
-    return TensorPair(a, b, *matches)
+    return TensorPair(a, b, *(_as_flipped(match, b.address.role) for match in matches))
+
+
+def _as_flipped(match: Match | None, role: str) -> Match | None:
+    """The same places without signs, for what keeps its sign when a channel or unit is flipped:
+    gains, and the gate of a unit that is odd in what it goes up by."""
+    kept = role.startswith("norm_") or weight_of(role).removeprefix("expert_") == Role.GATE
+    if match is None or match.signs is None or not kept:
+        return match
+    return replace(match, signs=None)
 
 
 def _axes(place: Place) -> tuple[str, ...]:
