@@ -180,6 +180,7 @@ def _menu(language: str) -> str:
 
 @cache
 def _values() -> dict[str, str]:
+    from kinprint.diff import given
     from kinprint.lineage import equality, gains, kind, parts, taken_over
     from kinprint.lineage.tests import invariants
 
@@ -204,6 +205,13 @@ def _values() -> dict[str, str]:
             for limit in ("gains", "matrices", "norms")
         },
         "apart_gains": f"{taken_over.APART_GAINS:.2f}",
+        "same_update": f"{given.SAME_UPDATE:.3f}",
+        "same_scale": "{:.1f} – {:.1f}".format(*given.SAME_SCALE),
+        "in_common": f"{given.IN_COMMON:.1f}",
+        "subspace": f"{given.SUBSPACE:.2f}",
+        "alike": f"{given.ALIKE:.2f}",
+        "farthest": f"{given.FARTHEST:.1f}",
+        "most_rounding": f"{given.MOST_ROUNDING:.1f}",
         "trained": f"{100 * taken_over.TRAINED:.0f} %",
         "learnt_embedding": f"{taken_over.LEARNT_EMBEDDING:.2f}",
         "turnable": f"{taken_over.TURNABLE:.0f}",

@@ -285,6 +285,35 @@ class PartFinding:
     needs: int | None = None
 
 
+class BeyondState(StrEnum):
+    """What two models, or a part of them, have in common beyond a base.
+
+    Equal: both hold the same numbers, if need be after rounding, and the base has others. Near: one
+    is the other but for a change that is small against both. Shared: both have one change, if need
+    be at another scale, or many numbers of it. Subspace: changes of low rank lie in the same
+    directions. Alike: as alike as changes that were made apart by training on one text. Apart:
+    nothing of this was seen. Unchanged: one of them is what the base is.
+    """
+
+    EQUAL = "equal"
+    NEAR = "near"
+    SHARED = "shared"
+    SUBSPACE = "subspace"
+    ALIKE = "alike"
+    APART = "apart"
+    UNCHANGED = "unchanged"
+    NOT_COMPARABLE = "not-comparable"
+    NOT_READ = "not-read"
+
+    @property
+    def common(self) -> bool:
+        """Whether more beyond the base is in both models than training on one text puts there."""
+        return self in _COMMON
+
+
+_COMMON = (BeyondState.EQUAL, BeyondState.NEAR, BeyondState.SHARED, BeyondState.SUBSPACE)
+
+
 class Reason(StrEnum):
     """Why a test has no result; each is the key of its sentence in the catalogues.
 

@@ -26,8 +26,8 @@ def tuned(base: np.ndarray, size: float) -> np.ndarray:
 
 
 def test_updates_apart_have_no_cosine_and_nothing_in_common_beyond_chance(base) -> None:
-    found = updates(tuned(base, 1e-4), tuned(base, 1e-4), base)
-    assert found.equal > 200, "changes of one step are often equal by chance"
+    found = updates(tuned(base, 1e-3), tuned(base, 1e-3), base)
+    assert found.equal > 50, "changes of some steps are often equal by chance"
     assert abs(found.cosine) < 0.04
     assert abs(found.in_common) < 0.04
 
@@ -44,7 +44,9 @@ def test_numbers_that_both_took_from_one_update_are_counted(base) -> None:
     first, second = tuned(base, 1e-3), tuned(base, 1e-3)
     taken = np.arange(SHAPE[0])[:, None] < 16
     found = updates(first, np.where(taken, first, second), base)
-    assert found.in_common == pytest.approx(0.25, abs=0.02)
+    far = [updates(one[:16], one[:16], base[:16]).far for one in (first,)]
+    assert found.equal - found.chance == pytest.approx(far[0], rel=0.1)
+    assert 0.2 < found.in_common < 0.5
 
 
 def test_a_mask_of_both_is_no_update(base) -> None:

@@ -89,12 +89,14 @@ def comparing_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @command("compare")
 @click.argument("models", nargs=-1, required=True, metavar="A B [MODEL...]")
 @option("--control", "controls", multiple=True, metavar="MODEL")
+@option("--given", metavar="MODEL")
 @option("--jobs", metavar="N", type=Whole(min=1))
 @option("--no-hash", is_flag=True)
 @comparing_options
 def compare(
     models: tuple[str, ...],
     controls: tuple[str, ...],
+    given: str | None,
     jobs: int | None,
     no_hash: bool,
     **options: Any,
@@ -104,7 +106,10 @@ def compare(
         cause = text.message("cause.comparison.too-few")
         raise BadOption(option="models", value=models[0], cause=cause)
     if len(models) == 2:
-        return compare_two(models[0], models[1], controls, not no_hash, **options)
+        return compare_two(models[0], models[1], controls, given, not no_hash, **options)
+    if given is not None:
+        cause = text.message("cause.given.two-models")
+        raise BadOption(option="given", value=given, cause=cause)
     if controls:
         cause = text.message("cause.comparison.controls-for-two")
         raise BadOption(option="controls", value=controls[0], cause=cause)
@@ -124,6 +129,7 @@ def compare_two(
     a: str,
     b: str,
     controls: Sequence[str],
+    given: str | None,
     hashes: bool,
     *,
     format: str,
@@ -134,8 +140,8 @@ def compare_two(
 ) -> int:
     """Compare two models, show and write what was found; the exit code."""
     if dry_run:
-        return show_plan((a, b, *controls), format, settings)
-    found = kinprint.compare(a, b, controls=controls, hashes=hashes, **settings)
+        return show_plan((a, b, *controls, *([given] if given else [])), format, settings)
+    found = kinprint.compare(a, b, controls=controls, given=given, hashes=hashes, **settings)
     show(found, format, output)
     return code_for([found.relation]) if exit_code else 0
 

@@ -65,6 +65,7 @@ def compare_models(
     controls: Sequence[str] = (),
     *,
     hashes: bool = True,
+    beside: int = 0,
 ) -> Comparison:
     """Say how two models are related, reading as little as makes it clear.
 
@@ -81,6 +82,8 @@ def compare_models(
         null, and never change what has one.
     hashes
         Whether to hash weight files on this machine meanwhile, unless there is a budget.
+    beside
+        How many other models are read within the same budget.
     """
     checkpoints = open_all([a, b, *controls], fetcher, settings)
     pair = checkpoints[:2]
@@ -99,7 +102,7 @@ def compare_models(
             )
             return _described(identical, pair, (None, None), (None, None), started)
         models = read_headers(checkpoints, settings)
-        sampler = sampler_of(models, settings)
+        sampler = sampler_of(models, settings, beside)
         with algebra_for(settings.level):
             outcome = _read_in_stages(sampler, settings, bool(controls))
             if outcome.verdict.relation is Relation.UNTESTABLE:

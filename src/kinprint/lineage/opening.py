@@ -70,9 +70,9 @@ def read_headers(checkpoints: Sequence[Checkpoint], settings: Settings) -> list[
     return open_with_few_headers(checkpoints, plan, settings.base)
 
 
-def sampler_of(models: Sequence[Model], settings: Settings) -> Sampler:
-    """Plan the reading of models, each within its part of the budget."""
-    each = None if settings.budget is None else settings.budget // len(models)
+def sampler_of(models: Sequence[Model], settings: Settings, beside: int = 0) -> Sampler:
+    """Plan the reading of models, each within its part of the budget; others are read beside."""
+    each = None if settings.budget is None else settings.budget // (len(models) + beside)
     return Sampler(models, settings.level, each, settings.seed)
 
 

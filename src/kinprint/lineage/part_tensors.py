@@ -58,6 +58,12 @@ def compared(
                 break
 
 
+def along_both_axes(sample: Sample, part: Part) -> dict[TensorKey, Rows]:
+    """What was read of a part, tensor by tensor; whole tensors along either axis."""
+    found = tensors_of(sample, part)
+    return {**_turned(found, tensor_sizes(sample, part)), **found}
+
+
 def _turned(rows: Mapping[TensorKey, Rows], sizes: Mapping[str, int]) -> dict[TensorKey, Rows]:
     """Tensors that were read whole, along their other axis."""
     return {

@@ -368,6 +368,22 @@ def _on_byte_grid(fine: Floats, coarse: Floats) -> int | None:
     return None
 
 
+def byte_steps(rows: Floats) -> NDArray[np.float64]:
+    """Steps of rows that are whole multiples of 1/127 or so of the largest number of their block,
+    block by block; none where most are not. Of fewer levels the step is a multiple of that."""
+    for size in {*_GROUPS, max(rows.shape[1], _BLOCK)}:
+        blocks = _blocks(rows, size)
+        few = _multiples(blocks[:: max(1, len(blocks) // _FEW_BLOCKS)])
+        for levels in _BYTE_LEVELS:
+            if len(few) and _on_steps(few * levels).mean() > 0.5:
+                largest = np.abs(blocks).max(axis=1)
+                kept = largest > 0
+                whole = np.rint(_multiples(blocks) * levels).astype(np.int64)
+                scales = largest[kept].astype(np.float64) / levels
+                return np.asarray(np.gcd.reduce(whole, axis=1) * scales)
+    return np.zeros(0)
+
+
 def _multiples(blocks: Floats) -> NDArray[np.float64]:
     """Numbers as shares of the largest of their block; blocks of zeros are left out."""
     largest = np.abs(blocks).max(axis=1, initial=0.0, keepdims=True).astype(np.float64)

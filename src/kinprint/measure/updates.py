@@ -14,10 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint.measure.rounding import byte_steps
+
 Floats = NDArray[np.float32]
 
 ENERGY = 0.95
 """The share of an update's squares that its leading directions hold."""
+FAR = 8
+"""Steps of its format by which a number has changed by far."""
+_FEWEST_FAR = 64
 _MOST_DIRECTIONS = 4  # an update with more than one part in so many of all directions has full rank
 _FEWEST_ROWS = 8
 _MOST_ROWS = 256
@@ -36,9 +41,11 @@ class Updates:
     product : sum of their products.
     base : sum of squares of C.
     changed_a, changed_b, changed : places that A changed, that B changed, and that both did.
-    equal : places that both changed to the same number.
+    far : of the last, those that both changed by `FAR` steps of their format or more.
+    equal : of these, those with the same number in both.
     chance : as many as are equal if the changes of B stand one place further on.
     rounding : sum of squares that rounding alone puts into both updates alike.
+    grid : sum of squares of what rounding to the grid of C changes.
     """
 
     numbers: int = 0
@@ -49,9 +56,11 @@ class Updates:
     changed_a: int = 0
     changed_b: int = 0
     changed: int = 0
+    far: int = 0
     equal: int = 0
     chance: int = 0
     rounding: float = 0.0
+    grid: float = 0.0
 
     def __add__(self, other: Updates) -> Updates:
         return Updates(
@@ -63,9 +72,11 @@ class Updates:
             self.changed_a + other.changed_a,
             self.changed_b + other.changed_b,
             self.changed + other.changed,
+            self.far + other.far,
             self.equal + other.equal,
             self.chance + other.chance,
             self.rounding + other.rounding,
+            self.grid + other.grid,
         )
 
     @property
@@ -93,13 +104,14 @@ class Updates:
 
     @property
     def in_common(self) -> float | None:
-        """The share of numbers that both changed which are equal, chance taken off.
+        """The share of numbers that both changed by far which are equal, chance taken off.
 
-        One where all are, zero where as many are as by chance; None where both changed too few.
+        One where all are, zero where as many are as by chance; None where these are too few. Small
+        changes are often equal because both descend one gradient, and coarse grids make others so.
         """
-        if self.changed <= self.chance:
+        if self.rounding > 0 or self.far < max(_FEWEST_FAR, self.chance + 1):
             return None
-        return (self.equal - self.chance) / (self.changed - self.chance)
+        return (self.equal - self.chance) / (self.far - self.chance)
 
     @property
     def sizes(self) -> tuple[float, float]:
@@ -113,6 +125,13 @@ class Updates:
         smaller = min(self.a, self.b)
         return self.rounding / smaller if smaller > 0 else 0.0
 
+    @property
+    def fine(self) -> float:
+        """The rounding of C as a share of the smaller update: it is in both if they were tuned
+        from what C was before it was rounded."""
+        smaller = min(self.a, self.b)
+        return self.grid / smaller if smaller > 0 else 0.0
+
 
 def updates(a: Floats, b: Floats, c: Floats) -> Updates:
     """Sums over three arrays of one shape; places without a finite number are left out."""
@@ -124,8 +143,10 @@ def updates(a: Floats, b: Floats, c: Floats) -> Updates:
     both = ours & theirs
     powers = np.frexp(z[both])[1]
     steps = np.exp2(powers - 1.0 - max(map(_mantissa, (x, y, z))))
-    alike = np.argsort(powers, kind="stable")  # numbers of one power have one step
-    k, m = (np.rint(one[both] / steps)[alike] for one in (u, v))
+    k, m = (np.rint(one[both] / steps) for one in (u, v))
+    far = (np.abs(k) >= FAR) & (np.abs(m) >= FAR)
+    alike = np.argsort(powers[far], kind="stable")  # numbers of one power have one step
+    k, m = (one[far][alike] for one in (k, m))
     errors = [_rounding_error(one) for one in (a, b, c)]
     return Updates(
         numbers=int(kept.sum()),
@@ -136,9 +157,11 @@ def updates(a: Floats, b: Floats, c: Floats) -> Updates:
         changed_a=int(ours.sum()),
         changed_b=int(theirs.sum()),
         changed=int(both.sum()),
-        equal=int((x[both] == y[both]).sum()),
+        far=int(far.sum()),
+        equal=int((x[both] == y[both])[far].sum()),
         chance=int((k == np.roll(m, 1)).sum()) if len(k) > 1 else 0,
         rounding=_shared_rounding(*errors) * int(kept.sum()),
+        grid=errors[2] * int(kept.sum()),
     )
 
 
@@ -167,10 +190,9 @@ def overlap(u: Floats, v: Floats) -> Overlap | None:
     """Compare the leading directions of the rows of two updates; None where one has full rank."""
     if len(u) < _FEWEST_ROWS or not (np.isfinite(u).all() and np.isfinite(v).all()):
         return None
-    found = [leading(one) for one in (u, v)]
-    if found[0] is None or found[1] is None:
+    ours, theirs = leading(u), leading(v)
+    if ours is None or theirs is None:
         return None
-    ours, theirs = found
     ranks = len(ours), len(theirs)
     share = float(np.square(ours @ theirs.T).sum() / min(ranks))
     return Overlap(share, max(ranks) / u.shape[1], ranks)
@@ -200,20 +222,30 @@ def _mantissa(values: Floats) -> int:
 
 
 def _rounding_error(values: Floats) -> float:
-    """The mean square of what rounding to the grid of the numbers changes, as far as it shows."""
+    """The mean square of what rounding to the grid of the numbers changes, as far as it shows.
+
+    Steps are shared along rows as they are stored, which may be columns here.
+    """
     rows = np.atleast_2d(values)
     squares = float(np.square(rows, dtype=np.float64).mean()) if rows.size else 0.0
     floats = squares * 4.0 ** -(_mantissa(rows) + 1) / 3.0
-    width = rows.shape[1] - rows.shape[1] % _BLOCK
+    return max([floats, *map(_grid_error, (rows, rows.T))])
+
+
+def _grid_error(rows: Floats) -> float:
+    """The same for a grid whose steps are shared by neighbours in a row; 0 where there is none."""
+    some = rows[:: max(1, len(rows) // _MOST_ROWS)]
+    width = some.shape[1] - some.shape[1] % _BLOCK
     if not width:
-        return floats
-    ordered = np.sort(rows[:, :width].reshape(-1, _BLOCK), axis=1)
-    gaps = np.diff(ordered, axis=1)
-    if np.median(1 + np.count_nonzero(gaps, axis=1)) > _LEVELS:
-        return floats
-    steps = np.where(gaps > 0, gaps, np.inf).min(axis=1)
-    known = steps[np.isfinite(steps)].astype(np.float64)
-    return max(floats, float(np.square(known).mean()) / 12.0) if len(known) else floats
+        return 0.0
+    steps = byte_steps(some)
+    if not len(steps):
+        gaps = np.diff(np.sort(some[:, :width].reshape(-1, _BLOCK), axis=1), axis=1)
+        if np.median(1 + np.count_nonzero(gaps, axis=1)) > _LEVELS:
+            return 0.0
+        least = np.where(gaps > 0, gaps, np.inf).min(axis=1)
+        steps = least[np.isfinite(least)].astype(np.float64)
+    return float(np.square(steps).mean()) / 12.0 if len(steps) else 0.0
 
 
 def _shared_rounding(a: float, b: float, c: float) -> float:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from kinprint.records import Component, PartState
-from kinprint.report.schema import PartRow
+from kinprint.records import BeyondState, Component, PartState
+from kinprint.report.schema import BeyondRow, PartRow
+
+Row = TypeVar("Row", PartRow, BeyondRow)
 
 _ORDER = (
     Component.EMBEDDING, Component.NORMS, Component.ATTENTION, Component.FEED_FORWARD,
@@ -16,7 +19,7 @@ _ORDER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Generic[Row]):
     """What is known of a component in a layer.
 
     Attributes
@@ -25,12 +28,12 @@ class Cell:
     rows : its parts; several where a layer has experts.
     """
 
-    state: PartState
-    rows: tuple[PartRow, ...]
+    state: PartState | BeyondState
+    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PartGrid:
+class PartGrid(Generic[Row]):
     """The parts of a tower; a row has its layer, None outside the layers, and a cell a component.
 
     Attributes
@@ -42,10 +45,10 @@ class PartGrid:
 
     tower: str
     components: tuple[Component, ...]
-    rows: tuple[tuple[int | None, tuple[Cell | None, ...]], ...]
+    rows: tuple[tuple[int | None, tuple[Cell[Row] | None, ...]], ...]
 
 
-def part_grids(parts: Sequence[PartRow]) -> list[PartGrid]:
+def part_grids(parts: Sequence[Row]) -> list[PartGrid[Row]]:
     """A grid for each tower, in the order of the document."""
     return [
         _grid(tower, [one for one in parts if one.tower == tower])
@@ -53,8 +56,8 @@ def part_grids(parts: Sequence[PartRow]) -> list[PartGrid]:
     ]
 
 
-def _grid(tower: str, parts: Sequence[PartRow]) -> PartGrid:
-    found: dict[tuple[int | None, Component], list[PartRow]] = {}
+def _grid(tower: str, parts: Sequence[Row]) -> PartGrid[Row]:
+    found: dict[tuple[int | None, Component], list[Row]] = {}
     for one in parts:
         found.setdefault((one.layer, one.component), []).append(one)
     components = tuple(one for one in _ORDER if any(one == component for _, component in found))
@@ -69,10 +72,10 @@ def _grid(tower: str, parts: Sequence[PartRow]) -> PartGrid:
     )
 
 
-def _cell(rows: Sequence[PartRow] | None) -> Cell | None:
+def _cell(rows: Sequence[Row] | None) -> Cell[Row] | None:
     if not rows:
         return None
-    weights: dict[PartState, int] = {}
+    weights: dict[PartState | BeyondState, int] = {}
     for one in rows:
         weights[one.state] = weights.get(one.state, 0) + one.weights + 1
     return Cell(max(weights, key=lambda state: weights[state]), tuple(rows))

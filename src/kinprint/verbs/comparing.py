@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 
+from kinprint.diff.given import beyond_base
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.matrix import compare_all
 from kinprint.lineage.planning import plan_comparison as plan_pair
@@ -24,6 +25,7 @@ def compare(
     b: ModelName,
     *,
     controls: Sequence[ModelName] = (),
+    given: ModelName | None = None,
     level: Level | str = Level.STANDARD,
     alpha: float = ALPHA,
     seed: int = 0,
@@ -47,6 +49,8 @@ def compare(
     controls : sequence of str or path
         Models known to be unrelated to both and to each other. They calibrate what has no exact
         null, and never change what has one.
+    given : str or path, optional
+        A base that both were made from: the result says what they share beyond it.
     level : Level or str
         How much to read: "quick", "standard" or "deep".
     alpha : float
@@ -100,10 +104,12 @@ def compare(
         settings = _settings(level, alpha, own.budget, seed, base)
         meter = Meter(own)
         strangers = [os.fspath(one) for one in controls]
-        found = compare_models(
-            os.fspath(a), os.fspath(b), fetcher_of(own), settings, strangers, hashes=hashes
-        )
-        return Comparison(settled(comparison_document(found, meter.cost)), language)
+        fetcher, pair, beyond = fetcher_of(own), (os.fspath(a), os.fspath(b)), None
+        if given is not None:
+            beyond = beyond_base(*pair, os.fspath(given), fetcher, settings, len(strangers))
+        beside = 0 if given is None else 1
+        found = compare_models(*pair, fetcher, settings, strangers, hashes=hashes, beside=beside)
+        return Comparison(settled(comparison_document(found, meter.cost, beyond)), language)
 
 
 def matrix(

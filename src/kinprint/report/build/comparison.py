@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from kinprint.diff.given import Beyond
 from kinprint.lineage.about.description import Description
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.reading.sample import SampleRecord
@@ -34,18 +35,25 @@ from kinprint.records import (
     Verdict,
 )
 from kinprint.report import schema
+from kinprint.report.build.beyond import beyond_part
 from kinprint.report.build.common import made_with, titled
 from kinprint.report.statements import Reading, Spoken, spoken
 from kinprint.report.translation import Translator
 from kinprint.titles import full_titles, public_name, short_titles
 
 
-def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocument:
-    """A comparison as a document; `cost` is what the run took as a whole."""
+def comparison_document(
+    found: Comparison, cost: Cost, beyond: Beyond | None = None
+) -> schema.ComparisonDocument:
+    """A comparison as a document; `cost` is what the run took as a whole.
+
+    `beyond` is what the models share beyond a base, where that was asked.
+    """
     settings = found.settings
     refs = found.a, found.b
     titles = full_titles(refs)
     translator = Translator()
+    given = None if beyond is None else beyond.base.given
     return schema.ComparisonDocument(
         a=found.a.given,
         b=found.b.given,
@@ -76,7 +84,8 @@ def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocum
         seeds=[_seed(one) for one in found.norms],
         configuration=_told(found.configuration, list[schema.SettingRow]),
         tokens=_told(found.tokens, schema.SharedTokens | None),
-        asked=_asked(settings, found.strangers),
+        beyond=None if beyond is None else beyond_part(beyond, titles, translator),
+        asked=_asked(settings, found.strangers, given),
         plan=schema.PlanPart(
             stages_read=found.stages[0],
             stages=found.stages[1],
@@ -87,7 +96,7 @@ def comparison_document(found: Comparison, cost: Cost) -> schema.ComparisonDocum
         notes=translator.all_said(titled(found.notes, refs, titles)),
         labels=translator.all_said(titled(found.labels, refs, titles)),
         translations=translator.kept,
-        made=_made("compare", _public(refs, titles), settings, found.strangers),
+        made=_made("compare", _public(refs, titles), settings, found.strangers, given),
         read=schema.ReadPart.of(cost),
     )
 
@@ -439,24 +448,37 @@ def _in_short(evidence: Iterable[Evidence]) -> list[schema.EvidenceShort]:
     ]
 
 
-def _asked(settings: Settings, controls: Sequence[str] = ()) -> schema.Asked:
+def _asked(
+    settings: Settings, controls: Sequence[str] = (), given: str | None = None
+) -> schema.Asked:
     return schema.Asked(
         level=Level(settings.level),
         alpha=float(settings.alpha),
         budget=settings.budget,
         seed=settings.seed,
         base=settings.base,
+        given=given,
         controls=list(controls),
     )
 
 
 def _made(
-    verb: str, names: Sequence[str], settings: Settings, controls: Sequence[str] = ()
+    verb: str,
+    names: Sequence[str],
+    settings: Settings,
+    controls: Sequence[str] = (),
+    given: str | None = None,
 ) -> schema.Made:
-    return made_with(_command(verb, names, settings, controls))
+    return made_with(_command(verb, names, settings, controls, given))
 
 
-def _command(verb: str, names: Sequence[str], settings: Settings, controls: Sequence[str]) -> str:
+def _command(
+    verb: str,
+    names: Sequence[str],
+    settings: Settings,
+    controls: Sequence[str],
+    given: str | None,
+) -> str:
     """The command that asks for the same again, quoted for a shell; defaults are left out."""
     words = ["kinprint", verb]
     if settings.level != Level.STANDARD:
@@ -469,6 +491,8 @@ def _command(verb: str, names: Sequence[str], settings: Settings, controls: Sequ
         words += ["--seed", str(settings.seed)]
     if settings.base is not None:
         words += ["--base", public_name(settings.base)]
+    if given is not None:
+        words += ["--given", public_name(given)]
     for control in controls:
         words += ["--control", public_name(control)]
     guard = ["--"] if any(name.startswith("-") for name in names) else []

@@ -10,6 +10,7 @@ added, never removed or given another meaning. Comparisons and matrices of versi
 (`first.py`) and become documents of today with what they know.
 """
 
+from kinprint.report.schema.beyond import BeyondPart, BeyondRow, Which
 from kinprint.report.schema.common import (
     Asked,
     Claim,
@@ -130,6 +131,8 @@ __all__ = [
     "AmountPart",
     "Asked",
     "AxisPart",
+    "BeyondPart",
+    "BeyondRow",
     "Claim",
     "ComparisonDocument",
     "ControlPart",
@@ -197,6 +200,7 @@ __all__ = [
     "TurnPart",
     "Unread",
     "VerdictPart",
+    "Which",
     "decode",
     "encode",
     "encode_line",

@@ -99,6 +99,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     budget: Count | None = None
     seed: Count = 0
     base: str | None = None
+    given: str | None = None
     controls: list[str] = []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, Struct, UnsetType
 
 from kinprint.records import Component, PartState, Relation, Status, Tier
+from kinprint.report.schema.beyond import BeyondPart
 from kinprint.report.schema.common import (
     Alpha,
     Asked,
@@ -240,6 +241,7 @@ class ComparisonDocument(Struct, frozen=True, kw_only=True, tag_field="schema", 
     seeds: list[SeedMetric] = []
     configuration: list[SettingRow] = []
     tokens: SharedTokens | None = None
+    beyond: BeyondPart | None = None
     asked: Asked
     plan: PlanPart
     samples: list[list[SampleRead]] = []

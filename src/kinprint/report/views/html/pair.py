@@ -14,12 +14,27 @@ from markupsafe import Markup
 from kinprint import text
 from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
-from kinprint.records import Component, PartState, Relation, Status, Tier, VerdictReason
+from kinprint.records import (
+    BeyondState,
+    Component,
+    PartState,
+    Relation,
+    Status,
+    Tier,
+    VerdictReason,
+)
 from kinprint.report import answer as answers
 from kinprint.report.grids import Cell, part_grids
 from kinprint.report.numbers import finite, reading, share_in_words
 from kinprint.report.relations import SIGNS, words_for
-from kinprint.report.schema import ComparisonDocument, MatrixDocument, Subject, VerdictPart
+from kinprint.report.schema import (
+    BeyondRow,
+    ComparisonDocument,
+    MatrixDocument,
+    PartRow,
+    Subject,
+    VerdictPart,
+)
 from kinprint.report.statements import likeness_in_words
 from kinprint.report.translation import translated
 from kinprint.report.views.html import drawings, evidence, frame, shapes
@@ -115,6 +130,7 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
         alpha=shapes.level(verdict.link.alpha),
         likeness=_likeness(verdict, language, say),
         grids=tuple(_grids(document, say)),
+        beyond=_beyond(document, language, say),
         limits=_limits(document, language, say),
         tests=shown.tests,
         first=shown.first,
@@ -251,7 +267,7 @@ def _grids(document: ComparisonDocument, say: Say) -> Iterator[tuple[str, Heads,
         yield printable(grid.tower, _NAME), heads, rows
 
 
-def _part_cell(cell: Cell | None, say: Say) -> tuple[str, Markup | str]:
+def _part_cell(cell: Cell[PartRow] | None, say: Say) -> tuple[str, Markup | str]:
     if cell is None:
         return "", ""
     word, known = say(f"report.state.{cell.state}"), finite(cell.rows[0].likeness)
@@ -261,6 +277,59 @@ def _part_cell(cell: Cell | None, say: Say) -> tuple[str, Markup | str]:
     if share >= _NEARLY_ALL:
         return cell.state, shown
     return cell.state, Markup("{} ({})").format(shown, share_in_words(share))
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondView:
+    """What the models share beyond a base: a sentence, and a table of layers and components."""
+
+    title: Markup
+    says: str
+    grids: tuple[tuple[str, Heads, Rows], ...]
+
+
+def _beyond(document: ComparisonDocument, language: str, say: Say) -> BeyondView | None:
+    part = document.beyond
+    if part is None:
+        return None
+    grids = []
+    for grid in part_grids(part.parts)[:_TOWERS]:
+        rows = tuple(
+            (
+                say("report.parts.outside") if layer is None else f"{layer}",
+                tuple(_beyond_cell(cell, say) for cell in cells),
+            )
+            for layer, cells in grid.rows[:_LAYERS]
+        )
+        heads = tuple(say(f"verdict.part.{component}") for component in grid.components)
+        grids.append((printable(grid.tower, _NAME), heads, rows))
+    title = say("beyond.title", base=_kept(part.title))
+    says = printable(translated(document, part.summary, language), 2000)
+    return BeyondView(title, says, tuple(grids))
+
+
+_LOOKS = {
+    BeyondState.EQUAL: PartState.EQUAL,
+    BeyondState.NEAR: PartState.SHARED,
+    BeyondState.SHARED: PartState.SHARED,
+    BeyondState.SUBSPACE: PartState.SHARED,
+    BeyondState.ALIKE: PartState.ROUNDED,
+    BeyondState.APART: PartState.NO_TRACE,
+    BeyondState.UNCHANGED: PartState.NO_TRACE,
+    BeyondState.NOT_COMPARABLE: PartState.NOT_COMPARABLE,
+    BeyondState.NOT_READ: PartState.NOT_READ,
+}
+"""Which state of a part in two models each is drawn like."""
+
+
+def _beyond_cell(cell: Cell[BeyondRow] | None, say: Say) -> tuple[str, Markup | str]:
+    if cell is None:
+        return "", ""
+    state = BeyondState(cell.state)
+    word, known = say(f"beyond.state.{state}"), finite(cell.rows[0].cosine)
+    if known is None or len(cell.rows) > 1 or state in (BeyondState.EQUAL, BeyondState.UNCHANGED):
+        return _LOOKS[state], word
+    return _LOOKS[state], Markup("{} {}").format(word, f"{known:.2f}")
 
 
 def _limits(document: ComparisonDocument, language: str, say: Say) -> Limits:
@@ -338,4 +407,6 @@ def _facts(
     yield say("page.again.seed"), asked.seed
     if asked.base:
         yield say("page.again.base"), asked.base
+    if asked.given:
+        yield say("page.again.given"), asked.given
     yield say("page.again.versions"), made.versions

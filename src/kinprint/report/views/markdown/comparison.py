@@ -10,6 +10,7 @@ from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
 from kinprint.records import Tier
 from kinprint.report import answer
+from kinprint.report.beyond import beyond_table
 from kinprint.report.evidence import findings, silent
 from kinprint.report.grids import part_grids
 from kinprint.report.matrix import (
@@ -107,6 +108,7 @@ def _comparison(out: _Page, document: ComparisonDocument, beside: Beside | None)
         )
     )
     _parts(out, document)
+    _beyond(out, document)
     _subjects(out, document.models)
     _pictures(out, beside)
     out.heading("report.table.evidence")
@@ -140,6 +142,19 @@ def _parts(out: _Page, document: ComparisonDocument) -> None:
             for layer, cells in grid.rows
         ]
         out.table((out.say("report.parts.layer"), *heads), rows)
+
+
+def _beyond(out: _Page, document: ComparisonDocument) -> None:
+    """What the models share beyond a base, a line a component."""
+    part = document.beyond
+    if part is None:
+        return
+    out.put(f"## {escaped(out.say('beyond.title', base=part.title))}")
+    out.put(escaped(translated(document, part.summary, out.language)))
+    if rows := beyond_table(part, out.language):
+        columns = ("beyond.column.component", "beyond.column.states", "beyond.column.cosine")
+        out.table([out.say(key) for key in columns], rows)
+        out.sentence("beyond.calibrated")
 
 
 def _evidence(out: _Page, document: ComparisonDocument, beside: Beside | None) -> None:

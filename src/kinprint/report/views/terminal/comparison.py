@@ -9,6 +9,7 @@ from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
 from kinprint.records import Relation, Tier
 from kinprint.report import answer
+from kinprint.report.beyond import beyond_table
 from kinprint.report.evidence import (
     Finding,
     findings,
@@ -30,7 +31,7 @@ from kinprint.report.matrix import (
 )
 from kinprint.report.numbers import p_value
 from kinprint.report.relations import SIGNS
-from kinprint.report.schema import ComparisonDocument, MatrixDocument, PlanDocument
+from kinprint.report.schema import BeyondPart, ComparisonDocument, MatrixDocument, PlanDocument
 from kinprint.report.translation import translated
 from kinprint.report.views.terminal.layout import Line, Look, answer_look, lines
 from kinprint.text.lines import columns_of, padded, wrapped
@@ -53,6 +54,8 @@ def comparison_lines(document: ComparisonDocument, language: str) -> Iterator[Li
         yield Line(one.title, Look.TITLE)
         said = printable(one.says, 5000)
         yield from (Line("  " + line) for line in wrapped(said, width=NARROW - 2))
+    if document.beyond is not None:
+        yield from _beyond(document, document.beyond, language)
     found = findings(document)
     shown, rest = leading(found, _SHOWN)
     if shown:
@@ -70,6 +73,22 @@ def comparison_lines(document: ComparisonDocument, language: str) -> Iterator[Li
     for note in document.notes:
         note = printable(translated(document, note, language), 1000)
         yield from lines(f"- {note}", "  ", Look.ASIDE, NARROW)
+
+
+def _beyond(document: ComparisonDocument, part: BeyondPart, language: str) -> Iterator[Line]:
+    """What the models share beyond a base: a sentence, then a line a component."""
+    yield Line()
+    yield Line(printable(text.say("beyond.title", language, base=part.title), 200), Look.TITLE)
+    yield from _indented(printable(translated(document, part.summary, language), 2000))
+    rows = beyond_table(part, language)
+    width = max((columns_of(row[0]) for row in rows), default=0)
+    for component, states, cosine in rows:
+        first, *rest = wrapped(f"{states}  {cosine}".rstrip(), width=NARROW - width - 4)
+        yield Line(f"  {padded(component, width)}  {first}")
+        yield from (Line(" " * (width + 4) + line) for line in rest)
+    if rows:
+        said = text.say("beyond.calibrated", language)
+        yield from (Line("  " + line, Look.ASIDE) for line in wrapped(said, width=NARROW - 2))
 
 
 def matrix_lines(document: MatrixDocument, language: str) -> Iterator[Line]:

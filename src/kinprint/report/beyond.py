@@ -1,0 +1,27 @@
+"""What two models share beyond a base, as a short table: one row a component."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kinprint import text
+from kinprint.records import Component
+from kinprint.report.numbers import finite
+from kinprint.report.schema import BeyondPart
+
+
+def beyond_table(part: BeyondPart, language: str) -> list[tuple[str, str, str]]:
+    """Each component with how many of its parts are in which state, and their cosines."""
+    found = []
+    for component in Component:
+        rows = [one for one in part.parts if one.component is component]
+        if not rows:
+            continue
+        states = Counter(one.state for one in rows).most_common()
+        said = ", ".join(
+            f"{text.say(f'beyond.state.{state}', language)} {count}" for state, count in states
+        )
+        cosines = [known for one in rows if (known := finite(one.cosine)) is not None]
+        shown = f"{min(cosines):.2f}…{max(cosines):.2f}" if cosines else ""
+        found.append((text.say(f"verdict.part.{component}", language), said, shown))
+    return found

@@ -1,0 +1,248 @@
+"""What two models share beyond a base: planted relations between models made of a demo model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import kinprint
+import kinprint.demo
+from kinprint.diff.given import finding_of, summed_up
+from kinprint.errors import BadOption
+from kinprint.records import BeyondState, Component, Part, Relation
+
+ZOO = kinprint.demo.FOLDER / "zoo"
+BASE = ZOO / "base-a"
+Tensors = dict[str, np.ndarray]
+
+
+def stored(folder: Path, change: Callable[[str, np.ndarray], np.ndarray]) -> Path:
+    """A copy of the base with other numbers, in the base's format."""
+    shutil.copytree(BASE, folder)
+    tensors = load_file(BASE / "model.safetensors")
+    changed = {
+        name: np.ascontiguousarray(change(name, value.astype(np.float32))).astype(value.dtype)
+        for name, value in tensors.items()
+    }
+    save_file(changed, folder / "model.safetensors", {"format": "pt"})
+    return folder
+
+
+def tune(seed: int, size: float = 0.1) -> Callable[[str, np.ndarray], np.ndarray]:
+    """An update of random numbers, as large as a share of each tensor's scatter."""
+
+    def change(name: str, value: np.ndarray) -> np.ndarray:
+        draws = np.random.default_rng([seed, *name.encode()])
+        return value + draws.normal(0, size * value.std(), value.shape)
+
+    return change
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return stored(tmp_path_factory.mktemp("given") / "tuned", tune(1))
+
+
+def beyond(a: Path, b: Path, base: Path = BASE, **named: object) -> kinprint.Comparison:
+    return kinprint.compare(a, b, given=base, hashes=False, **named)
+
+
+def states(found: kinprint.Comparison, component: Component) -> set[BeyondState]:
+    part = found.document.beyond
+    assert part is not None
+    return {one.state for one in part.parts if one.component is component}
+
+
+def test_tunes_made_apart_share_nothing_beyond_their_base(tuned: Path, tmp_path: Path) -> None:
+    found = beyond(tuned, stored(tmp_path / "other", tune(2)))
+    assert found.document.beyond.state is BeyondState.APART
+    assert states(found, Component.ATTENTION) == {BeyondState.APART}
+    assert states(found, Component.EMBEDDING) == {BeyondState.APART}
+    assert states(found, Component.NORMS) == {BeyondState.NOT_COMPARABLE}
+    assert found.relation is Relation.DERIVED, "the comparison itself is as it was"
+    english = found.document.beyond.summary
+    assert "base-a" in found.document.translations["ko"][english]
+
+
+def test_one_update_at_another_scale_is_found(tuned: Path, tmp_path: Path) -> None:
+    found = beyond(tuned, stored(tmp_path / "half", tune(1, 0.05)))
+    assert found.document.beyond.state is BeyondState.SHARED
+    rows = [one for one in found.document.beyond.parts if one.component is Component.FEED_FORWARD]
+    assert {one.state for one in rows} == {BeyondState.SHARED}
+    assert [one.b_on_a for one in rows] == pytest.approx([0.5] * len(rows), abs=0.01)
+
+
+def test_a_copy_with_a_little_noise_is_near(tuned: Path, tmp_path: Path) -> None:
+    noise = tune(3, 0.01)
+    found = beyond(tuned, stored(tmp_path / "noised", lambda n, v: noise(n, tune(1)(n, v))))
+    assert found.document.beyond.state is BeyondState.NEAR
+
+
+def test_training_on_one_text_is_not_told_from_one_made_from_the_other(
+    tuned: Path, tmp_path: Path
+) -> None:
+    found = beyond(tuned, stored(tmp_path / "further", lambda n, v: tune(4)(n, tune(1)(n, v))))
+    assert found.document.beyond.state is BeyondState.ALIKE
+
+
+def test_layers_taken_over_are_equal_and_the_others_apart(tuned: Path, tmp_path: Path) -> None:
+    def change(name: str, value: np.ndarray) -> np.ndarray:
+        return tune(1 if ".layers.2." in name else 5)(name, value)
+
+    found = beyond(tuned, stored(tmp_path / "layer", change))
+    part = found.document.beyond
+    assert part.state is BeyondState.SHARED
+    equal = {one.layer for one in part.parts if one.state is BeyondState.EQUAL}
+    assert equal == {2}
+
+
+def test_the_same_numbers_are_equal(tuned: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "copied"
+    shutil.copytree(tuned, copied)
+    (copied / "config.json").write_text(
+        json.dumps(json.loads((copied / "config.json").read_text()))
+    )
+    assert beyond(tuned, copied).document.beyond.state is BeyondState.EQUAL
+
+
+def test_parts_that_one_model_did_not_change_are_unchanged(tuned: Path, tmp_path: Path) -> None:
+    def change(name: str, value: np.ndarray) -> np.ndarray:
+        return tune(6)(name, value) if "mlp" in name else value
+
+    found = beyond(tuned, stored(tmp_path / "mlp", change))
+    assert states(found, Component.ATTENTION) == {BeyondState.UNCHANGED}
+    assert states(found, Component.FEED_FORWARD) == {BeyondState.APART}
+    rows = [one for one in found.document.beyond.parts if one.component is Component.ATTENTION]
+    assert {tuple(one.unchanged) for one in rows} == {("b",)}
+
+
+def test_a_permuted_copy_is_not_subtracted(tuned: Path, tmp_path: Path) -> None:
+    found = beyond(tuned, ZOO / "a-rotated")
+    part = found.document.beyond
+    assert part.state is BeyondState.NOT_COMPARABLE
+    assert not any(one.state in (BeyondState.APART, BeyondState.ALIKE) for one in part.parts)
+
+
+def test_a_stranger_has_nothing_beyond_the_base(tuned: Path) -> None:
+    part = beyond(tuned, ZOO / "base-b").document.beyond
+    assert (part.state, part.refused) == (BeyondState.NOT_COMPARABLE, "b")
+    assert "base-b" in part.summary and "nothing links" in part.summary
+
+
+@pytest.mark.parametrize("where", [0, 1])
+def test_the_base_is_none_of_the_two(tuned: Path, where: int) -> None:
+    with pytest.raises(BadOption) as error:
+        beyond(*((BASE, tuned) if where else (tuned, BASE)))
+    assert "one of the two" in str(error.value)
+
+
+def test_a_budget_is_kept_and_read_parts_are_said(tuned: Path, tmp_path: Path) -> None:
+    found = beyond(tuned, stored(tmp_path / "other", tune(2)), budget="600kB")
+    rows = found.document.beyond.parts
+    assert any(0 < one.read < 1 for one in rows)
+    assert found.document.asked.given == str(BASE)
+    assert "--given" in found.document.made.command
+
+
+# Planted in arrays, where the truth is known and the base is in any format.
+
+PART = Part(Component.ATTENTION, 0)
+DRAWS = np.random.default_rng(11)
+
+
+def array(size: float = 1.0) -> np.ndarray:
+    return DRAWS.normal(0, size, (128, 128)).astype(np.float32)
+
+
+def quantised(values: np.ndarray, levels: int) -> np.ndarray:
+    blocks = values.reshape(-1, 32)
+    steps = np.abs(blocks).max(axis=1, keepdims=True) / levels
+    return (np.rint(blocks / steps) * steps).astype(np.float32).reshape(values.shape)
+
+
+@pytest.mark.parametrize("levels", [7, 31, 127])
+def test_a_base_that_was_rounded_is_no_base_of_small_updates(levels: int) -> None:
+    base = array()
+    a, b = base + array(0.001), base + array(0.001)
+    assert finding_of(PART, [(a, b, base)]).state is BeyondState.APART
+    found = finding_of(PART, [(a, b, quantised(base, levels))])
+    assert found.state in (BeyondState.NOT_COMPARABLE, BeyondState.UNCHANGED)
+
+
+@pytest.mark.parametrize("levels", [7, 31, 127])
+def test_two_models_that_were_rounded_alike_share_no_update(levels: int) -> None:
+    base = array()
+    a, b = (quantised(base + array(0.01), levels) for _ in range(2))
+    found = finding_of(PART, [(a, b, base)])
+    assert not found.state.common
+
+
+def test_a_mask_that_both_have_is_no_update() -> None:
+    base = array()
+    mask = DRAWS.random(base.shape) < 0.5
+    a, b = (np.where(mask, 0, base + array(0.1)).astype(np.float32) for _ in range(2))
+    assert finding_of(PART, [(a, b, base)]).state is BeyondState.APART
+
+
+def test_adapters_of_one_seed_are_one_subspace() -> None:
+    base, inputs = array(), DRAWS.normal(size=(4, 128))
+    a, b = (
+        (base + 0.05 * DRAWS.normal(size=(128, 4)) @ inputs).astype(np.float32) for _ in range(2)
+    )
+    apart = (base + 0.05 * DRAWS.normal(size=(128, 4)) @ DRAWS.normal(size=(4, 128))).astype(
+        np.float32
+    )
+    assert finding_of(PART, [(a, b, base)]).state is BeyondState.SUBSPACE
+    assert finding_of(PART, [(a, apart, base)]).state is BeyondState.APART
+
+
+def test_a_cast_of_the_other_is_equal_and_a_cast_of_the_base_unchanged() -> None:
+    base = array()
+    a = base + array(0.1)
+    cast = a.astype(ml_dtypes.bfloat16).astype(np.float32)
+    found = finding_of(PART, [(a, cast, base)])
+    assert (found.state, found.bits) == (BeyondState.EQUAL, 16)
+    still = finding_of(PART, [(a, base.astype(np.float16).astype(np.float32), base)])
+    assert (still.state, still.unchanged) == (BeyondState.UNCHANGED, (False, True))
+
+
+def test_updates_drawn_apart_are_never_called_common() -> None:
+    """Of 200 draws of random updates none has anything in common."""
+    base = array()
+    for at in range(200):
+        size = 10.0 ** DRAWS.uniform(-4, 0)
+        a, b = (
+            (base + array(size)).astype(ml_dtypes.bfloat16).astype(np.float32) for _ in range(2)
+        )
+        found = finding_of(PART, [(a, b, base.astype(ml_dtypes.bfloat16).astype(np.float32))])
+        assert not found.state.common and found.state is not BeyondState.ALIKE, (at, size)
+
+
+def test_swapping_the_models_swaps_the_coefficients() -> None:
+    base = array()
+    update = array(0.1)
+    one, other = (
+        finding_of(PART, [(*three, base)])
+        for three in ((base + update, base + 2 * update), (base + 2 * update, base + update))
+    )
+    assert one.state is other.state is BeyondState.SHARED
+    assert one.updates.of_b_on_a == pytest.approx(2.0, rel=1e-3)
+    assert one.updates.of_b_on_a == other.updates.of_a_on_b
+
+
+def test_few_common_parts_decide_and_nothing_compared_is_said() -> None:
+    base = array()
+    a = base + array(0.1)
+    equal = finding_of(PART, [(a, a, base)], 10)
+    apart = finding_of(PART, [(a, base + array(0.1), base)], 10_000)
+    assert summed_up([equal, apart]) is BeyondState.SHARED
+    assert summed_up([equal]) is BeyondState.EQUAL
+    assert summed_up([apart]) is BeyondState.APART
+    assert summed_up([]) is BeyondState.NOT_COMPARABLE
