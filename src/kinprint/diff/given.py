@@ -193,13 +193,13 @@ def _findings(
                 model.get(one.tower) for model, one in zip(known, (ours, theirs), strict=False)
             ]
             if samples[0] is None or samples[1] is None:
-                reason = text.message("given.reason.missing")
+                reason = text.message("report.given.reason.missing")
                 found.append(_open(part, BeyondState.NOT_COMPARABLE, reason, extent.weights))
                 continue
             three = (samples[0], ours), (samples[1], theirs), (base, part)
             tensors = list(_common_rows(three))
             if not tensors and all(_was_read(*one) for one in three):
-                reason = text.message("given.reason.shapes")
+                reason = text.message("report.given.reason.shapes")
                 found.append(_open(part, BeyondState.NOT_COMPARABLE, reason, extent.weights))
                 continue
             found.append(finding_of(part, tensors, extent.weights))
@@ -269,7 +269,9 @@ def finding_of(part: Part, tensors: Sequence[Three], weights: int = 0) -> Beyond
     """
     total = sum((updates(*three) for three in tensors), Updates())
     if not total.numbers:
-        return _open(part, BeyondState.NOT_READ, text.message("given.reason.not-read"), weights)
+        return _open(
+            part, BeyondState.NOT_READ, text.message("report.given.reason.not-read"), weights
+        )
     spaces = [
         one for a, b, c in tensors if len(c) > 1 and (one := overlap(a - c, b - c)) is not None
     ]
@@ -285,24 +287,24 @@ def finding_of(part: Part, tensors: Sequence[Three], weights: int = 0) -> Beyond
     if any(unchanged):
         return replace(finding, state=BeyondState.UNCHANGED, unchanged=unchanged)
     if max(total.sizes) > FARTHEST:
-        reason = text.message("given.reason.far")
+        reason = text.message("report.given.reason.far")
         return replace(finding, state=BeyondState.NOT_COMPARABLE, reason=reason)
     same = _same(tensors, 0, 1)
     one_update = abs(total.cosine or 0.0) >= SAME_UPDATE
     if same is not None and (same == 0 or one_update) and total.changed >= FEWEST_CHANGED:
         return replace(finding, state=BeyondState.EQUAL, bits=same or None)
     if total.rounded > MOST_ROUNDING:
-        reason = text.message("given.reason.rounding")
+        reason = text.message("report.given.reason.rounding")
         return replace(finding, state=BeyondState.NOT_COMPARABLE, reason=reason)
     if total.changed < FEWEST_CHANGED:
-        reason = text.message("given.reason.few-changed")
+        reason = text.message("report.given.reason.few-changed")
         return replace(finding, state=BeyondState.NOT_COMPARABLE, reason=reason)
     if part.component is Component.NORMS:
-        reason = text.message("given.reason.norms")
+        reason = text.message("report.given.reason.norms")
         return replace(finding, state=BeyondState.NOT_COMPARABLE, reason=reason)
     state = _state(total, finding.overlap)
     if state is BeyondState.ALIKE and total.fine > MOST_ROUNDING:
-        reason = text.message("given.reason.rounding")
+        reason = text.message("report.given.reason.rounding")
         return replace(finding, state=BeyondState.NOT_COMPARABLE, reason=reason)
     return replace(finding, state=state)
 

@@ -19,7 +19,8 @@ def beyond_table(part: BeyondPart, language: str) -> list[tuple[str, str, str]]:
             continue
         states = Counter(one.state for one in rows).most_common()
         said = ", ".join(
-            f"{text.say(f'beyond.state.{state}', language)} {count}" for state, count in states
+            f"{text.say(f'report.beyond.state.{state}', language)} {count}"
+            for state, count in states
         )
         cosines = [known for one in rows if (known := finite(one.cosine)) is not None]
         shown = f"{min(cosines):.2f}…{max(cosines):.2f}" if cosines else ""

@@ -37,21 +37,21 @@ def _summary(found: Beyond, titles: Sequence[str]) -> Message:
     """One sentence on all parts."""
     a, b, base = titles
     if found.refused is not None:
-        why = text.message(f"given.refused.{found.relations[found.refused]}")
-        return text.message("given.refused", model=titles[found.refused], base=base, why=why)
+        why = text.message(f"report.given.refused.{found.relations[found.refused]}")
+        return text.message("report.given.refused", model=titles[found.refused], base=base, why=why)
     compared = [one for one in found.findings if one.state not in _OPEN]
     if found.answer is BeyondState.UNCHANGED:
         still = [
             name for at, name in enumerate((a, b)) if all(one.unchanged[at] for one in compared)
         ]
         models = ", ".join(still) or f"{a}, {b}"
-        return text.message("given.says.unchanged", models=models, base=base)
+        return text.message("report.given.says.unchanged", models=models, base=base)
     told = [one for one in compared if one.state.common] or [
         one for one in compared if one.state is found.answer
     ]
     cosines = [abs(one.updates.cosine or 0.0) for one in told if one.updates is not None]
     return text.message(
-        f"given.says.{found.answer}",
+        f"report.given.says.{found.answer}",
         a=a,
         b=b,
         base=base,

@@ -303,7 +303,7 @@ def _beyond(document: ComparisonDocument, language: str, say: Say) -> BeyondView
         )
         heads = tuple(say(f"verdict.part.{component}") for component in grid.components)
         grids.append((printable(grid.tower, _NAME), heads, rows))
-    title = say("beyond.title", base=_kept(part.title))
+    title = say("report.beyond.title", base=_kept(part.title))
     says = printable(translated(document, part.summary, language), 2000)
     return BeyondView(title, says, tuple(grids))
 
@@ -326,7 +326,7 @@ def _beyond_cell(cell: Cell[BeyondRow] | None, say: Say) -> tuple[str, Markup | 
     if cell is None:
         return "", ""
     state = BeyondState(cell.state)
-    word, known = say(f"beyond.state.{state}"), finite(cell.rows[0].cosine)
+    word, known = say(f"report.beyond.state.{state}"), finite(cell.rows[0].cosine)
     if known is None or len(cell.rows) > 1 or state in (BeyondState.EQUAL, BeyondState.UNCHANGED):
         return _LOOKS[state], word
     return _LOOKS[state], Markup("{} {}").format(word, f"{known:.2f}")

@@ -149,12 +149,16 @@ def _beyond(out: _Page, document: ComparisonDocument) -> None:
     part = document.beyond
     if part is None:
         return
-    out.put(f"## {escaped(out.say('beyond.title', base=part.title))}")
+    out.put(f"## {escaped(out.say('report.beyond.title', base=part.title))}")
     out.put(escaped(translated(document, part.summary, out.language)))
     if rows := beyond_table(part, out.language):
-        columns = ("beyond.column.component", "beyond.column.states", "beyond.column.cosine")
+        columns = (
+            "report.beyond.column.component",
+            "report.beyond.column.states",
+            "report.beyond.column.cosine",
+        )
         out.table([out.say(key) for key in columns], rows)
-        out.sentence("beyond.calibrated")
+        out.sentence("report.beyond.calibrated")
 
 
 def _evidence(out: _Page, document: ComparisonDocument, beside: Beside | None) -> None:

@@ -78,7 +78,9 @@ def comparison_lines(document: ComparisonDocument, language: str) -> Iterator[Li
 def _beyond(document: ComparisonDocument, part: BeyondPart, language: str) -> Iterator[Line]:
     """What the models share beyond a base: a sentence, then a line a component."""
     yield Line()
-    yield Line(printable(text.say("beyond.title", language, base=part.title), 200), Look.TITLE)
+    yield Line(
+        printable(text.say("report.beyond.title", language, base=part.title), 200), Look.TITLE
+    )
     yield from _indented(printable(translated(document, part.summary, language), 2000))
     rows = beyond_table(part, language)
     width = max((columns_of(row[0]) for row in rows), default=0)
@@ -87,7 +89,7 @@ def _beyond(document: ComparisonDocument, part: BeyondPart, language: str) -> It
         yield Line(f"  {padded(component, width)}  {first}")
         yield from (Line(" " * (width + 4) + line) for line in rest)
     if rows:
-        said = text.say("beyond.calibrated", language)
+        said = text.say("report.beyond.calibrated", language)
         yield from (Line("  " + line, Look.ASIDE) for line in wrapped(said, width=NARROW - 2))
 
 
