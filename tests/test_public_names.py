@@ -20,6 +20,7 @@ import kinprint
 ROOT = Path(__file__).resolve().parents[1]
 VERBS = [
     "diff",
+    "plan_diff",
     "cached",
     "clear_cache",
     "compare",

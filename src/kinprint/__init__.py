@@ -134,6 +134,7 @@ if TYPE_CHECKING:
     )
     from kinprint.verbs.differing import (
         diff,
+        plan_diff,
     )
     from kinprint.verbs.extending import (
         InstalledExtension,
@@ -262,6 +263,7 @@ __all__ = [
     "open",
     "plan",
     "plan_comparison",
+    "plan_diff",
     "plan_inspection",
     "plan_study",
     "report",
@@ -316,7 +318,10 @@ _HOMES = {
         "matrix",
         "plan_comparison",
     ),
-    "kinprint.verbs.differing": ("diff",),
+    "kinprint.verbs.differing": (
+        "diff",
+        "plan_diff",
+    ),
     "kinprint.verbs.extending": (
         "InstalledExtension",
         "installed_extensions",

@@ -193,11 +193,15 @@ def show(
 
 def show_plan(models: Sequence[str], format: str, settings: dict[str, Any]) -> int:
     """Show what comparing would cost."""
+    return show_costs(kinprint.plan_comparison(models, **settings), format)
+
+
+def show_costs(found: kinprint.Plan, format: str) -> int:
+    """Show what reading would cost."""
     from kinprint.report.costs import cost_line
     from kinprint.report.schema import PlanDocument
     from kinprint.report.views.terminal.comparison import plan_lines
 
-    found = kinprint.plan_comparison(models, **settings)
     if format == "json":
         write_json(found)
         return 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 import kinprint
-from kinprint.cli.commands import command, option
-from kinprint.cli.compare import show
+from kinprint.cli.commands import Whole, command, option
+from kinprint.cli.compare import show, show_costs
 from kinprint.cli.language import language
 from kinprint.cli.output import form_option
 from kinprint.cli.reading import reading_options
@@ -15,14 +17,20 @@ from kinprint.cli.reading import reading_options
 @command("diff")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
+@option("--sample/--full", "sample", default=None)
+@option("--seed", metavar="N", type=Whole(min=0), default=0)
 @option("--base", metavar="MODEL")
+@option("--dry-run", is_flag=True)
 @form_option
 @option("-o", "--output", multiple=True, metavar="PATH")
 @reading_options
 def diff(
     a: str,
     b: str,
+    sample: bool | None,
+    seed: int,
     base: str | None,
+    dry_run: bool,
     format: str,
     output: tuple[str, ...],
     reader: kinprint.Reader,
@@ -32,6 +40,8 @@ def diff(
         from kinprint.report.outputs import outputs
 
         outputs(output, "paths")
-    found = kinprint.diff(a, b, base=base, reader=reader, language=language())
-    show(found, format, output)
+    asked: dict[str, Any] = {"sample": sample, "seed": seed, "base": base, "reader": reader}
+    if dry_run:
+        return show_costs(kinprint.plan_diff(a, b, language=language(), **asked), format)
+    show(kinprint.diff(a, b, language=language(), **asked), format, output)
     return 0

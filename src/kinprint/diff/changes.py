@@ -22,14 +22,16 @@ from kinprint.lineage.reading.parts import component_of
 from kinprint.measure.change import ChangeSums, change_sums
 from kinprint.measure.low_rank import rounding_variance, spectrum_of
 from kinprint.measure.rounding import equality
-from kinprint.model.model import Model
+from kinprint.model.model import Model, wants_of
 from kinprint.model.places import Place
 from kinprint.reader.decode import Array, as_float32
-from kinprint.records import TensorStatus
+from kinprint.reader.fetch import Want, joined_wants
+from kinprint.records import Cost, TensorStatus
 from kinprint.text import Message, message
 from kinprint.workers import Threads, calm_algebra, cores
 
 _LOOKED_AT = 1 << 18  # numbers of a tensor that tell whether it was rounded
+_TOGETHER = 64 << 20  # bytes that are asked for at once
 _AHEAD = 3  # blocks for each thread that are read before they are needed
 
 
@@ -54,16 +56,18 @@ def tensor_changes(
         return
     waiting: deque[tuple[TensorPair, list[Future[_Block | KinprintError]] | None]] = deque()
     threads = cores()
+    ahead = _Ahead(a, b, pairs)
     with calm_algebra():
         pool = Threads(threads, "kinprint-diff")
         try:
             inside = 0
-            for pair in pairs:
+            for at, pair in enumerate(pairs):
+                ahead.fetch(at)
                 futures = None
                 if _status(pair) is TensorStatus.COMPARED:
                     futures = [
-                        pool.submit(attempt, _block, a, b, pair, extent, at == 0)
-                        for at, extent in enumerate(_extents(pair))
+                        pool.submit(attempt, _block, a, b, pair, extent, number == 0)
+                        for number, extent in enumerate(_extents(pair))
                     ]
                     inside += len(futures)
                 waiting.append((pair, futures))
@@ -75,6 +79,41 @@ def tensor_changes(
                 yield _told(*waiting.popleft())
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Ahead:
+    """Bytes that are not on this machine, made available some tensors before they are summed."""
+
+    def __init__(self, a: Model, b: Model, pairs: Sequence[TensorPair]) -> None:
+        self._models, self._pairs, self._next = (a, b), pairs, 0
+        self._here = all(one.checkpoint.ref.kind == "local" for one in (a, b))
+
+    def fetch(self, at: int) -> None:
+        """Read what the tensor at a place needs, and those after it up to a limit."""
+        if self._here or at < self._next:
+            return
+        wants: list[Want] = []
+        size = 0
+        while self._next < len(self._pairs) and size < _TOGETHER:
+            some = _wants(*self._models, self._pairs[self._next])
+            size += sum(span.size for want in some for span in want.ranges)
+            wants += some
+            self._next += 1
+        self._models[0].checkpoint.fetcher.ensure(joined_wants(wants))
+
+
+def reading_cost(a: Model, b: Model, pairs: Sequence[TensorPair]) -> Cost:
+    """What reading all tensors that can be compared takes."""
+    wants = [want for pair in pairs for want in _wants(a, b, pair)]
+    plans = a.checkpoint.fetcher.plan(joined_wants(wants))
+    return sum((plan.cost for plan in plans), Cost())
+
+
+def _wants(a: Model, b: Model, pair: TensorPair) -> list[Want]:
+    if _status(pair) is not TensorStatus.COMPARED:
+        return []
+    assert pair.a is not None and pair.b is not None
+    return wants_of([a.reading(pair.a), b.reading(pair.b)])
 
 
 def _extents(pair: TensorPair) -> list[Extent]:
@@ -93,16 +132,15 @@ def _block(a: Model, b: Model, pair: TensorPair, extent: Extent, first: bool) ->
     else:
         x = _picked(a, pair.a, pair.rows, pair.columns, "a")
         y = _picked(b, pair.b, pair.rows, pair.columns, "b")
-    x, y = _as_floats(x), _as_floats(y)
+    x, y = as_floats(x), as_floats(y)
     sums = change_sums(x, y, pair.matched, extent.rows.start, extent.columns.start)
     if not first or sums.equal == sums.numbers:
         return _Block(sums, variance=rounding_variance(y[:1]) if first else None)
     rows = max(1, _LOOKED_AT // max(len(extent.columns), 1))
-    bits = pair.a.weight.format.bits, pair.b.weight.format.bits
-    return _Block(sums, _rounding(x[:rows], y[:rows], bits), rounding_variance(y[:rows]))
+    return _Block(sums, rounding_of(pair, x[:rows], y[:rows]), rounding_variance(y[:rows]))
 
 
-def _as_floats(array: Array) -> Array:
+def as_floats(array: Array) -> Array:
     """Numbers of a type that arithmetic knows."""
     return array if array.dtype.name in _KNOWN else as_float32(array)
 
@@ -126,23 +164,23 @@ def _picked(
     return found
 
 
-def _rounding(x: Array, y: Array, bits: tuple[int | None, int | None]) -> Rounding | None:
-    """Whether one holds the numbers of the other, rounded; `bits` are those of their formats."""
+def rounding_of(pair: TensorPair, x: Array, y: Array) -> Rounding | None:
+    """Whether one tensor holds the numbers of the other, rounded, as some rows of both tell."""
+    assert pair.a is not None and pair.b is not None
     found = equality(as_float32(x), as_float32(y))
     if found.bits is None:
         return None
-    before, after = bits
-    if before is not None and after is not None and before != after:
-        return Rounding(found.bits, "b" if after < before else "a", found.exact)
-    distinct = [len(np.unique(one)) for one in (x, y)]
-    return Rounding(found.bits, "b" if distinct[1] <= distinct[0] else "a", found.exact)
+    before, after = pair.a.weight.format.bits, pair.b.weight.format.bits
+    if before is None or after is None or before == after:
+        before, after = len(np.unique(x)), len(np.unique(y))
+    return Rounding(found.bits, "b" if after <= before else "a", found.exact)
 
 
 def _told(
     pair: TensorPair, futures: Sequence[Future[_Block | KinprintError]] | None
 ) -> TensorChange:
     """The record of a tensor once its blocks are summed."""
-    told = _described(pair)
+    told = described(pair)
     if futures is None:
         return told
     total: ChangeSums | None = None
@@ -185,7 +223,7 @@ def with_sums(
     )
 
 
-def _described(pair: TensorPair) -> TensorChange:
+def described(pair: TensorPair) -> TensorChange:
     """What is known of a tensor before its numbers are read."""
     address = pair.address
     source = None if pair.a is None else pair.a.address
@@ -216,7 +254,7 @@ def _described(pair: TensorPair) -> TensorChange:
 
 
 def _in_other_basis(pair: TensorPair) -> TensorChange:
-    told = _described(pair)
+    told = described(pair)
     if told.status is not TensorStatus.COMPARED:
         return told
     reason = message("diff.reason.other-basis")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from kinprint.diff.changes import tensor_changes
-from kinprint.diff.mapping import find_correspondence
+from kinprint.diff.changes import reading_cost, tensor_changes
+from kinprint.diff.mapping import find_correspondence, find_tokens
 from kinprint.diff.operations import Sizes, find_operations
-from kinprint.diff.pairing import pair_tensors
+from kinprint.diff.pairing import Correspondence, pair_tensors
 from kinprint.diff.results import Diff, TensorChange
+from kinprint.diff.sampling import ALLOWANCE, SamplePlan
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.opening import labels_of, naming, note_about
-from kinprint.lineage.results import Settings
+from kinprint.lineage.planning import plan_comparison
+from kinprint.lineage.results import Comparison, ComparisonPlan, Settings
 from kinprint.model.model import Model
 from kinprint.model.opening import open_model
 from kinprint.model.places import Address
@@ -30,7 +33,9 @@ TAKEN_OVER = (
 _MOSTLY_EQUAL = 0.5  # of the numbers of matrices may differ; of strangers 0.99 do
 
 
-def diff_models(a: str, b: str, fetcher: Fetcher, base: str | None = None) -> Diff:
+def diff_models(
+    a: str, b: str, fetcher: Fetcher, settings: Settings, sample: bool | None = None
+) -> Diff:
     """Say what changed from one model to another, tensor by tensor.
 
     Parameters
@@ -39,40 +44,94 @@ def diff_models(a: str, b: str, fetcher: Fetcher, base: str | None = None) -> Di
         The models, the earlier one first.
     fetcher
         Reads, within its budget.
-    base
-        The model that an adapter was trained on, where it does not say.
+    settings
+        The budget, the seed of samples, the base of an adapter.
+    sample
+        Whether to read some rows of each tensor; None for models that are not on this machine.
     """
-
-    def opened(name: str) -> tuple[Checkpoint, Model]:
-        with naming(name):
-            checkpoint = open_checkpoint(name, fetcher)
-            return checkpoint, open_model(checkpoint, base)
-
-    (first, one), (second, other) = side_by_side(opened, [a, b])
-    for model in (one, other):
-        model.locate(list(model.places))
-    relation = compare_models(a, b, fetcher, Settings(base=base), hashes=False).verdict.relation
-    known = find_correspondence(one, other)
-    pairs = pair_tensors(one, other, known)
-    tensors = tuple(tensor_changes(one, other, pairs, turned=known.turned is not None))
-    sizes = _sizes(one), _sizes(other)
-    checkpoints = (first, second)
+    pair = _open(a, b, fetcher, settings)
+    compared = compare_models(a, b, fetcher, settings, hashes=False)
+    sampled = pair.remote if sample is None else sample
+    known = pair.sampled_map(compared) if sampled else find_correspondence(*pair.models)
+    tensors = pair.changes(known, settings, sampled=sampled)
+    relation = compared.verdict.relation
+    sizes = _sizes(pair.models[0]), _sizes(pair.models[1])
+    notes = (note_about(one.ref.name, note) for one in pair.checkpoints for note in one.notes)
     return Diff(
-        first.ref,
-        second.ref,
+        pair.checkpoints[0].ref,
+        pair.checkpoints[1].ref,
         tensors,
         relation,
         find_operations(tensors, known, sizes) if _is_taken_over(relation, tensors) else (),
         known,
-        sampled=False,
+        sampled=sampled,
         cost=fetcher.spent,
-        notes=tuple(
-            dict.fromkeys(
-                note_about(each.ref.name, note) for each in checkpoints for note in each.notes
-            )
-        ),
-        labels=labels_of(checkpoints),
+        notes=tuple(dict.fromkeys(notes)),
+        labels=labels_of(pair.checkpoints),
     )
+
+
+def plan_diff(
+    a: str, b: str, fetcher: Fetcher, settings: Settings, sample: bool | None = None
+) -> ComparisonPlan:
+    """What a diff would cost: that of a comparison, then that of reading tensors."""
+    pair = _open(a, b, fetcher, settings)
+    found = plan_comparison((a, b), fetcher, settings)
+    pairs = pair_tensors(*pair.models)
+    if pair.remote if sample is None else sample:
+        cost = SamplePlan(*pair.models, pairs, _allowance(settings), settings.seed).cost
+    else:
+        cost = reading_cost(*pair.models, pairs)
+    return replace(found, stages=(*found.stages, cost), limit=found.limit + cost.bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two models that were opened."""
+
+    checkpoints: tuple[Checkpoint, Checkpoint]
+    models: tuple[Model, Model]
+
+    @property
+    def remote(self) -> bool:
+        """Whether one of them is not on this machine."""
+        return any(one.ref.kind != "local" for one in self.checkpoints)
+
+    def sampled_map(self, compared: Comparison) -> Correspondence:
+        """Layers and tokens that correspond, as far as a comparison has found them."""
+        layers = {}
+        if compared.shared is not None:
+            layers = {("", one.b): one.a for one in compared.shared.layers if one.quality}
+        sizes = [_sizes(model).tokens for model in self.models]
+        tokens = None if sizes[0] == sizes[1] else find_tokens(*self.models)
+        return Correspondence(layers, tokens=tokens)
+
+    def changes(
+        self, known: Correspondence, settings: Settings, *, sampled: bool
+    ) -> tuple[TensorChange, ...]:
+        """What became of each tensor."""
+        pairs = pair_tensors(*self.models, known)
+        if sampled:
+            plan = SamplePlan(*self.models, pairs, _allowance(settings), settings.seed)
+            return tuple(plan.changes())
+        return tuple(tensor_changes(*self.models, pairs, turned=known.turned is not None))
+
+
+def _open(a: str, b: str, fetcher: Fetcher, settings: Settings) -> _Pair:
+    def opened(name: str) -> tuple[Checkpoint, Model]:
+        with naming(name):
+            checkpoint = open_checkpoint(name, fetcher)
+            model = open_model(checkpoint, settings.base)
+            model.locate(list(model.places))
+            return checkpoint, model
+
+    (first, one), (second, other) = side_by_side(opened, [a, b])
+    return _Pair((first, second), (one, other))
+
+
+def _allowance(settings: Settings) -> int:
+    """Half of a budget is for the comparison."""
+    return ALLOWANCE if settings.budget is None else min(ALLOWANCE, settings.budget // 2)
 
 
 def _is_taken_over(relation: Relation, tensors: Sequence[TensorChange]) -> bool:

@@ -45,7 +45,7 @@ def find_correspondence(a: Model, b: Model) -> Correspondence:
     Samples are as large as matching units needs; the search for a basis is that of a usual
     comparison.
     """
-    tokens = _tokens(a, b)
+    tokens = find_tokens(a, b)
     if _numbered_alike(a, b):
         return Correspondence(tokens=tokens)
     sampler = Sampler((a, b), Level.DEEP)
@@ -56,7 +56,7 @@ def find_correspondence(a: Model, b: Model) -> Correspondence:
     return replace(found, tokens=tokens)
 
 
-def _tokens(a: Model, b: Model) -> Match | None:
+def find_tokens(a: Model, b: Model) -> Match | None:
     """Rows of the vocabularies that stand for the same text; None where all have equal numbers."""
     tables = [one.places.get(Address(Role.EMBED)) for one in (a, b)]
     if any(table is None or table.shape is None for table in tables):

@@ -335,6 +335,16 @@ def _has_holes(file: int, size: int) -> bool:
     return hole < size
 
 
+def joined_wants(wants: Sequence[Want]) -> list[Want]:
+    """One want a file."""
+    joined: dict[tuple[int, str], Want] = {}
+    for want in wants:
+        key = id(want.source), want.entry.path
+        ranges = joined[key].ranges if key in joined else ()
+        joined[key] = Want(want.source, want.entry, (*ranges, *want.ranges))
+    return list(joined.values())
+
+
 def side_by_side(action: Callable[[_A], _T], items: Sequence[_A]) -> list[_T]:
     """Do the same with several items at once; the first failure ends the waiting."""
     if len(items) < 2:

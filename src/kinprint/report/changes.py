@@ -43,7 +43,7 @@ def operation_words(one: OperationPart, language: str) -> str:
 def totals_say(document: DiffDocument, language: str) -> str:
     """How much was compared, and how much of it is equal."""
     totals = document.totals
-    return text.say(
+    said = text.say(
         "diff.totals",
         language,
         compared=totals.compared,
@@ -52,6 +52,7 @@ def totals_say(document: DiffDocument, language: str) -> str:
         share=totals.changed,
         numbers=totals.read,
     )
+    return f"{said} {text.say('diff.sampled', language)}" if document.sampled else said
 
 
 def evidence_of(document: DiffDocument, language: str) -> list[tuple[str, str]]:

@@ -6,9 +6,13 @@ import os
 from collections.abc import Callable
 
 from kinprint.diff.compare import diff_models
+from kinprint.diff.compare import plan_diff as plan
+from kinprint.lineage.results import Settings
 from kinprint.records import Progress
+from kinprint.report.build.comparison import plan_document
 from kinprint.report.build.diff import diff_document
 from kinprint.report.results.diff import Diff
+from kinprint.report.results.plan import Plan
 from kinprint.report.schema import settled
 from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading
 
@@ -17,6 +21,8 @@ def diff(
     a: ModelName,
     b: ModelName,
     *,
+    sample: bool | None = None,
+    seed: int = 0,
     base: ModelName | None = None,
     budget: int | str | None = None,
     cache: bool = True,
@@ -26,12 +32,18 @@ def diff(
 ) -> Diff:
     """Say what changed from one model to another, tensor by tensor, and how.
 
-    Every tensor of both is read whole, block by block, so that memory stays small.
+    Every tensor of models on this machine is read whole, block by block, so that memory stays
+    small; of models elsewhere some rows are, with intervals for the rest.
 
     Parameters
     ----------
     a, b : str or path
         The models, the earlier one first, named as for `compare`.
+    sample : bool, optional
+        Whether to read some rows of each tensor, a few megabytes in all. By default that is done
+        where a model is not on this machine.
+    seed : int
+        Chooses which rows.
     base, budget, cache, progress, reader, language
         As for `compare`.
 
@@ -53,8 +65,56 @@ def diff(
     >>> found.totals.equal < found.totals.compared
     True
     """
-    under = None if base is None else os.fspath(base)
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
-        found = diff_models(os.fspath(a), os.fspath(b), fetcher_of(own), under)
-        return Diff(settled(diff_document(found, meter.cost)), language)
+        settings = _settings(own.budget, seed, base)
+        found = diff_models(os.fspath(a), os.fspath(b), fetcher_of(own), settings, sample)
+        return Diff(settled(diff_document(found, meter.cost, settings)), language)
+
+
+def plan_diff(
+    a: ModelName,
+    b: ModelName,
+    *,
+    sample: bool | None = None,
+    seed: int = 0,
+    base: ModelName | None = None,
+    budget: int | str | None = None,
+    cache: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+    reader: Reader | None = None,
+    language: str = "en",
+) -> Plan:
+    """Say what `diff` would cost; headers are read to know it, and no weight.
+
+    Parameters
+    ----------
+    a, b, sample, seed, base, budget, cache, progress, reader, language
+        As for `diff`.
+
+    Returns
+    -------
+    Plan
+        Bytes and requests: the stages of a comparison, then those of reading tensors.
+
+    Raises
+    ------
+    BadReference, SourceError, FormatError, BudgetExceeded
+        As for `compare`.
+
+    Examples
+    --------
+    >>> import kinprint, kinprint.demo
+    >>> zoo = kinprint.demo.FOLDER / "zoo"
+    >>> kinprint.plan_diff(zoo / "base-a", zoo / "a-cpt").cost.bytes
+    0
+    """
+    with reading(reader, budget, cache, progress) as own:
+        meter = Meter(own)
+        settings = _settings(own.budget, seed, base)
+        found = plan(os.fspath(a), os.fspath(b), fetcher_of(own), settings, sample)
+        return Plan(plan_document(found, meter.cost), language)
+
+
+def _settings(budget: int | None, seed: int, base: ModelName | None) -> Settings:
+    return Settings(budget=budget, seed=seed, base=None if base is None else os.fspath(base))

@@ -24,7 +24,7 @@ from kinprint.mapped import keep
 from kinprint.model.model import Model, wants_of
 from kinprint.model.places import Address
 from kinprint.model.tokens import Vocabulary
-from kinprint.reader.fetch import Fetcher, Want
+from kinprint.reader.fetch import Fetcher, Want, joined_wants
 from kinprint.records import ByteRange, Component, Cost, Level, Part
 from kinprint.text import Message, message
 
@@ -249,7 +249,7 @@ class Sampler:
         before = Cost()
         for number in range(self.stages):
             wants += [want for reader in self.readers for want in reader.wants(number)]
-            plans = self._fetcher.plan(_joined(wants))
+            plans = self._fetcher.plan(joined_wants(wants))
             total = sum((plan.cost for plan in plans), Cost())
             rows = sum(self._token_bytes(reader, number) for reader in self.readers)
             tokens = Cost(rows, -(-rows // self._fetcher.policy.part))
@@ -297,12 +297,12 @@ class Sampler:
     def _fetch(self, number: int) -> None:
         """One sweep for what is known beforehand, one for the tokens that are known after it."""
         self._fetcher.ensure(
-            _joined([want for reader in self.readers for want in reader.wants(number)])
+            joined_wants([want for reader in self.readers for want in reader.wants(number)])
         )
         of_tokens = [
             want for reader in self.readers for want in reader.choose(number, self._parsed)
         ]
-        self._fetcher.ensure(_joined(of_tokens))
+        self._fetcher.ensure(joined_wants(of_tokens))
 
 
 def _readers(
@@ -331,13 +331,3 @@ def _tokenizer_wants(tower: Tower) -> list[Want]:
         return []
     files = [checkpoint.files[path] for path in (choice.path, *choice.companions)]
     return [Want(checkpoint.source, file, (ByteRange(0, file.size),)) for file in files]
-
-
-def _joined(wants: Sequence[Want]) -> list[Want]:
-    """One want a file."""
-    joined: dict[tuple[int, str], Want] = {}
-    for want in wants:
-        key = id(want.source), want.entry.path
-        ranges = joined[key].ranges if key in joined else ()
-        joined[key] = Want(want.source, want.entry, (*ranges, *want.ranges))
-    return list(joined.values())

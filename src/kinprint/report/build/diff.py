@@ -10,6 +10,7 @@ import numpy as np
 
 from kinprint.diff.pairing import Correspondence, Match
 from kinprint.diff.results import Diff, Estimate, OperationFound, TensorChange
+from kinprint.lineage.results import Settings
 from kinprint.records import Cost, ModelRef, TensorStatus
 from kinprint.report import schema
 from kinprint.report.build.common import made_with, titled
@@ -17,7 +18,7 @@ from kinprint.report.translation import Translator
 from kinprint.titles import full_titles, public_name
 
 
-def diff_document(found: Diff, cost: Cost) -> schema.DiffDocument:
+def diff_document(found: Diff, cost: Cost, settings: Settings) -> schema.DiffDocument:
     """A diff as a document; `cost` is what the run took as a whole."""
     refs = found.a, found.b
     titles = full_titles(refs)
@@ -36,9 +37,24 @@ def diff_document(found: Diff, cost: Cost) -> schema.DiffDocument:
         notes=translator.all_said(titled(found.notes, refs, titles)),
         labels=translator.all_said(titled(found.labels, refs, titles)),
         translations=translator.kept,
-        made=made_with(shlex.join(["kinprint", "diff", *names])),
+        made=made_with(_command(found, settings, names)),
         read=schema.ReadPart.of(cost),
     )
+
+
+def _command(found: Diff, settings: Settings, names: Sequence[str]) -> str:
+    """The command that asks for the same again; defaults are left out."""
+    remote = any(ref.kind != "local" for ref in (found.a, found.b))
+    words = ["kinprint", "diff"]
+    if found.sampled != remote:
+        words.append("--sample" if found.sampled else "--full")
+    if settings.budget is not None:
+        words += ["--budget", str(settings.budget)]
+    if settings.seed:
+        words += ["--seed", str(settings.seed)]
+    if settings.base is not None:
+        words += ["--base", public_name(settings.base)]
+    return shlex.join([*words, *(["--"] if any(n.startswith("-") for n in names) else []), *names])
 
 
 def _model(ref: ModelRef, title: str) -> schema.DiffModel:

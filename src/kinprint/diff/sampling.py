@@ -1,0 +1,181 @@
+"""A diff from a few megabytes: some rows of some tensors, chosen before the first is read.
+
+Vectors are read whole. Of matrices a few short runs of rows are read, drawn by chance, one in each
+equal part, so that the runs tell how far the whole may lie from them. Layers are taken evenly over
+the depth until the allowance is spent; what is left out says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kinprint.diff.blocks import matrix_shape
+from kinprint.diff.changes import as_floats, described, rounding_of
+from kinprint.diff.pairing import TensorPair
+from kinprint.diff.results import Estimate, TensorChange
+from kinprint.errors import KinprintError, attempt
+from kinprint.measure.change import ChangeSums, change_sums
+from kinprint.measure.sampling import LEVEL, RUN, sample_rows
+from kinprint.model.model import Model, Reading, Rows, wants_of
+from kinprint.reader.fetch import Fetcher, Want
+from kinprint.records import Cost, TensorStatus
+from kinprint.text import message
+
+ALLOWANCE = 24_000_000
+"""Bytes of weights that a sampled diff reads of both models together, unless told otherwise."""
+_ROWS = 32  # of a matrix, in runs
+_VECTOR = 1 << 17  # numbers up to which a vector is read whole
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Piece:
+    """Rows of two tensors to be read; `rows` is None for all."""
+
+    at: int
+    pair: TensorPair
+    rows: Rows | None
+    readings: tuple[Reading, Reading]
+
+
+class SamplePlan:
+    """What a sampled diff reads, known before the first byte."""
+
+    def __init__(
+        self, a: Model, b: Model, pairs: Sequence[TensorPair], allowance: int, seed: int = 0
+    ) -> None:
+        self._pairs = pairs
+        self._fetcher: Fetcher = a.checkpoint.fetcher
+        self.pieces: list[_Piece] = []
+        spent = 0
+        for at in _order(pairs):
+            piece = _piece(a, b, pairs[at], at, seed)
+            cost = 0 if piece is None else _bytes_of(piece)
+            if piece is not None and spent + cost <= allowance:
+                self.pieces.append(piece)
+                spent += cost
+
+    @property
+    def wants(self) -> list[Want]:
+        """All bytes of it."""
+        return wants_of(reading for piece in self.pieces for reading in piece.readings)
+
+    @property
+    def cost(self) -> Cost:
+        """What reading it takes."""
+        return sum((plan.cost for plan in self._fetcher.plan(self.wants)), Cost())
+
+    def changes(self) -> Iterator[TensorChange]:
+        """What became of each tensor, as far as its rows tell."""
+        self._fetcher.ensure(self.wants)
+        read = {piece.at: piece for piece in self.pieces}
+        for at, pair in enumerate(self._pairs):
+            told = described(pair)
+            if told.status is TensorStatus.COMPARED and at not in read:
+                reason = message("diff.reason.not-read")
+                yield replace(told, status=TensorStatus.NOT_READ, reason=reason)
+            elif told.status is TensorStatus.COMPARED:
+                found = attempt(_sampled, told, read[at])
+                if isinstance(found, KinprintError):
+                    found = replace(told, status=TensorStatus.UNREADABLE, reason=found.message)
+                yield found
+            else:
+                yield told
+
+
+def _order(pairs: Sequence[TensorPair]) -> list[int]:
+    """Places of pairs that can be compared: vectors first, then matrices evenly over the layers."""
+    able = [at for at, pair in enumerate(pairs) if pair.matched is not None and _plain(pair)]
+    layers = sorted({pairs[at].address.layer or 0 for at in able})
+    turn = {layers[at]: place for place, at in enumerate(_spread(len(layers)))}
+
+    def key(at: int) -> tuple[bool, int, int, int]:
+        address, shape = pairs[at].address, pairs[at].matched or (0, 0)
+        return shape[1] > 1, address.expert or 0, turn[address.layer or 0], at
+
+    return sorted(able, key=key)
+
+
+def _spread(count: int) -> list[int]:
+    """Places from 0 to `count` in an order in which every beginning is spread out."""
+    bits = max(1, (count - 1).bit_length())
+    turned = (int(f"{at:0{bits}b}"[::-1], 2) for at in range(1 << bits))
+    return [at for at in turned if at < count]
+
+
+def _plain(pair: TensorPair) -> bool:
+    return pair.rows is None and pair.columns is None
+
+
+def _piece(a: Model, b: Model, pair: TensorPair, at: int, seed: int) -> _Piece | None:
+    if described(pair).status is not TensorStatus.COMPARED:
+        return None
+    assert pair.a is not None and pair.b is not None and pair.matched is not None
+    height, width = pair.matched
+    rows = None if width == 1 else sample_rows(height, _ROWS, seed)
+    if width == 1 and height > _VECTOR:
+        return None
+    return _Piece(at, pair, rows, (a.reading(pair.a, rows), b.reading(pair.b, rows)))
+
+
+def _bytes_of(piece: _Piece) -> int:
+    wants = wants_of(piece.readings)
+    return sum(span.size for want in wants for span in want.ranges)
+
+
+def _sampled(told: TensorChange, piece: _Piece) -> TensorChange:
+    assert piece.pair.a is not None and piece.pair.b is not None
+    x, y = (as_floats(one.take_stored()) for one in piece.readings)
+    rows = len(x) if piece.rows is None else len(piece.rows)
+    x, y = x.reshape(rows, -1), y.reshape(rows, -1)
+    total = change_sums(x, y, x.shape)
+    runs = [change_sums(x[at : at + RUN], y[at : at + RUN], x.shape) for at in range(0, rows, RUN)]
+    height, _ = matrix_shape(piece.pair.a.shape or ())
+    share = rows / max(height, 1)
+    return replace(
+        told,
+        read=total.numbers,
+        changed=_estimate(total, runs, share, "changed"),
+        relative=_estimate(total, runs, share, "relative"),
+        largest=total.largest,
+        scale=total.scale,
+        cosine=total.cosine,
+        broken=total.broken,
+        zeroed=total.zeroed / max(total.numbers, 1),
+        rounding=None if total.equal == total.numbers else rounding_of(piece.pair, x, y),
+    )
+
+
+def _estimate(total: ChangeSums, runs: Sequence[ChangeSums], share: float, name: str) -> Estimate:
+    """A number for the whole matrix with its bounds, by leaving out each run of rows in turn.
+
+    As `measure.sampling.sampled_interval`; where no run differs the bounds are as wide as one more
+    run that differs in all would make them.
+    """
+    from scipy.special import stdtrit
+
+    value = float(getattr(total, name))
+    if share >= 1 or len(runs) < 3 or not math.isfinite(value):
+        return Estimate(value)
+    count = len(runs)
+    left = [float(getattr(_without(total, run), name)) for run in runs]
+    error = math.sqrt((count - 1) * float(np.var(left)) * (1 - share))
+    reach = float(stdtrit(count - 1, 0.5 + LEVEL / 2)) * error
+    most = 1.0 if name == "changed" else math.inf
+    if value == 0.0:
+        # The rule of three: nothing among n runs leaves up to 3/n of them at 95 %.
+        return Estimate(0.0, 0.0, min(most, 3.0 / count) if name == "changed" else None)
+    return Estimate(value, max(0.0, value - reach), min(most, value + reach))
+
+
+def _without(total: ChangeSums, run: ChangeSums) -> ChangeSums:
+    return replace(
+        total,
+        numbers=total.numbers - run.numbers,
+        equal=total.equal - run.equal,
+        a_squares=max(total.a_squares - run.a_squares, 0.0),
+        squares=max(total.squares - run.squares, 0.0),
+    )
