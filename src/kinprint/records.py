@@ -314,6 +314,42 @@ class BeyondState(StrEnum):
 _COMMON = (BeyondState.EQUAL, BeyondState.NEAR, BeyondState.SHARED, BeyondState.SUBSPACE)
 
 
+class Precedence(StrEnum):
+    """Which of two linked models came first, as far as anything tells."""
+
+    A_FIRST = "a-first"
+    B_FIRST = "b-first"
+    UNDECIDED = "undecided"
+
+    @property
+    def swapped(self) -> Precedence:
+        """The same with the models exchanged."""
+        return _SWAPPED.get(self, self)
+
+
+_SWAPPED = {Precedence.A_FIRST: Precedence.B_FIRST, Precedence.B_FIRST: Precedence.A_FIRST}
+
+
+class Trace(StrEnum):
+    """What may tell which of two models came first.
+
+    Rounding: one holds the other's numbers rounded. Vocabulary: one has the other's tokens at their
+    places and more behind them. Training: the log of one run goes on in the other's. Dates: of the
+    first commits. Drift: how far training has carried the weights; it is shown and never counted.
+    """
+
+    ROUNDING = "rounding"
+    VOCABULARY = "vocabulary"
+    TRAINING = "training"
+    DATES = "dates"
+    DRIFT = "drift"
+
+    @property
+    def counted(self) -> bool:
+        """Whether it counts: what was wrong too often is only shown."""
+        return self is not Trace.DRIFT
+
+
 class Reason(StrEnum):
     """Why a test has no result; each is the key of its sentence in the catalogues.
 

@@ -90,6 +90,7 @@ def comparing_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("models", nargs=-1, required=True, metavar="A B [MODEL...]")
 @option("--control", "controls", multiple=True, metavar="MODEL")
 @option("--given", metavar="MODEL")
+@option("--direction", is_flag=True)
 @option("--jobs", metavar="N", type=Whole(min=1))
 @option("--no-hash", is_flag=True)
 @comparing_options
@@ -97,6 +98,7 @@ def compare(
     models: tuple[str, ...],
     controls: tuple[str, ...],
     given: str | None,
+    direction: bool,
     jobs: int | None,
     no_hash: bool,
     **options: Any,
@@ -106,10 +108,11 @@ def compare(
         cause = text.message("cause.comparison.too-few")
         raise BadOption(option="models", value=models[0], cause=cause)
     if len(models) == 2:
-        return compare_two(models[0], models[1], controls, given, not no_hash, **options)
-    if given is not None:
+        return compare_two(models[0], models[1], controls, given, direction, not no_hash, **options)
+    if given is not None or direction:
         cause = text.message("cause.given.two-models")
-        raise BadOption(option="given", value=given, cause=cause)
+        name, value = ("given", given) if given is not None else ("direction", direction)
+        raise BadOption(option=name, value=value, cause=cause)
     if controls:
         cause = text.message("cause.comparison.controls-for-two")
         raise BadOption(option="controls", value=controls[0], cause=cause)
@@ -130,6 +133,7 @@ def compare_two(
     b: str,
     controls: Sequence[str],
     given: str | None,
+    direction: bool,
     hashes: bool,
     *,
     format: str,
@@ -141,7 +145,9 @@ def compare_two(
     """Compare two models, show and write what was found; the exit code."""
     if dry_run:
         return show_plan((a, b, *controls, *([given] if given else [])), format, settings)
-    found = kinprint.compare(a, b, controls=controls, given=given, hashes=hashes, **settings)
+    found = kinprint.compare(
+        a, b, controls=controls, given=given, direction=direction, hashes=hashes, **settings
+    )
     show(found, format, output)
     return code_for([found.relation]) if exit_code else 0
 

@@ -111,6 +111,22 @@ def equality(x: Floats, y: Floats) -> Equality:
     return Equality(equal, bits, min(arrangements(x), arrangements(y)), exact)
 
 
+def coarser(x: Floats, y: Floats) -> int | None:
+    """Which of two arrays is the other one rounded: 0 for the first, 1 for the second.
+
+    None where they are equal, or neither is.
+    """
+    if x.shape != y.shape or not x.size or np.array_equal(x, y):
+        return None
+    x, y = (np.atleast_2d(np.asarray(one, np.float32)) for one in (x, y))
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return None
+    for place, (fine, coarse) in ((1, (x, y)), (0, (y, x))):
+        if _cast(fine, coarse) or (_near(x, y) and _rounded(fine, coarse)):
+            return place
+    return None
+
+
 def _near(x: Floats, y: Floats) -> bool:
     """Whether numbers differ by no more than the coarsest grid could make them, in some rows."""
     some, other = (_some_rows(one).astype(np.float64) for one in (x, y))

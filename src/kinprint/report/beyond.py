@@ -1,4 +1,4 @@
-"""What two models share beyond a base, as a short table: one row a component."""
+"""What two models share beyond a base, one row a component, and what tells which came first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections import Counter
 from kinprint import text
 from kinprint.records import Component
 from kinprint.report.numbers import finite
-from kinprint.report.schema import BeyondPart
+from kinprint.report.schema import BeyondPart, ComparisonDocument, PrecedencePart
+from kinprint.report.translation import translated
 
 
 def beyond_table(part: BeyondPart, language: str) -> list[tuple[str, str, str]]:
@@ -25,4 +26,14 @@ def beyond_table(part: BeyondPart, language: str) -> list[tuple[str, str, str]]:
         cosines = [known for one in rows if (known := finite(one.cosine)) is not None]
         shown = f"{min(cosines):.2f}…{max(cosines):.2f}" if cosines else ""
         found.append((text.say(f"verdict.part.{component}", language), said, shown))
+    return found
+
+
+def traces_in(document: ComparisonDocument, part: PrecedencePart, language: str) -> list[str]:
+    """What each trace says of who came first; those that do not count say so."""
+    found = []
+    for one in part.traces:
+        said = translated(document, one.says, language)
+        aside = text.say("report.direction.not-counted", language)
+        found.append(said if one.counted else f"{said} ({aside})")
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 
+from kinprint.diff.direction import direction_of
 from kinprint.diff.given import beyond_base
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.matrix import compare_all
@@ -26,6 +27,7 @@ def compare(
     *,
     controls: Sequence[ModelName] = (),
     given: ModelName | None = None,
+    direction: bool = False,
     level: Level | str = Level.STANDARD,
     alpha: float = ALPHA,
     seed: int = 0,
@@ -51,6 +53,8 @@ def compare(
         null, and never change what has one.
     given : str or path, optional
         A base that both were made from: the result says what they share beyond it.
+    direction : bool
+        Whether to look for traces of which came first, where the two are linked.
     level : Level or str
         How much to read: "quick", "standard" or "deep".
     alpha : float
@@ -109,7 +113,11 @@ def compare(
             beyond = beyond_base(*pair, os.fspath(given), fetcher, settings, len(strangers))
         beside = 0 if given is None else 1
         found = compare_models(*pair, fetcher, settings, strangers, hashes=hashes, beside=beside)
-        return Comparison(settled(comparison_document(found, meter.cost, beyond)), language)
+        traced = None
+        if direction and found.verdict.relation.linked:
+            others = len(strangers) + beside
+            traced = direction_of(*pair, fetcher, settings, others)
+        return Comparison(settled(comparison_document(found, meter.cost, beyond, traced)), language)
 
 
 def matrix(

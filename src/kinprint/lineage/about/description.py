@@ -185,19 +185,19 @@ def _shards(checkpoint: Checkpoint) -> list[FileEntry]:
 def _background(checkpoint: Checkpoint, cards: bool, hashes: bool) -> Background:
     claims: list[Claim] = []
     if cards:
-        claims += card_claims(_head(checkpoint, CARD, CARD_HEAD))
+        claims += card_claims(first_bytes(checkpoint, CARD, CARD_HEAD))
     path = posixpath.join(checkpoint.choice.weights.folder, CONFIG)
     if path in checkpoint.files and checkpoint.files[path].size <= _ADAPTER_CONFIG:
         with suppress(KinprintError):
-            raw = _head(checkpoint, path, _ADAPTER_CONFIG)
+            raw = first_bytes(checkpoint, path, _ADAPTER_CONFIG)
             claims += adapter_claims(parse_object(path, raw), path)
-    published, changed = _dates(checkpoint)
+    published, changed = commit_dates(checkpoint)
     listed = _shards(checkpoint)[:_DIGESTS]
     digests = [checkpoint.fetcher.digest(one) if hashes else one.sha256 for one in listed]
     return Background(tuple(claims), published, changed, tuple(digests))
 
 
-def _head(checkpoint: Checkpoint, path: str, most: int) -> bytes:
+def first_bytes(checkpoint: Checkpoint, path: str, most: int) -> bytes:
     """The first bytes of a small file; empty where it is not there or cannot be read."""
     entry = checkpoint.files.get(path)
     if entry is None or not entry.size:
@@ -209,7 +209,7 @@ def _head(checkpoint: Checkpoint, path: str, most: int) -> bytes:
     return b""
 
 
-def _dates(checkpoint: Checkpoint) -> tuple[str | None, str | None]:
+def commit_dates(checkpoint: Checkpoint) -> tuple[str | None, str | None]:
     """When the first commit was made and when the one that was read, as the host says."""
     with suppress(KinprintError):
         history = checkpoint.source.history()

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from kinprint.diff.direction import Direction
 from kinprint.diff.given import Beyond
 from kinprint.lineage.about.description import Description
 from kinprint.lineage.charge import Charge
@@ -37,17 +38,22 @@ from kinprint.records import (
 from kinprint.report import schema
 from kinprint.report.build.beyond import beyond_part
 from kinprint.report.build.common import made_with, titled
+from kinprint.report.build.direction import direction_part
 from kinprint.report.statements import Reading, Spoken, spoken
 from kinprint.report.translation import Translator
 from kinprint.titles import full_titles, public_name, short_titles
 
 
 def comparison_document(
-    found: Comparison, cost: Cost, beyond: Beyond | None = None
+    found: Comparison,
+    cost: Cost,
+    beyond: Beyond | None = None,
+    direction: Direction | None = None,
 ) -> schema.ComparisonDocument:
     """A comparison as a document; `cost` is what the run took as a whole.
 
-    `beyond` is what the models share beyond a base, where that was asked.
+    `beyond` is what the models share beyond a base and `direction` which came first, where these
+    were asked.
     """
     settings = found.settings
     refs = found.a, found.b
@@ -85,6 +91,7 @@ def comparison_document(
         configuration=_told(found.configuration, list[schema.SettingRow]),
         tokens=_told(found.tokens, schema.SharedTokens | None),
         beyond=None if beyond is None else beyond_part(beyond, titles, translator),
+        direction=None if direction is None else direction_part(direction, titles, translator),
         asked=_asked(settings, found.strangers, given),
         plan=schema.PlanPart(
             stages_read=found.stages[0],

@@ -61,6 +61,7 @@ from kinprint.report.schema.diff import (
     TensorChangePart,
     TurnPart,
 )
+from kinprint.report.schema.direction import PrecedencePart, TraceRow
 from kinprint.report.schema.encoding import (
     Document,
     Plan,
@@ -171,6 +172,7 @@ __all__ = [
     "Plan",
     "PlanDocument",
     "PlanPart",
+    "PrecedencePart",
     "QuantisationPart",
     "ReadPart",
     "ReadingPlanDocument",
@@ -197,6 +199,7 @@ __all__ = [
     "TensorPart",
     "TensorRead",
     "Tokenizer",
+    "TraceRow",
     "TurnPart",
     "Unread",
     "VerdictPart",

@@ -21,6 +21,7 @@ from kinprint.report.schema.common import (
     Subject,
     Translations,
 )
+from kinprint.report.schema.direction import PrecedencePart
 
 COMPARE_SCHEMA = "kinprint.compare/2"
 
@@ -242,6 +243,7 @@ class ComparisonDocument(Struct, frozen=True, kw_only=True, tag_field="schema", 
     configuration: list[SettingRow] = []
     tokens: SharedTokens | None = None
     beyond: BeyondPart | None = None
+    direction: PrecedencePart | None = None
     asked: Asked
     plan: PlanPart
     samples: list[list[SampleRead]] = []

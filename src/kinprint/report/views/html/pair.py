@@ -24,6 +24,7 @@ from kinprint.records import (
     VerdictReason,
 )
 from kinprint.report import answer as answers
+from kinprint.report.beyond import traces_in
 from kinprint.report.grids import Cell, part_grids
 from kinprint.report.numbers import finite, reading, share_in_words
 from kinprint.report.relations import SIGNS, words_for
@@ -131,6 +132,7 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
         likeness=_likeness(verdict, language, say),
         grids=tuple(_grids(document, say)),
         beyond=_beyond(document, language, say),
+        direction=_direction(document, language),
         limits=_limits(document, language, say),
         tests=shown.tests,
         first=shown.first,
@@ -330,6 +332,14 @@ def _beyond_cell(cell: Cell[BeyondRow] | None, say: Say) -> tuple[str, Markup | 
     if known is None or len(cell.rows) > 1 or state in (BeyondState.EQUAL, BeyondState.UNCHANGED):
         return _LOOKS[state], word
     return _LOOKS[state], Markup("{} {}").format(word, f"{known:.2f}")
+
+
+def _direction(document: ComparisonDocument, language: str) -> tuple[str, tuple[str, ...]] | None:
+    part = document.direction
+    if part is None:
+        return None
+    says = (printable(one, 1000) for one in traces_in(document, part, language))
+    return printable(translated(document, part.summary, language), 1000), tuple(says)
 
 
 def _limits(document: ComparisonDocument, language: str, say: Say) -> Limits:

@@ -10,7 +10,7 @@ from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
 from kinprint.records import Tier
 from kinprint.report import answer
-from kinprint.report.beyond import beyond_table
+from kinprint.report.beyond import beyond_table, traces_in
 from kinprint.report.evidence import findings, silent
 from kinprint.report.grids import part_grids
 from kinprint.report.matrix import (
@@ -109,6 +109,7 @@ def _comparison(out: _Page, document: ComparisonDocument, beside: Beside | None)
     )
     _parts(out, document)
     _beyond(out, document)
+    _direction(out, document)
     _subjects(out, document.models)
     _pictures(out, beside)
     out.heading("report.table.evidence")
@@ -159,6 +160,15 @@ def _beyond(out: _Page, document: ComparisonDocument) -> None:
         )
         out.table([out.say(key) for key in columns], rows)
         out.sentence("report.beyond.calibrated")
+
+
+def _direction(out: _Page, document: ComparisonDocument) -> None:
+    """Which model came first, and what each trace says."""
+    part = document.direction
+    if part is not None:
+        out.heading("report.direction.title")
+        out.put(escaped(translated(document, part.summary, out.language)))
+        out.items(traces_in(document, part, out.language))
 
 
 def _evidence(out: _Page, document: ComparisonDocument, beside: Beside | None) -> None:

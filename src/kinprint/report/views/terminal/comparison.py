@@ -9,7 +9,7 @@ from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
 from kinprint.records import Relation, Tier
 from kinprint.report import answer
-from kinprint.report.beyond import beyond_table
+from kinprint.report.beyond import beyond_table, traces_in
 from kinprint.report.evidence import (
     Finding,
     findings,
@@ -31,7 +31,13 @@ from kinprint.report.matrix import (
 )
 from kinprint.report.numbers import p_value
 from kinprint.report.relations import SIGNS
-from kinprint.report.schema import BeyondPart, ComparisonDocument, MatrixDocument, PlanDocument
+from kinprint.report.schema import (
+    BeyondPart,
+    ComparisonDocument,
+    MatrixDocument,
+    PlanDocument,
+    PrecedencePart,
+)
 from kinprint.report.translation import translated
 from kinprint.report.views.terminal.layout import Line, Look, answer_look, lines
 from kinprint.text.lines import columns_of, padded, wrapped
@@ -56,6 +62,8 @@ def comparison_lines(document: ComparisonDocument, language: str) -> Iterator[Li
         yield from (Line("  " + line) for line in wrapped(said, width=NARROW - 2))
     if document.beyond is not None:
         yield from _beyond(document, document.beyond, language)
+    if document.direction is not None:
+        yield from _direction(document, document.direction, language)
     found = findings(document)
     shown, rest = leading(found, _SHOWN)
     if shown:
@@ -91,6 +99,15 @@ def _beyond(document: ComparisonDocument, part: BeyondPart, language: str) -> It
     if rows:
         said = text.say("report.beyond.calibrated", language)
         yield from (Line("  " + line, Look.ASIDE) for line in wrapped(said, width=NARROW - 2))
+
+
+def _direction(document: ComparisonDocument, part: PrecedencePart, language: str) -> Iterator[Line]:
+    """Which model came first: a sentence, then what each trace says."""
+    yield Line()
+    yield Line(text.say("report.direction.title", language), Look.TITLE)
+    yield from _indented(printable(translated(document, part.summary, language), 1000))
+    for one in traces_in(document, part, language):
+        yield from lines(f"  - {printable(one, 1000)}", "    ", width=NARROW)
 
 
 def matrix_lines(document: MatrixDocument, language: str) -> Iterator[Line]:
