@@ -180,7 +180,7 @@ def _menu(language: str) -> str:
 
 @cache
 def _values() -> dict[str, str]:
-    from kinprint.diff import given
+    from kinprint.diff import direction, given
     from kinprint.lineage import equality, gains, kind, parts, taken_over
     from kinprint.lineage.tests import invariants
 
@@ -205,6 +205,7 @@ def _values() -> dict[str, str]:
             for limit in ("gains", "matrices", "norms")
         },
         "apart_gains": f"{taken_over.APART_GAINS:.2f}",
+        "agreeing": str(direction.AGREEING),
         "same_update": f"{given.SAME_UPDATE:.3f}",
         "same_scale": "{:.1f} – {:.1f}".format(*given.SAME_SCALE),
         "in_common": f"{given.IN_COMMON:.1f}",
