@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import kinprint
 from benchmarks.operations import MADE, made
+from benchmarks.redteam import storage, surgery
+from benchmarks.redteam.checkpoint import Checkpoint
 from benchmarks.redteam.zoo import DEMO, Zoo
 from kinprint import Operation
 
@@ -30,6 +33,41 @@ def test_what_was_done_is_told(name: str, tmp_path: Path) -> None:
 def test_models_of_the_demo(parent: str, child: str, kinds: set[Operation]) -> None:
     found = kinprint.diff(DEMO / parent, DEMO / child)
     assert {one.kind for one in found.operations} == kinds
+
+
+@pytest.mark.parametrize("edit", [lambda one: surgery.masked(one, None), storage.ternary])
+def test_zeros_and_coarse_grids_of_strangers_are_no_operation(
+    edit: Callable[[Checkpoint], Checkpoint], tmp_path: Path
+) -> None:
+    zoo = Zoo(DEMO)
+    for name in ("base-a", "base-b"):
+        model = edit(zoo[name])
+        (tmp_path / name).mkdir()
+        model.save(model, tmp_path / name)
+    found = kinprint.diff(tmp_path / "base-a", tmp_path / "base-b")
+    assert found.operations == ()
+
+
+def test_a_sample_says_the_same_of_equal_numbers(tmp_path: Path) -> None:
+    make, wanted = MADE["cast to float16"]
+    whole, _ = made(make, wanted, Zoo(DEMO)["base-a"], 0, tmp_path)
+    some = kinprint.diff(tmp_path / "parent", tmp_path / "child", sample=True)
+    assert [one.kind for one in some.operations] == [one.kind for one in whole.operations]
+
+
+def test_intervals_of_a_sample_hold_the_whole() -> None:
+    whole = kinprint.diff(DEMO / "base-a", DEMO / "a-cpt", sample=False)
+    held = total = 0
+    for seed in range(3):
+        some = kinprint.diff(DEMO / "base-a", DEMO / "a-cpt", sample=True, seed=seed)
+        for one, all_of_it in zip(some.tensors, whole.tensors, strict=True):
+            known, estimate = all_of_it.relative, one.relative
+            assert known is not None and estimate is not None and known.value is not None
+            if estimate.low is not None and estimate.high is not None:
+                held += estimate.low <= known.value <= estimate.high
+                total += 1
+    assert total > 100
+    assert held >= 0.9 * total
 
 
 def test_the_same_model_has_no_operation() -> None:

@@ -217,6 +217,7 @@ def with_sums(
         cosine=sums.cosine,
         broken=sums.broken,
         zeroed=sums.zeroed / max(sums.numbers, 1),
+        zeros=sums.zeros / max(sums.numbers, 1),
         rounding=rounding,
         directions=directions,
         rounding_errors=errors,
@@ -267,12 +268,14 @@ def _status(pair: TensorPair) -> TensorStatus:
     if pair.b is None:
         return TensorStatus.ONLY_A
     for place in (pair.a, pair.b):
-        if place.weight.refusal is not None or place.shape is None:
+        if place.weight.refusal is not None or place.shape is None or pair.missing:
             return TensorStatus.UNREADABLE
     return TensorStatus.COMPARED if pair.matched is not None else TensorStatus.OTHER_SHAPE
 
 
 def _reason(pair: TensorPair, status: TensorStatus) -> Message | None:
+    if status is TensorStatus.UNREADABLE and pair.missing:
+        return message("diff.reason.not-in-replica")
     if status is TensorStatus.UNREADABLE:
         places = [place for place in (pair.a, pair.b) if place is not None]
         return next((one.weight.refusal for one in places if one.weight.refusal), None)

@@ -30,7 +30,8 @@ TAKEN_OVER = (
     Relation.LAUNDERED,
 )
 """Relations that say that one model has weights of the other."""
-_MOSTLY_EQUAL = 0.5  # of the numbers of matrices may differ; of strangers 0.99 do
+_MOSTLY_EQUAL = 0.9  # of the numbers of matrices that are not zero in both; on a grid of three
+# levels strangers have a quarter
 
 
 def diff_models(
@@ -103,8 +104,10 @@ class _Pair:
         if compared.shared is not None:
             layers = {("", one.b): one.a for one in compared.shared.layers if one.quality}
         sizes = [_sizes(model).tokens for model in self.models]
-        tokens = None if sizes[0] == sizes[1] else find_tokens(*self.models)
-        return Correspondence(layers, tokens=tokens)
+        if sizes[0] == sizes[1]:
+            return Correspondence(layers)
+        tokens, spelt = find_tokens(*self.models)
+        return Correspondence(layers, tokens=tokens, spelt=spelt)
 
     def changes(
         self, known: Correspondence, settings: Settings, *, sampled: bool
@@ -139,10 +142,12 @@ def _is_taken_over(relation: Relation, tensors: Sequence[TensorChange]) -> bool:
 
     A copy whose parts were all renumbered and flipped shows only when that is undone.
     """
-    compared = [one for one in tensors if one.changed is not None and len(one.shape) > 1]
-    numbers = sum(one.read for one in compared)
-    changed = sum(one.read * one.changed.value for one in compared if one.changed is not None)
-    return relation in TAKEN_OVER or (numbers > 0 and changed <= _MOSTLY_EQUAL * numbers)
+    numbers = equal = 0.0
+    for one in tensors:
+        if one.changed is not None and len(one.shape) > 1:
+            numbers += one.read * (1.0 - one.zeros)
+            equal += one.read * (1.0 - one.zeros - one.changed.value)
+    return relation in TAKEN_OVER or (numbers > 0 and equal >= _MOSTLY_EQUAL * numbers)
 
 
 def _sizes(model: Model) -> Sizes:
@@ -154,11 +159,12 @@ def _sizes(model: Model) -> Sizes:
         shape = None if place is None else place.shape
         return None if shape is None or len(shape) <= axis else shape[axis]
 
-    units = size(Role.UP, 0, layer) or size(Role.EXPERT_UP, 0, layer, 0)
+    experts = (size(Role.EXPERT_UP, 0, at, 0) for at in model.layers())
     return Sizes(
         len(model.layers()),
         size(Role.EMBED, 1) or size(Role.UP, 1, layer),
-        units,
+        size(Role.UP, 0, layer),
+        next(filter(None, experts), None),
         size(Role.Q, 0, layer),
         size(Role.EMBED, 0),
     )

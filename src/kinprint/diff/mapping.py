@@ -45,22 +45,25 @@ def find_correspondence(a: Model, b: Model) -> Correspondence:
     Samples are as large as matching units needs; the search for a basis is that of a usual
     comparison.
     """
-    tokens = find_tokens(a, b)
+    tokens, spelt = find_tokens(a, b)
     if _numbered_alike(a, b):
-        return Correspondence(tokens=tokens)
+        return Correspondence(tokens=tokens, spelt=spelt)
     sampler = Sampler((a, b), Level.DEEP)
     with algebra_for(Level.DEEP):
         ours, theirs = (Side(one) for one in sampler.samples(sampler.stages - 1))
         alignment = Pair(ours, theirs, level=Level.STANDARD).alignment_from(theirs)
         found = _aligned(a, b, alignment)
-    return replace(found, tokens=tokens)
+    return replace(found, tokens=tokens, spelt=spelt)
 
 
-def find_tokens(a: Model, b: Model) -> Match | None:
-    """Rows of the vocabularies that stand for the same text; None where all have equal numbers."""
+def find_tokens(a: Model, b: Model) -> tuple[Match | None, bool]:
+    """Rows of the vocabularies that stand for the same text; None where all have equal numbers.
+
+    Also whether the spelling of tokens is known: otherwise rows of equal number are given.
+    """
     tables = [one.places.get(Address(Role.EMBED)) for one in (a, b)]
     if any(table is None or table.shape is None for table in tables):
-        return None
+        return None, False
     sizes = [table.shape[0] for table in tables if table is not None and table.shape is not None]
     known = []
     for model in (a, b):
@@ -70,13 +73,13 @@ def find_tokens(a: Model, b: Model) -> Match | None:
             known.append(None)
     if known[0] is None or known[1] is None:
         rows = np.arange(min(sizes))
-        return None if sizes[0] == sizes[1] else Match(rows, rows, sizes[0], sizes[1])
+        return None if sizes[0] == sizes[1] else Match(rows, rows, sizes[0], sizes[1]), False
     shared = align(known[0], known[1])
     kept = (shared.a < sizes[0]) & (shared.b < sizes[1])
     left, right = shared.a[kept], shared.b[kept]
     if sizes[0] == sizes[1] and np.array_equal(left, right):
-        return None
-    return Match(left, right, sizes[0], sizes[1])
+        return None, True
+    return Match(left, right, sizes[0], sizes[1]), True
 
 
 def _numbered_alike(a: Model, b: Model) -> bool:

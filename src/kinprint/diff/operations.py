@@ -22,11 +22,13 @@ from kinprint.text import joined, message, words
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Layers, channels, units of a feed-forward, heads and tokens of a model, where it has them."""
+    """How large a model is, where it has such parts: units are those of a feed-forward, queries
+    rows of its query matrix."""
 
     layers: int
     channels: int | None
     units: int | None
+    expert_units: int | None
     queries: int | None
     tokens: int | None
 
@@ -84,11 +86,11 @@ def _structure(
     if b.layers != a.layers:
         kind = Operation.EXPANDED_DEPTH if b.layers > a.layers else Operation.PRUNED_DEPTH
         yield _found(kind, "depth", before=a.layers, after=b.layers)
-    for what in ("channels", "units"):
+    for what in ("channels", "units", "expert_units"):
         before, after = getattr(a, what), getattr(b, what)
         if before and after and before != after:
             kind = Operation.EXPANDED_WIDTH if after > before else Operation.PRUNED_WIDTH
-            yield _found(kind, what, before=before, after=after)
+            yield _found(kind, what.removeprefix("expert_"), before=before, after=after)
     if a.queries and b.queries and b.queries < a.queries:
         yield _found(Operation.PRUNED_HEADS, "heads", before=a.queries, after=b.queries)
     yield from _vocabulary(known, a, b, compared)
@@ -112,7 +114,7 @@ def _renamed(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[OperationFou
 def _vocabulary(
     known: Correspondence, a: Sizes, b: Sizes, compared: Sequence[TensorChange]
 ) -> Iterator[OperationFound]:
-    if known.tokens is None or not a.tokens or not b.tokens:
+    if known.tokens is None or not known.spelt or not a.tokens or not b.tokens:
         return
     shared = len(known.tokens.a)
     kind = Operation.TRANSPLANTED_VOCABULARY

@@ -41,13 +41,15 @@ class Match:
 class TensorPair:
     """A tensor of each model that belong together; None where one model has no such tensor.
 
-    `rows` and `columns` are matched where they are not the same all along.
+    `rows` and `columns` are matched where they are not the same all along. `missing` says that one
+    model is a replica that has the tensor by its name alone.
     """
 
     a: Place | None
     b: Place | None
     rows: Match | None = None
     columns: Match | None = None
+    missing: bool = False
 
     @property
     def address(self) -> Address:
@@ -96,7 +98,8 @@ class Correspondence:
     layers : for layers of the second model, by tower, the layer of the first that each is from.
     experts : for experts of the second, by layer, the expert of the first; None for a dense
         feed-forward that it was made from.
-    channels, tokens : of the residual stream, and of the vocabulary.
+    channels, tokens : of the residual stream, and of the vocabulary. `spelt` says that tokens were
+        matched by what they spell; otherwise rows of equal number are taken to belong together.
     units : by layer of the second model, and expert.
     queries, groups : query heads and key-value heads, by layer of the second model.
     turned : where the second model is written in a basis that no renaming of channels gives.
@@ -106,6 +109,7 @@ class Correspondence:
     experts: Mapping[tuple[int, int], int | None] = field(default_factory=dict)
     channels: Match | None = None
     tokens: Match | None = None
+    spelt: bool = True
     units: Mapping[tuple[int, int | None], Match] = field(default_factory=dict)
     queries: Mapping[int, Match] = field(default_factory=dict)
     groups: Mapping[int, Match] = field(default_factory=dict)
@@ -121,13 +125,17 @@ def pair_tensors(a: Model, b: Model, known: Correspondence = AS_NUMBERED) -> lis
     those of the first that nothing is from."""
     ours = a.places
     used: set[Address] = set()
-    found = []
+    found: list[TensorPair] = []
     for address, place in b.places.items():
         source = _source(address, known)
         partner = ours.get(source)
         if partner is not None:
             used.add(source)
-        found.append(_matched(partner, place, known))
+        pair = _matched(partner, place, known)
+        missing = b.checkpoint.lacks(place.weight.spec) or (
+            partner is not None and a.checkpoint.lacks(partner.weight.spec)
+        )
+        found.append(replace(pair, missing=True) if missing else pair)
     return found + [
         TensorPair(place, None) for address, place in ours.items() if address not in used
     ]
@@ -142,7 +150,8 @@ def _matched(a: Place | None, b: Place, known: Correspondence) -> TensorPair:
         _along(word, b.address, known, (ours[axis], theirs[axis]))
         for axis, word in enumerate(_axes(b))
     ]
-    return TensorPair(a, b, *(_as_flipped(match, b.address.role) for match in matches))
+    rows, columns = (_as_flipped(match, b.address.role) for match in (*matches, None)[:2])
+    return TensorPair(a, b, rows, columns)
 
 
 def _as_flipped(match: Match | None, role: str) -> Match | None:

@@ -61,6 +61,7 @@ class TensorChange:
     scale, cosine : the factor between the two, and how nearly one is a multiple of the other.
     broken : numbers that are not finite in either.
     zeroed : the share of numbers that became zero.
+    zeros : the share of numbers that are zero in both, which is no likeness.
     rounding : where one is the other rounded.
     directions : how the change is spread, where it was read whole.
     rounding_errors : the size of what rounding to the second model's type changes, in terms of the
@@ -92,6 +93,7 @@ class TensorChange:
     cosine: float | None = None
     broken: int = 0
     zeroed: float = 0.0
+    zeros: float = 0.0
     rounding: Rounding | None = None
     directions: Directions | None = None
     rounding_errors: float | None = None

@@ -145,6 +145,7 @@ def _sampled(told: TensorChange, piece: _Piece) -> TensorChange:
         cosine=total.cosine,
         broken=total.broken,
         zeroed=total.zeroed / max(total.numbers, 1),
+        zeros=total.zeros / max(total.numbers, 1),
         rounding=None if total.equal == total.numbers else rounding_of(piece.pair, x, y),
     )
 

@@ -119,6 +119,7 @@ def _tensor(one: TensorChange, translator: Translator) -> schema.TensorChangePar
         cosine=_number(one.cosine),
         broken=one.broken,
         zeroed=one.zeroed,
+        zeros=one.zeros,
         rounding=None
         if one.rounding is None
         else schema.RoundingPart(
@@ -164,7 +165,8 @@ def _map(known: Correspondence) -> schema.MapPart:
 
 
 def _axes(known: Correspondence) -> Iterator[schema.AxisPart]:
-    for what, match in (("channels", known.channels), ("tokens", known.tokens)):
+    tokens = known.tokens if known.spelt else None
+    for what, match in (("channels", known.channels), ("tokens", tokens)):
         if match is not None:
             yield _axis(what, match)
     for (layer, expert), match in sorted(known.units.items(), key=lambda one: _place(one[0])):

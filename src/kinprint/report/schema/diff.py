@@ -72,6 +72,7 @@ class TensorChangePart(Struct, frozen=True, kw_only=True):
     cosine: float | None = None
     broken: Count = 0
     zeroed: Share = 0.0
+    zeros: Share = 0.0
     rounding: RoundingPart | None = None
     directions: DirectionsPart | None = None
     rounding_errors: float | None = None
