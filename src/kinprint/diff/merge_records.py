@@ -1,0 +1,117 @@
+"""What is found about a merge: of every tensor, of roles and layers, and of the whole child."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kinprint.measure.mixtures import Weight
+from kinprint.measure.recipes import Method, Recipe, Settings
+from kinprint.model.places import Address
+from kinprint.records import ModelRef
+from kinprint.text import Message
+
+
+class Outcome(StrEnum):
+    """What can be said of how a child was made from the given models."""
+
+    RECIPE = "recipe"
+    COPY = "copy"
+    OTHER = "another-merge"
+    UNDECIDED = "undecided"
+
+
+class Doubt(StrEnum):
+    """Why no recipe is given."""
+
+    NOTHING_COMPARABLE = "nothing-comparable"
+    OTHER_FORMAT = "other-format"
+    NO_RECIPE = "no-recipe"
+    NO_BASE = "no-base"
+    PROOF_FAILED = "proof-failed"
+
+
+class TensorStatus(StrEnum):
+    """Whether a tensor of the child could be held against those of the others."""
+
+    MEASURED = "measured"
+    PARTLY = "partly"
+    MISSING = "missing"
+    OTHER_SHAPE = "other-shape"
+    NOT_FINITE = "not-finite"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorFinding:
+    """One stored tensor of the child.
+
+    Attributes
+    ----------
+    name, address, numbers : which, what it is, and how many numbers it has.
+    status, reason : whether it was measured, and what is wrong with it or with a source.
+    weights : of the nearest mixture, by source.
+    residual : the part of its squares that the mixture leaves.
+    equal : numbers that the recipe gives bit by bit; None without a recipe.
+    settings : what the recipe says of it.
+    origin : the source and its layer that it was taken from as it is.
+    """
+
+    name: str
+    address: Address
+    numbers: int
+    status: TensorStatus
+    reason: Message | None = None
+    weights: tuple[Weight, ...] = ()
+    residual: float | None = None
+    equal: int | None = None
+    settings: Settings | None = None
+    origin: tuple[int, int | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFinding:
+    """The mixture nearest to all tensors of a role, or of a layer."""
+
+    role: str | None
+    layer: int | None
+    weights: tuple[Weight, ...]
+    residual: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unmerging:
+    """Which merge made a child.
+
+    Attributes
+    ----------
+    child : the child.
+    sources : the parents, and last the base if it is none of them.
+    base : which of the sources the merge started from; None where there is none.
+    base_given : whether that was said, and not found.
+    outcome, doubt : what is known, and why no more is.
+    methods : those that fit and cannot be told apart by the numbers, the recipe's first.
+    recipe, yaml : the recipe, and the same as a file for mergekit.
+    copied : the source that the child equals.
+    weights, residual : of the mixture nearest to all tensors together.
+    equal, compared : numbers that the recipe gives bit by bit, of how many.
+    tensors, roles, layers : the same in detail.
+    """
+
+    child: ModelRef
+    sources: tuple[ModelRef, ...]
+    base: int | None
+    base_given: bool
+    outcome: Outcome
+    doubt: Doubt | None
+    methods: tuple[Method, ...]
+    recipe: Recipe | None
+    yaml: str
+    copied: int | None
+    weights: tuple[Weight, ...]
+    residual: float | None
+    equal: int
+    compared: int
+    tensors: tuple[TensorFinding, ...]
+    roles: tuple[GroupFinding, ...]
+    layers: tuple[GroupFinding, ...]

@@ -1,0 +1,142 @@
+"""Stored tensors of a child beside those of the models it may be merged from, in blocks.
+
+Merging tools treat a stored tensor as a whole: limits of trimming, angles and scales are its own.
+So the unit here is what the child stores under one name, with all that is fused in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from kinprint import text
+from kinprint.diff.blocks import blocks, extents, reading_of
+from kinprint.diff.merge_records import TensorStatus
+from kinprint.measure.merging import Precision
+from kinprint.model.model import Floats, Model, wants_of
+from kinprint.model.places import Address, Place
+from kinprint.reader.fetch import Want
+
+NUMBERS = 1 << 19
+"""Numbers of one tensor in a block, about; every source has a block beside it."""
+_PRECISIONS = {"F32": Precision.FLOAT32, "BF16": Precision.BFLOAT16, "F16": Precision.FLOAT16}
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A stored tensor of the child and what the sources have in its place.
+
+    Attributes
+    ----------
+    name, address : what it is called, and what it is (of the first of its parts).
+    parts : its own places; in `counterparts` those of each source, None where it has no such tensor
+        of that shape.
+    status, reason : what keeps it, or a source, from being measured.
+    """
+
+    name: str
+    address: Address
+    parts: tuple[Place, ...]
+    counterparts: tuple[tuple[Place, ...] | None, ...]
+    status: TensorStatus
+    reason: text.Message | None
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers it holds."""
+        return sum(prod(part.shape or (0,)) for part in self.parts)
+
+    @property
+    def precision(self) -> Precision | None:
+        """The number format that it is stored in; None for one that merges are not written in."""
+        return precision_of(self.parts[0])
+
+    @property
+    def available(self) -> tuple[int, ...]:
+        """The sources that have it."""
+        return tuple(at for at, one in enumerate(self.counterparts) if one is not None)
+
+
+def precision_of(place: Place) -> Precision | None:
+    """The number format of a stored tensor, if merges are written in it."""
+    quantised = place.weight.quantised is not None
+    return None if quantised else _PRECISIONS.get(place.weight.spec.dtype)
+
+
+def tensors_of(child: Model, sources: Sequence[Model], titles: Sequence[str]) -> list[Tensor]:
+    """The child's stored tensors, each with its counterparts."""
+    stored: dict[str, list[Place]] = {}
+    for place in child.places.values():
+        stored.setdefault(place.weight.name, []).append(place)
+    return [_tensor(name, places, sources, titles) for name, places in stored.items()]
+
+
+def _tensor(
+    name: str, parts: Sequence[Place], sources: Sequence[Model], titles: Sequence[str]
+) -> Tensor:
+    found: list[tuple[Place, ...] | None] = []
+    missing, other = [], []
+    for source, title in zip(sources, titles, strict=True):
+        places = [source.places.get(part.address) for part in parts]
+        known = tuple(place for place in places if place is not None)
+        fits = [place.shape for place in known] == [part.shape for part in parts]
+        found.append(known if fits and known else None)
+        if len(known) < len(parts):
+            missing.append(title)
+        elif not fits:
+            other.append(f"{title} ({_shape(known)})")
+    refusals = [part.weight.refusal for part in parts if part.weight.refusal]
+    status, reason = TensorStatus.MEASURED, None
+    if refusals or any(part.shape is None for part in parts):
+        status, reason = TensorStatus.UNREADABLE, refusals[0] if refusals else None
+    elif other:
+        reason = text.message("unmerge.reason.shape", models=", ".join(other), shape=_shape(parts))
+        status = TensorStatus.OTHER_SHAPE
+    elif missing:
+        reason = text.message("unmerge.reason.missing", models=", ".join(missing))
+        status = TensorStatus.MISSING
+    if status in (TensorStatus.OTHER_SHAPE, TensorStatus.MISSING) and any(found):
+        status = TensorStatus.PARTLY
+    return Tensor(name, parts[0].address, tuple(parts), tuple(found), status, reason)
+
+
+def _shape(places: Sequence[Place]) -> str:
+    return " + ".join("×".join(map(str, place.shape or ())) for place in places)
+
+
+def tensor_blocks(
+    child: Model, sources: Sequence[Model], tensor: Tensor, columns: Sequence[int]
+) -> Iterator[tuple[Floats, list[Floats]]]:
+    """Numbers of a tensor, flat, and of some sources at the same places, block by block."""
+    for at, part in enumerate(tensor.parts):
+        beside: list[tuple[Model, Place]] = []
+        for column in columns:
+            places = tensor.counterparts[column]
+            assert places is not None
+            beside.append((sources[column], places[at]))
+        for own, *others in blocks([(child, part), *beside], numbers=NUMBERS):
+            yield own.ravel(), [one.ravel() for one in others]
+
+
+def wants(child: Model, sources: Sequence[Model], tensors: Sequence[Tensor]) -> list[Want]:
+    """All bytes that the tensors need."""
+    readings = []
+    for tensor in tensors:
+        if tensor.status is TensorStatus.UNREADABLE or not tensor.available:
+            continue
+        pairs = [(child, part) for part in tensor.parts]
+        for at in tensor.available:
+            pairs += [(sources[at], place) for place in tensor.counterparts[at] or ()]
+        for model, place in pairs:
+            (whole,) = extents([place], max(1, prod(place.shape or (1,))))
+            readings.append(reading_of(model, place, whole))
+    return wants_of(readings)
+
+
+def beginning(model: Model, place: Place, numbers: int) -> Floats:
+    """The first numbers of a tensor, flat."""
+    (first, *_) = next(iter(blocks([(model, place)], numbers=numbers)))
+    return np.asarray(first.ravel()[:numbers])

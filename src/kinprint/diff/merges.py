@@ -1,0 +1,436 @@
+"""Given a child and the models it may be merged from: which merge made it?
+
+Tensors are streamed. A first pass sums products, from which the weights of the nearest mixture and
+their intervals come, and keeps a sample. Recipes are proposed from these and tried on the sample;
+the one that is believed is carried out on every number, and the share that it gives bit by bit is
+its proof. TIES and DARE need what whole task vectors hold: then tensors are streamed once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kinprint import text
+from kinprint.diff.merge_recipe import passthrough_yaml, recipe_yaml
+from kinprint.diff.merge_records import (
+    Doubt,
+    GroupFinding,
+    Outcome,
+    TensorFinding,
+    TensorStatus,
+    Unmerging,
+)
+from kinprint.diff.merge_tensors import Tensor, precision_of, tensor_blocks, tensors_of, wants
+from kinprint.diff.passthrough import Passed, passed_through
+from kinprint.errors import KinprintError
+from kinprint.measure.dropping import dropped_sums, random_sums, trimmed_sums, with_scales
+from kinprint.measure.masks import MagnitudeCounts, Magnitudes
+from kinprint.measure.merge_fitting import (
+    BELIEVED,
+    SURE,
+    Sampled,
+    any_mixture,
+    best,
+    mixed,
+    path,
+    precisions,
+    score,
+)
+from kinprint.measure.merging import Precision, rounded, task_vectors
+from kinprint.measure.mixtures import Mixture, Products, mixture_of
+from kinprint.measure.recipes import Facts, Method, Recipe, Settings, agreeing
+from kinprint.model.model import Floats, Model
+from kinprint.model.opening import open_model
+from kinprint.reader.checkpoint import open_checkpoint
+from kinprint.reader.fetch import Fetcher, Want, side_by_side
+from kinprint.records import ModelRef, Step
+from kinprint.titles import full_titles
+
+Tell = Callable[[Step, str, int, int], None]
+_SAMPLED = 1 << 21  # numbers of all tensors together that recipes are tried on
+_LEAST = 4096  # of each tensor
+_SLIGHT = 0.01  # a weight below this may be none
+_SOME_EQUAL = 0.05  # of the numbers: a base that was not named has as many of its own left
+_MOST_PARENTS = 4  # whose task vectors are looked at together
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A child and its sources, opened; `base` is among the sources."""
+
+    child: Model
+    sources: tuple[Model, ...]
+    base: int | None
+    tensors: tuple[Tensor, ...]
+
+    @property
+    def parents(self) -> tuple[int, ...]:
+        """All sources but the base."""
+        return tuple(at for at in range(len(self.sources)) if at != self.base)
+
+    def wants(self) -> list[Want]:
+        """All bytes that are read."""
+        return wants(self.child, self.sources, self.tensors)
+
+
+@dataclass(slots=True)
+class _Measured:
+    """What the first pass found of a tensor."""
+
+    tensor: Tensor
+    columns: tuple[int, ...]
+    products: Products
+    equal: dict[int, int]
+    child: Floats
+    sources: tuple[Floats, ...]
+
+
+def open_family(child: str, parents: Sequence[str], base: str | None, fetcher: Fetcher) -> Family:
+    """Open all models and see which tensors correspond; headers are read, and no weight."""
+    given = list(dict.fromkeys((*parents, *(() if base is None else (base,)))))
+
+    def opened(name: str) -> Model:
+        return open_model(open_checkpoint(name, fetcher))
+
+    models = side_by_side(opened, [child, *given])
+    titles = full_titles([model.checkpoint.ref for model in models])
+    own, sources = models[0], tuple(models[1:])
+    tensors = tuple(tensors_of(own, sources, titles[1:]))
+    return Family(own, sources, None if base is None else given.index(base), tensors)
+
+
+def unmerge_models(family: Family, tell: Tell | None = None) -> Unmerging:
+    """Say which merge made the child."""
+    checkpoint = family.child.checkpoint
+    checkpoint.fetcher.ensure(family.wants())
+    passed = passed_through(family.child, family.sources, family.tensors)
+    if passed is not None and not _is_copy(family, passed):
+        return _passed(family, passed)
+    measured, findings = [], []
+    for number, tensor in enumerate(family.tensors):
+        if tell is not None:
+            tell(Step.COMPUTING, tensor.name, number + 1, len(family.tensors))
+        found = _measure(family, tensor)
+        if isinstance(found, _Measured):
+            measured.append(found)
+            findings.append(_finding(found, family))
+        else:
+            findings.append(found)
+    return _decided(family, measured, findings)
+
+
+def _is_copy(family: Family, passed: Passed) -> bool:
+    (first, *others) = passed.slices
+    own = family.child.layers()
+    same = not others and (first.first, first.last) == (own[0], own[-1])
+    return same and {source for source, _ in passed.origins} == {first.source}
+
+
+def _passed(family: Family, passed: Passed) -> Unmerging:
+    findings = tuple(
+        TensorFinding(
+            tensor.name, tensor.address, tensor.numbers, TensorStatus.MEASURED,
+            equal=tensor.numbers, origin=origin,
+        )
+        for tensor, origin in zip(family.tensors, passed.origins, strict=True)
+    )  # fmt: skip
+    total = sum(tensor.numbers for tensor in family.tensors)
+    names = _names(family)
+    stored = precision_of(family.tensors[0].parts[0])
+    yaml = passthrough_yaml(passed.slices, names, stored)
+    return Unmerging(
+        child=family.child.checkpoint.ref, sources=_refs(family), base=family.base,
+        base_given=family.base is not None, outcome=Outcome.RECIPE, doubt=None,
+        methods=(Method.PASSTHROUGH,), recipe=None, yaml=yaml, copied=None, weights=(),
+        residual=None, equal=total, compared=total, tensors=findings, roles=(), layers=(),
+    )  # fmt: skip
+
+
+def _refs(family: Family) -> tuple[ModelRef, ...]:
+    return tuple(model.checkpoint.ref for model in family.sources)
+
+
+def _names(family: Family) -> list[str]:
+    return [model.checkpoint.ref.given for model in family.sources]
+
+
+def _measure(family: Family, tensor: Tensor) -> _Measured | TensorFinding:
+    """Sums and a sample of one tensor; a row with its reason where there are none."""
+    own = TensorFinding(tensor.name, tensor.address, tensor.numbers, tensor.status, tensor.reason)
+    columns = tensor.available
+    if tensor.status is TensorStatus.UNREADABLE or not columns or not tensor.numbers:
+        return own
+    products = Products(len(columns))
+    equal = dict.fromkeys(columns, 0)
+    each = max(_LEAST, _SAMPLED // len(family.tensors))
+    step = max(1, tensor.numbers // each)
+    kept: list[list[Floats]] = [[] for _ in range(len(columns) + 1)]
+    stored = tensor.precision or Precision.FLOAT32
+    try:
+        for child, sources in tensor_blocks(family.child, family.sources, tensor, columns):
+            if not all(bool(np.isfinite(one).all()) for one in (child, *sources)):
+                reason = text.message("unmerge.reason.not-finite")
+                return replace(own, status=TensorStatus.NOT_FINITE, reason=reason)
+            products.add(sources, child)
+            for at, source in zip(columns, sources, strict=True):
+                equal[at] += int((rounded(source, stored) == child).sum())
+            for some, one in zip(kept, (child, *sources), strict=True):
+                some.append(one[::step].copy())
+    except KinprintError as error:
+        return replace(own, status=TensorStatus.UNREADABLE, reason=error.message)
+    whole = [np.concatenate(some) for some in kept]
+    return _Measured(tensor, columns, products, equal, whole[0], tuple(whole[1:]))
+
+
+def _finding(found: _Measured, family: Family) -> TensorFinding:
+    tensor = found.tensor
+    mixture = _mixture(found.products, found.columns, family.base)
+    return TensorFinding(
+        tensor.name, tensor.address, tensor.numbers, tensor.status, tensor.reason,
+        mixture.weights, mixture.residual,
+    )  # fmt: skip
+
+
+def _mixture(products: Products, columns: Sequence[int], base: int | None) -> Mixture:
+    """The mixture of some sources, weights numbered as the sources are."""
+    free = [at for at, column in enumerate(columns) if column == base]
+    found = mixture_of(products, free)
+    weights = tuple(
+        replace(one, columns=tuple(columns[at] for at in one.columns)) for one in found.weights
+    )
+    return replace(found, weights=weights)
+
+
+def _decided(
+    family: Family, measured: Sequence[_Measured], findings: Sequence[TensorFinding]
+) -> Unmerging:
+    full = [one for one in measured if len(one.columns) == len(family.sources)]
+    pooled = _pooled(full, family)
+    blank = Unmerging(
+        child=family.child.checkpoint.ref, sources=_refs(family), base=family.base,
+        base_given=family.base is not None, outcome=Outcome.UNDECIDED, doubt=None, methods=(),
+        recipe=None, yaml="", copied=None,
+        weights=() if pooled is None else pooled.weights,
+        residual=None if pooled is None else pooled.residual,
+        equal=0, compared=0, tensors=tuple(findings),
+        roles=tuple(_groups(full, family, by_role=True)),
+        layers=tuple(_groups(full, family, by_role=False)),
+    )  # fmt: skip
+    if not measured:
+        return replace(blank, doubt=Doubt.NOTHING_COMPARABLE)
+    if copied := _copied(family, measured):
+        total = sum(one.tensor.numbers for one in measured)
+        own = replace(blank, outcome=Outcome.COPY, copied=copied[0], equal=total, compared=total)
+        return replace(own, tensors=tuple(_with_equal(findings, measured, copied[0])))
+    usable = [one for one in full if one.tensor.precision is not None]
+    if not usable:
+        why = Doubt.OTHER_FORMAT if full else Doubt.NOTHING_COMPARABLE
+        return replace(blank, doubt=why)
+    return _explained(family, usable, blank)
+
+
+def _copied(family: Family, measured: Sequence[_Measured]) -> list[int]:
+    """Sources that every measured tensor equals, if nothing is left unmeasured."""
+    if len(measured) < len(family.tensors):
+        return []
+    return [
+        at
+        for at in range(len(family.sources))
+        if all(one.equal.get(at) == one.tensor.numbers for one in measured)
+    ]
+
+
+def _with_equal(
+    findings: Iterable[TensorFinding], measured: Sequence[_Measured], source: int
+) -> Iterable[TensorFinding]:
+    equal = {one.tensor.name: one.equal.get(source) for one in measured}
+    for one in findings:
+        yield replace(one, equal=equal.get(one.name), origin=(source, one.address.layer))
+
+
+def _pooled(measured: Sequence[_Measured], family: Family) -> Mixture | None:
+    if not measured:
+        return None
+    total = measured[0].products
+    for one in measured[1:]:
+        total = total + one.products
+    return _mixture(total, range(len(family.sources)), family.base)
+
+
+def _groups(
+    measured: Sequence[_Measured], family: Family, *, by_role: bool
+) -> Iterable[GroupFinding]:
+    members: dict[str | int | None, list[_Measured]] = {}
+    for one in measured:
+        address = one.tensor.address
+        if by_role:
+            members.setdefault(address.role, []).append(one)
+        elif address.layer is not None and not address.tower:
+            members.setdefault(address.layer, []).append(one)
+    for key, some in members.items():
+        found = _pooled(some, family)
+        assert found is not None
+        role, layer = (key, None) if isinstance(key, str) else (None, key)
+        yield GroupFinding(role, layer, found.weights, found.residual)
+
+
+def _explained(family: Family, usable: Sequence[_Measured], blank: Unmerging) -> Unmerging:
+    """Look for a recipe, and prove it."""
+    samples = [_sampled(one) for one in usable]
+    parents = _active(usable, family.parents)
+    base = family.base
+    if not parents:
+        return replace(blank, doubt=Doubt.NO_RECIPE)
+    tried = best(mixed(samples, parents, base), samples)
+    if not tried and base is None:
+        base = _negative(usable, parents)
+        if base is not None:
+            parents = tuple(at for at in parents if at != base)
+            tried = best(mixed(samples, parents, base), samples)
+    facts: list[Facts] = [one.facts for one in samples]
+    if not tried and base is None:
+        base = _mostly_left(usable, parents)
+        parents = tuple(at for at in parents if at != base)
+    sources = (*parents, *(() if base is None else (base,)))
+    if not tried and len(sources) > 1:
+        other = any_mixture(samples, sources)
+        if score(other, samples).believed:
+            return replace(blank, outcome=Outcome.OTHER, base=base)
+    if not tried and base is not None and parents and len(parents) <= _MOST_PARENTS:
+        facts = [_with_magnitudes(family, one, parents, base, samples) for one in usable]
+        samples = [replace(one, facts=own) for one, own in zip(samples, facts, strict=True)]
+        tried = best(trimmed_sums(samples, parents, base), samples)
+        dropped = None if tried else dropped_sums(samples, parents, base)
+        if dropped is not None and dropped.believed:
+            if not dropped.at_random:
+                return replace(blank, outcome=Outcome.OTHER, base=base)
+            for recipe in random_sums(samples, parents, base, dropped):
+                scaled = (
+                    with_scales(recipe, samples, dropped.factors) if recipe.rescale else samples
+                )
+                if not tried and (tried := best([recipe], scaled)):
+                    facts = [one.facts for one in scaled]
+            if not tried:
+                return replace(blank, outcome=Outcome.OTHER, base=base)
+    if not tried:
+        doubt = Doubt.NO_BASE if base is None else Doubt.NO_RECIPE
+        return replace(blank, doubt=doubt, base=base if family.base is not None else None)
+    methods = [one.recipe.method for one in tried]
+    recipe = tried[0].recipe
+    if (
+        recipe.method is Method.LINEAR
+        and recipe.normalize
+        and base is None
+        and tried[0].score.share < 1
+    ):
+        methods.append(Method.TASK_ARITHMETIC)  # over whatever base: the same sums
+    return _proved(family, usable, facts, replace(blank, base=recipe.base), recipe, methods)
+
+
+def _sampled(one: _Measured) -> Sampled:
+    tensor = one.tensor
+    stored = tensor.precision
+    assert stored is not None
+    places = tensor.counterparts[one.columns[0]]
+    assert places is not None
+    parents = precision_of(places[0]) or Precision.FLOAT32
+    layer = None if tensor.address.tower else tensor.address.layer
+    return Sampled(one.child, one.sources, parents, one.products, Facts(stored), layer)
+
+
+def _active(measured: Sequence[_Measured], parents: Sequence[int]) -> tuple[int, ...]:
+    """Parents that the child has something of, in some tensors at least."""
+    found = []
+    mixtures = [mixture_of(one.products) for one in measured]
+    for at in parents:
+        clear = sum(
+            one.tensor.numbers
+            for one, mixture in zip(measured, mixtures, strict=True)
+            if abs(mixture.coefficients[at]) > SURE * mixture.spread[at] + _SLIGHT
+        )
+        if clear > _SOME_EQUAL * sum(one.tensor.numbers for one in measured):
+            found.append(at)
+    return tuple(found)
+
+
+def _negative(measured: Sequence[_Measured], parents: Sequence[int]) -> int | None:
+    """A parent that was subtracted, as a base is whose task vectors are added in full."""
+    total = measured[0].products
+    for one in measured[1:]:
+        total = total + one.products
+    mixture = mixture_of(total)
+    for at in parents:
+        if mixture.coefficients[at] < -SURE * mixture.spread[at] - _SLIGHT and len(parents) > 1:
+            return at
+    return None
+
+
+def _mostly_left(measured: Sequence[_Measured], parents: Sequence[int]) -> int | None:
+    """A parent of which many numbers are left as they are."""
+    size = sum(one.tensor.numbers for one in measured)
+    shares = {at: sum(one.equal[at] for one in measured) / size for at in parents}
+    most = max(shares, key=lambda at: shares[at], default=None)
+    if most is None or shares[most] < _SOME_EQUAL or len(parents) < 2:
+        return None
+    return most
+
+
+def _with_magnitudes(
+    family: Family,
+    one: _Measured,
+    parents: Sequence[int],
+    base: int,
+    samples: Sequence[Sampled],
+) -> Facts:
+    """What trimming needs to know of a tensor: how large the numbers of its task vectors are."""
+    stored = one.tensor.precision
+    assert stored is not None
+    formats = dict.fromkeys((*precisions(samples), Precision.FLOAT32))
+    counts = {precision: [MagnitudeCounts() for _ in parents] for precision in formats}
+    for _, sources in tensor_blocks(family.child, family.sources, one.tensor, (*parents, base)):
+        for precision, counters in counts.items():
+            vectors = task_vectors(sources[-1], sources[:-1], precision)
+            for counter, vector in zip(counters, vectors, strict=True):
+                counter.add(vector)
+    magnitudes: Mapping[Precision, tuple[Magnitudes, ...]] = {
+        precision: tuple(counter.done() for counter in counters)
+        for precision, counters in counts.items()
+    }
+    return Facts(stored, magnitudes=magnitudes)
+
+
+def _proved(
+    family: Family,
+    usable: Sequence[_Measured],
+    facts: Sequence[Facts],
+    blank: Unmerging,
+    recipe: Recipe,
+    methods: Sequence[Method],
+) -> Unmerging:
+    """Carry a recipe out on every number; what it gives bit by bit is its proof."""
+    equal: dict[str, int] = {}
+    settings: dict[str, Settings] = {}
+    for one, own, known in zip(usable, recipe.settings, facts, strict=True):
+        if recipe.method is Method.SLERP:
+            known = replace(known, coefficients=path(one.products, recipe.parents, own))
+        blocks = tensor_blocks(family.child, family.sources, one.tensor, one.columns)
+        equal[one.tensor.name] = sum(
+            int(agreeing(recipe, own, known, sources, child).sum()) for child, sources in blocks
+        )
+        settings[one.tensor.name] = own
+    tensors = tuple(
+        replace(one, equal=equal.get(one.name), settings=settings.get(one.name))
+        for one in blank.tensors
+    )
+    compared = sum(one.tensor.numbers for one in usable)
+    found = replace(blank, tensors=tensors, equal=sum(equal.values()), compared=compared)
+    if found.equal < BELIEVED * compared:
+        return replace(found, doubt=Doubt.PROOF_FAILED)
+    names = [one.tensor.name for one in usable]
+    layers = [one.tensor.address.layer for one in usable]
+    stored = max(usable, key=lambda one: one.tensor.numbers).tensor.precision
+    yaml = recipe_yaml(recipe, _names(family), names, layers, stored)
+    return replace(found, outcome=Outcome.RECIPE, methods=tuple(methods), recipe=recipe, yaml=yaml)

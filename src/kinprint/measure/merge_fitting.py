@@ -1,0 +1,355 @@
+"""Which merge gives these numbers? Recipes are proposed from sums and tried on a sample.
+
+A recipe is only proposed where the mixture has its form, and only believed where it gives the
+child's numbers bit by bit: a child that was trained after it was merged has the weights of a
+merge, and none of its bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.measure.merging import COLLINEAR, Precision, slerp_coefficients
+from kinprint.measure.mixtures import Mixture, Products, mixture_of
+from kinprint.measure.recipes import Facts, Method, Recipe, Settings, agreeing
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+
+BELIEVED = 0.99
+"""Numbers of a sample that a recipe must give bit by bit, of all and of those no parent has."""
+FEWEST = 100  # telling numbers, else nothing is said
+SURE = 5.0  # standard errors
+_FINE, COARSE = 2e-5, 4e-3  # of a weight: what rounding may move it by, and rounding to bfloat16
+_UNEVEN = 3e-4  # by which weights of tensors of one recipe may differ
+_VALUES = 3  # values that the tensors of a layer have under the filters that recipes use
+_SCALES = (1.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.1, 1.2, 1.5, 2.0)  # usual lambdas
+_SHORT = 4  # digits of a weight beside a lambda; longer ones are as well written without it
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Numbers of one tensor: of the child, of every source at the same places, and what is known.
+
+    `layer` is None outside the layers.
+    """
+
+    child: Floats
+    sources: tuple[Floats, ...]
+    parents: Precision
+    products: Products
+    facts: Facts
+    layer: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How many numbers a recipe gives: of all, and of those that no source has at that place."""
+
+    share: float
+    telling: float
+    count: int
+
+    @property
+    def believed(self) -> bool:
+        """Whether the recipe gives the child."""
+        return min(self.share, self.telling) >= BELIEVED and self.count >= FEWEST
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A recipe and how it did."""
+
+    recipe: Recipe
+    score: Score
+
+
+def score(recipe: Recipe, samples: Sequence[Sampled]) -> Score:
+    """Try a recipe on samples, each with its own settings."""
+    right = told = size = telling = 0
+    for one, settings in zip(samples, recipe.settings, strict=True):
+        facts = _facts_for(recipe, settings, one)
+        agree = agreeing(recipe, settings, facts, one.sources, one.child)
+        novel = np.logical_and.reduce([one.child != source for source in one.sources])
+        right, size = right + int(agree.sum()), size + agree.size
+        told, telling = told + int((agree & novel).sum()), telling + int(novel.sum())
+    return Score(right / max(size, 1), told / max(telling, 1), telling)
+
+
+def _facts_for(recipe: Recipe, settings: Settings, one: Sampled) -> Facts:
+    if recipe.method is not Method.SLERP:
+        return one.facts
+    return replace(one.facts, coefficients=path(one.products, recipe.parents, settings))
+
+
+def path(products: Products, parents: tuple[int, ...], settings: Settings) -> tuple[float, float]:
+    """What slerp multiplies its parents by: of the angle between them, or as measured.
+
+    Tools sum the angle in float32, whose error the child of a long format shows; there the
+    coefficients themselves are known better than any sum.
+    """
+    assert settings.t is not None
+    first, second = parents
+    expected = slerp_coefficients(settings.t, products.cosine(first, second))
+    found = mixture_of(products.of(parents))
+    sharp = all(
+        SURE * error < abs(value - wanted) < _UNEVEN
+        for value, error, wanted in zip(found.coefficients, found.spread, expected, strict=True)
+    )
+    return (found.coefficients[0], found.coefficients[1]) if sharp else expected
+
+
+def best(recipes: Iterable[Recipe], samples: Sequence[Sampled]) -> list[Tried]:
+    """Recipes that give the child and cannot be told apart by it, one a method, best first.
+
+    Of recipes of one method that do equally well the shortest is taken.
+    """
+    proposed = list(recipes)
+    for numbers, most in ((1 << 14, 24), (1 << 18, 6)):
+        few = shortened(samples, numbers)
+        tried = [Tried(recipe, score(recipe, few)) for recipe in proposed]
+        proposed = []
+        for method in dict.fromkeys(one.recipe.method for one in tried):
+            own = [one for one in tried if one.recipe.method is method]
+            proposed += [
+                one.recipe for one in sorted(own, key=_rank)[:most] if one.score.share > 0.9
+            ]
+    tried = [Tried(recipe, score(recipe, samples)) for recipe in proposed]
+    tried = [one for one in tried if one.score.believed]
+    kept: dict[Method, Tried] = {}
+    for one in sorted(tried, key=_rank):
+        if 1 - one.score.share <= 3 * (
+            1 - tried[0].score.share if not kept else 1 - next(iter(kept.values())).score.share
+        ):
+            kept.setdefault(one.recipe.method, one)
+    return list(kept.values())
+
+
+def _rank(one: Tried) -> tuple[float, float, float]:
+    first = one.recipe.settings[0]
+    return -one.score.share, first.digits + (one.recipe.scale != 1), abs(sum(first.weights) - 1)
+
+
+def shortened(samples: Sequence[Sampled], numbers: int) -> list[Sampled]:
+    """Fewer numbers of each tensor, for many tries."""
+    step = max(1, sum(one.child.size for one in samples) // numbers)
+    return [
+        replace(
+            one, child=one.child[::step], sources=tuple(source[::step] for source in one.sources)
+        )
+        if one.child.size > 4096
+        else one
+        for one in samples
+    ]
+
+
+def mixed(samples: Sequence[Sampled], parents: Sequence[int], base: int | None) -> Iterator[Recipe]:
+    """Recipes under which each tensor is one sum of its parents, and of the base."""
+    if base is not None:
+        sources = (*parents, base)
+        values, errors = _coefficients(samples, sources)
+        if bool((np.abs(values[:, -1]) > SURE * errors[:, -1] + _UNEVEN).any()):
+            if _sums_to_one(values, errors):
+                yield from _task_arithmetic(samples, tuple(parents), base, values, errors)
+                for settings, loose in _settings(samples, values, errors, True):
+                    yield from _linear(samples, sources, settings, True, loose)
+            return
+    values, errors = _coefficients(samples, parents)
+    relative = _sums_to_one(values, errors)
+    for settings, loose in _settings(samples, values, errors, relative):
+        yield from _linear(samples, tuple(parents), settings, relative, loose)
+    if base is not None and relative:
+        yield from _task_arithmetic(samples, tuple(parents), base, values, errors)
+    if len(parents) == 2:
+        yield from _slerp(samples, (parents[0], parents[1]), values, errors)
+
+
+def any_mixture(samples: Sequence[Sampled], sources: Sequence[int]) -> Recipe:
+    """The nearest sum of sources in every tensor, whatever its weights."""
+    values, _ = _coefficients(samples, sources)
+    settings = tuple(Settings(tuple(row)) for row in values.tolist())
+    return Recipe(Method.LINEAR, tuple(sources), settings, Precision.FLOAT32)
+
+
+def _task_arithmetic(
+    samples: Sequence[Sampled],
+    parents: tuple[int, ...],
+    base: int,
+    values: Doubles,
+    errors: Doubles,
+) -> Iterator[Recipe]:
+    count = len(parents)
+    for scale in _SCALES:
+        own = values[:, :count] / scale, errors[:, :count] / scale
+        for settings, _ in _settings(samples, *own, False):
+            if scale != 1 and settings[0].digits > _SHORT * count:
+                continue
+            for precision in precisions(samples):
+                yield Recipe(
+                    Method.TASK_ARITHMETIC, parents, settings, precision, base, scale=scale
+                )  # fmt: skip
+
+
+def _sums_to_one(values: Doubles, errors: Doubles) -> bool:
+    reach = SURE * np.sqrt((errors**2).sum(axis=1)) + _UNEVEN
+    return bool((np.abs(values.sum(axis=1) - 1) <= reach).all())
+
+
+def _coefficients(samples: Sequence[Sampled], columns: Sequence[int]) -> tuple[Doubles, Doubles]:
+    """Coefficients and their errors by tensor; where they cannot be told apart, those of others."""
+    found: list[Mixture] = [mixture_of(one.products.of(columns)) for one in samples]
+    values = np.array([one.coefficients for one in found])
+    errors = np.array([one.spread for one in found])
+    told = np.array([len(one.weights) == len(columns) for one in found])
+    if told.any() and not told.all():
+        values[~told] = _pooled(values[told], errors[told])
+        errors[~told] = 1.0
+    return values, errors
+
+
+def _pooled(values: Doubles, errors: Doubles) -> Doubles:
+    weight = 1 / (errors**2 + 1e-10)
+    return np.asarray((values * weight).sum(axis=0) / weight.sum(axis=0))
+
+
+def _settings(
+    samples: Sequence[Sampled], values: Doubles, errors: Doubles, relative: bool
+) -> Iterator[tuple[tuple[Settings, ...], bool]]:
+    """Weights as a recipe may have them: the same for all tensors, else by layer and filter.
+
+    `relative` weights may be multiplied by anything. The flag says that weights were taken for
+    rounded ones, which calculations in short formats use.
+    """
+    pooled = _pooled(values, errors)
+    if bool((np.abs(values - pooled) <= SURE * errors + _UNEVEN).all()):
+        deviation = 1 / np.sqrt((1 / (errors**2 + 1e-10)).sum(axis=0))
+        for weights, loose in simple_weights(pooled, deviation, relative):
+            yield (Settings(weights),) * len(samples), loose
+        return
+    if not _regular(samples, values, errors):
+        return
+    for loose in (False, True):
+        yield (
+            tuple(
+                Settings(_nearest(row, error, loose))
+                for row, error in zip(values, errors, strict=True)
+            ),
+            loose,
+        )
+
+
+def simple_weights(
+    values: Doubles, errors: Doubles, relative: bool
+) -> Iterator[tuple[tuple[float, ...], bool]]:
+    """Weights with few digits that are near enough to measured ones, simplest first."""
+    seen = set()
+    for loose in (False, True):
+        reach = SURE * errors + _FINE + (COARSE * np.abs(values) if loose else 0)
+        for digits in range(1, 7):
+            short = np.round(values, digits)
+            if bool((np.abs(short - values) <= reach).all()):
+                seen.add(tuple(short.tolist()))
+                yield tuple(short.tolist()), loose
+                if digits > 3 or not loose:
+                    break
+    yield tuple(np.round(values, 8).tolist()), False
+    if not relative or values.min() <= 0:
+        return
+    for whole in range(2, 21):
+        ratio = values / values.sum() * whole
+        near = np.round(ratio)
+        if bool((np.abs(near - ratio) <= (SURE * errors + _FINE) * whole).all()) and near.min() > 0:
+            yield tuple((near / gcd(*near.astype(int).tolist())).tolist()), False
+            break
+    for largest in np.arange(0.05, 1.05, 0.05):
+        scaled = np.round(values / values.max() * largest, 2)
+        ratio = scaled / max(scaled.sum(), 1e-9) * values.sum()
+        if bool((np.abs(ratio - values) <= SURE * errors + COARSE).all()):
+            yield tuple(scaled.tolist()), True
+
+
+def _nearest(values: Doubles, errors: Doubles, loose: bool) -> tuple[float, ...]:
+    reach = np.minimum(SURE * errors, 0.02) + _FINE + (COARSE * np.abs(values) if loose else 0)
+    for digits in range(1, 6):
+        short = np.round(values, digits)
+        if bool((np.abs(short - values) <= reach).all()):
+            return tuple((short + 0.0).tolist())  # a zero without a sign
+    return tuple(np.round(values, 7).tolist())
+
+
+def _regular(samples: Sequence[Sampled], values: Doubles, errors: Doubles) -> bool:
+    """Whether tensors of one layer share weights, as they do under a recipe with filters."""
+    layers: dict[int, list[int]] = {}
+    for at, one in enumerate(samples):
+        if one.layer is not None:
+            layers.setdefault(one.layer, []).append(at)
+    for members in layers.values():
+        groups: list[int] = []
+        for at in sorted(members, key=lambda at: float(errors[at].max())):
+            if not any(
+                bool(
+                    (
+                        np.abs(values[at] - values[to])
+                        <= SURE * (errors[at] + errors[to]) + _UNEVEN
+                    ).all()
+                )
+                for to in groups
+            ):
+                groups.append(at)
+        if len(groups) > _VALUES and len(groups) > len(members) // 3:
+            return False
+    return bool(layers)
+
+
+def precisions(samples: Sequence[Sampled]) -> list[Precision]:
+    """Number formats a calculation may have had: of the child, of the parents, the longest."""
+    largest = max(samples, key=lambda one: one.products.size)
+    return list(dict.fromkeys((largest.facts.stored, Precision.FLOAT32, largest.parents)))
+
+
+def _linear(
+    samples: Sequence[Sampled],
+    parents: tuple[int, ...],
+    settings: tuple[Settings, ...],
+    normalize: bool,
+    loose: bool,
+) -> Iterator[Recipe]:
+    for precision in precisions(samples):
+        for fused in (True, False):
+            if loose and (fused or precision is Precision.FLOAT32):
+                continue
+            yield Recipe(
+                Method.LINEAR, parents, settings, precision, normalize=normalize, fused=fused
+            )  # fmt: skip
+
+
+def _slerp(
+    samples: Sequence[Sampled], parents: tuple[int, int], values: Doubles, errors: Doubles
+) -> Iterator[Recipe]:
+    cosines = np.array([one.products.cosine(*parents) for one in samples])
+    ways = np.array(
+        [_way(row[0], row[1], cosine) for row, cosine in zip(values, cosines, strict=True)]
+    )
+    expected = np.array(
+        [slerp_coefficients(t, cosine) for t, cosine in zip(ways, cosines, strict=True)]
+    )
+    if bool((np.abs(expected - values) > SURE * errors + _UNEVEN).any()):
+        return
+    spread = errors.max(axis=1, keepdims=True)
+    for settings, _ in _settings(samples, ways[:, None], spread, False):
+        paths = tuple(Settings(t=one.weights[0] + 0.0) for one in settings)
+        for precision in precisions(samples)[:2]:
+            yield Recipe(Method.SLERP, parents, paths, precision, parents[0])
+
+
+def _way(first: float, second: float, cosine: float) -> float:
+    """How far along the way from one tensor to another their mixture is."""
+    if abs(cosine) > COLLINEAR:
+        return second
+    angle = float(np.arccos(np.clip(cosine, -1, 1)))
+    return float(np.arctan2(second * np.sin(angle), first + second * cosine)) / angle

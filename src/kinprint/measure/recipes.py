@@ -1,0 +1,182 @@
+"""A merge recipe as data, and which numbers of a child it gives, bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.measure.masks import Magnitudes, Trimmed, choices, trimmed
+from kinprint.measure.merging import (
+    Precision,
+    add_task_vectors,
+    linear,
+    rounded,
+    slerp,
+    task_vectors,
+)
+
+Floats = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+
+
+class Method(StrEnum):
+    """How models were merged; the words are mergekit's."""
+
+    LINEAR = "linear"
+    SLERP = "slerp"
+    TASK_ARITHMETIC = "task_arithmetic"
+    TIES = "ties"
+    DARE_LINEAR = "dare_linear"
+    DARE_TIES = "dare_ties"
+    PASSTHROUGH = "passthrough"
+
+    @property
+    def random(self) -> bool:
+        """Whether it drops numbers at random, so that no recipe repeats it."""
+        return self in (Method.DARE_LINEAR, Method.DARE_TIES)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a recipe says of one tensor: by parent, or the way from the first to the second."""
+
+    weights: tuple[float, ...] = ()
+    densities: tuple[float, ...] = ()
+    t: float | None = None
+
+    @property
+    def digits(self) -> int:
+        """How many digits it takes to write it down, zeros at either end not counted."""
+        given = (*self.weights, *self.densities, *(() if self.t is None else (self.t,)))
+        return sum(len(f"{one:.10g}".replace(".", "").strip("0")) for one in given)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A merge that can be carried out.
+
+    Attributes
+    ----------
+    method : how.
+    parents : which of the sources are merged, in order.
+    base : which of them the others' task vectors start from.
+    settings : of each tensor, in order.
+    precision : the number format of the calculation.
+    normalize : whether a sum is divided by the sum of its weights.
+    scale : what recipes call lambda.
+    rescale : whether what is left of a task vector keeps the sum of its magnitudes.
+    fused : whether linear sums are rounded once a term.
+    """
+
+    method: Method
+    parents: tuple[int, ...]
+    settings: tuple[Settings, ...]
+    precision: Precision
+    base: int | None = None
+    normalize: bool = False
+    scale: float = 1.0
+    rescale: bool = False
+    fused: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What must be known of a whole tensor before a block of it can be merged.
+
+    Attributes
+    ----------
+    stored : the number format of the child.
+    coefficients : what slerp multiplies its two parents by.
+    magnitudes : of each parent's task vector, by the format of the calculation.
+    scales : what is left of each parent's task vector is multiplied by, where a recipe rescales.
+    """
+
+    stored: Precision
+    coefficients: tuple[float, float] = (1.0, 0.0)
+    magnitudes: Mapping[Precision, tuple[Magnitudes, ...]] = field(default_factory=dict)
+    scales: tuple[float, ...] = ()
+
+
+def agreeing(
+    recipe: Recipe, settings: Settings, facts: Facts, sources: Sequence[Floats], child: Floats
+) -> Mask:
+    """Which numbers of the child are bit by bit what the recipe gives.
+
+    Where a recipe leaves open which numbers are kept (at random, or among equal magnitudes at the
+    limit of trimming), any choice that gives the number will do.
+    """
+    own = [sources[at].ravel() for at in recipe.parents]
+    target = child.ravel()
+
+    def same(merged: Floats) -> Mask:
+        # Numbers are held against each other, not bits: a zero's sign is nobody's choice.
+        return np.asarray(rounded(merged, facts.stored) == target)
+
+    precision = recipe.precision
+    if recipe.method is Method.LINEAR:
+        found = same(linear(own, settings.weights, recipe.normalize, precision, fused=recipe.fused))
+        return found.reshape(child.shape)
+    if recipe.method is Method.SLERP:
+        first, second = (rounded(one, precision) for one in own)
+        merged = rounded(slerp(first, second, facts.coefficients), precision)
+        return same(merged).reshape(child.shape)
+    assert recipe.base is not None
+    base = sources[recipe.base].ravel()
+    vectors = task_vectors(base, own, precision)
+    limits = _limits(recipe, settings, facts, vectors)
+    found = np.zeros(target.shape, bool)
+    open_to = np.ones(target.shape, bool)
+    for chosen in choices(len(vectors)):
+        where = np.flatnonzero(open_to & ~found)
+        if not where.size:
+            break
+        kept = [
+            vector[where] * (limit.kept[where] | (limit.either[where] & take))
+            for vector, limit, take in zip(vectors, limits, chosen, strict=True)
+        ]
+        merged = add_task_vectors(
+            base[where],
+            [_rescaled(one, recipe, facts, at) for at, one in enumerate(kept)],
+            settings.weights,
+            precision,
+            scale=recipe.scale,
+            normalize=recipe.normalize,
+            consensus=recipe.method in (Method.TIES, Method.DARE_TIES),
+        )
+        found[where] = rounded(merged, facts.stored) == target[where]
+        open_to = np.logical_or.reduce([limit.either for limit in limits])
+    return found.reshape(child.shape)
+
+
+def _limits(
+    recipe: Recipe, settings: Settings, facts: Facts, vectors: Sequence[Floats]
+) -> list[Trimmed]:
+    shape = vectors[0].shape
+    if recipe.method is Method.TIES:
+        return [
+            trimmed(magnitudes, vector, density)
+            for magnitudes, vector, density in zip(
+                facts.magnitudes[recipe.precision], vectors, settings.densities, strict=True
+            )
+        ]
+    anything = Trimmed(
+        np.full(shape, not recipe.method.random), np.full(shape, recipe.method.random)
+    )
+    return [anything] * len(vectors)
+
+
+def _rescaled(kept: Floats, recipe: Recipe, facts: Facts, at: int) -> Floats:
+    if not recipe.rescale:
+        return kept
+    work = scaling_format(recipe.precision)
+    factor = rounded(np.array(facts.scales[at], np.float32), work)
+    return rounded(rounded(kept * factor, work), recipe.precision)
+
+
+def scaling_format(precision: Precision) -> Precision:
+    """The number format of rescaling: PyTorch draws no Bernoulli numbers in float16 on a CPU."""
+    return Precision.FLOAT32 if precision is Precision.FLOAT16 else precision
