@@ -109,17 +109,16 @@ def unmerge_models(family: Family, tell: Tell | None = None) -> Unmerging:
     passed = passed_through(family.child, family.sources, family.tensors)
     if passed is not None and not _is_copy(family, passed):
         return _passed(family, passed)
-    measured, findings = [], []
+    measured, rest = [], []
     for number, tensor in enumerate(family.tensors):
         if tell is not None:
             tell(Step.COMPUTING, tensor.name, number + 1, len(family.tensors))
         found = _measure(family, tensor)
         if isinstance(found, _Measured):
             measured.append(found)
-            findings.append(_finding(found, family))
         else:
-            findings.append(found)
-    return _decided(family, measured, findings)
+            rest.append(found)
+    return _decided(family, measured, rest)
 
 
 def _is_copy(family: Family, passed: Passed) -> bool:
@@ -185,9 +184,9 @@ def _measure(family: Family, tensor: Tensor) -> _Measured | TensorFinding:
     return _Measured(tensor, columns, products, equal, whole[0], tuple(whole[1:]))
 
 
-def _finding(found: _Measured, family: Family) -> TensorFinding:
+def _finding(found: _Measured, base: int | None) -> TensorFinding:
     tensor = found.tensor
-    mixture = _mixture(found.products, found.columns, family.base)
+    mixture = _mixture(found.products, found.columns, base)
     return TensorFinding(
         tensor.name, tensor.address, tensor.numbers, tensor.status, tensor.reason,
         mixture.weights, mixture.residual,
@@ -205,31 +204,52 @@ def _mixture(products: Products, columns: Sequence[int], base: int | None) -> Mi
 
 
 def _decided(
-    family: Family, measured: Sequence[_Measured], findings: Sequence[TensorFinding]
+    family: Family, measured: Sequence[_Measured], rest: Sequence[TensorFinding]
 ) -> Unmerging:
-    full = [one for one in measured if len(one.columns) == len(family.sources)]
-    pooled = _pooled(full, family)
-    blank = Unmerging(
-        child=family.child.checkpoint.ref, sources=_refs(family), base=family.base,
-        base_given=family.base is not None, outcome=Outcome.UNDECIDED, doubt=None, methods=(),
-        recipe=None, yaml="", copied=None,
-        weights=() if pooled is None else pooled.weights,
-        residual=None if pooled is None else pooled.residual,
-        equal=0, compared=0, tensors=tuple(findings),
-        roles=tuple(_groups(full, family, by_role=True)),
-        layers=tuple(_groups(full, family, by_role=False)),
-    )  # fmt: skip
+    blank = _blank(family, measured, rest, family.base)
+    full = _whole(family, measured)
     if not measured:
         return replace(blank, doubt=Doubt.NOTHING_COMPARABLE)
     if copied := _copied(family, measured):
         total = sum(one.tensor.numbers for one in measured)
         own = replace(blank, outcome=Outcome.COPY, copied=copied[0], equal=total, compared=total)
-        return replace(own, tensors=tuple(_with_equal(findings, measured, copied[0])))
+        return replace(own, tensors=tuple(_with_equal(blank.tensors, measured, copied[0])))
     usable = [one for one in full if one.tensor.precision is not None]
     if not usable:
-        why = Doubt.OTHER_FORMAT if full else Doubt.NOTHING_COMPARABLE
-        return replace(blank, doubt=why)
-    return _explained(family, usable, blank)
+        return replace(blank, doubt=Doubt.OTHER_FORMAT if full else Doubt.NOTHING_COMPARABLE)
+    found = _explained(family, usable)
+    told = _blank(family, measured, rest, found.base)
+    if found.recipe is None:
+        return replace(told, outcome=found.outcome, doubt=found.doubt)
+    return _proved(family, usable, found, told)
+
+
+def _whole(family: Family, measured: Sequence[_Measured]) -> list[_Measured]:
+    """Tensors that all sources have."""
+    return [one for one in measured if len(one.columns) == len(family.sources)]
+
+
+def _blank(
+    family: Family,
+    measured: Sequence[_Measured],
+    rest: Sequence[TensorFinding],
+    base: int | None,
+) -> Unmerging:
+    """Weights, and nothing said about them."""
+    full = _whole(family, measured)
+    pooled = _pooled(full, family, base)
+    own = {one.tensor.name: _finding(one, base) for one in measured}
+    own |= {one.name: one for one in rest}
+    return Unmerging(
+        child=family.child.checkpoint.ref, sources=_refs(family), base=base,
+        base_given=family.base is not None, outcome=Outcome.UNDECIDED, doubt=None, methods=(),
+        recipe=None, yaml="", copied=None,
+        weights=() if pooled is None else pooled.weights,
+        residual=None if pooled is None else pooled.residual,
+        equal=0, compared=0, tensors=tuple(own[one.name] for one in family.tensors),
+        roles=tuple(_groups(full, family, base, by_role=True)),
+        layers=tuple(_groups(full, family, base, by_role=False)),
+    )  # fmt: skip
 
 
 def _copied(family: Family, measured: Sequence[_Measured]) -> list[int]:
@@ -251,17 +271,17 @@ def _with_equal(
         yield replace(one, equal=equal.get(one.name), origin=(source, one.address.layer))
 
 
-def _pooled(measured: Sequence[_Measured], family: Family) -> Mixture | None:
+def _pooled(measured: Sequence[_Measured], family: Family, base: int | None) -> Mixture | None:
     if not measured:
         return None
     total = measured[0].products
     for one in measured[1:]:
         total = total + one.products
-    return _mixture(total, range(len(family.sources)), family.base)
+    return _mixture(total, range(len(family.sources)), base)
 
 
 def _groups(
-    measured: Sequence[_Measured], family: Family, *, by_role: bool
+    measured: Sequence[_Measured], family: Family, base: int | None, *, by_role: bool
 ) -> Iterable[GroupFinding]:
     members: dict[str | int | None, list[_Measured]] = {}
     for one in measured:
@@ -271,63 +291,87 @@ def _groups(
         elif address.layer is not None and not address.tower:
             members.setdefault(address.layer, []).append(one)
     for key, some in members.items():
-        found = _pooled(some, family)
+        found = _pooled(some, family, base)
         assert found is not None
         role, layer = (key, None) if isinstance(key, str) else (None, key)
         yield GroupFinding(role, layer, found.weights, found.residual)
 
 
-def _explained(family: Family, usable: Sequence[_Measured], blank: Unmerging) -> Unmerging:
-    """Look for a recipe, and prove it."""
+@dataclass(frozen=True, slots=True)
+class _Explanation:
+    """What the samples tell; a recipe comes with the methods that do as well, and its facts."""
+
+    outcome: Outcome
+    base: int | None
+    doubt: Doubt | None = None
+    recipe: Recipe | None = None
+    methods: tuple[Method, ...] = ()
+    facts: tuple[Facts, ...] = ()
+
+
+def _explained(family: Family, usable: Sequence[_Measured]) -> _Explanation:
+    """Look for a recipe: sums first, then task vectors over the base or over what may be one."""
     samples = [_sampled(one) for one in usable]
     parents = _active(usable, family.parents)
-    base = family.base
-    if not parents:
-        return replace(blank, doubt=Doubt.NO_RECIPE)
+    bases = [family.base] if family.base is not None else [None, *_possible_bases(usable, parents)]
+    for base in bases:
+        others = tuple(at for at in parents if at != base)
+        if found := _sums(samples, others, base):
+            return found
+    sources = _active(usable, range(len(family.sources)))
+    if len(sources) > 1 and score(any_mixture(samples, sources), samples).believed:
+        return _Explanation(Outcome.OTHER, family.base)
+    for base in bases:
+        others = tuple(at for at in parents if at != base)
+        if base is None or not 0 < len(others) <= _MOST_PARENTS:
+            continue
+        if found := _task_vectors(family, usable, samples, others, base):
+            return found
+    doubt = Doubt.NO_BASE if len(bases) == 1 and family.base is None else Doubt.NO_RECIPE
+    return _Explanation(Outcome.UNDECIDED, family.base, doubt)
+
+
+def _sums(
+    samples: Sequence[Sampled], parents: tuple[int, ...], base: int | None
+) -> _Explanation | None:
+    """Recipes under which each tensor is one sum of its parents."""
+    if not parents or (base is None and len(parents) < 2):
+        return None
     tried = best(mixed(samples, parents, base), samples)
-    if not tried and base is None:
-        base = _negative(usable, parents)
-        if base is not None:
-            parents = tuple(at for at in parents if at != base)
-            tried = best(mixed(samples, parents, base), samples)
-    facts: list[Facts] = [one.facts for one in samples]
-    if not tried and base is None:
-        base = _mostly_left(usable, parents)
-        parents = tuple(at for at in parents if at != base)
-    sources = (*parents, *(() if base is None else (base,)))
-    if not tried and len(sources) > 1:
-        other = any_mixture(samples, sources)
-        if score(other, samples).believed:
-            return replace(blank, outcome=Outcome.OTHER, base=base)
-    if not tried and base is not None and parents and len(parents) <= _MOST_PARENTS:
-        facts = [_with_magnitudes(family, one, parents, base, samples) for one in usable]
-        samples = [replace(one, facts=own) for one, own in zip(samples, facts, strict=True)]
-        tried = best(trimmed_sums(samples, parents, base), samples)
-        dropped = None if tried else dropped_sums(samples, parents, base)
-        if dropped is not None and dropped.believed:
-            if not dropped.at_random:
-                return replace(blank, outcome=Outcome.OTHER, base=base)
-            for recipe in random_sums(samples, parents, base, dropped):
-                scaled = (
-                    with_scales(recipe, samples, dropped.factors) if recipe.rescale else samples
-                )
-                if not tried and (tried := best([recipe], scaled)):
-                    facts = [one.facts for one in scaled]
-            if not tried:
-                return replace(blank, outcome=Outcome.OTHER, base=base)
     if not tried:
-        doubt = Doubt.NO_BASE if base is None else Doubt.NO_RECIPE
-        return replace(blank, doubt=doubt, base=base if family.base is not None else None)
+        return None
     methods = [one.recipe.method for one in tried]
-    recipe = tried[0].recipe
-    if (
-        recipe.method is Method.LINEAR
-        and recipe.normalize
-        and base is None
-        and tried[0].score.share < 1
-    ):
-        methods.append(Method.TASK_ARITHMETIC)  # over whatever base: the same sums
-    return _proved(family, usable, facts, replace(blank, base=recipe.base), recipe, methods)
+    first = tried[0]
+    normalized = first.recipe.method is Method.LINEAR and first.recipe.normalize
+    if normalized and base is None and first.score.share < 1:
+        methods.append(Method.TASK_ARITHMETIC)  # over whatever base it gives the same sums
+    facts = tuple(one.facts for one in samples)
+    return _Explanation(
+        Outcome.RECIPE, first.recipe.base, None, first.recipe, tuple(methods), facts
+    )
+
+
+def _task_vectors(
+    family: Family,
+    usable: Sequence[_Measured],
+    samples: Sequence[Sampled],
+    parents: tuple[int, ...],
+    base: int,
+) -> _Explanation | None:
+    """Recipes that keep some numbers of task vectors: TIES, DARE, or another of that kind."""
+    facts = tuple(_magnitudes(family, one, parents, base, samples) for one in usable)
+    samples = [replace(one, facts=own) for one, own in zip(samples, facts, strict=True)]
+    if tried := best(trimmed_sums(samples, parents, base), samples):
+        return _Explanation(Outcome.RECIPE, base, None, tried[0].recipe, (Method.TIES,), facts)
+    dropped = dropped_sums(samples, parents, base)
+    if dropped is None or not dropped.believed:
+        return None
+    for recipe in random_sums(samples, parents, base, dropped) if dropped.at_random else ():
+        scaled = with_scales(recipe, samples, dropped.factors) if recipe.rescale else samples
+        if best([recipe], scaled):
+            facts = tuple(one.facts for one in scaled)
+            return _Explanation(Outcome.RECIPE, base, None, recipe, (recipe.method,), facts)
+    return _Explanation(Outcome.OTHER, base)
 
 
 def _sampled(one: _Measured) -> Sampled:
@@ -356,29 +400,24 @@ def _active(measured: Sequence[_Measured], parents: Sequence[int]) -> tuple[int,
     return tuple(found)
 
 
-def _negative(measured: Sequence[_Measured], parents: Sequence[int]) -> int | None:
-    """A parent that was subtracted, as a base is whose task vectors are added in full."""
+def _possible_bases(measured: Sequence[_Measured], parents: Sequence[int]) -> list[int]:
+    """Parents that may be the base: one that was subtracted, those left as they are in places."""
+    if len(parents) < 2:
+        return []
     total = measured[0].products
     for one in measured[1:]:
         total = total + one.products
     mixture = mixture_of(total)
-    for at in parents:
-        if mixture.coefficients[at] < -SURE * mixture.spread[at] - _SLIGHT and len(parents) > 1:
-            return at
-    return None
-
-
-def _mostly_left(measured: Sequence[_Measured], parents: Sequence[int]) -> int | None:
-    """A parent of which many numbers are left as they are."""
     size = sum(one.tensor.numbers for one in measured)
     shares = {at: sum(one.equal[at] for one in measured) / size for at in parents}
-    most = max(shares, key=lambda at: shares[at], default=None)
-    if most is None or shares[most] < _SOME_EQUAL or len(parents) < 2:
-        return None
-    return most
+    subtracted = [
+        at for at in parents if mixture.coefficients[at] < -SURE * mixture.spread[at] - _SLIGHT
+    ]
+    left = sorted((at for at in parents if shares[at] > _SOME_EQUAL), key=lambda at: -shares[at])
+    return list(dict.fromkeys((*subtracted, *left)))
 
 
-def _with_magnitudes(
+def _magnitudes(
     family: Family,
     one: _Measured,
     parents: Sequence[int],
@@ -403,22 +442,20 @@ def _with_magnitudes(
 
 
 def _proved(
-    family: Family,
-    usable: Sequence[_Measured],
-    facts: Sequence[Facts],
-    blank: Unmerging,
-    recipe: Recipe,
-    methods: Sequence[Method],
+    family: Family, usable: Sequence[_Measured], found: _Explanation, blank: Unmerging
 ) -> Unmerging:
     """Carry a recipe out on every number; what it gives bit by bit is its proof."""
+    recipe = found.recipe
+    assert recipe is not None
     equal: dict[str, int] = {}
     settings: dict[str, Settings] = {}
-    for one, own, known in zip(usable, recipe.settings, facts, strict=True):
+    for one, own, known in zip(usable, recipe.settings, found.facts, strict=True):
         if recipe.method is Method.SLERP:
             known = replace(known, coefficients=path(one.products, recipe.parents, own))
         blocks = tensor_blocks(family.child, family.sources, one.tensor, one.columns)
         equal[one.tensor.name] = sum(
-            int(agreeing(recipe, own, known, sources, child).sum()) for child, sources in blocks
+            int(agreeing(recipe, own, known, sources, child).equal.sum())
+            for child, sources in blocks
         )
         settings[one.tensor.name] = own
     tensors = tuple(
@@ -426,11 +463,11 @@ def _proved(
         for one in blank.tensors
     )
     compared = sum(one.tensor.numbers for one in usable)
-    found = replace(blank, tensors=tensors, equal=sum(equal.values()), compared=compared)
-    if found.equal < BELIEVED * compared:
-        return replace(found, doubt=Doubt.PROOF_FAILED)
+    told = replace(blank, tensors=tensors, equal=sum(equal.values()), compared=compared)
+    if told.equal < BELIEVED * compared:
+        return replace(told, doubt=Doubt.PROOF_FAILED)
     names = [one.tensor.name for one in usable]
     layers = [one.tensor.address.layer for one in usable]
     stored = max(usable, key=lambda one: one.tensor.numbers).tensor.precision
     yaml = recipe_yaml(recipe, _names(family), names, layers, stored)
-    return replace(found, outcome=Outcome.RECIPE, methods=tuple(methods), recipe=recipe, yaml=yaml)
+    return replace(told, outcome=Outcome.RECIPE, methods=found.methods, recipe=recipe, yaml=yaml)

@@ -25,18 +25,14 @@ from kinprint.measure.merge_fitting import (
     simple_weights,
 )
 from kinprint.measure.merging import Precision, add_task_vectors, rounded, task_vectors
-from kinprint.measure.recipes import Method, Recipe, Settings, scaling_format
+from kinprint.measure.recipes import Method, Recipe, Settings, scaling_format, steps
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+_ALL = 0.98  # of a task vector: nothing was dropped
 _FLAT = 0.05  # by which keeping at random may seem to depend on magnitude
-
-
-def steps(values: Floats, precision: Precision) -> Floats:
-    """The distance from each number to the next in a format."""
-    return np.asarray(np.ldexp(np.float32(1), np.frexp(np.abs(values))[1] - precision.bits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +190,8 @@ class Dropped:
     @property
     def believed(self) -> bool:
         """Whether numbers are made of kept and dropped ones, by whatever rule."""
-        return self.share >= BELIEVED and self.count >= 10 * FEWEST
+        some = min(self.densities) < _ALL
+        return some and self.share >= BELIEVED and self.count >= 10 * FEWEST
 
     @property
     def at_random(self) -> bool:

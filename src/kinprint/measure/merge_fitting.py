@@ -23,6 +23,7 @@ Doubles = NDArray[np.float64]
 
 BELIEVED = 0.99
 """Numbers of a sample that a recipe must give bit by bit, of all and of those no parent has."""
+_NEAR = 0.9995  # of all numbers: what is farther off was changed afterwards
 FEWEST = 100  # telling numbers, else nothing is said
 SURE = 5.0  # standard errors
 _FINE, COARSE = 2e-5, 4e-3  # of a weight: what rounding may move it by, and rounding to bfloat16
@@ -49,16 +50,21 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How many numbers a recipe gives: of all, and of those that no source has at that place."""
+    """How many numbers a recipe gives: of all, and of those that no source has at that place.
+
+    `near` are those that it gives or misses by a rounding step, `count` those that tell.
+    """
 
     share: float
     telling: float
+    near: float
     count: int
 
     @property
     def believed(self) -> bool:
         """Whether the recipe gives the child."""
-        return min(self.share, self.telling) >= BELIEVED and self.count >= FEWEST
+        given = min(self.share, self.telling) >= BELIEVED and self.near >= _NEAR
+        return given and self.count >= FEWEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +77,15 @@ class Tried:
 
 def score(recipe: Recipe, samples: Sequence[Sampled]) -> Score:
     """Try a recipe on samples, each with its own settings."""
-    right = told = size = telling = 0
+    right = told = near = size = telling = 0
     for one, settings in zip(samples, recipe.settings, strict=True):
         facts = _facts_for(recipe, settings, one)
         agree = agreeing(recipe, settings, facts, one.sources, one.child)
         novel = np.logical_and.reduce([one.child != source for source in one.sources])
-        right, size = right + int(agree.sum()), size + agree.size
-        told, telling = told + int((agree & novel).sum()), telling + int(novel.sum())
-    return Score(right / max(size, 1), told / max(telling, 1), telling)
+        right, size = right + int(agree.equal.sum()), size + novel.size
+        near += int(agree.near.sum())
+        told, telling = told + int((agree.equal & novel).sum()), telling + int(novel.sum())
+    return Score(right / max(size, 1), told / max(telling, 1), near / max(size, 1), telling)
 
 
 def _facts_for(recipe: Recipe, settings: Settings, one: Sampled) -> Facts:

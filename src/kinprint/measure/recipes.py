@@ -101,39 +101,40 @@ class Facts:
     scales: tuple[float, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Which numbers of a child a recipe gives bit by bit, and which to a rounding step."""
+
+    equal: Mask
+    near: Mask
+
+
 def agreeing(
     recipe: Recipe, settings: Settings, facts: Facts, sources: Sequence[Floats], child: Floats
-) -> Mask:
-    """Which numbers of the child are bit by bit what the recipe gives.
+) -> Agreement:
+    """Hold what a recipe gives against the child, both flat.
 
     Where a recipe leaves open which numbers are kept (at random, or among equal magnitudes at the
     limit of trimming), any choice that gives the number will do.
     """
-    own = [sources[at].ravel() for at in recipe.parents]
-    target = child.ravel()
-
-    def same(merged: Floats) -> Mask:
-        # Numbers are held against each other, not bits: a zero's sign is nobody's choice.
-        return np.asarray(rounded(merged, facts.stored) == target)
-
+    own = [sources[at] for at in recipe.parents]
     precision = recipe.precision
     if recipe.method is Method.LINEAR:
-        found = same(linear(own, settings.weights, recipe.normalize, precision, fused=recipe.fused))
-        return found.reshape(child.shape)
+        weights = settings.weights
+        merged = linear(own, weights, recipe.normalize, precision, fused=recipe.fused)
+        return _held(merged, child, facts.stored)
     if recipe.method is Method.SLERP:
         first, second = (rounded(one, precision) for one in own)
         merged = rounded(slerp(first, second, facts.coefficients), precision)
-        return same(merged).reshape(child.shape)
+        return _held(merged, child, facts.stored)
     assert recipe.base is not None
-    base = sources[recipe.base].ravel()
+    base = sources[recipe.base]
     vectors = task_vectors(base, own, precision)
     limits = _limits(recipe, settings, facts, vectors)
-    found = np.zeros(target.shape, bool)
-    open_to = np.ones(target.shape, bool)
+    equal, near = np.zeros(child.shape, bool), np.zeros(child.shape, bool)
+    either = np.logical_or.reduce([limit.either for limit in limits])
+    where = np.arange(child.size)
     for chosen in choices(len(vectors)):
-        where = np.flatnonzero(open_to & ~found)
-        if not where.size:
-            break
         kept = [
             vector[where] * (limit.kept[where] | (limit.either[where] & take))
             for vector, limit, take in zip(vectors, limits, chosen, strict=True)
@@ -147,9 +148,29 @@ def agreeing(
             normalize=recipe.normalize,
             consensus=recipe.method in (Method.TIES, Method.DARE_TIES),
         )
-        found[where] = rounded(merged, facts.stored) == target[where]
-        open_to = np.logical_or.reduce([limit.either for limit in limits])
-    return found.reshape(child.shape)
+        found = _held(merged, child[where], facts.stored)
+        equal[where] |= found.equal
+        near[where] |= found.near
+        where = np.flatnonzero(either & ~equal)
+        if not where.size:
+            break
+    return Agreement(equal, near)
+
+
+def _held(merged: Floats, child: Floats, stored: Precision) -> Agreement:
+    # Numbers are held against each other, not bits: a zero's sign is nobody's choice.
+    given = rounded(merged, stored)
+    reach = _STEPS[stored] * steps(np.maximum(np.abs(child), np.abs(given)), stored)
+    return Agreement(given == child, np.abs(given - child) <= reach)
+
+
+def steps(values: Floats, precision: Precision) -> Floats:
+    """The distance from each number to the next in a format."""
+    return np.asarray(np.ldexp(np.float32(1), np.frexp(np.abs(values))[1] - precision.bits))
+
+
+# Steps by which rounding in another order may miss: sums of long formats are never that exact.
+_STEPS = {Precision.FLOAT32: 8, Precision.BFLOAT16: 1, Precision.FLOAT16: 1}
 
 
 def _limits(
