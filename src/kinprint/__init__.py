@@ -80,6 +80,10 @@ if TYPE_CHECKING:
         Cost,
         Group,
         Level,
+        MergeDoubt,
+        MergeMethod,
+        MergeOutcome,
+        MergeStatus,
         ModelRef,
         Operation,
         Part,
@@ -114,6 +118,9 @@ if TYPE_CHECKING:
     )
     from kinprint.report.results.study import (
         StudyResult,
+    )
+    from kinprint.report.results.unmerge import (
+        Unmerged,
     )
     from kinprint.studies.results import (
         Table,
@@ -166,6 +173,10 @@ if TYPE_CHECKING:
         plan_study,
         study,
     )
+    from kinprint.verbs.unmerging import (
+        plan_unmerge,
+        unmerge,
+    )
 
 __all__ = [
     "AccessRefused",
@@ -206,6 +217,10 @@ __all__ = [
     "Level",
     "Matrix",
     "Measure",
+    "MergeDoubt",
+    "MergeMethod",
+    "MergeOutcome",
+    "MergeStatus",
     "MissingExtra",
     "MissingLibrary",
     "Model",
@@ -247,6 +262,7 @@ __all__ = [
     "TensorUnknown",
     "Tier",
     "TooSlow",
+    "Unmerged",
     "Unreachable",
     "UsageError",
     "__version__",
@@ -266,9 +282,11 @@ __all__ = [
     "plan_diff",
     "plan_inspection",
     "plan_study",
+    "plan_unmerge",
     "report",
     "reproduce",
     "study",
+    "unmerge",
 ]
 
 # Where each name is loaded from when it is first used; all others are errors.
@@ -280,6 +298,10 @@ _HOMES = {
         "Cost",
         "Group",
         "Level",
+        "MergeDoubt",
+        "MergeMethod",
+        "MergeOutcome",
+        "MergeStatus",
         "ModelRef",
         "Operation",
         "Part",
@@ -305,6 +327,7 @@ _HOMES = {
         "Result",
     ),
     "kinprint.report.results.study": ("StudyResult",),
+    "kinprint.report.results.unmerge": ("Unmerged",),
     "kinprint.studies.results": ("Table",),
     "kinprint.studies.study": ("Study",),
     "kinprint.verbs.caching": (
@@ -345,6 +368,10 @@ _HOMES = {
         "list_studies",
         "plan_study",
         "study",
+    ),
+    "kinprint.verbs.unmerging": (
+        "plan_unmerge",
+        "unmerge",
     ),
 }
 _HOME_OF = dict.fromkeys(__all__, "kinprint.errors") | {

@@ -127,6 +127,53 @@ class TensorStatus(StrEnum):
     NOT_READ = "not-read"
 
 
+class MergeMethod(StrEnum):
+    """How models were merged; the words are mergekit's."""
+
+    LINEAR = "linear"
+    SLERP = "slerp"
+    TASK_ARITHMETIC = "task_arithmetic"
+    TIES = "ties"
+    DARE_LINEAR = "dare_linear"
+    DARE_TIES = "dare_ties"
+    PASSTHROUGH = "passthrough"
+
+    @property
+    def random(self) -> bool:
+        """Whether it drops numbers at random, so that no recipe repeats it."""
+        return self in (MergeMethod.DARE_LINEAR, MergeMethod.DARE_TIES)
+
+
+class MergeOutcome(StrEnum):
+    """What can be said of how a child was made from given models."""
+
+    RECIPE = "recipe"
+    COPY = "copy"
+    OTHER = "another-merge"
+    UNDECIDED = "undecided"
+
+
+class MergeDoubt(StrEnum):
+    """Why no recipe is given."""
+
+    NOTHING_COMPARABLE = "nothing-comparable"
+    OTHER_FORMAT = "other-format"
+    NO_RECIPE = "no-recipe"
+    NO_BASE = "no-base"
+    PROOF_FAILED = "proof-failed"
+
+
+class MergeStatus(StrEnum):
+    """Whether a tensor of a child could be held against those of the models it may be from."""
+
+    MEASURED = "measured"
+    PARTLY = "partly"
+    MISSING = "missing"
+    OTHER_SHAPE = "other-shape"
+    NOT_FINITE = "not-finite"
+    UNREADABLE = "unreadable"
+
+
 class Operation(StrEnum):
     """What can be done to a model."""
 
@@ -673,6 +720,7 @@ class Step(StrEnum):
     OPENING = "opening"
     PLANNING = "planning"
     READING = "reading"
+    MEASURING = "measuring"
     COMPUTING = "computing"
     COMPARING = "comparing"
     DRAWING = "drawing"

@@ -58,7 +58,7 @@ class _ProgressLine:
         with self._lock:
             step, since = self._step
             now = time.monotonic()
-            many = event.step in (Step.COMPUTING, Step.COMPARING, Step.DRAWING)
+            many = event.step in (Step.MEASURING, Step.COMPUTING, Step.COMPARING, Step.DRAWING)
             if many and event.step is step and now - since < _SECONDS:
                 return
             self._step = event.step, now

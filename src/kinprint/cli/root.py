@@ -31,6 +31,7 @@ _COMMANDS = {
     "compare": "kinprint.cli.compare",
     "matrix": "kinprint.cli.compare",
     "diff": "kinprint.cli.diff",
+    "unmerge": "kinprint.cli.unmerge",
     "report": "kinprint.cli.report",
     "study": "kinprint.cli.study",
     "reproduce": "kinprint.cli.reproduce",

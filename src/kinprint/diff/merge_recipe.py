@@ -9,14 +9,15 @@ import yaml
 
 from kinprint.diff.passthrough import Slice
 from kinprint.measure.merging import Precision
-from kinprint.measure.recipes import Method, Recipe, Settings
+from kinprint.measure.recipes import Recipe, Settings
+from kinprint.records import MergeMethod
 
 _BY_DEFAULT = {
-    Method.LINEAR: (True, False),
-    Method.TASK_ARITHMETIC: (False, False),
-    Method.TIES: (True, False),
-    Method.DARE_LINEAR: (False, True),
-    Method.DARE_TIES: (False, True),
+    MergeMethod.LINEAR: (True, False),
+    MergeMethod.TASK_ARITHMETIC: (False, False),
+    MergeMethod.TIES: (True, False),
+    MergeMethod.DARE_LINEAR: (False, True),
+    MergeMethod.DARE_TIES: (False, True),
 }
 """What mergekit takes `normalize` and `rescale` for where a recipe is silent."""
 
@@ -51,7 +52,7 @@ def passthrough_yaml(
 ) -> str:
     """Layers of models one after the other."""
     document: dict[str, Any] = {
-        "merge_method": Method.PASSTHROUGH.value,
+        "merge_method": MergeMethod.PASSTHROUGH.value,
         "slices": [
             {"sources": [{"model": names[one.source], "layer_range": [one.first, one.last + 1]}]}
             for one in slices
@@ -111,7 +112,7 @@ def _filtered(recipe: Recipe, own: Sequence[tuple[str, Settings]], index: int) -
 
 
 def _way(recipe: Recipe, own: Sequence[tuple[str, Settings]]) -> dict[str, Any]:
-    if recipe.method is not Method.SLERP:
+    if recipe.method is not MergeMethod.SLERP:
         return {}
     return {"t": _values([(name, one.t) for name, one in own])}
 

@@ -3,43 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from kinprint.measure.mixtures import Weight
-from kinprint.measure.recipes import Method, Recipe, Settings
+from kinprint.measure.recipes import Recipe, Settings
 from kinprint.model.places import Address
-from kinprint.records import ModelRef
+from kinprint.records import MergeDoubt, MergeMethod, MergeOutcome, MergeStatus, ModelRef
 from kinprint.text import Message
-
-
-class Outcome(StrEnum):
-    """What can be said of how a child was made from the given models."""
-
-    RECIPE = "recipe"
-    COPY = "copy"
-    OTHER = "another-merge"
-    UNDECIDED = "undecided"
-
-
-class Doubt(StrEnum):
-    """Why no recipe is given."""
-
-    NOTHING_COMPARABLE = "nothing-comparable"
-    OTHER_FORMAT = "other-format"
-    NO_RECIPE = "no-recipe"
-    NO_BASE = "no-base"
-    PROOF_FAILED = "proof-failed"
-
-
-class TensorStatus(StrEnum):
-    """Whether a tensor of the child could be held against those of the others."""
-
-    MEASURED = "measured"
-    PARTLY = "partly"
-    MISSING = "missing"
-    OTHER_SHAPE = "other-shape"
-    NOT_FINITE = "not-finite"
-    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +29,7 @@ class TensorFinding:
     name: str
     address: Address
     numbers: int
-    status: TensorStatus
+    status: MergeStatus
     reason: Message | None = None
     weights: tuple[Weight, ...] = ()
     residual: float | None = None
@@ -96,15 +65,16 @@ class Unmerging:
     weights, residual : of the mixture nearest to all tensors together.
     equal, compared : numbers that the recipe gives bit by bit, of how many.
     tensors, roles, layers : the same in detail.
+    labels : what models say they are not, as replicas do.
     """
 
     child: ModelRef
     sources: tuple[ModelRef, ...]
     base: int | None
     base_given: bool
-    outcome: Outcome
-    doubt: Doubt | None
-    methods: tuple[Method, ...]
+    outcome: MergeOutcome
+    doubt: MergeDoubt | None
+    methods: tuple[MergeMethod, ...]
     recipe: Recipe | None
     yaml: str
     copied: int | None
@@ -115,3 +85,4 @@ class Unmerging:
     tensors: tuple[TensorFinding, ...]
     roles: tuple[GroupFinding, ...]
     layers: tuple[GroupFinding, ...]
+    labels: tuple[Message, ...] = ()

@@ -14,11 +14,11 @@ import numpy as np
 
 from kinprint import text
 from kinprint.diff.blocks import blocks, extents, reading_of
-from kinprint.diff.merge_records import TensorStatus
 from kinprint.measure.merging import Precision
 from kinprint.model.model import Floats, Model, wants_of
 from kinprint.model.places import Address, Place
 from kinprint.reader.fetch import Want
+from kinprint.records import MergeStatus
 
 NUMBERS = 1 << 19
 """Numbers of one tensor in a block, about; every source has a block beside it."""
@@ -41,7 +41,7 @@ class Tensor:
     address: Address
     parts: tuple[Place, ...]
     counterparts: tuple[tuple[Place, ...] | None, ...]
-    status: TensorStatus
+    status: MergeStatus
     reason: text.Message | None
 
     @property
@@ -89,17 +89,17 @@ def _tensor(
         elif not fits:
             other.append(f"{title} ({_shape(known)})")
     refusals = [part.weight.refusal for part in parts if part.weight.refusal]
-    status, reason = TensorStatus.MEASURED, None
+    status, reason = MergeStatus.MEASURED, None
     if refusals or any(part.shape is None for part in parts):
-        status, reason = TensorStatus.UNREADABLE, refusals[0] if refusals else None
+        status, reason = MergeStatus.UNREADABLE, refusals[0] if refusals else None
     elif other:
         reason = text.message("unmerge.reason.shape", models=", ".join(other), shape=_shape(parts))
-        status = TensorStatus.OTHER_SHAPE
+        status = MergeStatus.OTHER_SHAPE
     elif missing:
         reason = text.message("unmerge.reason.missing", models=", ".join(missing))
-        status = TensorStatus.MISSING
-    if status in (TensorStatus.OTHER_SHAPE, TensorStatus.MISSING) and any(found):
-        status = TensorStatus.PARTLY
+        status = MergeStatus.MISSING
+    if status in (MergeStatus.OTHER_SHAPE, MergeStatus.MISSING) and any(found):
+        status = MergeStatus.PARTLY
     return Tensor(name, parts[0].address, tuple(parts), tuple(found), status, reason)
 
 
@@ -125,7 +125,7 @@ def wants(child: Model, sources: Sequence[Model], tensors: Sequence[Tensor]) -> 
     """All bytes that the tensors need."""
     readings = []
     for tensor in tensors:
-        if tensor.status is TensorStatus.UNREADABLE or not tensor.available:
+        if tensor.status is MergeStatus.UNREADABLE or not tensor.available:
             continue
         pairs = [(child, part) for part in tensor.parts]
         for at in tensor.available:

@@ -15,14 +15,7 @@ import numpy as np
 
 from kinprint import text
 from kinprint.diff.merge_recipe import passthrough_yaml, recipe_yaml
-from kinprint.diff.merge_records import (
-    Doubt,
-    GroupFinding,
-    Outcome,
-    TensorFinding,
-    TensorStatus,
-    Unmerging,
-)
+from kinprint.diff.merge_records import GroupFinding, TensorFinding, Unmerging
 from kinprint.diff.merge_tensors import Tensor, precision_of, tensor_blocks, tensors_of, wants
 from kinprint.diff.passthrough import Passed, passed_through
 from kinprint.errors import KinprintError
@@ -41,12 +34,19 @@ from kinprint.measure.merge_fitting import (
 )
 from kinprint.measure.merging import Precision, rounded, task_vectors
 from kinprint.measure.mixtures import Mixture, Products, mixture_of
-from kinprint.measure.recipes import Facts, Method, Recipe, Settings, agreeing
+from kinprint.measure.recipes import Facts, Recipe, Settings, agreeing
 from kinprint.model.model import Floats, Model
 from kinprint.model.opening import open_model
 from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import Fetcher, Want, side_by_side
-from kinprint.records import ModelRef, Step
+from kinprint.records import (
+    MergeDoubt,
+    MergeMethod,
+    MergeOutcome,
+    MergeStatus,
+    ModelRef,
+    Step,
+)
 from kinprint.titles import full_titles
 
 Tell = Callable[[Step, str, int, int], None]
@@ -112,7 +112,7 @@ def unmerge_models(family: Family, tell: Tell | None = None) -> Unmerging:
     measured, rest = [], []
     for number, tensor in enumerate(family.tensors):
         if tell is not None:
-            tell(Step.COMPUTING, tensor.name, number + 1, len(family.tensors))
+            tell(Step.MEASURING, tensor.name, number + 1, len(family.tensors))
         found = _measure(family, tensor)
         if isinstance(found, _Measured):
             measured.append(found)
@@ -131,7 +131,7 @@ def _is_copy(family: Family, passed: Passed) -> bool:
 def _passed(family: Family, passed: Passed) -> Unmerging:
     findings = tuple(
         TensorFinding(
-            tensor.name, tensor.address, tensor.numbers, TensorStatus.MEASURED,
+            tensor.name, tensor.address, tensor.numbers, MergeStatus.MEASURED,
             equal=tensor.numbers, origin=origin,
         )
         for tensor, origin in zip(family.tensors, passed.origins, strict=True)
@@ -142,14 +142,21 @@ def _passed(family: Family, passed: Passed) -> Unmerging:
     yaml = passthrough_yaml(passed.slices, names, stored)
     return Unmerging(
         child=family.child.checkpoint.ref, sources=_refs(family), base=family.base,
-        base_given=family.base is not None, outcome=Outcome.RECIPE, doubt=None,
-        methods=(Method.PASSTHROUGH,), recipe=None, yaml=yaml, copied=None, weights=(),
+        base_given=family.base is not None, outcome=MergeOutcome.RECIPE, doubt=None,
+        methods=(MergeMethod.PASSTHROUGH,), recipe=None, yaml=yaml, copied=None, weights=(),
         residual=None, equal=total, compared=total, tensors=findings, roles=(), layers=(),
+        labels=_labels(family),
     )  # fmt: skip
 
 
 def _refs(family: Family) -> tuple[ModelRef, ...]:
     return tuple(model.checkpoint.ref for model in family.sources)
+
+
+def _labels(family: Family) -> tuple[text.Message, ...]:
+    return tuple(
+        one for model in (family.child, *family.sources) for one in model.checkpoint.labels
+    )
 
 
 def _names(family: Family) -> list[str]:
@@ -160,7 +167,7 @@ def _measure(family: Family, tensor: Tensor) -> _Measured | TensorFinding:
     """Sums and a sample of one tensor; a row with its reason where there are none."""
     own = TensorFinding(tensor.name, tensor.address, tensor.numbers, tensor.status, tensor.reason)
     columns = tensor.available
-    if tensor.status is TensorStatus.UNREADABLE or not columns or not tensor.numbers:
+    if tensor.status is MergeStatus.UNREADABLE or not columns or not tensor.numbers:
         return own
     products = Products(len(columns))
     equal = dict.fromkeys(columns, 0)
@@ -172,14 +179,14 @@ def _measure(family: Family, tensor: Tensor) -> _Measured | TensorFinding:
         for child, sources in tensor_blocks(family.child, family.sources, tensor, columns):
             if not all(bool(np.isfinite(one).all()) for one in (child, *sources)):
                 reason = text.message("unmerge.reason.not-finite")
-                return replace(own, status=TensorStatus.NOT_FINITE, reason=reason)
+                return replace(own, status=MergeStatus.NOT_FINITE, reason=reason)
             products.add(sources, child)
             for at, source in zip(columns, sources, strict=True):
                 equal[at] += int((rounded(source, stored) == child).sum())
             for some, one in zip(kept, (child, *sources), strict=True):
                 some.append(one[::step].copy())
     except KinprintError as error:
-        return replace(own, status=TensorStatus.UNREADABLE, reason=error.message)
+        return replace(own, status=MergeStatus.UNREADABLE, reason=error.message)
     whole = [np.concatenate(some) for some in kept]
     return _Measured(tensor, columns, products, equal, whole[0], tuple(whole[1:]))
 
@@ -209,14 +216,18 @@ def _decided(
     blank = _blank(family, measured, rest, family.base)
     full = _whole(family, measured)
     if not measured:
-        return replace(blank, doubt=Doubt.NOTHING_COMPARABLE)
+        return replace(blank, doubt=MergeDoubt.NOTHING_COMPARABLE)
     if copied := _copied(family, measured):
         total = sum(one.tensor.numbers for one in measured)
-        own = replace(blank, outcome=Outcome.COPY, copied=copied[0], equal=total, compared=total)
+        own = replace(
+            blank, outcome=MergeOutcome.COPY, copied=copied[0], equal=total, compared=total
+        )
         return replace(own, tensors=tuple(_with_equal(blank.tensors, measured, copied[0])))
     usable = [one for one in full if one.tensor.precision is not None]
     if not usable:
-        return replace(blank, doubt=Doubt.OTHER_FORMAT if full else Doubt.NOTHING_COMPARABLE)
+        return replace(
+            blank, doubt=MergeDoubt.OTHER_FORMAT if full else MergeDoubt.NOTHING_COMPARABLE
+        )
     found = _explained(family, usable)
     told = _blank(family, measured, rest, found.base)
     if found.recipe is None:
@@ -242,13 +253,13 @@ def _blank(
     own |= {one.name: one for one in rest}
     return Unmerging(
         child=family.child.checkpoint.ref, sources=_refs(family), base=base,
-        base_given=family.base is not None, outcome=Outcome.UNDECIDED, doubt=None, methods=(),
+        base_given=family.base is not None, outcome=MergeOutcome.UNDECIDED, doubt=None, methods=(),
         recipe=None, yaml="", copied=None,
         weights=() if pooled is None else pooled.weights,
         residual=None if pooled is None else pooled.residual,
         equal=0, compared=0, tensors=tuple(own[one.name] for one in family.tensors),
         roles=tuple(_groups(full, family, base, by_role=True)),
-        layers=tuple(_groups(full, family, base, by_role=False)),
+        layers=tuple(_groups(full, family, base, by_role=False)), labels=_labels(family),
     )  # fmt: skip
 
 
@@ -301,11 +312,11 @@ def _groups(
 class _Explanation:
     """What the samples tell; a recipe comes with the methods that do as well, and its facts."""
 
-    outcome: Outcome
+    outcome: MergeOutcome
     base: int | None
-    doubt: Doubt | None = None
+    doubt: MergeDoubt | None = None
     recipe: Recipe | None = None
-    methods: tuple[Method, ...] = ()
+    methods: tuple[MergeMethod, ...] = ()
     facts: tuple[Facts, ...] = ()
 
 
@@ -313,22 +324,26 @@ def _explained(family: Family, usable: Sequence[_Measured]) -> _Explanation:
     """Look for a recipe: sums first, then task vectors over the base or over what may be one."""
     samples = [_sampled(one) for one in usable]
     parents = _active(usable, family.parents)
-    bases = [family.base] if family.base is not None else [None, *_possible_bases(usable, parents)]
+    bases = (
+        [family.base]
+        if family.base is not None
+        else [None, *_possible_bases(usable, family.parents)]
+    )
     for base in bases:
         others = tuple(at for at in parents if at != base)
         if found := _sums(samples, others, base):
             return found
     sources = _active(usable, range(len(family.sources)))
     if len(sources) > 1 and score(any_mixture(samples, sources), samples).believed:
-        return _Explanation(Outcome.OTHER, family.base)
+        return _Explanation(MergeOutcome.OTHER, family.base)
     for base in bases:
         others = tuple(at for at in parents if at != base)
         if base is None or not 0 < len(others) <= _MOST_PARENTS:
             continue
         if found := _task_vectors(family, usable, samples, others, base):
             return found
-    doubt = Doubt.NO_BASE if len(bases) == 1 and family.base is None else Doubt.NO_RECIPE
-    return _Explanation(Outcome.UNDECIDED, family.base, doubt)
+    doubt = MergeDoubt.NO_BASE if len(bases) == 1 and family.base is None else MergeDoubt.NO_RECIPE
+    return _Explanation(MergeOutcome.UNDECIDED, family.base, doubt)
 
 
 def _sums(
@@ -342,12 +357,12 @@ def _sums(
         return None
     methods = [one.recipe.method for one in tried]
     first = tried[0]
-    normalized = first.recipe.method is Method.LINEAR and first.recipe.normalize
+    normalized = first.recipe.method is MergeMethod.LINEAR and first.recipe.normalize
     if normalized and base is None and first.score.share < 1:
-        methods.append(Method.TASK_ARITHMETIC)  # over whatever base it gives the same sums
+        methods.append(MergeMethod.TASK_ARITHMETIC)  # over whatever base it gives the same sums
     facts = tuple(one.facts for one in samples)
     return _Explanation(
-        Outcome.RECIPE, first.recipe.base, None, first.recipe, tuple(methods), facts
+        MergeOutcome.RECIPE, first.recipe.base, None, first.recipe, tuple(methods), facts
     )
 
 
@@ -362,7 +377,9 @@ def _task_vectors(
     facts = tuple(_magnitudes(family, one, parents, base, samples) for one in usable)
     samples = [replace(one, facts=own) for one, own in zip(samples, facts, strict=True)]
     if tried := best(trimmed_sums(samples, parents, base), samples):
-        return _Explanation(Outcome.RECIPE, base, None, tried[0].recipe, (Method.TIES,), facts)
+        return _Explanation(
+            MergeOutcome.RECIPE, base, None, tried[0].recipe, (MergeMethod.TIES,), facts
+        )
     dropped = dropped_sums(samples, parents, base)
     if dropped is None or not dropped.believed:
         return None
@@ -370,8 +387,8 @@ def _task_vectors(
         scaled = with_scales(recipe, samples, dropped.factors) if recipe.rescale else samples
         if best([recipe], scaled):
             facts = tuple(one.facts for one in scaled)
-            return _Explanation(Outcome.RECIPE, base, None, recipe, (recipe.method,), facts)
-    return _Explanation(Outcome.OTHER, base)
+            return _Explanation(MergeOutcome.RECIPE, base, None, recipe, (recipe.method,), facts)
+    return _Explanation(MergeOutcome.OTHER, base)
 
 
 def _sampled(one: _Measured) -> Sampled:
@@ -450,7 +467,7 @@ def _proved(
     equal: dict[str, int] = {}
     settings: dict[str, Settings] = {}
     for one, own, known in zip(usable, recipe.settings, found.facts, strict=True):
-        if recipe.method is Method.SLERP:
+        if recipe.method is MergeMethod.SLERP:
             known = replace(known, coefficients=path(one.products, recipe.parents, own))
         blocks = tensor_blocks(family.child, family.sources, one.tensor, one.columns)
         equal[one.tensor.name] = sum(
@@ -465,9 +482,11 @@ def _proved(
     compared = sum(one.tensor.numbers for one in usable)
     told = replace(blank, tensors=tensors, equal=sum(equal.values()), compared=compared)
     if told.equal < BELIEVED * compared:
-        return replace(told, doubt=Doubt.PROOF_FAILED)
+        return replace(told, doubt=MergeDoubt.PROOF_FAILED)
     names = [one.tensor.name for one in usable]
     layers = [one.tensor.address.layer for one in usable]
     stored = max(usable, key=lambda one: one.tensor.numbers).tensor.precision
     yaml = recipe_yaml(recipe, _names(family), names, layers, stored)
-    return replace(told, outcome=Outcome.RECIPE, methods=found.methods, recipe=recipe, yaml=yaml)
+    return replace(
+        told, outcome=MergeOutcome.RECIPE, methods=found.methods, recipe=recipe, yaml=yaml
+    )

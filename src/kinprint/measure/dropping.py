@@ -25,13 +25,15 @@ from kinprint.measure.merge_fitting import (
     simple_weights,
 )
 from kinprint.measure.merging import Precision, add_task_vectors, rounded, task_vectors
-from kinprint.measure.recipes import Method, Recipe, Settings, scaling_format, steps
+from kinprint.measure.recipes import Recipe, Settings, scaling_format, steps
+from kinprint.records import MergeMethod
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _ALL = 0.98  # of a task vector: nothing was dropped
+_MISSED = 2.0  # rounding steps by which sums of kept numbers miss at most, as a rule
 _FLAT = 0.05  # by which keeping at random may seem to depend on magnitude
 
 
@@ -85,7 +87,7 @@ def trimmed_sums(samples: Sequence[Sampled], parents: Sequence[int], base: int) 
         for weights, normalize, scale in _consensus_weights(found, short):
             for precision in precisions(samples):
                 yield Recipe(
-                    Method.TIES, tuple(parents), (Settings(weights, short),) * len(samples),
+                    MergeMethod.TIES, tuple(parents), (Settings(weights, short),) * len(samples),
                     precision, base, normalize, scale,
                 )  # fmt: skip
 
@@ -161,6 +163,8 @@ def _fit(
         np.linalg.solve(gram, table @ found.added[where].astype(np.float64)), np.float64
     )
     left = found.added[where] - values @ table
+    if float(np.median(np.abs(left) / found.step[where])) > _MISSED:
+        return None
     # Most numbers are right; a few that are not must not make the rest look uncertain.
     typical = float(np.median(np.abs(left))) * 1.5
     return values, np.sqrt(np.diag(np.linalg.inv(gram))) * max(typical, 1e-9)
@@ -242,7 +246,11 @@ def random_sums(
     samples: Sequence[Sampled], parents: Sequence[int], base: int, found: Dropped
 ) -> Iterator[Recipe]:
     """Recipes that keep numbers at random; without rescaling first, which has fewer settings."""
-    method = Method.DARE_TIES if found.both is not None and found.both < 0.5 else Method.DARE_LINEAR
+    method = (
+        MergeMethod.DARE_TIES
+        if found.both is not None and found.both < 0.5
+        else MergeMethod.DARE_LINEAR
+    )
     usual = np.median(found.factors, axis=0)
     densities = tuple(round(one, 2) for one in found.densities)
     for rescale, places in ((False, (2, 3, 4)), (True, (2,))):

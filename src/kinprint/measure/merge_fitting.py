@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from kinprint.measure.merging import COLLINEAR, Precision, slerp_coefficients
 from kinprint.measure.mixtures import Mixture, Products, mixture_of
-from kinprint.measure.recipes import Facts, Method, Recipe, Settings, agreeing
+from kinprint.measure.recipes import Facts, Recipe, Settings, agreeing
+from kinprint.records import MergeMethod
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -89,7 +90,7 @@ def score(recipe: Recipe, samples: Sequence[Sampled]) -> Score:
 
 
 def _facts_for(recipe: Recipe, settings: Settings, one: Sampled) -> Facts:
-    if recipe.method is not Method.SLERP:
+    if recipe.method is not MergeMethod.SLERP:
         return one.facts
     return replace(one.facts, coefficients=path(one.products, recipe.parents, settings))
 
@@ -128,7 +129,7 @@ def best(recipes: Iterable[Recipe], samples: Sequence[Sampled]) -> list[Tried]:
             ]
     tried = [Tried(recipe, score(recipe, samples)) for recipe in proposed]
     tried = [one for one in tried if one.score.believed]
-    kept: dict[Method, Tried] = {}
+    kept: dict[MergeMethod, Tried] = {}
     for one in sorted(tried, key=_rank):
         if 1 - one.score.share <= 3 * (
             1 - tried[0].score.share if not kept else 1 - next(iter(kept.values())).score.share
@@ -180,7 +181,7 @@ def any_mixture(samples: Sequence[Sampled], sources: Sequence[int]) -> Recipe:
     """The nearest sum of sources in every tensor, whatever its weights."""
     values, _ = _coefficients(samples, sources)
     settings = tuple(Settings(tuple(row)) for row in values.tolist())
-    return Recipe(Method.LINEAR, tuple(sources), settings, Precision.FLOAT32)
+    return Recipe(MergeMethod.LINEAR, tuple(sources), settings, Precision.FLOAT32)
 
 
 def _task_arithmetic(
@@ -198,7 +199,7 @@ def _task_arithmetic(
                 continue
             for precision in precisions(samples):
                 yield Recipe(
-                    Method.TASK_ARITHMETIC, parents, settings, precision, base, scale=scale
+                    MergeMethod.TASK_ARITHMETIC, parents, settings, precision, base, scale=scale
                 )  # fmt: skip
 
 
@@ -241,13 +242,7 @@ def _settings(
     if not _regular(samples, values, errors):
         return
     for loose in (False, True):
-        yield (
-            tuple(
-                Settings(_nearest(row, error, loose))
-                for row, error in zip(values, errors, strict=True)
-            ),
-            loose,
-        )
+        yield _by_tensor(samples, values, errors, loose), loose
 
 
 def simple_weights(
@@ -278,6 +273,22 @@ def simple_weights(
         ratio = scaled / max(scaled.sum(), 1e-9) * values.sum()
         if bool((np.abs(ratio - values) <= SURE * errors + COARSE).all()):
             yield tuple(scaled.tolist()), True
+
+
+def _by_tensor(
+    samples: Sequence[Sampled], values: Doubles, errors: Doubles, loose: bool
+) -> tuple[Settings, ...]:
+    """Weights of each tensor; those of which less is known have what others of the layer have."""
+    found: dict[int, tuple[float, ...]] = {}
+    for at in sorted(range(len(samples)), key=lambda at: float(errors[at].max())):
+        known = [found[to] for to in found if samples[to].layer == samples[at].layer]
+        apart = [float(np.abs(values[at] - one).max()) for one in known]
+        reach = SURE * float(errors[at].max()) + _FINE
+        if known and min(apart) <= reach:
+            found[at] = known[int(np.argmin(apart))]
+        else:
+            found[at] = _nearest(values[at], errors[at], loose)
+    return tuple(Settings(found[at]) for at in range(len(samples)))
 
 
 def _nearest(values: Doubles, errors: Doubles, loose: bool) -> tuple[float, ...]:
@@ -326,12 +337,14 @@ def _linear(
     normalize: bool,
     loose: bool,
 ) -> Iterator[Recipe]:
+    if any(min(one.weights) < 0 for one in settings):
+        return
     for precision in precisions(samples):
         for fused in (True, False):
             if loose and (fused or precision is Precision.FLOAT32):
                 continue
             yield Recipe(
-                Method.LINEAR, parents, settings, precision, normalize=normalize, fused=fused
+                MergeMethod.LINEAR, parents, settings, precision, normalize=normalize, fused=fused
             )  # fmt: skip
 
 
@@ -351,7 +364,7 @@ def _slerp(
     for settings, _ in _settings(samples, ways[:, None], spread, False):
         paths = tuple(Settings(t=one.weights[0] + 0.0) for one in settings)
         for precision in precisions(samples)[:2]:
-            yield Recipe(Method.SLERP, parents, paths, precision, parents[0])
+            yield Recipe(MergeMethod.SLERP, parents, paths, precision, parents[0])
 
 
 def _way(first: float, second: float, cosine: float) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,26 +17,10 @@ from kinprint.measure.merging import (
     slerp,
     task_vectors,
 )
+from kinprint.records import MergeMethod
 
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
-
-
-class Method(StrEnum):
-    """How models were merged; the words are mergekit's."""
-
-    LINEAR = "linear"
-    SLERP = "slerp"
-    TASK_ARITHMETIC = "task_arithmetic"
-    TIES = "ties"
-    DARE_LINEAR = "dare_linear"
-    DARE_TIES = "dare_ties"
-    PASSTHROUGH = "passthrough"
-
-    @property
-    def random(self) -> bool:
-        """Whether it drops numbers at random, so that no recipe repeats it."""
-        return self in (Method.DARE_LINEAR, Method.DARE_TIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +55,7 @@ class Recipe:
     fused : whether linear sums are rounded once a term.
     """
 
-    method: Method
+    method: MergeMethod
     parents: tuple[int, ...]
     settings: tuple[Settings, ...]
     precision: Precision
@@ -119,11 +102,11 @@ def agreeing(
     """
     own = [sources[at] for at in recipe.parents]
     precision = recipe.precision
-    if recipe.method is Method.LINEAR:
+    if recipe.method is MergeMethod.LINEAR:
         weights = settings.weights
         merged = linear(own, weights, recipe.normalize, precision, fused=recipe.fused)
         return _held(merged, child, facts.stored)
-    if recipe.method is Method.SLERP:
+    if recipe.method is MergeMethod.SLERP:
         first, second = (rounded(one, precision) for one in own)
         merged = rounded(slerp(first, second, facts.coefficients), precision)
         return _held(merged, child, facts.stored)
@@ -146,7 +129,7 @@ def agreeing(
             precision,
             scale=recipe.scale,
             normalize=recipe.normalize,
-            consensus=recipe.method in (Method.TIES, Method.DARE_TIES),
+            consensus=recipe.method in (MergeMethod.TIES, MergeMethod.DARE_TIES),
         )
         found = _held(merged, child[where], facts.stored)
         equal[where] |= found.equal
@@ -177,7 +160,7 @@ def _limits(
     recipe: Recipe, settings: Settings, facts: Facts, vectors: Sequence[Floats]
 ) -> list[Trimmed]:
     shape = vectors[0].shape
-    if recipe.method is Method.TIES:
+    if recipe.method is MergeMethod.TIES:
         return [
             trimmed(magnitudes, vector, density)
             for magnitudes, vector, density in zip(

@@ -26,6 +26,7 @@ from kinprint.report.schema import (
     ReproductionDocument,
     StudyDocument,
     StudyPlanDocument,
+    UnmergeDocument,
     decode,
     encode,
 )
@@ -82,6 +83,8 @@ def decode_result(raw: bytes, name: str = DATA) -> Drawn:
         raise FormatError(cause=text.message("cause.a-reproduction", file=name))
     if isinstance(found, InspectionDocument):
         raise FormatError(cause=text.message("cause.an-inspection", file=name))
+    if isinstance(found, UnmergeDocument):
+        raise FormatError(cause=text.message("cause.an-unmerging", file=name))
     return found
 
 
@@ -170,6 +173,11 @@ def _study_folder(document: StudyDocument, folder: Path) -> Iterator[tuple[Path,
         )
         told = page(document, language, links)
         yield folder / readme(language), told.encode("utf-8")
+
+
+def check_place(file: Path) -> None:
+    """Refuse a file that could not be written."""
+    _check_place(file, True, "paths", DATA)
 
 
 def _endings() -> str:

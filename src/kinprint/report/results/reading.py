@@ -8,6 +8,7 @@ from kinprint.report.results.diff import Diff
 from kinprint.report.results.inspection import Inspection
 from kinprint.report.results.plan import Plan
 from kinprint.report.results.study import StudyResult
+from kinprint.report.results.unmerge import Unmerged
 from kinprint.report.schema import (
     ComparisonDocument,
     DiffDocument,
@@ -17,6 +18,7 @@ from kinprint.report.schema import (
     ReadingPlanDocument,
     StudyDocument,
     StudyPlanDocument,
+    UnmergeDocument,
     decode,
 )
 
@@ -39,12 +41,14 @@ def read_result(
 
 def read_any(
     raw: bytes, name: str = DATA, language: str = "en"
-) -> Comparison | Matrix | StudyResult | Diff | Inspection | Plan:
+) -> Comparison | Matrix | StudyResult | Diff | Inspection | Plan | Unmerged:
     """The result in the bytes of a file, of any kind."""
     document = decode(raw, name)
     match document:
         case InspectionDocument():
             return Inspection(document, language)
+        case UnmergeDocument():
+            return Unmerged(document, language)
         case PlanDocument() | ReadingPlanDocument() | StudyPlanDocument():
             return Plan(document, language)
     return read_result(raw, name, language)

@@ -116,6 +116,15 @@ from kinprint.report.schema.study import (
     StudyEntry,
     StudyPart,
 )
+from kinprint.report.schema.unmerge import (
+    UNMERGE_SCHEMA,
+    MergedTensor,
+    MergeGroup,
+    MergeSettings,
+    MergeWeight,
+    RecipePart,
+    UnmergeDocument,
+)
 
 __all__ = [
     "COMPARE_SCHEMA",
@@ -128,6 +137,7 @@ __all__ = [
     "STUDIES_SCHEMA",
     "STUDY_PLAN_SCHEMA",
     "STUDY_SCHEMA",
+    "UNMERGE_SCHEMA",
     "AdapterPart",
     "AmountPart",
     "Asked",
@@ -161,6 +171,10 @@ __all__ = [
     "MapPart",
     "MatrixDocument",
     "Merge",
+    "MergeGroup",
+    "MergeSettings",
+    "MergeWeight",
+    "MergedTensor",
     "ModelCount",
     "NumberPart",
     "OpenParts",
@@ -176,6 +190,7 @@ __all__ = [
     "QuantisationPart",
     "ReadPart",
     "ReadingPlanDocument",
+    "RecipePart",
     "ReproductionDocument",
     "RoundingPart",
     "SampleRead",
@@ -201,6 +216,7 @@ __all__ = [
     "Tokenizer",
     "TraceRow",
     "TurnPart",
+    "UnmergeDocument",
     "Unread",
     "VerdictPart",
     "Which",

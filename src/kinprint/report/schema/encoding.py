@@ -22,6 +22,7 @@ from kinprint.report.schema.matrix import MatrixDocument
 from kinprint.report.schema.plan import PlanDocument, ReadingPlanDocument, StudyPlanDocument
 from kinprint.report.schema.reproduction import ReproductionDocument
 from kinprint.report.schema.study import StudyDocument
+from kinprint.report.schema.unmerge import UnmergeDocument
 
 Plan = PlanDocument | ReadingPlanDocument | StudyPlanDocument
 Document = (
@@ -31,9 +32,13 @@ Document = (
     | DiffDocument
     | InspectionDocument
     | ReproductionDocument
+    | UnmergeDocument
     | Plan
 )
-Shown = TypeVar("Shown", bound=ComparisonDocument | MatrixDocument | StudyDocument | DiffDocument)
+Shown = TypeVar(
+    "Shown",
+    bound=ComparisonDocument | MatrixDocument | StudyDocument | DiffDocument | UnmergeDocument,
+)
 
 _SHOWN = 200  # characters of a cause
 # More than any comparison has; a page of it would help nobody.

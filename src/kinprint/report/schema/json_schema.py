@@ -25,6 +25,7 @@ from kinprint.report.schema import (
     STUDIES_SCHEMA,
     STUDY_PLAN_SCHEMA,
     STUDY_SCHEMA,
+    UNMERGE_SCHEMA,
     ComparisonDocument,
     DiffDocument,
     InspectionDocument,
@@ -35,6 +36,7 @@ from kinprint.report.schema import (
     StudiesDocument,
     StudyDocument,
     StudyPlanDocument,
+    UnmergeDocument,
 )
 from kinprint.text import Words
 
@@ -45,6 +47,7 @@ KINDS: dict[str, tuple[type[msgspec.Struct], str]] = {
     DIFF_SCHEMA: (DiffDocument, "What changed from one model to another"),
     PLAN_SCHEMA: (PlanDocument, "What a comparison would cost"),
     STUDY_SCHEMA: (StudyDocument, "A study, done"),
+    UNMERGE_SCHEMA: (UnmergeDocument, "Which merge made a model"),
     INSPECT_SCHEMA: (InspectionDocument, "What a model holds"),
     READING_PLAN_SCHEMA: (ReadingPlanDocument, "What reading tensors of a model would cost"),
     STUDY_PLAN_SCHEMA: (StudyPlanDocument, "What a study would cost"),

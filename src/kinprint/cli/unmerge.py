@@ -1,0 +1,68 @@
+"""`kinprint unmerge`: which merge of some models made another?"""
+
+from __future__ import annotations
+
+import click
+
+import kinprint
+from kinprint.cli.commands import command, option
+from kinprint.cli.language import language, say
+from kinprint.cli.output import (
+    form_option,
+    print_cost,
+    print_lines,
+    print_written,
+    reader_may_leave,
+    saved,
+    write_json,
+)
+from kinprint.cli.reading import reading_options
+from kinprint.errors import printable
+
+
+@command("unmerge")
+@click.argument("child", metavar="CHILD")
+@click.argument("parents", nargs=-1, required=True, metavar="PARENT...")
+@option("--base", metavar="MODEL")
+@form_option
+@option("-o", "--output", multiple=True, metavar="PATH")
+@option("--dry-run", is_flag=True)
+@reading_options
+def unmerge(
+    child: str,
+    parents: tuple[str, ...],
+    base: str | None,
+    format: str,
+    output: tuple[str, ...],
+    dry_run: bool,
+    reader: kinprint.Reader,
+) -> int:
+    """Show which merge made a model."""
+    from kinprint.report.results.unmerge import check_files
+    from kinprint.report.views.terminal.unmerge import unmerge_lines
+
+    check_files(output)
+    if dry_run:
+        plan = kinprint.plan_unmerge(child, parents, base=base, reader=reader, language=language())
+        return _show_plan(plan, child, format)
+    found = kinprint.unmerge(child, parents, base=base, reader=reader, language=language())
+    with saved(lambda: found.save(*output)) as written, reader_may_leave():
+        if format == "json":
+            write_json(found)
+            return 0
+        print_lines(unmerge_lines(found.document, language()))
+        print_cost(found.cost)
+        if written:
+            print_written(output)
+    return 0
+
+
+def _show_plan(plan: kinprint.Plan, child: str, format: str) -> int:
+    from kinprint.report.costs import cost_message
+
+    if format == "json":
+        write_json(plan)
+        return 0
+    cost = say("cli.plan.in-place") if plan.local else cost_message(plan.cost).say(language())
+    click.echo(say("cli.plan.model", model=printable(child), count=plan.tensors, cost=cost))
+    return 0

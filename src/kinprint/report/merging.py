@@ -1,0 +1,160 @@
+"""What is said of a merge: decided once for all views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kinprint import text
+from kinprint.records import MergeMethod, MergeOutcome, MergeStatus
+from kinprint.report.schema import MergedTensor, MergeWeight, UnmergeDocument
+from kinprint.report.translation import translated
+from kinprint.studies.results import Cell, Table
+
+
+def summary(document: UnmergeDocument, language: str) -> str:
+    """The headline."""
+
+    def say(key: str, **fields: object) -> str:
+        return text.say(f"unmerge.summary.{key}", language, child=document.child.title, **fields)
+
+    match document.outcome:
+        case MergeOutcome.RECIPE:
+            methods = method_words(document, language)
+            return say("recipe", methods=methods, models=_merged(document, language))
+        case MergeOutcome.COPY:
+            assert document.copied is not None
+            return say("copy", model=document.sources[document.copied].title)
+        case MergeOutcome.OTHER:
+            return say("other")
+    return say("undecided")
+
+
+def method_words(document: UnmergeDocument, language: str) -> str:
+    """The methods that fit, as a sentence names them."""
+    words = [text.say(f"unmerge.method.{one}", language) for one in document.methods]
+    return text.say("unmerge.or", language).join(words)
+
+
+def sentences(document: UnmergeDocument, language: str) -> Iterator[str]:
+    """What there is to know beside the headline: the proof, and what is open."""
+
+    def say(key: str, **fields: object) -> str:
+        return text.say(f"unmerge.{key}", language, **fields)
+
+    recipe = document.recipe
+    if recipe is not None:
+        share = document.equal / max(document.compared, 1)
+        shown = "100 %" if document.equal == document.compared else f"{min(share, 0.99999):.3%}"
+        key = "proof-random" if recipe.method.random else "proof"
+        yield say(key, equal=document.equal, compared=document.compared, share=shown)
+    if len(document.methods) > 1:
+        yield say("untold", methods=method_words(document, language))
+    if recipe is not None and recipe.normalize and recipe.method is not MergeMethod.LINEAR:
+        yield say("ratio")
+    over = None if recipe is None or recipe.method is MergeMethod.SLERP else recipe.base
+    if over is not None and not document.base_given:
+        yield say("base-found", model=document.sources[over].title)
+    if document.doubt is not None:
+        yield say(f"doubt.{document.doubt}")
+    if document.outcome in (MergeOutcome.UNDECIDED, MergeOutcome.OTHER) and document.weights:
+        yield say("nearest", share=1 - (document.residual or 0.0))
+
+
+def _merged(document: UnmergeDocument, language: str) -> str:
+    """The models of a recipe, each with its weight where tensors have the same."""
+    recipe = document.recipe
+    assert recipe is not None
+    titles = [one.title for one in document.sources]
+    if not recipe.parents:
+        used = dict.fromkeys(one.source for one in document.tensors if one.source is not None)
+        return ", ".join(titles[at] for at in sorted(used))
+    settings = recipe.settings
+    if settings is not None and settings.t is not None:
+        first, second = (titles[at] for at in recipe.parents)
+        return text.say("unmerge.way", language, first=first, second=second, t=settings.t)
+    shown = []
+    for number, at in enumerate(recipe.parents):
+        if settings is None:
+            shown.append(titles[at])
+            continue
+        key = "unmerge.parent-density" if settings.densities else "unmerge.parent"
+        fields = {"model": titles[at], "weight": settings.weights[number]}
+        if settings.densities:
+            fields["density"] = settings.densities[number]
+        shown.append(text.say(key, language, **fields))
+    merged = ", ".join(shown)
+    if recipe.base is None:
+        return merged
+    return text.say("unmerge.over", language, models=merged, base=titles[recipe.base])
+
+
+def weight_rows(document: UnmergeDocument) -> list[tuple[str, MergeWeight]]:
+    """Weights of the whole child, each with the models it is for."""
+    titles = [one.title for one in document.sources]
+    return [(" + ".join(titles[at] for at in one.sources), one) for one in document.weights]
+
+
+def unmeasured(document: UnmergeDocument, language: str) -> list[tuple[str, str]]:
+    """Tensors that could not be held against all sources, and why."""
+    return [
+        (one.name, translated(document, one.reason, language) or one.status.value)
+        for one in document.tensors
+        if one.status is not MergeStatus.MEASURED
+    ]
+
+
+def tables_of(document: UnmergeDocument) -> tuple[Table, ...]:
+    """Tensors, roles and layers, a row each."""
+    titles = [one.title for one in document.sources]
+    weights = [f"{name} {title}" for title in titles for name in ("weight", "low", "high")]
+    tensors = tuple(
+        (
+            one.name, one.tower, one.role, one.layer, one.numbers, one.status, one.equal,
+            one.residual, *_cells(one.weights, len(titles)), *_settings(one),
+            None if one.source is None else titles[one.source], one.source_layer, one.reason,
+        )
+        for one in document.tensors
+    )  # fmt: skip
+    columns = (
+        "tensor", "tower", "role", "layer", "numbers", "status", "equal", "residual", *weights,
+        "together", "recipe_weights", "recipe_densities", "recipe_t", "source", "source_layer",
+        "reason",
+    )  # fmt: skip
+    groups = {
+        name: tuple(
+            (one.role or one.layer, one.residual, *_cells(one.weights, len(titles))) for one in rows
+        )
+        for name, rows in (("role", document.roles), ("layer", document.layers))
+    }
+    return (
+        Table("tensors", text.words("unmerge.table.tensors"), columns, tensors),
+        *(
+            Table(
+                f"{name}s", text.words(f"unmerge.table.{name}s"),
+                (name, "residual", *weights, "together"), rows,
+            )
+            for name, rows in groups.items()
+        ),
+    )  # fmt: skip
+
+
+def _cells(weights: tuple[MergeWeight, ...], count: int) -> tuple[Cell, ...]:
+    """Three columns a source; sources that cannot be told apart have their sum, and a mark."""
+    cells: list[Cell] = [None] * (3 * count)
+    together = []
+    for one in weights:
+        for at in one.sources:
+            cells[3 * at : 3 * at + 3] = one.value, one.low, one.high
+        if len(one.sources) > 1:
+            together.append("+".join(str(at + 1) for at in one.sources))
+    return (*cells, " ".join(together))
+
+
+def _settings(one: MergedTensor) -> tuple[Cell, Cell, Cell]:
+    if one.settings is None:
+        return None, None, None
+    return (
+        " ".join(map(str, one.settings.weights)),
+        " ".join(map(str, one.settings.densities)),
+        one.settings.t,
+    )

@@ -1,0 +1,137 @@
+"""Say which merge made a model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+
+from kinprint import text
+from kinprint.diff.merges import Family, open_family, unmerge_models
+from kinprint.errors import BadOption
+from kinprint.records import Cost, Progress
+from kinprint.report.build.unmerge import unmerge_document
+from kinprint.report.results.plan import Plan
+from kinprint.report.results.unmerge import Unmerged
+from kinprint.report.schema import ReadingPlanDocument, StageCost, settled
+from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading, teller
+
+
+def unmerge(
+    child: ModelName,
+    parents: Iterable[ModelName],
+    *,
+    base: ModelName | None = None,
+    budget: int | str | None = None,
+    cache: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+    reader: Reader | None = None,
+    language: str = "en",
+) -> Unmerged:
+    """Say which merge of some models made another, as a recipe that is proved bit by bit.
+
+    Every tensor of all models is read whole, block by block, so that memory stays small. A method
+    is only named where its recipe gives the child's numbers themselves: of a child that was
+    trained after it was merged, or of which a parent is not given, none is.
+
+    Parameters
+    ----------
+    child : str or path
+        The model, named as for `compare`.
+    parents : iterable of str or path
+        Models that it may be merged from; some may have no part in it.
+    base : str or path, optional
+        The model that the parents were tuned from. Task arithmetic, TIES and DARE are sums over a
+        base; without one, a parent that shows as the base is taken for it.
+    budget, cache, progress, reader, language
+        As for `compare`.
+
+    Returns
+    -------
+    Unmerged
+        The method, its recipe and proof, and weights with intervals by tensor, role and layer.
+
+    Raises
+    ------
+    BadOption
+        No parent is given, or fewer than two models with the base.
+    BadReference, SourceError, FormatError, BudgetExceeded
+        As for `compare`.
+
+    Examples
+    --------
+    >>> import kinprint, kinprint.demo
+    >>> zoo = kinprint.demo.FOLDER / "zoo"
+    >>> found = kinprint.unmerge(zoo / "a-cpt", [zoo / "base-b", zoo / "a-cpt"])
+    >>> found.outcome.value, found.share is None
+    ('copy', True)
+    """
+    with reading(reader, budget, cache, progress) as own:
+        meter = Meter(own)
+        family = _family(child, parents, base, own)
+        found = unmerge_models(family, teller(own))
+        return Unmerged(settled(unmerge_document(found, meter.cost)), language)
+
+
+def plan_unmerge(
+    child: ModelName,
+    parents: Iterable[ModelName],
+    *,
+    base: ModelName | None = None,
+    budget: int | str | None = None,
+    cache: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+    reader: Reader | None = None,
+    language: str = "en",
+) -> Plan:
+    """Say what `unmerge` would cost; headers are read to know it, and no weight.
+
+    Parameters
+    ----------
+    child, parents, base, budget, cache, progress, reader, language
+        As for `unmerge`.
+
+    Returns
+    -------
+    Plan
+        Bytes and requests.
+
+    Raises
+    ------
+    BadOption, BadReference, SourceError, FormatError, BudgetExceeded
+        As for `unmerge`.
+
+    Examples
+    --------
+    >>> import kinprint, kinprint.demo
+    >>> zoo = kinprint.demo.FOLDER / "zoo"
+    >>> plan = kinprint.plan_unmerge(zoo / "a-cpt", [zoo / "base-b", zoo / "base-a"])
+    >>> plan.cost.bytes  # files on this machine are read in place
+    0
+    """
+    with reading(reader, budget, cache, progress) as own:
+        meter = Meter(own)
+        family = _family(child, parents, base, own)
+        found = fetcher_of(own).plan(family.wants())
+        cost = sum((one.cost for one in found), Cost())
+        ref = family.child.checkpoint.ref
+        document = ReadingPlanDocument(
+            model=ref.given,
+            commit=ref.commit or None,
+            what="unmerge",
+            tensors=len(family.tensors),
+            bytes=cost.bytes,
+            requests=cost.requests,
+            spent=StageCost.of(meter.cost),
+        )
+        return Plan(document, language, local=ref.kind == "local")
+
+
+def _family(
+    child: ModelName, parents: Iterable[ModelName], base: ModelName | None, reader: Reader
+) -> Family:
+    given = [os.fspath(one) for one in parents]
+    under = None if base is None else os.fspath(base)
+    if not given or len({*given, *(() if under is None else (under,))}) < 2:
+        cause = text.message("cause.unmerge.too-few")
+        raise BadOption(option="parents", value=" ".join(given) or "''", cause=cause)
+    return open_family(os.fspath(child), given, under, fetcher_of(reader))

@@ -1,0 +1,345 @@
+"""Which merge made a child: the method and its recipe where they show, and no word more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import kinprint
+from kinprint import MergeDoubt, MergeMethod, MergeOutcome, MergeStatus
+from kinprint.measure.merging import (
+    Precision,
+    add_task_vectors,
+    linear,
+    slerp,
+    slerp_coefficients,
+    task_vectors,
+)
+from tests.diff.merged_models import (
+    BF16,
+    LAYERS,
+    Family,
+    Floats,
+    drawn,
+    largest,
+    summed,
+    tuned,
+)
+
+F32 = Precision.FLOAT32
+
+
+@pytest.fixture(scope="module")
+def family(tmp_path_factory: pytest.TempPathFactory) -> Family:
+    base = drawn(1)
+    found = Family(tmp_path_factory.mktemp("merges"), base, tuned(base, 2), tuned(base, 3, 0.02))
+    for name, tensors in (
+        ("base", base), ("first", found.first), ("second", found.second), ("stranger", drawn(9)),
+    ):  # fmt: skip
+        found.write(name, tensors)
+    return found
+
+
+def unmerge(
+    family: Family, child: Path, *parents: str, base: str | None = None
+) -> kinprint.Unmerged:
+    names = parents or ("first", "second")
+    under = None if base is None else family.folder / base
+    return kinprint.unmerge(child, [family.folder / name for name in names], base=under)
+
+
+def test_a_linear_average_is_told_with_its_weights(family: Family) -> None:
+    child = family.write("linear", family.average())
+    found = unmerge(family, child, "first", "second", "stranger")
+    assert found.methods == (MergeMethod.LINEAR,) and found.share == 1.0
+    assert found.recipe is not None and found.recipe.settings is not None
+    assert found.recipe.settings.weights == (0.3, 0.7)
+    stranger = found.weights[2]
+    assert stranger.sources == (2,) and stranger.low == 0 and stranger.high < 0.01
+    for one in found.weights:
+        assert one.low <= one.value <= one.high
+    told = yaml.safe_load(found.recipe.yaml)
+    assert told["merge_method"] == "linear" and told["dtype"] == "bfloat16"
+    assert [one["parameters"]["weight"] for one in told["models"]] == [0.3, 0.7]
+
+
+def test_older_arithmetic_that_rounds_every_step_is_known(family: Family) -> None:
+    made = family.each(lambda a, b, _: linear([a, b], (0.3, 0.7), True, BF16, fused=False))
+    found = unmerge(family, family.write("stepwise", made))
+    assert found.methods == (MergeMethod.LINEAR,) and found.share == 1.0
+
+
+def test_weights_that_do_not_sum_to_one_are_not_normalised(family: Family) -> None:
+    made = family.each(lambda a, b, _: linear([a, b], (0.6, 0.6), False, BF16))
+    found = unmerge(family, family.write("unnormalised", made))
+    assert found.recipe is not None and found.recipe.settings is not None
+    assert found.recipe.settings.weights == (0.6, 0.6) and not found.recipe.normalize
+    assert yaml.safe_load(found.recipe.yaml)["parameters"] == {"normalize": False}
+
+
+def cosine(a: Floats, b: Floats) -> float:
+    x, y = a.astype(np.float64).ravel(), b.astype(np.float64).ravel()
+    return float(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
+
+
+def test_slerp_is_told_from_an_average(family: Family) -> None:
+    made = family.each(lambda a, b, _: slerp(a, b, slerp_coefficients(0.4, cosine(a, b))))
+    found = unmerge(family, family.write("slerp", made))
+    assert found.methods == (MergeMethod.SLERP,) and found.share is not None
+    assert found.share > 0.999
+    assert found.recipe is not None and found.recipe.settings is not None
+    assert found.recipe.settings.t == 0.4
+    assert yaml.safe_load(found.recipe.yaml)["parameters"] == {"t": 0.4}
+
+
+def test_a_way_that_differs_by_layer_is_a_slice_a_layer(family: Family) -> None:
+    def way(name: str) -> float:
+        return 0.2 if ".0." in name or ".1." in name else 0.6
+
+    made = {
+        name: slerp(a, b, slerp_coefficients(way(name), cosine(a, b)))
+        for (name, a), b in zip(family.first.items(), family.second.values(), strict=True)
+    }
+    found = unmerge(family, family.write("gradient", made))
+    assert found.methods == (MergeMethod.SLERP,)
+    assert found.recipe is not None and found.recipe.settings is None
+    slices = yaml.safe_load(found.recipe.yaml)["slices"]
+    assert len(slices) == LAYERS and slices[1]["parameters"]["t"] == 0.2
+    assert slices[2]["parameters"]["t"] == 0.6
+
+
+def test_task_arithmetic_is_told_even_where_the_base_is_only_among_the_parents(
+    family: Family,
+) -> None:
+    made = family.each(lambda a, b, base: summed(a, b, base, (0.8, 0.6)))
+    child = family.write("task", made)
+    given = unmerge(family, child, base="base")
+    assert given.methods == (MergeMethod.TASK_ARITHMETIC,) and given.share == 1.0
+    among = unmerge(family, child, "first", "second", "base")
+    assert among.methods == (MergeMethod.TASK_ARITHMETIC,)
+    assert among.recipe is not None and among.recipe.base == 2
+    assert among.weights[2].value == pytest.approx(-0.4, abs=0.01)
+
+
+def test_an_average_with_a_base_given_stays_an_average(family: Family) -> None:
+    child = family.write("average", family.average((0.5, 0.5)))
+    found = unmerge(family, child, base="base")
+    assert found.methods[0] is MergeMethod.LINEAR or set(found.methods) == {
+        MergeMethod.LINEAR,
+        MergeMethod.TASK_ARITHMETIC,
+    }
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_ties_is_told_with_density_and_weights(family: Family, normalize: bool) -> None:
+    def merged(a: Floats, b: Floats, base: Floats) -> Floats:
+        first, second = task_vectors(base, [a, b], F32)
+        kept = [largest(first, 0.5), largest(second, 0.7)]
+        return add_task_vectors(
+            base, kept, (0.5, 0.25), F32, normalize=normalize, consensus=True, scale=1.0
+        )
+
+    child = family.write(f"ties-{normalize}", family.each(merged))
+    found = unmerge(family, child, base="base")
+    assert found.methods == (MergeMethod.TIES,) and found.share == 1.0
+    assert found.recipe is not None and found.recipe.settings is not None
+    assert found.recipe.settings.densities == (0.5, 0.7)
+    first, second = found.recipe.settings.weights
+    assert first / second == pytest.approx(2.0, abs=0.01)
+    assert found.recipe.normalize is normalize
+    if not normalize:
+        assert (first, second) == (0.5, 0.25)
+
+
+@pytest.mark.parametrize("consensus", [False, True])
+def test_dare_is_told_by_what_was_dropped_at_random(family: Family, consensus: bool) -> None:
+    draws = np.random.default_rng(4)
+
+    def merged(a: Floats, b: Floats, base: Floats) -> Floats:
+        kept = []
+        for vector, density in zip(task_vectors(base, [a, b], F32), (0.5, 0.6), strict=True):
+            mask = draws.random(vector.shape) < density
+            left = np.abs(vector * mask).sum()
+            kept.append(vector * mask * np.float32(np.abs(vector).sum() / left))
+        return add_task_vectors(base, kept, (0.5, 0.4), F32, consensus=consensus)
+
+    child = family.write(f"dare-{consensus}", family.each(merged))
+    found = unmerge(family, child, base="base")
+    method = MergeMethod.DARE_TIES if consensus else MergeMethod.DARE_LINEAR
+    assert found.methods == (method,) and found.share is not None and found.share > 0.995
+    assert found.recipe is not None and found.recipe.settings is not None
+    assert found.recipe.settings.weights == pytest.approx((0.5, 0.4), abs=0.011)
+    assert found.recipe.settings.densities == pytest.approx((0.5, 0.6), abs=0.021)
+
+
+def test_what_is_dropped_by_magnitude_at_random_is_another_merge(family: Family) -> None:
+    draws = np.random.default_rng(5)
+
+    def merged(a: Floats, b: Floats, base: Floats) -> Floats:
+        kept = []
+        for vector in task_vectors(base, [a, b], F32):
+            order = np.abs(vector).ravel().argsort().argsort().reshape(vector.shape)
+            chance = 0.3 + 0.4 * order / vector.size
+            kept.append(vector * (draws.random(vector.shape) < chance) * np.float32(2))
+        return add_task_vectors(base, kept, (0.5, 0.5), F32)
+
+    found = unmerge(family, family.write("della", family.each(merged)), base="base")
+    assert found.outcome is MergeOutcome.OTHER and not found.methods
+
+
+def stacked(family: Family, order: list[tuple[str, int]]) -> dict[str, Floats]:
+    models = {"first": family.first, "second": family.second}
+    found = {name: one for name, one in family.first.items() if ".layers." not in name} | {
+        name: family.second[name] for name in ("model.norm.weight", "lm_head.weight")
+    }
+    for at, (model, layer) in enumerate(order):
+        for name, one in models[model].items():
+            if f".layers.{layer}." in name:
+                found[name.replace(f".layers.{layer}.", f".layers.{at}.")] = one
+    return found
+
+
+def test_layers_taken_as_they_are_are_mapped(family: Family) -> None:
+    order = [("first", 0), ("first", 1), ("first", 2), ("second", 1), ("second", 2), ("second", 3)]
+    child = family.write("stacked", stacked(family, order), layers=len(order))
+    found = unmerge(family, child)
+    assert found.methods == (MergeMethod.PASSTHROUGH,) and found.share == 1.0
+    assert found.recipe is not None
+    told = yaml.safe_load(found.recipe.yaml)["slices"]
+    assert [one["sources"][0]["layer_range"] for one in told] == [[0, 3], [1, 4]]
+    assert [Path(one["sources"][0]["model"]).name for one in told] == ["first", "second"]
+    moved = next(one for one in found.tensors if one.layer == 4 and one.role == "q")
+    assert (moved.source, moved.source_layer) == (1, 2)
+
+
+def test_one_number_that_differs_is_no_passthrough(family: Family) -> None:
+    order = [("first", 0), ("first", 1), ("second", 2), ("second", 3)]
+    tensors = stacked(family, order)
+    changed = tensors["model.layers.2.mlp.up_proj.weight"].copy()
+    changed[-1, -1] *= 2
+    child = family.write("changed", {**tensors, "model.layers.2.mlp.up_proj.weight": changed})
+    assert unmerge(family, child).outcome is not MergeOutcome.RECIPE
+
+
+# What is no merge of the given models, or no more one, is not called one.
+
+
+@pytest.mark.parametrize("base", [None, "base"])
+def test_a_tune_of_one_parent_is_undecided(family: Family, base: str | None) -> None:
+    child = family.write("tune", tuned(family.first, 11, 0.001))
+    found = unmerge(family, child, base=base)
+    assert found.outcome is MergeOutcome.UNDECIDED and not found.methods
+    assert found.weights[0].value == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize("size", [1e-5, 1e-3])
+@pytest.mark.parametrize("base", [None, "base"])
+def test_a_merge_that_was_trained_afterwards_is_undecided(
+    family: Family, size: float, base: str | None
+) -> None:
+    child = family.write("trained", tuned(family.average(), 12, size))
+    found = unmerge(family, child, base=base)
+    assert found.outcome is MergeOutcome.UNDECIDED and found.recipe is None
+    assert found.weights[0].value == pytest.approx(0.3, abs=0.05)
+
+
+def test_a_merge_of_which_few_numbers_were_changed_is_undecided(family: Family) -> None:
+    draws = np.random.default_rng(6)
+    made = {
+        name: np.where(draws.random(one.shape) < 0.005, one * np.float32(1.02), one)
+        for name, one in family.average().items()
+    }
+    assert unmerge(family, family.write("touched", made)).outcome is MergeOutcome.UNDECIDED
+
+
+def test_strangers_have_no_child(family: Family) -> None:
+    child = family.write("other", drawn(21))
+    found = unmerge(family, child, "first", "second", base="base")
+    assert found.outcome is MergeOutcome.UNDECIDED and found.doubt is MergeDoubt.NO_RECIPE
+
+
+def test_a_parent_that_is_not_given_leaves_it_undecided(family: Family) -> None:
+    child = family.write("partial", family.average())
+    found = unmerge(family, child, "first", "stranger")
+    assert found.outcome is MergeOutcome.UNDECIDED and found.doubt is MergeDoubt.NO_BASE
+
+
+def test_a_copy_is_no_merge(family: Family) -> None:
+    found = unmerge(family, family.write("copy", family.second))
+    assert found.outcome is MergeOutcome.COPY and found.document.copied == 1
+    assert found.recipe is None and found.share is None
+
+
+def test_equal_parents_are_one_group(family: Family) -> None:
+    family.write("twin", family.first)
+    child = family.write("of-twins", family.average())
+    found = unmerge(family, child, "first", "twin", "second")
+    assert [one.sources for one in found.weights] == [(0, 1), (2,)]
+    assert found.weights[0].value == pytest.approx(0.3, abs=0.001)
+
+
+# Bad input: rows with a status, and nothing lost.
+
+
+def test_a_tensor_of_another_shape_is_a_row_with_its_reason(family: Family) -> None:
+    longer = np.vstack([family.second["lm_head.weight"]] * 2)
+    family.write("longer", {**family.second, "lm_head.weight": longer})
+    child = family.write("short", family.average())
+    found = unmerge(family, child, "first", "longer")
+    row = next(one for one in found.tensors if one.name == "lm_head.weight")
+    assert row.status is MergeStatus.PARTLY and "192×32" in row.reason
+    assert found.methods == (MergeMethod.LINEAR,), "the other tensors tell"
+
+
+def test_a_tensor_that_a_parent_lacks_is_a_row_with_its_reason(family: Family) -> None:
+    rest = {name: one for name, one in family.second.items() if name != "lm_head.weight"}
+    family.write("headless", rest)
+    found = unmerge(family, family.write("whole", family.average()), "first", "headless")
+    row = next(one for one in found.tensors if one.name == "lm_head.weight")
+    assert row.status is MergeStatus.PARTLY and "headless" in row.reason
+
+
+def test_numbers_that_are_not_finite_are_a_row_with_its_reason(family: Family) -> None:
+    tensors = family.average()
+    broken = tensors["model.norm.weight"].copy()
+    broken[3] = np.nan
+    child = family.write("broken", {**tensors, "model.norm.weight": broken})
+    found = unmerge(family, child)
+    row = next(one for one in found.tensors if one.name == "model.norm.weight")
+    assert row.status is MergeStatus.NOT_FINITE and "finite" in row.reason
+    assert found.methods == (MergeMethod.LINEAR,)
+    assert found.document.compared == sum(one.numbers for one in found.tensors) - row.numbers
+
+
+def test_one_model_is_no_choice(family: Family) -> None:
+    with pytest.raises(kinprint.BadOption, match="parents"):
+        kinprint.unmerge(family.folder / "base", [family.folder / "first"])
+
+
+def test_results_come_back_from_their_files(family: Family, tmp_path: Path) -> None:
+    found = unmerge(family, family.write("kept", family.average()))
+    files = found.save(tmp_path / "a.json", tmp_path / "a.csv", tmp_path / "a.yaml")
+    assert kinprint.Unmerged.load(files[0]) == found
+    assert files[1].read_text().startswith("tensor,") and "first" in files[1].read_text()
+    assert found.recipe is not None and files[2].read_text() == found.recipe.yaml
+    assert len(found.to_frame("roles")) == len(found.roles) > 5
+    assert [one.layer for one in found.layers] == list(range(LAYERS))
+    with pytest.raises(kinprint.BadOption, match="png"):
+        found.save(tmp_path / "a.png")
+
+
+def test_a_recipe_that_was_not_found_is_not_written(family: Family, tmp_path: Path) -> None:
+    found = unmerge(family, family.write("none", drawn(22)))
+    with pytest.raises(kinprint.BadOption, match="recipe"):
+        found.save(tmp_path / "a.yaml")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_sentence_is_in_both_languages(family: Family) -> None:
+    found = unmerge(family, family.write("said", family.average()))
+    assert "first (weight 0.3)" in found.summary
+    found.language = "ko"
+    assert "병합" in found.summary and "<div" in found._repr_html_()
