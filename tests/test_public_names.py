@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 VERBS = [
     "diff",
     "plan_diff",
+    "plan_unmerge",
+    "unmerge",
     "cached",
     "clear_cache",
     "compare",
@@ -41,6 +43,7 @@ VERBS = [
 ]
 RESULTS = [
     "Diff",
+    "Unmerged",
     "CacheContents",
     "CachedModel",
     "Comparison",
@@ -68,6 +71,10 @@ RECORDS = [
     "Table",
 ]
 ENUMS = [
+    "MergeDoubt",
+    "MergeMethod",
+    "MergeOutcome",
+    "MergeStatus",
     "TensorStatus",
     "Operation",
     "Group",

@@ -15,6 +15,8 @@ from kinprint.report.results.unmerge import Unmerged
 from kinprint.report.schema import ReadingPlanDocument, StageCost, settled
 from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading, teller
 
+_WHAT = "unmerge"
+
 
 def unmerge(
     child: ModelName,
@@ -117,7 +119,7 @@ def plan_unmerge(
         document = ReadingPlanDocument(
             model=ref.given,
             commit=ref.commit or None,
-            what="unmerge",
+            what=_WHAT,
             tensors=len(family.tensors),
             bytes=cost.bytes,
             requests=cost.requests,
