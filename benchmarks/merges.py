@@ -25,7 +25,7 @@ import numpy as np
 import yaml
 
 import kinprint
-from benchmarks.redteam.checkpoint import load
+from benchmarks.redteam.checkpoint import Array, load
 from kinprint import MergeMethod
 
 ZOO = Path(__file__).resolve().parents[2] / "shared" / "zoo"
@@ -50,15 +50,15 @@ class Case:
     method: str
     parents: Mapping[str, Mapping[str, float]]
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    dtype: str = "bfloat16"
-    out: str | None = None
+    dtype: str | tuple[str, str] = "bfloat16"
     slices: Sequence[tuple[str, int, int]] = ()
     base: str | None = None
     expected: MergeMethod | None = None
 
     def config(self, zoo: Path) -> dict[str, Any]:
         """The recipe for mergekit."""
-        found: dict[str, Any] = {"merge_method": self.method, "dtype": self.dtype}
+        found: dict[str, Any] = {"merge_method": self.method}
+        found["dtype"], *out = (self.dtype,) if isinstance(self.dtype, str) else self.dtype
         if self.base is not None:
             found["base_model"] = str(zoo / self.base)
         if self.slices:
@@ -73,8 +73,8 @@ class Case:
             ]
         if self.parameters:
             found["parameters"] = dict(self.parameters)
-        if self.out is not None:
-            found["out_dtype"] = self.out
+        if out:
+            found["out_dtype"] = out[0]
         return found
 
     @property
@@ -103,15 +103,15 @@ _FILTERS = [
     {"filter": "mlp", "value": [1, 0.5, 0.7, 0.3, 0]},
     {"value": 0.5},
 ]
-_LONG = {"dtype": "float32", "out": "bfloat16"}
+_LONG = "float32", "bfloat16"  # computed in one format, written in the other
 CASES = (
     Case("linear", "linear", _pair(0.3, 0.7), expected=_M.LINEAR),
     Case("linear in float32", "linear", _pair(0.3, 0.7), dtype="float32", expected=_M.LINEAR),
     Case("linear in float16", "linear", _pair(0.3, 0.7), dtype="float16", expected=_M.LINEAR),
-    Case("linear 1 : 2", "linear", _pair(1, 2), **_LONG, expected=_M.LINEAR),
+    Case("linear 1 : 2", "linear", _pair(1, 2), dtype=_LONG, expected=_M.LINEAR),
     Case("linear, not normalised", "linear", _pair(0.6, 0.6), {"normalize": False},
          expected=_M.LINEAR),
-    Case("linear of three", "linear", _THREE, **_LONG, expected=_M.LINEAR),
+    Case("linear of three", "linear", _THREE, dtype=_LONG, expected=_M.LINEAR),
     Case("slerp", "slerp", _PLAIN, {"t": 0.4}, base=SFT, expected=_M.SLERP),
     Case("slerp in float32", "slerp", _PLAIN, {"t": 0.4}, "float32", base=SFT, expected=_M.SLERP),
     Case("slerp by layer and filter", "slerp", _PLAIN, {"t": _FILTERS}, base=SFT,
@@ -119,9 +119,9 @@ CASES = (
     Case("task arithmetic", "task_arithmetic", _pair(0.8, 0.6), base=BASE,
          expected=_M.TASK_ARITHMETIC),
     Case("task arithmetic, lambda 0.7", "task_arithmetic", _pair(0.5, 0.5), {"lambda": 0.7},
-         **_LONG, base=BASE, expected=_M.TASK_ARITHMETIC),
+         dtype=_LONG, base=BASE, expected=_M.TASK_ARITHMETIC),
     Case("TIES", "ties", _pair(0.5, 0.3, 0.5, 0.6), base=BASE, expected=_M.TIES),
-    Case("TIES, lambda 1.2", "ties", _pair(0.5, 0.3, 0.4, 0.7), {"lambda": 1.2}, **_LONG,
+    Case("TIES, lambda 1.2", "ties", _pair(0.5, 0.3, 0.4, 0.7), {"lambda": 1.2}, dtype=_LONG,
          base=BASE, expected=_M.TIES),
     Case("TIES in float32, int8 mask", "ties", _pair(1, 0.5, 0.5, 0.5), {"int8_mask": True},
          "float32", base=BASE, expected=_M.TIES),
@@ -133,9 +133,9 @@ CASES = (
     Case("DARE linear in float32", "dare_linear", _pair(0.4, 0.6, 0.3, 0.5), dtype="float32",
          base=BASE, expected=_M.DARE_LINEAR),
     Case("DARE linear, not rescaled", "dare_linear", _pair(0.5, 0.5, 0.5, 0.6),
-         {"rescale": False}, **_LONG, base=BASE, expected=_M.DARE_LINEAR),
+         {"rescale": False}, dtype=_LONG, base=BASE, expected=_M.DARE_LINEAR),
     Case("DARE TIES", "dare_ties", _pair(0.5, 0.5, 0.5, 0.6), base=BASE, expected=_M.DARE_TIES),
-    Case("DARE TIES via float32", "dare_ties", _pair(0.5, 0.3, 0.7, 0.7), **_LONG, base=BASE,
+    Case("DARE TIES via float32", "dare_ties", _pair(0.5, 0.3, 0.7, 0.7), dtype=_LONG, base=BASE,
          expected=_M.DARE_TIES),
     Case("passthrough", "passthrough", _PLAIN, slices=((SFT, 0, 4), (CPT, 2, 6)),
          expected=_M.PASSTHROUGH),
@@ -144,7 +144,7 @@ CASES = (
     Case("breadcrumbs", "breadcrumbs", _pair(0.5, 0.5, 0.5, 0.6), base=BASE),
     Case("DELLA", "della_linear",
          {name: {**own, "epsilon": 0.2} for name, own in _pair(0.5, 0.5, 0.5, 0.6).items()},
-         **_LONG, base=BASE),
+         dtype=_LONG, base=BASE),
     Case("nuslerp", "nuslerp", _pair(0.5, 0.5)),
     Case("Karcher mean", "karcher", _PLAIN),
 )  # fmt: skip
@@ -160,13 +160,13 @@ def equal_share(one: Path, other: Path) -> float:
     """The share of numbers of two models that are equal."""
     a, b = load_tensors(one), load_tensors(other)
     same = sum(int((a[name] == b[name]).sum()) for name in a)
-    return same / sum(values.size for values in a.values())
+    return same / sum(int(values.size) for values in a.values())
 
 
-def load_tensors(folder: Path) -> dict[str, Any]:
+def load_tensors(folder: Path) -> dict[str, Array]:
     from safetensors.numpy import load_file
 
-    found: dict[str, Any] = {}
+    found: dict[str, Array] = {}
     for path in sorted(folder.glob("*.safetensors")):
         found |= {name: one.astype(np.float32) for name, one in load_file(path).items()}
     return found

@@ -1,0 +1,58 @@
+"""`kinprint unmerge` as a command: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kinprint.cli.root import run
+from tests.diff.merged_models import Family, drawn, tuned
+
+
+@pytest.fixture
+def family(tmp_path: Path) -> Family:
+    base = drawn(1)
+    found = Family(tmp_path, base, tuned(base, 2), tuned(base, 3, 0.02))
+    found.write("a", found.first)
+    found.write("b", found.second)
+    found.write("child", found.average())
+    return found
+
+
+def test_the_recipe_is_printed_and_written(
+    family: Family, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [str(family.folder / name) for name in ("child", "a", "b")]
+    recipe, rows = family.folder / "recipe.yaml", family.folder / "rows.csv"
+    assert run(["unmerge", *names, "-o", str(recipe), "-o", str(rows)]) == 0
+    printed = capsys.readouterr().out
+    assert "a linear average" in printed and "(100 %)" in printed
+    assert all(line.strip() in printed for line in recipe.read_text().splitlines())
+    assert len(rows.read_text().splitlines()) == 1 + len(family.base)
+
+
+def test_json_is_one_line(family: Family, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [str(family.folder / name) for name in ("child", "a", "b")]
+    assert run(["unmerge", *names, "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["schema"] == "kinprint.unmerge/1" and told["methods"] == ["linear"]
+
+
+def test_a_plan_reads_no_weight(family: Family, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [str(family.folder / name) for name in ("child", "a", "b")]
+    assert run(["unmerge", *names, "--dry-run"]) == 0
+    assert "child" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "named"), [(["-o", "recipe.png"], ".yaml"), (["./nowhere"], "nowhere")]
+)
+def test_a_mistake_is_one_sentence(
+    family: Family, capsys: pytest.CaptureFixture[str], more: list[str], named: str
+) -> None:
+    names = [str(family.folder / name) for name in ("child", "a", "b")]
+    assert run(["unmerge", *names, *more]) == 2
+    told = capsys.readouterr().err
+    assert named in told and len(told.strip().splitlines()) == 1
