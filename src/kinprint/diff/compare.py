@@ -57,13 +57,14 @@ def diff_models(
     tensors = pair.changes(known, settings, sampled=sampled)
     relation = compared.verdict.relation
     sizes = _sizes(pair.models[0]), _sizes(pair.models[1])
+    operations = find_operations(tensors, known, sizes, sampled=sampled)
     notes = (note_about(one.ref.name, note) for one in pair.checkpoints for note in one.notes)
     return Diff(
         pair.checkpoints[0].ref,
         pair.checkpoints[1].ref,
         tensors,
         relation,
-        find_operations(tensors, known, sizes) if _is_taken_over(relation, tensors) else (),
+        operations if _is_taken_over(relation, tensors) else (),
         known,
         sampled=sampled,
         cost=fetcher.spent,

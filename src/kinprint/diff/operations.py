@@ -51,8 +51,13 @@ def find_operations(
     tensors: Sequence[TensorChange],
     known: Correspondence,
     sizes: tuple[Sizes, Sizes],
+    *,
+    sampled: bool = False,
 ) -> tuple[OperationFound, ...]:
-    """Operations that together make the second model of the first; none where nothing is alike."""
+    """Operations that together make the second model of the first; none where nothing is alike.
+
+    Of a component of which some rows were read nobody knows that it was kept as it was.
+    """
     if known.turned is not None:
         turn = known.turned
         fields = {"alike": turn.alike, "count": turn.units, "cosine": turn.cosine}
@@ -67,7 +72,8 @@ def find_operations(
         return ()
     return (
         *_structure(known, sizes, compared),
-        *_components(compared, alike),
+        *_replaced(compared),
+        *(() if sampled else _frozen(compared, alike)),
         *_numbers(alike),
     )
 
@@ -125,24 +131,31 @@ def _vocabulary(
     yield _found(kind, "vocabulary", before=a.tokens, after=b.tokens, shared=shared)
 
 
-def _components(
-    compared: Sequence[TensorChange], alike: Sequence[TensorChange]
-) -> Iterator[OperationFound]:
-    """Components of which nothing is left, and those that nothing happened to."""
+def _by_component(compared: Sequence[TensorChange]) -> dict[Component, list[TensorChange]]:
     groups: dict[Component, list[TensorChange]] = {}
     for one in compared:
         if one.component is not None and len(one.shape) > 1:
             groups.setdefault(one.component, []).append(one)
+    return groups
+
+
+def _replaced(compared: Sequence[TensorChange]) -> Iterator[OperationFound]:
+    """Components of which nothing is left."""
     replaced = tuple(
         component
-        for component, some in groups.items()
+        for component, some in _by_component(compared).items()
         if _share(some, lambda one: one.cosine is not None and abs(one.cosine) < _UNLIKE) >= _MOST
     )
     if replaced:
         yield _found(Operation.REPLACED, "replaced", replaced)
-    frozen = tuple(
-        component for component, some in groups.items() if all(one.equal for one in some)
-    )
+
+
+def _frozen(
+    compared: Sequence[TensorChange], alike: Sequence[TensorChange]
+) -> Iterator[OperationFound]:
+    """Components that nothing happened to, where something happened to others."""
+    groups = _by_component(compared)
+    frozen = tuple(each for each, some in groups.items() if all(one.equal for one in some))
     if frozen and not all(one.equal for one in alike):
         yield _found(Operation.FROZEN, "frozen", frozen)
 
