@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 
 from kinprint.diff.blocks import Extent, extents, matrix_shape, stored_block
+from kinprint.diff.journal import Journal
 from kinprint.diff.pairing import Match, TensorPair
 from kinprint.diff.results import Directions, Estimate, Rounding, TensorChange
 from kinprint.errors import KinprintError, attempt
@@ -54,44 +55,73 @@ def tensor_changes(
     if turned:
         yield from map(_in_other_basis, pairs)
         return
-    waiting: deque[tuple[TensorPair, list[Future[_Block | KinprintError]] | None]] = deque()
-    threads = cores()
+    waiting: deque[tuple[TensorChange, list[Future[_Block | KinprintError]]]] = deque()
+    journal = Journal(a, b, pairs)
     ahead = _Ahead(a, b, pairs)
+    ahead.expect()
+
+    def finished() -> TensorChange:
+        told, futures = waiting.popleft()
+        if not futures:
+            return told
+        change = _told(told, futures)
+        journal.add(change)
+        return change
+
+    threads = cores()
     with calm_algebra():
         pool = Threads(threads, "kinprint-diff")
         try:
             inside = 0
             for at, pair in enumerate(pairs):
-                ahead.fetch(at)
-                futures = None
-                if _status(pair) is TensorStatus.COMPARED:
+                told = described(pair)
+                known = journal.get(told)
+                if known is None:
+                    ahead.fetch(at)
+                futures = []
+                if known is not None:
+                    told = known
+                    ahead.handled(pair.size)
+                elif told.status is TensorStatus.COMPARED:
                     futures = [
-                        pool.submit(attempt, _block, a, b, pair, extent, number == 0)
+                        pool.submit(attempt, _block, a, b, pair, extent, number == 0, ahead)
                         for number, extent in enumerate(_extents(pair))
                     ]
                     inside += len(futures)
-                waiting.append((pair, futures))
+                waiting.append((told, futures))
                 while waiting and inside > _AHEAD * threads:
-                    first, blocks = waiting.popleft()
-                    inside -= len(blocks or ())
-                    yield _told(first, blocks)
+                    inside -= len(waiting[0][1])
+                    yield finished()
             while waiting:
-                yield _told(*waiting.popleft())
+                yield finished()
+            journal.done()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
 class _Ahead:
-    """Bytes that are not on this machine, made available some tensors before they are summed."""
+    """Bytes that are not on this machine, made available some tensors before they are summed; of
+    those that are, whoever watches is told how many are done."""
 
     def __init__(self, a: Model, b: Model, pairs: Sequence[TensorPair]) -> None:
         self._models, self._pairs, self._next = (a, b), pairs, 0
         self._here = all(one.checkpoint.ref.kind == "local" for one in (a, b))
 
+    def expect(self) -> None:
+        """Tell how much there is to do."""
+        if self._here:
+            self._models[0].checkpoint.fetcher.expect(sum(pair.size for pair in self._pairs))
+
+    def handled(self, nbytes: int) -> None:
+        """Tell that some of it is done."""
+        if self._here:
+            self._models[0].checkpoint.fetcher.handled(nbytes)
+
     def fetch(self, at: int) -> None:
         """Read what the tensor at a place needs, and those after it up to a limit."""
         if self._here or at < self._next:
             return
+        self._next = at
         wants: list[Want] = []
         size = 0
         while self._next < len(self._pairs) and size < _TOGETHER:
@@ -125,7 +155,9 @@ def _extents(pair: TensorPair) -> list[Extent]:
     return [Extent(range(rows), range(columns))]
 
 
-def _block(a: Model, b: Model, pair: TensorPair, extent: Extent, first: bool) -> _Block:
+def _block(
+    a: Model, b: Model, pair: TensorPair, extent: Extent, first: bool, ahead: _Ahead
+) -> _Block:
     assert pair.a is not None and pair.b is not None and pair.matched is not None
     if pair.rows is None and pair.columns is None:
         x, y = stored_block(a, pair.a, extent), stored_block(b, pair.b, extent)
@@ -134,6 +166,7 @@ def _block(a: Model, b: Model, pair: TensorPair, extent: Extent, first: bool) ->
         y = _picked(b, pair.b, pair.rows, pair.columns, "b")
     x, y = as_floats(x), as_floats(y)
     sums = change_sums(x, y, pair.matched, extent.rows.start, extent.columns.start)
+    ahead.handled(x.nbytes + y.nbytes)
     if not first or sums.equal == sums.numbers:
         return _Block(sums, variance=rounding_variance(y[:1]) if first else None)
     rows = max(1, _LOOKED_AT // max(len(extent.columns), 1))
@@ -176,13 +209,8 @@ def rounding_of(pair: TensorPair, x: Array, y: Array) -> Rounding | None:
     return Rounding(found.bits, "b" if after <= before else "a", found.exact)
 
 
-def _told(
-    pair: TensorPair, futures: Sequence[Future[_Block | KinprintError]] | None
-) -> TensorChange:
+def _told(told: TensorChange, futures: Sequence[Future[_Block | KinprintError]]) -> TensorChange:
     """The record of a tensor once its blocks are summed."""
-    told = described(pair)
-    if futures is None:
-        return told
     total: ChangeSums | None = None
     begun: _Block | None = None
     for future in futures:

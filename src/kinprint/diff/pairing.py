@@ -59,6 +59,16 @@ class TensorPair:
         return place.address
 
     @property
+    def size(self) -> int:
+        """Bytes of both tensors in the types that they are compared in, about."""
+        if self.matched is None or self.missing:
+            return 0
+        rows, columns = self.matched
+        places = [place for place in (self.a, self.b) if place is not None]
+        widths = (2 if place.weight.format.bits == 16 else 4 for place in places)
+        return rows * columns * sum(widths)
+
+    @property
     def matched(self) -> tuple[int, int] | None:
         """Rows and columns that have partners; None where shapes differ and nothing is matched."""
         if self.a is None or self.b is None or self.a.shape is None or self.b.shape is None:

@@ -229,6 +229,14 @@ class Fetcher:
         self._report("bytes", requests=1, nbytes=0)
         return found.hexdigest()
 
+    def expect(self, nbytes: int) -> None:
+        """Tell whoever watches of bytes that somebody is going to work through."""
+        self._report("plan", requests=0, nbytes=nbytes, planned=True)
+
+    def handled(self, nbytes: int) -> None:
+        """Tell that some of them are done."""
+        self._report("bytes", requests=0, nbytes=nbytes)
+
     def _announce(self, plans: Sequence[tuple[Want, FilePlan]]) -> None:
         """Hold what is going to be read against the budget, and say it."""
         cost = sum((plan.cost for _, plan in plans), Cost())
