@@ -188,12 +188,12 @@ def test_a_comparison_shows_its_traces_in_both_languages(tmp_path: Path) -> None
     parent = tmp_path / "parent"
     shutil.copytree(ZOO / "base-a", parent)
     (parent / "trainer_state.json").write_bytes(log(30, *run[:5]))
-    one = kinprint.compare(parent, cast, direction=True, hashes=False).document
+    one = kinprint.compare(parent, cast, direction=True, hashes=False)
     assert one.direction.answer is OPEN
     assert [row.trace for row in one.direction.traces if row.counted] == [Trace.ROUNDING]
-    assert one.direction.traces[0].says in one.translations["ko"]
+    assert one.direction.traces[0].says in one.document.translations["ko"]
     (cast / "trainer_state.json").write_bytes(log(50, *run))
-    two = kinprint.compare(cast, parent, direction=True, hashes=False).document
+    two = kinprint.compare(cast, parent, direction=True, hashes=False)
     assert two.direction.answer is B
     assert {row.trace for row in two.direction.traces if row.counted} == {
         Trace.ROUNDING,

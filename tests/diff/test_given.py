@@ -16,6 +16,7 @@ import kinprint
 import kinprint.demo
 from kinprint.diff.given import finding_of, summed_up
 from kinprint.errors import BadOption
+from kinprint.measure.rounding import equality
 from kinprint.records import BeyondState, Component, Part, Relation
 
 ZOO = kinprint.demo.FOLDER / "zoo"
@@ -55,26 +56,26 @@ def beyond(a: Path, b: Path, base: Path = BASE, **named: object) -> kinprint.Com
 
 
 def states(found: kinprint.Comparison, component: Component) -> set[BeyondState]:
-    part = found.document.beyond
+    part = found.beyond
     assert part is not None
     return {one.state for one in part.parts if one.component is component}
 
 
 def test_tunes_made_apart_share_nothing_beyond_their_base(tuned: Path, tmp_path: Path) -> None:
     found = beyond(tuned, stored(tmp_path / "other", tune(2)))
-    assert found.document.beyond.state is BeyondState.APART
+    assert found.beyond.state is BeyondState.APART
     assert states(found, Component.ATTENTION) == {BeyondState.APART}
     assert states(found, Component.EMBEDDING) == {BeyondState.APART}
     assert states(found, Component.NORMS) == {BeyondState.NOT_COMPARABLE}
     assert found.relation is Relation.DERIVED, "the comparison itself is as it was"
-    english = found.document.beyond.summary
+    english = found.beyond.summary
     assert "base-a" in found.document.translations["ko"][english]
 
 
 def test_one_update_at_another_scale_is_found(tuned: Path, tmp_path: Path) -> None:
     found = beyond(tuned, stored(tmp_path / "half", tune(1, 0.05)))
-    assert found.document.beyond.state is BeyondState.SHARED
-    rows = [one for one in found.document.beyond.parts if one.component is Component.FEED_FORWARD]
+    assert found.beyond.state is BeyondState.SHARED
+    rows = [one for one in found.beyond.parts if one.component is Component.FEED_FORWARD]
     assert {one.state for one in rows} == {BeyondState.SHARED}
     assert [one.b_on_a for one in rows] == pytest.approx([0.5] * len(rows), abs=0.01)
 
@@ -82,14 +83,14 @@ def test_one_update_at_another_scale_is_found(tuned: Path, tmp_path: Path) -> No
 def test_a_copy_with_a_little_noise_is_near(tuned: Path, tmp_path: Path) -> None:
     noise = tune(3, 0.01)
     found = beyond(tuned, stored(tmp_path / "noised", lambda n, v: noise(n, tune(1)(n, v))))
-    assert found.document.beyond.state is BeyondState.NEAR
+    assert found.beyond.state is BeyondState.NEAR
 
 
 def test_training_on_one_text_is_not_told_from_one_made_from_the_other(
     tuned: Path, tmp_path: Path
 ) -> None:
     found = beyond(tuned, stored(tmp_path / "further", lambda n, v: tune(4)(n, tune(1)(n, v))))
-    assert found.document.beyond.state is BeyondState.ALIKE
+    assert found.beyond.state is BeyondState.ALIKE
 
 
 def test_layers_taken_over_are_equal_and_the_others_apart(tuned: Path, tmp_path: Path) -> None:
@@ -97,7 +98,7 @@ def test_layers_taken_over_are_equal_and_the_others_apart(tuned: Path, tmp_path:
         return tune(1 if ".layers.2." in name else 5)(name, value)
 
     found = beyond(tuned, stored(tmp_path / "layer", change))
-    part = found.document.beyond
+    part = found.beyond
     assert part.state is BeyondState.SHARED
     equal = {one.layer for one in part.parts if one.state is BeyondState.EQUAL}
     assert equal == {2}
@@ -109,7 +110,7 @@ def test_the_same_numbers_are_equal(tuned: Path, tmp_path: Path) -> None:
     (copied / "config.json").write_text(
         json.dumps(json.loads((copied / "config.json").read_text()))
     )
-    assert beyond(tuned, copied).document.beyond.state is BeyondState.EQUAL
+    assert beyond(tuned, copied).beyond.state is BeyondState.EQUAL
 
 
 def test_parts_that_one_model_did_not_change_are_unchanged(tuned: Path, tmp_path: Path) -> None:
@@ -119,19 +120,19 @@ def test_parts_that_one_model_did_not_change_are_unchanged(tuned: Path, tmp_path
     found = beyond(tuned, stored(tmp_path / "mlp", change))
     assert states(found, Component.ATTENTION) == {BeyondState.UNCHANGED}
     assert states(found, Component.FEED_FORWARD) == {BeyondState.APART}
-    rows = [one for one in found.document.beyond.parts if one.component is Component.ATTENTION]
+    rows = [one for one in found.beyond.parts if one.component is Component.ATTENTION]
     assert {tuple(one.unchanged) for one in rows} == {("b",)}
 
 
 def test_a_permuted_copy_is_not_subtracted(tuned: Path, tmp_path: Path) -> None:
     found = beyond(tuned, ZOO / "a-rotated")
-    part = found.document.beyond
+    part = found.beyond
     assert part.state is BeyondState.NOT_COMPARABLE
     assert not any(one.state in (BeyondState.APART, BeyondState.ALIKE) for one in part.parts)
 
 
 def test_a_stranger_has_nothing_beyond_the_base(tuned: Path) -> None:
-    part = beyond(tuned, ZOO / "base-b").document.beyond
+    part = beyond(tuned, ZOO / "base-b").beyond
     assert (part.state, part.refused) == (BeyondState.NOT_COMPARABLE, "b")
     assert "base-b" in part.summary and "nothing links" in part.summary
 
@@ -145,7 +146,7 @@ def test_the_base_is_none_of_the_two(tuned: Path, where: int) -> None:
 
 def test_a_budget_is_kept_and_read_parts_are_said(tuned: Path, tmp_path: Path) -> None:
     found = beyond(tuned, stored(tmp_path / "other", tune(2)), budget="600kB")
-    rows = found.document.beyond.parts
+    rows = found.beyond.parts
     assert any(0 < one.read < 1 for one in rows)
     assert found.document.asked.given == str(BASE)
     assert "--given" in found.document.made.command
@@ -182,6 +183,14 @@ def test_two_models_that_were_rounded_alike_share_no_update(levels: int) -> None
     a, b = (quantised(base + array(0.01), levels) for _ in range(2))
     found = finding_of(PART, [(a, b, base)])
     assert not found.state.common
+
+
+def test_tunes_that_round_to_the_same_are_not_equal() -> None:
+    base, text = array(), array(0.5)
+    a, b = (base + text + array(0.02) for _ in range(2))
+    found = finding_of(PART, [(a, quantised(b, 3), base)])
+    assert equality(a, quantised(b, 3)).same, "the grid hides what tells them apart"
+    assert found.state is BeyondState.ALIKE
 
 
 def test_a_mask_that_both_have_is_no_update() -> None:

@@ -76,6 +76,17 @@ def test_rounding_of_two_coarse_models_is_named(base) -> None:
     assert found.rounded > 0.5
 
 
+def test_a_grid_that_both_have_makes_no_numbers_common(base) -> None:
+    def quantised(values: np.ndarray) -> np.ndarray:
+        blocks = values.reshape(-1, 32)
+        steps = np.abs(base.reshape(-1, 32)).max(axis=1, keepdims=True) / 127
+        return (np.rint(blocks / steps) * steps).astype(np.float32).reshape(SHAPE)
+
+    a, b = (quantised(base + DRAWS.normal(0, 3e-4, SHAPE)) for _ in range(2))
+    found = updates(a, b, base.astype(np.float32))
+    assert found.in_common is None
+
+
 def test_sums_of_tensors_add_up(base) -> None:
     a, b = tuned(base, 1e-3), tuned(base, 1e-3)
     whole = updates(a, b, base)

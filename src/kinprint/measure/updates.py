@@ -2,8 +2,8 @@
 
 Sums of tensors add up to those of a part. What is equal in both beyond chance is told by the
 updates themselves: changes are counted in steps of the format, and those of one model are held
-against those of the other at the next place with the same step. Zeros of A and B are left out:
-where they are may be one mask.
+against those of the other at the next place. Zeros of A and B are left out: where they are may be
+one mask.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _MOST_DIRECTIONS = 4  # an update with more than one part in so many of all dire
 _FEWEST_ROWS = 8
 _MOST_ROWS = 256
 _MANTISSAS = ((0xFFFF, 7), (0x1FFF, 10), (0, 23))  # bits that are zero in bfloat16, float16, all
+_FEW, _PART = 0.1, 0.25  # of the numbers that differ, and of what was changed
 _BLOCK, _LEVELS = 32, 24  # neighbours that share a step, and the most levels that show one
 
 
@@ -41,7 +42,8 @@ class Updates:
     product : sum of their products.
     base : sum of squares of C.
     changed_a, changed_b, changed : places that A changed, that B changed, and that both did.
-    far : of the last, those that both changed by `FAR` steps of their format or more.
+    far : of the last, those that both changed by `FAR` steps of their format or more; none where
+        both lie on a grid so coarse that their changes are a few of its steps.
     equal : of these, those with the same number in both.
     chance : as many as are equal if the changes of B stand one place further on.
     rounding : sum of squares that rounding alone puts into both updates alike.
@@ -141,12 +143,12 @@ def updates(a: Floats, b: Floats, c: Floats) -> Updates:
     u, v = (one.astype(np.float64) - z for one in (x, y))
     ours, theirs = u != 0, v != 0
     both = ours & theirs
-    powers = np.frexp(z[both])[1]
-    steps = np.exp2(powers - 1.0 - max(map(_mantissa, (x, y, z))))
+    steps = np.exp2(np.frexp(z[both])[1] - 1.0 - max(map(_mantissa, (x, y, z))))
     k, m = (np.rint(one[both] / steps) for one in (u, v))
     far = (np.abs(k) >= FAR) & (np.abs(m) >= FAR)
-    alike = np.argsort(powers[far], kind="stable")  # numbers of one power have one step
-    k, m = (one[far][alike] for one in (k, m))
+    if _on_coarse_grid((x - y)[both][far], np.maximum(np.abs(u), np.abs(v))[both][far]):
+        far[:] = False
+    k, m = (one[far] for one in (k, m))
     errors = [_rounding_error(one) for one in (a, b, c)]
     return Updates(
         numbers=int(kept.sum()),
@@ -219,6 +221,15 @@ def _mantissa(values: Floats) -> int:
     bits = np.ascontiguousarray(values, np.float32).reshape(-1).view(np.uint32)
     used = int(np.bitwise_or.reduce(bits, initial=0))
     return next(size for zeros, size in _MANTISSAS if not used & zeros)
+
+
+def _on_coarse_grid(apart: Floats, changes: NDArray[np.float64]) -> bool:
+    """Whether numbers that differ do so by no less than a good part of what was changed."""
+    differing = apart != 0
+    if not differing.any():
+        return False
+    least = np.quantile(np.abs(apart[differing]), _FEW)
+    return bool(least > _PART * np.median(changes[differing]))
 
 
 def _rounding_error(values: Floats) -> float:

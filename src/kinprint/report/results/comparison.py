@@ -15,6 +15,7 @@ from kinprint.report.results.result import DrawnResult, Failure
 from kinprint.report.schema import (
     AmountPart,
     Asked,
+    BeyondPart,
     ComparisonDocument,
     ControlPart,
     CoveragePart,
@@ -28,6 +29,7 @@ from kinprint.report.schema import (
     PartRow,
     PlacePart,
     PlanPart,
+    PrecedencePart,
     SeedMetric,
     SettingRow,
     SharedMap,
@@ -134,6 +136,16 @@ class Comparison(_Compared[ComparisonDocument]):
     def coverage(self) -> CoveragePart:
         """What was read of what there is, and what a silent test would have seen."""
         return self._document.verdict.coverage
+
+    @property
+    def beyond(self) -> BeyondPart | None:
+        """What the models share beyond a base; None where none was given."""
+        return self._document.beyond
+
+    @property
+    def direction(self) -> PrecedencePart | None:
+        """Traces of which model came first; None where none were looked for."""
+        return self._document.direction
 
     @property
     def log10_p(self) -> float:

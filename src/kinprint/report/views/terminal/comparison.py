@@ -107,7 +107,7 @@ def _direction(document: ComparisonDocument, part: PrecedencePart, language: str
     yield Line(text.say("report.direction.title", language), Look.TITLE)
     yield from _indented(printable(translated(document, part.summary, language), 1000))
     for one in traces_in(document, part, language):
-        yield from lines(f"  - {printable(one, 1000)}", "    ", width=NARROW)
+        yield from lines(f"- {printable(one, 1000)}", "  ", width=NARROW)
 
 
 def matrix_lines(document: MatrixDocument, language: str) -> Iterator[Line]:
