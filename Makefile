@@ -9,7 +9,7 @@ COMPILE := --universal --generate-hashes --no-header --no-annotate --python-vers
 	--extra gguf --extra mirror --group build
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-numeric test-others test-torch test-zoo test-cpus torture fuzz sweep lint bench bench-many docs sbom lock clean browser
+.PHONY: help demo test test-numeric test-waiting test-others test-torch test-zoo test-cpus torture fuzz sweep lint bench bench-many docs sbom lock clean browser
 .DEFAULT_GOAL := help
 
 help:
@@ -21,7 +21,7 @@ help:
 	@echo "make torture     faults, kills, crowds, bad files and a soak, printed as a table (an hour)"
 	@echo "make fuzz        coverage-guided fuzzing of every parser (three hours; builds atheris with clang)"
 	@echo "make bench       speed against the floor, printed as a table"
-	@echo "make bench-many  a matrix of 200 models, and how costs grow, printed as tables (long)"
+	@echo "make bench-many  a matrix of 200 models, how costs grow, diffs of 8 GB, printed as tables (long)"
 	@echo "make docs        the site, in out/site"
 	@echo "make sweep       ten thousand draws of every null and of the whole battery"
 	@echo "make lint        only the linters, types and the direction of imports"
@@ -69,19 +69,23 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Two halves side by side, each with one core for linear algebra: threads that wait for each other
-# make a busy machine crawl.
-NUMERIC := tests/lineage tests/redteam tests/nulls tests/measure tests/studies
+# Three parts side by side, each with one core for linear algebra: threads that wait for each other
+# make a busy machine crawl. What talks to servers and starts commands waits more than it computes.
+NUMERIC := tests/lineage tests/redteam tests/nulls tests/measure
+WAITING := tests/cli tests/source tests/mirror tests/torture tests/reader tests/replica
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -p no:cacheprovider
 
 test: lint browser
-	@$(MAKE) --no-print-directory -j2 --output-sync=line test-numeric test-others
+	@$(MAKE) --no-print-directory -j3 --output-sync=line test-numeric test-waiting test-others
 
 test-numeric:
 	$(PYTEST) $(NUMERIC)
 
+test-waiting:
+	$(PYTEST) $(WAITING)
+
 test-others:
-	$(PYTEST) $(NUMERIC:%=--ignore=%)
+	$(PYTEST) $(NUMERIC:%=--ignore=%) $(WAITING:%=--ignore=%)
 
 # Tests of pages drive a Chromium of the system; where there is none, root may install Debian's.
 HAS_BROWSER := [ -n "$$KINPRINT_CHROMIUM" ] || command -v chromium || command -v chromium-browser \
@@ -126,6 +130,8 @@ bench: $(VENV)/.test
 bench-many: $(VENV)/.test
 	$(BIN)/python -m benchmarks.matrix
 	$(BIN)/python -m benchmarks.curves
+	$(BIN)/python -m benchmarks.diff
+	$(BIN)/python -m benchmarks.operations
 
 docs: $(VENV)/.test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
