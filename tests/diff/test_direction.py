@@ -199,3 +199,10 @@ def test_a_comparison_shows_its_traces_in_both_languages(tmp_path: Path) -> None
         Trace.ROUNDING,
         Trace.TRAINING,
     }
+    two.save(tmp_path / "page.html", tmp_path / "page.md", tmp_path / "result.json")
+    for name in ("page.html", "page.md"):
+        page = (tmp_path / name).read_text("utf-8")
+        assert "parent came first" in page and "after 30 steps" in page, name
+    again = kinprint.report(tmp_path / "result.json")
+    again.save(tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_bytes() == (tmp_path / "page.html").read_bytes()

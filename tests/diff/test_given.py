@@ -70,6 +70,11 @@ def test_tunes_made_apart_share_nothing_beyond_their_base(tuned: Path, tmp_path:
     assert found.relation is Relation.DERIVED, "the comparison itself is as it was"
     english = found.beyond.summary
     assert "base-a" in found.document.translations["ko"][english]
+    found.save(tmp_path / "page.html", tmp_path / "page.md")
+    for name in ("page.html", "page.md"):
+        page = (tmp_path / name).read_text("utf-8")
+        assert "Nothing was seen that tuned and other share beyond base-a" in page, name
+        assert "not comparable" in page
 
 
 def test_one_update_at_another_scale_is_found(tuned: Path, tmp_path: Path) -> None:
