@@ -190,6 +190,15 @@ def test_two_models_that_were_rounded_alike_share_no_update(levels: int) -> None
     assert not found.state.common
 
 
+def test_rows_taken_from_the_other_are_shared() -> None:
+    base = array()
+    a, other = base + array(0.1), base + array(0.1)
+    taken = (np.arange(len(base)) % 2 == 0)[:, None]
+    found = finding_of(PART, [(a, np.where(taken, a, other), base)])
+    assert found.updates.cosine < 0.6, "it is not their cosine that tells"
+    assert found.state is BeyondState.SHARED
+
+
 def test_tunes_that_round_to_the_same_are_not_equal() -> None:
     base, text = array(), array(0.5)
     a, b = (base + text + array(0.02) for _ in range(2))
