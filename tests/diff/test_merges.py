@@ -235,6 +235,16 @@ def test_a_tune_of_one_parent_is_undecided(family: Family, base: str | None) -> 
     assert found.weights[0].value == pytest.approx(1, abs=0.05)
 
 
+def test_a_parent_of_which_few_numbers_were_changed_is_undecided(family: Family) -> None:
+    draws = np.random.default_rng(8)
+    made = {
+        name: np.where(draws.random(one.shape) < 0.005, one * np.float32(1.01), one)
+        for name, one in family.first.items()
+    }
+    found = unmerge(family, family.write("slight", made), base="base")
+    assert found.outcome is MergeOutcome.UNDECIDED
+
+
 @pytest.mark.parametrize("size", [1e-5, 1e-3])
 @pytest.mark.parametrize("base", [None, "base"])
 def test_a_merge_that_was_trained_afterwards_is_undecided(
