@@ -388,7 +388,7 @@ def _task_vectors(
         if best([recipe], scaled):
             facts = tuple(one.facts for one in scaled)
             return _Explanation(MergeOutcome.RECIPE, base, None, recipe, (recipe.method,), facts)
-    return _Explanation(MergeOutcome.OTHER, base)
+    return None if dropped.at_random else _Explanation(MergeOutcome.OTHER, base)
 
 
 def _sampled(one: _Measured) -> Sampled:

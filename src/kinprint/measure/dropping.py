@@ -34,6 +34,7 @@ Mask = NDArray[np.bool_]
 
 _ALL = 0.98  # of a task vector: nothing was dropped
 _MISSED = 2.0  # rounding steps by which sums of kept numbers miss at most, as a rule
+_OFF = 0.02  # by which a short weight or density may differ from what was measured
 _FLAT = 0.05  # by which keeping at random may seem to depend on magnitude
 
 
@@ -246,17 +247,21 @@ def random_sums(
     samples: Sequence[Sampled], parents: Sequence[int], base: int, found: Dropped
 ) -> Iterator[Recipe]:
     """Recipes that keep numbers at random; without rescaling first, which has fewer settings."""
-    method = (
-        MergeMethod.DARE_TIES
-        if found.both is not None and found.both < 0.5
-        else MergeMethod.DARE_LINEAR
-    )
+    one_sign = found.both is not None and found.both < 0.5
+    method = MergeMethod.DARE_TIES if one_sign else MergeMethod.DARE_LINEAR
     usual = np.median(found.factors, axis=0)
-    densities = tuple(round(one, 2) for one in found.densities)
-    for rescale, places in ((False, (2, 3, 4)), (True, (2,))):
-        weights = usual * densities if rescale else usual
-        for digits in places:
-            settings = Settings(tuple(np.round(weights, digits).tolist()), densities)
+    exact = np.array(found.densities)
+    for rescale, units in ((False, (0.05, 0.01, 0.001, 0.0001)), (True, (0.05, 0.01))):
+        weights = usual * exact if rescale else usual
+        for unit in units:
+            short = np.round(np.round(weights / unit) * unit, 4)
+            step = max(unit, 0.01)
+            densities = np.round(np.round(exact / step) * step, 4)
+            if bool(
+                (np.abs(short - weights) > _OFF).any() or (np.abs(densities - exact) > _OFF).any()
+            ):
+                continue
+            settings = Settings(tuple(short.tolist()), tuple(densities.tolist()))
             for precision in precisions(samples):
                 yield Recipe(
                     method, tuple(parents), (settings,) * len(samples), precision, base,

@@ -7,6 +7,7 @@ merge, and none of its bits.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
@@ -29,6 +30,7 @@ FEWEST = 100  # telling numbers, else nothing is said
 SURE = 5.0  # standard errors
 _FINE, COARSE = 2e-5, 4e-3  # of a weight: what rounding may move it by, and rounding to bfloat16
 _UNEVEN = 3e-4  # by which weights of tensors of one recipe may differ
+_ROUGH, _AROUND = 0.03, 1  # by which rounding of small changes moves weights, and in hundredths
 _VALUES = 3  # values that the tensors of a layer have under the filters that recipes use
 _SCALES = (1.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.1, 1.2, 1.5, 2.0)  # usual lambdas
 _SHORT = 4  # digits of a weight beside a lambda; longer ones are as well written without it
@@ -117,7 +119,7 @@ def best(recipes: Iterable[Recipe], samples: Sequence[Sampled]) -> list[Tried]:
 
     Of recipes of one method that do equally well the shortest is taken.
     """
-    proposed = list(recipes)
+    proposed = list(dict.fromkeys(recipes))
     for numbers, most in ((1 << 14, 24), (1 << 18, 6)):
         few = shortened(samples, numbers)
         tried = [Tried(recipe, score(recipe, few)) for recipe in proposed]
@@ -158,23 +160,23 @@ def shortened(samples: Sequence[Sampled], numbers: int) -> list[Sampled]:
 
 def mixed(samples: Sequence[Sampled], parents: Sequence[int], base: int | None) -> Iterator[Recipe]:
     """Recipes under which each tensor is one sum of its parents, and of the base."""
-    if base is not None:
-        sources = (*parents, base)
-        values, errors = _coefficients(samples, sources)
-        if bool((np.abs(values[:, -1]) > SURE * errors[:, -1] + _UNEVEN).any()):
-            if _sums_to_one(values, errors):
-                yield from _task_arithmetic(samples, tuple(parents), base, values, errors)
-                for settings, loose in _settings(samples, values, errors, True):
-                    yield from _linear(samples, sources, settings, True, loose)
-            return
-    values, errors = _coefficients(samples, parents)
+    own = tuple(parents)
+    values, errors = _coefficients(samples, own)
     relative = _sums_to_one(values, errors)
     for settings, loose in _settings(samples, values, errors, relative):
-        yield from _linear(samples, tuple(parents), settings, relative, loose)
-    if base is not None and relative:
-        yield from _task_arithmetic(samples, tuple(parents), base, values, errors)
-    if len(parents) == 2:
-        yield from _slerp(samples, (parents[0], parents[1]), values, errors)
+        yield from _linear(samples, own, settings, relative, loose)
+    if len(own) == 2:
+        yield from _slerp(samples, (own[0], own[1]), values, errors)
+    if base is None:
+        return
+    if relative:
+        yield from _task_arithmetic(samples, own, base, values, errors)
+    sources = (*own, base)
+    values, errors = _coefficients(samples, sources)
+    if _sums_to_one(values, errors):
+        yield from _task_arithmetic(samples, own, base, values, errors)
+        for settings, loose in _settings(samples, values, errors, True):
+            yield from _linear(samples, sources, settings, True, loose)
 
 
 def any_mixture(samples: Sequence[Sampled], sources: Sequence[int]) -> Recipe:
@@ -194,7 +196,7 @@ def _task_arithmetic(
     count = len(parents)
     for scale in _SCALES:
         own = values[:, :count] / scale, errors[:, :count] / scale
-        for settings, _ in _settings(samples, *own, False):
+        for settings, _ in _settings(samples, *own, False, exactly=scale != 1):
             if scale != 1 and settings[0].digits > _SHORT * count:
                 continue
             for precision in precisions(samples):
@@ -204,8 +206,7 @@ def _task_arithmetic(
 
 
 def _sums_to_one(values: Doubles, errors: Doubles) -> bool:
-    reach = SURE * np.sqrt((errors**2).sum(axis=1)) + _UNEVEN
-    return bool((np.abs(values.sum(axis=1) - 1) <= reach).all())
+    return abs(float(_pooled(values, errors).sum()) - 1) <= _ROUGH
 
 
 def _coefficients(samples: Sequence[Sampled], columns: Sequence[int]) -> tuple[Doubles, Doubles]:
@@ -226,14 +227,24 @@ def _pooled(values: Doubles, errors: Doubles) -> Doubles:
 
 
 def _settings(
-    samples: Sequence[Sampled], values: Doubles, errors: Doubles, relative: bool
+    samples: Sequence[Sampled],
+    values: Doubles,
+    errors: Doubles,
+    relative: bool,
+    *,
+    exactly: bool = False,
 ) -> Iterator[tuple[tuple[Settings, ...], bool]]:
     """Weights as a recipe may have them: the same for all tensors, else by layer and filter.
 
-    `relative` weights may be multiplied by anything. The flag says that weights were taken for
-    rounded ones, which calculations in short formats use.
+    `relative` weights may be multiplied by anything; `exactly` those are wanted that were
+    measured. The flag says that weights were taken for rounded ones, which calculations in short
+    formats use.
     """
     pooled = _pooled(values, errors)
+    # Where changes are a step or two, rounding is no noise: measured weights are off.
+    for weights in () if exactly else rough_weights(pooled, relative):
+        for loose in (False, True):
+            yield (Settings(weights),) * len(samples), loose
     if bool((np.abs(values - pooled) <= SURE * errors + _UNEVEN).all()):
         deviation = 1 / np.sqrt((1 / (errors**2 + 1e-10)).sum(axis=0))
         for weights, loose in simple_weights(pooled, deviation, relative):
@@ -273,6 +284,19 @@ def simple_weights(
         ratio = scaled / max(scaled.sum(), 1e-9) * values.sum()
         if bool((np.abs(ratio - values) <= SURE * errors + COARSE).all()):
             yield tuple(scaled.tolist()), True
+
+
+def rough_weights(values: Doubles, relative: bool) -> Iterator[tuple[float, ...]]:
+    """Weights of two digits about measured ones."""
+    near = np.round(values, 2)
+    shifts = [one / 100 for one in range(-_AROUND, _AROUND + 1)]
+    free = len(values) - 1 if relative else len(values)
+    for moved in itertools.product(shifts, repeat=min(free, 2)):
+        found = near.copy()
+        found[: len(moved)] += moved
+        if relative:
+            found[-1] = 1 - found[:-1].sum()
+        yield tuple((np.round(found, 2) + 0.0).tolist())
 
 
 def _by_tensor(
