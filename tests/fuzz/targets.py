@@ -40,8 +40,9 @@ from kinprint.reader.jsonfile import parse_object
 from kinprint.records import FileEntry, Header, TensorSpec
 from kinprint.report.exports import render
 from kinprint.report.outputs import decode_result
-from kinprint.report.schema import MatrixDocument, StudyDocument, decode
+from kinprint.report.schema import DiffDocument, MatrixDocument, StudyDocument, decode
 from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines
+from kinprint.report.views.terminal.diff import diff_lines
 from kinprint.report.views.terminal.study import study_lines
 from tests.fuzz.whole_model import framed, open_and_read
 from tests.reader.formats.gguf import builder as gguf
@@ -114,6 +115,8 @@ def _shown(raw: bytes) -> None:
         render(document, form)
     if isinstance(document, MatrixDocument):
         list(matrix_lines(document, "en"))
+    elif isinstance(document, DiffDocument):
+        list(diff_lines(document, "en"))
     else:
         list(comparison_lines(document, "en"))
 

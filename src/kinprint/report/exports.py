@@ -17,19 +17,15 @@ left out; `kinprint extensions` says why.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kinprint.errors import BadOption
 from kinprint.extensions import EXPORTS, Registry
 from kinprint.report.schema import ComparisonDocument, DiffDocument, MatrixDocument, encode
 from kinprint.text import message
 
-if TYPE_CHECKING:
-    from kinprint.report.figures.drawing import Picture
-
-Exported = ComparisonDocument | MatrixDocument | DiffDocument
+Exported = ComparisonDocument | MatrixDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +61,12 @@ def _html(document: Exported, language: str) -> bytes:
         from kinprint.report.views.html.matrix import matrix_page
 
         return matrix_page(document, language).encode("utf-8")
-    if isinstance(document, DiffDocument):
-        from kinprint.report.views.html.diff import diff_page
-
-        return diff_page(document, language).encode("utf-8")
     from kinprint.report.views.html.pair import pair_page
 
     return pair_page(document, language).encode("utf-8")
 
 
 def _markdown(document: Exported, language: str) -> bytes:
-    if isinstance(document, DiffDocument):
-        from kinprint.report.views.markdown import diff
-
-        return diff.page(document, language).encode("utf-8")
     from kinprint.report.views.markdown.comparison import page
 
     return page(document, language).encode("utf-8")
@@ -92,18 +80,45 @@ def _csv(document: Exported, language: str) -> bytes:
 
 def _picture(document: Exported, language: str, form: str) -> bytes:
     """The most telling picture."""
-    from kinprint.report.figures import changes, comparison
+    from kinprint.report.figures.comparison import charts_of
     from kinprint.report.figures.drawing import pictures
     from kinprint.report.translation import warning
 
-    if isinstance(document, DiffDocument):
-        charts: Sequence[Picture] = changes.charts_of(document)
-    else:
-        charts = comparison.charts_of(document)
+    chart = charts_of(document)[0]
+    return pictures(chart, (form,), language, warning(document, language))[0]
+
+
+def _of_diff(document: DiffDocument, ending: str, language: str) -> bytes:
+    """A diff in one of our own forms."""
+    match ending:
+        case ".json":
+            return encode(document)
+        case ".html":
+            from kinprint.report.views.html.diff import diff_page
+
+            return diff_page(document, language).encode("utf-8")
+        case ".md":
+            from kinprint.report.views.markdown.diff import page
+
+            return page(document, language).encode("utf-8")
+        case ".csv":
+            from kinprint.report.views.csv import sheet, tables_of
+
+            return sheet(tables_of(document)[0])
+        case ".png" | ".svg":
+            return _picture_of_diff(document, language, ending.removeprefix("."))
+    raise BadOption(option="paths", value=ending, cause=message("cause.no-form-of-a-diff"))
+
+
+def _picture_of_diff(document: DiffDocument, language: str, form: str) -> bytes:
+    from kinprint.report.figures.changes import charts_of
+    from kinprint.report.figures.drawing import pictures
+    from kinprint.report.translation import warning
+
+    charts = charts_of(document)
     if not charts:
         raise BadOption(option="paths", value=form, cause=message("cause.nothing-to-draw"))
-    chart = charts[0]
-    return pictures(chart, (form,), language, warning(document, language))[0]
+    return pictures(charts[0], (form,), language, warning(document, language))[0]
 
 
 OWN = (
@@ -124,8 +139,10 @@ def exports() -> Registry[Export]:
     return _EXPORTS
 
 
-def render(document: Exported, ending: str, language: str = "en") -> bytes:
-    """A document in the form that a file's ending names."""
+def render(document: Exported | DiffDocument, ending: str, language: str = "en") -> bytes:
+    """A document in the form that a file's ending names; forms of other packages know no diffs."""
+    if isinstance(document, DiffDocument):
+        return _of_diff(document, ending, language)
     return exports()[ending].content(document, language)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kinprint import text
 from kinprint.errors import BadOption, FormatError
-from kinprint.report.exports import Export, export_for, exports
+from kinprint.report.exports import Export, export_for, exports, render
 from kinprint.report.files import in_language, readme, stems, write_file
 from kinprint.report.schema import (
     ComparisonDocument,
@@ -95,7 +95,7 @@ def _contents(document: Drawn, wanted: Output, language: str) -> Iterator[tuple[
             raise BadOption(option="paths", value=str(wanted.path), cause=cause)
         yield from _study_folder(document, wanted.path)
     elif wanted.form is not None:
-        yield wanted.path, wanted.form.content(document, language)
+        yield wanted.path, render(document, wanted.form.ending, language)
     elif isinstance(document, DiffDocument):
         yield from _diff_folder(document, wanted.path)
     else:
@@ -139,7 +139,7 @@ def _diff_folder(document: DiffDocument, folder: Path) -> Iterator[tuple[Path, b
     from kinprint.report.views.markdown.diff import page
 
     yield folder / DATA, encode(document)
-    yield folder / _PAGE, exports()[".html"].content(document, text.languages()[0])
+    yield folder / _PAGE, render(document, ".html", text.languages()[0])
     for table in tables_of(document):
         yield folder / f"{table.name}.csv", sheet(table)
     for language in text.languages():
