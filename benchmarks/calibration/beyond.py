@@ -147,7 +147,8 @@ def _rows(
                 *((how, a, b) for kind, how, a, b in pairs if kind != "apart"),
             )
         ]
-        base, pairs = _cast(base), [(*names, _cast(a), _cast(b)) for *names, a, b in pairs]
+        base = _cast(base)
+        pairs = [(kind, how, _cast(a), _cast(b)) for kind, how, a, b in pairs]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             judged = [
                 pool.submit(_judged, base, a, b, rows, plan.name, at, kind, how)

@@ -9,6 +9,8 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from msgspec import UNSET
+from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
 import kinprint
@@ -31,14 +33,15 @@ from kinprint.records import Precedence, Trace
 
 ZOO = kinprint.demo.FOLDER / "zoo"
 DRAWS = np.random.default_rng(5)
+Floats = NDArray[np.float32]
 A, B, OPEN = Precedence.A_FIRST, Precedence.B_FIRST, Precedence.UNDECIDED
 
 
-def bf16(values: np.ndarray) -> np.ndarray:
+def bf16(values: Floats) -> Floats:
     return values.astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
-def matrix() -> np.ndarray:
+def matrix() -> Floats:
     return DRAWS.normal(0, 0.02, (64, 128)).astype(np.float32)
 
 
@@ -56,10 +59,11 @@ def speaks(found: TraceFound | None) -> Precedence:
     return OPEN if found is None else found.speaks
 
 
-def quantised(values: np.ndarray, levels: int) -> np.ndarray:
+def quantised(values: Floats, levels: int) -> Floats:
     blocks = values.reshape(-1, 32)
     steps = np.abs(blocks).max(axis=1, keepdims=True) / levels
-    return (np.rint(blocks / steps) * steps).astype(np.float32).reshape(values.shape)
+    rounded: Floats = (np.rint(blocks / steps) * steps).astype(np.float32)
+    return rounded.reshape(values.shape)
 
 
 @pytest.mark.parametrize("levels", [7, 127, None])
@@ -153,6 +157,7 @@ def test_digits_filled_in_are_named_and_undecided() -> None:
     lie = rounding([(parent, child)])
     assert speaks(lie) is B, "the parent is what the filled-in child rounds to"
     assert weighed([lie] if lie else []) is OPEN
+    assert lie is not None
     said = text.Message(lie.says.key, {**lie.says.fields, "a": "X", "b": "Y"})
     assert "fills in lost digits" in str(said)
 
@@ -161,8 +166,9 @@ def test_noise_is_no_trace() -> None:
     parent = bf16(matrix())
     child = bf16(parent + 0.1 * matrix())
     assert rounding([(parent, child)]) is None
-    pairs = [(drift_of(parent), drift_of(bf16(parent + 0.5 * matrix())))]
-    lie = drift(pairs)
+    before, after = drift_of(parent), drift_of(bf16(parent + 0.5 * matrix()))
+    assert before is not None and after is not None
+    lie = drift([(before, after)])
     assert lie is not None and weighed([lie]) is OPEN
 
 
@@ -170,6 +176,7 @@ def test_rescaled_gains_change_no_drift() -> None:
     rows, gain = matrix(), np.exp(DRAWS.normal(0, 0.3, 128)).astype(np.float32)
     scale = np.exp(DRAWS.normal(0, 1, 128)).astype(np.float32)
     honest, lie = drift_of(rows, gain), drift_of(rows / scale, gain * scale)
+    assert honest is not None and lie is not None
     assert lie.size == pytest.approx(honest.size, abs=1e-5)
     assert lie.gains == pytest.approx(honest.gains, abs=1e-5)
     assert drift([(honest, lie)]) is None
@@ -189,12 +196,13 @@ def test_a_comparison_shows_its_traces_in_both_languages(tmp_path: Path) -> None
     shutil.copytree(ZOO / "base-a", parent)
     (parent / "trainer_state.json").write_bytes(log(30, *run[:5]))
     one = kinprint.compare(parent, cast, direction=True, hashes=False)
-    assert one.direction.answer is OPEN
+    assert one.direction is not None and one.direction.answer is OPEN
     assert [row.trace for row in one.direction.traces if row.counted] == [Trace.ROUNDING]
-    assert one.direction.traces[0].says in one.document.translations["ko"]
+    translations = one.document.translations
+    assert translations is not UNSET and one.direction.traces[0].says in translations["ko"]
     (cast / "trainer_state.json").write_bytes(log(50, *run))
     two = kinprint.compare(cast, parent, direction=True, hashes=False)
-    assert two.direction.answer is B
+    assert two.direction is not None and two.direction.answer is B
     assert {row.trace for row in two.direction.traces if row.counted} == {
         Trace.ROUNDING,
         Trace.TRAINING,
