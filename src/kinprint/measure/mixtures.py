@@ -13,7 +13,6 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -157,6 +156,8 @@ def _solve(total: Doubles) -> Doubles:
 
 def _limited(total: Doubles, free: Sequence[int]) -> Doubles:
     """Least squares with coefficients that are not negative, but for the free ones."""
+    from scipy.optimize import nnls
+
     gram, target = total[:-1, :-1], total[:-1, -1]
     scale = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
