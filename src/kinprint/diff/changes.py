@@ -31,7 +31,7 @@ from kinprint.records import Cost, TensorStatus
 from kinprint.text import Message, message
 from kinprint.workers import Threads, calm_algebra, cores
 
-_LOOKED_AT = 1 << 18  # numbers of a tensor that tell whether it was rounded
+_LOOKED_AT = 1 << 16  # numbers of a tensor that tell whether it was rounded
 _TOGETHER = 64 << 20  # bytes that are asked for at once
 _AHEAD = 3  # blocks for each thread that are read before they are needed
 

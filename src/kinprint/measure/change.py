@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 FOLDED = 256
 """Rows and columns of a folded change, at most."""
-_AT_ONCE = 1 << 16  # numbers that fit into the nearest caches, with all that is made of them
+_AT_ONCE = 1 << 20  # numbers: with fewer, threads wait for each other more than they compute
 _SMALL, _EVERY, _FOLDS_SUMMED = 1 << 20, 8, 2  # of which all rows and columns are summed, else so
 _COINS = (1 << 20) - 3  # random signs, taken from another place for each block
 _SEED = 20260
@@ -267,7 +267,7 @@ def _signs(count: int, axis: int) -> Floats:
 def _all_coins() -> Floats:
     draw = np.random.default_rng([_SEED, 2])
     coins = (2 * draw.integers(0, 2, _COINS) - 1).astype(np.float32)
-    return np.concatenate([coins, coins[: _AT_ONCE * 4]])
+    return np.concatenate([coins, coins[:_AT_ONCE]])
 
 
 def _coins(place: int, count: int) -> Floats:
