@@ -33,6 +33,16 @@ class Relation(StrEnum):
         return self not in (Relation.NO_EVIDENCE, Relation.UNTESTABLE)
 
 
+TAKEN_OVER = (
+    Relation.IDENTICAL,
+    Relation.SAME_WEIGHTS,
+    Relation.DERIVED,
+    Relation.PARTIAL,
+    Relation.LAUNDERED,
+)
+"""Relations that say that one model has weights of the other."""
+
+
 class Mark(StrEnum):
     """Where a number comes from.
 
@@ -184,6 +194,7 @@ class Operation(StrEnum):
     PRUNED_HEADS = "pruned-heads"
     PRUNED_NUMBERS = "pruned-numbers"
     EXPANDED_DEPTH = "expanded-depth"
+    REORDERED = "layers-reordered"
     EXPANDED_WIDTH = "expanded-width"
     EXPANDED_VOCABULARY = "expanded-vocabulary"
     REDUCED_VOCABULARY = "reduced-vocabulary"
@@ -220,6 +231,7 @@ _HUB = {
             Operation.PRUNED_HEADS,
             Operation.PRUNED_NUMBERS,
             Operation.EXPANDED_DEPTH,
+            Operation.REORDERED,
             Operation.EXPANDED_WIDTH,
             Operation.EXPANDED_VOCABULARY,
             Operation.REDUCED_VOCABULARY,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kinprint
-from benchmarks.operations import MADE, made
+from benchmarks.operations import MADE, made, with_adapter
 from benchmarks.redteam import storage, surgery
 from benchmarks.redteam.checkpoint import Checkpoint
 from benchmarks.redteam.zoo import DEMO, Zoo
@@ -26,7 +27,7 @@ def test_what_was_done_is_told(name: str, tmp_path: Path) -> None:
     ("parent", "child", "kinds"),
     [
         ("base-a", "a-cpt", {Operation.CONTINUED}),
-        ("base-a", "a-rotated", {Operation.ROTATED, Operation.TRAINED}),
+        ("base-a", "a-rotated", {Operation.ROTATED}),
         ("base-a", "base-b", set()),
     ],
 )
@@ -68,6 +69,63 @@ def test_intervals_of_a_sample_hold_the_whole() -> None:
                 total += 1
     assert total > 100
     assert held >= 0.9 * total
+
+
+def _saved(model: Checkpoint, folder: Path) -> Path:
+    folder.mkdir()
+    model.save(model, folder)
+    return folder
+
+
+def test_layers_in_another_order_are_not_the_same_model(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    a = _saved(parent, tmp_path / "a")
+    b = _saved(surgery.with_layers(parent, (5, 4, 3, 2, 1, 0)), tmp_path / "b")
+    found = kinprint.diff(a, b)
+    assert [one.kind for one in found.operations] == [Operation.REORDERED]
+    assert "same numbers" not in found.summary
+
+
+def test_a_small_change_is_no_factor(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    wide = storage.cast(parent, np.float32)
+    a = _saved(wide, tmp_path / "a")
+    b = _saved(with_adapter(wide, np.random.default_rng(1), 8, 0.003), tmp_path / "b")
+    assert {one.kind for one in kinprint.diff(a, b).operations} >= {Operation.ADAPTER}
+    halved = wide.changed({name: values * 2 for name, values in wide.tensors.items()})
+    c = _saved(halved, tmp_path / "c")
+    assert [one.kind for one in kinprint.diff(a, c).operations] == [Operation.SCALED]
+
+
+def test_what_was_coarser_before_is_no_noise(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    a = _saved(storage.as_gguf(parent, "Q4_0"), tmp_path / "a")
+    found = kinprint.diff(a, _saved(parent, tmp_path / "b"))
+    assert {one.kind for one in found.operations} == {Operation.CHANGED, Operation.CAST}
+    assert all(one.bits != 4 for one in found.operations)
+
+
+def test_a_renumbered_copy_is_not_replaced_in_a_sample(tmp_path: Path) -> None:
+    make, _ = MADE["permuted"]
+    parent = Zoo(DEMO)["base-a"]
+    a = _saved(parent, tmp_path / "a")
+    b = _saved(make(parent, np.random.default_rng(2)), tmp_path / "b")
+    found = kinprint.diff(a, b, sample=True)
+    assert Operation.REPLACED not in {one.kind for one in found.operations}
+
+
+def test_numbers_that_are_none_are_counted_and_end_nothing(tmp_path: Path) -> None:
+    parent = storage.cast(Zoo(DEMO)["base-a"], np.float32)
+    name = "model.layers.2.mlp.up_proj.weight"
+    huge = np.full_like(parent.tensors[name], 3e38)
+    broken = parent.tensors[name].copy()
+    broken[0, 0] = np.nan
+    for at, (before, after) in enumerate(((huge, -huge), (parent.tensors[name], broken))):
+        a = _saved(parent.changed({name: before}), tmp_path / f"a{at}")
+        b = _saved(parent.changed({name: after}), tmp_path / f"b{at}")
+        found = kinprint.diff(a, b)
+        assert sum(one.broken for one in found.tensors) == (huge.size, 1)[at]
+        assert Operation.SCALED not in {one.kind for one in found.operations}
 
 
 def test_the_same_model_has_no_operation() -> None:

@@ -178,7 +178,7 @@ def as_floats(array: Array) -> Array:
     return array if array.dtype.name in _KNOWN else as_float32(array)
 
 
-_KNOWN = ("bfloat16", "float16", "float32")
+_KNOWN = ("bfloat16", "float16", "float32", "float64")
 
 
 def _picked(
@@ -239,7 +239,7 @@ def with_sums(
         numbers=sums.numbers,
         read=sums.numbers,
         changed=Estimate(sums.changed),
-        relative=Estimate(sums.relative),
+        relative=Estimate(sums.relative) if sums.broken < sums.numbers else None,
         largest=sums.largest,
         scale=sums.scale,
         cosine=sums.cosine,

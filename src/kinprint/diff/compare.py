@@ -20,16 +20,8 @@ from kinprint.model.opening import open_model
 from kinprint.model.places import Address
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher, side_by_side
-from kinprint.records import Relation, Role
+from kinprint.records import TAKEN_OVER, Component, PartFinding, PartState, Relation, Role
 
-TAKEN_OVER = (
-    Relation.IDENTICAL,
-    Relation.SAME_WEIGHTS,
-    Relation.DERIVED,
-    Relation.PARTIAL,
-    Relation.LAUNDERED,
-)
-"""Relations that say that one model has weights of the other."""
 _MOSTLY_EQUAL = 0.9  # of the numbers of matrices that are not zero in both; on a grid of three
 # levels strangers have a quarter
 
@@ -53,11 +45,18 @@ def diff_models(
     pair = _open(a, b, fetcher, settings)
     compared = compare_models(a, b, fetcher, settings, hashes=False)
     sampled = pair.remote if sample is None else sample
-    known = pair.sampled_map(compared) if sampled else find_correspondence(*pair.models)
-    tensors = pair.changes(known, settings, sampled=sampled)
     relation = compared.verdict.relation
+    if sampled:
+        known = pair.sampled_map(compared)
+    elif relation.linked and relation is not Relation.IDENTICAL:
+        known = find_correspondence(*pair.models)
+    else:
+        tokens, spelt = find_tokens(*pair.models)
+        known = Correspondence(tokens=tokens, spelt=spelt)
+    tensors = pair.changes(known, settings, sampled=sampled)
     sizes = _sizes(pair.models[0]), _sizes(pair.models[1])
-    operations = find_operations(tensors, known, sizes, sampled=sampled)
+    gone = _without_trace(compared.verdict.parts)
+    operations = find_operations(tensors, known, sizes, gone, sampled=sampled)
     notes = (note_about(one.ref.name, note) for one in pair.checkpoints for note in one.notes)
     return Diff(
         pair.checkpoints[0].ref,
@@ -136,6 +135,14 @@ def _open(a: str, b: str, fetcher: Fetcher, settings: Settings) -> _Pair:
 def _allowance(settings: Settings) -> int:
     """Half of a budget is for the comparison."""
     return ALLOWANCE if settings.budget is None else min(ALLOWANCE, settings.budget // 2)
+
+
+def _without_trace(parts: Sequence[PartFinding]) -> frozenset[Component]:
+    """Components of which no part has a trace, though a copy would have been seen."""
+    states: dict[Component, set[PartState]] = {}
+    for one in parts:
+        states.setdefault(one.part.component, set()).add(one.state)
+    return frozenset(each for each, some in states.items() if some == {PartState.NO_TRACE})
 
 
 def _is_taken_over(relation: Relation, tensors: Sequence[TensorChange]) -> bool:

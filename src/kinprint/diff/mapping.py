@@ -21,6 +21,7 @@ from kinprint.lineage.alignment.units import Matching, match_feed_forwards
 from kinprint.lineage.compare import algebra_for
 from kinprint.lineage.pair import Alignment, Pair
 from kinprint.lineage.preparation import DENSE
+from kinprint.lineage.reading.parts import component_of
 from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.side import Side
 from kinprint.measure.basis import polar_factor
@@ -30,7 +31,7 @@ from kinprint.model.places import Address
 from kinprint.model.tokens import align
 from kinprint.nulls.fixed_points import nearest_rows
 from kinprint.nulls.preparation import normalise_rows
-from kinprint.records import Level, Role
+from kinprint.records import Component, Level, Role
 
 _PROBED = 16  # rows of a tensor that tell whether rows of equal number are alike
 _ALIKE = 0.2  # the least cosine of such rows, in the mean over a layer; strangers have 0.02
@@ -83,10 +84,11 @@ def find_tokens(a: Model, b: Model) -> tuple[Match | None, bool]:
 
 
 def _numbered_alike(a: Model, b: Model) -> bool:
-    """Whether all layers have rows that are alike at equal numbers."""
+    """Whether attention, feed-forward and each expert of all layers have rows that are alike at
+    equal numbers."""
     if a.layers() != b.layers() or a.stacks != b.stacks:
         return False
-    by_layer: dict[tuple[str, int | None], list[float]] = {}
+    by_part: dict[tuple[str, int | None, int | None, Component | None], list[float]] = {}
     for address, place in b.places.items():
         partner = a.places.get(address)
         if address.layer is None or place.shape is None or len(place.shape) < 2:
@@ -96,8 +98,11 @@ def _numbered_alike(a: Model, b: Model) -> bool:
         rows = range(min(_PROBED, place.shape[0]))
         x, y = (np.atleast_2d(m.reading(p, rows).take()) for m, p in ((a, partner), (b, place)))
         cosines = row_cosines(x, y)
-        by_layer.setdefault((address.tower, address.layer), []).append(float(np.nanmean(cosines)))
-    return all(np.mean(some) >= _ALIKE for some in by_layer.values())
+        known = cosines[np.isfinite(cosines)]
+        likeness = float(known.mean()) if len(known) else float(np.array_equal(x, y))
+        key = address.tower, address.layer, address.expert, component_of(address.role)
+        by_part.setdefault(key, []).append(likeness)
+    return all(np.mean(some) >= _ALIKE for some in by_part.values())
 
 
 def _aligned(a: Model, b: Model, alignment: Alignment) -> Correspondence:

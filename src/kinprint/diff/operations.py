@@ -7,11 +7,11 @@ where it changed much, and undecided between the two limits.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 from kinprint.diff.pairing import Correspondence
 from kinprint.diff.results import OperationFound, TensorChange
@@ -35,44 +35,49 @@ class Sizes:
 
 ALIKE = 0.3
 """The least cosine of tensors of which one became the other; unrelated ones have 0.02."""
-_UNLIKE = 0.12  # the most of those that do not
 _MOST = 0.8  # of tensors that must show the same
 _WHITE = 0.95  # in the middle of all matrices: noise has 0.98, training at most 0.91
 _FINETUNED, _CONTINUED = 0.15, 0.35  # relative changes, in the middle of all matrices
 _ZEROED, _ONLY = 0.05, 1.02  # of the numbers; times as many changed where nothing else did
-_SAME_DIRECTION = 0.99999  # cosine of tensors that differ by a factor
+_DENSE = 0.3  # of the numbers that an adapter or noise changes at least: rounding spares some
+_FACTOR, _BESIDE = 1e-3, 0.1  # how well factors agree, and what a factor may leave unexplained
 _KEPT_TOKENS = 0.98  # of a vocabulary that was extended or cut
 # Relative errors of quantised weights by bits: twice those of rounding normal numbers to a grid
 # with a scale for 128 of them (largest 3.0 standard deviations).
 _COARSEST = {1: 1.0, 2: 0.9, 3: 0.5, 4: 0.3, 5: 0.15, 6: 0.08, 8: 0.08}
+_FLOATS = ("F64", "F32", "BF16", "F16")
 
 
 def find_operations(
     tensors: Sequence[TensorChange],
     known: Correspondence,
     sizes: tuple[Sizes, Sizes],
+    gone: Collection[Component] = (),
     *,
     sampled: bool = False,
 ) -> tuple[OperationFound, ...]:
     """Operations that together make the second model of the first; none where nothing is alike.
 
-    Of a component of which some rows were read nobody knows that it was kept as it was.
+    Parameters
+    ----------
+    tensors, known, sizes
+        What became of tensors, how parts correspond, and how large the models are.
+    gone
+        Components of which a comparison says that a copy would have been seen and was not.
+    sampled
+        Whether only some rows were read: nobody knows then that a component was kept as it was.
     """
     if known.turned is not None:
         turn = known.turned
         fields = {"alike": turn.alike, "count": turn.units, "cosine": turn.cosine}
-        evidence = message("diff.operation.rotated", **fields)
-        turned = OperationFound(Operation.ROTATED, evidence)
-        if turn.alike >= _MOST:
-            return (turned,)
-        return turned, _trained(math.sqrt(max(0.0, 2.0 * (1.0 - turn.cosine))))
+        return (OperationFound(Operation.ROTATED, message("diff.operation.rotated", **fields)),)
     compared = [one for one in tensors if one.status is TensorStatus.COMPARED and one.numbers > 1]
     alike = [one for one in compared if _is_alike(one)]
     if not alike:
         return ()
     return (
         *_structure(known, sizes, compared),
-        *_replaced(compared),
+        *_replaced(compared, gone),
         *(() if sampled else _frozen(compared, alike)),
         *_numbers(alike),
     )
@@ -86,12 +91,17 @@ def _structure(
     known: Correspondence, sizes: tuple[Sizes, Sizes], compared: Sequence[TensorChange]
 ) -> Iterator[OperationFound]:
     a, b = sizes
-    if any(expert is None for expert in known.experts.values()):
-        count = len({expert for _, expert in known.experts})
+    experts = [one for one in compared if one.expert is not None and one.from_expert is None]
+    if experts and _share(experts, _is_alike) >= _MOST:
+        count = len({one.expert for one in experts})
         yield _found(Operation.UPCYCLED, "upcycled", count=count)
     if b.layers != a.layers:
         kind = Operation.EXPANDED_DEPTH if b.layers > a.layers else Operation.PRUNED_DEPTH
         yield _found(kind, "depth", before=a.layers, after=b.layers)
+    else:
+        moved = [one for one in compared if one.layer != one.from_layer and len(one.shape) > 1]
+        if moved and _share(moved, _is_alike) >= _MOST:
+            yield _found(Operation.REORDERED, "reordered")
     for what in ("channels", "units", "expert_units"):
         before, after = getattr(a, what), getattr(b, what)
         if before and after and before != after:
@@ -99,12 +109,12 @@ def _structure(
             yield _found(kind, what.removeprefix("expert_"), before=before, after=after)
     if a.queries and b.queries and b.queries < a.queries:
         yield _found(Operation.PRUNED_HEADS, "heads", before=a.queries, after=b.queries)
-    yield from _vocabulary(known, a, b, compared)
+    yield from _vocabulary(known, a, b)
     yield from _renamed(known, a, b)
 
 
 def _renamed(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[OperationFound]:
-    """Channels, units and heads of equal number that changed places."""
+    """Channels, units, heads and experts of equal number that changed places or signs."""
     moved = []
     if known.channels is not None and a.channels == b.channels:
         moved.append("channels")
@@ -112,14 +122,14 @@ def _renamed(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[OperationFou
         moved.append("units")
     if known.queries or known.groups:
         moved.append("heads")
+    if any(source not in (None, expert) for (_, expert), source in known.experts.items()):
+        moved.append("experts")
     if moved:
         what = joined((words(f"diff.permuted.{one}") for one in moved), ", ")
         yield OperationFound(Operation.PERMUTED, message("diff.operation.permuted", what=what))
 
 
-def _vocabulary(
-    known: Correspondence, a: Sizes, b: Sizes, compared: Sequence[TensorChange]
-) -> Iterator[OperationFound]:
+def _vocabulary(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[OperationFound]:
     if known.tokens is None or not known.spelt or not a.tokens or not b.tokens:
         return
     shared = len(known.tokens.a)
@@ -139,12 +149,18 @@ def _by_component(compared: Sequence[TensorChange]) -> dict[Component, list[Tens
     return groups
 
 
-def _replaced(compared: Sequence[TensorChange]) -> Iterator[OperationFound]:
-    """Components of which nothing is left."""
+def _replaced(
+    compared: Sequence[TensorChange], gone: Collection[Component]
+) -> Iterator[OperationFound]:
+    """Components of which nothing is left.
+
+    Numbers at equal places do not tell that: a copy may have been renumbered in a way that was not
+    undone here. So a comparison must say it too.
+    """
     replaced = tuple(
         component
         for component, some in _by_component(compared).items()
-        if _share(some, lambda one: one.cosine is not None and abs(one.cosine) < _UNLIKE) >= _MOST
+        if component in gone and not any(_is_alike(one) for one in some)
     )
     if replaced:
         yield _found(Operation.REPLACED, "replaced", replaced)
@@ -162,14 +178,14 @@ def _frozen(
 
 def _numbers(alike: Sequence[TensorChange]) -> Iterator[OperationFound]:
     """What happened to the numbers of tensors that are alike."""
-    changed = [one for one in alike if not one.equal]
-    matrices = [one for one in changed if len(one.shape) > 1]
-    recast = Counter((one.a_format, one.b_format) for one in alike if one.a_format != one.b_format)
-    coarser = [one for one in changed if _is_rounded(one)]
-    if changed and _share(changed, _is_rounded) < _MOST:
-        yield from _changes([one for one in matrices if not _is_rounded(one)] or changed)
-    if recast or coarser:
-        yield from _stored_otherwise(alike, coarser)
+    changed = [one for one in alike if one.relative is not None and one.relative.value > 0]
+    matrices = [one for one in alike if len(one.shape) > 1]
+    unexplained = [one for one in changed if not _is_rounded(one) and not _was_coarser(one)]
+    if _size(unexplained) > (1 - _MOST) * _size(changed):
+        yield from _changes(unexplained, matrices)
+    elif any(_was_coarser(one) for one in changed):
+        yield _found(Operation.CHANGED, "was-coarser")
+    yield from _stored_otherwise(alike)
 
 
 def _is_rounded(one: TensorChange) -> bool:
@@ -180,100 +196,143 @@ def _is_rounded(one: TensorChange) -> bool:
     if one.rounding is not None:
         return one.rounding.coarser == "b"
     packed = one.b_format not in _FLOATS and one.a_format != one.b_format
-    if not packed or one.b_bits is None or one.relative is None:
+    if not packed or one.b_bits is None or one.relative is None or _was_coarser(one):
         return False
     return one.relative.value <= _COARSEST.get(one.b_bits, 0.0)
 
 
-def _changes(matrices: Sequence[TensorChange]) -> Iterator[OperationFound]:
-    """What changed numbers beyond the way they are stored."""
-    zeroed = [one for one in matrices if one.zeroed >= _ZEROED]
-    if len(zeroed) >= _MOST * len(matrices):
-        share = median(one.zeroed for one in zeroed)
-        yield _found(Operation.PRUNED_NUMBERS, "zeroed", share=share)
-        if all(one.changed and one.changed.value <= _ONLY * one.zeroed for one in zeroed):
-            return
-    relative = median(one.relative.value for one in matrices if one.relative is not None)
-    if all((one.cosine or 0.0) >= _SAME_DIRECTION for one in matrices):
-        scale = median(one.scale or 1.0 for one in matrices)
-        yield _found(Operation.SCALED, "scaled", scale=scale)
+def _was_coarser(one: TensorChange) -> bool:
+    """Whether the first model holds a tensor more coarsely than the second."""
+    if one.rounding is not None:
+        return one.rounding.coarser == "a"
+    if one.a_bits is None or one.b_bits is None or one.a_format in _FLOATS:
+        return False
+    return one.a_bits < one.b_bits or one.b_format in _FLOATS
+
+
+def _changes(
+    changed: Sequence[TensorChange], matrices: Sequence[TensorChange]
+) -> Iterator[OperationFound]:
+    """What changed numbers beyond the way they are stored; `matrices` are all that are alike."""
+    touched = [one for one in changed if len(one.shape) > 1]
+    if not touched:
+        relative = median(one.relative.value for one in changed if one.relative is not None)
+        yield _found(Operation.CHANGED, "vectors", relative=relative, count=len(changed))
         return
-    spread = [one.directions for one in matrices if one.directions is not None]
-    if spread:
-        adapter = _adapter(matrices)
-        if adapter is not None:
-            yield adapter
-            return
-        whiteness = median(one.whiteness for one in spread)
-        if whiteness >= _WHITE:
-            yield _found(Operation.NOISE, "noise", relative=relative, whiteness=whiteness)
-            return
-        yield _trained(relative)
+    relative = median(one.relative.value for one in touched if one.relative is not None)
+    counts: dict[str, Any] = {"relative": relative, "count": len(touched), "of": len(matrices)}
+    if _share(touched, lambda one: one.zeroed >= _ZEROED) >= _MOST:
+        share = median(one.zeroed for one in touched)
+        if all(one.changed and one.changed.value <= _ONLY * one.zeroed for one in touched):
+            yield _found(Operation.PRUNED_NUMBERS, "zeroed", share=share)
+        else:  # pruned and trained, or levels of a grid
+            yield _found(Operation.CHANGED, "zeroed-and-changed", share=share, **counts)
         return
-    yield _found(Operation.CHANGED, "changed", relative=relative)
+    factor = _common_factor(touched) if len(touched) == len(matrices) else None
+    if factor is not None:
+        yield _found(Operation.SCALED, "scaled", scale=factor)
+        return
+    spread = [one.directions for one in touched if one.directions is not None]
+    dense = [one for one in touched if one.changed and one.changed.value >= _DENSE]
+    if not spread or len(dense) < _MOST * len(touched):
+        yield _found(Operation.CHANGED, "changed", **counts)
+        return
+    adapter = _adapter(touched)
+    whiteness = median(one.whiteness for one in spread)
+    if adapter is not None:
+        yield adapter
+    elif whiteness >= _WHITE:
+        yield _found(Operation.NOISE, "noise", whiteness=whiteness, **counts)
+    else:
+        kind = Operation.TRAINED
+        if relative < _FINETUNED:
+            kind = Operation.FINETUNE
+        elif relative > _CONTINUED:
+            kind = Operation.CONTINUED
+        yield _found(kind, "trained", **counts)
+
+
+def _common_factor(touched: Sequence[TensorChange]) -> float | None:
+    """The factor that all matrices were multiplied by, where nothing else is seen beside it."""
+    scale = median(one.scale for one in touched if one.scale is not None)
+    for one in touched:
+        assert one.relative is not None
+        if one.scale is None or one.cosine is None or abs(one.scale - scale) > _FACTOR * abs(scale):
+            return None
+        beside = (max(0.0, 1.0 - one.cosine**2)) ** 0.5
+        if one.relative.value < 0.01 or beside > _BESIDE * one.relative.value:
+            return None
+    return scale
 
 
 def _adapter(matrices: Sequence[TensorChange]) -> OperationFound | None:
-    """An update of one rank in nearly all matrices that are large enough to show it."""
+    """Updates of low rank in nearly all matrices that are large enough to show it."""
     spread = [(min(one.shape), one.directions) for one in matrices if one.directions is not None]
     ranks = Counter(one.rank for _, one in spread if one.rank is not None)
     if not ranks:
         return None
     rank = ranks.most_common(1)[0][0]
     able = [one.rank for size, one in spread if rank <= HIGHEST * size]
-    count = able.count(rank)
-    if count < _MOST * len(able):
+    low = [one for one in able if one is not None]
+    if len(low) < _MOST * len(able):
         return None
-    evidence = message("diff.operation.adapter", rank=rank, count=count, of=len(able))
-    return OperationFound(Operation.ADAPTER, evidence, rank=rank)
+    fields = {"count": len(low), "of": len(able)}
+    if low.count(rank) >= _MOST * len(able):
+        evidence = message("diff.operation.adapter", rank=rank, **fields)
+        return OperationFound(Operation.ADAPTER, evidence, rank=rank)
+    common = {one for one, times in Counter(low).items() if times >= 0.1 * len(low)}
+    if sum(one in common for one in low) < _MOST * len(able):
+        return None
+    several = ", ".join(map(str, sorted(common)))
+    evidence = message("diff.operation.adapter-ranks", ranks=several, **fields)
+    return OperationFound(Operation.ADAPTER, evidence, rank=max(common))
 
 
-def _trained(relative: float) -> OperationFound:
-    """More training, by how much it changed."""
-    kind = Operation.TRAINED
-    if relative < _FINETUNED:
-        kind = Operation.FINETUNE
-    elif relative > _CONTINUED:
-        kind = Operation.CONTINUED
-    return _found(kind, "trained", relative=relative)
-
-
-def _stored_otherwise(
-    alike: Sequence[TensorChange], coarser: Sequence[TensorChange]
-) -> Iterator[OperationFound]:
+def _stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]:
     """Casts and quantisations, by the format that most numbers of the second model have."""
     numbers: Counter[str] = Counter()
     for one in alike:
-        if one.b_format is not None and (one.a_format != one.b_format or one in coarser):
+        rounded = one.rounding is not None and one.rounding.coarser == "b"
+        if one.b_format is not None and (one.a_format != one.b_format or rounded):
             numbers[one.b_format] += one.numbers
     if not numbers:
         return
     name = numbers.most_common(1)[0][0]
     of_it = [one for one in alike if one.b_format == name]
-    bits = of_it[0].b_bits
-    grids = Counter(one.rounding.bits for one in of_it if one.rounding is not None)
-    if name in _FLOATS:
-        grid = grids.most_common(1)[0][0] if grids else None
-        if grid is not None and bits is not None and grid < bits:  # rounded, and stored as floats
-            evidence = message("diff.operation.grid", bits=grid, format=name)
-            yield OperationFound(Operation.QUANTIZED, evidence, format=None, bits=grid)
-            return
-        before = next((one.a_format for one in of_it if one.a_format != name), name)
+    bits, before = (
+        of_it[0].b_bits,
+        next((one.a_format for one in of_it if one.a_format != name), name),
+    )
+    known = [one.rounding for one in of_it if one.rounding is not None]
+    grids = Counter(one.bits for one in known if one.coarser == "b")
+    grid = grids.most_common(1)[0][0] if grids else None
+    if name in _FLOATS and grid is not None and bits is not None and grid < bits:
+        evidence = message("diff.operation.grid", bits=grid, format=name)
+        yield OperationFound(Operation.QUANTIZED, evidence, bits=grid)
+    elif name in _FLOATS or any(_was_coarser(one) or one.equal for one in of_it if _packed(one)):
         if before != name:
             evidence = message("diff.operation.cast", before=before, after=name)
             yield OperationFound(Operation.CAST, evidence, format=name, bits=bits)
-        return
-    evidence = message("diff.operation.quantized", format=name, bits=bits)
-    yield OperationFound(Operation.QUANTIZED, evidence, format=name, bits=bits)
+    else:
+        packed = [one for one in of_it if len(one.shape) > 1 and not one.equal]
+        certain = packed and all(one.rounding is not None for one in packed)
+        key = "quantized" if certain else "quantized-perhaps-more"
+        evidence = message(f"diff.operation.{key}", format=name, bits=bits)
+        yield OperationFound(Operation.QUANTIZED, evidence, format=name, bits=bits)
 
 
-_FLOATS = ("F64", "F32", "BF16", "F16")
+def _packed(one: TensorChange) -> bool:
+    """Whether the first model has a tensor in a quantised format already."""
+    return one.a_format is not None and one.a_format not in _FLOATS
+
+
+def _size(tensors: Sequence[TensorChange]) -> int:
+    return sum(one.numbers for one in tensors)
 
 
 def _share(tensors: Sequence[TensorChange], holds: Callable[[TensorChange], bool]) -> float:
     """The share of tensors for which something holds, by their numbers."""
-    total = sum(one.numbers for one in tensors)
-    return sum(one.numbers for one in tensors if holds(one)) / max(total, 1)
+    return _size([one for one in tensors if holds(one)]) / max(_size(tensors), 1)
 
 
 def _found(

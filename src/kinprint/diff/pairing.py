@@ -193,11 +193,24 @@ def _along(
             return known.tokens
         case ["unit"]:
             return known.units.get((layer, address.expert))
+        case ["expert"]:
+            return _expert_rows(known, layer, sizes)
         case ["kv_head", "head", *_]:
             return _widened(known.queries.get(layer), sizes)
         case ["kv_head", *_]:
             return _widened(known.groups.get(layer), sizes)
     return None
+
+
+def _expert_rows(known: Correspondence, layer: int, sizes: tuple[int, int]) -> Match | None:
+    """Rows of a router whose experts changed places."""
+    sources = {at: to for (where, at), to in known.experts.items() if where == layer}
+    moved = any(to != at for at, to in sources.items())
+    if not moved or None in sources.values() or len(set(sources.values())) < len(sources):
+        return None
+    theirs = np.array(sorted(sources), np.int64)
+    ours = np.array([sources[at] for at in theirs.tolist()], np.int64)
+    return Match(ours, theirs, sizes[0], sizes[1])
 
 
 def _widened(heads: Match | None, sizes: tuple[int, int]) -> Match | None:

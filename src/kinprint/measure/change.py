@@ -66,7 +66,7 @@ class ChangeSums:
     @property
     def changed(self) -> float:
         """The share of numbers that are not equal."""
-        return 1.0 - self.equal / max(self.numbers, 1)
+        return 1.0 - self.equal / self.numbers if self.numbers else 0.0
 
     @property
     def relative(self) -> float:
@@ -133,13 +133,16 @@ def change_sums(
         some_a, some_b = a[start : start + each], b[start : start + each]
         x, y, d = work.of(len(some_a))
         x[...], y[...] = some_a, some_b
-        np.subtract(y, x, out=d)
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.subtract(y, x, out=d)
         flat = x.reshape(-1), y.reshape(-1), d.reshape(-1)
         some = _sums(flat[0], flat[2])
         equal = _bits(some_a) == _bits(some_b) if alike else x == y
         same = int(np.count_nonzero(equal))
         broken = 0
         if not np.isfinite(some).all():
+            equal |= np.isnan(x) & np.isnan(y)
+            same = int(np.count_nonzero(equal))
             broken = _mend(x, y, d, equal)
             some = _sums(*(z.reshape(-1).astype(np.float64) for z in (x, d)))
         sums += some
@@ -191,6 +194,11 @@ def _add_runs(out: NDArray[np.float64], values: Array, first: int) -> None:
 
 
 def _sums(x: Array, d: Array) -> NDArray[np.float64]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _products(x, d)
+
+
+def _products(x: Array, d: Array) -> NDArray[np.float64]:
     return np.array([x @ x, x @ d, d @ d], np.float64)
 
 
@@ -212,8 +220,9 @@ def _bits(array: Array) -> NDArray[Any]:
 
 
 def _mend(x: Floats, y: Floats, d: Floats, equal: NDArray[np.bool_]) -> int:
-    """Take numbers that are not finite out of the sums, and count those that differ."""
-    bad = ~(np.isfinite(x) & np.isfinite(y))
+    """Take numbers that are not finite out of the sums, and count those that differ; so do those
+    whose difference no number can hold."""
+    bad = ~(np.isfinite(x) & np.isfinite(y) & np.isfinite(d))
     x[bad], y[bad], d[bad] = 0.0, 0.0, 0.0
     return int(np.count_nonzero(bad & ~equal))
 

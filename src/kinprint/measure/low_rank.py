@@ -75,6 +75,8 @@ def spectrum_of(sums: ChangeSums, rounding: float | None) -> ChangeSpectrum | No
     """
     if min(sums.folded.shape) < _FEWEST or not sums.squares:
         return None
+    if not (np.isfinite(sums.folded).all() and np.isfinite(sums.shuffled).all()):
+        return None
     values = np.asarray(np.linalg.svd(_evened(sums), compute_uv=False), np.float64)
     squares = np.square(values)
     total = float(squares.sum())

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kinprint import text
-from kinprint.records import TensorStatus
+from kinprint.records import TAKEN_OVER, Relation, TensorStatus
 from kinprint.report.relations import words_for
 from kinprint.report.schema import DiffDocument, OperationPart, TensorChangePart
 from kinprint.report.translation import translated
@@ -21,10 +21,14 @@ def summary(document: DiffDocument, language: str) -> str:
         return text.say(f"diff.summary.{key}", language, a=a.title, b=b.title, **fields)
 
     if document.operations:
-        done = ", ".join(operation_words(one, language) for one in document.operations)
+        done = "; ".join(operation_words(one, language) for one in document.operations)
         return say("operations", operations=done)
-    if totals.compared == totals.tensors == totals.equal:
+    moved = any(one.layer != one.source for one in document.map.layers)
+    if totals.compared == totals.tensors == totals.equal and not moved:
         return say("same", count=totals.tensors)
+    if document.relation in (*TAKEN_OVER, Relation.DEPENDENT):
+        rest = totals.tensors - totals.compared
+        return say("undecided", share=totals.changed, count=totals.compared, rest=rest)
     return say("unnamed", relation=words_for(document.relation)[language], share=totals.changed)
 
 
@@ -52,6 +56,9 @@ def totals_say(document: DiffDocument, language: str) -> str:
         share=totals.changed,
         numbers=totals.read,
     )
+    broken = sum(one.broken for one in document.tensors)
+    if broken:
+        said = f"{said} {text.say('diff.broken', language, count=broken)}"
     return f"{said} {text.say('diff.sampled', language)}" if document.sampled else said
 
 
