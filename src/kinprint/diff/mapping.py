@@ -35,6 +35,7 @@ from kinprint.records import Component, Level, Role
 
 _PROBED = 16  # rows of a tensor that tell whether rows of equal number are alike
 _ALIKE = 0.2  # the least cosine of such rows, in the mean over a layer; strangers have 0.02
+_TOKENS = 64  # rows of the embedding that tell whether it followed its tokenizer
 _AS_GOOD = 0.9  # as the best basis, for one whose channels were only renamed or removed
 _TURNED, _AGREE = 0.6, 0.99  # cosines of units that are alike in a turned basis, and that agree
 _MUTUAL = 0.5  # of the units: fewer that are each other's nearest are no match
@@ -78,9 +79,28 @@ def find_tokens(a: Model, b: Model) -> tuple[Match | None, bool]:
     shared = align(known[0], known[1])
     kept = (shared.a < sizes[0]) & (shared.b < sizes[1])
     left, right = shared.a[kept], shared.b[kept]
-    if sizes[0] == sizes[1] and np.array_equal(left, right):
+    if sizes[0] == sizes[1] and (np.array_equal(left, right) or _rows_stay(a, b, left, right)):
         return None, True
     return Match(left, right, sizes[0], sizes[1]), True
+
+
+def _rows_stay(a: Model, b: Model, left: NDArray[np.int64], right: NDArray[np.int64]) -> bool:
+    """Whether rows of equal number are more alike than those of equal tokens.
+
+    A tokenizer may have been replaced beside an embedding that stayed as it was.
+    """
+    moved = np.flatnonzero(left != right)
+    some = moved[:: max(1, len(moved) // _TOKENS)][:_TOKENS]
+    if not len(some):
+        return True
+    table, other = a.places[Address(Role.EMBED)], b.places[Address(Role.EMBED)]
+    ours = tuple(left[some].tolist())
+    x = a.reading(table, ours).take()
+    likeness = [
+        float(np.nanmean(row_cosines(x, b.reading(other, tuple(ids)).take(), centred=True)))
+        for ids in (ours, right[some].tolist())
+    ]
+    return likeness[0] > likeness[1]
 
 
 def _numbered_alike(a: Model, b: Model) -> bool:

@@ -57,6 +57,9 @@ _SOME_EQUAL = 0.05  # of the numbers: a base that was not named has as many of i
 _MOST_PARENTS = 4  # whose task vectors are looked at together
 
 
+_PROVABLE = 0.99  # of the numbers must be in a format that a recipe can be held against
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """A child and its sources, opened; `base` is among the sources."""
@@ -224,7 +227,9 @@ def _decided(
         )
         return replace(own, tensors=tuple(_with_equal(blank.tensors, measured, copied[0])))
     usable = [one for one in full if one.tensor.precision is not None]
-    if not usable:
+    # A recipe that gives the norms says nothing about matrices that are stored otherwise.
+    numbers = [sum(one.tensor.numbers for one in some) for some in (usable, full)]
+    if not usable or numbers[0] < _PROVABLE * numbers[1]:
         return replace(
             blank, doubt=MergeDoubt.OTHER_FORMAT if full else MergeDoubt.NOTHING_COMPARABLE
         )

@@ -41,10 +41,11 @@ _FINETUNED, _CONTINUED = 0.15, 0.35  # relative changes, in the middle of all ma
 _ZEROED, _ONLY = 0.05, 1.02  # of the numbers; times as many changed where nothing else did
 _DENSE = 0.3  # of the numbers that an adapter or noise changes at least: rounding spares some
 _FACTOR, _BESIDE = 1e-3, 0.1  # how well factors agree, and what a factor may leave unexplained
+_LEAST_FACTOR = 0.01  # of a factor from one; smaller ones are in what rounding changes
 _KEPT_TOKENS = 0.98  # of a vocabulary that was extended or cut
-# Relative errors of quantised weights by bits: twice those of rounding normal numbers to a grid
-# with a scale for 128 of them (largest 3.0 standard deviations).
-_COARSEST = {1: 1.0, 2: 0.9, 3: 0.5, 4: 0.3, 5: 0.15, 6: 0.08, 8: 0.08}
+# Relative errors that quantising makes at most, by bits: about twice those of rounding normal
+# numbers to a grid with a scale for 128 of them (largest 3.0 standard deviations).
+_COARSEST = {1: 1.0, 2: 0.6, 3: 0.35, 4: 0.2, 5: 0.1, 6: 0.05, 8: 0.03}
 _FLOATS = ("F64", "F32", "BF16", "F16")
 
 
@@ -205,9 +206,10 @@ def _was_coarser(one: TensorChange) -> bool:
     """Whether the first model holds a tensor more coarsely than the second."""
     if one.rounding is not None:
         return one.rounding.coarser == "a"
-    if one.a_bits is None or one.b_bits is None or one.a_format in _FLOATS:
+    if one.a_bits is None or one.b_bits is None or one.relative is None or not _packed(one):
         return False
-    return one.a_bits < one.b_bits or one.b_format in _FLOATS
+    finer = one.a_bits < one.b_bits or one.b_format in _FLOATS
+    return finer and one.relative.value <= _COARSEST.get(one.a_bits, 0.0)
 
 
 def _changes(
@@ -228,9 +230,12 @@ def _changes(
         else:  # pruned and trained, or levels of a grid
             yield _found(Operation.CHANGED, "zeroed-and-changed", share=share, **counts)
         return
-    factor = _common_factor(touched) if len(touched) == len(matrices) else None
-    if factor is not None:
-        yield _found(Operation.SCALED, "scaled", scale=factor)
+    if all(_is_multiple(one) for one in touched):
+        scales = [one.scale for one in touched if one.scale is not None]
+        if max(scales) - min(scales) <= _FACTOR * abs(max(scales)):
+            yield _found(Operation.SCALED, "scaled", scale=median(scales), **counts)
+        else:
+            yield _found(Operation.CHANGED, "multiples", **counts)
         return
     spread = [one.directions for one in touched if one.directions is not None]
     dense = [one for one in touched if one.changed and one.changed.value >= _DENSE]
@@ -252,17 +257,12 @@ def _changes(
         yield _found(kind, "trained", **counts)
 
 
-def _common_factor(touched: Sequence[TensorChange]) -> float | None:
-    """The factor that all matrices were multiplied by, where nothing else is seen beside it."""
-    scale = median(one.scale for one in touched if one.scale is not None)
-    for one in touched:
-        assert one.relative is not None
-        if one.scale is None or one.cosine is None or abs(one.scale - scale) > _FACTOR * abs(scale):
-            return None
-        beside = (max(0.0, 1.0 - one.cosine**2)) ** 0.5
-        if one.relative.value < 0.01 or beside > _BESIDE * one.relative.value:
-            return None
-    return scale
+def _is_multiple(one: TensorChange) -> bool:
+    """Whether a matrix was multiplied by a factor, and next to nothing else is seen beside it."""
+    if one.scale is None or one.cosine is None or one.relative is None:
+        return False
+    beside = max(0.0, 1.0 - one.cosine**2) ** 0.5
+    return one.relative.value >= _LEAST_FACTOR and beside <= _BESIDE * one.relative.value
 
 
 def _adapter(matrices: Sequence[TensorChange]) -> OperationFound | None:
@@ -315,8 +315,11 @@ def _stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]
             yield OperationFound(Operation.CAST, evidence, format=name, bits=bits)
     else:
         packed = [one for one in of_it if len(one.shape) > 1 and not one.equal]
-        certain = packed and all(one.rounding is not None for one in packed)
-        key = "quantized" if certain else "quantized-perhaps-more"
+        key = "quantized-besides"
+        if packed and all(one.rounding is not None for one in packed):
+            key = "quantized"
+        elif all(_is_rounded(one) for one in packed):
+            key = "quantized-perhaps-more"
         evidence = message(f"diff.operation.{key}", format=name, bits=bits)
         yield OperationFound(Operation.QUANTIZED, evidence, format=name, bits=bits)
 

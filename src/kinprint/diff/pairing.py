@@ -160,14 +160,19 @@ def _matched(a: Place | None, b: Place, known: Correspondence) -> TensorPair:
         _along(word, b.address, known, (ours[axis], theirs[axis]))
         for axis, word in enumerate(_axes(b))
     ]
-    rows, columns = (_as_flipped(match, b.address.role) for match in (*matches, None)[:2])
+    flipped = [
+        _as_flipped(match, b.address.role, word)
+        for match, word in zip(matches, _axes(b), strict=True)
+    ]
+    rows, columns = (*flipped, None)[:2]
     return TensorPair(a, b, rows, columns)
 
 
-def _as_flipped(match: Match | None, role: str) -> Match | None:
+def _as_flipped(match: Match | None, role: str, word: str) -> Match | None:
     """The same places without signs, for what keeps its sign when a channel or unit is flipped:
     gains, and the gate of a unit that is odd in what it goes up by."""
-    kept = role.startswith("norm_") or weight_of(role).removeprefix("expert_") == Role.GATE
+    gate = word == "unit" and weight_of(role).removeprefix("expert_") == Role.GATE
+    kept = gate or role.startswith("norm_")
     if match is None or match.signs is None or not kept:
         return match
     return replace(match, signs=None)

@@ -12,6 +12,8 @@ from kinprint.report.schema import DiffDocument, OperationPart, TensorChangePart
 from kinprint.report.translation import translated
 from kinprint.titles import tensor_title
 
+_SAME = (Relation.IDENTICAL, Relation.SAME_WEIGHTS)
+
 
 def summary(document: DiffDocument, language: str) -> str:
     """The headline: the operations in a row, or why none is named."""
@@ -24,7 +26,8 @@ def summary(document: DiffDocument, language: str) -> str:
         done = "; ".join(operation_words(one, language) for one in document.operations)
         return say("operations", operations=done)
     moved = any(one.layer != one.source for one in document.map.layers)
-    if totals.compared == totals.tensors == totals.equal and not moved:
+    whole = not document.sampled and document.relation in _SAME and not document.map.axes
+    if totals.compared == totals.tensors == totals.equal and not moved and whole:
         return say("same", count=totals.tensors)
     if document.relation in (*TAKEN_OVER, Relation.DEPENDENT):
         rest = totals.tensors - totals.compared
@@ -143,7 +146,7 @@ def map_lines(document: DiffDocument, language: str) -> Iterator[str]:
         dense = sum(one.source is None for one in known.experts)
         key = "diff.map.upcycled" if dense else "diff.map.experts"
         yield text.say(key, language, count=len(known.experts))
-    for what in ("channels", "tokens", "units", "queries", "groups"):
+    for what in ("channels", "tokens", "rows", "units", "queries", "groups"):
         some = [one for one in known.axes if one.what == what]
         if not some:
             continue

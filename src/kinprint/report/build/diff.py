@@ -165,8 +165,8 @@ def _map(known: Correspondence) -> schema.MapPart:
 
 
 def _axes(known: Correspondence) -> Iterator[schema.AxisPart]:
-    tokens = known.tokens if known.spelt else None
-    for what, match in (("channels", known.channels), ("tokens", tokens)):
+    of_vocabulary = "tokens" if known.spelt else "rows"
+    for what, match in (("channels", known.channels), (of_vocabulary, known.tokens)):
         if match is not None:
             yield _axis(what, match)
     for (layer, expert), match in sorted(known.units.items(), key=lambda one: _place(one[0])):
