@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -83,6 +84,8 @@ def test_tunes_made_apart_share_nothing_beyond_their_base(tuned: Path, tmp_path:
         page = (tmp_path / name).read_text("utf-8")
         assert "Nothing was seen that tuned and other share beyond base-a" in page, name
         assert "not comparable" in page
+    written = re.sub(r"<[^>]*>", "", (tmp_path / "page.html").read_text("utf-8"))
+    assert '">' not in written, "an attribute of the page ends early"
 
 
 def test_one_update_at_another_scale_is_found(tuned: Path, tmp_path: Path) -> None:

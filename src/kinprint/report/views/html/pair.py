@@ -315,9 +315,9 @@ _LOOKS = {
     BeyondState.NEAR: PartState.SHARED,
     BeyondState.SHARED: PartState.SHARED,
     BeyondState.SUBSPACE: PartState.SHARED,
-    BeyondState.ALIKE: PartState.ROUNDED,
+    BeyondState.ALIKE: PartState.NOT_COMPARABLE,
     BeyondState.APART: PartState.NO_TRACE,
-    BeyondState.UNCHANGED: PartState.NO_TRACE,
+    BeyondState.UNCHANGED: PartState.NOT_COMPARABLE,
     BeyondState.NOT_COMPARABLE: PartState.NOT_COMPARABLE,
     BeyondState.NOT_READ: PartState.NOT_READ,
 }
