@@ -35,7 +35,7 @@ class Option(click.Option):
 
     def spelling(self) -> str:
         """Its names and the kind of value it takes."""
-        names = ", ".join(self.opts)
+        names = ", ".join((*self.opts, *self.secondary_opts))
         return names if self.is_flag else f"{names} {self.metavar or self._choices()}"
 
     def _choices(self) -> str:
