@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -32,10 +33,16 @@ CASES = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fraction of a second instead of ten."""
-    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.3)
+@pytest.fixture
+def lose_patience(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From here on a fraction of a second; what must succeed before has all its time."""
+    return partial(monkeypatch.setattr, constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.3)
+
+
+@pytest.fixture
+def impatient(lose_patience: Callable[[], None]) -> None:
+    """A fraction of a second from the beginning: nothing needs to succeed."""
+    lose_patience()
 
 
 @pytest.mark.parametrize(
@@ -43,6 +50,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     CASES,
     ids=lambda item: f"{item.kind}-{item.code}" if isinstance(item, Fault) else item,
 )
+@pytest.mark.usefixtures("impatient")
 def test_what_never_ends_is_given_up(mirror: MirrorServer, fault: Fault, phase: str) -> None:
     mirror.faults.add(replace(fault, **PHASES["hub"][phase]))  # type: ignore[arg-type]
     with pytest.raises(KinprintError) as caught:
@@ -56,10 +64,15 @@ def test_what_never_ends_is_given_up(mirror: MirrorServer, fault: Fault, phase: 
 @pytest.mark.parametrize("fault", UNENDING, ids=lambda fault: f"{fault.kind}-{fault.code}")
 @pytest.mark.parametrize("method", ["first", "later"])
 def test_a_web_server_that_never_ends_is_given_up(
-    mirror: MirrorServer, storage_file: str, fault: Fault, method: str
+    mirror: MirrorServer,
+    storage_file: str,
+    fault: Fault,
+    method: str,
+    lose_patience: Callable[[], None],
 ) -> None:
     source = open_source(storage_file) if method == "later" else None
     mirror.faults.add(fault)
+    lose_patience()
     with pytest.raises(KinprintError):
         (source or open_source(storage_file)).read(FILE, SPAN)
 
@@ -143,6 +156,7 @@ def redirect_with_endless_body(client: socket.socket) -> None:
     client.sendall(b" " * 65536)
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("speak", [chunk_line, redirect_with_endless_body])
 def test_raw_servers_without_end(
     speak: Callable[[socket.socket], None], point_hub_at: Callable[[str], None]
@@ -157,6 +171,7 @@ def silence(client: socket.socket) -> None:
     threading.Event().wait(0.1)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_silent_object_store_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     s3fs = pytest.importorskip("s3fs")
     with raw_server(silence) as endpoint:
@@ -168,8 +183,11 @@ def test_a_silent_object_store_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
         s3fs.S3FileSystem.clear_instance_cache()  # another test has another endpoint
 
 
-def test_a_body_that_is_no_answer_is_not_kept(mirror: MirrorServer) -> None:
+def test_a_body_that_is_no_answer_is_not_kept(
+    mirror: MirrorServer, lose_patience: Callable[[], None]
+) -> None:
     source: Source = open_source("zoo/base-a")
+    lose_patience()
     mirror.faults.add(Fault("endless", code=200, port="storage"))
     before = source.spent.bytes
     with pytest.raises((LengthWrong, NetworkError)):

@@ -68,7 +68,6 @@ class AddressSource:
         self._folder = folder
         self._name = name
         self._meter = Meter()
-        self._policy = RetryPolicy()
         self._lock = threading.Lock()
         self._known: dict[str, tuple[FileEntry, _Pin | None] | None] = {}
         self.ref = ModelRef(
@@ -115,7 +114,7 @@ class AddressSource:
         entry, pin = self._known[path] or (FileEntry(path, 0), None)
         target = Target(self._address(path), path, entry.size, pin=pin)
         try:
-            return read_range(target, span, self._meter, self._policy)
+            return read_range(target, span, self._meter, RetryPolicy())
         except Refused as refused:
             shown = _plain(target.address)
             cause = text.message("cause.source.status", status=refused.status)
@@ -134,7 +133,7 @@ class AddressSource:
         host, shown = host_of(address), _plain(address)
         try:
             target = Target(address, path, 0)
-            with answer_to("GET", target, {"Range": "bytes=0-0"}, self._policy) as (answer, _):
+            with answer_to("GET", target, {"Range": "bytes=0-0"}, RetryPolicy()) as (answer, _):
                 self._meter.count(1, 1 + len(answer.history))
                 status, headers = answer.status_code, answer.headers
                 if status == 206 and headers.get("Content-Length") == "1":

@@ -85,7 +85,6 @@ class HubSource:
         reference: Reference,
         listing: Listing,
         meter: Meter,
-        policy: RetryPolicy | None = None,
     ) -> None:
         self.ref = ModelRef(
             given=reference.given,
@@ -97,7 +96,6 @@ class HubSource:
         self._reference = reference
         self._entries = _in_hub_cache(listing)
         self._meter = meter
-        self._policy = policy or RetryPolicy()
         self._addresses: dict[str, str] = {}
         self._locks = {path: threading.Lock() for path in self._entries}
 
@@ -144,7 +142,7 @@ class HubSource:
                 target,
                 span,
                 self._meter,
-                self._policy,
+                RetryPolicy(),
                 renew=lambda refused: self._target(entry, stale=refused.address),
             )
         except Refused as refused:
@@ -184,7 +182,7 @@ class HubSource:
         address = self._web_address(entry)
         for _ in range(_MOST_REDIRECTS):
             target = Target(address, entry.path, entry.size)
-            with answer_to("HEAD", target, hub_headers(), self._policy, follow=False) as (
+            with answer_to("HEAD", target, hub_headers(), RetryPolicy(), follow=False) as (
                 answer,
                 _,
             ):
