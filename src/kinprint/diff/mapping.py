@@ -19,7 +19,7 @@ from kinprint.errors import FormatError
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
 from kinprint.lineage.alignment.units import Matching, match_feed_forwards
 from kinprint.lineage.compare import algebra_for
-from kinprint.lineage.pair import Alignment, Pair
+from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
 from kinprint.lineage.preparation import DENSE
 from kinprint.lineage.reading.parts import component_of
 from kinprint.lineage.reading.sampler import Sampler
@@ -139,10 +139,15 @@ def _aligned(a: Model, b: Model, alignment: Alignment) -> Correspondence:
     theirs, ours = alignment.first.prepared.feed_forwards, alignment.second.prepared.feed_forwards
     votes: dict[int, list[int]] = {}
     experts: dict[tuple[int, int], int | None] = {}
-    for part, to in zip(theirs, matching.partners, strict=True):
+    for at, (part, to) in enumerate(zip(theirs, matching.partners, strict=True)):
         if to < 0:
             continue
         partner = ours[to]
+        pairs, _ = alignment.matched_units(
+            FeedForwardPair(at, to, part, partner), matching.residual
+        )
+        if len(pairs.first) < _MUTUAL * min(len(part.index), len(partner.index)):
+            continue  # the nearest, and no copy: it keeps its number
         votes.setdefault(part.layer, []).append(partner.layer)
         if part.expert != DENSE:
             experts[part.layer, part.expert] = None if partner.expert == DENSE else partner.expert

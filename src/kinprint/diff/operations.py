@@ -42,6 +42,7 @@ _ZEROED, _ONLY = 0.05, 1.02  # of the numbers; times as many changed where nothi
 _DENSE = 0.3  # of the numbers that an adapter or noise changes at least: rounding spares some
 _FACTOR, _BESIDE = 1e-3, 0.1  # how well factors agree, and what a factor may leave unexplained
 _LEAST_FACTOR = 0.01  # of a factor from one; smaller ones are in what rounding changes
+_FEWEST_ADAPTED = 3  # matrices: editors of single facts change one or two by a low rank
 _KEPT_TOKENS = 0.98  # of a vocabulary that was extended or cut
 # Relative errors that quantising makes at most, by bits: about twice those of rounding normal
 # numbers to a grid with a scale for 128 of them (largest 3.0 standard deviations).
@@ -101,7 +102,8 @@ def _structure(
         yield _found(kind, "depth", before=a.layers, after=b.layers)
     else:
         moved = [one for one in compared if one.layer != one.from_layer and len(one.shape) > 1]
-        if moved and _share(moved, _is_alike) >= _MOST:
+        each_once = len(set(known.layers.values())) == len(known.layers)
+        if moved and each_once and _share(moved, _is_alike) >= _MOST:
             yield _found(Operation.REORDERED, "reordered")
     for what in ("channels", "units", "expert_units"):
         before, after = getattr(a, what), getattr(b, what)
@@ -125,6 +127,9 @@ def _renamed(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[OperationFou
         moved.append("heads")
     if any(source not in (None, expert) for (_, expert), source in known.experts.items()):
         moved.append("experts")
+    tokens = known.tokens if known.spelt else None
+    if tokens is not None and len(tokens.a) >= _KEPT_TOKENS * max(tokens.before, tokens.after):
+        moved.append("tokens")
     if moved:
         what = joined((words(f"diff.permuted.{one}") for one in moved), ", ")
         yield OperationFound(Operation.PERMUTED, message("diff.operation.permuted", what=what))
@@ -134,6 +139,8 @@ def _vocabulary(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[Operation
     if known.tokens is None or not known.spelt or not a.tokens or not b.tokens:
         return
     shared = len(known.tokens.a)
+    if shared >= _KEPT_TOKENS * max(a.tokens, b.tokens):
+        return  # the same tokens in another order
     kind = Operation.TRANSPLANTED_VOCABULARY
     if shared >= _KEPT_TOKENS * a.tokens and b.tokens > a.tokens:
         kind = Operation.EXPANDED_VOCABULARY
@@ -277,15 +284,16 @@ def _adapter(matrices: Sequence[TensorChange]) -> OperationFound | None:
     if len(low) < _MOST * len(able):
         return None
     fields = {"count": len(low), "of": len(able)}
+    kind = Operation.ADAPTER if len(able) >= _FEWEST_ADAPTED else Operation.CHANGED
     if low.count(rank) >= _MOST * len(able):
         evidence = message("diff.operation.adapter", rank=rank, **fields)
-        return OperationFound(Operation.ADAPTER, evidence, rank=rank)
+        return OperationFound(kind, evidence, rank=rank)
     common = {one for one, times in Counter(low).items() if times >= 0.1 * len(low)}
     if sum(one in common for one in low) < _MOST * len(able):
         return None
     several = ", ".join(map(str, sorted(common)))
     evidence = message("diff.operation.adapter-ranks", ranks=several, **fields)
-    return OperationFound(Operation.ADAPTER, evidence, rank=max(common))
+    return OperationFound(kind, evidence, rank=max(common))
 
 
 def _stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]:
