@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from kinprint.device import array_module
 from kinprint.measure.basis import (
-    array_module,
     gram_turn,
     polar_factor,
     refined,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -77,8 +78,13 @@ class Threads(ThreadPoolExecutor):
     """A pool that makes do with as many threads as the system gives, if it gives any.
 
     Under a limit of memory the last of many threads may find no room for its stack; what was
-    handed in is done by the others.
+    handed in is done by the others. It is done as whoever hands it in would: with the device of
+    that thread, for one.
     """
+
+    def submit(self, function: Callable[..., T], /, *given: Any, **named: Any) -> Future[T]:
+        """Have something done."""
+        return super().submit(copy_context().run, function, *given, **named)
 
     def _adjust_thread_count(self) -> None:
         try:

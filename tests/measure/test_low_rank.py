@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from kinprint.measure.change import change_sums
-from kinprint.measure.low_rank import ChangeSpectrum, rounding_variance, spectrum_of
+from kinprint.measure.low_rank import (
+    ChangeSpectrum,
+    largest_singular_value,
+    rounding_variance,
+    spectrum_of,
+)
 
 Rng = np.random.Generator
 
@@ -66,3 +71,13 @@ def test_rounding_changes_as_much_as_is_said() -> None:
         error = float(np.square(rounded.astype(np.float32) - a).mean())
         assert rounding_variance(rounded) == pytest.approx(error, rel=0.1)
     assert rounding_variance(np.ones(3, np.int8)) is None
+
+
+@pytest.mark.parametrize("shape", [(256, 256), (64, 256), (256, 30), (9, 9)])
+@pytest.mark.parametrize("decay", [0.0, 1.0, 4.0])
+def test_the_largest_singular_value(shape: tuple[int, int], decay: float) -> None:
+    draw = np.random.default_rng([*shape, int(decay)])
+    matrix = draw.normal(size=shape) * draw.random(shape[1]) ** decay
+    found = largest_singular_value(matrix.astype(np.float32))
+    assert found == pytest.approx(np.linalg.norm(matrix, 2), rel=1e-5)
+    assert largest_singular_value(np.zeros(shape, np.float32)) == 0.0

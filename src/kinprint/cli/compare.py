@@ -24,7 +24,7 @@ from kinprint.cli.output import (
     saved,
     write_json,
 )
-from kinprint.cli.reading import name_failure, reading_options
+from kinprint.cli.reading import device_option, name_failure, reading_options
 from kinprint.errors import BadOption
 from kinprint.records import ALPHA, Level, Relation
 
@@ -93,6 +93,7 @@ def comparing_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @option("--direction", is_flag=True)
 @option("--jobs", metavar="N", type=Whole(min=1))
 @option("--no-hash", is_flag=True)
+@device_option
 @comparing_options
 def compare(
     models: tuple[str, ...],

@@ -11,7 +11,7 @@ from kinprint.cli.commands import Whole, command, option
 from kinprint.cli.compare import show, show_costs
 from kinprint.cli.language import language
 from kinprint.cli.output import form_option
-from kinprint.cli.reading import reading_options
+from kinprint.cli.reading import device_option, reading_options
 
 
 @command("diff")
@@ -23,6 +23,7 @@ from kinprint.cli.reading import reading_options
 @option("--dry-run", is_flag=True)
 @form_option
 @option("-o", "--output", multiple=True, metavar="PATH")
+@device_option
 @reading_options
 def diff(
     a: str,

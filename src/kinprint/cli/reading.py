@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kinprint
-from kinprint.cli.commands import DEBUG, option
+from kinprint.cli.commands import DEBUG, Choice, option
 from kinprint.cli.language import say, sentence
 from kinprint.errors import FormatError, InternalError, KinprintError, printable
 from kinprint.records import Progress, Step
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 
+device_option = option("--device", type=Choice(["cpu", "gpu"]), default="cpu")
+"""Where to compute, for commands with `reading_options`."""
 _SECONDS = 3.0  # between two lines about steps of one kind
 
 
@@ -35,8 +37,12 @@ def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
     @option("--budget", metavar="SIZE")
     @option("--no-cache", is_flag=True)
     @functools.wraps(function)
-    def wrapper(*arguments: Any, budget: str | None, no_cache: bool, **named: Any) -> Any:
-        with kinprint.Reader(budget=budget, cache=not no_cache, progress=show_progress) as reader:
+    def wrapper(
+        *arguments: Any, budget: str | None, no_cache: bool, device: str = "cpu", **named: Any
+    ) -> Any:
+        with kinprint.Reader(
+            budget=budget, cache=not no_cache, progress=show_progress, device=device
+        ) as reader:
             try:
                 return function(*arguments, reader=reader, **named)
             finally:

@@ -21,7 +21,7 @@ from kinprint.cli.output import (
     write_json,
     write_line,
 )
-from kinprint.cli.reading import name_failure, reading_options
+from kinprint.cli.reading import device_option, name_failure, reading_options
 from kinprint.errors import BadOption, printable
 
 _MOST_LAYERS = 10_000
@@ -104,6 +104,7 @@ def show_study(name: str) -> None:
 @form_option
 @option("--base", metavar="MODEL")
 @option("--dry-run", is_flag=True)
+@device_option
 @reading_options
 def run(
     name: str,

@@ -14,7 +14,8 @@ from math import prod
 
 import numpy as np
 
-from kinprint.diff.blocks import Extent, extents, matrix_shape, stored_block
+from kinprint.device import on_card
+from kinprint.diff.blocks import NUMBERS, Extent, extents, matrix_shape, stored_block
 from kinprint.diff.journal import Journal
 from kinprint.diff.pairing import Match, TensorPair
 from kinprint.diff.results import Directions, Estimate, Rounding, TensorChange
@@ -32,6 +33,7 @@ from kinprint.text import Message, message
 from kinprint.workers import Threads, calm_algebra, cores
 
 _LOOKED_AT = 1 << 16  # numbers of a tensor that tell whether it was rounded
+_ON_CARD, _SENDING = 1 << 24, 8  # numbers of a block that a graphics card sums, and threads
 _TOGETHER = 64 << 20  # bytes that are asked for at once
 _AHEAD = 3  # blocks for each thread that are read before they are needed
 
@@ -68,7 +70,7 @@ def tensor_changes(
         journal.add(change)
         return change
 
-    threads = cores()
+    threads = _SENDING if on_card() else cores()
     with calm_algebra():
         pool = Threads(threads, "kinprint-diff")
         try:
@@ -150,7 +152,7 @@ def _extents(pair: TensorPair) -> list[Extent]:
     """Blocks of what corresponds; where rows or columns are picked, all of the tensor is one."""
     assert pair.a is not None and pair.b is not None
     if pair.rows is None and pair.columns is None:
-        return extents([pair.a, pair.b])
+        return extents([pair.a, pair.b], _ON_CARD if on_card() else NUMBERS)
     rows, columns = pair.matched or (0, 0)
     return [Extent(range(rows), range(columns))]
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint.device import Array, array_module, downloaded, uploaded
 from kinprint.diff.pairing import AS_NUMBERED, Correspondence, Match, Turn
 from kinprint.errors import FormatError
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
@@ -24,13 +25,12 @@ from kinprint.lineage.preparation import DENSE
 from kinprint.lineage.reading.parts import component_of
 from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.side import Side
-from kinprint.measure.basis import polar_factor
+from kinprint.measure.basis import polar_factor, unit_rows
 from kinprint.measure.rows import row_cosines
 from kinprint.model.model import Floats, Model
 from kinprint.model.places import Address
 from kinprint.model.tokens import align
 from kinprint.nulls.fixed_points import nearest_rows
-from kinprint.nulls.preparation import normalise_rows
 from kinprint.records import Component, Level, Role
 
 _PROBED = 16  # rows of a tensor that tell whether rows of equal number are alike
@@ -264,9 +264,14 @@ def _units(
 class FeedForwardRows:
     """What units read and send: rows of up, of down turned, and of the gate if there is one."""
 
-    up: Floats
-    down: Floats
-    gate: Floats | None
+    up: Array
+    down: Array
+    gate: Array | None
+
+    def uploaded(self) -> FeedForwardRows:
+        """The same where it is computed."""
+        gate = None if self.gate is None else uploaded(self.gate)
+        return FeedForwardRows(uploaded(self.up), uploaded(self.down), gate)
 
 
 def _unit_rows(model: Model, layer: int, expert: int | None) -> FeedForwardRows | None:
@@ -290,12 +295,13 @@ def match_units(
     Units are matched by what the gate reads, which no flip changes, or by all they read and send
     where there is no gate. A unit whose up and down are both negated was flipped.
     """
-    ours, theirs = (_carried(one, channels, side) for one, side in ((a, "a"), (b, "b")))
+    ours, theirs = (_carried(one, channels, side).uploaded() for one, side in ((a, "a"), (b, "b")))
     if ours.gate is not None and theirs.gate is not None:
-        near = nearest_rows(normalise_rows(ours.gate), normalise_rows(theirs.gate))
+        near = nearest_rows(unit_rows(ours.gate), unit_rows(theirs.gate))
     else:
-        first, second = (np.concatenate([one.up, one.down], axis=1) for one in (ours, theirs))
-        near = nearest_rows(normalise_rows(first), normalise_rows(second))
+        xp = array_module(ours.up)
+        first, second = (xp.concatenate([one.up, one.down], axis=1) for one in (ours, theirs))
+        near = nearest_rows(unit_rows(first), unit_rows(second))
     there, back = near.there.at, near.back.at
     mutual = np.flatnonzero(back[there] == np.arange(len(there)))
     if len(mutual) < _MUTUAL * min(len(there), len(back)):
@@ -303,10 +309,11 @@ def match_units(
     left, right = mutual, there[mutual]
     order = np.argsort(right)
     left, right = left[order], right[order]
-    both = row_cosines(ours.up[left], theirs.up[right]) + row_cosines(
-        ours.down[left], theirs.down[right]
+    both = sum(
+        (unit_rows(one[left]) * unit_rows(other[right])).sum(axis=1)
+        for one, other in ((ours.up, theirs.up), (ours.down, theirs.down))
     )
-    signs = np.where(both < 0, -1.0, 1.0).astype(np.float32)
+    signs = np.where(downloaded(both) < 0, -1.0, 1.0).astype(np.float32)
     if len(there) == len(back) and np.mean(left == right) > _MUTUAL and (signs > 0).all():
         return None
     flips = signs if (signs < 0).any() else None

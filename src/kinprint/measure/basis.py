@@ -9,15 +9,13 @@ gate row, so that these are left to judge by. Arrays may be NumPy's or CuPy's.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = Any
-"""An array of NumPy or of CuPy."""
+from kinprint.device import Array, array_module, computed_on_device, downloaded, uploaded
+
 ROUNDS = 4
 """Rounds of matching and fitting that refine a map."""
 PROBES = 64
@@ -28,13 +26,6 @@ _UNREACHED = 1e-13  # squared singular values below this part of the largest are
 _SEARCHES = 2  # rounds that look for the partners of layers; later ones keep them
 _SCORES = 16_000_000  # cosines that are held at once, where a layer has no more
 _KEPT = 1e-3  # weight of the last map beside matched rows: it keeps what these do not reach
-
-
-def array_module(array: Array) -> Any:
-    """NumPy, or CuPy where the array is one of its own."""
-    if type(array).__module__.partition(".")[0] == "cupy":
-        return sys.modules["cupy"]  # loaded by whoever made the array
-    return np
 
 
 def unit_rows(rows: Array) -> Array:
@@ -48,6 +39,7 @@ def unit_rows(rows: Array) -> Array:
         return rows if good.all() else xp.where(good, rows, xp.float32(0))
 
 
+@computed_on_device
 def polar_factor(table: Array) -> Array:
     """The nearest matrix with orthonormal rows or columns, (MMᵀ)^(−½)·M.
 
@@ -142,14 +134,14 @@ def nearest_cosines(
     layers of the second. Rows have length one.
     """
     xp = array_module(first[0])
-    table = xp.zeros((len(first), len(second)))
-    some = [carried(rows[spread(len(rows), probes)], turn) for rows in first]
+    table = np.zeros((len(first), len(second)))
+    some = [uploaded(carried(rows[spread(len(rows), probes)], turn)) for rows in first]
     for places in _stacks(max(map(len, some)), [len(others) for others in second]):
-        theirs = xp.concatenate([second[to] for to in places]).T
+        theirs = uploaded(xp.concatenate([second[to] for to in places])).T
         for at, ours in enumerate(some):
             cosines = (ours @ theirs).reshape(len(ours), len(places), -1)
-            table[at, places] = cosines.max(axis=2).mean(axis=0)
-    return np.asarray(table if xp is np else xp.asnumpy(table))
+            table[at, places] = downloaded(cosines.max(axis=2).mean(axis=0))
+    return table
 
 
 def spread(n: int, most: int) -> list[int]:

@@ -5,26 +5,28 @@ folded into a small matrix: columns that are `FOLDED` apart are added with rando
 The rank of the change is that of the folded one, as long as it is smaller, and independent errors
 stay independent, so that what is left of a low rank is told from rounding (count sketches: Clarkson
 and Woodruff, arXiv 1207.6365). A second one, in which every number got a random sign first, shows
-what errors of the same sizes without any structure would give.
+what errors of the same sizes without any structure would give. Arrays may be NumPy's or CuPy's.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint.device import Array, on_card, uploaded
+
 Floats = NDArray[np.float32]
-Array = NDArray[Any]
 
 FOLDED = 256
 """Rows and columns of a folded change, at most."""
 _AT_ONCE = 1 << 20  # numbers: with fewer, threads wait for each other more than they compute
 _SMALL, _EVERY, _FOLDS_SUMMED = 1 << 20, 8, 2  # of which all rows and columns are summed, else so
+_STRIPE = 64  # rows that are summed together, one of `_EVERY` such
 _COINS = (1 << 20) - 3  # random signs, taken from another place for each block
 _SEED = 20260
 
@@ -117,6 +119,8 @@ def change_sums(
     shape : rows and columns of the whole matrix.
     first_row, first_column : where the block begins in it.
     """
+    if on_card():
+        return _card_sums(a, b, shape, first_row, first_column)
     rows, columns = a.shape
     tall, wide = min(shape[0], FOLDED), min(shape[1], FOLDED)
     signs = _signs(shape[1], 1)[first_column : first_column + columns]
@@ -139,28 +143,29 @@ def change_sums(
         some = _sums(flat[0], flat[2])
         equal = _bits(some_a) == _bits(some_b) if alike else x == y
         same = int(np.count_nonzero(equal))
-        broken = 0
+        broken = bad = 0
         if not np.isfinite(some).all():
             equal |= np.isnan(x) & np.isnan(y)
             same = int(np.count_nonzero(equal))
-            broken = _mend(x, y, d, equal)
+            broken, bad = _mend(x, y, d, equal)
             some = _sums(*(z.reshape(-1).astype(np.float64) for z in (x, d)))
         sums += some
-        x_zeros, y_zeros = (int(np.count_nonzero(one == 0)) for one in (x, y))
-        both = int(np.count_nonzero((x == 0) & (y == 0))) if x_zeros and y_zeros else 0
+        x_zeros, y_zeros = (int(np.count_nonzero(one == 0)) - bad for one in (x, y))
+        both = int(np.count_nonzero((x == 0) & (y == 0))) - bad if x_zeros and y_zeros else 0
         counts += (x.size, same, broken, y_zeros - both, x_zeros - both, both)
+        at = first_row + start
+        some_y = y[:, :some_columns]
+        row_squares += _wrapped(np.einsum("ij,ij->i", some_y, some_y), at, tall)
+        for stripe in _stripes(at, len(y), every):
+            some_y = y[stripe]
+            column_squares += _wrapped(np.einsum("ij,ij->j", some_y, some_y), first_column, wide)
         if same == x.size:
             continue
         largest = max(largest, float(d.max()), -float(d.min()))
-        at = first_row + start
-        some_y = y[:, :some_columns]
-        _add_runs(row_squares, np.einsum("ij,ij->i", some_y, some_y), at)
-        if at // each % every == 0:
-            _add_runs(column_squares, np.einsum("ij,ij->j", y, y), first_column)
-        _fold_rows(folds[0], _fold_columns(d, signs, first_column, wide), at, shape[0])
+        folds[0] += _folded(d, signs, first_column, at, shape)
         coins = _coins(at * shape[1] + first_column, d.size)
         np.multiply(flat[2], coins, out=flat[1])
-        _fold_rows(folds[1], _fold_columns(y, signs, first_column, wide), at, shape[0])
+        folds[1] += _folded(y, signs, first_column, at, shape)
     numbers, same, broken, zeroed, filled, zeros = counts.tolist()
     return ChangeSums(
         numbers=numbers,
@@ -180,17 +185,64 @@ def change_sums(
     )
 
 
+def _card_sums(
+    a: Array, b: Array, shape: tuple[int, int], first_row: int, first_column: int
+) -> ChangeSums:
+    """The same on a graphics card."""
+    from kinprint.measure.change_on_card import card_sums
+
+    rows, columns = a.shape
+    alike = a.dtype == b.dtype and a.dtype.itemsize in _BITS
+    here = uploaded(a), uploaded(b)
+    x, y = (one.astype(np.float32, order="C", copy=False) for one in here)
+    every, some_columns = _part_of(shape)
+    found = card_sums(
+        x,
+        y,
+        _bits(here[0]) == _bits(here[1]) if alike else x == y,
+        (
+            _on_card(_signs, shape[0], 0)[first_row : first_row + rows],
+            _on_card(_signs, shape[1], 1)[first_column : first_column + columns],
+        ),
+        _coins(first_row * shape[1] + first_column, rows * columns),
+        first=(first_row, first_column),
+        folds=(min(shape[0], FOLDED), min(shape[1], FOLDED)),
+        stripes=(_STRIPE, every),
+        summed=columns if some_columns is None else some_columns,
+    )
+    a_squares, a_changes, squares = found.totals.tolist()
+    return ChangeSums(
+        rows * columns,
+        found.equal,
+        found.broken,
+        found.zeroed,
+        found.filled,
+        found.zeros,
+        a_squares,
+        a_changes,
+        squares,
+        found.largest,
+        found.folded,
+        found.shuffled,
+        found.row_squares,
+        found.column_squares,
+    )
+
+
+def _stripes(first: int, count: int, every: int) -> list[slice]:
+    """One of `every` stripes of a matrix, as far as they lie in so many rows from the first on."""
+    if every == 1:
+        return [slice(0, count)]
+    begun = first // _STRIPE * _STRIPE
+    starts = (at for at in range(begun, first + count, _STRIPE) if at // _STRIPE % every == 0)
+    return [slice(max(at - first, 0), min(at + _STRIPE - first, count)) for at in starts]
+
+
 def _part_of(shape: tuple[int, int]) -> tuple[int, int | None]:
-    """How many groups of rows give one whose columns are summed, and columns whose rows are."""
+    """Of how many stripes of rows one has its columns summed, and of how many columns rows are."""
     if shape[0] * shape[1] <= _SMALL:
         return 1, None
     return _EVERY, max(_FOLDS_SUMMED * FOLDED, 1)
-
-
-def _add_runs(out: NDArray[np.float64], values: Array, first: int) -> None:
-    """Add values to those of places that are as many apart as `out` has."""
-    for start, stop, to in _runs(first, len(values), len(out)):
-        out[to : to + stop - start] += values[start:stop]
 
 
 def _sums(x: Array, d: Array) -> NDArray[np.float64]:
@@ -199,7 +251,7 @@ def _sums(x: Array, d: Array) -> NDArray[np.float64]:
 
 
 def _products(x: Array, d: Array) -> NDArray[np.float64]:
-    return np.array([x @ x, x @ d, d @ d], np.float64)
+    return np.array([float(x @ x), float(x @ d), float(d @ d)])
 
 
 class _Buffers:
@@ -215,52 +267,52 @@ class _Buffers:
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
-def _bits(array: Array) -> NDArray[Any]:
+def _bits(array: Array) -> Array:
     return array.view(_BITS[array.dtype.itemsize])
 
 
-def _mend(x: Floats, y: Floats, d: Floats, equal: NDArray[np.bool_]) -> int:
-    """Take numbers that are not finite out of the sums, and count those that differ; so do those
-    whose difference no number can hold."""
+def _mend(x: Floats, y: Floats, d: Floats, equal: NDArray[np.bool_]) -> tuple[int, int]:
+    """Take numbers that are not finite out of the sums, and those whose difference no number can
+    hold; count those that differ, and all."""
     bad = ~(np.isfinite(x) & np.isfinite(y) & np.isfinite(d))
     x[bad], y[bad], d[bad] = 0.0, 0.0, 0.0
-    return int(np.count_nonzero(bad & ~equal))
+    return int(np.count_nonzero(bad & ~equal)), int(np.count_nonzero(bad))
 
 
-def _fold_columns(rows: Floats, signs: Floats, first: int, wide: int) -> Floats:
-    """Add columns that are `wide` apart, with their signs."""
+def _folded(rows: Array, signs: Array, first: int, at: int, shape: tuple[int, int]) -> Array:
+    """Add columns that are `FOLDED` apart, then rows, with their signs.
+
+    `first` and `at` are the places of the first column and row; `signs` those of the columns.
+    """
+    wide = min(shape[1], FOLDED)
     columns = rows.shape[1]
-    if first % wide or columns < wide:  # a block that begins or ends between the folds
-        out = np.zeros((len(rows), wide), np.float32)
-        signed = rows * signs
-        for start, stop, to in _runs(first, columns, wide):
-            out[:, to : to + stop - start] += signed[:, start:stop]
-        return out
-    whole = columns // wide * wide
-    slabs = rows[:, :whole].reshape(len(rows), -1, wide)
-    out = np.asarray(np.einsum("ijk,jk->ik", slabs, signs[:whole].reshape(-1, wide)), np.float32)
-    if whole < columns:
-        out[:, : columns - whole] += rows[:, whole:] * signs[whole:]
-    return out
+    if first % wide:
+        narrow = _wrapped((rows * signs).T, first, wide).T
+    else:
+        slabs, rest = columns // wide, columns % wide
+        whole = slabs * wide
+        cut = rows[:, :whole].reshape(len(rows), slabs, wide)
+        narrow = np.einsum("ijk,jk->ik", cut, signs[:whole].reshape(slabs, wide))
+        narrow[:, :rest] += rows[:, whole:] * signs[whole:]
+    row_signs = _signs(shape[0], 0)[at : at + len(rows)]
+    return _wrapped(narrow * row_signs[:, None], at, min(shape[0], FOLDED))
 
 
-def _fold_rows(out: Floats, rows: Floats, first: int, count: int) -> None:
-    """Add rows that are as many apart as `out` has, with their signs."""
-    signs = _signs(count, 0)[first : first + len(rows)]
-    signed = rows * signs[:, None]
-    for start, stop, to in _runs(first, len(rows), len(out)):
-        out[to : to + stop - start] += signed[start:stop]
+def _wrapped(values: Array, first: int, period: int) -> Array:
+    """Sums of values, along the first axis, whose places are a period apart; the first is at
+    `first`."""
+    before = first % period
+    periods = -(-(before + len(values)) // period)
+    if before or len(values) % period:
+        room = np.zeros((periods * period, *values.shape[1:]), values.dtype)
+        room[before : before + len(values)] = values
+        values = room
+    return values.reshape(periods, period, *values.shape[1:]).sum(axis=0)
 
 
-def _runs(first: int, count: int, period: int) -> list[tuple[int, int, int]]:
-    """Stretches of places that stay within one period: their start, stop, and place in it."""
-    found, start = [], 0
-    while start < count:
-        to = (first + start) % period
-        stop = min(count, start + period - to)
-        found.append((start, stop, to))
-        start = stop
-    return found
+@cache
+def _on_card(made: Callable[..., Floats], *given: int) -> Array:
+    return uploaded(made(*given))
 
 
 @cache
@@ -273,16 +325,14 @@ def _signs(count: int, axis: int) -> Floats:
 
 
 @cache
-def _all_coins() -> Floats:
+def _some_coins(count: int) -> Floats:
     draw = np.random.default_rng([_SEED, 2])
     coins = (2 * draw.integers(0, 2, _COINS) - 1).astype(np.float32)
-    return np.concatenate([coins, coins[:_AT_ONCE]])
+    return np.resize(coins, _COINS + count)
 
 
-def _coins(place: int, count: int) -> Floats:
+def _coins(place: int, count: int) -> Array:
     """Random signs for numbers that begin at a place of a matrix."""
-    start = place % _COINS
-    known = _all_coins()
-    if start + count <= len(known):
-        return known[start : start + count]
-    return np.resize(np.roll(known[:_COINS], -start), count)
+    start, room = place % _COINS, max(_AT_ONCE, 1 << count.bit_length())
+    known = _on_card(_some_coins, room) if on_card() else _some_coins(room)
+    return known[start : start + count]

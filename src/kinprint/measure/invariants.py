@@ -20,10 +20,9 @@ from itertools import combinations
 
 import numpy as np
 
+from kinprint.device import Array, array_module, uploaded
 from kinprint.measure.basis import (
     PROBES,
-    Array,
-    array_module,
     carried,
     mutual,
     nearest_cosines,
@@ -92,6 +91,11 @@ class UnitRows:
         """Some of the units."""
         gate = None if self.gate is None else self.gate[places]
         return UnitRows(self.up[places], self.down[places], gate)
+
+    def uploaded(self) -> UnitRows:
+        """The units where they are computed."""
+        gate = None if self.gate is None else uploaded(self.gate)
+        return UnitRows(uploaded(self.up), uploaded(self.down), gate)
 
     def carried(self, turn: Array | None) -> UnitRows:
         """The units in the other model's coordinates."""
@@ -169,6 +173,8 @@ def agreements(
 
 def unit_agreement(first: UnitRows, second: UnitRows, turn: Array | None) -> UnitAgreement:
     """How two feed-forwards agree in a given map; both gated, or both compared as plain."""
+    first, second = first.uploaded(), second.uploaded()
+    turn = None if turn is None else uploaded(turn)
     xp = array_module(first.up)
     ours = first.carried(turn)
     up = ours.up @ second.up.T

@@ -24,6 +24,8 @@ _GAP = 1.25  # of the last singular value that stands out to the next
 _CLEAR_GAP = 2.0  # where errors are larger than those of rounding
 _ROUNDED = 2.0  # times the errors of rounding that may be left
 _LEAST_SIZE = 1e-4  # of the mean square: emptier rows and columns are not made larger than this
+_SQUARED = 1e-9  # of the largest square: smaller ones are off by more than 1e-6
+_STEPS = 40  # of the search for the largest singular value
 _FEWEST = 8  # rows and columns of a matrix whose rank means something
 _SIGNIFICAND = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
 _LEAST_EXPONENT = {"float16": -13}  # below it floats are as far apart as at it
@@ -77,12 +79,12 @@ def spectrum_of(sums: ChangeSums, rounding: float | None) -> ChangeSpectrum | No
         return None
     if not (np.isfinite(sums.folded).all() and np.isfinite(sums.shuffled).all()):
         return None
-    values = np.asarray(np.linalg.svd(_evened(sums), compute_uv=False), np.float64)
+    values = _singular_values(_evened(sums))
     squares = np.square(values)
     total = float(squares.sum())
     if not total or not np.isfinite(total):
         return None
-    errors, found = (_largest(one) for one in (sums.shuffled, sums.folded))
+    errors, found = (largest_singular_value(one) for one in (sums.shuffled, sums.folded))
     effective = total**2 / float(np.square(squares).sum())
     low, high = _standing_out(values, sums.folded.shape)
     expected = None if rounding is None else rounding * sums.numbers / sums.folded.size
@@ -129,11 +131,35 @@ def _evened(sums: ChangeSums) -> NDArray[np.float64]:
     return found
 
 
-def _largest(matrix: NDArray[np.float32]) -> float:
-    """The largest singular value."""
+def _singular_values(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Singular values, largest first; by a decomposition where squares would lose small ones."""
+    rows = matrix if len(matrix) <= matrix.shape[1] else matrix.T
+    squares = np.linalg.eigvalsh(rows @ rows.T)[::-1]
+    if squares[-1] > _SQUARED * squares[0]:
+        return np.asarray(np.sqrt(squares))
+    return np.asarray(np.linalg.svd(matrix, compute_uv=False))
+
+
+def largest_singular_value(matrix: NDArray[np.float32]) -> float:
+    """The largest singular value, to about 1e-5 of it.
+
+    By Lanczos' method with every vector made orthogonal to all before: a tenth of the time of a
+    decomposition, most of which other threads can use.
+    """
     wide = matrix.astype(np.float64)
-    gram = wide @ wide.T if len(wide) <= wide.shape[1] else wide.T @ wide
-    return math.sqrt(max(float(np.linalg.eigvalsh(gram)[-1]), 0.0))
+    steps = min(_STEPS, *wide.shape)
+    basis = np.zeros((steps, len(wide)))
+    vector = np.random.default_rng(_STEPS).standard_normal(len(wide))
+    for step in range(steps):
+        for _ in range(2):  # the second time takes off what rounding left
+            vector = vector - basis[:step].T @ (basis[:step] @ vector)
+        length = float(np.linalg.norm(vector))
+        if not length:
+            break
+        basis[step] = vector / length
+        vector = wide @ (basis[step] @ wide)
+    reached = basis @ wide
+    return math.sqrt(max(float(np.linalg.eigvalsh(reached @ reached.T)[-1]), 0.0))
 
 
 def _standing_out(values: NDArray[np.float64], shape: tuple[int, ...]) -> tuple[int, int]:

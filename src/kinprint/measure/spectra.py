@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kinprint.device import array_module, downloaded, uploaded
 from kinprint.measure import blocks
 from kinprint.measure.blocks import Floats
 from kinprint.measure.gram import PANEL
@@ -122,14 +123,15 @@ def _by_gram(m: blocks.Array, power: int, k: int) -> tuple[Floats, Floats]:
     """The same from the eigenvalues of the smaller product, MᵀM or MMᵀ."""
     wide = m.shape[1] > m.shape[0]
     long = m.T if wide else m
-    product = np.zeros((long.shape[1],) * 2)
+    product = uploaded(np.zeros((long.shape[1],) * 2))
     for part in blocks.row_blocks(long, PANEL):
-        rows = blocks.cast(long[part], power)
+        rows = uploaded(blocks.cast(long[part], power))
         product += rows.T @ rows
+    algebra = array_module(product).linalg
     if not k:
-        squares = np.linalg.eigvalsh(product)[::-1]
+        squares = downloaded(algebra.eigvalsh(product))[::-1]
         return _roots(squares), np.empty((m.shape[1], 0))
-    squares, vectors = np.linalg.eigh(product)
+    squares, vectors = map(downloaded, algebra.eigh(product))
     values, leading = _roots(squares[::-1]), vectors[:, ::-1][:, :k]
     if not wide:
         return values, leading

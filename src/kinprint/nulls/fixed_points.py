@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kinprint.device import Array, array_module, downloaded, uploaded
 from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, no_evidence
 
 # Two scores closer than this part of the largest one are tied. Products of long rows are added
@@ -23,6 +24,7 @@ MARGIN = 1e-6
 SINGLE_MARGIN = 1e-5
 """The same for products that are made in single precision."""
 _ROWS = 256  # whose products with all other rows are made at once, and stay near the processor
+_ROWS_ON_CARD = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +83,19 @@ class Neighbours:
         return Pairs(left[order], right[order], rows, int(np.isin(right, own).sum()))
 
 
-def nearest_rows(x: ArrayLike, y: ArrayLike, flips: bool = False) -> Neighbours:
+def nearest_rows(x: Array, y: Array, flips: bool = False) -> Neighbours:
     """Rows of x and rows of y with the largest inner products, or the largest by size.
 
     The table of all products is made in pieces and not kept: between channels of a wide model
     it would be larger than all that was read. `flips` compares sizes; scores keep their sign.
     """
-    one, other = (np.ascontiguousarray(part, np.float32) for part in (x, y))
+    here = uploaded(x), uploaded(y)
+    one, other = (array_module(part).ascontiguousarray(part, np.float32) for part in here)
+    each = _ROWS if array_module(one) is np else _ROWS_ON_CARD
     there: list[Nearest] = []
     back: Nearest | None = None
-    for start in range(0, max(len(one), 1), _ROWS):
-        table = one[start : start + _ROWS] @ other.T
+    for start in range(0, max(len(one), 1), each):
+        table = one[start : start + each] @ other.T
         there.append(_best(table, flips))
         seen = _best(table.T, flips)
         back = seen if back is None else _better(back, seen, start, flips)
@@ -186,23 +190,23 @@ def fixed_point_log10_p(
     return found / LN10
 
 
-def _best(table: NDArray[np.floating], flips: bool = False) -> Nearest:
+def _best(table: Array, flips: bool = False) -> Nearest:
     """Best column of each row, by size with `flips`; a row without any finite one leads by nothing.
 
     The best is struck out to find the next, which is much quicker than to sort.
     """
     if not table.size:
         return Nearest(np.zeros(len(table), np.int64), np.zeros(len(table)), np.zeros(len(table)))
-    size = np.array(np.abs(table) if flips else table, order="C")
-    rows = np.arange(len(size))
+    xp = array_module(table)
+    size = xp.array(abs(table) if flips else table, order="C")
+    rows = xp.arange(len(size))
     at = size.argmax(axis=1)
-    score = table[rows, at].astype(np.float64)
-    top = size[rows, at].astype(np.float64)
+    found = table[rows, at], size[rows, at]
     size[rows, at] = -math.inf
-    second = size.max(axis=1).astype(np.float64)
+    score, top, second = (downloaded(one).astype(np.float64) for one in (*found, size.max(axis=1)))
     good = np.isfinite(top)
     lead = np.where(good, top, 0.0) - np.where(good, second, 0.0)
-    return Nearest(at, score, lead)
+    return Nearest(downloaded(at), score, lead)
 
 
 def _better(known: Nearest, seen: Nearest, start: int, flips: bool) -> Nearest:

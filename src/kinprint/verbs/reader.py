@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from kinprint import text
+from kinprint.device import Device, computing_on, find_device
 from kinprint.errors import BadOption
 from kinprint.reader.cache import Cache
 from kinprint.reader.fetch import Fetcher
@@ -21,7 +22,8 @@ ModelName = str | os.PathLike[str]
 
 
 class Reader:
-    """Reads models for several calls, under one budget and over the same connections.
+    """Reads models for several calls, under one budget and over the same connections, and says
+    where they are computed.
 
     Every verb reads with a reader of its own unless it is given one. It is a context manager.
 
@@ -34,11 +36,16 @@ class Reader:
         Whether to take what was read before from the cache, and to keep what is read.
     progress : callable, optional
         Called with a `Progress` whenever more was planned or read, from any thread.
+    device : str
+        "cpu", or "gpu" for full diffs, spectra and matching on a graphics card, which needs
+        `kinprint[gpu]`. Results are the same within rounding.
 
     Raises
     ------
     BadOption
-        The budget is no size.
+        The budget is no size, or there is no such device.
+    MissingExtra
+        A graphics card was asked for, and what computes on it is not installed.
 
     Examples
     --------
@@ -59,7 +66,9 @@ class Reader:
         budget: int | str | None = None,
         cache: bool = True,
         progress: Callable[[Progress], None] | None = None,
+        device: str = Device.CPU,
     ) -> None:
+        self._device = find_device(device)
         self._budget = parse_size(budget, "budget") if isinstance(budget, str) else budget
         self._cached, self._progress = cache, progress
         self._fetcher = Fetcher(
@@ -91,7 +100,9 @@ class Reader:
         >>> kinprint.Reader(budget="1MB").again().budget
         1000000
         """
-        return Reader(budget=self._budget, cache=self._cached, progress=self._progress)
+        return Reader(
+            budget=self._budget, cache=self._cached, progress=self._progress, device=self._device
+        )
 
     def close(self) -> None:
         """Begin nothing more. What was read stays in the cache."""
@@ -159,4 +170,5 @@ def reading(
     if budget is not None or not cache or progress is not None:
         given = "budget" if budget is not None else "progress" if cache else "cache"
         raise BadOption(option=given, value="…", cause=text.message("cause.reader.has-its-own"))
-    yield reader
+    with computing_on(reader._device):
+        yield reader

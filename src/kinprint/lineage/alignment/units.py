@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint.device import Array, downloaded, uploaded
 from kinprint.lineage.alignment.residual import ResidualMap
 from kinprint.lineage.preparation import FeedForward
 from kinprint.lineage.reading.sample import Floats
@@ -172,11 +173,16 @@ def unit_scores(
     first: FeedForward, second: FeedForward, residual: ResidualMap, flips: bool
 ) -> UnitScores:
     """Scores of all units of one feed-forward with all of another."""
-    both = residual.carry(first.up) @ second.up.T + residual.carry(first.down) @ second.down.T
-    match = np.abs(both) if flips else both
+
+    def cosines(one: Floats, other: Floats) -> Array:
+        return uploaded(residual.carry(one)) @ uploaded(other).T
+
+    both = cosines(first.up, second.up) + cosines(first.down, second.down)
+    match = abs(both) if flips else both
     if first.gate is not None and second.gate is not None:
-        match = match + residual.carry(first.gate) @ second.gate.T
-    return UnitScores(keep(np.asarray(match, np.float32)), keep(np.asarray(both, np.float32)))
+        match = match + cosines(first.gate, second.gate)
+    match, both = (np.asarray(downloaded(one), np.float32) for one in (match, both))
+    return UnitScores(keep(match), keep(both))
 
 
 def _qualities(
