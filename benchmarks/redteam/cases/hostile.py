@@ -492,9 +492,9 @@ def experts_exchanged(zoo: Zoo, seed: int, rng: Rng) -> Pair:
         {attention(): Fact.HIDDEN, embedding(): Fact.FOREIGN, tower(""): Fact.EQUAL},
         swapped={
             attention(tower="encoder"): Fact.HIDDEN,
+            other(tower="encoder"): Fact.OPEN,
             tower("encoder"): Fact.EQUAL,
             embedding(tower="encoder"): Fact.OPEN,
-            other(tower="encoder"): Fact.OPEN,
         },
     ),
 )
