@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +14,7 @@ import pytest
 import kinprint
 from benchmarks.operations import MADE, made, with_adapter
 from benchmarks.redteam import storage, surgery
-from benchmarks.redteam.checkpoint import Checkpoint
+from benchmarks.redteam.checkpoint import Array, Checkpoint
 from benchmarks.redteam.zoo import DEMO, Zoo
 from kinprint import Operation
 
@@ -147,3 +150,72 @@ def test_layers_that_were_repeated_have_two_diagonals(tmp_path: Path) -> None:
     found, _ = made(make, wanted, Zoo(DEMO)["base-a"], 5, tmp_path)
     assert [one.source for one in found.map.layers] == [0, 1, 2, 3, 2, 3, 4, 5]
     assert found.totals.equal == found.totals.tensors
+
+
+def _edited(parent: Checkpoint, layer: int, edit: Callable[[str], Array]) -> Checkpoint:
+    """A model with the matrices of a layer replaced."""
+    place = f"model.layers.{layer}."
+    names = [one for one, values in parent.tensors.items() if values.ndim > 1]
+    return parent.changed({name: edit(name) for name in names if name.startswith(place)})
+
+
+def test_what_became_of_one_layer_is_said(tmp_path: Path) -> None:
+    zoo = Zoo(DEMO)
+    parent, stranger = zoo["base-a"], zoo["base-b"]
+    a = _saved(parent, tmp_path / "a")
+    emptied = _edited(parent, 3, lambda name: np.zeros_like(parent.tensors[name]))
+    other = _edited(parent, 3, lambda name: stranger.tensors[name])
+    copied = surgery.with_layers(parent, (0, 1, 2, 2, 4, 5))
+    for name, model, kind, said in (
+        ("emptied", emptied, Operation.PRUNED_NUMBERS, "became zero: 3"),
+        ("other", other, Operation.CHANGED, "no matrix is alike at equal places: 3"),
+        ("copied", copied, Operation.CHANGED, "in the place of others: 2→3"),
+    ):
+        (found,) = kinprint.diff(a, _saved(model, tmp_path / name)).operations
+        assert found.kind is kind and said in found.evidence
+
+
+def test_one_matrix_of_low_rank_is_no_adapter(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    name = "model.layers.3.mlp.down_proj.weight"
+    draw = np.random.default_rng(3)
+    before = parent.tensors[name]
+    update = np.outer(draw.normal(size=len(before)), draw.normal(size=before.shape[1]))
+    update *= 0.2 * np.linalg.norm(before) / np.linalg.norm(update)
+    b = _saved(parent.changed({name: (before + update).astype(np.float32)}), tmp_path / "b")
+    kinds = [one.kind for one in kinprint.diff(_saved(parent, tmp_path / "a"), b).operations]
+    assert Operation.CHANGED in kinds and Operation.ADAPTER not in kinds
+
+
+def test_tokens_that_were_renumbered_with_their_rows(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    name = "model.embed_tokens.weight"
+    order = np.random.default_rng(4).permutation(len(parent.tensors[name]))
+    places = np.argsort(order)
+    tokenizer = json.loads(parent.files["tokenizer.json"])
+    words = tokenizer["model"]["vocab"]
+    tokenizer["model"]["vocab"] = {word: int(places[at]) for word, at in words.items()}
+    for one in tokenizer["added_tokens"]:
+        one["id"] = int(places[one["id"]])
+    files = {"tokenizer.json": json.dumps(tokenizer).encode()}
+    child = replace(parent.changed({name: parent.tensors[name][order]}), files=files)
+    found = kinprint.diff(_saved(parent, tmp_path / "a"), _saved(child, tmp_path / "b"))
+    (operation,) = found.operations
+    assert operation.kind is Operation.PERMUTED and operation.evidence.startswith("tokens")
+    assert found.totals.equal == found.totals.tensors
+
+
+def test_experts_that_come_from_elsewhere_are_not_counted(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    whole = MADE["upcycled"][0](parent, np.random.default_rng(0))
+    draw = np.random.default_rng(5)
+    new = {
+        name: draw.normal(size=values.shape).astype(np.float32) * values.std()
+        for name, values in whole.tensors.items()
+        if re.search(r"experts\.[12]\.", name)
+    }
+    a = _saved(parent, tmp_path / "a")
+    b = _saved(whole.changed(new), tmp_path / "b")
+    (found,) = (one for one in kinprint.diff(a, b).operations if one.kind is Operation.UPCYCLED)
+    experts = {name.split("experts.")[1][0] for name in whole.tensors if "experts." in name}
+    assert found.evidence.startswith(f"{6 * (len(experts) - 2)} of {6 * len(experts)} experts")

@@ -167,12 +167,14 @@ def _sizes(model: Model) -> Sizes:
         shape = None if place is None else place.shape
         return None if shape is None or len(shape) <= axis else shape[axis]
 
-    experts = (size(Role.EXPERT_UP, 0, at, 0) for at in model.layers())
+    numbers = [one.expert for one in model.places if one.role == Role.EXPERT_UP and not one.tower]
+    units = (size(Role.EXPERT_UP, 0, at, 0) for at in model.layers())
     return Sizes(
         len(model.layers()),
         size(Role.EMBED, 1) or size(Role.UP, 1, layer),
         size(Role.UP, 0, layer),
-        next(filter(None, experts), None),
+        next(filter(None, units), None),
+        max((one for one in numbers if one is not None), default=-1) + 1 or None,
         size(Role.Q, 0, layer),
         size(Role.EMBED, 0),
     )

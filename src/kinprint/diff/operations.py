@@ -29,6 +29,7 @@ class Sizes:
     channels: int | None
     units: int | None
     expert_units: int | None
+    experts: int | None
     queries: int | None
     tokens: int | None
 
@@ -77,9 +78,13 @@ def find_operations(
     alike = [one for one in compared if _is_alike(one)]
     if not alike:
         return ()
+    emptied, unlike = _layers_without_likeness(compared)
+    alike = [one for one in alike if one.tower or one.layer not in emptied | unlike]
     return (
+        *_upcycled(tensors),
         *_structure(known, sizes, compared),
         *_replaced(compared, gone),
+        *_layers(emptied, unlike),
         *(() if sampled else _frozen(compared, alike)),
         *_numbers(alike),
     )
@@ -93,19 +98,20 @@ def _structure(
     known: Correspondence, sizes: tuple[Sizes, Sizes], compared: Sequence[TensorChange]
 ) -> Iterator[OperationFound]:
     a, b = sizes
-    experts = [one for one in compared if one.expert is not None and one.from_expert is None]
-    if experts and _share(experts, _is_alike) >= _MOST:
-        count = len({one.expert for one in experts})
-        yield _found(Operation.UPCYCLED, "upcycled", count=count)
     if b.layers != a.layers:
         kind = Operation.EXPANDED_DEPTH if b.layers > a.layers else Operation.PRUNED_DEPTH
         yield _found(kind, "depth", before=a.layers, after=b.layers)
     else:
         moved = [one for one in compared if one.layer != one.from_layer and len(one.shape) > 1]
         each_once = len(set(known.layers.values())) == len(known.layers)
-        if moved and each_once and _share(moved, _is_alike) >= _MOST:
-            yield _found(Operation.REORDERED, "reordered")
-    for what in ("channels", "units", "expert_units"):
+        if moved and _share(moved, _is_alike) >= _MOST:
+            if each_once:
+                yield _found(Operation.REORDERED, "reordered")
+            else:
+                pairs = sorted({(one.layer, one.from_layer) for one in moved if _is_alike(one)})
+                copies = ", ".join(f"{of}→{to}" for to, of in pairs)
+                yield _found(Operation.CHANGED, "layers-copied", layers=copies)
+    for what in ("channels", "units", "expert_units", "experts"):
         before, after = getattr(a, what), getattr(b, what)
         if before and after and before != after:
             kind = Operation.EXPANDED_WIDTH if after > before else Operation.PRUNED_WIDTH
@@ -114,6 +120,49 @@ def _structure(
         yield _found(Operation.PRUNED_HEADS, "heads", before=a.queries, after=b.queries)
     yield from _vocabulary(known, a, b)
     yield from _renamed(known, a, b)
+
+
+def _upcycled(tensors: Sequence[TensorChange]) -> Iterator[OperationFound]:
+    """Experts that come from feed-forwards, of all that the second model has."""
+    experts = [one for one in tensors if one.expert is not None and one.b is not None]
+    made = {(one.layer, one.expert) for one in experts if one.from_expert is None and one.a}
+    alike = {(one.layer, one.expert) for one in experts if one.a and _is_alike(one)}
+    if made and len(made & alike) >= _MOST * len(made):
+        of = len({(one.layer, one.expert) for one in experts})
+        yield _found(Operation.UPCYCLED, "upcycled", count=len(made & alike), of=of)
+
+
+def _layers_without_likeness(
+    compared: Sequence[TensorChange],
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Layers of the text model whose matrices all became zero, and those of which none is alike;
+    none where that is so of all."""
+    groups: dict[int, list[TensorChange]] = {}
+    for one in compared:
+        if one.layer is not None and not one.tower and len(one.shape) > 1:
+            groups.setdefault(one.layer, []).append(one)
+    emptied = {at for at, some in groups.items() if all(_is_emptied(one) for one in some)}
+    unlike = {
+        at for at, some in groups.items() if at not in emptied and not any(map(_is_alike, some))
+    }
+    if len(emptied | unlike) == len(groups):
+        return frozenset(), frozenset()
+    return frozenset(emptied), frozenset(unlike)
+
+
+def _is_emptied(one: TensorChange) -> bool:
+    return one.zeroed > 0 and one.zeroed + one.zeros >= 1
+
+
+def _layers(emptied: Collection[int], unlike: Collection[int]) -> Iterator[OperationFound]:
+    if emptied:
+        yield _found(Operation.PRUNED_NUMBERS, "layers-zero", layers=_numbered(emptied))
+    if unlike:
+        yield _found(Operation.CHANGED, "layers-unlike", layers=_numbered(unlike))
+
+
+def _numbered(layers: Collection[int]) -> str:
+    return ", ".join(map(str, sorted(layers)))
 
 
 def _renamed(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[OperationFound]:
