@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 from pathlib import Path
 
@@ -11,8 +12,14 @@ import pytest
 
 import kinprint
 from benchmarks.redteam.zoo import DEMO
+from kinprint.diff.pairing import Correspondence
+from kinprint.diff.results import Diff, Estimate, TensorChange
+from kinprint.lineage.results import Settings
+from kinprint.records import Cost, ModelRef, Operation, Relation, TensorStatus
+from kinprint.report.build.diff import diff_document
 from kinprint.report.exports import render
 from kinprint.report.schema import decode, encode
+from kinprint.report.views.terminal.diff import diff_lines
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +63,41 @@ def test_both_languages_say_what_was_done(found: kinprint.Diff) -> None:
     assert found.summary.startswith("base-a에서 a-cpt")
     page = render(found.document, ".html", "ko").decode()
     assert found.summary in page
+
+
+def change(numbers: int, read: int, changed: float, relative: float) -> TensorChange:
+    weight = TensorChange(
+        "up", "", 0, None, 0, None, None, "a", "b", "F32", "F32", 32, 32, (numbers, 1),
+        TensorStatus.COMPARED,
+    )  # fmt: skip
+    return dataclasses.replace(
+        weight, numbers=numbers, read=read, changed=Estimate(changed), relative=Estimate(relative)
+    )
+
+
+def test_a_tensor_counts_by_its_numbers_however_many_were_read() -> None:
+    models = [ModelRef(name, "local", name) for name in "ab"]
+    tensors = change(9000, 10, 1.0, 0.3), change(1000, 90, 0.0, 0.1)
+    found = Diff(
+        models[0], models[1], tensors, Relation.DERIVED, (), Correspondence(), True, Cost()
+    )
+    totals = diff_document(found, Cost(), Settings()).totals
+    assert totals.changed == pytest.approx(0.9)
+    assert totals.relative == pytest.approx((0.9 * 0.3**2 + 0.1 * 0.1**2) ** 0.5)
+    assert (totals.compared_numbers, totals.read) == (10000, 100)
+
+
+def test_what_was_not_compared_is_said_once() -> None:
+    """Of a copy whose basis was turned no tensor is compared, for one reason."""
+    found = kinprint.diff(DEMO / "base-a", DEMO / "a-rotated")
+    assert [one.kind for one in found.operations] == [Operation.ROTATED]
+    said = " ".join(line.text.strip() for line in diff_lines(found.document, "en"))
+    assert "None of 57 tensors was compared" in said
+    assert " of 0 numbers" not in said
+    assert said.count("different bases") == 1
+    assert said.count("undoing") == 1
+    page = render(found.document, ".html").decode()
+    assert page.count("written in different bases") == 1
+    without = msgspec.structs.replace(found.document, operations=[])
+    shown = kinprint.Diff(without).summary
+    assert "0.0%" not in shown and "No tensor of base-a and a-rotated was compared" in shown

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kinprint import text
-from kinprint.records import TAKEN_OVER, Relation, TensorStatus
+from kinprint.records import TAKEN_OVER, Operation, Relation, TensorStatus
 from kinprint.report.relations import words_for
 from kinprint.report.schema import DiffDocument, OperationPart, TensorChangePart
 from kinprint.report.translation import translated
@@ -29,10 +30,13 @@ def summary(document: DiffDocument, language: str) -> str:
     whole = not document.sampled and document.relation in _SAME and not document.map.axes
     if totals.compared == totals.tensors == totals.equal and not moved and whole:
         return say("same", count=totals.tensors)
+    relation = words_for(document.relation)[language]
+    if not totals.compared:
+        return say("none", relation=relation)
     if document.relation in (*TAKEN_OVER, Relation.DEPENDENT):
         rest = totals.tensors - totals.compared
         return say("undecided", share=totals.changed, count=totals.compared, rest=rest)
-    return say("unnamed", relation=words_for(document.relation)[language], share=totals.changed)
+    return say("unnamed", relation=relation, share=totals.changed)
 
 
 def operation_words(one: OperationPart, language: str) -> str:
@@ -48,21 +52,38 @@ def operation_words(one: OperationPart, language: str) -> str:
 
 
 def totals_say(document: DiffDocument, language: str) -> str:
-    """How much was compared, and how much of it is equal."""
+    """How much was compared, and how much of it is equal; why nothing was where that is so."""
     totals = document.totals
+    if not totals.compared:
+        return text.say("diff.none", language, count=totals.tensors, why=_why(document, language))
     said = text.say(
-        "diff.totals",
+        "diff.totals-sampled" if document.sampled else "diff.totals",
         language,
         compared=totals.compared,
         tensors=totals.tensors,
         equal=totals.equal,
         share=totals.changed,
-        numbers=totals.read,
+        numbers=totals.compared_numbers,
+        read=totals.read,
     )
+    if totals.relative:
+        said = f"{said} {text.say('diff.size', language, relative=totals.relative)}"
     broken = sum(one.broken for one in document.tensors)
     if broken:
         said = f"{said} {text.say('diff.broken', language, count=broken)}"
     return f"{said} {text.say('diff.sampled', language)}" if document.sampled else said
+
+
+def _why(document: DiffDocument, language: str) -> str:
+    """Why no tensor was compared, each reason once."""
+    said: Counter[str] = Counter()
+    for one in document.tensors:
+        alone = one.status not in _TOGETHER
+        key = f"diff.status.{one.status}"
+        said[text.say(key, language) if alone else status_says(document, one, language)] += 1
+    if len(said) == 1:
+        return next(iter(said))
+    return "; ".join(f"{why} ({count:,})" for why, count in said.most_common())
 
 
 def evidence_of(document: DiffDocument, language: str) -> list[tuple[str, str]]:
@@ -79,9 +100,25 @@ def top_changes(document: DiffDocument) -> list[TensorChangePart]:
     return sorted(changed, key=_size, reverse=True)
 
 
-def not_compared(document: DiffDocument) -> list[TensorChangePart]:
-    """Tensors without a partner, or that could not be compared."""
-    return [one for one in document.tensors if one.status is not TensorStatus.COMPARED]
+def not_compared(document: DiffDocument, language: str) -> list[tuple[str, str]]:
+    """Tensors without a partner or that were not compared, and why; what is the same for many is
+    said once: with the totals where nothing was compared."""
+    found = []
+    together: Counter[str] = Counter()
+    for one in document.tensors:
+        if one.status in _TOGETHER:
+            together[status_says(document, one, language)] += 1
+        elif one.status is not TensorStatus.COMPARED:
+            found.append((tensor_name(one, language), status_says(document, one, language)))
+    if document.totals.compared:
+        found += [
+            (text.say("diff.several", language, count=count), why)
+            for why, count in together.items()
+        ]
+    return found
+
+
+_TOGETHER = (TensorStatus.OTHER_BASIS, TensorStatus.NOT_READ)  # reasons that no tensor has alone
 
 
 def _size(one: TensorChangePart) -> float:
@@ -155,6 +192,6 @@ def map_lines(document: DiffDocument, language: str) -> Iterator[str]:
             for name in ("before", "after", "kept", "moved", "flipped")
         }
         yield text.say(f"diff.map.{what}", language, **fields)
-    if known.turned is not None:
-        turn = known.turned
+    turn = known.turned
+    if turn is not None and all(one.kind is not Operation.ROTATED for one in document.operations):
         yield text.say("diff.map.turned", language, alike=turn.alike, count=turn.units)

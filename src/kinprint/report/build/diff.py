@@ -76,11 +76,18 @@ def _operation(one: OperationFound, translator: Translator) -> schema.OperationP
 
 
 def _totals(tensors: Sequence[TensorChange]) -> schema.DiffTotals:
+    """What became of all tensors; of shares and sizes a tensor counts by its numbers, however many
+    of them were read."""
     compared = [one for one in tensors if one.status is TensorStatus.COMPARED]
     statuses = [one.status for one in tensors]
     only = [statuses.count(each) for each in (TensorStatus.ONLY_A, TensorStatus.ONLY_B)]
-    read = sum(one.read for one in compared)
-    changed = sum(one.changed.value * one.read for one in compared if one.changed is not None)
+    changed = [(one.changed.value, one.numbers) for one in compared if one.changed is not None]
+    squares = [
+        (one.relative.value**2, one.numbers)
+        for one in compared
+        if one.relative is not None and math.isfinite(one.relative.value)
+    ]
+    relative = _mean(squares)
     return schema.DiffTotals(
         tensors=len(tensors),
         compared=len(compared),
@@ -89,9 +96,17 @@ def _totals(tensors: Sequence[TensorChange]) -> schema.DiffTotals:
         only_b=only[1],
         other=len(tensors) - len(compared) - sum(only),
         numbers=sum(one.numbers for one in tensors),
-        read=read,
-        changed=min(1.0, changed / read) if read else 0.0,
+        compared_numbers=sum(one.numbers for one in compared),
+        read=sum(one.read for one in compared),
+        changed=min(1.0, _mean(changed) or 0.0),
+        relative=None if relative is None else _short(math.sqrt(relative)),
     )
+
+
+def _mean(values: Sequence[tuple[float, int]]) -> float | None:
+    """The mean of values, each with its weight; None where nothing has any."""
+    weights = sum(weight for _, weight in values)
+    return sum(value * weight for value, weight in values) / weights if weights else None
 
 
 def _tensor(one: TensorChange, translator: Translator) -> schema.TensorChangePart:

@@ -137,7 +137,12 @@ class MapPart(Struct, frozen=True, kw_only=True):
 
 
 class DiffTotals(Struct, frozen=True, kw_only=True):
-    """Tensors and numbers of both models, by what became of them."""
+    """Tensors and numbers of both models, by what became of them.
+
+    `compared_numbers` are those of the tensors that were compared, `read` how many of them were
+    read. `changed` is the share of them that differ; `relative` is the root mean square of the
+    relative changes of tensors. Tensors count by their numbers in both.
+    """
 
     tensors: Count
     compared: Count
@@ -146,8 +151,10 @@ class DiffTotals(Struct, frozen=True, kw_only=True):
     only_b: Count
     other: Count
     numbers: Count
+    compared_numbers: Count
     read: Count
     changed: Share
+    relative: float | None = None
 
 
 class DiffDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=DIFF_SCHEMA):

@@ -56,7 +56,7 @@ def _body(document: DiffDocument, language: str) -> Markup:
     say = speaker(language)
     a, b = (printable(one.title, _NAME) for one in document.models)
     top = changes.top_changes(document)
-    rest = changes.not_compared(document)
+    rest = changes.not_compared(document, language)
     return frame.render(
         "diff.html.j2",
         language,
@@ -70,10 +70,7 @@ def _body(document: DiffDocument, language: str) -> Markup:
         grid=_grid(document, language),
         tensors=[_tensor(one, language) for one in top[:_ROWS]],
         more=max(len(top) - _ROWS, 0),
-        missing=[
-            (changes.tensor_name(one, language), changes.status_says(document, one, language))
-            for one in rest[:_ROWS]
-        ],
+        missing=rest[:_ROWS],
         more_missing=max(len(rest) - _ROWS, 0),
         labels=[translated(document, one, language) for one in document.labels],
         notes=[translated(document, one, language) for one in document.notes],

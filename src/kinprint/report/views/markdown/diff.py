@@ -37,14 +37,10 @@ def page(document: DiffDocument, language: str) -> str:
     ]
     if rows:
         lines += ["", f"## {say('largest')}", "", *table(columns, rows, language)]
-    rest = changes.not_compared(document)
+    rest = changes.not_compared(document, language)
     if rest:
         lines += ["", f"## {say('missing')}", ""]
-        lines += [
-            f"- {escaped(changes.tensor_name(one, language))}: "
-            f"{escaped(changes.status_says(document, one, language))}"
-            for one in rest[:_ROWS]
-        ]
+        lines += [f"- {escaped(name)}: {escaped(why)}" for name, why in rest[:_ROWS]]
     command = document.made.command
     lines += ["", f"`{escaped(command)}`", "", escaped(document.made.versions), ""]
     return "\n".join(lines)

@@ -66,11 +66,9 @@ def _fitted(name: str) -> str:
 
 
 def _missing(document: DiffDocument, language: str) -> Iterator[Line]:
-    rest = changes.not_compared(document)
-    for one in rest[:_MISSING]:
-        name = printable(changes.tensor_name(one, language), 200)
-        said = changes.status_says(document, one, language)
-        yield from lines(f"- {name}: {said}", "  ", Look.ASIDE, NARROW)
+    rest = changes.not_compared(document, language)
+    for name, why in rest[:_MISSING]:
+        yield from lines(f"- {printable(name, 200)}: {why}", "  ", Look.ASIDE, NARROW)
     if len(rest) > _MISSING:
         more = text.say("diff.more-missing", language, count=len(rest) - _MISSING)
         yield Line("  " + more, Look.ASIDE)
