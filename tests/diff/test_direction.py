@@ -211,6 +211,8 @@ def test_a_comparison_shows_its_traces_in_both_languages(tmp_path: Path) -> None
     for name in ("page.html", "page.md"):
         page = (tmp_path / name).read_text("utf-8")
         assert "parent came first" in page and "after 30 steps" in page, name
+    shown = two._repr_html_()
+    assert "parent came first" in shown and "after 30 steps" in shown
     again = kinprint.report(tmp_path / "result.json")
     again.save(tmp_path / "again.html")
     assert (tmp_path / "again.html").read_bytes() == (tmp_path / "page.html").read_bytes()

@@ -84,6 +84,7 @@ def test_tunes_made_apart_share_nothing_beyond_their_base(tuned: Path, tmp_path:
         page = (tmp_path / name).read_text("utf-8")
         assert "Nothing was seen that tuned and other share beyond base-a" in page, name
         assert "not comparable" in page
+    assert "Nothing was seen that tuned and other share beyond base-a" in found._repr_html_()
     written = re.sub(r"<[^>]*>", "", (tmp_path / "page.html").read_text("utf-8"))
     assert '">' not in written, "an attribute of the page ends early"
 

@@ -12,7 +12,9 @@ from markupsafe import escape
 
 import kinprint
 from kinprint.errors import BadOption, FileMissing, FormatError
+from kinprint.records import TAKEN_OVER
 from kinprint.report import answer
+from kinprint.report.exports import exports
 from kinprint.report.results import tables
 from kinprint.report.views.notebook import fragment
 from tests.report.kin_documents import HOSTILE, RELATIONS, comparison, matrix
@@ -52,6 +54,10 @@ def test_the_notebook_view_of_a_pair(relation: str, language: str) -> None:
     for one in answer.statements(document, document.verdict, language):
         assert str(escape(one.says)) in html
     assert ("0.043" in html) == (relation == "no-evidence")
+    changed = relation in TAKEN_OVER and relation != "identical"
+    assert ("kinprint diff org/one org/two" in html) == changed
+    page = exports()[".html"].content(document, language).decode()
+    assert (">kinprint diff org/one org/two<" in page) == changed
     assert html.count("<svg") >= 7
     assert "http" not in html and len(html) < 60_000
 

@@ -5,11 +5,12 @@ The sentences were put down when the document was made (`statements.py`); nothin
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kinprint import text
-from kinprint.records import Relation
+from kinprint.records import TAKEN_OVER, Relation
 from kinprint.report.relations import SIGNS
 from kinprint.report.schema import (
     ComparisonDocument,
@@ -20,6 +21,7 @@ from kinprint.report.schema import (
     VerdictPart,
 )
 from kinprint.report.translation import Translatable, translated
+from kinprint.titles import public_name
 
 STATEMENTS = ("link", "what", "kind", "amount", "coverage")
 """The five statements, in the order in which they are read."""
@@ -83,3 +85,16 @@ def part_names(parts: Iterable[str], language: str) -> str:
 def error(document: Translatable, lost: Unread | FailedPair, language: str) -> str:
     """Why a model could not be read or a pair not be compared, as a document has it."""
     return translated(document, lost.error, language)
+
+
+def diff_command(document: ComparisonDocument) -> str | None:
+    """The command that says what changed; None where nothing says that weights were taken over, or
+    that any changed."""
+    relation = document.verdict.relation
+    if relation not in TAKEN_OVER or relation is Relation.IDENTICAL:
+        return None
+    titles = {one.given: one.title for one in document.models}
+    names = [public_name(one, titles.get(one, "")) for one in (document.a, document.b)]
+    base = [] if document.asked.base is None else ["--base", public_name(document.asked.base)]
+    guard = ["--"] if any(name.startswith("-") for name in names) else []
+    return shlex.join(["kinprint", "diff", *base, *guard, *names])

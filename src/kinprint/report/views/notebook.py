@@ -7,7 +7,7 @@ and the one colour of a relation reads on dark and on light. Nothing outside is 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from markupsafe import Markup, escape
@@ -16,6 +16,7 @@ from kinprint import text
 from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
 from kinprint.report import answer
+from kinprint.report.beyond import beyond_table, traces_in
 from kinprint.report.evidence import findings
 from kinprint.report.matrix import (
     group_name,
@@ -29,7 +30,7 @@ from kinprint.report.matrix import (
 from kinprint.report.numbers import NOTHING, fixed, p_value
 from kinprint.report.relations import SIGNS, words_for
 from kinprint.report.schema import ComparisonDocument, EvidencePart, MatrixDocument, Subject
-from kinprint.report.translation import warning
+from kinprint.report.translation import translated, warning
 
 _ROWS, _PAIRS, _GRID = 8, 12, 40
 _WIDE, _TALL, _BINS = 190, 26, 38
@@ -83,12 +84,51 @@ def _comparison(document: ComparisonDocument, language: str) -> list[Markup]:
             Markup("<p><b>{}.</b> {}</p>").format(one.title, printable(one.says, 5000))
             for one in answer.statements(document, verdict, language)
         ),
+        *_beyond(document, language),
+        *_direction(document, language),
         _evidence(document, language),
+        *_diff(document, language),
         Markup("<details><summary>{}</summary>{}</details>").format(
             text.say("report.not-shown", language),
             Markup("").join(_tag("p", sentence) for sentence in limits),
         ),
     ]
+
+
+def _beyond(document: ComparisonDocument, language: str) -> Iterator[Markup]:
+    """What the models share beyond a base: a sentence, then a row a component."""
+    part = document.beyond
+    if part is None:
+        return
+    title = text.say("report.beyond.title", language, base=part.title)
+    says = translated(document, part.summary, language)
+    yield Markup("<p><b>{}.</b> {}</p>").format(printable(title, 200), printable(says, 2000))
+    rows = beyond_table(part, language)
+    cells = (Markup("<tr>{}</tr>").format(Markup("").join(map(_cell, row))) for row in rows)
+    if rows:
+        yield Markup('<div class="kp-scroll"><table>{}</table></div>').format(
+            Markup("").join(cells)
+        )
+        yield _tag("p", text.say("report.beyond.calibrated", language), "kp-soft")
+
+
+def _direction(document: ComparisonDocument, language: str) -> Iterator[Markup]:
+    """Which model came first: a sentence, then what each trace says."""
+    part = document.direction
+    if part is None:
+        return
+    title = text.say("report.direction.title", language)
+    says = translated(document, part.summary, language)
+    yield Markup("<p><b>{}.</b> {}</p>").format(title, printable(says, 1000))
+    for one in traces_in(document, part, language):
+        yield _tag("p", printable(one, 1000))
+
+
+def _diff(document: ComparisonDocument, language: str) -> Iterator[Markup]:
+    """How to ask what changed."""
+    if command := answer.diff_command(document):
+        says = text.say("report.diff.says", language)
+        yield Markup("<p>{} <code>{}</code></p>").format(says, printable(command, 2000))
 
 
 def _evidence(document: ComparisonDocument, language: str) -> Markup:

@@ -131,6 +131,7 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
         alpha=shapes.level(verdict.link.alpha),
         likeness=_likeness(verdict, language, say),
         grids=tuple(_grids(document, say)),
+        diff=answers.diff_command(document),
         beyond=_beyond(document, language, say),
         direction=_direction(document, language),
         limits=_limits(document, language, say),

@@ -143,6 +143,10 @@ def _parts(out: _Page, document: ComparisonDocument) -> None:
             for layer, cells in grid.rows
         ]
         out.table((out.say("report.parts.layer"), *heads), rows)
+    if command := answer.diff_command(document):
+        out.sentence("report.diff.says")
+        shown = printable(command, 2000).replace("`", "'")
+        out.put(f"    {shown}")
 
 
 def _beyond(out: _Page, document: ComparisonDocument) -> None:

@@ -78,6 +78,9 @@ def comparison_lines(document: ComparisonDocument, language: str) -> Iterator[Li
         yield from (
             Line("  " + line, Look.ASIDE) for line in wrapped(" ".join(told), width=NARROW - 2)
         )
+    if answer.diff_command(document):
+        said = text.say("report.diff.terminal", language)
+        yield from (Line("  " + line, Look.ASIDE) for line in wrapped(said, width=NARROW - 2))
     for note in document.notes:
         note = printable(translated(document, note, language), 1000)
         yield from lines(f"- {note}", "  ", Look.ASIDE, NARROW)
