@@ -21,7 +21,10 @@ from kinprint.errors import BadOption
 from kinprint.measure.rounding import equality
 from kinprint.measure.updates import Updates
 from kinprint.records import BeyondState, Component, Part, Relation
+from kinprint.report.exports import render
 from kinprint.report.schema import BeyondPart
+from kinprint.report.translation import translated
+from kinprint.report.views.terminal.diff import diff_lines
 
 ZOO = kinprint.demo.FOLDER / "zoo"
 BASE = ZOO / "base-a"
@@ -287,3 +290,22 @@ def test_few_common_parts_decide_and_nothing_compared_is_said() -> None:
     assert summed_up([equal]) is BeyondState.EQUAL
     assert summed_up([apart]) is BeyondState.APART
     assert summed_up([]) is BeyondState.NOT_COMPARABLE
+
+
+def test_a_diff_says_it_as_a_comparison_does(tuned: Path, tmp_path: Path) -> None:
+    other = stored(tmp_path / "other", tune(2))
+    found = kinprint.diff(tuned, other, given=BASE)
+    assert found.beyond is not None and found.beyond == compared(tuned, other).beyond
+    assert f"--given ./{BASE.name} " in found.document.made.command
+    said = "Nothing was seen that tuned and other share beyond base-a"
+    assert said in found._repr_html_()
+    shown = " ".join(line.text.strip() for line in diff_lines(found.document, "en"))
+    assert said in shown and "Beyond base-a" in shown
+    korean = translated(found.document, found.beyond.summary, "ko")
+    assert korean != found.beyond.summary
+    for form in (".html", ".md"):
+        page = render(found.document, form).decode()
+        assert said in page and "not comparable" in page, form
+        assert korean in render(found.document, form, "ko").decode()
+    with pytest.raises(BadOption, match="one of the two"):
+        kinprint.diff(tuned, other, given=tuned)

@@ -19,6 +19,7 @@ from kinprint.cli.reading import device_option, reading_options
 @click.argument("b", metavar="B")
 @option("--sample/--full", "sample", default=None)
 @option("--seed", metavar="N", type=Whole(min=0), default=0)
+@option("--given", metavar="MODEL")
 @option("--base", metavar="MODEL")
 @option("--dry-run", is_flag=True)
 @form_option
@@ -30,6 +31,7 @@ def diff(
     b: str,
     sample: bool | None,
     seed: int,
+    given: str | None,
     base: str | None,
     dry_run: bool,
     format: str,
@@ -41,7 +43,8 @@ def diff(
         from kinprint.report.outputs import outputs
 
         outputs(output, "paths")
-    asked: dict[str, Any] = {"sample": sample, "seed": seed, "base": base, "reader": reader}
+    asked: dict[str, Any] = {"sample": sample, "seed": seed, "given": given, "base": base}
+    asked["reader"] = reader
     if dry_run:
         return show_costs(kinprint.plan_diff(a, b, language=language(), **asked), format)
     show(kinprint.diff(a, b, language=language(), **asked), format, output)

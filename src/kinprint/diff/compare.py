@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kinprint.diff.changes import reading_cost, tensor_changes
+from kinprint.diff.given import beyond_base
 from kinprint.diff.mapping import find_correspondence, find_tokens
 from kinprint.diff.operations import Sizes, find_operations
 from kinprint.diff.pairing import Correspondence, pair_tensors
@@ -27,7 +28,12 @@ _MOSTLY_EQUAL = 0.9  # of the numbers of matrices that are not zero in both; on 
 
 
 def diff_models(
-    a: str, b: str, fetcher: Fetcher, settings: Settings, sample: bool | None = None
+    a: str,
+    b: str,
+    fetcher: Fetcher,
+    settings: Settings,
+    sample: bool | None = None,
+    given: str | None = None,
 ) -> Diff:
     """Say what changed from one model to another, tensor by tensor.
 
@@ -41,10 +47,15 @@ def diff_models(
         The budget, the seed of samples, the base of an adapter.
     sample
         Whether to read some rows of each tensor; None for models that are not on this machine.
+    given
+        A base that both were made from: what they share beyond it is said too.
     """
     pair = _open(a, b, fetcher, settings)
-    compared = compare_models(a, b, fetcher, settings, hashes=False)
     sampled = pair.remote if sample is None else sample
+    limited = _comparing(settings, sampled)
+    beyond = None if given is None else beyond_base(a, b, given, fetcher, limited)
+    beside = 0 if given is None else 1
+    compared = compare_models(a, b, fetcher, limited, hashes=False, beside=beside)
     relation = compared.verdict.relation
     if sampled:
         known = pair.sampled_map(compared)
@@ -67,19 +78,27 @@ def diff_models(
         known,
         sampled=sampled,
         cost=fetcher.spent,
+        beyond=beyond,
         notes=tuple(dict.fromkeys(notes)),
         labels=labels_of(pair.checkpoints),
     )
 
 
 def plan_diff(
-    a: str, b: str, fetcher: Fetcher, settings: Settings, sample: bool | None = None
+    a: str,
+    b: str,
+    fetcher: Fetcher,
+    settings: Settings,
+    sample: bool | None = None,
+    given: str | None = None,
 ) -> ComparisonPlan:
     """What a diff would cost: that of a comparison, then that of reading tensors."""
     pair = _open(a, b, fetcher, settings)
-    found = plan_comparison((a, b), fetcher, settings)
+    sampled = pair.remote if sample is None else sample
+    models = (a, b) if given is None else (a, b, given)
+    found = plan_comparison(models, fetcher, _comparing(settings, sampled))
     pairs = pair_tensors(*pair.models)
-    if pair.remote if sample is None else sample:
+    if sampled:
         cost = SamplePlan(*pair.models, pairs, _allowance(settings), settings.seed).cost
     else:
         cost = reading_cost(*pair.models, pairs)
@@ -132,8 +151,16 @@ def _open(a: str, b: str, fetcher: Fetcher, settings: Settings) -> _Pair:
     return _Pair((first, second), (one, other))
 
 
+def _comparing(settings: Settings, sampled: bool) -> Settings:
+    """What a comparison before a diff may read: half of a budget where the diff has the other half;
+    a diff that reads all tensors reads no more for it."""
+    if settings.budget is None or not sampled:
+        return settings
+    return replace(settings, budget=settings.budget // 2)
+
+
 def _allowance(settings: Settings) -> int:
-    """Half of a budget is for the comparison."""
+    """What samples of tensors may cost."""
     return ALLOWANCE if settings.budget is None else min(ALLOWANCE, settings.budget // 2)
 
 

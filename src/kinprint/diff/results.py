@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kinprint.diff.given import Beyond
 from kinprint.diff.pairing import Correspondence
 from kinprint.records import Component, Cost, ModelRef, Operation, Relation, TensorStatus
 from kinprint.text import Message
@@ -139,6 +140,7 @@ class Diff:
     map : how their parts correspond.
     sampled : whether a part of each tensor was read.
     cost : what reading took.
+    beyond : what the two share beyond a base, where one was given.
     notes, labels : remarks on how models were read, and what they say they are not.
     """
 
@@ -150,5 +152,6 @@ class Diff:
     map: Correspondence
     sampled: bool
     cost: Cost
+    beyond: Beyond | None = None
     notes: tuple[Message, ...] = ()
     labels: tuple[Message, ...] = ()

@@ -21,6 +21,7 @@ from kinprint.errors import KinprintError, attempt
 from kinprint.measure.change import ChangeSums, change_sums
 from kinprint.measure.sampling import LEVEL, RUN, sample_rows
 from kinprint.model.model import Model, Reading, Rows, wants_of
+from kinprint.reader.extents import bridge, union
 from kinprint.reader.fetch import Fetcher, Want
 from kinprint.records import Cost, TensorStatus
 from kinprint.text import message
@@ -57,6 +58,10 @@ class SamplePlan:
             if piece is not None and spent + cost <= allowance:
                 self.pieces.append(piece)
                 spent += cost
+        gap = self._fetcher.policy.gap
+        while self.pieces and _bridged(self.wants, gap) > allowance:
+            # Whatever lies between two ranges that are read at once is paid for as well.
+            del self.pieces[-max(1, len(self.pieces) // 8) :]
 
     @property
     def wants(self) -> list[Want]:
@@ -124,6 +129,11 @@ def _piece(a: Model, b: Model, pair: TensorPair, at: int, seed: int) -> _Piece |
 def _bytes_of(piece: _Piece) -> int:
     wants = wants_of(piece.readings)
     return sum(span.size for want in wants for span in want.ranges)
+
+
+def _bridged(wants: Sequence[Want], gap: int) -> int:
+    """Bytes that reading takes where nothing was read before; the same wherever a model lies."""
+    return sum(span.size for want in wants for span in bridge(union(want.ranges), (), gap))
 
 
 def _sampled(told: TensorChange, piece: _Piece) -> TensorChange:

@@ -23,6 +23,7 @@ def diff(
     *,
     sample: bool | None = None,
     seed: int = 0,
+    given: ModelName | None = None,
     base: ModelName | None = None,
     budget: int | str | None = None,
     cache: bool = True,
@@ -44,6 +45,8 @@ def diff(
         where a model is not on this machine.
     seed : int
         Chooses which rows.
+    given : str or path, optional
+        A base that both were made from: the result says what they share beyond it, too.
     base, budget, cache, progress, reader, language
         As for `compare`.
 
@@ -54,7 +57,7 @@ def diff(
 
     Raises
     ------
-    BadReference, SourceError, FormatError, BudgetExceeded
+    BadOption, BadReference, SourceError, FormatError, BudgetExceeded
         As for `compare`.
 
     Examples
@@ -68,7 +71,9 @@ def diff(
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
         settings = _settings(own.budget, seed, base)
-        found = diff_models(os.fspath(a), os.fspath(b), fetcher_of(own), settings, sample)
+        under = None if given is None else os.fspath(given)
+        fetcher = fetcher_of(own)
+        found = diff_models(os.fspath(a), os.fspath(b), fetcher, settings, sample, under)
         return Diff(settled(diff_document(found, meter.cost, settings)), language)
 
 
@@ -78,6 +83,7 @@ def plan_diff(
     *,
     sample: bool | None = None,
     seed: int = 0,
+    given: ModelName | None = None,
     base: ModelName | None = None,
     budget: int | str | None = None,
     cache: bool = True,
@@ -89,7 +95,7 @@ def plan_diff(
 
     Parameters
     ----------
-    a, b, sample, seed, base, budget, cache, progress, reader, language
+    a, b, sample, seed, given, base, budget, cache, progress, reader, language
         As for `diff`.
 
     Returns
@@ -99,7 +105,7 @@ def plan_diff(
 
     Raises
     ------
-    BadReference, SourceError, FormatError, BudgetExceeded
+    BadOption, BadReference, SourceError, FormatError, BudgetExceeded
         As for `compare`.
 
     Examples
@@ -112,7 +118,8 @@ def plan_diff(
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
         settings = _settings(own.budget, seed, base)
-        found = plan(os.fspath(a), os.fspath(b), fetcher_of(own), settings, sample)
+        under = None if given is None else os.fspath(given)
+        found = plan(os.fspath(a), os.fspath(b), fetcher_of(own), settings, sample, under)
         return Plan(plan_document(found, meter.cost), language)
 
 

@@ -13,6 +13,7 @@ from kinprint.diff.results import Diff, Estimate, OperationFound, TensorChange
 from kinprint.lineage.results import Settings
 from kinprint.records import Cost, ModelRef, TensorStatus
 from kinprint.report import schema
+from kinprint.report.build.beyond import beyond_part
 from kinprint.report.build.common import made_with, titled
 from kinprint.report.translation import Translator
 from kinprint.titles import full_titles, public_name
@@ -33,6 +34,7 @@ def diff_document(found: Diff, cost: Cost, settings: Settings) -> schema.DiffDoc
         totals=_totals(found.tensors),
         map=_map(found.map),
         tensors=[_tensor(one, translator) for one in found.tensors],
+        beyond=None if found.beyond is None else beyond_part(found.beyond, titles, translator),
         sampled=found.sampled,
         notes=translator.all_said(titled(found.notes, refs, titles)),
         labels=translator.all_said(titled(found.labels, refs, titles)),
@@ -54,6 +56,8 @@ def _command(found: Diff, settings: Settings, names: Sequence[str]) -> str:
         words += ["--seed", str(settings.seed)]
     if settings.base is not None:
         words += ["--base", public_name(settings.base)]
+    if found.beyond is not None:
+        words += ["--given", public_name(found.beyond.base.given)]
     return shlex.join([*words, *(["--"] if any(n.startswith("-") for n in names) else []), *names])
 
 

@@ -10,6 +10,7 @@ from kinprint.records import Relation
 from kinprint.report import changes
 from kinprint.report.results.result import DrawnResult
 from kinprint.report.schema import (
+    BeyondPart,
     DiffDocument,
     DiffModel,
     DiffTotals,
@@ -17,6 +18,7 @@ from kinprint.report.schema import (
     OperationPart,
     TensorChangePart,
 )
+from kinprint.report.translation import translated
 from kinprint.studies.results import Table
 
 if TYPE_CHECKING:
@@ -68,6 +70,11 @@ class Diff(DrawnResult[DiffDocument]):
         return self._document.map
 
     @property
+    def beyond(self) -> BeyondPart | None:
+        """What the models share beyond a base; None where none was given."""
+        return self._document.beyond
+
+    @property
     def summary(self) -> str:
         """The headline."""
         return changes.summary(self._document, self.language)
@@ -93,6 +100,8 @@ class Diff(DrawnResult[DiffDocument]):
         document, language = self._document, self.language
         told = [changes.totals_say(document, language)]
         told += [f"{words}: {shown}" for words, shown in changes.evidence_of(document, language)]
+        if document.beyond is not None:
+            told.append(translated(document, document.beyond.summary, language))
         columns = tuple(
             text.say(f"diff.column.{name}", language) for name in ("tensor", "relative", "changed")
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, Struct, UnsetType
 
 from kinprint.records import Component, Operation, Relation, TensorStatus
+from kinprint.report.schema.beyond import BeyondPart
 from kinprint.report.schema.common import Count, Layer, Made, ReadPart, Share, Translations
 
 DIFF_SCHEMA = "kinprint.diff/1"
@@ -168,6 +169,7 @@ class DiffDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=DI
     totals: DiffTotals
     map: MapPart
     tensors: list[TensorChangePart]
+    beyond: BeyondPart | None = None
     sampled: bool = False
     notes: list[str] = []
     labels: list[str] = []

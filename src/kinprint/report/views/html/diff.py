@@ -17,6 +17,7 @@ from kinprint.report.numbers import NOTHING, telling
 from kinprint.report.schema import DiffDocument, EstimatePart, TensorChangePart
 from kinprint.report.translation import translated
 from kinprint.report.views.html import frame, shapes
+from kinprint.report.views.html.beyond import beyond_view
 from kinprint.report.views.html.words import speaker
 from kinprint.text import languages
 from kinprint.titles import role_title
@@ -72,6 +73,7 @@ def _body(document: DiffDocument, language: str) -> Markup:
         more=max(len(top) - _ROWS, 0),
         missing=rest[:_ROWS],
         more_missing=max(len(rest) - _ROWS, 0),
+        beyond=beyond_view(document, language, say),
         labels=[translated(document, one, language) for one in document.labels],
         notes=[translated(document, one, language) for one in document.notes],
         command=frame.whole(document.made.command),

@@ -15,7 +15,6 @@ from kinprint import text
 from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
 from kinprint.records import (
-    BeyondState,
     Component,
     PartState,
     Relation,
@@ -29,7 +28,6 @@ from kinprint.report.grids import Cell, part_grids
 from kinprint.report.numbers import finite, reading, share_in_words
 from kinprint.report.relations import SIGNS, words_for
 from kinprint.report.schema import (
-    BeyondRow,
     ComparisonDocument,
     MatrixDocument,
     PartRow,
@@ -39,26 +37,21 @@ from kinprint.report.schema import (
 from kinprint.report.statements import likeness_in_words
 from kinprint.report.translation import translated
 from kinprint.report.views.html import drawings, evidence, frame, shapes
+from kinprint.report.views.html.beyond import LAYERS, TOWERS, Heads, Rows, beyond_view
 from kinprint.report.views.html.likeness import dispute, heat, ties
 from kinprint.report.views.html.subjects import models, settings
-from kinprint.report.views.html.words import Say, named, speaker
+from kinprint.report.views.html.words import NAME, Say, cut, kept, named, speaker
 from kinprint.text import languages
 
 _OPEN = 6  # cards of tests that are open at once
 _POWER = 12
 _NEARLY_ALL = 0.95  # of the weights: what holds so much is the pair
 _CONTROLS = 4
-_NAME = 80  # letters of a name in a sentence
-_SHORT = 24  # letters of a name that is not broken over lines
 _LABEL = 240
 _CODE = 16  # letters of a commit or a digest on the first screen
 _DATE = 10  # letters of a date without the time of day
 _LIST = 40  # labels, notes and reasons
-_TOWERS, _LAYERS = 8, 200  # tables of parts, and their rows
 _UNDATED = (Relation.NO_EVIDENCE, Relation.UNTESTABLE)
-
-Heads = tuple[Markup, ...]
-Rows = tuple[tuple[Markup | str, tuple[tuple[str, Markup | str], ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +95,9 @@ def pair_page(document: ComparisonDocument, language: str = "en") -> str:
     titles, bodies = {}, {}
     for one in languages():
         a, b = names(document)
-        titles[one] = shapes.flat(speaker(one)("page.pair.title", a=_cut(a), b=_cut(b)))
+        titles[one] = shapes.flat(speaker(one)("page.pair.title", a=cut(a), b=cut(b)))
         bodies[one] = _body(document, one)
-    running = " · ".join(filter(None, (" × ".join(map(_cut, names(document))), document.read.date)))
+    running = " · ".join(filter(None, (" × ".join(map(cut, names(document))), document.read.date)))
     return frame.assemble(titles, bodies, language, running)
 
 
@@ -119,7 +112,7 @@ def names(document: ComparisonDocument) -> tuple[str, str]:
 def _body(document: ComparisonDocument, language: str) -> Markup:
     say = speaker(language)
     shown = evidence.view(document, language, say, _OPEN)
-    a, b = (_cut(name) for name in names(document))
+    a, b = (cut(name) for name in names(document))
     verdict = document.verdict
     return frame.render(
         "pair.html.j2",
@@ -132,7 +125,7 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
         likeness=_likeness(verdict, language, say),
         grids=tuple(_grids(document, say)),
         diff=answers.diff_command(document),
-        beyond=_beyond(document, language, say),
+        beyond=beyond_view(document, language, say),
         direction=_direction(document, language),
         limits=_limits(document, language, say),
         tests=shown.tests,
@@ -157,18 +150,6 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
     )
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
-
-
-def _kept(name: str) -> Markup:
-    """A name in a sentence: read in its own direction, and short ones on one line."""
-    shown = printable(_cut(name), _NAME)
-    if len(shown) > _SHORT:
-        return Markup("<bdi>{}</bdi>").format(shown)
-    return Markup('<bdi class="keep">{}</bdi>').format(shown)
-
-
 def _answer(document: ComparisonDocument, language: str, say: Say) -> Chosen:
     verdict = document.verdict
     a, b = names(document)
@@ -176,7 +157,7 @@ def _answer(document: ComparisonDocument, language: str, say: Say) -> Chosen:
         relation=verdict.relation,
         word=words_for(verdict.relation)[language],
         glyph=shapes.glyph(verdict.relation),
-        question=say("page.pair.question", a=_kept(a), b=_kept(b)),
+        question=say("page.pair.question", a=kept(a), b=kept(b)),
         says=shapes.powers(answers.summary(document, verdict, language)),
         statements=tuple(
             (one.name, one.title, shapes.powers(one.says))
@@ -187,7 +168,7 @@ def _answer(document: ComparisonDocument, language: str, say: Say) -> Chosen:
             printable(translated(document, one, language), _LABEL)
             for one in document.labels[:_LIST]
         ),
-        pins=tuple((_cut(one.title), tuple(_pins(document, one, say))) for one in document.models),
+        pins=tuple((cut(one.title), tuple(_pins(document, one, say))) for one in document.models),
         made=made_by(document, say),
     )
 
@@ -220,7 +201,7 @@ def _pins(document: ComparisonDocument, one: Subject, say: Say) -> Iterator[Mark
 
 
 def _mono(code: str) -> Markup:
-    return Markup('<span class="mono">{}</span>').format(printable(code, _NAME)[:_CODE])
+    return Markup('<span class="mono">{}</span>').format(printable(code, NAME)[:_CODE])
 
 
 def made_by(document: ComparisonDocument | MatrixDocument, say: Say) -> Markup:
@@ -258,16 +239,16 @@ def _ruler(part: VerdictPart, language: str, say: Say) -> Markup | None:
 
 def _grids(document: ComparisonDocument, say: Say) -> Iterator[tuple[str, Heads, Rows]]:
     """Layers down, components across: the state of each part in words, and its likeness."""
-    for grid in part_grids(document.verdict.parts)[:_TOWERS]:
+    for grid in part_grids(document.verdict.parts)[:TOWERS]:
         rows = tuple(
             (
                 say("report.parts.outside") if layer is None else f"{layer}",
                 tuple(_part_cell(cell, say) for cell in cells),
             )
-            for layer, cells in grid.rows[:_LAYERS]
+            for layer, cells in grid.rows[:LAYERS]
         )
         heads = tuple(say(f"verdict.part.{component}") for component in grid.components)
-        yield printable(grid.tower, _NAME), heads, rows
+        yield printable(grid.tower, NAME), heads, rows
 
 
 def _part_cell(cell: Cell[PartRow] | None, say: Say) -> tuple[str, Markup | str]:
@@ -280,59 +261,6 @@ def _part_cell(cell: Cell[PartRow] | None, say: Say) -> tuple[str, Markup | str]
     if share >= _NEARLY_ALL:
         return cell.state, shown
     return cell.state, Markup("{} ({})").format(shown, share_in_words(share))
-
-
-@dataclass(frozen=True, slots=True)
-class BeyondView:
-    """What the models share beyond a base: a sentence, and a table of layers and components."""
-
-    title: Markup
-    says: str
-    grids: tuple[tuple[str, Heads, Rows], ...]
-
-
-def _beyond(document: ComparisonDocument, language: str, say: Say) -> BeyondView | None:
-    part = document.beyond
-    if part is None:
-        return None
-    grids = []
-    for grid in part_grids(part.parts)[:_TOWERS]:
-        rows = tuple(
-            (
-                say("report.parts.outside") if layer is None else f"{layer}",
-                tuple(_beyond_cell(cell, say) for cell in cells),
-            )
-            for layer, cells in grid.rows[:_LAYERS]
-        )
-        heads = tuple(say(f"verdict.part.{component}") for component in grid.components)
-        grids.append((printable(grid.tower, _NAME), heads, rows))
-    title = say("report.beyond.title", base=_kept(part.title))
-    says = printable(translated(document, part.summary, language), 2000)
-    return BeyondView(title, says, tuple(grids))
-
-
-_LOOKS = {
-    BeyondState.EQUAL: PartState.EQUAL,
-    BeyondState.NEAR: PartState.SHARED,
-    BeyondState.SHARED: PartState.SHARED,
-    BeyondState.SUBSPACE: PartState.SHARED,
-    BeyondState.ALIKE: PartState.NOT_COMPARABLE,
-    BeyondState.APART: PartState.NO_TRACE,
-    BeyondState.UNCHANGED: PartState.NOT_COMPARABLE,
-    BeyondState.NOT_COMPARABLE: PartState.NOT_COMPARABLE,
-    BeyondState.NOT_READ: PartState.NOT_READ,
-}
-"""Which state of a part in two models each is drawn like."""
-
-
-def _beyond_cell(cell: Cell[BeyondRow] | None, say: Say) -> tuple[str, Markup | str]:
-    if cell is None:
-        return "", ""
-    state = BeyondState(cell.state)
-    word, known = say(f"report.beyond.state.{state}"), finite(cell.rows[0].cosine)
-    if known is None or len(cell.rows) > 1 or state in (BeyondState.EQUAL, BeyondState.UNCHANGED):
-        return _LOOKS[state], word
-    return _LOOKS[state], Markup("{} {}").format(word, f"{known:.2f}")
 
 
 def _direction(document: ComparisonDocument, language: str) -> tuple[str, tuple[str, ...]] | None:
@@ -364,9 +292,9 @@ def _dates(subjects: Sequence[Subject], say: Say) -> Markup | None:
     if len(subjects) < 2 or not any(one.published for one in subjects):
         return None
     listed = [
-        say("page.limits.date", name=_kept(one.title), date=one.published)
+        say("page.limits.date", name=kept(one.title), date=one.published)
         if one.published
-        else say("page.limits.no-date", name=_kept(one.title))
+        else say("page.limits.no-date", name=kept(one.title))
         for one in subjects[:2]
     ]
     return say("page.limits.dates", a=listed[0], b=listed[1])
@@ -387,7 +315,7 @@ def _controls(document: ComparisonDocument, say: Say) -> ControlsView | None:
         )
         rows.append((evidence.title(one.test, say), (shapes.chance(one.log10_p), *others)))
     heads = [
-        say("page.controls.of", model=_cut(one.model), control=_cut(one.control)) for one in shown
+        say("page.controls.of", model=cut(one.model), control=cut(one.control)) for one in shown
     ]
     more = len(document.controls) - len(shown)
     return ControlsView((say("page.controls.pair"), *heads), tuple(rows), more)

@@ -15,6 +15,9 @@ from kinprint import text
 from kinprint.errors import printable
 
 _LONGEST = 600  # characters of one value inside a sentence
+NAME = 80
+"""Letters of a name in a sentence."""
+_SHORT = 24  # letters of a name that is not broken over lines
 
 
 class Say(Protocol):
@@ -42,6 +45,19 @@ def named(say: Say, prefix: str, name: str) -> Markup | str:
     """A name that comes with the data in the page's words; as it is where there are none."""
     key = prefix + name.lower().replace(" ", "-")
     return say(key) if text.knows(key) else name
+
+
+def cut(name: str) -> str:
+    """As much of a name as a sentence shows."""
+    return name if len(name) <= NAME else name[: NAME - 1] + "…"
+
+
+def kept(name: str) -> Markup:
+    """A name in a sentence: read in its own direction, and short ones on one line."""
+    shown = printable(cut(name), NAME)
+    if len(shown) > _SHORT:
+        return Markup("<bdi>{}</bdi>").format(shown)
+    return Markup('<bdi class="keep">{}</bdi>').format(shown)
 
 
 def _filled_in(value: object, shown: str) -> Markup:

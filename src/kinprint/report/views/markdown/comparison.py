@@ -10,7 +10,7 @@ from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
 from kinprint.records import Tier
 from kinprint.report import answer
-from kinprint.report.beyond import beyond_table, traces_in
+from kinprint.report.beyond import traces_in
 from kinprint.report.evidence import findings, silent
 from kinprint.report.grids import part_grids
 from kinprint.report.matrix import (
@@ -28,6 +28,7 @@ from kinprint.report.numbers import NOTHING, SHORT, p_value, rounded_up
 from kinprint.report.relations import SIGNS
 from kinprint.report.schema import ComparisonDocument, MatrixDocument, Subject
 from kinprint.report.translation import translated
+from kinprint.report.views.markdown.beyond import beyond_blocks
 from kinprint.report.views.markdown.escape import escaped, other_languages, table
 from kinprint.studies.results import Cell
 from kinprint.titles import public_name
@@ -108,7 +109,8 @@ def _comparison(out: _Page, document: ComparisonDocument, beside: Beside | None)
         )
     )
     _parts(out, document)
-    _beyond(out, document)
+    for block in beyond_blocks(document, language):
+        out.put(*block)
     _direction(out, document)
     _subjects(out, document.models)
     _pictures(out, beside)
@@ -147,23 +149,6 @@ def _parts(out: _Page, document: ComparisonDocument) -> None:
         out.sentence("report.diff.says")
         shown = printable(command, 2000).replace("`", "'")
         out.put(f"    {shown}")
-
-
-def _beyond(out: _Page, document: ComparisonDocument) -> None:
-    """What the models share beyond a base, a line a component."""
-    part = document.beyond
-    if part is None:
-        return
-    out.put(f"## {escaped(out.say('report.beyond.title', base=part.title))}")
-    out.put(escaped(translated(document, part.summary, out.language)))
-    if rows := beyond_table(part, out.language):
-        columns = (
-            "report.beyond.column.component",
-            "report.beyond.column.states",
-            "report.beyond.column.cosine",
-        )
-        out.table([out.say(key) for key in columns], rows)
-        out.sentence("report.beyond.calibrated")
 
 
 def _direction(out: _Page, document: ComparisonDocument) -> None:

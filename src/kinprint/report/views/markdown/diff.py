@@ -6,6 +6,7 @@ from kinprint import text
 from kinprint.report import changes
 from kinprint.report.schema import DiffDocument
 from kinprint.report.translation import translated
+from kinprint.report.views.markdown.beyond import beyond_blocks
 from kinprint.report.views.markdown.escape import escaped, table
 from kinprint.studies.results import Cell
 
@@ -41,6 +42,8 @@ def page(document: DiffDocument, language: str) -> str:
     if rest:
         lines += ["", f"## {say('missing')}", ""]
         lines += [f"- {escaped(name)}: {escaped(why)}" for name, why in rest[:_ROWS]]
+    for block in beyond_blocks(document, language):
+        lines += ["", *block]
     command = document.made.command
     lines += ["", f"`{escaped(command)}`", "", escaped(document.made.versions), ""]
     return "\n".join(lines)

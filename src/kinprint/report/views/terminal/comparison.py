@@ -38,7 +38,7 @@ from kinprint.report.schema import (
     PlanDocument,
     PrecedencePart,
 )
-from kinprint.report.translation import translated
+from kinprint.report.translation import Translatable, translated
 from kinprint.report.views.terminal.layout import Line, Look, answer_look, lines
 from kinprint.text.lines import columns_of, padded, wrapped
 
@@ -61,7 +61,7 @@ def comparison_lines(document: ComparisonDocument, language: str) -> Iterator[Li
         said = printable(one.says, 5000)
         yield from (Line("  " + line) for line in wrapped(said, width=NARROW - 2))
     if document.beyond is not None:
-        yield from _beyond(document, document.beyond, language)
+        yield from beyond_lines(document, document.beyond, language)
     if document.direction is not None:
         yield from _direction(document, document.direction, language)
     found = findings(document)
@@ -86,7 +86,7 @@ def comparison_lines(document: ComparisonDocument, language: str) -> Iterator[Li
         yield from lines(f"- {note}", "  ", Look.ASIDE, NARROW)
 
 
-def _beyond(document: ComparisonDocument, part: BeyondPart, language: str) -> Iterator[Line]:
+def beyond_lines(document: Translatable, part: BeyondPart, language: str) -> Iterator[Line]:
     """What the models share beyond a base: a sentence, then a line a component."""
     yield Line()
     yield Line(

@@ -9,7 +9,7 @@ from kinprint.errors import printable
 from kinprint.report import changes
 from kinprint.report.schema import DiffDocument
 from kinprint.report.translation import translated
-from kinprint.report.views.terminal.comparison import NARROW
+from kinprint.report.views.terminal.comparison import NARROW, beyond_lines
 from kinprint.report.views.terminal.layout import Line, Look, answer_look, lines
 from kinprint.text.lines import columns_of, padded
 
@@ -34,6 +34,8 @@ def diff_lines(document: DiffDocument, language: str) -> Iterator[Line]:
         yield from lines(printable(f"- {said}", 1000), "  ", Look.ASIDE, NARROW)
     yield from _table(document, language)
     yield from _missing(document, language)
+    if document.beyond is not None:
+        yield from beyond_lines(document, document.beyond, language)
     for note in document.notes:
         said = printable(translated(document, note, language), 1000)
         yield from lines(f"- {said}", "  ", Look.ASIDE, NARROW)
