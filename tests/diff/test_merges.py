@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import yaml
+from markupsafe import escape
 
 import kinprint
 from kinprint import MergeDoubt, MergeMethod, MergeOutcome, MergeStatus
@@ -339,6 +341,39 @@ def test_results_come_back_from_their_files(family: Family, tmp_path: Path) -> N
     assert [one.layer for one in found.layers] == list(range(LAYERS))
     with pytest.raises(kinprint.BadOption, match="png"):
         found.save(tmp_path / "a.png")
+
+
+def test_a_page_has_the_proof_the_recipe_and_all_weights(family: Family, tmp_path: Path) -> None:
+    found = unmerge(family, family.write("shown", family.average()))
+    page, data = found.save(tmp_path / "a.html", tmp_path / "a.json")
+    said = page.read_text("utf-8")
+    assert str(escape(found.summary)) in said and "bit by bit (100 %)" in said
+    assert found.recipe is not None and str(escape(found.recipe.yaml.rstrip())) in said
+    found.language = "ko"
+    assert str(escape(found.summary)) in said
+    whole, value = found.weights[0], found.roles[0].weights[0].value
+    assert f"{whole.value:.4f} ({whole.low:.4f} – {whole.high:.4f})" in said
+    assert f"{value:.4f} (" in said
+    (again,) = kinprint.Unmerged.load(data).save(tmp_path / "b.html")
+    assert again.read_bytes() == page.read_bytes()
+
+
+def test_names_from_strangers_stay_text_on_a_page(family: Family, tmp_path: Path) -> None:
+    found = unmerge(family, family.write("none", drawn(22)), "first", "second", "stranger")
+    nasty = "<script>alert(1)</script>\x1b[31m"
+    first, *rest = found.document.tensors
+    row = msgspec.structs.replace(first, name=nasty, role=nasty, status=MergeStatus.MISSING)
+    source = msgspec.structs.replace(found.document.sources[0], title=nasty)
+    document = msgspec.structs.replace(
+        found.document,
+        child=source,
+        sources=[source, *found.document.sources[1:]],
+        tensors=[row, *rest],
+        roles=[msgspec.structs.replace(found.roles[0], role=nasty)],
+    )
+    (page,) = kinprint.Unmerged(document).save(tmp_path / "a.html")
+    said = page.read_text("utf-8")
+    assert "<script>alert" not in said and "\x1b" not in said
 
 
 def test_a_recipe_that_was_not_found_is_not_written(family: Family, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from kinprint.report.schema import (
 )
 from kinprint.studies.results import Table
 
-ENDINGS = (".json", ".csv", ".yaml", ".yml")
+ENDINGS = (".json", ".html", ".csv", ".yaml", ".yml")
 
 
 class Unmerged(Result[UnmergeDocument]):
@@ -108,7 +108,7 @@ class Unmerged(Result[UnmergeDocument]):
         return {table.name: table for table in merging.tables_of(self._document)}
 
     def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
-        """Write files: .json, .csv (a row a tensor), or .yaml (the recipe for mergekit).
+        """Write files: .json, .html, .csv (a row a tensor), or .yaml (the recipe for mergekit).
 
         Parameters
         ----------
@@ -141,10 +141,13 @@ class Unmerged(Result[UnmergeDocument]):
 
     def _content(self, file: Path) -> bytes:
         from kinprint.report.views.csv import sheet
+        from kinprint.report.views.html.unmerge import unmerge_page
 
         match file.suffix.lower():
             case ".json":
                 return self.to_json()
+            case ".html":
+                return unmerge_page(self._document, self.language).encode("utf-8")
             case ".csv":
                 return sheet(merging.tables_of(self._document)[0])
         if self._document.recipe is None:
