@@ -171,6 +171,7 @@ class MergeDoubt(StrEnum):
     NO_RECIPE = "no-recipe"
     NO_BASE = "no-base"
     PROOF_FAILED = "proof-failed"
+    SAMPLED = "sampled"
 
 
 class MergeStatus(StrEnum):
@@ -182,6 +183,7 @@ class MergeStatus(StrEnum):
     OTHER_SHAPE = "other-shape"
     NOT_FINITE = "not-finite"
     UNREADABLE = "unreadable"
+    NOT_READ = "not-read"
 
 
 class Operation(StrEnum):

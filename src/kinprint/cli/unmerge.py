@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 import kinprint
-from kinprint.cli.commands import command, option
+from kinprint.cli.commands import Whole, command, option
 from kinprint.cli.language import language, say
 from kinprint.cli.output import (
     form_option,
@@ -24,6 +26,8 @@ from kinprint.errors import printable
 @click.argument("child", metavar="CHILD")
 @click.argument("parents", nargs=-1, required=True, metavar="PARENT...")
 @option("--base", metavar="MODEL")
+@option("--sample", is_flag=True)
+@option("--seed", metavar="N", type=Whole(min=0), default=0)
 @form_option
 @option("-o", "--output", multiple=True, metavar="PATH")
 @option("--dry-run", is_flag=True)
@@ -32,6 +36,8 @@ def unmerge(
     child: str,
     parents: tuple[str, ...],
     base: str | None,
+    sample: bool,
+    seed: int,
     format: str,
     output: tuple[str, ...],
     dry_run: bool,
@@ -42,10 +48,11 @@ def unmerge(
     from kinprint.report.views.terminal.unmerge import unmerge_lines
 
     check_files(output)
+    asked: dict[str, Any] = {"base": base, "sample": sample, "seed": seed, "reader": reader}
     if dry_run:
-        plan = kinprint.plan_unmerge(child, parents, base=base, reader=reader, language=language())
+        plan = kinprint.plan_unmerge(child, parents, language=language(), **asked)
         return _show_plan(plan, child, format)
-    found = kinprint.unmerge(child, parents, base=base, reader=reader, language=language())
+    found = kinprint.unmerge(child, parents, language=language(), **asked)
     with saved(lambda: found.save(*output)) as written, reader_may_leave():
         if format == "json":
             write_json(found)

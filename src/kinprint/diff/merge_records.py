@@ -24,6 +24,7 @@ class TensorFinding:
     equal : numbers that the recipe gives bit by bit; None without a recipe.
     settings : what the recipe says of it.
     origin : the source and its layer that it was taken from as it is.
+    read : how many of its numbers were read.
     """
 
     name: str
@@ -36,6 +37,7 @@ class TensorFinding:
     equal: int | None = None
     settings: Settings | None = None
     origin: tuple[int, int | None] | None = None
+    read: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class Unmerging:
     equal, compared : numbers that the recipe gives bit by bit, of how many.
     tensors, roles, layers : the same in detail.
     labels : what models say they are not, as replicas do.
+    sampled : whether some rows of tensors were read.
     """
 
     child: ModelRef
@@ -86,3 +89,4 @@ class Unmerging:
     roles: tuple[GroupFinding, ...]
     layers: tuple[GroupFinding, ...]
     labels: tuple[Message, ...] = ()
+    sampled: bool = False

@@ -13,10 +13,11 @@ from math import prod
 import numpy as np
 
 from kinprint import text
-from kinprint.diff.blocks import blocks, extents, reading_of
+from kinprint.diff.blocks import blocks, extents, matrix_shape, reading_of
 from kinprint.measure.merging import Precision
-from kinprint.model.model import Floats, Model, wants_of
+from kinprint.model.model import Floats, Model, Rows, wants_of
 from kinprint.model.places import Address, Place
+from kinprint.reader.decode import as_float32
 from kinprint.reader.fetch import Want
 from kinprint.records import MergeStatus
 
@@ -35,6 +36,7 @@ class Tensor:
     parts : its own places; in `counterparts` those of each source, None where it has no such tensor
         of that shape.
     status, reason : what keeps it, or a source, from being measured.
+    rows : of each part, those that are read; none named where all are.
     """
 
     name: str
@@ -43,11 +45,20 @@ class Tensor:
     counterparts: tuple[tuple[Place, ...] | None, ...]
     status: MergeStatus
     reason: text.Message | None
+    rows: tuple[Rows, ...] = ()
 
     @property
     def numbers(self) -> int:
         """How many numbers it holds."""
         return sum(prod(part.shape or (0,)) for part in self.parts)
+
+    @property
+    def read(self) -> int:
+        """How many of them are read."""
+        if not self.rows:
+            return self.numbers
+        shapes = (matrix_shape(part.shape or (0,)) for part in self.parts)
+        return sum(len(rows) * width for rows, (_, width) in zip(self.rows, shapes, strict=True))
 
     @property
     def precision(self) -> Precision | None:
@@ -117,6 +128,13 @@ def tensor_blocks(
             places = tensor.counterparts[column]
             assert places is not None
             beside.append((sources[column], places[at]))
+        if tensor.rows:
+            readings = (
+                model.reading(place, tensor.rows[at]) for model, place in [(child, part), *beside]
+            )
+            own, *others = (np.ravel(as_float32(one.take_stored())) for one in readings)
+            yield own, others
+            continue
         for own, *others in blocks([(child, part), *beside], numbers=NUMBERS):
             yield own.ravel(), [one.ravel() for one in others]
 
@@ -125,14 +143,17 @@ def wants(child: Model, sources: Sequence[Model], tensors: Sequence[Tensor]) -> 
     """All bytes that the tensors need."""
     readings = []
     for tensor in tensors:
-        if tensor.status is MergeStatus.UNREADABLE or not tensor.available:
+        if tensor.status in (MergeStatus.UNREADABLE, MergeStatus.NOT_READ) or not tensor.available:
             continue
-        pairs = [(child, part) for part in tensor.parts]
-        for at in tensor.available:
-            pairs += [(sources[at], place) for place in tensor.counterparts[at] or ()]
-        for model, place in pairs:
-            (whole,) = extents([place], max(1, prod(place.shape or (1,))))
-            readings.append(reading_of(model, place, whole))
+        stored = [(child, tensor.parts)]
+        stored += [(sources[at], tensor.counterparts[at] or ()) for at in tensor.available]
+        for model, places in stored:
+            for at, place in enumerate(places):
+                if tensor.rows:
+                    readings.append(model.reading(place, tensor.rows[at]))
+                    continue
+                (whole,) = extents([place], max(1, prod(place.shape or (1,))))
+                readings.append(reading_of(model, place, whole))
     return wants_of(readings)
 
 

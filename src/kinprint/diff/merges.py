@@ -16,8 +16,10 @@ import numpy as np
 from kinprint import text
 from kinprint.diff.merge_recipe import passthrough_yaml, recipe_yaml
 from kinprint.diff.merge_records import GroupFinding, TensorFinding, Unmerging
+from kinprint.diff.merge_sampling import sampled_tensors
 from kinprint.diff.merge_tensors import Tensor, precision_of, tensor_blocks, tensors_of, wants
 from kinprint.diff.passthrough import Passed, passed_through
+from kinprint.diff.sampling import ALLOWANCE
 from kinprint.errors import KinprintError
 from kinprint.measure.dropping import dropped_sums, random_sums, trimmed_sums, with_scales
 from kinprint.measure.masks import MagnitudeCounts, Magnitudes
@@ -62,12 +64,14 @@ _PROVABLE = 0.99  # of the numbers must be in a format that a recipe can be held
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A child and its sources, opened; `base` is among the sources."""
+    """A child and its sources, opened; `base` is among the sources, `sampled` if some rows of
+    tensors are read."""
 
     child: Model
     sources: tuple[Model, ...]
     base: int | None
     tensors: tuple[Tensor, ...]
+    sampled: bool = False
 
     @property
     def parents(self) -> tuple[int, ...]:
@@ -105,13 +109,23 @@ def open_family(child: str, parents: Sequence[str], base: str | None, fetcher: F
     return Family(own, sources, None if base is None else given.index(base), tensors)
 
 
+def sampled_family(family: Family, seed: int, budget: int | None = None) -> Family:
+    """The same with some rows of tensors, a few megabytes in all and within what is left of a
+    budget for all models."""
+    spent = family.child.checkpoint.fetcher.spent.bytes
+    allowance = ALLOWANCE if budget is None else min(ALLOWANCE, max(budget - spent, 0))
+    tensors = sampled_tensors(family.child, family.sources, family.tensors, allowance, seed)
+    return replace(family, tensors=tensors, sampled=True)
+
+
 def unmerge_models(family: Family, tell: Tell | None = None) -> Unmerging:
     """Say which merge made the child."""
     checkpoint = family.child.checkpoint
     checkpoint.fetcher.ensure(family.wants())
-    passed = passed_through(family.child, family.sources, family.tensors)
-    if passed is not None and not _is_copy(family, passed):
-        return _passed(family, passed)
+    if not family.sampled:
+        passed = passed_through(family.child, family.sources, family.tensors)
+        if passed is not None and not _is_copy(family, passed):
+            return _passed(family, passed)
     measured, rest = [], []
     for number, tensor in enumerate(family.tensors):
         if tell is not None:
@@ -134,7 +148,7 @@ def _is_copy(family: Family, passed: Passed) -> bool:
 def _passed(family: Family, passed: Passed) -> Unmerging:
     findings = tuple(
         TensorFinding(
-            tensor.name, tensor.address, tensor.numbers, MergeStatus.MEASURED,
+            tensor.name, tensor.address, tensor.numbers, MergeStatus.MEASURED, read=tensor.read,
             equal=tensor.numbers, origin=origin,
         )
         for tensor, origin in zip(family.tensors, passed.origins, strict=True)
@@ -170,12 +184,13 @@ def _measure(family: Family, tensor: Tensor) -> _Measured | TensorFinding:
     """Sums and a sample of one tensor; a row with its reason where there are none."""
     own = TensorFinding(tensor.name, tensor.address, tensor.numbers, tensor.status, tensor.reason)
     columns = tensor.available
-    if tensor.status is MergeStatus.UNREADABLE or not columns or not tensor.numbers:
+    left_out = tensor.status in (MergeStatus.UNREADABLE, MergeStatus.NOT_READ)
+    if left_out or not columns or not tensor.numbers:
         return own
     products = Products(len(columns))
     equal = dict.fromkeys(columns, 0)
     each = max(_LEAST, _SAMPLED // len(family.tensors))
-    step = max(1, tensor.numbers // each)
+    step = max(1, tensor.read // each)
     kept: list[list[Floats]] = [[] for _ in range(len(columns) + 1)]
     stored = tensor.precision or Precision.FLOAT32
     try:
@@ -199,7 +214,7 @@ def _finding(found: _Measured, base: int | None) -> TensorFinding:
     mixture = _mixture(found.products, found.columns, base)
     return TensorFinding(
         tensor.name, tensor.address, tensor.numbers, tensor.status, tensor.reason,
-        mixture.weights, mixture.residual,
+        mixture.weights, mixture.residual, read=tensor.read,
     )  # fmt: skip
 
 
@@ -221,7 +236,7 @@ def _decided(
     if not measured:
         return replace(blank, doubt=MergeDoubt.NOTHING_COMPARABLE)
     if copied := _copied(family, measured):
-        total = sum(one.tensor.numbers for one in measured)
+        total = sum(one.tensor.read for one in measured)
         own = replace(
             blank, outcome=MergeOutcome.COPY, copied=copied[0], equal=total, compared=total
         )
@@ -265,6 +280,7 @@ def _blank(
         equal=0, compared=0, tensors=tuple(own[one.name] for one in family.tensors),
         roles=tuple(_groups(full, family, base, by_role=True)),
         layers=tuple(_groups(full, family, base, by_role=False)), labels=_labels(family),
+        sampled=family.sampled,
     )  # fmt: skip
 
 
@@ -275,7 +291,7 @@ def _copied(family: Family, measured: Sequence[_Measured]) -> list[int]:
     return [
         at
         for at in range(len(family.sources))
-        if all(one.equal.get(at) == one.tensor.numbers for one in measured)
+        if all(one.equal.get(at) == one.tensor.read for one in measured)
     ]
 
 
@@ -290,10 +306,18 @@ def _with_equal(
 def _pooled(measured: Sequence[_Measured], family: Family, base: int | None) -> Mixture | None:
     if not measured:
         return None
-    total = measured[0].products
+    total = _of_all_rows(measured[0])
     for one in measured[1:]:
-        total = total + one.products
+        total = total + _of_all_rows(one)
     return _mixture(total, range(len(family.sources)), base)
+
+
+def _of_all_rows(one: _Measured) -> Products:
+    """Sums over a tensor as large as those of all its rows are likely to be."""
+    found = Products(len(one.columns))
+    found.groups = one.products.groups * (one.tensor.numbers / max(one.tensor.read, 1))
+    found.size = one.products.size
+    return found
 
 
 def _groups(
@@ -338,6 +362,8 @@ def _explained(family: Family, usable: Sequence[_Measured]) -> _Explanation:
         others = tuple(at for at in parents if at != base)
         if found := _sums(samples, others, base):
             return found
+    if family.sampled:  # TIES, DARE and the angle of slerp are of whole tensors
+        return _Explanation(MergeOutcome.UNDECIDED, family.base, MergeDoubt.SAMPLED)
     sources = _active(usable, range(len(family.sources)))
     if len(sources) > 1 and score(any_mixture(samples, sources), samples).believed:
         return _Explanation(MergeOutcome.OTHER, family.base)
@@ -430,7 +456,7 @@ def _possible_bases(measured: Sequence[_Measured], parents: Sequence[int]) -> li
     for one in measured[1:]:
         total = total + one.products
     mixture = mixture_of(total)
-    size = sum(one.tensor.numbers for one in measured)
+    size = sum(one.tensor.read for one in measured)
     shares = {at: sum(one.equal[at] for one in measured) / size for at in parents}
     subtracted = [
         at for at in parents if mixture.coefficients[at] < -SURE * mixture.spread[at] - _SLIGHT
@@ -484,7 +510,7 @@ def _proved(
         replace(one, equal=equal.get(one.name), settings=settings.get(one.name))
         for one in blank.tensors
     )
-    compared = sum(one.tensor.numbers for one in usable)
+    compared = sum(one.tensor.read for one in usable)
     told = replace(blank, tensors=tensors, equal=sum(equal.values()), compared=compared)
     if told.equal < BELIEVED * compared:
         return replace(told, doubt=MergeDoubt.PROOF_FAILED)

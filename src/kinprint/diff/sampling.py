@@ -28,8 +28,10 @@ from kinprint.text import message
 
 ALLOWANCE = 24_000_000
 """Bytes of weights that a sampled diff reads of both models together, unless told otherwise."""
-_ROWS = 32  # of a matrix, in runs
-_VECTOR = 1 << 17  # numbers up to which a vector is read whole
+ROWS = 32
+"""Rows of a matrix that are read, in runs."""
+VECTOR = 1 << 17
+"""Numbers up to which a vector is read whole."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +61,7 @@ class SamplePlan:
                 self.pieces.append(piece)
                 spent += cost
         gap = self._fetcher.policy.gap
-        while self.pieces and _bridged(self.wants, gap) > allowance:
+        while self.pieces and bridged(self.wants, gap) > allowance:
             # Whatever lies between two ranges that are read at once is paid for as well.
             del self.pieces[-max(1, len(self.pieces) // 8) :]
 
@@ -95,7 +97,7 @@ def _order(pairs: Sequence[TensorPair]) -> list[int]:
     """Places of pairs that can be compared: vectors first, then matrices evenly over the layers."""
     able = [at for at, pair in enumerate(pairs) if pair.matched is not None and _plain(pair)]
     layers = sorted({pairs[at].address.layer or 0 for at in able})
-    turn = {layers[at]: place for place, at in enumerate(_spread(len(layers)))}
+    turn = {layers[at]: place for place, at in enumerate(spread(len(layers)))}
 
     def key(at: int) -> tuple[bool, int, int, int]:
         address, shape = pairs[at].address, pairs[at].matched or (0, 0)
@@ -104,7 +106,7 @@ def _order(pairs: Sequence[TensorPair]) -> list[int]:
     return sorted(able, key=key)
 
 
-def _spread(count: int) -> list[int]:
+def spread(count: int) -> list[int]:
     """Places from 0 to `count` in an order in which every beginning is spread out."""
     bits = max(1, (count - 1).bit_length())
     turned = (int(f"{at:0{bits}b}"[::-1], 2) for at in range(1 << bits))
@@ -120,8 +122,8 @@ def _piece(a: Model, b: Model, pair: TensorPair, at: int, seed: int) -> _Piece |
         return None
     assert pair.a is not None and pair.b is not None and pair.matched is not None
     height, width = pair.matched
-    rows = None if width == 1 else sample_rows(height, _ROWS, seed)
-    if width == 1 and height > _VECTOR:
+    rows = None if width == 1 else sample_rows(height, ROWS, seed)
+    if width == 1 and height > VECTOR:
         return None
     return _Piece(at, pair, rows, (a.reading(pair.a, rows), b.reading(pair.b, rows)))
 
@@ -131,7 +133,7 @@ def _bytes_of(piece: _Piece) -> int:
     return sum(span.size for want in wants for span in want.ranges)
 
 
-def _bridged(wants: Sequence[Want], gap: int) -> int:
+def bridged(wants: Sequence[Want], gap: int) -> int:
     """Bytes that reading takes where nothing was read before; the same wherever a model lies."""
     return sum(span.size for want in wants for span in bridge(union(want.ranges), (), gap))
 

@@ -20,10 +20,12 @@ def summary(document: UnmergeDocument, language: str) -> str:
     match document.outcome:
         case MergeOutcome.RECIPE:
             methods = method_words(document, language)
-            return say("recipe", methods=methods, models=_merged(document, language))
+            key = "recipe-sampled" if document.sampled else "recipe"
+            return say(key, methods=methods, models=_merged(document, language))
         case MergeOutcome.COPY:
             assert document.copied is not None
-            return say("copy", model=document.sources[document.copied].title)
+            key = "copy-sampled" if document.sampled else "copy"
+            return say(key, model=document.sources[document.copied].title)
         case MergeOutcome.OTHER:
             return say("other")
     return say("undecided")
@@ -46,6 +48,7 @@ def sentences(document: UnmergeDocument, language: str) -> Iterator[str]:
         share = document.equal / max(document.compared, 1)
         shown = "100 %" if document.equal == document.compared else f"{min(share, 0.99999):.3%}"
         key = "proof-random" if recipe.method.random else "proof"
+        key = "proof-sampled" if document.sampled else key
         yield say(key, equal=document.equal, compared=document.compared, share=shown)
     if len(document.methods) > 1:
         yield say("untold", methods=method_words(document, language))
@@ -56,6 +59,9 @@ def sentences(document: UnmergeDocument, language: str) -> Iterator[str]:
         yield say("base-found", model=document.sources[over].title)
     if document.doubt is not None:
         yield say(f"doubt.{document.doubt}")
+    if document.sampled:
+        read = sum(one.read for one in document.tensors)
+        yield say("sampled", read=read, numbers=sum(one.numbers for one in document.tensors))
     if document.outcome in (MergeOutcome.UNDECIDED, MergeOutcome.OTHER) and document.weights:
         yield say("nearest", share=1 - (document.residual or 0.0))
 
@@ -95,12 +101,18 @@ def weight_rows(document: UnmergeDocument) -> list[tuple[str, MergeWeight]]:
 
 
 def unmeasured(document: UnmergeDocument, language: str) -> list[tuple[str, str]]:
-    """Tensors that could not be held against all sources, and why."""
-    return [
+    """Tensors that could not be held against all sources, and why; those that were not read in one
+    line."""
+    named = [
         (one.name, translated(document, one.reason, language) or one.status.value)
         for one in document.tensors
-        if one.status is not MergeStatus.MEASURED
+        if one.status not in (MergeStatus.MEASURED, MergeStatus.NOT_READ)
     ]
+    unread = [one for one in document.tensors if one.status is MergeStatus.NOT_READ]
+    if unread:
+        count = text.say("diff.several", language, count=len(unread))
+        named.append((count, translated(document, unread[0].reason, language)))
+    return named
 
 
 def tables_of(document: UnmergeDocument) -> tuple[Table, ...]:
@@ -109,16 +121,16 @@ def tables_of(document: UnmergeDocument) -> tuple[Table, ...]:
     weights = [f"{name} {title}" for title in titles for name in ("weight", "low", "high")]
     tensors = tuple(
         (
-            one.name, one.tower, one.role, one.layer, one.numbers, one.status, one.equal,
+            one.name, one.tower, one.role, one.layer, one.numbers, one.read, one.status, one.equal,
             one.residual, *_cells(one.weights, len(titles)), *_settings(one),
             None if one.source is None else titles[one.source], one.source_layer, one.reason,
         )
         for one in document.tensors
     )  # fmt: skip
     columns = (
-        "tensor", "tower", "role", "layer", "numbers", "status", "equal", "residual", *weights,
-        "together", "recipe_weights", "recipe_densities", "recipe_t", "source", "source_layer",
-        "reason",
+        "tensor", "tower", "role", "layer", "numbers", "read", "status", "equal", "residual",
+        *weights, "together", "recipe_weights", "recipe_densities", "recipe_t", "source",
+        "source_layer", "reason",
     )  # fmt: skip
     groups = {
         name: tuple(

@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Iterable
 
 from kinprint import text
-from kinprint.diff.merges import Family, open_family, unmerge_models
+from kinprint.diff.merges import Family, open_family, sampled_family, unmerge_models
 from kinprint.errors import BadOption
-from kinprint.records import Cost, Progress
+from kinprint.records import Cost, MergeStatus, Progress
 from kinprint.report.build.unmerge import unmerge_document
 from kinprint.report.results.plan import Plan
 from kinprint.report.results.unmerge import Unmerged
@@ -23,6 +23,8 @@ def unmerge(
     parents: Iterable[ModelName],
     *,
     base: ModelName | None = None,
+    sample: bool = False,
+    seed: int = 0,
     budget: int | str | None = None,
     cache: bool = True,
     progress: Callable[[Progress], None] | None = None,
@@ -31,9 +33,10 @@ def unmerge(
 ) -> Unmerged:
     """Say which merge of some models made another, as a recipe that is proved bit by bit.
 
-    Every tensor of all models is read whole, block by block, so that memory stays small. A method
-    is only named where its recipe gives the child's numbers themselves: of a child that was
-    trained after it was merged, or of which a parent is not given, none is.
+    Every tensor of all models is read whole, block by block, so that memory stays small, unless a
+    sample is asked for. A method is only named where its recipe gives the child's numbers
+    themselves: of a child that was trained after it was merged, or of which a parent is not given,
+    none is.
 
     Parameters
     ----------
@@ -44,6 +47,11 @@ def unmerge(
     base : str or path, optional
         The model that the parents were tuned from. Task arithmetic, TIES and DARE are sums over a
         base; without one, a parent that shows as the base is taken for it.
+    sample : bool
+        Whether to read some rows of each tensor, a few megabytes in all. Averages and task
+        arithmetic can be told from these; TIES, DARE, passthrough and most slerps cannot.
+    seed : int
+        Chooses which rows.
     budget, cache, progress, reader, language
         As for `compare`.
 
@@ -70,8 +78,10 @@ def unmerge(
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
         family = _family(child, parents, base, own)
+        if sample:
+            family = sampled_family(family, seed, own.budget)
         found = unmerge_models(family, teller(own))
-        return Unmerged(settled(unmerge_document(found, meter.cost)), language)
+        return Unmerged(settled(unmerge_document(found, meter.cost, seed)), language)
 
 
 def plan_unmerge(
@@ -79,6 +89,8 @@ def plan_unmerge(
     parents: Iterable[ModelName],
     *,
     base: ModelName | None = None,
+    sample: bool = False,
+    seed: int = 0,
     budget: int | str | None = None,
     cache: bool = True,
     progress: Callable[[Progress], None] | None = None,
@@ -89,7 +101,7 @@ def plan_unmerge(
 
     Parameters
     ----------
-    child, parents, base, budget, cache, progress, reader, language
+    child, parents, base, sample, seed, budget, cache, progress, reader, language
         As for `unmerge`.
 
     Returns
@@ -113,6 +125,8 @@ def plan_unmerge(
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
         family = _family(child, parents, base, own)
+        if sample:
+            family = sampled_family(family, seed, own.budget)
         found = fetcher_of(own).plan(family.wants())
         cost = sum((one.cost for one in found), Cost())
         ref = family.child.checkpoint.ref
@@ -120,7 +134,7 @@ def plan_unmerge(
             model=ref.given,
             commit=ref.commit or None,
             what=_WHAT,
-            tensors=len(family.tensors),
+            tensors=sum(one.status is not MergeStatus.NOT_READ for one in family.tensors),
             bytes=cost.bytes,
             requests=cost.requests,
             spent=StageCost.of(meter.cost),

@@ -15,14 +15,15 @@ from kinprint.report.translation import Translator
 from kinprint.titles import full_titles, public_name
 
 
-def unmerge_document(found: Unmerging, cost: Cost) -> schema.UnmergeDocument:
+def unmerge_document(found: Unmerging, cost: Cost, seed: int = 0) -> schema.UnmergeDocument:
     """An unmerging as a document; `cost` is what the run took as a whole."""
     refs = (found.child, *found.sources)
     titles = full_titles(refs)
     names = [public_name(ref.given, title) for ref, title in zip(refs, titles, strict=True)]
     translator = Translator()
     models = [_model(ref, title) for ref, title in zip(refs, titles, strict=True)]
-    command = ["kinprint", "unmerge", names[0]]
+    sample = ["--sample", *(["--seed", str(seed)] if seed else [])] if found.sampled else []
+    command = ["kinprint", "unmerge", *sample, names[0]]
     given = found.base if found.base_given else None
     command += [name for at, name in enumerate(names[1:]) if at != given]
     command += [] if given is None else ["--base", names[1 + given]]
@@ -43,6 +44,7 @@ def unmerge_document(found: Unmerging, cost: Cost) -> schema.UnmergeDocument:
         tensors=[_tensor(one, translator) for one in found.tensors],
         roles=[_group(one) for one in found.roles],
         layers=[_group(one) for one in found.layers],
+        sampled=found.sampled,
         labels=translator.all_said(titled(found.labels, refs, titles)),
         translations=translator.kept,
         made=made_with(shlex.join(command)),
@@ -97,6 +99,7 @@ def _tensor(one: TensorFinding, translator: Translator) -> schema.MergedTensor:
         settings=_settings(one.settings),
         source=None if one.origin is None else one.origin[0],
         source_layer=None if one.origin is None else one.origin[1],
+        read=one.read,
     )
 
 

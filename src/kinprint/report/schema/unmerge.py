@@ -69,6 +69,7 @@ class MergedTensor(Struct, frozen=True, kw_only=True):
     settings: MergeSettings | None = None
     source: Count | None = None
     source_layer: Layer | None = None
+    read: Count = 0
 
 
 class MergeGroup(Struct, frozen=True, kw_only=True):
@@ -103,6 +104,7 @@ class UnmergeDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag
     tensors: list[MergedTensor]
     roles: list[MergeGroup] = []
     layers: list[MergeGroup] = []
+    sampled: bool = False
     labels: list[str] = []
     translations: Translations | UnsetType = UNSET
     made: Made
