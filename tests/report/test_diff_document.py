@@ -18,7 +18,7 @@ from kinprint.lineage.results import Settings
 from kinprint.records import Cost, ModelRef, Operation, Relation, TensorStatus
 from kinprint.report.build.diff import diff_document
 from kinprint.report.exports import render
-from kinprint.report.schema import decode, encode
+from kinprint.report.schema import LayerSource, MapPart, decode, encode
 from kinprint.report.views.terminal.diff import diff_lines
 
 
@@ -101,3 +101,10 @@ def test_what_was_not_compared_is_said_once() -> None:
     without = msgspec.structs.replace(found.document, operations=[])
     shown = kinprint.Diff(without).summary
     assert "0.0%" not in shown and "No tensor of base-a and a-rotated was compared" in shown
+
+
+def test_a_notebook_shows_which_layer_comes_from_which(found: kinprint.Diff) -> None:
+    moved = [LayerSource(layer=0, source=1), LayerSource(layer=1, source=0)]
+    document = msgspec.structs.replace(found.document, map=MapPart(layers=moved))
+    assert "1→0, 0→1" in kinprint.Diff(document)._repr_html_()
+    assert "1→0" not in found._repr_html_()

@@ -180,8 +180,8 @@ def _is_taken_over(relation: Relation, tensors: Sequence[TensorChange]) -> bool:
     numbers = equal = 0.0
     for one in tensors:
         if one.changed is not None and len(one.shape) > 1:
-            numbers += one.read * (1.0 - one.zeros)
-            equal += one.read * (1.0 - one.zeros - one.changed.value)
+            numbers += one.numbers * (1.0 - one.zeros)
+            equal += one.numbers * (1.0 - one.zeros - one.changed.value)
     return relation in TAKEN_OVER or (numbers > 0 and equal >= _MOSTLY_EQUAL * numbers)
 
 

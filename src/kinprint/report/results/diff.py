@@ -100,6 +100,7 @@ class Diff(DrawnResult[DiffDocument]):
         document, language = self._document, self.language
         told = [changes.totals_say(document, language)]
         told += [f"{words}: {shown}" for words, shown in changes.evidence_of(document, language)]
+        told += changes.map_lines(document, language)
         if document.beyond is not None:
             told.append(translated(document, document.beyond.summary, language))
         columns = tuple(
