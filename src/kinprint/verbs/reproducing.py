@@ -200,7 +200,7 @@ def _pinned(file: str | os.PathLike[str] | None, dispute: Dispute) -> dict[str, 
     try:
         given = json.loads(path.read_text("utf-8"))
         found = {name: given[name]["commit"] for name in dispute.models if name in given}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         cause = text.message("cause.reproduce.revisions")
         raise BadOption(option="revisions", value=str(file), cause=cause) from None
     return {name: commit for name, commit in found.items() if isinstance(commit, str)}

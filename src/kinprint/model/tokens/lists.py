@@ -41,11 +41,10 @@ def parse_vocab_json(
 def parse_vocab_txt(file: str, raw: bytes, declared: Sequence[AddedToken] = ()) -> Vocabulary:
     """The vocabulary of a vocab.txt: a token a line, numbered from 0."""
     try:
-        lines = raw.decode("utf-8-sig").split("\n")
+        texts = [line.removesuffix("\r") for line in raw.decode("utf-8-sig").split("\n")]
     except UnicodeDecodeError as error:
         cause = message("cause.tokenizer.broken", detail=str(error))
         raise BadTokenizer(file=file, cause=cause) from None
-    texts = [line.removesuffix("\r") for line in lines]
     while texts and not texts[-1]:
         texts.pop()
     # A line that stands twice names its last id, as in the tokenizers that read these files.
