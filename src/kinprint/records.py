@@ -43,6 +43,13 @@ TAKEN_OVER = (
 """Relations that say that one model has weights of the other."""
 
 
+class Side(StrEnum):
+    """One of two models: the first or the second."""
+
+    A = "a"
+    B = "b"
+
+
 class Mark(StrEnum):
     """Where a number comes from.
 

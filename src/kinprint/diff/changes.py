@@ -7,7 +7,7 @@ put together in the order of the blocks: the result does not depend on who was f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from math import prod
@@ -28,7 +28,7 @@ from kinprint.model.model import Model, wants_of
 from kinprint.model.places import Place
 from kinprint.reader.decode import Array, as_float32
 from kinprint.reader.fetch import Want, joined_wants
-from kinprint.records import Cost, TensorStatus
+from kinprint.records import Cost, Side, TensorStatus
 from kinprint.text import Message, message
 from kinprint.workers import Threads, calm_algebra, cores
 
@@ -164,8 +164,8 @@ def _block(
     if pair.rows is None and pair.columns is None:
         x, y = stored_block(a, pair.a, extent), stored_block(b, pair.b, extent)
     else:
-        x = _picked(a, pair.a, pair.rows, pair.columns, "a")
-        y = _picked(b, pair.b, pair.rows, pair.columns, "b")
+        x = _picked(a, pair.a, pair, Match.of_a)
+        y = _picked(b, pair.b, pair, Match.of_b)
     x, y = as_floats(x), as_floats(y)
     sums = change_sums(x, y, pair.matched, extent.rows.start, extent.columns.start)
     ahead.handled(x.nbytes + y.nbytes)
@@ -184,18 +184,14 @@ _KNOWN = ("bfloat16", "float16", "float32", "float64")
 
 
 def _picked(
-    model: Model, place: Place, rows: Match | None, columns: Match | None, side: str
+    model: Model, place: Place, pair: TensorPair, picked: Callable[[Match, Array, int], Array]
 ) -> Array:
     """Rows and columns of a tensor that have partners."""
     height, width = matrix_shape(place.shape or ())
     found = stored_block(model, place, Extent(range(height), range(width)))
-    for axis, match in enumerate((rows, columns)):
-        if match is None:
-            continue
-        found = np.take(found, match.a if side == "a" else match.b, axis=axis)
-        if side == "a" and match.signs is not None:
-            signs = match.signs if axis else match.signs[:, None]
-            found = (as_float32(found) * signs).astype(found.dtype)
+    for axis, match in enumerate((pair.rows, pair.columns)):
+        if match is not None:
+            found = picked(match, found, axis)
     return found
 
 
@@ -208,7 +204,7 @@ def rounding_of(pair: TensorPair, x: Array, y: Array) -> Rounding | None:
     before, after = pair.a.weight.format.bits, pair.b.weight.format.bits
     if before is None or after is None or before == after:
         before, after = len(np.unique(x)), len(np.unique(y))
-    return Rounding(found.bits, "b" if after <= before else "a", found.exact)
+    return Rounding(found.bits, Side.B if after <= before else Side.A, found.exact)
 
 
 def _told(told: TensorChange, futures: Sequence[Future[_Block | KinprintError]]) -> TensorChange:

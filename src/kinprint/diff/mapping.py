@@ -8,7 +8,7 @@ a wrong match shows as a change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -295,7 +295,10 @@ def match_units(
     Units are matched by what the gate reads, which no flip changes, or by all they read and send
     where there is no gate. A unit whose up and down are both negated was flipped.
     """
-    ours, theirs = (_carried(one, channels, side).uploaded() for one, side in ((a, "a"), (b, "b")))
+    ours, theirs = (
+        _carried(one, channels, picked).uploaded()
+        for one, picked in ((a, Match.of_a), (b, Match.of_b))
+    )
     if ours.gate is not None and theirs.gate is not None:
         near = nearest_rows(unit_rows(ours.gate), unit_rows(theirs.gate))
     else:
@@ -320,15 +323,13 @@ def match_units(
     return Match(left, right, len(there), len(back), flips)
 
 
-def _carried(units: FeedForwardRows, channels: Match | None, side: str) -> FeedForwardRows:
+def _carried(
+    units: FeedForwardRows,
+    channels: Match | None,
+    picked: Callable[[Match, Array, int], Array],
+) -> FeedForwardRows:
     """Units over channels that both models have, in the coordinates of the second."""
     if channels is None:
         return units
-    at = channels.a if side == "a" else channels.b
-    signs = channels.signs if side == "a" and channels.signs is not None else np.float32(1.0)
-
-    def one(rows: Floats) -> Floats:
-        return np.asarray(rows[:, at] * signs, np.float32)
-
-    gate = None if units.gate is None else one(units.gate)
-    return FeedForwardRows(one(units.up), one(units.down), gate)
+    gate = None if units.gate is None else picked(channels, units.gate, 1)
+    return FeedForwardRows(picked(channels, units.up, 1), picked(channels, units.down, 1), gate)

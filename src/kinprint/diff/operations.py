@@ -16,7 +16,7 @@ from typing import Any
 from kinprint.diff.pairing import Correspondence
 from kinprint.diff.results import OperationFound, TensorChange
 from kinprint.measure.low_rank import HIGHEST
-from kinprint.records import Component, Operation, TensorStatus
+from kinprint.records import Component, Operation, Side, TensorStatus
 from kinprint.text import joined, message, words
 
 
@@ -251,7 +251,7 @@ def _is_rounded(one: TensorChange) -> bool:
     Formats that carry errors on from column to column (GPTQ) are no rounding of single numbers.
     """
     if one.rounding is not None:
-        return one.rounding.coarser == "b"
+        return one.rounding.coarser is Side.B
     packed = one.b_format not in _FLOATS and one.a_format != one.b_format
     if not packed or one.b_bits is None or one.relative is None or _was_coarser(one):
         return False
@@ -261,7 +261,7 @@ def _is_rounded(one: TensorChange) -> bool:
 def _was_coarser(one: TensorChange) -> bool:
     """Whether the first model holds a tensor more coarsely than the second."""
     if one.rounding is not None:
-        return one.rounding.coarser == "a"
+        return one.rounding.coarser is Side.A
     if one.a_bits is None or one.b_bits is None or one.relative is None or not _packed(one):
         return False
     finer = one.a_bits < one.b_bits or one.b_format in _FLOATS
@@ -349,7 +349,7 @@ def _stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]
     """Casts and quantisations, by the format that most numbers of the second model have."""
     numbers: Counter[str] = Counter()
     for one in alike:
-        rounded = one.rounding is not None and one.rounding.coarser == "b"
+        rounded = one.rounding is not None and one.rounding.coarser is Side.B
         if one.b_format is not None and (one.a_format != one.b_format or rounded):
             numbers[one.b_format] += one.numbers
     if not numbers:
@@ -361,7 +361,7 @@ def _stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]
         next((one.a_format for one in of_it if one.a_format != name), name),
     )
     known = [one.rounding for one in of_it if one.rounding is not None]
-    grids = Counter(one.bits for one in known if one.coarser == "b")
+    grids = Counter(one.bits for one in known if one.coarser is Side.B)
     grid = grids.most_common(1)[0][0] if grids else None
     if name in _FLOATS and grid is not None and bits is not None and grid < bits:
         evidence = message("diff.operation.grid", bits=grid, format=name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -35,6 +36,18 @@ class Match:
     before: int
     after: int
     signs: NDArray[np.float32] | None = None
+
+    def of_a(self, values: NDArray[Any], axis: int) -> NDArray[Any]:
+        """What the first model has at these places, with the signs of the second."""
+        found = np.take(values, self.a, axis=axis)
+        if self.signs is None:
+            return found
+        signs = np.expand_dims(self.signs, tuple(one for one in range(values.ndim) if one != axis))
+        return (found.astype(np.float32) * signs).astype(found.dtype)
+
+    def of_b(self, values: NDArray[Any], axis: int) -> NDArray[Any]:
+        """What the second model has at these places."""
+        return np.take(values, self.b, axis=axis)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

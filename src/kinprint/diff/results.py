@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kinprint.diff.given import Beyond
 from kinprint.diff.pairing import Correspondence
-from kinprint.records import Component, Cost, ModelRef, Operation, Relation, TensorStatus
+from kinprint.records import Component, Cost, ModelRef, Operation, Relation, Side, TensorStatus
 from kinprint.text import Message
 
 
@@ -23,11 +23,11 @@ class Estimate:
 class Rounding:
     """That one tensor holds the numbers of the other, rounded.
 
-    `bits` are those of a number of the coarser one; `coarser` is "a" or "b".
+    `bits` are those of a number of the coarser one.
     """
 
     bits: int
-    coarser: str
+    coarser: Side
     exact: bool
 
 

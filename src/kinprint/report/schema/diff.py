@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
-from kinprint.records import Component, Operation, Relation, TensorStatus
+from kinprint.records import Component, Operation, Relation, Side, TensorStatus
 from kinprint.report.schema.beyond import BeyondPart
 from kinprint.report.schema.common import Count, Layer, Made, ReadPart, Share, Translations
 
@@ -33,7 +33,7 @@ class RoundingPart(Struct, frozen=True, kw_only=True):
     """That one tensor holds the numbers of the other, rounded."""
 
     bits: Count
-    coarser: str
+    coarser: Side
     exact: bool
 
 
