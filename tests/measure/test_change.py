@@ -85,3 +85,20 @@ def test_nothing_before_is_an_infinite_change() -> None:
     sums: ChangeSums = change_sums(a, a + 1, a.shape)
     assert sums.relative == np.inf
     assert change_sums(a, a, a.shape).relative == 0.0
+
+
+def test_what_is_no_number_is_no_zero() -> None:
+    a = np.array([[np.nan, np.inf, 0.0, 1.0, 0.0]], np.float32)
+    b = np.array([[np.nan, 1.0, 0.0, 0.0, 2.0]], np.float32)
+    found = change_sums(a, b, a.shape)
+    assert (found.equal, found.broken) == (2, 1)
+    assert (found.zeroed, found.filled, found.zeros) == (1, 1, 1)
+
+
+def test_sizes_of_rows_and_columns_do_not_depend_on_blocks() -> None:
+    a, b = _pair(1500, 900, 3)
+    whole = change_sums(a, b, a.shape)
+    parts = [change_sums(a[at : at + 700], b[at : at + 700], a.shape, at) for at in (0, 700, 1400)]
+    total = parts[0] + parts[1] + parts[2]
+    np.testing.assert_allclose(total.row_squares, whole.row_squares, rtol=1e-5)
+    np.testing.assert_allclose(total.column_squares, whole.column_squares, rtol=1e-5)
