@@ -108,3 +108,9 @@ def test_a_notebook_shows_which_layer_comes_from_which(found: kinprint.Diff) -> 
     document = msgspec.structs.replace(found.document, map=MapPart(layers=moved))
     assert "1→0, 0→1" in kinprint.Diff(document)._repr_html_()
     assert "1→0" not in found._repr_html_()
+
+
+def test_the_command_can_be_copied_from_markdown(found: kinprint.Diff) -> None:
+    made = msgspec.structs.replace(found.document.made, command="kinprint diff a_b c_d")
+    document = msgspec.structs.replace(found.document, made=made)
+    assert "\n    kinprint diff a_b c_d\n" in render(document, ".md").decode()

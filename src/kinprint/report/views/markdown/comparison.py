@@ -146,9 +146,7 @@ def _parts(out: _Page, document: ComparisonDocument) -> None:
         ]
         out.table((out.say("report.parts.layer"), *heads), rows)
     if command := answer.diff_command(document):
-        out.sentence("report.diff.says")
-        shown = printable(command, 2000).replace("`", "'")
-        out.put(f"    {shown}")
+        out.put(f"{out.say('report.diff.says')} {escaped(command)}")
 
 
 def _direction(out: _Page, document: ComparisonDocument) -> None:

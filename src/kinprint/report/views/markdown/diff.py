@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kinprint import text
+from kinprint.errors import printable
 from kinprint.report import changes
 from kinprint.report.schema import DiffDocument
 from kinprint.report.translation import translated
@@ -44,6 +45,6 @@ def page(document: DiffDocument, language: str) -> str:
         lines += [f"- {escaped(name)}: {escaped(why)}" for name, why in rest[:_ROWS]]
     for block in beyond_blocks(document, language):
         lines += ["", *block]
-    command = document.made.command
-    lines += ["", f"`{escaped(command)}`", "", escaped(document.made.versions), ""]
+    command = printable(document.made.command, 5000).replace("`", "'")
+    lines += ["", f"    {command}", "", escaped(document.made.versions), ""]
     return "\n".join(lines)
