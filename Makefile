@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14 p
 VENV := .venv
 BIN := $(VENV)/bin
 COMPILE := --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --upgrade \
-	--extra gguf --extra mirror --group build
+	--extra atlas --extra gguf --extra mirror --group build
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: help demo test test-numeric test-waiting test-others test-torch test-zoo test-cpus torture fuzz sweep lint bench bench-many docs sbom lock clean browser

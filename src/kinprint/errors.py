@@ -10,6 +10,7 @@
     │   ├── RepositoryMissing  RevisionMissing  FileMissing  NoWeights
     │   ├── RepositoryGated  RepositoryPrivate  AccessRefused
     │   ├── OfflineMiss           offline mode, and not in the cache
+    │   ├── NotRecorded           not among the bytes of a fingerprint
     │   └── NetworkError
     │       ├── NotAHub  Unreachable  RateLimited  ServerFailed  BodyBroken  TooSlow
     │       └── RangeIgnored  RangeRefused  LengthWrong  FileChanged
@@ -20,6 +21,8 @@
     ├── BudgetExceeded            reading would cost more than allowed
     ├── CacheError
     │   └── DiskFull  CacheBroken
+    ├── AtlasError                an atlas cannot be used
+    │   └── AtlasBroken  AtlasFull  EntryBroken
     ├── SystemFailed              the operating system refused something else
     └── InternalError             kinprint itself failed, in a way that nobody foresaw
 
@@ -205,6 +208,10 @@ class OfflineMiss(SourceError):
     """Offline mode is on and the cache does not hold what is needed."""
 
 
+class NotRecorded(SourceError):
+    """A fingerprint is asked for bytes that were not read when it was made."""
+
+
 class NetworkError(SourceError):
     """The network or a server failed, after all retries."""
 
@@ -329,6 +336,22 @@ class CacheBroken(CacheError):
     """The cache folder cannot be read or written."""
 
     option = "cache=False"
+
+
+class AtlasError(KinprintError):
+    """An atlas cannot be used."""
+
+
+class AtlasBroken(AtlasError):
+    """The place of an atlas cannot be read or written."""
+
+
+class AtlasFull(AtlasError):
+    """There is no room left for a fingerprint."""
+
+
+class EntryBroken(AtlasError):
+    """A fingerprint of an atlas is damaged, of an unknown form, or another than its name says."""
 
 
 class SystemFailed(KinprintError):

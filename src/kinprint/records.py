@@ -639,7 +639,8 @@ class FileEntry:
     `key` names the content for the cache: a sha256 where the source knows it, else
     whatever pins the bytes (commit and path, entity tag and length); None means that
     nothing pins them. `local` is where the file lies on this machine, if it does: such
-    files are read in place and never cached.
+    files are read in place and never cached. So are those that are `held` in memory by their
+    source.
     """
 
     path: str
@@ -647,6 +648,7 @@ class FileEntry:
     sha256: str | None = None
     key: str | None = None
     local: str | None = None
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -101,6 +101,7 @@ def _open_base(checkpoint: Checkpoint, adapter: Adapter, given: str | None) -> C
     try:
         if (
             given is None
+            and not checkpoint.fetcher.has_recorded(name)
             and parse_reference(name).kind not in _BASES[checkpoint.ref.kind == "local"]
         ):
             elsewhere = message("cause.adapter.base-elsewhere", name=name, option="base")

@@ -39,7 +39,7 @@ from kinprint.reader.origins import LABEL, UNKNOWN, Origin, origins
 from kinprint.reader.plan import FilePlan, slice_bytes
 from kinprint.reader.weights import Choice, choose_weights
 from kinprint.records import ByteRange, FileEntry, Header, ModelRef, Slice, TensorSpec
-from kinprint.source import Source, open_source
+from kinprint.source import Source
 
 _NUMBERED = re.compile(r"-(\d{3,6})-of-(\d{3,6})\.[a-z]+$")
 _LARGEST_CONFIG = 4 * 1024 * 1024
@@ -354,4 +354,4 @@ def label_of(said: str) -> text.Message:
 
 def open_checkpoint(given: str, fetcher: Fetcher, *, indexed: bool = True) -> Checkpoint:
     """Open the model that `given` names; its index only if it is wanted."""
-    return Checkpoint(open_source(given), fetcher, indexed=indexed)
+    return Checkpoint(fetcher.open(given), fetcher, indexed=indexed)

@@ -12,8 +12,9 @@ import hashlib
 import os
 import time
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Semaphore, local
@@ -27,8 +28,9 @@ from kinprint.reader.formats.view import FileView
 from kinprint.reader.plan import FilePlan, ReadPolicy, plan_file
 from kinprint.reader.sizes import in_words, round_up
 from kinprint.records import ByteRange, Cost, FileEntry, Progress
-from kinprint.source import Source
+from kinprint.source import Source, open_source
 from kinprint.source.local import read_local
+from kinprint.source.recorded import RecordedSource, Recorder
 from kinprint.source.stopping import check, until
 from kinprint.workers import Threads
 
@@ -104,6 +106,8 @@ class Fetcher:
         self._budget = budget
         self._on_progress = on_progress
         self._memory = _Memory()
+        self._recorder: Recorder | None = None
+        self._recorded: dict[str, RecordedSource] = {}
         self._unwritable = False  # the cache can be read at most
         # Twice as many threads as connections: while some store or parse what has come,
         # others keep the connections busy.
@@ -133,6 +137,31 @@ class Fetcher:
         """Begin nothing more; what is stored stays, and nobody waits for a slow server."""
         self._closed.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def open(self, given: str) -> Source:
+        """The source that `given` names; a recorded one in place of it, where there is one."""
+        source = self._recorded.get(given) or open_source(given)
+        if self._recorder is not None:
+            self._recorder.opened(given, source)
+        return source
+
+    @contextmanager
+    def recording(self) -> Iterator[Recorder]:
+        """Note every byte that is handed out, and every source that is opened."""
+        recorder = Recorder()
+        before, self._recorder = self._recorder, recorder
+        try:
+            yield recorder
+        finally:
+            self._recorder = before
+
+    def replay(self, sources: Mapping[str, RecordedSource]) -> None:
+        """Open recorded sources from now on where one of these names is asked for."""
+        self._recorded.update(sources)
+
+    def has_recorded(self, given: str) -> bool:
+        """Whether a recorded source is opened in place of what `given` names."""
+        return given in self._recorded
 
     def register(self, source: Source) -> None:
         """Count a source's costs from now on."""
@@ -195,8 +224,16 @@ class Fetcher:
 
     def take(self, source: Source, entry: FileEntry, span: ByteRange) -> bytes:
         """The bytes of `span`, from where they are stored or, failing that, read now."""
+        data = self._taken(source, entry, span)
+        if self._recorder is not None:
+            self._recorder.note(source, entry, span, data)
+        return data
+
+    def _taken(self, source: Source, entry: FileEntry, span: ByteRange) -> bytes:
         if entry.local is not None:
             return read_local(entry.local, span)
+        if entry.held:
+            return source.read(entry.path, span)
         for _ in range(_TRIES):  # the cache may be cleared, or found damaged, under our feet
             data = self._stored(source, entry, span)
             if data is not None:
@@ -255,7 +292,7 @@ class Fetcher:
         for want in wants:
             self.register(want.source)
             source, entry = want.source, want.entry
-            if entry.local is not None:
+            if entry.local is not None or entry.held:
                 continue
             content = _content(source, entry)
             wanted = union(want.ranges)

@@ -1,0 +1,215 @@
+"""Fingerprints as Parquet files, and back.
+
+A row is a range of bytes: which source, which file, where it starts. All else about the model is
+JSON in the file's metadata, so that a reader of Parquet sees both. A fingerprint is named by the
+digest of what it says, which does not depend on how Parquet packs it; whoever reads one holds it
+against that digest.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from kinprint import text
+from kinprint.atlas.fingerprint import Fingerprint
+from kinprint.atlas.keys import FIRST, SECOND, TowerKeys
+from kinprint.errors import EntryBroken, MissingExtra
+from kinprint.lineage.about.claims import Claim
+from kinprint.records import Commit, FileEntry, ModelRef
+from kinprint.source.recorded import Piece, Recorded
+
+if TYPE_CHECKING:
+    import pyarrow
+
+SCHEMA = "kinprint.fingerprint/1"
+"""The form of a fingerprint; another number is another form."""
+_KEY = b"kinprint"
+
+
+class _File(msgspec.Struct, frozen=True):
+    path: str
+    size: int
+    sha256: str | None = None
+
+
+class _Source(msgspec.Struct, frozen=True):
+    given: str
+    ref: ModelRef
+    files: list[_File]
+    history: list[Commit]
+
+
+class _Tower(msgspec.Struct, frozen=True):
+    tower: str
+    width: int
+    depth: int
+    first: bytes
+    second: bytes
+
+
+class _About(msgspec.Struct, frozen=True, kw_only=True):
+    schema: str
+    seed: int
+    architecture: str
+    config: str
+    tokenizer: str
+    claims: list[Claim]
+    towers: list[_Tower]
+    sources: list[_Source]
+
+
+class _Version(msgspec.Struct):
+    schema: str = ""
+
+
+_read_about = msgspec.json.Decoder(_About).decode  # made once: see `source/repository.py`
+_read_version = msgspec.json.Decoder(_Version).decode
+
+
+def parquet() -> Any:
+    """The library that reads and writes Parquet."""
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        feature = text.message("cause.extra.atlas")
+        raise MissingExtra(feature=feature, extra="atlas") from None
+    return pyarrow.parquet
+
+
+def encoded(one: Fingerprint) -> tuple[str, bytes]:
+    """The digest of a fingerprint, and its file."""
+    about = _about(one)
+    rows = list(_rows(one))
+    return _digest(about, rows), written(_table(rows).replace_schema_metadata({_KEY: about}))
+
+
+def decoded(raw: bytes, name: str, place: str) -> Fingerprint:
+    """The fingerprint in a file; an error where that is broken, or another than its name says."""
+
+    def broken(key: str, **fields: object) -> EntryBroken:
+        return EntryBroken(place=place, entry=name, cause=text.message(key, **fields))
+
+    library = parquet()
+    try:
+        table = library.read_table(io.BytesIO(raw))
+        about = (table.schema.metadata or {})[_KEY]
+        version = _read_version(about).schema
+    except (OSError, ValueError, KeyError, msgspec.MsgspecError):  # pyarrow's are of the first two
+        raise broken("cause.atlas.no-fingerprint") from None
+    if version != SCHEMA:
+        raise broken("cause.atlas.schema", found=version, known=SCHEMA)
+    try:
+        rows = list(zip(*(table.column(at).to_pylist() for at in range(4)), strict=True))
+        if _digest(about, rows) != name:
+            raise broken("cause.atlas.digest")
+        return _fingerprint(_read_about(about), rows)
+    except (ValueError, TypeError, IndexError, msgspec.MsgspecError):
+        raise broken("cause.atlas.no-fingerprint") from None
+
+
+def written(table: pyarrow.Table) -> bytes:
+    """A table as a Parquet file."""
+    raw = io.BytesIO()
+    parquet().write_table(table, raw, compression="zstd")
+    return raw.getvalue()
+
+
+def listing_digest(files: tuple[FileEntry, ...]) -> str:
+    """A digest of the paths, lengths and hashes of files."""
+    lines = sorted(f"{one.path}\n{one.size}\n{one.sha256 or ''}\n" for one in files)
+    return sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+Row = tuple[int, str, int, bytes]
+
+
+def _rows(one: Fingerprint) -> Iterator[Row]:
+    for number, source in enumerate(one.sources):
+        for path, pieces in source.pieces.items():
+            for piece in pieces:
+                yield number, path, piece.start, piece.data
+
+
+def _table(rows: list[Row]) -> pyarrow.Table:
+    parquet()
+    import pyarrow
+
+    kinds = (pyarrow.int16(), pyarrow.string(), pyarrow.int64(), pyarrow.large_binary())
+    columns = [pyarrow.array([row[at] for row in rows], type=kind) for at, kind in enumerate(kinds)]
+    return pyarrow.table(columns, names=["source", "file", "start", "data"])
+
+
+def _digest(about: bytes, rows: list[Row]) -> str:
+    found = sha256(about)
+    for source, path, start, data in rows:
+        found.update(f"\n{source} {path} {start} {len(data)}\n".encode("utf-8", "surrogateescape"))
+        found.update(data)
+    return found.hexdigest()
+
+
+def _about(one: Fingerprint) -> bytes:
+    return msgspec.json.encode(
+        _About(
+            schema=SCHEMA,
+            seed=one.seed,
+            architecture=one.architecture,
+            config=one.config,
+            tokenizer=one.tokenizer,
+            claims=list(one.claims),
+            towers=[
+                _Tower(key.tower, key.width, key.depth, key.first.tobytes(), key.second.tobytes())
+                for key in one.towers
+            ],
+            sources=[
+                _Source(
+                    source.given,
+                    source.ref,
+                    [_File(file.path, file.size, file.sha256) for file in source.files],
+                    list(source.history),
+                )
+                for source in one.sources
+            ],
+        )
+    )
+
+
+def _fingerprint(about: _About, rows: list[Row]) -> Fingerprint:
+    pieces: list[dict[str, list[Piece]]] = [{} for _ in about.sources]
+    for source, path, start, data in rows:
+        pieces[source].setdefault(path, []).append(Piece(start, data))
+    return Fingerprint(
+        seed=about.seed,
+        architecture=about.architecture,
+        config=about.config,
+        tokenizer=about.tokenizer,
+        claims=tuple(about.claims),
+        towers=tuple(
+            TowerKeys(
+                key.tower, key.width, key.depth, _key(key.first, FIRST), _key(key.second, SECOND)
+            )
+            for key in about.towers
+        ),
+        sources=tuple(
+            Recorded(
+                source.given,
+                source.ref,
+                tuple(FileEntry(file.path, file.size, file.sha256) for file in source.files),
+                tuple(source.history),
+                {path: tuple(found) for path, found in own.items()},
+            )
+            for source, own in zip(about.sources, pieces, strict=True)
+        ),
+    )
+
+
+def _key(raw: bytes, lengths: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int8]]:
+    found = np.frombuffer(raw, np.int8)
+    if len(found) != sum(lengths):
+        raise ValueError("a key has another length")
+    return found

@@ -1,0 +1,230 @@
+"""What models are searched by: short sketches that are alike where models are. They decide nothing.
+
+A key is made of five sketches, each a random projection that is the same for all models:
+
+- *rows* of tensors, by layer, tensor and number, as they are stored: most descendants keep these;
+- *tokens*: rows of the embedding by spelling, whatever became of layers;
+- *gains* of norms by layer and channel;
+- *gram*: the products of the embedding rows of tokens with one another, which neither a turn of the
+  residual stream nor another order or number of channels changes;
+- *spectra*: quantiles, over depth, of what no relabelling changes: effective gains, lengths of
+  units and cosines of their ends, singular values of the query-key products of heads.
+
+The first two stages differ in length alone: of the first all models are looked at, of the second
+the best of these. Sketches of models with other widths, depths and vocabularies have equal lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.lineage.preparation import Prepared
+from kinprint.lineage.reading.sample import Attention, Floats, Sample
+from kinprint.lineage.screening import Digest, digest
+
+Key = NDArray[np.int8]
+
+SKETCHES = ("rows", "tokens", "gains", "gram", "spectra")
+FIRST = (96, 96, 64, 128, 128)
+"""Numbers of each sketch in the first stage: 512 bytes."""
+SECOND = (4096, 4096, 2048, 6016, 128)
+"""The same in the second: 16 kilobytes."""
+_DEPTHS, _QUANTILES = 4, 8  # places over depth, and numbers at each, of the four kinds of spectra
+_BLOCK = 2048  # rows that are projected at once
+
+
+@dataclass(frozen=True, slots=True)
+class TowerKeys:
+    """What one tower of a model is searched by.
+
+    Attributes
+    ----------
+    tower
+        Which it is; "" is the text model.
+    width, depth
+        Length of its residual stream, and how many layers it has.
+    first, second
+        The sketches of both stages, one after another; all zero where a model has nothing to give.
+    """
+
+    tower: str
+    width: int
+    depth: int
+    first: Key
+    second: Key
+
+
+def keys_of(sample: Sample) -> TowerKeys:
+    """Reduce a tower to what it is searched by."""
+    prepared = Prepared(sample)
+    known = digest(prepared)
+    spectra = np.clip(np.nan_to_num(np.concatenate(list(_spectra(prepared)))), -1e3, 1e3)
+    keys = []
+    for lengths in (FIRST, SECOND):
+        rows, tokens, gains, gram, _ = lengths
+        parts = [
+            _projected(f"rows {sample.width}", known.labels, known.rows, rows),
+            _projected(f"tokens {sample.width}", tuple(known.tokens), known.embedding, tokens),
+            _projected(f"gains {sample.width}", *_gains(prepared), gains),
+            _gram(known, gram),
+            spectra,
+        ]
+        keys.append(np.concatenate([*map(_short, parts[:4]), _steps(spectra)]))
+    return TowerKeys(sample.tower, sample.width, sample.depth, keys[0], keys[1])
+
+
+def likeness(query: Key, keys: NDArray[np.int8], lengths: Sequence[int]) -> Floats:
+    """How alike a key is to each of many, by sketch: keys × sketches.
+
+    Cosines of the first four, zero where either model has nothing to give; for spectra one minus
+    the mean difference, in steps of a factor e.
+    """
+    found = np.zeros((len(keys), len(lengths)), np.float32)
+    stops = np.cumsum(lengths)
+    for at, stop in enumerate(stops):
+        own = query[stop - lengths[at] : stop].astype(np.float32)
+        theirs = keys[:, stop - lengths[at] : stop]
+        for start in range(0, len(keys), _BLOCK):
+            block = theirs[start : start + _BLOCK].astype(np.float32)
+            if SKETCHES[at] == "spectra":
+                both = (block != 0) & (own != 0)
+                apart = np.abs(block - own) * both
+                mean = apart.sum(axis=1) / np.maximum(both.sum(axis=1), 1) / _STEPS
+                values = np.where(both.any(axis=1), np.maximum(1.0 - mean, 0.0), 0.0)
+            else:
+                sizes = np.sqrt(np.square(block).sum(axis=1) * np.square(own).sum())
+                values = block @ own / np.maximum(sizes, 1.0)
+            found[start : start + _BLOCK, at] = values
+    return found
+
+
+_STEPS = 16.0  # of a spectrum, to a factor of e
+
+
+def _steps(values: Floats) -> Key:
+    """Logarithms in steps that fit into a byte; zero stands for nothing."""
+    stepped = np.clip(np.round(values * _STEPS), -126, 127)
+    return np.where(values != 0, np.where(stepped == 0, 1, stepped), 0).astype(np.int8)
+
+
+def _short(values: Floats) -> Key:
+    """A sketch in bytes: its direction, not its length."""
+    top = float(np.abs(values).max(initial=0.0))
+    return np.round(values * (127.0 / top if top > 0 else 0.0)).astype(np.int8)
+
+
+def _signs(name: str, label: object, count: int) -> Floats:
+    """Coins of a label: the same on every machine, and in a longer sketch the same at the start."""
+    raw = b""
+    for at in range(-(-count // 512)):
+        raw += blake2b(f"{name} {label!r} {at}".encode(), digest_size=64).digest()
+    bits = np.unpackbits(np.frombuffer(raw, np.uint8), count=count)
+    return np.asarray(bits, np.float32) * 2 - 1
+
+
+def _projected(name: str, labels: Sequence[object], rows: Floats, count: int) -> Floats:
+    """The sum over rows and columns of number × coin of the row × coin of the column."""
+    if not len(rows):
+        return np.zeros(count, np.float32)
+    columns = np.stack([_signs(f"{name} column", at, count) for at in range(rows.shape[1])])
+    total = np.zeros(count, np.float64)
+    for start in range(0, len(rows), _BLOCK):
+        few = slice(start, start + _BLOCK)
+        coins = np.stack([_signs(name, label, count) for label in labels[few]])
+        total += np.einsum("nk,nk->k", rows[few] @ columns, coins)
+    return total.astype(np.float32)
+
+
+def _gram(known: Digest, count: int) -> Floats:
+    """The products of the rows of tokens, each times the coins of both, without squares."""
+    rows = known.embedding
+    if len(rows) < 2:
+        return np.zeros(count, np.float32)
+    rows = rows - rows.mean(axis=0)
+    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    left, right = (
+        np.stack([_signs(side, token, count) for token in known.tokens])
+        for side in ("left", "right")
+    )
+    squares = np.einsum("nk,nk,n->k", left, right, np.square(rows).sum(axis=1))
+    products = np.einsum("kd,kd->k", left.T @ rows, right.T @ rows)
+    return np.asarray(products - squares, np.float32)
+
+
+def _gains(model: Prepared) -> tuple[tuple[object, ...], Floats]:
+    """Gains of norms that are as wide as the model, centred and of length one."""
+    found = {
+        place: gain.astype(np.float32) - gain.mean(dtype=np.float32)
+        for place, gain in model.sample.norms.items()
+        if gain.shape == (model.width,) and np.isfinite(gain).all()
+    }
+    found = {place: gain for place, gain in found.items() if np.linalg.norm(gain) > 1e-6}
+    if not found:
+        return (), np.empty((0, model.width), np.float32)
+    rows = np.stack([gain / np.linalg.norm(gain) for gain in found.values()])
+    return tuple(found), rows
+
+
+def _spectra(model: Prepared) -> Iterator[Floats]:
+    """Logarithms of what no relabelling changes, by kind: places over depth × quantiles."""
+    sample = model.sample
+    units: dict[int, list[Floats]] = {}
+    gains: dict[int, list[Floats]] = {}
+    ends: dict[int, list[Floats]] = {}
+    for (layer, _), part in [((layer, 0), one) for layer, one in sample.units.items()] + [
+        *sample.experts.items()
+    ]:
+        gain = model.feed_forward_gain(layer)
+        read = part.up * gain
+        if not part.up.size or not part.down.size:
+            continue
+        lengths = np.linalg.norm(read, axis=1) * np.linalg.norm(part.down, axis=1)
+        units.setdefault(layer, []).append(lengths)
+        gains.setdefault(layer, []).append(np.sqrt(np.square(read).mean(axis=0)))
+        if part.gate is not None and part.gate.size:
+            gate = part.gate * gain
+            both = np.abs((gate * read).sum(axis=1))
+            both /= np.maximum(np.linalg.norm(gate, axis=1) * np.linalg.norm(read, axis=1), 1e-12)
+            ends.setdefault(layer, []).append(both)
+    heads = {
+        layer: [values]
+        for layer, part in sample.attention.items()
+        if (values := _head_spectrum(part, model.attention_gain(layer))) is not None
+    }
+    for kind in (units, gains, ends, heads):
+        yield _over_depth(kind, sample.depth)
+
+
+def _head_spectrum(part: Attention, gain: Floats) -> Floats | None:
+    """Singular values of the products of queries and keys, head by head, the first heads."""
+    if part.q is None or part.k is None or not len(part.k) or len(part.q) % len(part.k):
+        return None
+    each = len(part.q) // len(part.k)
+    found = []
+    for at in range(min(len(part.q), 8)):
+        q, k = ((rows * gain).astype(np.float64) for rows in (part.q[at], part.k[at // each]))
+        # The product q'k is as wide as the model; its singular values are those of a small one.
+        inner, sides = np.linalg.qr(q.T), np.linalg.qr(k.T)
+        found.append(np.linalg.svd(inner.R @ sides.R.T, compute_uv=False))
+    return np.concatenate(found).astype(np.float32)
+
+
+def _over_depth(values: dict[int, list[Floats]], depth: int) -> Floats:
+    """Quantiles at a few places over depth, from the layers nearest to each."""
+    table = np.zeros((_DEPTHS, _QUANTILES), np.float32)
+    layers = sorted(values)
+    if not layers:
+        return table.reshape(-1)
+    for place in range(_DEPTHS):
+        wanted = (place + 0.5) / _DEPTHS * max(depth, 1) - 0.5
+        nearest = min(layers, key=lambda layer: abs(layer - wanted))
+        all_values = np.concatenate(values[nearest])
+        logs = np.log(np.maximum(all_values[np.isfinite(all_values)], 1e-12))
+        if len(logs):
+            table[place] = np.quantile(logs, (np.arange(_QUANTILES) + 0.5) / _QUANTILES)
+    return table.reshape(-1)

@@ -1,0 +1,316 @@
+"""Where fingerprints are kept: a folder, or any place that fsspec can write to.
+
+    ATLAS/fingerprints/ID.parquet    all that was read of a model
+          index/NAME.parquet         what a search looks at: a row a tower, of one model or of many
+
+A file is written once, under the digest of what it holds, and never changed: two that add one model
+write the same file, two that add different models write different files, and nothing is locked. On
+a disk a file is written under another name and renamed; object stores show it when it is complete.
+The index can be made from the fingerprints at any time, and is where it lacks one.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint import text
+from kinprint.atlas.encoding import decoded, encoded, listing_digest, parquet, written
+from kinprint.atlas.fingerprint import Fingerprint
+from kinprint.atlas.keys import FIRST
+from kinprint.errors import AtlasBroken, AtlasFull, EntryBroken, MissingExtra, system_cause
+from kinprint.lineage.about.claims import Claim
+from kinprint.records import ModelRef
+from kinprint.source.assets import assets_folder
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_ENTRIES, _INDEX, _ENDING = "fingerprints", "index", ".parquet"
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_MANY = 64  # files of the index from which on they are made one
+_read_claims = msgspec.json.Decoder(list[Claim]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A model of an atlas, as its index has it.
+
+    Attributes
+    ----------
+    id
+        The digest of its fingerprint, by which it is read.
+    ref
+        Which model it is, and which state of it was read.
+    seed
+        Chose which rows were read.
+    architecture
+        What it calls its architecture.
+    files
+        A digest of the paths, lengths and hashes of its files.
+    claims
+        Models that it names as its origin.
+    """
+
+    id: str
+    ref: ModelRef
+    seed: int
+    architecture: str
+    files: str
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What a search looks at, a row a tower; models are numbered by their order of names.
+
+    Attributes
+    ----------
+    rows
+        The table.
+    owners
+        Of each row the number of its model.
+    firsts
+        Of each model its first row.
+    keys
+        The first key of each row.
+    """
+
+    rows: pyarrow.Table
+    owners: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    keys: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        """How many models there are."""
+        return len(self.firsts)
+
+    def entry(self, number: int) -> Entry:
+        """A model by its number."""
+        row = self.rows.slice(int(self.firsts[number]), 1).to_pylist()[0]
+        ref = ModelRef(row["given"], row["kind"], row["name"], row["commit"], row["path"])
+        claims = tuple(_read_claims(row["claims"]))
+        return Entry(row["id"], ref, row["seed"], row["architecture"], row["files"], claims)
+
+    def entries(self) -> list[Entry]:
+        """All models."""
+        return [self.entry(number) for number in range(len(self))]
+
+
+class Atlas:
+    """Fingerprints in one place.
+
+    Parameters
+    ----------
+    place
+        A folder, or an address that fsspec can open; a folder beside the cache if None. It need not
+        exist yet.
+    """
+
+    def __init__(self, place: str | None = None) -> None:
+        self.place = place if place is not None else str(assets_folder("atlas", "v1"))
+
+    def add(self, one: Fingerprint) -> str:
+        """Keep a fingerprint; its digest. One that is there, and whole, is not written again."""
+        name, raw = encoded(one)
+        if not self._is_whole(name):
+            self._write(_ENTRIES, name, raw)
+            self._write(_INDEX, name, written(_index_table([(name, one)])))
+        return name
+
+    def _is_whole(self, name: str) -> bool:
+        try:
+            return name in self._listed(_ENTRIES) and bool(self.read(name).sources)
+        except EntryBroken:
+            return False
+
+    def read(self, name: str) -> Fingerprint:
+        """The fingerprint with a digest; an error where it is broken or another."""
+        return decoded(self._read(_ENTRIES, name), name, self.place)
+
+    def index(self) -> tuple[Index, tuple[EntryBroken, ...]]:
+        """What a search looks at, and which fingerprints are broken.
+
+        Where the index lacks fingerprints they are read, and put into it.
+        """
+        faults: list[EntryBroken] = []
+        parts = self._listed(_INDEX)
+        tables: list[pyarrow.Table] = []
+        readable: list[str] = []
+        for name in sorted(parts):
+            try:
+                tables.append(_read_index(self._read(_INDEX, name), name, self.place))
+                readable.append(name)
+            except EntryBroken:  # it is made again below
+                continue
+        present = self._listed(_ENTRIES)
+        indexed = {name for table in tables for name in table.column("id").to_pylist()}
+        missing: list[tuple[str, Fingerprint]] = []
+        for name in sorted(present - indexed):
+            try:
+                missing.append((name, self.read(name)))
+            except EntryBroken as error:
+                faults.append(error)
+        if missing:
+            tables.append(_index_table(missing))
+        index = _joined(tables, present)
+        if missing or len(readable) > _MANY:
+            self._compact(index, readable)
+        return index, tuple(faults)
+
+    def _compact(self, index: Index, parts: Sequence[str]) -> None:
+        """Make one file of an index; whoever cannot write here searches all the same."""
+        name = sha256("".join(index.rows.column("id").to_pylist()).encode()).hexdigest()
+        try:
+            self._write(_INDEX, name, written(index.rows))
+            for part in parts:
+                if part != name:
+                    self._ask(lambda files, place: files.rm_file(place), _INDEX, part)
+        except AtlasBroken:
+            return
+
+    @cached_property
+    def _files(self) -> tuple[Any, str]:
+        try:
+            from fsspec.core import url_to_fs
+
+            files, root = url_to_fs(self.place)
+        except ImportError:
+            scheme = self.place.partition("://")[0]
+            feature = text.message("cause.extra.scheme", scheme=scheme)
+            raise MissingExtra(feature=feature, extra="storage") from None
+        except Exception as error:  # drivers raise what they like about odd addresses
+            raise AtlasBroken(place=self.place, cause=str(error)) from None
+        return files, str(root).rstrip("/")
+
+    def _listed(self, folder: str) -> set[str]:
+        """Names of the files in a folder of the atlas, without those that are being written."""
+
+        def names(files: Any, place: str) -> list[str]:
+            files.invalidate_cache()
+            return (
+                [str(one) for one in files.ls(place, detail=False)] if files.exists(place) else []
+            )
+
+        found = (one.rpartition("/")[2] for one in self._ask(names, folder))
+        return {name.removesuffix(_ENDING) for name in found if name.endswith(_ENDING)}
+
+    def _read(self, folder: str, name: str) -> bytes:
+        raw: bytes = self._ask(lambda files, place: files.cat_file(place), folder, name)
+        return raw
+
+    def _write(self, folder: str, name: str, raw: bytes) -> None:
+        def write(files: Any, place: str) -> None:
+            if files.protocol != ("file", "local"):
+                files.pipe_file(place, raw)
+                return
+            files.makedirs(place.rpartition("/")[0], exist_ok=True)
+            draft = f"{place}.{token_hex(8)}"
+            try:
+                files.pipe_file(draft, raw)
+                files.mv(draft, place)
+            except BaseException:
+                if files.exists(draft):
+                    files.rm_file(draft)
+                raise
+
+        try:
+            self._ask(write, folder, name)
+        except AtlasBroken as error:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_SPACE:
+                raise AtlasFull(place=self.place, bytes=len(raw)) from None
+            raise
+
+    def _ask(self, action: Callable[[Any, str], Any], *path: str) -> Any:
+        """Have the driver do something, and turn its failures into sentences."""
+        files, root = self._files
+        place = "/".join((root, *path)) + (_ENDING if len(path) > 1 else "")
+        try:
+            return action(files, place)
+        except OSError as error:
+            raise AtlasBroken(place=self.place, cause=system_cause(error)) from error
+        except Exception as error:  # drivers raise what their client library raises
+            cause = str(error).strip() or type(error).__name__
+            raise AtlasBroken(place=self.place, cause=cause) from error
+
+
+def _index_table(added: Iterable[tuple[str, Fingerprint]]) -> pyarrow.Table:
+    parquet()
+    import pyarrow
+
+    rows: list[dict[str, object]] = []
+    for name, one in added:
+        ref = one.ref
+        model = {
+            "id": name, "given": ref.given, "kind": ref.kind, "name": ref.name,
+            "commit": ref.commit, "path": ref.path, "seed": one.seed,
+            "architecture": one.architecture, "files": listing_digest(one.sources[0].files),
+            "claims": msgspec.json.encode(one.claims).decode(),
+        }  # fmt: skip
+        rows += [
+            {**model, "tower": key.tower, "width": key.width, "depth": key.depth,
+             "key": key.first.tobytes()}
+            for key in one.towers
+        ]  # fmt: skip
+    return pyarrow.Table.from_pylist(rows, schema=_index_schema())
+
+
+def _index_schema() -> pyarrow.Schema:
+    import pyarrow
+
+    words = ("id", "given", "kind", "name", "commit", "path", "architecture", "files", "claims")
+    numbers = ("seed", "width", "depth")
+    return pyarrow.schema(
+        [(name, pyarrow.string()) for name in (*words, "tower")]
+        + [(name, pyarrow.int64()) for name in numbers]
+        + [("key", pyarrow.binary(sum(FIRST)))]
+    )
+
+
+def _read_index(raw: bytes, name: str, place: str) -> pyarrow.Table:
+    schema = _index_schema() if parquet() else None
+    try:
+        table = parquet().read_table(io.BytesIO(raw))
+        if not table.schema.equals(schema):
+            raise ValueError
+    except (OSError, ValueError):
+        cause = text.message("cause.atlas.no-fingerprint")
+        raise EntryBroken(place=place, entry=name, cause=cause) from None
+    return table
+
+
+def _joined(tables: Sequence[pyarrow.Table], present: set[str]) -> Index:
+    """One table of all models that are there, each once, in the order of names."""
+    import pyarrow
+
+    rows = pyarrow.concat_tables([_index_schema().empty_table(), *tables])
+    ids = np.array(rows.column("id").to_pylist(), dtype=object)
+    towers = rows.column("tower").to_pylist()
+    names = rows.column("name").to_pylist()
+    seen: set[tuple[str, str]] = set()
+    kept: list[int] = []
+    for at, place in enumerate(zip(ids, towers, strict=True)):
+        if place[0] in present and place not in seen:
+            seen.add(place)
+            kept.append(at)
+    kept.sort(key=lambda at: (names[at], ids[at], at))
+    rows = rows.take(pyarrow.array(kept, pyarrow.int64()))
+    ids = ids[kept]
+    new = np.array([at == 0 or ids[at] != ids[at - 1] for at in range(len(ids))], bool)
+    raw = b"".join(rows.column("key").to_pylist())
+    return Index(
+        rows,
+        np.cumsum(new, dtype=np.int64) - 1,
+        np.flatnonzero(new).astype(np.int64),
+        np.frombuffer(raw, np.int8).reshape(len(ids), sum(FIRST)),
+    )
