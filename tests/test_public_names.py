@@ -20,6 +20,7 @@ import kinprint
 ROOT = Path(__file__).resolve().parents[1]
 VERBS = [
     "diff",
+    "identify",
     "plan_diff",
     "plan_unmerge",
     "unmerge",
@@ -42,8 +43,14 @@ VERBS = [
     "study",
 ]
 RESULTS = [
+    "Added",
+    "Atlas",
+    "AtlasContents",
+    "AtlasEntry",
     "Diff",
+    "Identification",
     "Unmerged",
+    "Verified",
     "CacheContents",
     "CachedModel",
     "Comparison",
@@ -71,6 +78,8 @@ RECORDS = [
     "Table",
 ]
 ENUMS = [
+    "DeclaredState",
+    "Standing",
     "MergeDoubt",
     "MergeMethod",
     "MergeOutcome",
@@ -88,6 +97,9 @@ ENUMS = [
 ]
 ERRORS = [
     "AccessRefused",
+    "AtlasBroken",
+    "AtlasError",
+    "AtlasFull",
     "BadAdapter",
     "BadArchive",
     "BadConfig",
@@ -105,6 +117,7 @@ ERRORS = [
     "CacheError",
     "DiskFull",
     "DtypeUnknown",
+    "EntryBroken",
     "FileChanged",
     "FileMissing",
     "FormatError",
@@ -116,6 +129,7 @@ ERRORS = [
     "NetworkError",
     "NoWeights",
     "NotAHub",
+    "NotRecorded",
     "OfflineMiss",
     "PartsMissing",
     "RangeIgnored",

@@ -20,8 +20,12 @@ from typing import TYPE_CHECKING
 from kinprint.version import __version__
 
 if TYPE_CHECKING:
+    from kinprint.atlas.building import Added, Verified
     from kinprint.errors import (
         AccessRefused,
+        AtlasBroken,
+        AtlasError,
+        AtlasFull,
         BadAdapter,
         BadArchive,
         BadConfig,
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
         CacheError,
         DiskFull,
         DtypeUnknown,
+        EntryBroken,
         FileChanged,
         FileMissing,
         FormatError,
@@ -49,6 +54,7 @@ if TYPE_CHECKING:
         MissingLibrary,
         NetworkError,
         NotAHub,
+        NotRecorded,
         NoWeights,
         OfflineMiss,
         PartsMissing,
@@ -78,6 +84,7 @@ if TYPE_CHECKING:
     from kinprint.records import (
         Component,
         Cost,
+        DeclaredState,
         Group,
         Level,
         MergeDoubt,
@@ -92,6 +99,7 @@ if TYPE_CHECKING:
         Progress,
         Relation,
         Role,
+        Standing,
         Status,
         TensorStatus,
         Tier,
@@ -103,6 +111,7 @@ if TYPE_CHECKING:
     from kinprint.report.results.diff import (
         Diff,
     )
+    from kinprint.report.results.identify import Identification
     from kinprint.report.results.inspection import (
         Inspection,
     )
@@ -128,6 +137,7 @@ if TYPE_CHECKING:
     from kinprint.studies.study import (
         Study,
     )
+    from kinprint.verbs.atlas import Atlas, AtlasContents, AtlasEntry, identify
     from kinprint.verbs.caching import (
         CacheContents,
         CachedModel,
@@ -180,6 +190,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AccessRefused",
+    "Added",
+    "Atlas",
+    "AtlasBroken",
+    "AtlasContents",
+    "AtlasEntry",
+    "AtlasError",
+    "AtlasFull",
     "BadAdapter",
     "BadArchive",
     "BadConfig",
@@ -200,15 +217,18 @@ __all__ = [
     "Comparison",
     "Component",
     "Cost",
+    "DeclaredState",
     "Diff",
     "DiskFull",
     "DtypeUnknown",
+    "EntryBroken",
     "Failure",
     "FileChanged",
     "FileMissing",
     "FormatError",
     "Geometry",
     "Group",
+    "Identification",
     "Inspection",
     "InstalledExtension",
     "InternalError",
@@ -228,6 +248,7 @@ __all__ = [
     "NetworkError",
     "NoWeights",
     "NotAHub",
+    "NotRecorded",
     "OfflineMiss",
     "Operation",
     "Part",
@@ -251,6 +272,7 @@ __all__ = [
     "ServerFailed",
     "SliceOutside",
     "SourceError",
+    "Standing",
     "Status",
     "Study",
     "StudyResult",
@@ -265,12 +287,14 @@ __all__ = [
     "Unmerged",
     "Unreachable",
     "UsageError",
+    "Verified",
     "__version__",
     "cached",
     "clear_cache",
     "compare",
     "diff",
     "find_study",
+    "identify",
     "inspect",
     "installed_extensions",
     "list_measures",
@@ -313,12 +337,15 @@ _HOMES = {
         "Status",
         "TensorStatus",
         "Tier",
+        "DeclaredState",
+        "Standing",
     ),
     "kinprint.report.results.comparison": (
         "Comparison",
         "Matrix",
     ),
     "kinprint.report.results.diff": ("Diff",),
+    "kinprint.report.results.identify": ("Identification",),
     "kinprint.report.results.inspection": ("Inspection",),
     "kinprint.report.results.plan": ("Plan",),
     "kinprint.report.results.reproduction": ("Reproduction",),
@@ -330,6 +357,16 @@ _HOMES = {
     "kinprint.report.results.unmerge": ("Unmerged",),
     "kinprint.studies.results": ("Table",),
     "kinprint.studies.study": ("Study",),
+    "kinprint.atlas.building": (
+        "Added",
+        "Verified",
+    ),
+    "kinprint.verbs.atlas": (
+        "Atlas",
+        "AtlasContents",
+        "AtlasEntry",
+        "identify",
+    ),
     "kinprint.verbs.caching": (
         "CacheContents",
         "CachedModel",

@@ -382,6 +382,29 @@ class BeyondState(StrEnum):
 _COMMON = (BeyondState.EQUAL, BeyondState.NEAR, BeyondState.SHARED, BeyondState.SUBSPACE)
 
 
+class Standing(StrEnum):
+    """How a fingerprint stands to the model that it names.
+
+    Forged: it names a commit, and holds other bytes than that has. Changed: the same where nothing
+    pins the model, which may have been changed since. Gone: the model cannot be read.
+    """
+
+    RIGHT = "right"
+    CHANGED = "changed"
+    FORGED = "forged"
+    GONE = "gone"
+    BROKEN = "broken"
+
+
+class DeclaredState(StrEnum):
+    """What became, in an atlas, of an origin that a model declares."""
+
+    LINKED = "linked"
+    UNLINKED = "unlinked"
+    NOT_COMPARED = "not-compared"
+    NOT_IN_ATLAS = "not-in-atlas"
+
+
 class Precedence(StrEnum):
     """Which of two linked models came first, as far as anything tells."""
 

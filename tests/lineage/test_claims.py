@@ -12,6 +12,7 @@ from kinprint.lineage.about.claims import (
     card_claims,
     config_claims,
     gguf_claims,
+    recipe_claims,
 )
 
 
@@ -106,3 +107,33 @@ def test_a_gguf_header_names_bases_by_address_or_name() -> None:
     models = [one.model for one in gguf_claims(told, "m.gguf")]
     assert models == ["Org/Base 7B", "https://example.org/org/other"]
     assert gguf_claims({"general.base_model.count": 10**9}, "m.gguf") == []
+
+
+def test_a_recipe_of_mergekit_names_what_was_merged() -> None:
+    recipe = b"""
+merge_method: ties
+base_model: org/base
+models:
+  - model: org/one
+    parameters: {weight: 0.5}
+  - model: org/two
+slices:
+  - sources:
+      - model: org/three
+        layer_range: [0, 4]
+"""
+    found = [(claim.where, claim.model, claim.relation) for claim in recipe_claims(recipe)]
+    where = "mergekit_config.yml: models"
+    assert found == [
+        ("mergekit_config.yml: base_model", "org/base", "merge"),
+        (where, "org/one", "merge"),
+        (where, "org/two", "merge"),
+        (where, "org/three", "merge"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "recipe", [b"", b"- a list", b"models: 3", b"slices: [1, {sources: x}]", b"a: &a [*a]", b"\x00"]
+)
+def test_what_is_no_recipe_names_nothing(recipe: bytes) -> None:
+    assert recipe_claims(recipe) == []

@@ -91,26 +91,40 @@ def encoded(one: Fingerprint) -> tuple[str, bytes]:
 
 def decoded(raw: bytes, name: str, place: str) -> Fingerprint:
     """The fingerprint in a file; an error where that is broken, or another than its name says."""
-
-    def broken(key: str, **fields: object) -> EntryBroken:
-        return EntryBroken(place=place, entry=name, cause=text.message(key, **fields))
-
-    library = parquet()
+    about = _said(io.BytesIO(raw), name, place)
     try:
-        table = library.read_table(io.BytesIO(raw))
-        about = (table.schema.metadata or {})[_KEY]
+        table = parquet().read_table(io.BytesIO(raw))
+        rows = list(zip(*(table.column(at).to_pylist() for at in range(4)), strict=True))
+        if _digest(about, rows) == name:
+            return _fingerprint(_read_about(about), rows)
+    except (OSError, ValueError, TypeError, IndexError, msgspec.MsgspecError):  # pyarrow's too
+        raise _broken(name, place, text.message("cause.atlas.no-fingerprint")) from None
+    raise _broken(name, place, text.message("cause.atlas.digest"))
+
+
+def keys_in(file: Any, name: str, place: str) -> tuple[TowerKeys, ...]:
+    """What the model in an open file is searched by; of the file its end is read alone."""
+    try:
+        return _keys(_read_about(_said(file, name, place)))
+    except (ValueError, msgspec.MsgspecError):
+        raise _broken(name, place, text.message("cause.atlas.no-fingerprint")) from None
+
+
+def _said(file: Any, name: str, place: str) -> bytes:
+    """What a file says about its model, in a form that is known."""
+    try:
+        about: bytes = (parquet().read_schema(file).metadata or {})[_KEY]
         version = _read_version(about).schema
     except (OSError, ValueError, KeyError, msgspec.MsgspecError):  # pyarrow's are of the first two
-        raise broken("cause.atlas.no-fingerprint") from None
+        raise _broken(name, place, text.message("cause.atlas.no-fingerprint")) from None
     if version != SCHEMA:
-        raise broken("cause.atlas.schema", found=version, known=SCHEMA)
-    try:
-        rows = list(zip(*(table.column(at).to_pylist() for at in range(4)), strict=True))
-        if _digest(about, rows) != name:
-            raise broken("cause.atlas.digest")
-        return _fingerprint(_read_about(about), rows)
-    except (ValueError, TypeError, IndexError, msgspec.MsgspecError):
-        raise broken("cause.atlas.no-fingerprint") from None
+        cause = text.message("cause.atlas.schema", found=version, known=SCHEMA)
+        raise _broken(name, place, cause)
+    return about
+
+
+def _broken(name: str, place: str, cause: text.Message) -> EntryBroken:
+    return EntryBroken(place=place, entry=name, cause=cause)
 
 
 def written(table: pyarrow.Table) -> bytes:
@@ -189,12 +203,7 @@ def _fingerprint(about: _About, rows: list[Row]) -> Fingerprint:
         config=about.config,
         tokenizer=about.tokenizer,
         claims=tuple(about.claims),
-        towers=tuple(
-            TowerKeys(
-                key.tower, key.width, key.depth, _key(key.first, FIRST), _key(key.second, SECOND)
-            )
-            for key in about.towers
-        ),
+        towers=_keys(about),
         sources=tuple(
             Recorded(
                 source.given,
@@ -205,6 +214,13 @@ def _fingerprint(about: _About, rows: list[Row]) -> Fingerprint:
             )
             for source, own in zip(about.sources, pieces, strict=True)
         ),
+    )
+
+
+def _keys(about: _About) -> tuple[TowerKeys, ...]:
+    return tuple(
+        TowerKeys(one.tower, one.width, one.depth, _key(one.first, FIRST), _key(one.second, SECOND))
+        for one in about.towers
     )
 
 

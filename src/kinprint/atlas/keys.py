@@ -1,6 +1,7 @@
 """What models are searched by: short sketches that are alike where models are. They decide nothing.
 
-A key is made of five sketches, each a random projection that is the same for all models:
+A key is made of five sketches. The first four are random projections, the same for all models:
+every number is added, with a sign, to one place of the sketch, and what it is called chooses both.
 
 - *rows* of tensors, by layer, tensor and number, as they are stored: most descendants keep these;
 - *tokens*: rows of the embedding by spelling, whatever became of layers;
@@ -16,7 +17,7 @@ the best of these. Sketches of models with other widths, depths and vocabularies
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -35,7 +36,7 @@ FIRST = (96, 96, 64, 128, 128)
 SECOND = (4096, 4096, 2048, 6016, 128)
 """The same in the second: 16 kilobytes."""
 _DEPTHS, _QUANTILES = 4, 8  # places over depth, and numbers at each, of the four kinds of spectra
-_BLOCK = 2048  # rows that are projected at once
+_BLOCK = 2048  # keys that are looked at at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +64,19 @@ def keys_of(sample: Sample) -> TowerKeys:
     """Reduce a tower to what it is searched by."""
     prepared = Prepared(sample)
     known = digest(prepared)
-    spectra = np.clip(np.nan_to_num(np.concatenate(list(_spectra(prepared)))), -1e3, 1e3)
-    keys = []
-    for lengths in (FIRST, SECOND):
-        rows, tokens, gains, gram, _ = lengths
-        parts = [
-            _projected(f"rows {sample.width}", known.labels, known.rows, rows),
-            _projected(f"tokens {sample.width}", tuple(known.tokens), known.embedding, tokens),
-            _projected(f"gains {sample.width}", *_gains(prepared), gains),
-            _gram(known, gram),
-            spectra,
-        ]
-        keys.append(np.concatenate([*map(_short, parts[:4]), _steps(spectra)]))
-    return TowerKeys(sample.tower, sample.width, sample.depth, keys[0], keys[1])
+    rows = [f"{tensor} {number}" for tensor, number in known.labels]
+    numbers = (
+        _labelled(f"rows {sample.width}", rows, known.rows),
+        _labelled(f"tokens {sample.width}", known.tokens, known.embedding),
+        _labelled(f"gains {sample.width}", *_gains(prepared)),
+        _gram(known),
+    )
+    spectra = _steps(np.concatenate(list(_spectra(prepared))))
+    first, second = (
+        np.concatenate([*(_sketch(*one, count) for one, count in pairs), spectra])
+        for pairs in (zip(numbers, lengths[:4], strict=True) for lengths in (FIRST, SECOND))
+    )
+    return TowerKeys(sample.tower, sample.width, sample.depth, first, second)
 
 
 def likeness(query: Key, keys: NDArray[np.int8], lengths: Sequence[int]) -> Floats:
@@ -106,57 +107,67 @@ def likeness(query: Key, keys: NDArray[np.int8], lengths: Sequence[int]) -> Floa
 _STEPS = 16.0  # of a spectrum, to a factor of e
 
 
-def _steps(values: Floats) -> Key:
+def _steps(logarithms: Floats) -> Key:
     """Logarithms in steps that fit into a byte; zero stands for nothing."""
-    stepped = np.clip(np.round(values * _STEPS), -126, 127)
-    return np.where(values != 0, np.where(stepped == 0, 1, stepped), 0).astype(np.int8)
+    known = np.isfinite(logarithms) & (logarithms != 0)
+    stepped = np.clip(np.round(np.where(known, logarithms, 0.0) * _STEPS), -127, 127)
+    return np.where(known & (stepped == 0), 1, stepped).astype(np.int8)
 
 
-def _short(values: Floats) -> Key:
-    """A sketch in bytes: its direction, not its length."""
-    top = float(np.abs(values).max(initial=0.0))
-    return np.round(values * (127.0 / top if top > 0 else 0.0)).astype(np.int8)
+Named = tuple[NDArray[np.uint64], Floats]
+"""Numbers, and what each is called, as a hash."""
 
 
-def _signs(name: str, label: object, count: int) -> Floats:
-    """Coins of a label: the same on every machine, and in a longer sketch the same at the start."""
-    raw = b""
-    for at in range(-(-count // 512)):
-        raw += blake2b(f"{name} {label!r} {at}".encode(), digest_size=64).digest()
-    bits = np.unpackbits(np.frombuffer(raw, np.uint8), count=count)
-    return np.asarray(bits, np.float32) * 2 - 1
+def _sketch(names: NDArray[np.uint64], numbers: Floats, count: int) -> Key:
+    """The sum of numbers by places that their names choose, each with a sign; its direction.
+
+    Sums of two models have, on average, the cosine of their numbers (Charikar, Chen and
+    Farach-Colton 2002).
+    """
+    places = (names >> np.uint64(1)) % np.uint64(count)
+    signed = np.where(names & np.uint64(1), numbers, -numbers)
+    sums = np.bincount(places.reshape(-1).astype(np.int64), signed.reshape(-1), count)
+    top = float(np.abs(sums).max(initial=0.0))
+    return np.round(sums * (127.0 / top if top > 0 else 0.0)).astype(np.int8)
 
 
-def _projected(name: str, labels: Sequence[object], rows: Floats, count: int) -> Floats:
-    """The sum over rows and columns of number × coin of the row × coin of the column."""
-    if not len(rows):
-        return np.zeros(count, np.float32)
-    columns = np.stack([_signs(f"{name} column", at, count) for at in range(rows.shape[1])])
-    total = np.zeros(count, np.float64)
-    for start in range(0, len(rows), _BLOCK):
-        few = slice(start, start + _BLOCK)
-        coins = np.stack([_signs(name, label, count) for label in labels[few]])
-        total += np.einsum("nk,nk->k", rows[few] @ columns, coins)
-    return total.astype(np.float32)
+def _labelled(name: str, labels: Iterable[str | bytes], rows: Floats) -> Named:
+    """Numbers of rows, called by the label of their row and the number of their column."""
+    own = _hashed(name, labels)
+    columns = _mixed(np.arange(rows.shape[1], dtype=np.uint64))
+    return _mixed(own[:, None] + columns[None]), rows
 
 
-def _gram(known: Digest, count: int) -> Floats:
-    """The products of the rows of tokens, each times the coins of both, without squares."""
+def _gram(known: Digest) -> Named:
+    """The products of the rows of tokens with one another, each called by both."""
     rows = known.embedding
     if len(rows) < 2:
-        return np.zeros(count, np.float32)
+        return np.empty(0, np.uint64), np.empty(0, np.float32)
     rows = rows - rows.mean(axis=0)
     rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    left, right = (
-        np.stack([_signs(side, token, count) for token in known.tokens])
-        for side in ("left", "right")
+    own = _hashed("gram", known.tokens)
+    one, other = np.triu_indices(len(rows), 1)
+    return _mixed(own[one] + own[other]), (rows @ rows.T)[one, other]
+
+
+def _hashed(name: str, labels: Iterable[str | bytes]) -> NDArray[np.uint64]:
+    """A number for each label, the same on every machine."""
+    raw = b"".join(
+        blake2b(label.encode() if isinstance(label, str) else label, key=name.encode()).digest()[:8]
+        for label in labels
     )
-    squares = np.einsum("nk,nk,n->k", left, right, np.square(rows).sum(axis=1))
-    products = np.einsum("kd,kd->k", left.T @ rows, right.T @ rows)
-    return np.asarray(products - squares, np.float32)
+    return np.frombuffer(raw, "<u8").astype(np.uint64)
 
 
-def _gains(model: Prepared) -> tuple[tuple[object, ...], Floats]:
+def _mixed(given: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Numbers whose every bit depends on all bits of the given ones (SplitMix64)."""
+    mixed = given + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)), np.uint64)
+
+
+def _gains(model: Prepared) -> tuple[list[str], Floats]:
     """Gains of norms that are as wide as the model, centred and of length one."""
     found = {
         place: gain.astype(np.float32) - gain.mean(dtype=np.float32)
@@ -165,9 +176,9 @@ def _gains(model: Prepared) -> tuple[tuple[object, ...], Floats]:
     }
     found = {place: gain for place, gain in found.items() if np.linalg.norm(gain) > 1e-6}
     if not found:
-        return (), np.empty((0, model.width), np.float32)
+        return [], np.empty((0, model.width), np.float32)
     rows = np.stack([gain / np.linalg.norm(gain) for gain in found.values()])
-    return tuple(found), rows
+    return [f"{role!s} {layer}" for role, layer in found], rows
 
 
 def _spectra(model: Prepared) -> Iterator[Floats]:

@@ -25,10 +25,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint import text
-from kinprint.atlas.encoding import decoded, encoded, listing_digest, parquet, written
+from kinprint.atlas.encoding import decoded, encoded, keys_in, listing_digest, parquet, written
 from kinprint.atlas.fingerprint import Fingerprint
-from kinprint.atlas.keys import FIRST
-from kinprint.errors import AtlasBroken, AtlasFull, EntryBroken, MissingExtra, system_cause
+from kinprint.atlas.keys import FIRST, TowerKeys
+from kinprint.errors import (
+    AtlasBroken,
+    AtlasFull,
+    EntryBroken,
+    KinprintError,
+    MissingExtra,
+    system_cause,
+)
 from kinprint.lineage.about.claims import Claim
 from kinprint.records import ModelRef
 from kinprint.source.assets import assets_folder
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
 
 _ENTRIES, _INDEX, _ENDING = "fingerprints", "index", ".parquet"
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_TAIL = 256 * 1024  # bytes that a driver reads at once to get at the end of a file
 _MANY = 64  # files of the index from which on they are made one
 _read_claims = msgspec.json.Decoder(list[Claim]).decode
 
@@ -102,6 +110,11 @@ class Index:
         claims = tuple(_read_claims(row["claims"]))
         return Entry(row["id"], ref, row["seed"], row["architecture"], row["files"], claims)
 
+    def column(self, name: str) -> list[Any]:
+        """One thing about all models."""
+        found: list[Any] = self.rows.column(name).take(self.firsts).to_pylist()
+        return found
+
     def entries(self) -> list[Entry]:
         """All models."""
         return [self.entry(number) for number in range(len(self))]
@@ -134,9 +147,23 @@ class Atlas:
         except EntryBroken:
             return False
 
+    def has(self, name: str) -> bool:
+        """Whether there is a fingerprint with a digest."""
+        return name in self._listed(_ENTRIES)
+
     def read(self, name: str) -> Fingerprint:
         """The fingerprint with a digest; an error where it is broken or another."""
         return decoded(self._read(_ENTRIES, name), name, self.place)
+
+    def keys(self, name: str) -> tuple[TowerKeys, ...]:
+        """What a model is searched by; little of its file is read."""
+
+        def read(files: Any, place: str) -> tuple[TowerKeys, ...]:
+            with files.open(place, "rb", block_size=_TAIL) as file:
+                return keys_in(file, name, self.place)
+
+        found: tuple[TowerKeys, ...] = self._ask(read, _ENTRIES, name)
+        return found
 
     def index(self) -> tuple[Index, tuple[EntryBroken, ...]]:
         """What a search looks at, and which fingerprints are broken.
@@ -167,6 +194,20 @@ class Atlas:
         if missing or len(readable) > _MANY:
             self._compact(index, readable)
         return index, tuple(faults)
+
+    def take_from(self, other: Atlas) -> tuple[int, tuple[EntryBroken, ...]]:
+        """Take over all fingerprints of another atlas; how many were new, and which are broken.
+
+        Each is held against its digest before it is kept.
+        """
+        taken, faults = 0, []
+        for name in sorted(other._listed(_ENTRIES) - self._listed(_ENTRIES)):
+            try:
+                self.add(other.read(name))
+                taken += 1
+            except EntryBroken as error:
+                faults.append(error)
+        return taken, tuple(faults)
 
     def _compact(self, index: Index, parts: Sequence[str]) -> None:
         """Make one file of an index; whoever cannot write here searches all the same."""
@@ -237,6 +278,8 @@ class Atlas:
         place = "/".join((root, *path)) + (_ENDING if len(path) > 1 else "")
         try:
             return action(files, place)
+        except KinprintError:
+            raise
         except OSError as error:
             raise AtlasBroken(place=self.place, cause=system_cause(error)) from error
         except Exception as error:  # drivers raise what their client library raises
@@ -262,10 +305,11 @@ def _index_table(added: Iterable[tuple[str, Fingerprint]]) -> pyarrow.Table:
              "key": key.first.tobytes()}
             for key in one.towers
         ]  # fmt: skip
-    return pyarrow.Table.from_pylist(rows, schema=_index_schema())
+    return pyarrow.Table.from_pylist(rows, schema=index_schema())
 
 
-def _index_schema() -> pyarrow.Schema:
+def index_schema() -> pyarrow.Schema:
+    """The columns of an index."""
     import pyarrow
 
     words = ("id", "given", "kind", "name", "commit", "path", "architecture", "files", "claims")
@@ -278,7 +322,7 @@ def _index_schema() -> pyarrow.Schema:
 
 
 def _read_index(raw: bytes, name: str, place: str) -> pyarrow.Table:
-    schema = _index_schema() if parquet() else None
+    schema = index_schema() if parquet() else None
     try:
         table = parquet().read_table(io.BytesIO(raw))
         if not table.schema.equals(schema):
@@ -293,7 +337,7 @@ def _joined(tables: Sequence[pyarrow.Table], present: set[str]) -> Index:
     """One table of all models that are there, each once, in the order of names."""
     import pyarrow
 
-    rows = pyarrow.concat_tables([_index_schema().empty_table(), *tables])
+    rows = pyarrow.concat_tables([index_schema().empty_table(), *tables])
     ids = np.array(rows.column("id").to_pylist(), dtype=object)
     towers = rows.column("tower").to_pylist()
     names = rows.column("name").to_pylist()

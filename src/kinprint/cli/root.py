@@ -32,6 +32,8 @@ _COMMANDS = {
     "matrix": "kinprint.cli.compare",
     "diff": "kinprint.cli.diff",
     "unmerge": "kinprint.cli.unmerge",
+    "identify": "kinprint.cli.identify",
+    "atlas": "kinprint.cli.atlas",
     "report": "kinprint.cli.report",
     "study": "kinprint.cli.study",
     "reproduce": "kinprint.cli.reproduce",

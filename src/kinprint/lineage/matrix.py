@@ -76,7 +76,7 @@ Teller = Callable[[Step, str, int, int], None]
 """Takes a step, how long it will take, and which of how many it is."""
 
 
-def _silent(step: Step, what: str, number: int, count: int) -> None:
+def silent(step: Step, what: str, number: int, count: int) -> None:
     """Nobody shows progress."""
 
 
@@ -85,7 +85,7 @@ def compare_all(
     fetcher: Fetcher,
     settings: Settings,
     jobs: int = 1,
-    tell: Teller = _silent,
+    tell: Teller = silent,
     *,
     screened: bool = True,
 ) -> Matrix:
@@ -116,7 +116,8 @@ def compare_all(
     ):
         read = read_readable(opened, settings, unread, place)
         with algebra_for(settings.level):
-            pairs, failed = _judge_pairs(read, settings, jobs, tell, screened)
+            places = list(combinations(range(len(read.checkpoints)), 2))
+            pairs, failed = judge_pairs(read, places, settings, jobs, tell, screened=screened)
         models = tuple(checkpoint.ref for checkpoint in read.checkpoints)
         order, tree = family_tree(
             models,
@@ -142,11 +143,16 @@ def compare_all(
     )
 
 
-def _judge_pairs(
-    read: ReadModels, settings: Settings, jobs: int, tell: Teller, screened: bool
+def judge_pairs(
+    read: ReadModels,
+    places: Sequence[Places],
+    settings: Settings,
+    jobs: int = 1,
+    tell: Teller = silent,
+    *,
+    screened: bool = True,
 ) -> tuple[tuple[PairVerdict, ...], tuple[FailedPair, ...]]:
-    """The verdicts of all pairs, and the pairs that have none."""
-    places = list(combinations(range(len(read.checkpoints)), 2))
+    """The verdicts of some pairs, by the places of their models, and the pairs that have none."""
     verdicts: dict[Places, PairVerdict | KinprintError] = {}
     tested: list[Places] = []
     for pair in places:
@@ -205,7 +211,7 @@ def run_pairs(
     settings: Settings,
     jobs: int = 1,
     meeting: Meeting | None = None,
-    tell: Teller = _silent,
+    tell: Teller = silent,
     *,
     screened: bool = True,
 ) -> list[PairEvidence | KinprintError]:

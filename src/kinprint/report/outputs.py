@@ -19,6 +19,7 @@ from kinprint.report.files import in_language, readme, stems, write_file
 from kinprint.report.schema import (
     ComparisonDocument,
     DiffDocument,
+    IdentifyDocument,
     InspectionDocument,
     MatrixDocument,
     PlanDocument,
@@ -83,6 +84,8 @@ def decode_result(raw: bytes, name: str = DATA) -> Drawn:
         raise FormatError(cause=text.message("cause.a-reproduction", file=name))
     if isinstance(found, InspectionDocument):
         raise FormatError(cause=text.message("cause.an-inspection", file=name))
+    if isinstance(found, IdentifyDocument):
+        raise FormatError(cause=text.message("cause.an-identification", file=name))
     if isinstance(found, UnmergeDocument):
         raise FormatError(cause=text.message("cause.an-unmerging", file=name))
     return found

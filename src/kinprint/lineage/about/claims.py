@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 CARD = "README.md"
+RECIPE = "mergekit_config.yml"
+"""What mergekit leaves beside a model that it made."""
 _FIELDS = ("base_model", "base_model_relation", "base_models", "merged_models", "tags")
 _MOST = 16  # models that one field may name
 _LONGEST = 200
@@ -81,9 +83,29 @@ def gguf_claims(metadata: Mapping[str, object], path: str) -> list[Claim]:
     return claims
 
 
+def recipe_claims(raw: bytes, path: str = RECIPE) -> list[Claim]:
+    """Models that a recipe of mergekit merges, and the base that it names."""
+    recipe = _parsed(raw.decode("utf-8-sig", "replace"))
+    slices = [one for one in _listed(recipe.get("slices")) if isinstance(one, Mapping)]
+    sources = [source for one in slices for source in _listed(one.get("sources"))]
+    merged = [*_listed(recipe.get("models")), *sources]
+    found = {"base_model": _names(recipe.get("base_model")), "models": _names(merged)}
+    return [
+        Claim(f"{path}: {key}", name, "merge") for key, names in found.items() for name in names
+    ]
+
+
+def _listed(value: object) -> list[object]:
+    return value[:_MOST] if isinstance(value, list) else []
+
+
 def _front_matter(text: str) -> Mapping[str, Any]:
     """The fields about lineage in a card's first block, by the parser that the Hub uses."""
-    lines = "\n".join(_lineage_lines(text))
+    return _parsed("\n".join(_lineage_lines(text)))
+
+
+def _parsed(lines: str) -> Mapping[str, Any]:
+    """A mapping in YAML; empty where it is broken, or anything else."""
     if not lines:
         return {}
     import yaml

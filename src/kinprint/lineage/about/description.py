@@ -17,11 +17,13 @@ from typing import Any
 from kinprint.errors import KinprintError
 from kinprint.lineage.about.claims import (
     CARD,
+    RECIPE,
     Claim,
     adapter_claims,
     card_claims,
     config_claims,
     gguf_claims,
+    recipe_claims,
 )
 from kinprint.model.geometry import geometry_of
 from kinprint.model.model import Model
@@ -120,9 +122,9 @@ class Description:
 
 
 def card_bytes(checkpoints: Sequence[Checkpoint]) -> int:
-    """What reading cards will cost, the same wherever the models lie."""
-    cards = [checkpoint.files[CARD] for checkpoint in checkpoints if CARD in checkpoint.files]
-    return sum(min(card.size, CARD_HEAD) for card in cards)
+    """What reading cards and recipes will cost, the same wherever the models lie."""
+    files = [one.files[path] for one in checkpoints for path in (CARD, RECIPE) if path in one.files]
+    return sum(min(file.size, CARD_HEAD) for file in files)
 
 
 @contextmanager
@@ -186,6 +188,7 @@ def _background(checkpoint: Checkpoint, cards: bool, hashes: bool) -> Background
     claims: list[Claim] = []
     if cards:
         claims += card_claims(first_bytes(checkpoint, CARD, CARD_HEAD))
+        claims += recipe_claims(first_bytes(checkpoint, RECIPE, CARD_HEAD))
     path = posixpath.join(checkpoint.choice.weights.folder, CONFIG)
     if path in checkpoint.files and checkpoint.files[path].size <= _ADAPTER_CONFIG:
         with suppress(KinprintError):

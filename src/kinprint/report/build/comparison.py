@@ -252,7 +252,7 @@ def verdict_part(verdict: Verdict, said: Spoken, translator: Translator) -> sche
         summary=translator.words(said.summary),
         statements=statements_part(said, translator),
         link=schema.LinkPart(log10_p=_log_p(verdict.log10_p), alpha=float(verdict.alpha)),
-        parts=[_part(one, translator) for one in verdict.parts],
+        parts=[part_row(one, translator) for one in verdict.parts],
         kind=schema.KindPart(relation=relation, reasons=list(verdict.reasons)),
         amount=_amount(verdict.amount),
         coverage=schema.CoveragePart(
@@ -276,7 +276,8 @@ def statements_part(said: Spoken, translator: Translator) -> schema.Statements:
     )
 
 
-def _part(one: PartFinding, translator: Translator) -> schema.PartRow:
+def part_row(one: PartFinding, translator: Translator) -> schema.PartRow:
+    """What is known about one part, as documents have it."""
     part, partner = one.part, one.partner
     return schema.PartRow(
         tower=part.tower,

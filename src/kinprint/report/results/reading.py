@@ -5,6 +5,7 @@ from __future__ import annotations
 from kinprint.report.outputs import DATA, decode_result
 from kinprint.report.results.comparison import Comparison, Matrix
 from kinprint.report.results.diff import Diff
+from kinprint.report.results.identify import Identification
 from kinprint.report.results.inspection import Inspection
 from kinprint.report.results.plan import Plan
 from kinprint.report.results.study import StudyResult
@@ -12,6 +13,7 @@ from kinprint.report.results.unmerge import Unmerged
 from kinprint.report.schema import (
     ComparisonDocument,
     DiffDocument,
+    IdentifyDocument,
     InspectionDocument,
     MatrixDocument,
     PlanDocument,
@@ -41,7 +43,7 @@ def read_result(
 
 def read_any(
     raw: bytes, name: str = DATA, language: str = "en"
-) -> Comparison | Matrix | StudyResult | Diff | Inspection | Plan | Unmerged:
+) -> Comparison | Matrix | StudyResult | Diff | Inspection | Plan | Unmerged | Identification:
     """The result in the bytes of a file, of any kind."""
     document = decode(raw, name)
     match document:
@@ -49,6 +51,8 @@ def read_any(
             return Inspection(document, language)
         case UnmergeDocument():
             return Unmerged(document, language)
+        case IdentifyDocument():
+            return Identification(document, language)
         case PlanDocument() | ReadingPlanDocument() | StudyPlanDocument():
             return Plan(document, language)
     return read_result(raw, name, language)

@@ -17,6 +17,7 @@ from kinprint.errors import FormatError
 from kinprint.report.schema.comparison import ComparisonDocument
 from kinprint.report.schema.diff import DiffDocument
 from kinprint.report.schema.first import FirstComparison, FirstMatrix
+from kinprint.report.schema.identify import IdentifyDocument
 from kinprint.report.schema.inspection import InspectionDocument
 from kinprint.report.schema.matrix import MatrixDocument
 from kinprint.report.schema.plan import PlanDocument, ReadingPlanDocument, StudyPlanDocument
@@ -33,11 +34,17 @@ Document = (
     | InspectionDocument
     | ReproductionDocument
     | UnmergeDocument
+    | IdentifyDocument
     | Plan
 )
 Shown = TypeVar(
     "Shown",
-    bound=ComparisonDocument | MatrixDocument | StudyDocument | DiffDocument | UnmergeDocument,
+    bound=ComparisonDocument
+    | MatrixDocument
+    | StudyDocument
+    | DiffDocument
+    | UnmergeDocument
+    | IdentifyDocument,
 )
 
 _SHOWN = 200  # characters of a cause

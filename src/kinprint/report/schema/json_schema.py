@@ -17,6 +17,7 @@ import msgspec
 from kinprint.report.schema import (
     COMPARE_SCHEMA,
     DIFF_SCHEMA,
+    IDENTIFY_SCHEMA,
     INSPECT_SCHEMA,
     MATRIX_SCHEMA,
     PLAN_SCHEMA,
@@ -28,6 +29,7 @@ from kinprint.report.schema import (
     UNMERGE_SCHEMA,
     ComparisonDocument,
     DiffDocument,
+    IdentifyDocument,
     InspectionDocument,
     MatrixDocument,
     PlanDocument,
@@ -48,6 +50,7 @@ KINDS: dict[str, tuple[type[msgspec.Struct], str]] = {
     PLAN_SCHEMA: (PlanDocument, "What a comparison would cost"),
     STUDY_SCHEMA: (StudyDocument, "A study, done"),
     UNMERGE_SCHEMA: (UnmergeDocument, "Which merge made a model"),
+    IDENTIFY_SCHEMA: (IdentifyDocument, "What a model is built on"),
     INSPECT_SCHEMA: (InspectionDocument, "What a model holds"),
     READING_PLAN_SCHEMA: (ReadingPlanDocument, "What reading tensors of a model would cost"),
     STUDY_PLAN_SCHEMA: (StudyPlanDocument, "What a study would cost"),

@@ -1,0 +1,205 @@
+"""Filling an atlas, and holding what it says against the models themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import SystemRandom
+
+from kinprint.atlas.encoding import encoded
+from kinprint.atlas.fingerprint import Fingerprint, fingerprint
+from kinprint.atlas.store import Atlas, Entry
+from kinprint.errors import EntryBroken, KinprintError, attempt
+from kinprint.lineage.matrix import Teller
+from kinprint.reader.fetch import Fetcher
+from kinprint.reader.formats.registry import formats
+from kinprint.reader.weights import PIPELINE
+from kinprint.records import ByteRange, ModelRef, Standing, Step
+from kinprint.source import open_source
+
+PROBES = 8
+"""Ranges of a fingerprint that are read again to verify it."""
+_PROBED = 64 * 1024  # bytes of a range that are
+_LIST = ".txt"  # the ending of a list of models, one a line
+_COMMENT = "#"
+_Known = Mapping[tuple[str, str, str, int], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of a model that was to be added to an atlas.
+
+    Attributes
+    ----------
+    given : str
+        The model as it was given.
+    id : str
+        The digest of its fingerprint; empty where it has none.
+    there : bool
+        Whether its fingerprint was there before.
+    bytes : int
+        How many bytes of its files were read for it and are kept; 0 where it was not read again.
+    error : KinprintError, optional
+        Why it has none.
+
+    Examples
+    --------
+    >>> import kinprint, kinprint.demo, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     (one,) = kinprint.Atlas(folder).build([kinprint.demo.FOLDER / "zoo" / "base-a"])
+    >>> one.there, len(one.id)
+    (False, 64)
+    """
+
+    given: str
+    id: str = ""
+    there: bool = False
+    bytes: int = 0
+    error: KinprintError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """How a fingerprint of an atlas stands to the model that it names.
+
+    Attributes
+    ----------
+    id : str
+        The digest of the fingerprint.
+    name : str
+        The model; empty where the fingerprint cannot be read.
+    standing : Standing
+        Whether it holds the model's bytes.
+    error : KinprintError, optional
+        Why the model or the fingerprint cannot be read.
+
+    Examples
+    --------
+    >>> import kinprint, kinprint.demo, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     atlas = kinprint.Atlas(folder)
+    ...     added = atlas.build([kinprint.demo.FOLDER / "zoo" / "base-a"])
+    ...     (one,) = atlas.verify()
+    >>> one.standing is kinprint.Standing.RIGHT
+    True
+    """
+
+    id: str
+    name: str
+    standing: Standing
+    error: KinprintError | None = None
+
+    @classmethod
+    def broken(cls, error: EntryBroken) -> Verified:
+        """A fingerprint that cannot be read."""
+        return cls(str(error.fields["entry"]), "", Standing.BROKEN, error)
+
+
+def models_in(given: Iterable[str]) -> Iterator[str]:
+    """The models that names stand for: lines of a list, folders inside a folder, or themselves."""
+    for name in given:
+        place = Path(name)
+        if place.suffix == _LIST and place.is_file():
+            lines = (line.strip() for line in place.read_text(encoding="utf-8").splitlines())
+            yield from (line for line in lines if line and not line.startswith(_COMMENT))
+        elif place.is_dir() and not _holds_weights(place):
+            inside = sorted(one for one in place.iterdir() if one.is_dir())
+            yield from (str(one) for one in inside if _holds_weights(one))
+        else:
+            yield name
+
+
+def add_models(
+    given: Sequence[str],
+    atlas: Atlas,
+    fetcher: Fetcher,
+    *,
+    seed: int = 0,
+    base: str | None = None,
+    tell: Teller,
+) -> Iterator[Added]:
+    """Add models one after another; what fails is told, and the others are added all the same.
+
+    A model whose state is pinned by a commit is not read where the atlas has that state of it, so
+    that building goes on where it was interrupted.
+    """
+    index, _ = atlas.index()
+    columns = (index.column(name) for name in ("name", "commit", "path", "seed", "id"))
+    known = {
+        (name, commit, path, drawn): one
+        for name, commit, path, drawn, one in zip(*columns, strict=True)
+    }
+    for number, name in enumerate(given, 1):
+        tell(Step.READING, name, number, len(given))
+        found = attempt(_add, name, atlas, fetcher, seed, base, known)
+        yield Added(name, error=found) if isinstance(found, KinprintError) else found
+
+
+def _add(
+    given: str,
+    atlas: Atlas,
+    fetcher: Fetcher,
+    seed: int,
+    base: str | None,
+    known: _Known,
+) -> Added:
+    ref = open_source(given).ref
+    before = known.get((ref.name, ref.commit, ref.path, seed)) if ref.commit else None
+    if before is not None:
+        return Added(given, before, there=True)
+    one = fingerprint(given, fetcher, seed, base)
+    there = atlas.has(encoded(one)[0])
+    return Added(given, atlas.add(one), there, one.bytes)
+
+
+def verify_entry(entry: Entry, atlas: Atlas) -> Verified:
+    """Read some of what a fingerprint holds again, from the model in the state that it names.
+
+    Which ranges that are nobody can know beforehand.
+    """
+
+    def outcome(standing: Standing, error: KinprintError | None = None) -> Verified:
+        return Verified(entry.id, entry.ref.name, standing, error)
+
+    try:
+        one = atlas.read(entry.id)
+    except EntryBroken as error:
+        return outcome(Standing.BROKEN, error)
+    try:
+        return outcome(_standing(one))
+    except KinprintError as error:
+        return outcome(Standing.GONE, error)
+
+
+def _standing(one: Fingerprint) -> Standing:
+    chance, recorded = SystemRandom(), one.sources[0]
+    otherwise = Standing.FORGED if recorded.ref.commit else Standing.CHANGED
+    source = open_source(_pinned(recorded.ref))
+    for file in recorded.files:
+        now = source.find(file.path)
+        if now is None or now.size != file.size:
+            return otherwise
+        if now.sha256 and file.sha256 and now.sha256 != file.sha256:
+            return otherwise
+    pieces = [(path, piece) for path, some in recorded.pieces.items() for piece in some]
+    for path, piece in chance.sample(pieces, min(PROBES, len(pieces))):
+        start = chance.randrange(max(len(piece.data) - _PROBED, 0) + 1)
+        part = piece.data[start : start + _PROBED]
+        at = piece.start + start
+        if source.read(path, ByteRange(at, at + len(part))) != part:
+            return otherwise
+    return Standing.RIGHT
+
+
+def _pinned(ref: ModelRef) -> str:
+    """A name that opens the state that was read, where states have names."""
+    if ref.kind != "hub":
+        return ref.given
+    return f"{ref.name}@{ref.commit}" + (f"/{ref.path}" if ref.path else "")
+
+
+def _holds_weights(folder: Path) -> bool:
+    endings = {ending for one in formats().own.values() for ending in one.suffixes}
+    files = [one for one in folder.iterdir() if not one.is_dir()]
+    return any(one.suffix.lower() in endings or one.name == PIPELINE for one in files)

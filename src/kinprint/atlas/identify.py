@@ -1,0 +1,309 @@
+"""What is a model built on, of all models of an atlas?
+
+Keys put the models of the atlas in an order; the first of them are compared with the model,
+fingerprint against fingerprint, by the tests of a matrix. All models of the atlas were candidates,
+whether they were compared or not, so every p-value is paid for as many: the chance that a test
+links any stranger by accident is at most `FAMILY`.
+
+Which of the linked models are parents is read from likeness (`parents.py`); who came first from the
+traces that `diff/direction.py` looks for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from kinprint.atlas.encoding import listing_digest
+from kinprint.atlas.fingerprint import LEVEL, Fingerprint, replay
+from kinprint.atlas.parents import Candidate, choose_parents, likeness_by_parts
+from kinprint.atlas.search import Match, search
+from kinprint.atlas.store import Atlas, Entry
+from kinprint.diff.direction import direction_of
+from kinprint.errors import EntryBroken, KinprintError, attempt
+from kinprint.lineage.about.claims import Claim
+from kinprint.lineage.compare import algebra_for
+from kinprint.lineage.matrix import Teller, judge_pairs, silent
+from kinprint.lineage.opening import open_readable, read_readable
+from kinprint.lineage.reading.sample import Sample
+from kinprint.lineage.results import PairVerdict, Settings
+from kinprint.mapped import shelf
+from kinprint.reader.checkpoint import Checkpoint
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import (
+    ALPHA,
+    TAKEN_OVER,
+    DeclaredState,
+    ModelRef,
+    Precedence,
+    Verdict,
+    VerdictReason,
+)
+from kinprint.source.recorded import RecordedSource
+
+FAMILY = 0.01
+"""The chance that a test links any stranger of an atlas."""
+SHORTLIST = 24
+"""How many models are compared, unless somebody asks for more or fewer."""
+_QUERY = "query"
+# Reasons for "dependent" under which weights may have been taken over.
+_OPEN = frozenset({VerdictReason.NORMS_ARRANGED, VerdictReason.LEARNT_SILENT})
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """A model of the atlas that is linked with the one asked for.
+
+    Attributes
+    ----------
+    entry
+        The model.
+    verdict
+        Their relation, as a matrix has it; the model asked for is the first.
+    likeness
+        Mean correlation of what is linked, times the share of parts that are.
+    log10_p
+        The p-value of the link, paid for all models of the atlas.
+    direction
+        Which came first; the model asked for is A.
+    weight
+        Its share in the mixture of all parents that is nearest to the model; None where numbers
+        cannot be set against each other, or there is one parent alone.
+    """
+
+    entry: Entry
+    verdict: Verdict
+    likeness: float
+    log10_p: float
+    direction: Precedence = Precedence.UNDECIDED
+    weight: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """What a model is built on.
+
+    Attributes
+    ----------
+    model
+        The model asked for.
+    searched
+        How many models of the atlas were candidates.
+    alpha
+        The error of each comparison.
+    parents
+        Linked models that together explain it, the first one first.
+    descendants
+        Linked models of which traces say that they came later.
+    relatives
+        All other linked models, the nearest first.
+    unlinked
+        Models that were compared without finding a link, the most alike key first.
+    declared
+        Origins that the model declares, and what became of them in the atlas.
+    same
+        Entries of the very same model, which are no candidates.
+    other_seeds
+        How many models were read with other seeds, and are no candidates either.
+    failed
+        Models that could not be compared, and why.
+    broken
+        Fingerprints that are damaged.
+    """
+
+    model: Fingerprint
+    searched: int
+    alpha: float
+    parents: tuple[Relative, ...] = ()
+    descendants: tuple[Relative, ...] = ()
+    relatives: tuple[Relative, ...] = ()
+    unlinked: tuple[tuple[Entry, Verdict], ...] = ()
+    declared: tuple[tuple[Claim, DeclaredState], ...] = ()
+    same: tuple[Entry, ...] = ()
+    other_seeds: int = 0
+    failed: tuple[tuple[Entry, KinprintError], ...] = ()
+    broken: tuple[EntryBroken, ...] = ()
+
+
+def identify_model(
+    model: Fingerprint, atlas: Atlas, shortlist: int = SHORTLIST, tell: Teller = silent
+) -> Identified:
+    """Say which models of an atlas a model is built on.
+
+    Parameters
+    ----------
+    model
+        What was read of it.
+    atlas
+        Where to look.
+    shortlist
+        How many models to compare it with.
+    tell
+        Told how many pairs were compared, and how long the others will take.
+    """
+    index, broken = atlas.index()
+    files = listing_digest(model.sources[0].files)
+    alike = [at for at, known in enumerate(index.column("files")) if known == files]
+    same = [at for at in alike if _is_same(index.entry(at), model)]
+    one_seed = np.array(index.column("seed"), np.int64) == model.seed
+    allowed = one_seed.copy()
+    allowed[same] = False
+    searched = int(allowed.sum())
+    matches, damaged = search(model.towers, atlas, index, shortlist, allowed)
+    settings = Settings(LEVEL, min(ALPHA, FAMILY / max(searched, 1)), seed=model.seed)
+    found = Identified(
+        model,
+        searched,
+        settings.alpha,
+        same=tuple(map(index.entry, same)),
+        other_seeds=int((~one_seed).sum()),
+        broken=(*broken, *damaged),
+    )
+    found = _compared(found, atlas, matches, settings, tell) if matches else found
+    known = [
+        ModelRef(*row)
+        for row in zip(*(index.column(name) for name in ("given", "kind", "name")), strict=True)
+    ]
+    return replace(
+        found,
+        declared=tuple((claim, _state_of(claim.model, found, known)) for claim in model.claims),
+    )
+
+
+def _compared(
+    found: Identified,
+    atlas: Atlas,
+    matches: Sequence[Match],
+    settings: Settings,
+    tell: Teller,
+) -> Identified:
+    """The same with what comparing the model with some others gives."""
+    prints: dict[str, Fingerprint] = {_QUERY: found.model}
+    broken = list(found.broken)
+    for match in matches:
+        try:
+            prints[match.entry.id] = atlas.read(match.entry.id)
+        except EntryBroken as error:
+            broken.append(error)
+    found = replace(found, broken=tuple(broken))
+    if len(prints) < 2:
+        return found
+    known = {match.entry.id: match for match in matches}
+    with Fetcher() as fetcher, shelf() as place, algebra_for(LEVEL):
+        replay(fetcher, prints.items())
+        opened, unread = open_readable(list(prints), fetcher, settings)
+        read = read_readable(opened, settings, unread, place)
+        names = _names(read.checkpoints, prints)
+        if names[0] != _QUERY:  # what it failed with stands before that of others
+            raise read.unread[0].error
+        places = [(0, at) for at in range(1, len(names))]
+        pairs, failed = judge_pairs(read, places, settings, tell=tell)
+        linked = {names[pair.b]: pair for pair in pairs if pair.verdict.relation.linked}
+        samples = dict(zip(names, (towers[0] for towers in read.samples), strict=True))
+        candidates = {
+            name: Candidate(
+                pair.verdict, known[name].towers, samples[name], _may_be_parent(pair.verdict)
+            )
+            for name, pair in linked.items()
+        }
+        chosen, later = _parents(samples[_QUERY], candidates, fetcher, settings)
+    relatives = {name: _relative(known[name].entry, pair, found) for name, pair in linked.items()}
+    others = [one for name, one in relatives.items() if name not in chosen and name not in later]
+    return replace(
+        found,
+        parents=tuple(
+            replace(relatives[name], direction=direction, weight=weight)
+            for name, (direction, weight) in chosen.items()
+        ),
+        descendants=tuple(replace(relatives[name], direction=Precedence.A_FIRST) for name in later),
+        relatives=tuple(sorted(others, key=lambda one: -one.likeness)),
+        unlinked=tuple(
+            (known[names[pair.b]].entry, pair.verdict)
+            for pair in pairs
+            if not pair.verdict.relation.linked
+        ),
+        failed=tuple(
+            [(known[names[one.b]].entry, one.error) for one in failed]
+            + [
+                (match.entry, one.error)
+                for one in read.unread
+                for match in matches
+                if one.given in (match.entry.id, match.entry.ref.given)
+            ]
+        ),
+    )
+
+
+def _parents(
+    model: Sample, candidates: Mapping[str, Candidate], fetcher: Fetcher, settings: Settings
+) -> tuple[dict[str, tuple[Precedence, float | None]], list[str]]:
+    """Parents with their direction and weight, and those that would be but came later."""
+    left, later = dict(candidates), list[str]()
+    while True:
+        names = list(left)
+        chosen = {names[one.number]: one for one in choose_parents(model, list(left.values()))}
+        found = {name: _direction(name, fetcher, settings) for name in chosen}
+        after = [name for name, answer in found.items() if answer is Precedence.A_FIRST]
+        if not after:
+            return {name: (found[name], one.weight) for name, one in chosen.items()}, later
+        later += after
+        left = {name: one for name, one in left.items() if name not in later}
+
+
+def _direction(name: str, fetcher: Fetcher, settings: Settings) -> Precedence:
+    found = attempt(direction_of, _QUERY, name, fetcher, settings)
+    return Precedence.UNDECIDED if isinstance(found, KinprintError) else found.answer
+
+
+def _relative(entry: Entry, pair: PairVerdict, found: Identified) -> Relative:
+    paid = pair.verdict.log10_p + math.log10(max(found.searched, 1))
+    return Relative(entry, pair.verdict, likeness_by_parts(pair.verdict), min(paid, 0.0))
+
+
+def _names(checkpoints: Sequence[Checkpoint], prints: Mapping[str, Fingerprint]) -> list[str]:
+    """The names under which recorded models were opened."""
+    by_source = {id(one.sources[0]): name for name, one in prints.items()}
+    return [
+        by_source[id(one.source.recorded)]
+        for one in checkpoints
+        if isinstance(one.source, RecordedSource)
+    ]
+
+
+def is_named(claim: str, ref: ModelRef) -> bool:
+    """Whether a claim names a model: its repository, or the folder that it lies in."""
+    names = (ref.name, ref.given)
+    folder = ref.name.rstrip("/").rpartition("/")[2]
+    return claim.rstrip("/") in names or (
+        ref.kind == "local" and claim.rstrip("/").rpartition("/")[2] == folder
+    )
+
+
+def _state_of(claim: str, found: Identified, known: Iterable[ModelRef]) -> DeclaredState:
+    linked = (*found.parents, *found.descendants, *found.relatives)
+    if any(is_named(claim, one.entry.ref) for one in linked):
+        return DeclaredState.LINKED
+    if any(is_named(claim, entry.ref) for entry, _ in found.unlinked):
+        return DeclaredState.UNLINKED
+    if any(is_named(claim, ref) for ref in known):
+        return DeclaredState.NOT_COMPARED
+    return DeclaredState.NOT_IN_ATLAS
+
+
+def _is_same(entry: Entry, model: Fingerprint) -> bool:
+    """Whether an entry with the same files is the model asked for, and no copy of it."""
+    own, theirs = model.ref, entry.ref
+    if (own.kind, own.commit, own.path) != (theirs.kind, theirs.commit, theirs.path):
+        return False
+    if own.kind == "local":
+        return Path(own.name).resolve() == Path(theirs.name).resolve()
+    return own.name == theirs.name
+
+
+def _may_be_parent(verdict: Verdict) -> bool:
+    """Whether weights were taken over, or may have been: one initialisation makes no parent."""
+    return verdict.relation in TAKEN_OVER or bool(_OPEN & set(verdict.reasons))

@@ -1,0 +1,94 @@
+"""Which models of an atlas come first for a model, by keys alone.
+
+All models are looked at by their first keys, the best of these by their second. What comes out is
+an order in which to run tests, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinprint.atlas.keys import FIRST, SECOND, SKETCHES, Key, TowerKeys, likeness
+from kinprint.atlas.store import Atlas, Entry, Index
+from kinprint.errors import EntryBroken
+
+_NARROWED = 4  # times as many as are asked for that are looked at by their second keys
+# Strangers that learnt the same language have Gram matrices and spectra in common: likenesses up
+# to these were seen between strangers of the zoo, and what is beyond counts.
+_COMMON = {"gram": 0.8, "spectra": 0.9}
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A model of an atlas, and how alike its keys are: at most 1, and about 0 of strangers."""
+
+    entry: Entry
+    likeness: float
+    towers: tuple[TowerKeys, ...]
+
+
+def search(
+    towers: Sequence[TowerKeys],
+    atlas: Atlas,
+    index: Index,
+    count: int,
+    allowed: NDArray[np.bool_] | None = None,
+) -> tuple[list[Match], list[EntryBroken]]:
+    """The models most alike by their keys, the most alike first, and those that are broken.
+
+    Parameters
+    ----------
+    towers : the keys of the model asked for.
+    atlas, index : where to look.
+    count : how many models are wanted.
+    allowed : of each model whether it is a candidate; all are where it is None.
+    """
+    faults: list[EntryBroken] = []
+    found: list[Match] = []
+    for number in nearest(towers, index, _NARROWED * count, allowed):
+        entry = index.entry(int(number))
+        try:
+            theirs = atlas.keys(entry.id)
+        except EntryBroken as error:
+            faults.append(error)
+        else:
+            found.append(Match(entry, second_likeness(towers, theirs), theirs))
+    return sorted(found, key=lambda match: -match.likeness)[:count], faults
+
+
+def nearest(
+    towers: Sequence[TowerKeys],
+    index: Index,
+    count: int,
+    allowed: NDArray[np.bool_] | None = None,
+) -> NDArray[np.int64]:
+    """Numbers of the models with the most alike first keys, the most alike first.
+
+    A model is as alike as the most alike of its towers is to any tower of the one asked for.
+    """
+    models = np.full(len(index), -np.inf, np.float32)
+    for key in towers:
+        np.maximum.at(models, index.owners, _scores(key.first, index.keys, FIRST))
+    if allowed is not None:
+        models[~allowed] = -np.inf
+    order = np.argsort(-models, kind="stable")[:count]
+    return np.asarray(order[np.isfinite(models[order])], np.int64)
+
+
+def second_likeness(ours: Sequence[TowerKeys], theirs: Sequence[TowerKeys]) -> float:
+    """How alike two models are by their second keys: the most alike of their towers."""
+    keys = np.stack([key.second for key in theirs])
+    return float(max(_scores(key.second, keys, SECOND).max() for key in ours))
+
+
+def _scores(query: Key, keys: NDArray[np.int8], lengths: Sequence[int]) -> NDArray[np.float32]:
+    """How alike a key is to each of many: the most that any of its sketches says."""
+    found = likeness(query, keys, lengths)
+    for at, name in enumerate(SKETCHES):
+        if name in _COMMON:
+            found[:, at] = (found[:, at] - _COMMON[name]) / (1.0 - _COMMON[name])
+    return np.asarray(found.max(axis=1), np.float32)

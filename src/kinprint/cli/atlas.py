@@ -1,0 +1,197 @@
+"""`kinprint atlas`: fingerprints of many models, kept, searched, verified, passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+import kinprint
+from kinprint.cli.commands import Command, Group, Whole, option
+from kinprint.cli.language import say
+from kinprint.cli.output import form_option, write_line
+from kinprint.cli.reading import name_failure, reading_options, show_progress
+from kinprint.errors import printable
+from kinprint.records import Standing
+
+
+@click.command("atlas", cls=Group)
+def atlas() -> None:
+    """Keep fingerprints of many models."""
+
+
+def _command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command of the group that takes the place of an atlas."""
+
+    def made(function: Callable[..., Any]) -> click.Command:
+        with_place = option("--atlas", "place", metavar="PLACE")(form_option(function))
+        return atlas.command(name, cls=Command, key=("atlas", name))(with_place)
+
+    return made
+
+
+@_command("add")
+@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+@option("--seed", metavar="N", type=Whole(min=0), default=0)
+@option("--base", metavar="MODEL")
+@reading_options
+def add(**asked: Any) -> int:
+    """Add models."""
+    return _build(**asked)
+
+
+@_command("build")
+@click.argument("models", nargs=-1, required=True, metavar="SOURCE...")
+@option("--seed", metavar="N", type=Whole(min=0), default=0)
+@option("--base", metavar="MODEL")
+@reading_options
+def build(**asked: Any) -> int:
+    """Add all models of lists and folders."""
+    return _build(**asked)
+
+
+def _build(
+    place: str | None,
+    models: tuple[str, ...],
+    seed: int,
+    base: str | None,
+    format: str,
+    reader: kinprint.Reader,
+) -> int:
+    found = kinprint.Atlas(place).build(models, seed=seed, base=base, reader=reader)
+    failed = [one for one in found if one.error is not None]
+    if format == "json":
+        _write_json(
+            {"given": one.given, "entry": one.id or None, "there": one.there, "bytes": one.bytes,
+             "error": None if one.error is None else str(one.error)}
+            for one in found
+        )  # fmt: skip
+    else:
+        from kinprint.report.costs import size_in_words
+
+        for one in found:
+            if one.error is None:
+                key = "cli.atlas.there" if one.there else "cli.atlas.added"
+                name = printable(one.given, 1000)
+                size = size_in_words(one.bytes)
+                click.echo(say(key, name=name, size=size) if not one.there else say(key, name=name))
+        click.echo(say("cli.atlas.built", added=len(found) - len(failed), failed=len(failed)))
+    for one in failed:
+        assert one.error is not None
+        name_failure(one.error, one.given)
+    return 2 if failed else 0
+
+
+@_command("search")
+@click.argument("model", metavar="MODEL")
+@option("-n", "--count", metavar="N", type=Whole(min=1), default=10)
+@option("--seed", metavar="N", type=Whole(min=0), default=0)
+@option("--base", metavar="MODEL")
+@reading_options
+def search(
+    place: str | None,
+    model: str,
+    count: int,
+    seed: int,
+    base: str | None,
+    format: str,
+    reader: kinprint.Reader,
+) -> None:
+    """Rank the models of an atlas by their keys."""
+    found = kinprint.Atlas(place).search(model, count, seed=seed, base=base, reader=reader)
+    if format == "json":
+        _write_json(_entry(one) for one in found)
+        return
+    for one in found:
+        name = printable(one.name, 1000)
+        click.echo(say("cli.atlas.match", likeness=f"{one.likeness:6.3f}", name=name))
+    click.echo(say("cli.atlas.ranked"))
+
+
+@_command("stats")
+def stats(place: str | None, format: str) -> int:
+    """Show what an atlas holds."""
+    found = kinprint.Atlas(place).contents()
+    if format == "json":
+        _write_json(
+            [{"place": found.place, "models": found.models, "declared": found.declared,
+              "architectures": dict(found.architectures), "broken": len(found.faults)}]
+        )  # fmt: skip
+    else:
+        for name, count in found.architectures.items():
+            kind = printable(name) or say("cli.atlas.no-architecture")
+            click.echo(say("cli.atlas.architecture", count=f"{count:>7}", name=kind))
+        where = printable(found.place, 1000)
+        click.echo(
+            say("cli.atlas.total", models=found.models, declared=found.declared, place=where)
+        )
+    return _tell_faults(found.faults)
+
+
+@_command("verify")
+def verify(place: str | None, format: str) -> int:
+    """Hold fingerprints against their models."""
+    found = kinprint.Atlas(place).verify(progress=show_progress)
+    if format == "json":
+        _write_json(
+            {"entry": one.id, "name": one.name, "standing": one.standing.value,
+             "error": None if one.error is None else str(one.error)}
+            for one in found
+        )  # fmt: skip
+    else:
+        for one in found:
+            name = printable(one.name or one.id, 1000)
+            click.echo(say(f"cli.atlas.standing.{one.standing}", name=name))
+    for one in found:
+        if one.error is not None:
+            name_failure(one.error, one.name or one.id)
+    return 0 if all(one.standing is Standing.RIGHT for one in found) else 2
+
+
+@_command("pull")
+@click.argument("source", metavar="PLACE")
+def pull(place: str | None, source: str, format: str) -> int:
+    """Take over the fingerprints of another atlas."""
+    return _pass_on(source, place, format)
+
+
+@_command("export")
+@click.argument("target", metavar="PLACE")
+def export(place: str | None, target: str, format: str) -> int:
+    """Put all fingerprints into another atlas."""
+    return _pass_on(place, target, format)
+
+
+def _pass_on(source: str | None, target: str | None, format: str) -> int:
+    into = kinprint.Atlas(target)
+    taken, faults = into.pull(kinprint.Atlas(source).place)
+    if format == "json":
+        _write_json([{"place": into.place, "taken": taken, "broken": len(faults)}])
+    else:
+        click.echo(say("cli.atlas.taken", count=taken, place=printable(into.place, 1000)))
+    return _tell_faults(faults)
+
+
+def _tell_faults(faults: Iterable[kinprint.KinprintError]) -> int:
+    code = 0
+    for error in faults:
+        name_failure(error, str(error.fields.get("entry", "")))
+        code = 2
+    return code
+
+
+def _entry(one: kinprint.AtlasEntry) -> dict[str, object]:
+    return {
+        "entry": one.id, "given": one.given, "name": one.name, "commit": one.commit or None,
+        "seed": one.seed, "architecture": one.architecture, "claims": list(one.claims),
+        "likeness": one.likeness,
+    }  # fmt: skip
+
+
+def _write_json(rows: Iterable[dict[str, object]]) -> None:
+    """A line of JSON a row."""
+    from kinprint.report.schema import encode_line
+
+    for row in rows:
+        write_line(encode_line(row))

@@ -1,0 +1,69 @@
+"""`kinprint identify`: what is a model built on, of all models of an atlas?"""
+
+from __future__ import annotations
+
+import click
+
+import kinprint
+from kinprint.cli.commands import Whole, command, option
+from kinprint.cli.compare import code_for
+from kinprint.cli.language import language
+from kinprint.cli.output import (
+    form_option,
+    print_cost,
+    print_lines,
+    print_written,
+    reader_may_leave,
+    saved,
+    write_json,
+)
+from kinprint.cli.reading import reading_options
+
+
+@command("identify")
+@click.argument("model", metavar="MODEL")
+@option("--atlas", metavar="PLACE")
+@option("--shortlist", metavar="N", type=Whole(min=1), default=24)
+@option("--seed", metavar="N", type=Whole(min=0), default=0)
+@option("--base", metavar="MODEL")
+@form_option
+@option("--exit-code", is_flag=True)
+@option("-o", "--output", multiple=True, metavar="PATH")
+@reading_options
+def identify(
+    model: str,
+    atlas: str | None,
+    shortlist: int,
+    seed: int,
+    base: str | None,
+    format: str,
+    exit_code: bool,
+    output: tuple[str, ...],
+    reader: kinprint.Reader,
+) -> int:
+    """Show what a model is built on."""
+    if output:
+        from kinprint.report.outputs import outputs
+
+        outputs(output, "paths")
+    found = kinprint.identify(
+        model,
+        atlas=atlas,
+        shortlist=shortlist,
+        seed=seed,
+        base=base,
+        reader=reader,
+        language=language(),
+    )
+    with saved(lambda: found.save(*output)) as written, reader_may_leave():
+        if format == "json":
+            write_json(found)
+        else:
+            from kinprint.report.views.terminal.identify import identify_lines
+
+            print_lines(identify_lines(found.document, language()))
+            print_cost(found.cost)
+            if written:
+                print_written(output)
+    linked = (*found.parents, *found.descendants, *found.relatives)
+    return code_for(one.relation for one in linked) if exit_code else 0

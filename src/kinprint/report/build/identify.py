@@ -1,0 +1,117 @@
+"""What a model is built on, as a document."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from kinprint.atlas.identify import FAMILY, Identified, Relative, is_named
+from kinprint.atlas.store import Entry
+from kinprint.records import Cost, ModelRef, Verdict
+from kinprint.report import schema
+from kinprint.report.build.common import made_with
+from kinprint.report.build.comparison import part_row
+from kinprint.report.translation import Translator
+from kinprint.titles import full_titles, public_name
+
+Titles = Mapping[ModelRef, str]
+
+
+def identify_document(found: Identified, place: str, cost: Cost) -> schema.IdentifyDocument:
+    """An identification as a document; `place` is the atlas, `cost` what the run took."""
+    one = found.model
+    linked = [*found.parents, *found.descendants, *found.relatives]
+    refs = [
+        one.ref,
+        *(each.entry.ref for each in linked),
+        *(entry.ref for entry, _ in found.unlinked),
+        *(entry.ref for entry in found.same),
+    ]
+    titles = dict(zip(refs, full_titles(refs), strict=True))
+    translator = Translator()
+    claims = [claim.model for claim in one.claims]
+    parents, descendants, relatives = (
+        [_relative(each, titles, claims, translator) for each in some]
+        for some in (found.parents, found.descendants, found.relatives)
+    )
+    command = ["kinprint", "identify", public_name(one.ref.given, titles[one.ref])]
+    return schema.IdentifyDocument(
+        model=schema.AtlasModel(**_named(one.ref, titles), architecture=one.architecture),
+        atlas=public_name(place),
+        searched=found.searched,
+        compared=len(linked) + len(found.unlinked),
+        family=FAMILY,
+        alpha=found.alpha,
+        seed=one.seed,
+        parents=parents,
+        descendants=descendants,
+        relatives=relatives,
+        unlinked=[_unlinked(entry, verdict, titles) for entry, verdict in found.unlinked],
+        declared=[
+            schema.DeclaredPart(
+                claim=schema.Claim(where=claim.where, model=claim.model, relation=claim.relation),
+                state=state,
+            )
+            for claim, state in found.declared
+        ],
+        same=[schema.AtlasModel(**_known(entry, titles)) for entry in found.same],
+        other_seeds=found.other_seeds,
+        left_out=[
+            *(
+                schema.LeftOutPart(
+                    entry=entry.id, name=entry.ref.name, reason=translator.said(error.message)
+                )
+                for entry, error in found.failed
+            ),
+            *(
+                schema.LeftOutPart(
+                    entry=str(error.fields["entry"]), reason=translator.said(error.message)
+                )
+                for error in found.broken
+            ),
+        ],
+        translations=translator.kept,
+        made=made_with(shlex.join(command)),
+        read=schema.ReadPart.of(cost),
+    )
+
+
+def _relative(
+    one: Relative, titles: Titles, claims: list[str], translator: Translator
+) -> schema.RelativePart:
+    verdict = one.verdict
+    has_p = math.isfinite(one.log10_p) and one.log10_p < 0
+    return schema.RelativePart(
+        **_known(one.entry, titles),
+        relation=verdict.relation,
+        reasons=[reason.value for reason in verdict.reasons],
+        log10_p=one.log10_p if has_p else None,
+        likeness=float(f"{one.likeness:.7g}"),
+        direction=one.direction,
+        weight=None if one.weight is None else float(f"{one.weight:.7g}"),
+        declared=any(is_named(claim, one.entry.ref) for claim in claims),
+        parts=[part_row(part, translator) for part in verdict.parts],
+    )
+
+
+def _unlinked(entry: Entry, verdict: Verdict, titles: Titles) -> schema.UnlinkedPart:
+    test, effect = min(verdict.power, key=lambda one: one[1], default=(None, None))
+    return schema.UnlinkedPart(
+        **_known(entry, titles), relation=verdict.relation, test=test, effect=effect
+    )
+
+
+def _known(entry: Entry, titles: Titles) -> dict[str, Any]:
+    return {**_named(entry.ref, titles), "architecture": entry.architecture, "entry": entry.id}
+
+
+def _named(ref: ModelRef, titles: Titles) -> dict[str, Any]:
+    return {
+        "given": ref.given,
+        "name": ref.name,
+        "title": titles[ref],
+        "kind": ref.kind,
+        "commit": ref.commit or None,
+    }

@@ -1,0 +1,106 @@
+"""What is said of a search in an atlas: decided once for all views."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from kinprint import text
+from kinprint.records import Precedence
+from kinprint.report.numbers import fixed, p_claim
+from kinprint.report.relations import words_for
+from kinprint.report.schema import IdentifyDocument, RelativePart
+from kinprint.studies.results import Table
+
+_NAMED = 5  # relatives that a sentence names
+
+
+def summary(document: IdentifyDocument, language: str) -> str:
+    """The headline."""
+
+    def say(key: str, **fields: object) -> str:
+        return text.say(f"identify.summary.{key}", language, model=document.model.title, **fields)
+
+    if not document.searched:
+        return say("empty")
+    if not document.parents:
+        key = "relatives" if document.relatives or document.descendants else "nothing"
+        return say(key, searched=document.searched)
+    names = ", ".join(one.title for one in document.parents)
+    told = all(one.direction is Precedence.B_FIRST for one in document.parents)
+    several = "several" if len(document.parents) > 1 else "one"
+    return say(f"{several}-{'told' if told else 'open'}", parents=names)
+
+
+def parent_says(document: IdentifyDocument, one: RelativePart, language: str) -> Iterator[str]:
+    """What there is to know of one parent: relation and link, amount, parts, direction."""
+
+    def say(key: str, **fields: object) -> str:
+        return text.say(f"identify.{key}", language, **fields)
+
+    relation = words_for(one.relation)[language]
+    if one.log10_p is None:
+        yield say("link-without-p", relation=relation)
+    else:
+        yield say("link", relation=relation, p=p_claim(one.log10_p), searched=document.searched)
+    amount = say("likeness", likeness=fixed(one.likeness, 2))
+    if one.weight is not None:
+        amount += " " + say("weight", weight=fixed(one.weight, 2))
+    yield amount
+    counts = Counter(part.state for part in one.parts)
+    if counts:
+        states = ", ".join(
+            f"{count} {text.say(f'report.state.{state}', language)}"
+            for state, count in counts.items()
+        )
+        yield say("parts", states=states)
+    yield say(f"direction.{one.direction}")
+    yield say("declared" if one.declared else "undeclared")
+
+
+def sentences(document: IdentifyDocument, language: str) -> Iterator[str]:
+    """What there is to know of the search: others that are linked, coverage, power, faults."""
+
+    def say(key: str, **fields: object) -> str:
+        return text.say(f"identify.{key}", language, **fields)
+
+    for key, some in (("relatives", document.relatives), ("descendants", document.descendants)):
+        if some:
+            names = ", ".join(one.title for one in some[:_NAMED])
+            more = say("more", count=len(some) - _NAMED) if len(some) > _NAMED else ""
+            yield say(key, names=names + more)
+    for declared in document.declared:
+        claim = declared.claim
+        yield say(f"claim.{declared.state}", model=claim.model, where=claim.where)
+    if document.searched:
+        yield say("coverage", compared=document.compared, searched=document.searched,
+                  family=f"{100 * document.family:g} %")  # fmt: skip
+    if document.compared < document.searched:
+        yield say("by-keys", count=document.searched - document.compared)
+    effects = [one.effect for one in document.unlinked if one.effect is not None]
+    if effects:
+        yield say("power", count=len(effects), effect=fixed(max(effects), 2))
+    silent = len(document.unlinked) - len(effects)
+    if silent:
+        yield say("no-power", count=silent)
+    for one in document.same:
+        yield say("same", name=one.title)
+    if document.other_seeds:
+        yield say("other-seeds", count=document.other_seeds)
+
+
+def table_of(document: IdentifyDocument, language: str = "en") -> Table:
+    """All linked models, parents first."""
+    groups = (
+        ("parent", document.parents),
+        ("descendant", document.descendants),
+        ("relative", document.relatives),
+    )
+    columns = ("role", "name", "commit", "relation", "log10_p", "likeness", "weight", "direction")
+    rows = tuple(
+        (role, one.name, one.commit, one.relation.value, one.log10_p, one.likeness, one.weight,
+         one.direction.value)
+        for role, some in groups
+        for one in some
+    )  # fmt: skip
+    return Table("relatives", text.words("identify.table"), columns, rows)

@@ -1,0 +1,416 @@
+"""Atlases of fingerprints, and what a model is built on among all models of one."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kinprint.atlas.building import Added, Verified, add_models, models_in, verify_entry
+from kinprint.atlas.fingerprint import fingerprint
+from kinprint.atlas.identify import SHORTLIST, identify_model
+from kinprint.atlas.search import search
+from kinprint.atlas.store import Atlas as Store
+from kinprint.atlas.store import Entry
+from kinprint.errors import KinprintError
+from kinprint.records import Progress, Step
+from kinprint.report.build.identify import identify_document
+from kinprint.report.results.identify import Identification
+from kinprint.report.schema import settled
+from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading, teller
+
+
+@dataclass(frozen=True, slots=True)
+class AtlasEntry:
+    """A model of an atlas.
+
+    Attributes
+    ----------
+    id : str
+        The digest of its fingerprint.
+    given, name, commit : str
+        The model as it was named, its canonical name, and the state that was read.
+    seed : int
+        Chose which rows were read.
+    architecture : str
+        What it calls its architecture.
+    claims : tuple of str
+        Models that it names as its origin.
+    likeness : float, optional
+        How alike its key is to that of a model that was searched for: at most 1, about 0 of
+        strangers. It ranks and decides nothing.
+
+    Examples
+    --------
+    >>> import kinprint, kinprint.demo, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     atlas = kinprint.Atlas(folder)
+    ...     added = atlas.build([kinprint.demo.FOLDER / "zoo" / "base-a"])
+    ...     [entry.architecture for entry in atlas.entries()]
+    ['LlamaForCausalLM']
+    """
+
+    id: str
+    given: str
+    name: str
+    commit: str
+    seed: int
+    architecture: str
+    claims: tuple[str, ...]
+    likeness: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AtlasContents:
+    """What an atlas holds.
+
+    Attributes
+    ----------
+    place : str
+        Where it is.
+    models : int
+        How many models it has.
+    architectures : mapping of str to int
+        How many there are of each architecture, the most frequent first.
+    declared : int
+        How many name an origin.
+    faults : tuple of KinprintError
+        What is wrong with fingerprints that cannot be used.
+
+    Examples
+    --------
+    >>> import kinprint, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     kinprint.Atlas(folder).contents().models
+    0
+    """
+
+    place: str
+    models: int
+    architectures: Mapping[str, int] = field(default_factory=dict)
+    declared: int = 0
+    faults: tuple[KinprintError, ...] = ()
+
+
+class Atlas:
+    """Fingerprints of models in one place.
+
+    A fingerprint is all that a comparison at level standard reads of a model, a few megabytes: two
+    of them give the verdict of the files. An atlas can be extended by several at once.
+
+    Parameters
+    ----------
+    place : str or path, optional
+        A folder, or an address such as s3://bucket/atlas or hf://datasets/org/atlas; a folder
+        beside the cache if None. It need not exist.
+
+    Examples
+    --------
+    >>> import kinprint, kinprint.demo, tempfile
+    >>> zoo = kinprint.demo.FOLDER / "zoo"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     atlas = kinprint.Atlas(folder)
+    ...     added = atlas.build([zoo / "base-a", zoo / "nowhere"])
+    ...     atlas.contents().models, [one.error is None for one in added]
+    (1, [True, False])
+    """
+
+    def __init__(self, place: ModelName | None = None) -> None:
+        self._store = Store(None if place is None else os.fspath(place))
+
+    @property
+    def place(self) -> str:
+        """Where it is."""
+        return self._store.place
+
+    def build(
+        self,
+        models: Iterable[ModelName],
+        *,
+        seed: int = 0,
+        base: ModelName | None = None,
+        budget: int | str | None = None,
+        cache: bool = True,
+        progress: Callable[[Progress], None] | None = None,
+        reader: Reader | None = None,
+    ) -> list[Added]:
+        """Add models; those that are there are passed over, and a failure takes no other with it.
+
+        Parameters
+        ----------
+        models : iterable of str or path
+            Models, named as for `compare`; folders that hold models in folders of their own; files
+            that end in .txt with the name of a model on each line.
+        seed : int
+            Chooses which rows are read. Fingerprints of one seed are compared alone.
+        base : str or path, optional
+            What adapters stand on, where they do not say.
+        budget, cache, progress, reader
+            As for `compare`; the budget is for all models together.
+
+        Returns
+        -------
+        list of Added
+            What became of each model.
+
+        Raises
+        ------
+        AtlasError
+            The place cannot be written to.
+        BudgetExceeded
+            Reading would cost more than the budget. What was added stays.
+
+        Examples
+        --------
+        >>> import kinprint, kinprint.demo, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     added = kinprint.Atlas(folder).build([kinprint.demo.FOLDER / "zoo"])
+        >>> len(added)
+        4
+        """
+        given = list(models_in(os.fspath(one) for one in models))
+        under = None if base is None else os.fspath(base)
+        with reading(reader, budget, cache, progress) as own:
+            fetcher, tell = fetcher_of(own), teller(own)
+            return list(add_models(given, self._store, fetcher, seed=seed, base=under, tell=tell))
+
+    def entries(self) -> list[AtlasEntry]:
+        """All models, by name.
+
+        Returns
+        -------
+        list of AtlasEntry
+            What the index has of each.
+
+        Raises
+        ------
+        AtlasBroken
+            The place cannot be read.
+
+        Examples
+        --------
+        >>> import kinprint, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     kinprint.Atlas(folder).entries()
+        []
+        """
+        return [_entry(one) for one in self._store.index()[0].entries()]
+
+    def contents(self) -> AtlasContents:
+        """What it holds, in numbers.
+
+        Returns
+        -------
+        AtlasContents
+            How many models, of which architectures, and what is wrong.
+
+        Raises
+        ------
+        AtlasBroken
+            The place cannot be read.
+
+        Examples
+        --------
+        >>> import kinprint, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     kinprint.Atlas(folder).contents().architectures
+        {}
+        """
+        index, faults = self._store.index()
+        kinds = Counter(index.column("architecture"))
+        declared = sum(claims != "[]" for claims in index.column("claims"))
+        return AtlasContents(self.place, len(index), dict(kinds.most_common()), declared, faults)
+
+    def search(
+        self,
+        model: ModelName,
+        count: int = 10,
+        *,
+        seed: int = 0,
+        base: ModelName | None = None,
+        budget: int | str | None = None,
+        cache: bool = True,
+        progress: Callable[[Progress], None] | None = None,
+        reader: Reader | None = None,
+    ) -> list[AtlasEntry]:
+        """The models with the most alike keys. Keys rank; `identify` runs the tests.
+
+        Parameters
+        ----------
+        model : str or path
+            The model, named as for `compare`.
+        count : int
+            How many models are wanted.
+        seed, base, budget, cache, progress, reader
+            As for `build`.
+
+        Returns
+        -------
+        list of AtlasEntry
+            The most alike first.
+
+        Raises
+        ------
+        BadReference, SourceError, FormatError, BudgetExceeded
+            As for `compare`.
+        AtlasBroken
+            The place cannot be read.
+
+        Examples
+        --------
+        >>> import kinprint, kinprint.demo, tempfile
+        >>> zoo = kinprint.demo.FOLDER / "zoo"
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     atlas = kinprint.Atlas(folder)
+        ...     added = atlas.build([zoo / "base-a", zoo / "base-b"])
+        ...     found = atlas.search(zoo / "a-cpt")
+        >>> found[0].name.endswith("base-a")
+        True
+        """
+        with reading(reader, budget, cache, progress) as own:
+            one = fingerprint(os.fspath(model), fetcher_of(own), seed, _path(base))
+        index, _ = self._store.index()
+        matches, _ = search(one.towers, self._store, index, count)
+        return [_entry(match.entry, match.likeness) for match in matches]
+
+    def verify(self, *, progress: Callable[[Progress], None] | None = None) -> list[Verified]:
+        """Hold every fingerprint against the model that it names: some ranges are read again.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called with a `Progress` for each fingerprint.
+
+        Returns
+        -------
+        list of Verified
+            How each stands to its model.
+
+        Raises
+        ------
+        AtlasBroken
+            The place cannot be read.
+
+        Examples
+        --------
+        >>> import kinprint, kinprint.demo, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     atlas = kinprint.Atlas(folder)
+        ...     added = atlas.build([kinprint.demo.FOLDER / "zoo" / "base-a"])
+        ...     [one.standing.value for one in atlas.verify()]
+        ['right']
+        """
+        index, faults = self._store.index()
+        found = [Verified.broken(error) for error in faults]
+        entries = index.entries()
+        for number, entry in enumerate(entries, 1):
+            if progress is not None:
+                name = entry.ref.name
+                progress(Progress("step", step=Step.READING, what=name, number=number,
+                                  count=len(entries)))  # fmt: skip
+            found.append(verify_entry(entry, self._store))
+        return found
+
+    def pull(self, place: ModelName) -> tuple[int, tuple[KinprintError, ...]]:
+        """Take over all fingerprints of another atlas, each held against its digest.
+
+        Parameters
+        ----------
+        place : str or path
+            Where the other one is.
+
+        Returns
+        -------
+        tuple
+            How many were new here, and what is wrong with those that were not taken.
+
+        Raises
+        ------
+        AtlasError
+            A place cannot be read or written.
+
+        Examples
+        --------
+        >>> import kinprint, kinprint.demo, tempfile
+        >>> with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        ...     added = kinprint.Atlas(one).build([kinprint.demo.FOLDER / "zoo" / "base-a"])
+        ...     kinprint.Atlas(other).pull(one)
+        (1, ())
+        """
+        return self._store.take_from(Store(os.fspath(place)))
+
+
+def identify(
+    model: ModelName,
+    *,
+    atlas: ModelName | None = None,
+    shortlist: int = SHORTLIST,
+    seed: int = 0,
+    base: ModelName | None = None,
+    budget: int | str | None = None,
+    cache: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+    reader: Reader | None = None,
+    language: str = "en",
+) -> Identification:
+    """Say what a model is built on, of all models of an atlas.
+
+    Keys rank all models; the first are compared with it, fingerprint against fingerprint. Every
+    p-value is paid for all models of the atlas.
+
+    Parameters
+    ----------
+    model : str or path
+        The model, named as for `compare`.
+    atlas : str or path, optional
+        Where the atlas is; a folder beside the cache if None.
+    shortlist : int
+        How many models to compare it with.
+    seed : int
+        Chooses which rows are read; models of the atlas that were read with other seeds are no
+        candidates.
+    base, budget, cache, progress, reader, language
+        As for `compare`.
+
+    Returns
+    -------
+    Identification
+        Parents, other relatives, and what would have been seen of the others.
+
+    Raises
+    ------
+    BadReference, SourceError, FormatError, BudgetExceeded
+        As for `compare`.
+    AtlasBroken
+        The atlas cannot be read.
+
+    Examples
+    --------
+    >>> import kinprint, kinprint.demo, tempfile
+    >>> zoo = kinprint.demo.FOLDER / "zoo"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     added = kinprint.Atlas(folder).build([zoo / "base-a", zoo / "base-b"])
+    ...     found = kinprint.identify(zoo / "a-rotated", atlas=folder)
+    >>> [one.title for one in found.parents]
+    ['base-a']
+    """
+    store = Store(_path(atlas))
+    with reading(reader, budget, cache, progress) as own:
+        meter = Meter(own)
+        one = fingerprint(os.fspath(model), fetcher_of(own), seed, _path(base))
+        found = identify_model(one, store, shortlist, teller(own))
+        document = identify_document(found, store.place, meter.cost)
+        return Identification(settled(document), language)
+
+
+def _path(given: ModelName | None) -> str | None:
+    return None if given is None else os.fspath(given)
+
+
+def _entry(one: Entry, likeness: float | None = None) -> AtlasEntry:
+    ref = one.ref
+    claims = tuple(claim.model for claim in one.claims)
+    return AtlasEntry(
+        one.id, ref.given, ref.name, ref.commit, one.seed, one.architecture, claims, likeness
+    )

@@ -1,0 +1,185 @@
+"""What a model is built on: parents, relatives, errors paid over all models searched."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from numpy.typing import NDArray
+
+import kinprint
+from benchmarks.redteam.checkpoint import load, write_folder
+from kinprint.atlas.fingerprint import fingerprint
+from kinprint.atlas.identify import FAMILY, Identified, identify_model
+from kinprint.atlas.store import Atlas
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import ALPHA, DeclaredState, PartState, Relation
+from tests.conftest import DEMO, ZOO
+from tests.lineage.stored_models import llama, stored
+
+MODELS = DEMO / "zoo"
+Array = NDArray[Any]
+
+
+@pytest.fixture(scope="module")
+def atlas(tmp_path_factory: pytest.TempPathFactory) -> Atlas:
+    """The demo models."""
+    place = tmp_path_factory.mktemp("atlas")
+    kinprint.Atlas(place).build([MODELS])
+    return Atlas(str(place))
+
+
+def identified(model: Path | str, atlas: Atlas, **asked: Any) -> Identified:
+    with Fetcher() as fetcher:
+        return identify_model(fingerprint(str(model), fetcher, **asked), atlas)
+
+
+def parents(found: Identified) -> list[str]:
+    return [Path(one.entry.ref.name).name for one in found.parents]
+
+
+def merged(folder: Path, tensors: Mapping[str, Array]) -> Path:
+    """A model like the demo's, with other numbers."""
+    like = load(MODELS / "base-a")
+    write_folder(replace(like, tensors={**like.tensors, **tensors}), folder)
+    return folder
+
+
+def test_a_descendant_has_its_parent(atlas: Atlas) -> None:
+    found = identified(MODELS / "a-cpt", atlas)
+    assert parents(found) == ["base-a"]
+    assert found.parents[0].verdict.relation is Relation.DERIVED
+    assert [Path(entry.ref.name).name for entry in found.same] == ["a-cpt"]
+    assert found.searched == 3
+    assert [Path(entry.ref.name).name for entry, _ in found.unlinked] == ["base-b"]
+
+
+def test_a_turned_one_too(atlas: Atlas) -> None:
+    assert parents(identified(MODELS / "a-rotated", atlas))[0] == "base-a"
+
+
+def test_p_values_are_paid_for_all_models_searched(atlas: Atlas) -> None:
+    found = identified(MODELS / "a-cpt", atlas)
+    one = found.parents[0]
+    assert one.log10_p == pytest.approx(one.verdict.log10_p + math.log10(3))
+    assert found.alpha == ALPHA  # three models at this level stay far below the family's
+    assert found.alpha * found.searched <= FAMILY
+
+
+def test_of_many_models_each_has_its_part_of_the_error(
+    atlas: Atlas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kinprint.atlas.identify.FAMILY", 3e-9)
+    assert identified(MODELS / "a-cpt", atlas).alpha == pytest.approx(1e-9)
+
+
+def test_a_stranger_has_no_parent_and_power_is_told(atlas: Atlas) -> None:
+    found = identified(MODELS / "base-b", atlas)
+    assert not found.parents and not found.relatives and not found.descendants
+    assert len(found.unlinked) == 3
+    assert all(verdict.power for _, verdict in found.unlinked)
+
+
+def test_a_copy_elsewhere_is_the_same_model(atlas: Atlas, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in (MODELS / "base-b").iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    found = identified(copy, atlas)
+    assert parents(found) == ["base-b"]
+    assert found.parents[0].verdict.relation is Relation.IDENTICAL
+
+
+@pytest.mark.parametrize("share", [0.5, 0.7])
+def test_a_merge_has_both_parents_with_their_weights(
+    atlas: Atlas, tmp_path: Path, share: float
+) -> None:
+    one, other = (load(MODELS / name).tensors for name in ("a-cpt", "base-b"))
+    mixed = {name: share * one[name] + (1 - share) * other[name] for name in one}
+    found = identified(merged(tmp_path, mixed), atlas)
+    assert set(parents(found)) == {"a-cpt", "base-b"}
+    weights = {Path(each.entry.ref.name).name: each.weight for each in found.parents}
+    assert weights["a-cpt"] == pytest.approx(share, abs=0.01)
+
+
+def test_layers_of_two_models_have_both_by_part(atlas: Atlas, tmp_path: Path) -> None:
+    one, other = (load(MODELS / name).tensors for name in ("base-a", "base-b"))
+    mixed = {
+        name: other[name] if any(f"layers.{at}." in name for at in (3, 4, 5)) else one[name]
+        for name in one
+    }
+    found = identified(merged(tmp_path, mixed), atlas)
+    assert set(parents(found)) == {"base-a", "base-b"}
+    equal = {
+        Path(each.entry.ref.name).name: {
+            part.part.layer for part in each.verdict.parts if part.state is PartState.EQUAL
+        }
+        for each in found.parents
+    }
+    assert {0, 1, 2} <= equal["base-a"] and {3, 4, 5} <= equal["base-b"]
+
+
+def test_models_of_other_seeds_are_no_candidates(atlas: Atlas) -> None:
+    found = identified(MODELS / "a-cpt", atlas, seed=1)
+    assert (found.searched, found.other_seeds, found.parents) == (0, 4, ())
+
+
+def test_what_is_declared_is_set_against_what_is_found(atlas: Atlas, tmp_path: Path) -> None:
+    folder = merged(tmp_path, {})
+    card = "---\nbase_model:\n- demo/base-a\n- demo/base-b\n- org/elsewhere\n---\n"
+    (folder / "README.md").write_text(card)
+    states = {claim.model: state for claim, state in identified(folder, atlas).declared}
+    assert states["demo/base-a"] is DeclaredState.LINKED
+    assert states["demo/base-b"] is DeclaredState.UNLINKED
+    assert states["org/elsewhere"] is DeclaredState.NOT_IN_ATLAS
+
+
+def test_a_broken_fingerprint_takes_no_other_with_it(tmp_path: Path) -> None:
+    place = tmp_path / "atlas"
+    added = kinprint.Atlas(place).build([MODELS / "base-a", MODELS / "base-b"])
+    broken = place / "fingerprints" / f"{added[1].id}.parquet"
+    broken.write_bytes(broken.read_bytes()[:-9])
+    found = identified(MODELS / "a-cpt", Atlas(str(place)))
+    assert parents(found) == ["base-a"]
+    assert [error.fields["entry"] for error in found.broken] == [added[1].id]
+
+
+def test_an_empty_atlas_is_told(tmp_path: Path) -> None:
+    found = kinprint.identify(stored(tmp_path / "model", llama()), atlas=tmp_path / "nothing")
+    assert found.searched == 0 and not found.parents
+    assert "no model" in found.summary
+
+
+def test_a_result_comes_back_from_its_file(atlas: Atlas, tmp_path: Path) -> None:
+    found = kinprint.identify(MODELS / "a-cpt", atlas=atlas.place)
+    (file,) = found.save(tmp_path / "found.json")
+    again = kinprint.Identification.load(file, "ko")
+    assert again.to_json() == found.to_json()
+    assert [one.title for one in again.parents] == ["base-a"]
+    assert again.to_frame().shape[0] == len(found.parents) + len(found.relatives)
+    assert "base-a" in again.summary and "base-a" in again._repr_html_()
+    told = json.loads(file.read_text())
+    assert told["schema"] == "kinprint.identify/1"
+    assert [one["name"] for one in told["parents"]] == [str(MODELS / "base-a")]
+
+
+@pytest.mark.zoo
+def test_parents_of_the_zoo_and_no_stranger(tmp_path: Path) -> None:
+    truth = json.loads((ZOO / "zoo.json").read_text())
+    place = tmp_path / "atlas"
+    kinprint.Atlas(place).build([ZOO])
+
+    def ancestors(name: str) -> set[str]:
+        return {name, *(one for each in truth[name]["parents"] for one in ancestors(each))}
+
+    for name in truth:
+        found = kinprint.identify(ZOO / name, atlas=place)
+        told = [Path(one.name).name for one in found.parents]
+        assert all(ancestors(name) & ancestors(one) for one in told), name
+        if truth[name]["parents"]:
+            assert told, name

@@ -1,0 +1,106 @@
+"""`kinprint identify` and `kinprint atlas` as commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kinprint.cli.root import run
+from tests.conftest import DEMO
+
+MODELS = DEMO / "zoo"
+
+
+@pytest.fixture(scope="module")
+def atlas(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("atlas")
+    assert run(["atlas", "build", str(MODELS / "base-a"), "--atlas", str(place)]) == 0
+    assert run(["atlas", "add", str(MODELS / "base-b"), "--atlas", str(place)]) == 0
+    return place
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_identify_lists_parents_and_has_exit_codes(
+    atlas: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["identify", str(MODELS / "a-cpt"), "--atlas", str(atlas), "--format", "json"]
+    assert run([*asked, "--exit-code"]) == 1
+    (told,) = lines(capsys)
+    assert [Path(one["name"]).name for one in told["parents"]] == ["base-a"]
+    assert run(asked) == 0
+
+
+def test_identify_says_what_was_found_to_people(
+    atlas: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "found.json"
+    asked = ["identify", str(MODELS / "a-cpt"), "--atlas", str(atlas), "-o", str(file)]
+    assert run(asked) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "1. base-a" in said and "after paying for all models searched (2)" in said
+    assert json.loads(file.read_text())["searched"] == 2
+
+
+def test_building_tells_failures_and_adds_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = tmp_path / "models.txt"
+    names.write_text(f"# two models\n{MODELS / 'base-a'}\n{tmp_path / 'nowhere'}\n")
+    place = ["--atlas", str(tmp_path / "atlas"), "--format", "json"]
+    assert run(["atlas", "build", str(names), *place]) == 2
+    seen = capsys.readouterr()
+    first, second = (json.loads(line) for line in seen.out.splitlines())
+    assert first["entry"] and first["error"] is None and not first["there"]
+    assert second["entry"] is None and "nowhere" in second["error"] and "nowhere" in seen.err
+    assert run(["atlas", "build", str(MODELS / "base-a"), *place]) == 0
+    assert lines(capsys)[0]["there"] is True
+    assert run(["atlas", "stats", *place]) == 0
+    assert lines(capsys)[0]["models"] == 1
+
+
+def test_search_ranks(atlas: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = ["--atlas", str(atlas), "--format", "json"]
+    assert run(["atlas", "search", str(MODELS / "a-cpt"), "-n", "1", *place]) == 0
+    (first,) = lines(capsys)
+    assert str(first["name"]).endswith("base-a")
+
+
+def test_an_atlas_is_passed_on(
+    atlas: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, back = tmp_path / "out", tmp_path / "back"
+    assert run(["atlas", "export", str(out), "--atlas", str(atlas)]) == 0
+    assert run(["atlas", "pull", str(out), "--atlas", str(back)]) == 0
+    capsys.readouterr()
+    assert run(["atlas", "pull", str(out), "--atlas", str(back), "--format", "json"]) == 0
+    assert lines(capsys)[0]["taken"] == 0
+    assert run(["atlas", "stats", "--atlas", str(back)]) == 0
+    assert "2" in capsys.readouterr().out
+
+
+def test_what_is_broken_is_told_with_two(
+    atlas: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["atlas", "export", str(tmp_path), "--atlas", str(atlas)])
+    one = next((tmp_path / "fingerprints").iterdir())
+    one.write_bytes(one.read_bytes()[:-9])
+    for part in (tmp_path / "index").iterdir():
+        part.unlink()
+    capsys.readouterr()
+    assert run(["atlas", "stats", "--atlas", str(tmp_path)]) == 2
+    assert one.stem in capsys.readouterr().err
+
+
+def test_a_place_that_cannot_be_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    place = ["--atlas", str(tmp_path / "file")]
+    assert run(["atlas", "add", str(MODELS / "base-a"), *place]) == 2
+    assert "cannot be read or written" in capsys.readouterr().err
