@@ -90,11 +90,6 @@ class Verified:
     standing: Standing
     error: KinprintError | None = None
 
-    @classmethod
-    def broken(cls, error: EntryBroken) -> Verified:
-        """A fingerprint that cannot be read."""
-        return cls(str(error.fields["entry"]), "", Standing.BROKEN, error)
-
 
 def models_in(given: Iterable[str]) -> Iterator[str]:
     """The models that names stand for: lines of a list, folders inside a folder, or themselves."""
@@ -153,7 +148,18 @@ def _add(
     return Added(given, atlas.add(one), there, one.bytes)
 
 
-def verify_entry(entry: Entry, atlas: Atlas) -> Verified:
+def verify_all(atlas: Atlas, tell: Teller) -> Iterator[Verified]:
+    """Hold every fingerprint of an atlas against the model that it names."""
+    index, faults = atlas.index()
+    for error in faults:
+        yield Verified(str(error.fields["entry"]), "", Standing.BROKEN, error)
+    for number in range(len(index)):
+        entry = index.entry(number)
+        tell(Step.READING, entry.ref.name, number + 1, len(index))
+        yield _verified(entry, atlas)
+
+
+def _verified(entry: Entry, atlas: Atlas) -> Verified:
     """Read some of what a fingerprint holds again, from the model in the state that it names.
 
     Which ranges that are nobody can know beforehand.

@@ -1,7 +1,8 @@
 """Which of several linked models are the parents of a model: from likeness, without a p-value.
 
 The nearest comes first. Where others are about as near, as tunes of one base often are, it is the
-one that most of the linked models are nearest to: that is what a base is. Another is a parent too
+nearest of those that most linked models are nearest to: that is what a base is. Another is a parent
+too
 
 - where it holds parts that those before it do not, or holds them much better;
 - where the model's numbers lie between its numbers and theirs, as those of a merge do.
@@ -29,6 +30,8 @@ ABOUT_AS_NEAR = 0.9
 """Models with this much of the likeness of the nearest may be the parent in its place."""
 CLEARLY_NEARER = 0.6
 """Where what is linked of the nearest is this much nearer than that of another, it may not."""
+CENTRAL = 2 / 3
+"""Of the models that name the one which most are nearest to: as many must name another."""
 BETTER = 0.2
 """Likeness by which another parent must explain a part better."""
 WORTH = 0.02
@@ -39,7 +42,7 @@ TOGETHER = 0.9
 """The share that two of them must explain, neither of which does so alone."""
 _ALIGNED = 0.25  # of a model's square that a mixture must explain, so that places correspond
 _PRESENT = 0.9  # of a model's numbers that another must have at the same places
-_VOTES = 0.2  # likeness of keys from which on a model can be told to be near another
+_VOTES = 0.5  # likeness of keys from which on a model can be told to be near another
 _IDLE = 0.02  # weight with which a model has no part in a mixture
 _ROWS, _NUMBERS = 32, 2**18  # rows of a tensor, and numbers in all, that mixtures are fitted to
 
@@ -127,7 +130,8 @@ def _first(candidates: Sequence[Candidate]) -> int:
     alike[np.arange(len(about)), about] = -1.0  # nobody votes for itself
     voters = alike.max(axis=0) >= _VOTES
     votes = np.bincount(alike[:, voters].argmax(axis=0), minlength=len(about))
-    return max(zip(votes, (near[at] for at in about), about, strict=True))[2]
+    central = [at for at, count in zip(about, votes, strict=True) if count >= CENTRAL * votes.max()]
+    return max(central, key=lambda at: (near[at], -at))
 
 
 def _key_likeness(key: NDArray[np.int8], keys: NDArray[np.int8]) -> NDArray[np.float32]:

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kinprint.atlas.building import Added, Verified, add_models, models_in, verify_entry
+from kinprint.atlas.building import Added, Verified, add_models, models_in, verify_all
 from kinprint.atlas.fingerprint import fingerprint
 from kinprint.atlas.identify import SHORTLIST, identify_model
 from kinprint.atlas.search import search
 from kinprint.atlas.store import Atlas as Store
 from kinprint.atlas.store import Entry
 from kinprint.errors import KinprintError
-from kinprint.records import Progress, Step
+from kinprint.records import Progress
 from kinprint.report.build.identify import identify_document
 from kinprint.report.results.identify import Identification
 from kinprint.report.schema import settled
@@ -301,16 +301,8 @@ class Atlas:
         ...     [one.standing.value for one in atlas.verify()]
         ['right']
         """
-        index, faults = self._store.index()
-        found = [Verified.broken(error) for error in faults]
-        entries = index.entries()
-        for number, entry in enumerate(entries, 1):
-            if progress is not None:
-                name = entry.ref.name
-                progress(Progress("step", step=Step.READING, what=name, number=number,
-                                  count=len(entries)))  # fmt: skip
-            found.append(verify_entry(entry, self._store))
-        return found
+        with Reader(progress=progress) as own:
+            return list(verify_all(self._store, teller(own)))
 
     def pull(self, place: ModelName) -> tuple[int, tuple[KinprintError, ...]]:
         """Take over all fingerprints of another atlas, each held against its digest.
