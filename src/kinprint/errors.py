@@ -381,7 +381,7 @@ class InternalError(KinprintError):
         return (_rebuild, (type(self), self.fields), {"trace": self.trace})
 
 
-_CONCERNS_ALL = (BadOption, BudgetExceeded, CacheError)
+_CONCERNS_ALL = (BadOption, BudgetExceeded, CacheError, AtlasBroken, AtlasFull)
 """What no single model has brought about: trying the others would fail in the same way."""
 
 

@@ -23,13 +23,13 @@ def standings(place: Path) -> list[Standing]:
 
 
 def test_lists_and_folders_stand_for_models(tmp_path: Path) -> None:
-    for name in ("one", "other"):
+    for name in ("one", "org/other"):
         stored(tmp_path / "zoo" / name, llama())
     (tmp_path / "zoo" / "notes").mkdir()
     names = tmp_path / "names.txt"
     names.write_text("org/a\n\n# no model\n org/b \n")
     given = [str(names), str(tmp_path / "zoo"), str(tmp_path / "zoo" / "one"), "org/c"]
-    zoo = [str(tmp_path / "zoo" / name) for name in ("one", "other")]
+    zoo = [str(tmp_path / "zoo" / name) for name in ("one", "org/other")]
     assert list(models_in(given)) == ["org/a", "org/b", *zoo, zoo[0], "org/c"]
 
 

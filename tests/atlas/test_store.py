@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import kinprint
 from kinprint.atlas import encoding
 from kinprint.atlas.encoding import encoded
 from kinprint.atlas.fingerprint import Fingerprint, fingerprint
@@ -143,6 +144,24 @@ def test_a_full_disk_is_told_and_nothing_is_lost(
     assert {file.suffix for file in tmp_path.rglob("*.*")} == {".parquet"}
     atlas.add(prints[1])
     assert names(atlas) == ["model-0", "model-1"]
+
+
+def test_a_full_disk_ends_building_and_keeps_what_was_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fsspec.implementations.local import LocalFileSystem
+
+    models = [stored(tmp_path / str(at), llama(at)) for at in range(2)]
+    place = kinprint.Atlas(tmp_path / "atlas")
+    place.build(models[:1])
+
+    def full(self: Any, place: str, raw: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(LocalFileSystem, "pipe_file", full)
+    with pytest.raises(AtlasFull):
+        place.build(models)
+    assert place.contents().models == 1
 
 
 def test_a_place_that_cannot_be_is_told(tmp_path: Path, prints: list[Fingerprint]) -> None:

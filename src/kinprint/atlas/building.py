@@ -23,6 +23,7 @@ PROBES = 8
 _PROBED = 64 * 1024  # bytes of a range that are
 _LIST = ".txt"  # the ending of a list of models, one a line
 _COMMENT = "#"
+_DEEPEST = 3  # folders inside one another that are looked into for models
 _Known = Mapping[tuple[str, str, str, int], str]
 
 
@@ -98,11 +99,18 @@ def models_in(given: Iterable[str]) -> Iterator[str]:
         if place.suffix == _LIST and place.is_file():
             lines = (line.strip() for line in place.read_text(encoding="utf-8").splitlines())
             yield from (line for line in lines if line and not line.startswith(_COMMENT))
-        elif place.is_dir() and not _holds_weights(place):
-            inside = sorted(one for one in place.iterdir() if one.is_dir())
-            yield from (str(one) for one in inside if _holds_weights(one))
+        elif place.is_dir():
+            yield from map(str, _models_below(place, _DEEPEST) or [place])
         else:
             yield name
+
+
+def _models_below(folder: Path, depth: int) -> list[Path]:
+    """The folder itself if it holds weights, else the folders inside it that do."""
+    if _holds_weights(folder):
+        return [folder]
+    inside = sorted(one for one in folder.iterdir() if one.is_dir() and one.name[0] != ".")
+    return [found for one in inside for found in _models_below(one, depth - 1)] if depth else []
 
 
 def add_models(

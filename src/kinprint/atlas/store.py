@@ -170,6 +170,7 @@ class Atlas:
 
         Where the index lacks fingerprints they are read, and put into it.
         """
+        parquet()
         faults: list[EntryBroken] = []
         parts = self._listed(_INDEX)
         tables: list[pyarrow.Table] = []
