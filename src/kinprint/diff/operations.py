@@ -346,8 +346,12 @@ def _adapter(matrices: Sequence[TensorChange]) -> OperationFound | None:
 
 
 def _stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]:
-    """Casts and quantisations, by the format that most numbers of the second model have."""
+    """Casts and quantisations, by the format that most numbers of the second model have.
+
+    Vectors count only where there are no matrices: GGUF files keep them in single precision.
+    """
     numbers: Counter[str] = Counter()
+    alike = [one for one in alike if len(one.shape) > 1] or alike
     for one in alike:
         rounded = one.rounding is not None and one.rounding.coarser is Side.B
         if one.b_format is not None and (one.a_format != one.b_format or rounded):
