@@ -354,6 +354,7 @@ def test_a_page_has_the_proof_the_recipe_and_all_weights(family: Family, tmp_pat
     whole, value = found.weights[0], found.roles[0].weights[0].value
     assert f"{whole.value:.4f} ({whole.low:.4f} – {whole.high:.4f})" in said
     assert f"{value:.4f} (" in said
+    assert str(tmp_path) not in page.read_text()
     (again,) = kinprint.Unmerged.load(data).save(tmp_path / "b.html")
     assert again.read_bytes() == page.read_bytes()
 

@@ -18,7 +18,7 @@ from kinprint.report.translation import translated
 from kinprint.report.views.html import frame, shapes
 from kinprint.report.views.html.words import NAME, Say, cut, kept, speaker
 from kinprint.text import languages
-from kinprint.titles import role_title
+from kinprint.titles import public_name, role_title
 
 _ROWS = 400  # tensors in a list, and layers; the JSON has all
 _RECIPE = 200_000  # letters
@@ -68,8 +68,10 @@ def _body(document: UnmergeDocument, language: str) -> Markup:
 
 
 def _recipe(document: UnmergeDocument) -> Markup:
-    """The recipe as it is written to a file, line by line."""
+    """The recipe line by line, without the folders of whoever made the page."""
     yaml = "" if document.recipe is None else document.recipe.yaml[:_RECIPE]
+    for one in sorted(document.sources, key=lambda one: -len(one.given)):
+        yaml = yaml.replace(one.given, public_name(one.given, one.title))
     return Markup("\n").join(escape(printable(line, 2000)) for line in yaml.splitlines())
 
 
