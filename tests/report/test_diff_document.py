@@ -114,3 +114,8 @@ def test_the_command_can_be_copied_from_markdown(found: kinprint.Diff) -> None:
     made = msgspec.structs.replace(found.document.made, command="kinprint diff a_b c_d")
     document = msgspec.structs.replace(found.document, made=made)
     assert "\n    kinprint diff a_b c_d\n" in render(document, ".md").decode()
+
+
+@pytest.mark.parametrize("form", [".html", ".md"])
+def test_what_is_passed_on_does_not_tell_folders(found: kinprint.Diff, form: str) -> None:
+    assert str(DEMO.parent) not in str(render(found.document, form, "en"))

@@ -20,7 +20,7 @@ from kinprint.report.views.html import frame, shapes
 from kinprint.report.views.html.beyond import beyond_view
 from kinprint.report.views.html.words import speaker
 from kinprint.text import languages
-from kinprint.titles import role_title
+from kinprint.titles import public_name, role_title
 
 _ROWS = 400  # tensors in the table; the JSON has all
 _NAME = 80
@@ -84,7 +84,7 @@ def _body(document: DiffDocument, language: str) -> Markup:
 
 def _facts(document: DiffDocument) -> Iterator[tuple[str, str]]:
     for one in document.models:
-        yield one.title, one.commit or one.name
+        yield one.title, one.commit or public_name(one.name, one.title)
     yield "kinprint", document.made.versions
 
 

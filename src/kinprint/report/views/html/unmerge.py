@@ -104,5 +104,5 @@ def _weight(one: MergeWeight) -> str:
 
 def _facts(document: UnmergeDocument) -> Iterator[tuple[str, str]]:
     for one in (document.child, *document.sources):
-        yield one.title, one.commit or one.name
+        yield one.title, one.commit or public_name(one.name, one.title)
     yield "kinprint", document.made.versions
