@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,8 @@ from kinprint.atlas.store import Atlas
 from kinprint.mirror import MirrorServer
 from kinprint.records import Standing
 from kinprint.source.recorded import Piece
+from kinprint.source.repository import find_models
+from tests.conftest import DEMO
 from tests.lineage.stored_models import llama, stored
 
 
@@ -94,3 +98,16 @@ def test_two_states_of_a_model_are_two(tmp_path: Path, other: str | None) -> Non
     again = stored(tmp_path / (other or "model"), llama(1))
     place.build([again])
     assert place.contents().models == 2
+
+
+def test_what_the_hub_finds_is_added(tmp_path: Path, mirror: MirrorServer) -> None:
+    place = kinprint.Atlas(tmp_path)
+    found = place.build(search="base", limit=2)
+    assert [one.given for one in found] == ["zoo/base-a", "zoo/base-b"]
+    assert [one.given for one in place.build(search="base", limit=1)] == ["zoo/base-a"]
+    assert place.build(search="nothing is called so") == []
+
+
+def test_lists_of_the_hub_have_pages(tmp_path: Path, make_mirror: Callable[..., Any]) -> None:
+    make_mirror(DEMO, page_size=1)
+    assert find_models("zoo/base", 10) == ["zoo/base-a", "zoo/base-b"]

@@ -104,3 +104,10 @@ def test_a_place_that_cannot_be_is_a_sentence(
     place = ["--atlas", str(tmp_path / "file")]
     assert run(["atlas", "add", str(MODELS / "base-a"), *place]) == 2
     assert "cannot be read or written" in capsys.readouterr().err
+
+
+def test_building_of_nothing_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["atlas", "build", "--atlas", str(tmp_path)]) == 2
+    assert "--search" in capsys.readouterr().err

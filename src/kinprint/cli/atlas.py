@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 import kinprint
+from kinprint import text
 from kinprint.cli.commands import Command, Group, Whole, option
 from kinprint.cli.language import say
 from kinprint.cli.output import form_option, write_line
 from kinprint.cli.reading import name_failure, reading_options, show_progress
-from kinprint.errors import printable
+from kinprint.errors import BadOption, printable
 from kinprint.records import Standing
 
 
@@ -38,28 +39,37 @@ def _command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
 @reading_options
 def add(**asked: Any) -> int:
     """Add models."""
-    return _build(**asked)
+    return _build(search=None, limit=1, **asked)
 
 
 @_command("build")
-@click.argument("models", nargs=-1, required=True, metavar="SOURCE...")
+@click.argument("models", nargs=-1, metavar="[SOURCE...]")
+@option("--search", metavar="WORDS")
+@option("--limit", metavar="N", type=Whole(min=1), default=100)
 @option("--seed", metavar="N", type=Whole(min=0), default=0)
 @option("--base", metavar="MODEL")
 @reading_options
 def build(**asked: Any) -> int:
-    """Add all models of lists and folders."""
+    """Add all models of lists, of folders, and of a search of the Hub."""
+    if not asked["models"] and asked["search"] is None:
+        cause = text.message("cause.atlas.nothing-to-add", option="search")
+        raise BadOption(option="models", value="''", cause=cause)
     return _build(**asked)
 
 
 def _build(
     place: str | None,
     models: tuple[str, ...],
+    search: str | None,
+    limit: int,
     seed: int,
     base: str | None,
     format: str,
     reader: kinprint.Reader,
 ) -> int:
-    found = kinprint.Atlas(place).build(models, seed=seed, base=base, reader=reader)
+    found = kinprint.Atlas(place).build(
+        models, search=search, limit=limit, seed=seed, base=base, reader=reader
+    )
     failed = [one for one in found if one.error is not None]
     if format == "json":
         _write_json(

@@ -75,6 +75,10 @@ class _Lfs(msgspec.Struct):
     oid: str | None = None
 
 
+class _Found(msgspec.Struct):
+    id: str
+
+
 class _Sibling(msgspec.Struct):
     rfilename: str
     size: int | None = None
@@ -105,6 +109,7 @@ class _Info(msgspec.Struct):
 # that at the same moment crash the interpreter. Repositories are listed in threads.
 _read_info = msgspec.json.Decoder(_Info).decode
 _read_tree = msgspec.json.Decoder(list[_TreeItem]).decode
+_read_found = msgspec.json.Decoder(list[_Found]).decode
 _read_commits = msgspec.json.Decoder(list[_Commit]).decode
 
 
@@ -155,10 +160,29 @@ def _tree(
 ) -> Iterator[_TreeItem]:
     """All files of the paged tree."""
     address = f"{constants.ENDPOINT}/api/models/{name}/tree/{commit}?{query}"
+    for raw in _pages(address, name, meter, policy):
+        yield from (item for item in _read_tree(raw) if item.type == "file")
+
+
+def find_models(query: str, most: int) -> list[str]:
+    """Names of repositories that the Hub finds for some words, the most downloaded first."""
+    asked = f"search={quote(query)}&sort=downloads&direction=-1&limit={min(most, _FULL_LIST)}"
+    address = f"{constants.ENDPOINT}/api/models?{asked}"
+    found: list[str] = []
+    with _explained(Reference(query, "hub", query), query, ""):
+        for raw in _pages(address, query, Meter(), RetryPolicy()):
+            found += [item.id for item in _read_found(raw) if _NAME.fullmatch(item.id)]
+            if len(found) >= most:
+                break
+    return found[:most]
+
+
+def _pages(address: str, name: str, meter: Meter, policy: RetryPolicy) -> Iterator[bytes]:
+    """All pages of a list."""
     for _ in range(_MOST_PAGES):
         target = Target(address, name, 0, hub_headers())
         raw, headers = read_document(target, _LARGEST_LISTING, meter, policy)
-        yield from (item for item in _read_tree(raw) if item.type == "file")
+        yield raw
         following = _NEXT.search(headers.get("Link", ""))
         if following is None:
             return

@@ -18,6 +18,7 @@ from kinprint.records import Progress
 from kinprint.report.build.identify import identify_document
 from kinprint.report.results.identify import Identification
 from kinprint.report.schema import settled
+from kinprint.source.repository import find_models
 from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading, teller
 
 
@@ -126,8 +127,10 @@ class Atlas:
 
     def build(
         self,
-        models: Iterable[ModelName],
+        models: Iterable[ModelName] = (),
         *,
+        search: str | None = None,
+        limit: int = 100,
         seed: int = 0,
         base: ModelName | None = None,
         budget: int | str | None = None,
@@ -142,6 +145,10 @@ class Atlas:
         models : iterable of str or path
             Models, named as for `compare`; folders that hold models in folders of their own; files
             that end in .txt with the name of a model on each line.
+        search : str, optional
+            Words to search the Hub for; what it finds is added too, the most downloaded first.
+        limit : int
+            How many of these at most.
         seed : int
             Chooses which rows are read. Fingerprints of one seed are compared alone.
         base : str or path, optional
@@ -158,6 +165,8 @@ class Atlas:
         ------
         AtlasError
             The place cannot be written to.
+        SourceError
+            The Hub cannot be searched.
         BudgetExceeded
             Reading would cost more than the budget. What was added stays.
 
@@ -170,6 +179,7 @@ class Atlas:
         4
         """
         given = list(models_in(os.fspath(one) for one in models))
+        given += [] if search is None else find_models(search, limit)
         under = None if base is None else os.fspath(base)
         with reading(reader, budget, cache, progress) as own:
             fetcher, tell = fetcher_of(own), teller(own)
