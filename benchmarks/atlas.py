@@ -145,6 +145,7 @@ def _merges(atlas: Atlas, folder: Path) -> None:
     print("\nmerges: the set of parents")
     for kind, (true, tensors) in recipes.items():
         place = folder / kind.replace("/", "-")
+        place.mkdir(parents=True)
         write_folder(replace(load(ZOO / "base-a"), tensors=tensors), place)
         with Fetcher() as fetcher:
             found = identify_model(fingerprint(str(place), fetcher), atlas)

@@ -204,11 +204,13 @@ def _compared(
         pairs, failed = judge_pairs(read, places, settings, tell=tell)
         linked = {names[pair.b]: pair for pair in pairs if pair.verdict.relation.linked}
         samples = dict(zip(names, (towers[0] for towers in read.samples), strict=True))
+        verdicts = {name: pair.verdict for name, pair in linked.items()}
+        apart = any(VerdictReason.LEARNT_APART in one.reasons for one in verdicts.values())
         candidates = {
             name: Candidate(
-                pair.verdict, known[name].towers, samples[name], _may_be_parent(pair.verdict)
+                verdict, known[name].towers, samples[name], _may_be_parent(verdict, apart)
             )
-            for name, pair in linked.items()
+            for name, verdict in verdicts.items()
         }
         chosen, later = _parents(samples[_QUERY], candidates, fetcher, settings)
     relatives = {name: _relative(known[name].entry, pair, found) for name, pair in linked.items()}
@@ -304,6 +306,10 @@ def _is_same(entry: Entry, model: Fingerprint) -> bool:
     return own.name == theirs.name
 
 
-def _may_be_parent(verdict: Verdict) -> bool:
-    """Whether weights were taken over, or may have been: one initialisation makes no parent."""
-    return verdict.relation in TAKEN_OVER or bool(_OPEN & set(verdict.reasons))
+def _may_be_parent(verdict: Verdict, apart: bool) -> bool:
+    """Whether weights were taken over, or may have been: one initialisation makes no parent.
+
+    Where another linked model shows that it learnt `apart`, a link that says no more is as likely
+    to be of that kind.
+    """
+    return verdict.relation in TAKEN_OVER or (not apart and bool(_OPEN & set(verdict.reasons)))

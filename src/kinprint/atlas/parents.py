@@ -130,8 +130,9 @@ def _first(candidates: Sequence[Candidate]) -> int:
     alike[np.arange(len(about)), about] = -1.0  # nobody votes for itself
     voters = alike.max(axis=0) >= _VOTES
     votes = np.bincount(alike[:, voters].argmax(axis=0), minlength=len(about))
-    central = [at for at, count in zip(about, votes, strict=True) if count >= CENTRAL * votes.max()]
-    return max(central, key=lambda at: (near[at], -at))
+    named = dict(zip(about, votes.tolist(), strict=True))
+    central = [at for at in about if named[at] >= CENTRAL * votes.max()]
+    return max(central, key=lambda at: (round(near[at], 2), named[at], near[at], -at))
 
 
 def _key_likeness(key: NDArray[np.int8], keys: NDArray[np.int8]) -> NDArray[np.float32]:
