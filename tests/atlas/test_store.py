@@ -189,3 +189,8 @@ def test_other_tools_read_the_files(tmp_path: Path, prints: list[Fingerprint]) -
 
 def test_seeds_are_told_apart(prints: list[Fingerprint]) -> None:
     assert encoded(replace(prints[0], seed=1))[0] != encoded(prints[0])[0]
+
+
+def test_a_place_without_fingerprints_is_no_atlas_to_pull(tmp_path: Path) -> None:
+    with pytest.raises(AtlasBroken, match="no fingerprints"):
+        kinprint.Atlas(tmp_path / "own").pull(tmp_path / "nowhere")

@@ -202,7 +202,11 @@ class Atlas:
         Each is held against its digest before it is kept.
         """
         taken, faults = 0, []
-        for name in sorted(other._listed(_ENTRIES) - self._listed(_ENTRIES)):
+        theirs = other._listed(_ENTRIES)
+        if not theirs:
+            cause = text.message("cause.atlas.no-fingerprints")
+            raise AtlasBroken(place=other.place, cause=cause)
+        for name in sorted(theirs - self._listed(_ENTRIES)):
             try:
                 self.add(other.read(name))
                 taken += 1
