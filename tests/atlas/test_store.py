@@ -191,6 +191,8 @@ def test_seeds_are_told_apart(prints: list[Fingerprint]) -> None:
     assert encoded(replace(prints[0], seed=1))[0] != encoded(prints[0])[0]
 
 
-def test_a_place_without_fingerprints_is_no_atlas_to_pull(tmp_path: Path) -> None:
-    with pytest.raises(AtlasBroken, match="no fingerprints"):
-        kinprint.Atlas(tmp_path / "own").pull(tmp_path / "nowhere")
+def test_a_place_without_fingerprints_is_told(tmp_path: Path) -> None:
+    empty = kinprint.Atlas(tmp_path / "nowhere")
+    for action in (lambda: kinprint.Atlas(tmp_path / "own").pull(empty.place), empty.verify):
+        with pytest.raises(AtlasBroken, match="no fingerprints"):
+            action()

@@ -158,6 +158,7 @@ def _add(
 
 def verify_all(atlas: Atlas, tell: Teller) -> Iterator[Verified]:
     """Hold every fingerprint of an atlas against the model that it names."""
+    atlas.names()
     index, faults = atlas.index()
     for error in faults:
         yield Verified(str(error.fields["entry"]), "", Standing.BROKEN, error)

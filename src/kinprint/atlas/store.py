@@ -147,6 +147,14 @@ class Atlas:
         except EntryBroken:
             return False
 
+    def names(self) -> set[str]:
+        """Digests of all fingerprints; an error where there are none."""
+        found = self._listed(_ENTRIES)
+        if not found:
+            cause = text.message("cause.atlas.no-fingerprints")
+            raise AtlasBroken(place=self.place, cause=cause)
+        return found
+
     def has(self, name: str) -> bool:
         """Whether there is a fingerprint with a digest."""
         return name in self._listed(_ENTRIES)
@@ -202,11 +210,7 @@ class Atlas:
         Each is held against its digest before it is kept.
         """
         taken, faults = 0, []
-        theirs = other._listed(_ENTRIES)
-        if not theirs:
-            cause = text.message("cause.atlas.no-fingerprints")
-            raise AtlasBroken(place=other.place, cause=cause)
-        for name in sorted(theirs - self._listed(_ENTRIES)):
+        for name in sorted(other.names() - self._listed(_ENTRIES)):
             try:
                 self.add(other.read(name))
                 taken += 1

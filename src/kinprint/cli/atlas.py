@@ -53,7 +53,7 @@ def build(**asked: Any) -> int:
     """Add all models of lists, of folders, and of a search of the Hub."""
     if not asked["models"] and asked["search"] is None:
         cause = text.message("cause.atlas.nothing-to-add", option="search")
-        raise BadOption(option="models", value="''", cause=cause)
+        raise BadOption(option="models", value="", cause=cause)
     return _build(**asked)
 
 
