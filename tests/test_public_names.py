@@ -115,6 +115,10 @@ ERRORS = [
     "BudgetExceeded",
     "CacheBroken",
     "CacheError",
+    "ClusterError",
+    "ClusterLost",
+    "ClusterUnfit",
+    "ClusterUnreachable",
     "DiskFull",
     "DtypeUnknown",
     "EntryBroken",
@@ -148,6 +152,7 @@ ERRORS = [
     "TooSlow",
     "Unreachable",
     "UsageError",
+    "WorkerDied",
 ]
 
 

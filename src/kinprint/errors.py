@@ -23,6 +23,8 @@
     │   └── DiskFull  CacheBroken
     ├── AtlasError                an atlas cannot be used
     │   └── AtlasBroken  AtlasFull  EntryBroken
+    ├── ClusterError              work cannot be done elsewhere
+    │   └── ClusterUnreachable  ClusterLost  ClusterUnfit  WorkerDied
     ├── SystemFailed              the operating system refused something else
     └── InternalError             kinprint itself failed, in a way that nobody foresaw
 
@@ -352,6 +354,30 @@ class AtlasFull(AtlasError):
 
 class EntryBroken(AtlasError):
     """A fingerprint of an atlas is damaged, of an unknown form, or another than its name says."""
+
+
+class ClusterError(KinprintError):
+    """Work cannot be done in other processes or on other machines."""
+
+
+class ClusterUnreachable(ClusterError):
+    """No scheduler answers."""
+
+    option = "cluster"
+
+
+class ClusterLost(ClusterError):
+    """A cluster was there, and is not any more."""
+
+
+class ClusterUnfit(ClusterError):
+    """A cluster lacks what the work needs."""
+
+
+class WorkerDied(ClusterError):
+    """Whichever process worked on something died."""
+
+    option = "jobs"
 
 
 class SystemFailed(KinprintError):
