@@ -14,8 +14,9 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from benchmarks.bare import floor_seconds
 from benchmarks.commands import Run, run
@@ -31,8 +32,7 @@ SMALL = (str(FOLDER / "zoo/base-a"), str(FOLDER / "zoo/a-cpt"))
 NORMS = ("--roles", "norm_in,norm_post_attn")  # of 46 layers that both models have: 184 vectors
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A command on some models, and its goal: times the floor, and from the cache times the start.
 
     Without a goal for the cache nothing is read over the network.
@@ -59,8 +59,7 @@ LOCAL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One line of the table; what a command has not is left out.
 
     `floor` is in seconds where requests were made, in processor seconds of the start elsewhere.

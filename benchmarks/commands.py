@@ -7,8 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from benchmarks.network import Traffic, environment, traffic_since
 
@@ -24,8 +26,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One process from start to end, interpreter included."""
 
     seconds: float
@@ -57,8 +58,7 @@ def run_command(command: Sequence[str], variables: Mapping[str, str]) -> Run:
     return Run(float(seconds), float(cpu), int(peak) * unit)
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
+class Together(Struct, frozen=True):
     """A command with all processes that it starts.
 
     `peak_bytes` is the most that they held at one time, as seen every tenth of a second; Linux

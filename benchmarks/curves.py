@@ -13,11 +13,11 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 import kinprint
 from benchmarks import matrix
@@ -33,8 +33,7 @@ Shapes = dict[str, tuple[int, ...]]
 _LAYERS, _WORDS, _HEAD = 16, 32_000, 128
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """What a command cost at one size."""
 
     size: int

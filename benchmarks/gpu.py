@@ -16,12 +16,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import wait
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 from threadpoolctl import threadpool_limits
 
 from kinprint.device import Device, computing_on, find_device
@@ -39,8 +39,7 @@ _THREADS = {Device.CPU: _CORES, Device.GPU: 8}
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     name: str
     seconds: dict[Device, float]
     same: bool

@@ -14,11 +14,11 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from safetensors.numpy import load_file
 
 import kinprint
@@ -40,8 +40,7 @@ LEVEL = "standard"
 METHODS = ("kinprint", "cosine > 0.95", "Pearson > 0.5", "sigma > 3")
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """Two models of the zoo, how they are related in truth, and what each method says."""
 
     a: str

@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 from benchmarks.commands import Together, run_together
 from benchmarks.redteam.zoo import DEMO, Zoo
@@ -24,8 +24,7 @@ GOAL_SECONDS, GOAL_BYTES = 300.0, 1e9  # of 200 models, on two cores
 _SQUARE = 512  # rows up to which they are turned as columns are
 
 
-@dataclass(frozen=True, slots=True)
-class MatrixRun:
+class MatrixRun(Struct, frozen=True):
     """One matrix of strangers, measured."""
 
     models: int

@@ -17,12 +17,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
+from msgspec import Struct, field
 
 import kinprint
 from benchmarks.redteam.checkpoint import Array, load
@@ -42,8 +42,7 @@ for config, out in json.load(sys.stdin):
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A merge: its method, parents with their parameters, and what else its recipe says."""
 
     name: str
@@ -187,8 +186,7 @@ def weight_error(case: Case, found: kinprint.Unmerged) -> float | None:
     return float(np.abs(told * recipe.scale - true).max())
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """What was said of a case."""
 
     name: str

@@ -10,16 +10,16 @@ import tempfile
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 LATENCY = 0.050  # seconds a request
 BANDWIDTH = 25_000_000  # bytes a second and connection: 200 Mbit/s
 CONNECTIONS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """One request as the mirror saw it; `port` is "hub" or "storage"."""
 
     method: str
@@ -28,8 +28,7 @@ class Request:
     port: str
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(Struct, frozen=True):
     """What the mirror was asked for and sent: the witness."""
 
     requests: tuple[Request, ...] = ()

@@ -11,10 +11,10 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 import kinprint
 from benchmarks.redteam import packed, relabelling, storage, surgery
@@ -26,8 +26,7 @@ Rng = np.random.Generator
 _TRAINED = {Operation.FINETUNE, Operation.CONTINUED, Operation.TRAINED}
 
 
-@dataclass(frozen=True, slots=True)
-class Truth:
+class Truth(Struct, frozen=True):
     """What must be said: operations, and the format, bits or rank of one of them.
 
     `may` are operations that may be said beside them.

@@ -19,8 +19,9 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from benchmarks.commands import Run, run_command
 from benchmarks.network import environment
@@ -31,8 +32,7 @@ OURS = "kinprint"
 PAIR = (str(FOLDER / "zoo/base-a"), str(FOLDER / "zoo/a-cpt"))
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A command that compares two models, and the file without which it is not there."""
 
     title: str

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.lineage.opening import open_all, read_headers
@@ -30,8 +30,7 @@ EMBEDDING = "model.embed_tokens.weight"
 _GAIN_SPREAD, _MATRIX = 0.2, 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class Rotation:
+class Rotation(Struct, frozen=True):
     """A planted rotation: cosine of rows after it, and the relations that are right."""
 
     name: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from kinprint import extensions, text
 from kinprint.extensions import FORMATS, Registry, usable
@@ -19,8 +19,7 @@ from kinprint.reader.weights import choose_weights
 from kinprint.records import FileEntry
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """An entry point, as far as anybody looks at it."""
 
     name: str

@@ -12,10 +12,11 @@ import re
 import sys
 import tomllib
 import uuid
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "requirements" / "run.lock"
@@ -30,8 +31,7 @@ _CLASSIFIERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Locked:
+class Locked(Struct, frozen=True):
     """A package that the lock names."""
 
     name: str

@@ -15,13 +15,14 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from benchmarks.calibration.families import PLANS, TOKENS, Plan
 from benchmarks.calibration.surgery import Model
@@ -40,8 +41,7 @@ _ACROSS = ("o", "down")  # read along their inputs, as samples have them
 _ROWS = (0, 16)  # of each tensor that are compared; 0 for all
 
 
-@dataclass(frozen=True, slots=True)
-class Tune:
+class Tune(Struct, frozen=True):
     """One way of tuning a root: its length and rate as shares of the root's, text and order."""
 
     name: str

@@ -10,12 +10,13 @@ laundered and attacked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import torch
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from benchmarks.calibration import surgery
 from benchmarks.calibration.judging import Known
@@ -31,8 +32,7 @@ weights; it also has other texts and seeds."""
 TOKENS = 2048
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """One shape's families: how many roots, of which the first have twins, pupils and children."""
 
     shape: Shape
@@ -85,8 +85,7 @@ PLANS = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
-class Collection:
+class Collection(Struct):
     """Models of a plan by name, the pairs among them, and how each came about."""
 
     plan: Plan

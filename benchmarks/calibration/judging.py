@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from kinprint.device import array_module
 from kinprint.measure.basis import (
@@ -37,8 +38,7 @@ READINGS = ("whole", "tokens", "no tokens", "some rows")
 _GRAM_LAYERS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """Two models, by their names in a collection, of which it is known how they are related."""
 
     kind: str

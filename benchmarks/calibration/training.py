@@ -9,11 +9,11 @@ quick.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from msgspec import Struct
 from torch.nn import functional
 
 Parameters = dict[str, Any]
@@ -22,8 +22,7 @@ _TINY, _CLIP, _WARM = 1e-8, 1.0, 0.06
 _MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """What all models of a run have in common."""
 
     width: int
@@ -63,8 +62,7 @@ class Shape:
         return sizes | ({"gate": (depth, units, width)} if self.gated else {})
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(Struct, frozen=True):
     """How models of a collection are trained: the optimiser, its schedule and the first weights.
 
     `muon` trains matrices of the layers by orthogonalised momentum (Jordan et al. 2024), the rest
@@ -84,8 +82,7 @@ class Recipe:
     rank: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
+class Course(Struct, frozen=True):
     """On which text one model is trained, in which order, and the seed of its adapter."""
 
     mix: str

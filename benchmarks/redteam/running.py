@@ -5,8 +5,10 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 import kinprint
 from benchmarks.redteam.cases import CASES, Case
@@ -28,8 +30,7 @@ READINGS = (
 SHORT_READINGS = (READINGS[0], READINGS[2], READINGS[4])
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """What was said of a pair in one reading, and what of it is false.
 
     `claims` is None where the comparison failed; then `falsehoods` say how.

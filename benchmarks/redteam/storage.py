@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+from msgspec.structs import replace
 
 from benchmarks.redteam.checkpoint import Array, Checkpoint
 from benchmarks.redteam.layers import (

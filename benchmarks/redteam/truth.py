@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Fact(StrEnum):
@@ -56,8 +58,7 @@ class Reach(StrEnum):
     WHOLE = "whole"
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(Struct, frozen=True):
     """Some parts of a model: components, layers of the first one, a tower; None means any."""
 
     components: frozenset[str] | None = None
@@ -71,8 +72,7 @@ class Where:
         return " ".join([*([self.tower] if self.tower else []), *names]) or "all"
 
 
-@dataclass(frozen=True, slots=True)
-class Truth:
+class Truth(Struct, frozen=True):
     """What is true of a pair.
 
     Attributes
@@ -131,8 +131,7 @@ class Truth:
         return covered | {self.rest}
 
 
-@dataclass(frozen=True, slots=True)
-class PartClaim:
+class PartClaim(Struct, frozen=True):
     """What a document says about a part.
 
     Without a layer it speaks of all layers together, without a tower of any. Layer -1 is outside
@@ -151,8 +150,7 @@ class PartClaim:
         return f"{self.tower + ' ' if self.tower else ''}{self.component}{place} {self.state}"
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(Struct, frozen=True):
     """What a document says that can be true or false.
 
     Attributes
@@ -177,8 +175,7 @@ class Claims:
     layers: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """A level and a budget, what is within reach there, and whether the models were swapped."""
 
     level: str

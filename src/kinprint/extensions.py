@@ -18,12 +18,13 @@ command. CONTRIBUTING.md has an example of each; `kinprint extensions` lists wha
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import metadata
 from importlib.metadata import EntryPoint
 from threading import Thread
 from typing import Any, Generic, TypeVar, cast
+
+from msgspec import Struct
 
 from kinprint.text import Message, message
 
@@ -42,8 +43,7 @@ LOADING_SECONDS = 60.0
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Extension(Generic[T]):
+class Extension(Struct, Generic[T], frozen=True):
     """An entry point of another package, and the object it names or why that cannot be used.
 
     `name` is the entry point's own, `value` the place that it points to, `package` the name and

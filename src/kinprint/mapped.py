@@ -14,13 +14,13 @@ import pickle
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import IO, Any, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 _ALIGNED = 64  # bytes at which arrays begin
@@ -53,8 +53,7 @@ def _remember(mapped: mmap.mmap) -> None:
         _maps.add(mapped)
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """A value in a file, whose arrays processes map instead of copying them.
 
     A process is handed no more than this: one that dies before it has read a long message leaves

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum, auto
 
 import msgspec
+from msgspec import Struct, field
 
 from kinprint.text import Message, message
 
@@ -274,8 +274,7 @@ class Component(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Part:
+class Part(Struct, frozen=True, order=True):
     """A part of a model that may be shared by itself.
 
     Attributes
@@ -312,8 +311,7 @@ class PartState(StrEnum):
         return self in (PartState.EQUAL, PartState.ROUNDED, PartState.SHARED)
 
 
-@dataclass(frozen=True, slots=True)
-class PartFinding:
+class PartFinding(Struct, frozen=True):
     """What is known about one part of two models, and from what.
 
     Attributes
@@ -622,8 +620,7 @@ def weight_of(role: str) -> str:
     return role.removesuffix(_BIAS)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRef:
+class ModelRef(Struct, frozen=True):
     """Which model a user meant, and the exact state of it that is being read.
 
     `given` is what was typed; `name` is its canonical spelling; `commit` pins the
@@ -638,8 +635,7 @@ class ModelRef:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """One entry of a repository's history, as its host tells it."""
 
     id: str
@@ -647,16 +643,14 @@ class Commit:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """Commits of a repository, the newest first, and by path the one that last changed a file."""
 
     commits: tuple[Commit, ...] = ()
     changes: Mapping[str, Commit] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(Struct, frozen=True):
     """One file of a model as its source lists it.
 
     `key` names the content for the cache: a sha256 where the source knows it, else
@@ -674,8 +668,7 @@ class FileEntry:
     held: bool = False
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ByteRange:
+class ByteRange(Struct, frozen=True, order=True):
     """Bytes `start` to `stop`, the last one excluded."""
 
     start: int
@@ -713,8 +706,7 @@ class TensorSpec(msgspec.Struct, frozen=True, gc=False):
         return total
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """What a weight file says about itself: its tensors and its own metadata.
 
     `extent` is how many bytes of the file had to be known to say so.
@@ -726,8 +718,7 @@ class Header:
     extent: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Struct, frozen=True):
     """A part of one tensor, the unit that everything above asks for.
 
     The tensor is seen as a matrix: the last axis gives the columns, all others the
@@ -743,8 +734,7 @@ class Slice:
     elements: range | tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """What reading costs, known before it is spent or counted while it is."""
 
     bytes: int = 0
@@ -772,8 +762,7 @@ class Step(StrEnum):
     DRAWING = "drawing"
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How far a run has come, for whoever shows progress.
 
     `kind` is "plan" when more became known to be needed, "bytes" when some arrived, and "step"
@@ -792,8 +781,7 @@ class Progress:
     count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Sensitivity:
+class Sensitivity(Struct, frozen=True):
     """How the statistic of a test scatters by chance, and how it grows with an effect.
 
     `deviation` is its standard deviation under the null; an effect of one adds `slope` to it and
@@ -806,8 +794,7 @@ class Sensitivity:
     widening: float
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(Struct, frozen=True):
     """How many units or heads of two models agree in what no relabelling can change.
 
     Strangers agree too, to an extent that was measured and follows from no theory: nothing here is
@@ -843,8 +830,7 @@ class Agreement:
     layers: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """What one test of dependence found.
 
     Attributes
@@ -929,8 +915,7 @@ class VerdictReason(StrEnum):
     NOTHING_TESTABLE = "nothing-testable"
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """How much is shared.
 
     Attributes
@@ -947,8 +932,7 @@ class Amount:
     read: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The relation of two models as the evidence has it, and how sure that is.
 
     Five statements, each with a basis of its own: the link (`log10_p`), what is shared (`parts`),

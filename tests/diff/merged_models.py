@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from benchmarks.redteam.checkpoint import Checkpoint
@@ -59,8 +59,7 @@ def tuned(base: Tensors, seed: int, size: float = 0.005) -> Tensors:
     }
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(Struct, frozen=True):
     """A base, two tunes of it, and where they and a stranger are written."""
 
     folder: Path

@@ -20,10 +20,11 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import CodeType
+
+from msgspec import Struct
 
 from tests.fuzz.answers import SEEDS, echo
 from tests.fuzz.targets import ODD, targets, tried
@@ -90,8 +91,7 @@ def words(seeds: Sequence[bytes], tried: Tried) -> list[str]:
     return sorted(found)
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     """What became of a parser: inputs tried, processor seconds, branches reached, faults."""
 
     name: str

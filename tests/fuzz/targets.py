@@ -13,10 +13,11 @@ import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from math import prod
 from random import Random
 from typing import Any
+
+from msgspec import Struct
 
 import kinprint.demo
 from kinprint.errors import InternalError, KinprintError, Malformed
@@ -58,8 +59,7 @@ _VOCABULARIES = ("vocab.json", "vocab.txt", "tekken.json", "a.tiktoken")
 _BESIDE = ("tokenizer_config.json", "added_tokens.json", "merges.txt")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A parser and good files for it, from which bad ones are made."""
 
     parse: Callable[[bytes], object]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from kinprint.lineage.reading.sample import Attention, Embedding, Floats, Sample, Units
 from kinprint.model.symmetries import Facts

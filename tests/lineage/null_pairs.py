@@ -8,10 +8,10 @@ harder one: whatever leaks from a search into a test shows there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from kinprint.lineage.reading.sample import Floats, Sample, Units
 from tests.lineage.made import each_matrix, keyed, made, noisy

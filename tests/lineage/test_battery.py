@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from kinprint.lineage.battery import run_battery
 from kinprint.lineage.reading.sample import Sample, Units
@@ -24,7 +23,7 @@ def by_test(a: Sample, b: Sample, **settings: object) -> dict[str, Evidence]:
 
 
 def changed(sample: Sample, **facts: object) -> Sample:
-    return replace(sample, facts=replace(sample.facts, **facts))  # type: ignore[arg-type]
+    return replace(sample, facts=replace(sample.facts, **facts))
 
 
 @pytest.mark.parametrize("level", ["quick", "standard", "deep"])

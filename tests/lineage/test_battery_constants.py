@@ -7,10 +7,10 @@ may speak against them, and those that had nothing to relabel must say so.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from kinprint.lineage.battery import run_battery
 from kinprint.lineage.preparation import Prepared
@@ -133,7 +133,7 @@ def test_effects_count_the_matrices_that_were_read(unread: tuple[str, ...]) -> N
 
     def without(sample: Sample) -> Sample:
         units = {
-            layer: replace(part, **{role: np.zeros_like(part.up) for role in unread})  # type: ignore[arg-type]
+            layer: replace(part, **{role: np.zeros_like(part.up) for role in unread})
             for layer, part in sample.units.items()
         }
         return keyed(replace(sample, units=units))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from kinprint.lineage.equality import INFORMATION, copies, equal_numbers
 from kinprint.lineage.reading.sample import Attention, Floats, Sample, Units

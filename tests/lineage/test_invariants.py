@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy.stats import ortho_group
 
 from kinprint.lineage.battery import gather_evidence

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kinprint.lineage.kind import amount_of, kind_of_relation
 from kinprint.records import (
@@ -54,7 +54,7 @@ def altered(
 ) -> list[PartFinding]:
     """The parts, some of them with other fields."""
     return [
-        replace(one, **fields) if (one.part.component, one.part.layer) in where else one  # type: ignore[arg-type]
+        replace(one, **fields) if (one.part.component, one.part.layer) in where else one
         for one in parts
     ]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kinprint.errors import BadOption, BudgetExceeded, InternalError, KinprintError, SystemFailed
 from kinprint.lineage import matrix, opening
@@ -124,7 +124,7 @@ def test_what_a_model_says_about_itself_is_not_needed(
 def test_a_model_whose_numbers_make_no_sense_spoils_its_own_pairs(demo: Path, jobs: int) -> None:
     """In this process, and in others: what cannot be compared is told pair by pair."""
     read = list(samples_of(demo / "zoo", NAMES).values())
-    broken = replace(read[0], norms={("norm_in", 0): "no numbers"})  # type: ignore[dict-item]
+    broken = replace(read[0], norms={("norm_in", 0): "no numbers"})
     samples = [*read, *read, broken]
     pairs = list(combinations(range(len(samples)), 2))
     with shelf() as place:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from kinprint import extensions, text
 from kinprint.lineage.battery import gather_evidence
@@ -48,8 +48,7 @@ def test_a_name_is_taken_once() -> None:
         made_twice(lambda pair, test: test.no_result(Reason.STATED, text="never"))
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """An entry point as the registry sees it."""
 
     name: str
@@ -90,7 +89,7 @@ def boasting(pair: Pair, test: LineageTest) -> Evidence:
         by_layer=((0, 1.0), (1, 0.0)),
     )  # fmt: skip
     return Evidence(
-        **{name: getattr(found, name) for name in Evidence.__slots__}
+        **{name: getattr(found, name) for name in Evidence.__struct_fields__}
         | {"test": "U1.blocks", "tier": Tier.EXACT}
     )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from kinprint.lineage.matrix import PairEvidence, compare_all, run_pairs
 from kinprint.lineage.opening import open_readable, read_headers, sampler_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from kinprint.lineage.alignment.residual import MapSource, ResidualMap
 from kinprint.lineage.gains import gain_likeness

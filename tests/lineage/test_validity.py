@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from kinprint.demo import FOLDER
 from kinprint.lineage.battery import run_battery

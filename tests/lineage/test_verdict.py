@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.lineage.charge import Charge
@@ -42,7 +42,7 @@ def ok(
         test, Tier.EXACT, GROUPS[test], Status.OK, log10_p, effect * 100, effect, 128,
         "signed blocks", -300.0, roles=roles, learnt=roles[0].startswith("norm"),
     )  # fmt: skip
-    return replace(found, **more)  # type: ignore[arg-type]
+    return replace(found, **more)
 
 
 def without(evidence: Evidence) -> Evidence:

@@ -6,11 +6,11 @@ import http.client
 import json
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from msgspec import Struct
 
 from kinprint.mirror import MirrorServer
 
@@ -18,8 +18,7 @@ TOKEN = "hf_owner"
 GUEST = "hf_guest"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a server really said; header names are in lower case."""
 
     status: int

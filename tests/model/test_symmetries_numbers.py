@@ -6,11 +6,12 @@ table changes the function and fails here; what the table denies is shown to cha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.model.symmetries import Facts, SymmetryGroup, axes_of, group_named, planes_of, refusal
@@ -24,8 +25,7 @@ LEVELS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A model of some family."""
 
     norm: str = "rms"

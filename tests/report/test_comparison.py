@@ -6,11 +6,11 @@ import json
 import math
 import re
 import shlex
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.errors import BadOption, RepositoryMissing

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 import kinprint
 from benchmarks.redteam.zoo import DEMO
@@ -70,7 +70,7 @@ def change(numbers: int, read: int, changed: float, relative: float) -> TensorCh
         "up", "", 0, None, 0, None, None, "a", "b", "F32", "F32", 32, 32, (numbers, 1),
         TensorStatus.COMPARED,
     )  # fmt: skip
-    return dataclasses.replace(
+    return replace(
         weight, numbers=numbers, read=read, changed=Estimate(changed), relative=Estimate(relative)
     )
 

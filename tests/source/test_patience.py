@@ -6,12 +6,12 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 from huggingface_hub import constants
+from msgspec.structs import replace
 
 from kinprint.errors import KinprintError, LengthWrong, NetworkError, Unreachable
 from kinprint.mirror import Fault, MirrorServer

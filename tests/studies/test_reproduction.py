@@ -6,11 +6,11 @@ import csv
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 import kinprint
 from kinprint import text

@@ -6,7 +6,9 @@ import http.client
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 import kinprint
 import kinprint.mirror.storage
@@ -87,8 +89,7 @@ _MODELS = ("zoo/base-a", "zoo/a-cpt")
 _MIX = ("reset", "truncate", "status", "short", "wrong_range", "expire")
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One fault, once or for ever, in one phase of one kind of source."""
 
     fault: Fault

@@ -13,12 +13,12 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import constants
 from huggingface_hub.utils import close_session
+from msgspec import Struct
 
 import kinprint
 import kinprint.demo
@@ -30,8 +30,7 @@ PAIRS = tuple((a, b) for at, a in enumerate(MODELS) for b in MODELS[at + 1 :])
 _SAID = ("verdict", "evidence")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One line of the table: what was done, how often, and what was lost of it."""
 
     what: str

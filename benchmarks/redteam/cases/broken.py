@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from benchmarks.redteam.cases.registry import UNTOLD, Pair, case, true
 from benchmarks.redteam.checkpoint import Checkpoint

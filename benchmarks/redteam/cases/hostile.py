@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+from msgspec.structs import replace
 
 from benchmarks.redteam.cases.registry import (
     SAME,

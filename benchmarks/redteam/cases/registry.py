@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from benchmarks.redteam.checkpoint import Checkpoint
 from benchmarks.redteam.relabelling import Rng
@@ -17,8 +17,7 @@ Make = Callable[[Zoo, int, Rng], Pair]
 Rules = tuple[tuple[Where, Fact], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A pair of models that is made, and the truth about it.
 
     Attributes

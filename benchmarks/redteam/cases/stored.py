@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import ml_dtypes
 import numpy as np
+from msgspec.structs import replace
 
 from benchmarks.redteam.cases.registry import (
     SAME,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from benchmarks.redteam.cases.registry import STRANGERS, UNTOLD, Pair, case, embedding, true
 from benchmarks.redteam.checkpoint import Array, Checkpoint

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
+
+from msgspec import Struct
 
 from kinprint.atlas.encoding import encoded
 from kinprint.atlas.fingerprint import Fingerprint, fingerprint
@@ -27,8 +28,7 @@ _DEEPEST = 3  # folders inside one another that are looked into for models
 _Known = Mapping[tuple[str, str, str, int], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(Struct, frozen=True):
     """What became of a model that was to be added to an atlas.
 
     Attributes
@@ -60,8 +60,7 @@ class Added:
     error: KinprintError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(Struct, frozen=True):
     """How a fingerprint of an atlas stands to the model that it names.
 
     Attributes

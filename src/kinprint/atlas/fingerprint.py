@@ -11,8 +11,10 @@ it does not hold it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from hashlib import sha256
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.atlas.keys import TowerKeys, keys_of
 from kinprint.lineage.about.claims import Claim
@@ -32,8 +34,7 @@ LEVEL = Level.STANDARD
 """What a fingerprint holds is what this level reads."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(Struct, frozen=True):
     """A model as an atlas keeps it.
 
     Attributes

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.atlas.encoding import listing_digest
 from kinprint.atlas.fingerprint import LEVEL, Fingerprint, replay
@@ -54,8 +55,7 @@ _QUERY = "query"
 _OPEN = frozenset({VerdictReason.NORMS_ARRANGED, VerdictReason.LEARNT_SILENT})
 
 
-@dataclass(frozen=True, slots=True)
-class Relative:
+class Relative(Struct, frozen=True):
     """A model of the atlas that is linked with the one asked for.
 
     Attributes
@@ -83,8 +83,7 @@ class Relative:
     weight: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Identified:
+class Identified(Struct, frozen=True):
     """What a model is built on.
 
     Attributes

@@ -18,10 +18,10 @@ the best of these. Sketches of models with other widths, depths and vocabularies
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.lineage.preparation import Prepared
@@ -39,8 +39,7 @@ _DEPTHS, _QUANTILES = 4, 8  # places over depth, and numbers at each, of the fou
 _BLOCK = 2048  # keys that are looked at at once
 
 
-@dataclass(frozen=True, slots=True)
-class TowerKeys:
+class TowerKeys(Struct, frozen=True):
     """What one tower of a model is searched by.
 
     Attributes

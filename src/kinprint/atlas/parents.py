@@ -14,10 +14,10 @@ here can say.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.atlas.keys import SECOND, TowerKeys, likeness
@@ -50,8 +50,7 @@ Place = tuple[str, Component, int | None]
 Tensor = tuple[Indices, Floats]
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A linked model.
 
     Attributes
@@ -78,8 +77,7 @@ class Candidate:
         return likeness_by_parts(self.verdict)
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """A parent by its number among the candidates, and its weight in the nearest mixture."""
 
     number: int

@@ -7,9 +7,9 @@ an order in which to run tests, and nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.atlas.keys import FIRST, SECOND, SKETCHES, Key, TowerKeys, likeness
@@ -22,8 +22,7 @@ _NARROWED = 4  # times as many as are asked for that are looked at by their seco
 _COMMON = {"gram": 0.8, "spectra": 0.9}
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """A model of an atlas, and how alike its keys are: at most 1, and about 0 of strangers."""
 
     entry: Entry

@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import io
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from secrets import token_hex
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint import text
@@ -50,8 +50,7 @@ _MANY = 64  # files of the index from which on they are made one
 _read_claims = msgspec.json.Decoder(list[Claim]).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A model of an atlas, as its index has it.
 
     Attributes
@@ -78,8 +77,7 @@ class Entry:
     claims: tuple[Claim, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """What a search looks at, a row a tower; models are numbered by their order of names.
 
     Attributes

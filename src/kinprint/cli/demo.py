@@ -9,10 +9,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 import kinprint
 from kinprint.cli.commands import command, option

@@ -6,9 +6,10 @@ They lie in `FOLDER/zoo` as a repository on the Hub would hold them: `kinprint d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from msgspec import Struct
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -21,8 +22,7 @@ class History(StrEnum):
     STRANGER = "stranger"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownPair:
+class KnownPair(Struct, frozen=True):
     """Two of the models, by their names on the mirror, and how the second was made."""
 
     a: str

@@ -8,10 +8,10 @@ block.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint.model.layout.parts import IN_OUT
 from kinprint.model.model import Floats, Model, Reading
@@ -22,8 +22,7 @@ NUMBERS = 1 << 21
 """Numbers of one tensor in a block, about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(Struct, frozen=True):
     """Rows and columns of a matrix; a vector is one column."""
 
     rows: range

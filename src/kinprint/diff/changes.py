@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.device import on_card
 from kinprint.diff.blocks import NUMBERS, Extent, extents, matrix_shape, stored_block
@@ -38,8 +39,7 @@ _TOGETHER = 64 << 20  # bytes that are asked for at once
 _AHEAD = 3  # blocks for each thread that are read before they are needed
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Block:
+class _Block(Struct, frozen=True, eq=False):
     """Sums over a block of two tensors; of the first block also what tells of rounding."""
 
     sums: ChangeSums

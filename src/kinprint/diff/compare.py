@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.diff.changes import reading_cost, tensor_changes
 from kinprint.diff.given import beyond_base
@@ -105,8 +108,7 @@ def plan_diff(
     return replace(found, stages=(*found.stages, cost), limit=found.limit + cost.bytes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(Struct, frozen=True):
     """Two models that were opened."""
 
     checkpoints: tuple[Checkpoint, Checkpoint]
@@ -156,7 +158,7 @@ def _comparing(settings: Settings, sampled: bool) -> Settings:
     a diff that reads all tensors reads no more for it."""
     if settings.budget is None or not sampled:
         return settings
-    return replace(settings, budget=settings.budget // 2)
+    return dataclasses.replace(settings, budget=settings.budget // 2)
 
 
 def _allowance(settings: Settings) -> int:

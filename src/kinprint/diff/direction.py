@@ -12,9 +12,9 @@ import json
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.lineage.about.description import commit_dates, first_bytes
@@ -43,8 +43,7 @@ _DATE = 10  # letters of a date without the time of day
 _GROWN = 0.03  # of the logarithm of the mean square
 
 
-@dataclass(frozen=True, slots=True)
-class TraceFound:
+class TraceFound(Struct, frozen=True):
     """What one trace says: which it is, which model it puts first, and in words."""
 
     trace: Trace
@@ -52,8 +51,7 @@ class TraceFound:
     says: Message
 
 
-@dataclass(frozen=True, slots=True)
-class Direction:
+class Direction(Struct, frozen=True):
     """Which of two models came first, and everything that was found about it.
 
     Attributes
@@ -66,8 +64,7 @@ class Direction:
     traces: tuple[TraceFound, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingLog:
+class TrainingLog(Struct, frozen=True):
     """What the state of a trainer, left beside the weights, says: steps, and the first entries."""
 
     steps: int

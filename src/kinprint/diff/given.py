@@ -10,9 +10,10 @@ less alike is called no more than alike.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.errors import BadOption
@@ -62,8 +63,7 @@ MOST_ROUNDING = 0.1
 """Share of the smaller update that rounding may have put into both where they are compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class BeyondFinding:
+class BeyondFinding(Struct, frozen=True):
     """What is known about one part, and from what.
 
     Attributes
@@ -90,8 +90,7 @@ class BeyondFinding:
     read: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Beyond:
+class Beyond(Struct, frozen=True):
     """What two models share beyond a base.
 
     Attributes

@@ -9,9 +9,10 @@ a wrong match shows as a change.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.device import Array, array_module, downloaded, uploaded
@@ -260,8 +261,7 @@ def _units(
             yield (address.layer, address.expert), match
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FeedForwardRows:
+class FeedForwardRows(Struct, frozen=True, eq=False):
     """What units read and send: rows of up, of down turned, and of the gate if there is one."""
 
     up: Array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kinprint.measure.mixtures import Weight
 from kinprint.measure.recipes import Recipe, Settings
@@ -11,8 +11,7 @@ from kinprint.records import MergeDoubt, MergeMethod, MergeOutcome, MergeStatus,
 from kinprint.text import Message
 
 
-@dataclass(frozen=True, slots=True)
-class TensorFinding:
+class TensorFinding(Struct, frozen=True):
     """One stored tensor of the child.
 
     Attributes
@@ -40,8 +39,7 @@ class TensorFinding:
     read: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFinding:
+class GroupFinding(Struct, frozen=True):
     """The mixture nearest to all tensors of a role, or of a layer."""
 
     role: str | None
@@ -50,8 +48,7 @@ class GroupFinding:
     residual: float
 
 
-@dataclass(frozen=True, slots=True)
-class Unmerging:
+class Unmerging(Struct, frozen=True):
     """Which merge made a child.
 
     Attributes

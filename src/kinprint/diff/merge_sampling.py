@@ -7,7 +7,8 @@ over the layers, until the allowance is spent; what is left out says so.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kinprint.diff.blocks import matrix_shape
 from kinprint.diff.merge_tensors import Tensor, wants

@@ -7,10 +7,10 @@ So the unit here is what the child stores under one name, with all that is fused
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.diff.blocks import blocks, extents, matrix_shape, reading_of
@@ -26,8 +26,7 @@ NUMBERS = 1 << 19
 _PRECISIONS = {"F32": Precision.FLOAT32, "BF16": Precision.BFLOAT16, "F16": Precision.FLOAT16}
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Struct, frozen=True):
     """A stored tensor of the child and what the sources have in its place.
 
     Attributes

@@ -9,9 +9,10 @@ its proof. TIES and DARE need what whole task vectors hold: then tensors are str
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.diff.merge_recipe import passthrough_yaml, recipe_yaml
@@ -62,8 +63,7 @@ _MOST_PARENTS = 4  # whose task vectors are looked at together
 _PROVABLE = 0.99  # of the numbers must be in a format that a recipe can be held against
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """A child and its sources, opened; `base` is among the sources, `sampled` if some rows of
     tensors are read."""
 
@@ -83,8 +83,7 @@ class Family:
         return wants(self.child, self.sources, self.tensors)
 
 
-@dataclass(slots=True)
-class _Measured:
+class _Measured(Struct):
     """What the first pass found of a tensor."""
 
     tensor: Tensor
@@ -337,8 +336,7 @@ def _groups(
         yield GroupFinding(role, layer, found.weights, found.residual)
 
 
-@dataclass(frozen=True, slots=True)
-class _Explanation:
+class _Explanation(Struct, frozen=True):
     """What the samples tell; a recipe comes with the methods that do as well, and its facts."""
 
     outcome: MergeOutcome

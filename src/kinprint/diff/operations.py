@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
+
+from msgspec import Struct
 
 from kinprint.diff.pairing import Correspondence
 from kinprint.diff.results import OperationFound, TensorChange
@@ -20,8 +21,7 @@ from kinprint.records import Component, Operation, Side, TensorStatus
 from kinprint.text import joined, message, words
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """How large a model is, where it has such parts: units are those of a feed-forward, queries
     rows of its query matrix."""
 

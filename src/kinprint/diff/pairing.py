@@ -7,11 +7,12 @@ channels or tokens changed places or number, a `Match` says which rows and colum
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.diff.blocks import matrix_shape
@@ -23,8 +24,7 @@ from kinprint.records import Role, is_bias, weight_of
 Indices = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Match:
+class Match(Struct, frozen=True, eq=False):
     """Places of the first model along an axis, and those of the second that they belong to.
 
     `before` and `after` are how many places either has; `signs` are what the first is multiplied
@@ -50,8 +50,7 @@ class Match:
         return np.take(values, self.b, axis=axis)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TensorPair:
+class TensorPair(Struct, frozen=True, eq=False):
     """A tensor of each model that belong together; None where one model has no such tensor.
 
     `rows` and `columns` are matched where they are not the same all along. `missing` says that one
@@ -99,8 +98,7 @@ class TensorPair:
         return sizes[0], sizes[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """What is alike after the basis of one model was turned into that of the other.
 
     `units` were compared, gains of norms multiplied in; `alike` is the share of them whose rows
@@ -112,8 +110,7 @@ class Turn:
     cosine: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Correspondence:
+class Correspondence(Struct, frozen=True, eq=False):
     """How the parts of two models correspond, where that is not by equal number.
 
     Attributes

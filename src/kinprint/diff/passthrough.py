@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kinprint.diff.blocks import blocks
@@ -19,8 +19,7 @@ _FIRST = 1024  # numbers of each tensor by which layers are looked up
 _Key = tuple[str, int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Struct, frozen=True):
     """Layers of the child in a row that are layers of one source in a row."""
 
     source: int
@@ -28,8 +27,7 @@ class Slice:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(Struct, frozen=True):
     """A child whose every tensor is one of a source's.
 
     `slices` are in the order of the child's layers; `origins` has of each tensor the source and

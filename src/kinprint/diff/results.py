@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kinprint.diff.given import Beyond
 from kinprint.diff.pairing import Correspondence
@@ -10,8 +10,7 @@ from kinprint.records import Component, Cost, ModelRef, Operation, Relation, Sid
 from kinprint.text import Message
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """A number, and bounds that hold the one of the whole tensor where only some of it was read."""
 
     value: float
@@ -19,8 +18,7 @@ class Estimate:
     high: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rounding:
+class Rounding(Struct, frozen=True):
     """That one tensor holds the numbers of the other, rounded.
 
     `bits` are those of a number of the coarser one.
@@ -31,8 +29,7 @@ class Rounding:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Directions:
+class Directions(Struct, frozen=True):
     """How a change is spread over directions: see `measure.low_rank.ChangeSpectrum`."""
 
     effective: float
@@ -42,8 +39,7 @@ class Directions:
     whiteness: float
 
 
-@dataclass(frozen=True, slots=True)
-class TensorChange:
+class TensorChange(Struct, frozen=True):
     """What became of one tensor.
 
     Attributes
@@ -105,8 +101,7 @@ class TensorChange:
         return self.changed is not None and self.changed.value == 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class OperationFound:
+class OperationFound(Struct, frozen=True):
     """An operation, and what shows it.
 
     Attributes
@@ -126,8 +121,7 @@ class OperationFound:
     rank: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(Struct, frozen=True):
     """Two models and what changed from the first to the second.
 
     Attributes

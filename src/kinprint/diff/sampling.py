@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.diff.blocks import matrix_shape
 from kinprint.diff.changes import as_floats, described, rounding_of
@@ -34,8 +35,7 @@ VECTOR = 1 << 17
 """Numbers up to which a vector is read whole."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Piece:
+class _Piece(Struct, frozen=True, eq=False):
     """Rows of two tensors to be read; `rows` is None for all."""
 
     at: int

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from kinprint.lineage.equality import INFORMATION
 from kinprint.records import ALPHA, Evidence, Status, Tier
@@ -40,8 +41,7 @@ class MenuShare(Protocol):
         """Its part of the error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(Struct, frozen=True):
     """The price of every test in one comparison, at one stage of its reading.
 
     Attributes

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.lineage.about.configuration import compare_configurations
 from kinprint.lineage.about.description import (
@@ -160,8 +161,7 @@ def _bytes_left(settings: Settings, fetcher: Fetcher) -> int | None:
     return min(known) - fetcher.spent.bytes if known else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Outcome(Struct, frozen=True):
     """What was found when reading ended: after how many stages, of which sides, at what charge."""
 
     sides: tuple[Side, Side]

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint.lineage.equality import INFORMATION
 from kinprint.lineage.kind import HALF, amount_of
@@ -53,8 +53,7 @@ Places = Callable[[tuple[int, ...]], tuple[int, ...]]
 """Numbers of the rows to read of a tensor of some shape."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Tensor:
+class _Tensor(Struct, frozen=True):
     """A tensor of a model: its name, its shape, and the rows that were read of it."""
 
     name: str
@@ -67,8 +66,7 @@ class _Tensor:
         return bool(self.rows.std() > 0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Contents:
+class _Contents(Struct, frozen=True):
     """The tensors of a model, and those that the other model holds too, by name.
 
     `flat` are those that are constants in the other model, if need be after rounding; `constants`

@@ -7,8 +7,9 @@ model with one another nor with the pair at hand, and it never replaces an exact
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
+
+from msgspec import Struct
 
 from kinprint.lineage.battery import run_battery
 from kinprint.lineage.side import Side
@@ -23,8 +24,7 @@ _AMONG_CONTROLS = register(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Control:
+class Control(Struct, frozen=True):
     """What the battery finds between one of the two models and a control, for comparison."""
 
     model: str

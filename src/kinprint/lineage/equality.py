@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kinprint.lineage.part_tensors import Rows, TensorKey, compared, tensor_sizes, tensors_of
 from kinprint.lineage.reading.parts import TABLES
@@ -37,8 +38,7 @@ _OFTEN_COMPUTED = (Component.MIXER, Component.OTHER)
 _LOG = 16.0  # no logarithm of a rate is larger
 
 
-@dataclass(frozen=True, slots=True)
-class EqualNumbers:
+class EqualNumbers(Struct, frozen=True):
     """How the tensors of a part agree.
 
     Attributes
@@ -111,8 +111,7 @@ def equal_numbers(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Agreement:
+class _Agreement(Struct, frozen=True):
     """How one tensor agrees: whether all of it does, if need be after rounding to so many bits,
     and the share of its rows, or of its numbers other than zero where single ones were spared;
     whether no other arrangement of the numbers would; how many numbers these rows stand for; how
@@ -135,8 +134,7 @@ def information_for(pairs: int) -> float:
     return INFORMATION + math.log10(max(pairs, 1))
 
 
-@dataclass(frozen=True, slots=True)
-class _Tensors:
+class _Tensors(Struct, frozen=True):
     """How the tensors of two parts agree, how many numbers either part has, and whether they have
     the same tensors and most of them were compared: a small budget leaves some unread in one model.
     Tensors that tell nothing, such as constants, count nowhere."""

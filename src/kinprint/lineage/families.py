@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint.records import ModelRef, Relation, Verdict
 
@@ -15,8 +15,7 @@ _ORDERED = 256  # more leaves than this are not put into the best order: it take
 _LATER = 1e-6  # how much further away the next group is, so that they join in their order
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """Two branches that meet at a height: leaves are places of models, then earlier branches."""
 
     one: int

@@ -9,9 +9,8 @@ that what is left was learnt.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
@@ -29,8 +28,7 @@ _OUTLYING = 3.0  # standard deviations, told by the quartiles, beyond which chan
 _NORMAL_QUARTILES = 1.349  # how far apart they are, in standard deviations
 
 
-@dataclass(frozen=True, slots=True)
-class EffectiveGains:
+class EffectiveGains(Struct, frozen=True):
     """Normal scores of the effective gain of each channel, and what of their variance is chance.
 
     The mean square of a column of n independent numbers has a relative variance of 2/n, its

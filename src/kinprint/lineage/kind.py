@@ -25,7 +25,8 @@ his own after those of the other, turn its residual stream and mix its values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint.lineage.taken_over import APART_GAINS, MATRICES
 from kinprint.records import (
@@ -48,8 +49,7 @@ _ONE_HAS = (Reason.PART_MISSING, Reason.PART_ONLY_THERE)
 _MANY_EXPERTS = 7  # all of them are among the shared half of a model's once in a hundred times
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A relation of linked models, and the steps that led to it."""
 
     relation: Relation

@@ -12,8 +12,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
 from itertools import combinations
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.errors import BadOption, KinprintError, attempt
@@ -61,8 +63,7 @@ Meeting = Mapping[Places, tuple[Places, ...]]
 """By pair, the places of the towers that meet."""
 
 
-@dataclass(frozen=True, slots=True)
-class PairEvidence:
+class PairEvidence(Struct, frozen=True):
     """What was found, by towers that meet; the main ones come first.
 
     `screened` says that nothing called for all tests, so that those of norms alone were run.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import KinprintError, attempt
@@ -22,8 +23,7 @@ from kinprint.text import Message
 _Read = tuple[list[Model], Sampler, list[Shared]]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadModels:
+class ReadModels(Struct, frozen=True):
     """Models that could be read, and those that could not.
 
     `stored` are samples of all towers of each model, where processes find them; `samples` are the

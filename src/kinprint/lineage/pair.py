@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import RLock
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.lineage.alignment.gram import rated_maps, trusted
 from kinprint.lineage.alignment.heads import (
@@ -94,8 +95,7 @@ class Pair:
                     alignment.matched_units(part, matching.residual)
 
 
-@dataclass(frozen=True, slots=True)
-class FeedForwardPair:
+class FeedForwardPair(Struct, frozen=True):
     """Two feed-forwards that correspond, with their places among those of their models."""
 
     at: int

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.lineage.alignment.blocks import Blocks, common_blocks
@@ -52,8 +53,7 @@ _NEVER = 0.99  # likeness of rows that do not belong together from which on noth
 _RIDGE = 0.02  # of the length of a value row, so that mixing them back does not fit noise
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnScore:
+class ColumnScore(Struct, frozen=True):
     """How well rows of a part fit those of another, over channels that no fit has seen.
 
     `likenesses` are mean correlations of rows, one a tensor of so many `rows`; `floor` is the least
@@ -70,8 +70,7 @@ class ColumnScore:
     copied: tuple[float, float] | None
 
 
-@dataclass(frozen=True, slots=True)
-class HalfChannels:
+class HalfChannels(Struct, frozen=True):
     """Channels in two halves: `fitted` tell what became of a row, the others judge it."""
 
     fitted: Bools

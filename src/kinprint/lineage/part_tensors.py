@@ -7,9 +7,9 @@ rows: of all of them it can be told whether they are equal.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from kinprint.lineage.reading.parts import component_of
 from kinprint.lineage.reading.sample import Floats, Indices, Sample, Units

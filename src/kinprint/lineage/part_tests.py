@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.lineage.alignment.blocks import Blocks, common_blocks
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
@@ -37,8 +38,7 @@ MATCHED_COLUMNS = "Cm.matched"
 """The test of columns of matched rows: single parts have it, the menu has not."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartScore:
+class PartScore(Struct, frozen=True):
     """One test of one part.
 
     Attributes

@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.lineage.alignment.residual import MapSource
 from kinprint.lineage.charge import Charge
@@ -93,8 +94,7 @@ _GROUPS = {
 _TABLE, _HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
 
 
-@dataclass(frozen=True, slots=True)
-class Sharing:
+class Sharing(Struct, frozen=True):
     """What is known about the parts of two models.
 
     Attributes
@@ -277,8 +277,7 @@ def arranged_norms(pair: Pair) -> Callable[[float], float]:
     return most
 
 
-@dataclass(frozen=True, slots=True)
-class _Score:
+class _Score(Struct, frozen=True):
     """A score of a part, seen from the model that is called the first."""
 
     part: Part
@@ -297,8 +296,7 @@ class _Score:
         return cls(part, partner, score)
 
 
-@dataclass(frozen=True, slots=True)
-class _Judge:
+class _Judge(Struct, frozen=True):
     """Gives every part of `a` its state; `count` is how many tests of parts must be paid for, and
     `moved` how far gains have moved from their start."""
 

@@ -8,11 +8,13 @@ since two tensors with a common offset are alike without being related.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.lineage.reading.sample import Attention, Floats, Indices, Sample, Units
@@ -39,8 +41,7 @@ _LOOKED_AT = 1024  # numbers that tell the size of a matrix
 _ROUNDING = np.float32(1e-6)
 
 
-@dataclass(frozen=True, slots=True)
-class FeedForward:
+class FeedForward(Struct, frozen=True):
     """Units of one feed-forward with rows of length one, inputs scaled by the norm before.
 
     `index` are the units that were read of `total`. `size` orders them without regard to index,
@@ -71,8 +72,7 @@ class FeedForward:
         return np.concatenate([self.up[:units, ::step], self.down[:units, ::step]], axis=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Heads:
+class Heads(Struct, frozen=True):
     """Attention of one layer: rotary planes of length one, values and outputs by row.
 
     `q` and `k` are heads × planes × width, complex (the two rows of a plane); `q_rest` and

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from kinprint import text
 from kinprint.errors import BadOption, KinprintError
 from kinprint.lineage.about.configuration import ConfigurationField
@@ -67,8 +69,7 @@ class Settings:
             object.__setattr__(self, name, value)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """Two models and what was found about them.
 
     Attributes
@@ -138,8 +139,7 @@ class Comparison:
     tokens: CommonTokens | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PairVerdict:
+class PairVerdict(Struct, frozen=True):
     """One pair of a matrix.
 
     Attributes
@@ -164,8 +164,7 @@ class PairVerdict:
     towers: tuple[TowerComparison, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FailedPair:
+class FailedPair(Struct, frozen=True):
     """A pair of a matrix that could not be compared, by the places of its models, and why."""
 
     a: int
@@ -173,16 +172,14 @@ class FailedPair:
     error: KinprintError
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadModel:
+class UnreadModel(Struct, frozen=True):
     """A model of a matrix that could not be opened or read, as given, and why."""
 
     given: str
     error: KinprintError
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """All pairs of those models that could be read, each read once.
 
     Attributes
@@ -232,8 +229,7 @@ class Matrix:
     false_links: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonPlan:
+class ComparisonPlan(Struct, frozen=True):
     """What a comparison would still cost; known before a weight is read.
 
     Attributes

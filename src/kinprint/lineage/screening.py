@@ -20,12 +20,12 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import combinations_with_replacement
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.lineage.pair import Pair
@@ -52,8 +52,7 @@ _SIGN = -3.0  # log10 p of a quick test that calls for the others
 _FEWEST = 64  # units of a feed-forward, so that one of them is no chance
 
 
-@dataclass(frozen=True, slots=True)
-class Digest:
+class Digest(Struct, frozen=True):
     """What the screen knows of a model.
 
     Attributes

@@ -9,10 +9,10 @@ something the test is not run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import ArrayLike, NDArray
 
 from kinprint.lineage.alignment.units import spread
@@ -41,8 +41,7 @@ _PROBED, _FEWEST, _COMMON = 1024, 8, 0.1
 _OF_CHANNELS = (Group.RESIDUAL, Group.RESIDUAL_SIGN)
 
 
-@dataclass(eq=False, slots=True)
-class ChannelEvidence:
+class ChannelEvidence(Struct, eq=False):
     """What tests have found between a model's channels and those of others, by other and test.
 
     It stays with a model as long as its gains and embedding do, so that a later stage, which

@@ -7,7 +7,8 @@ part of which nothing was read, say that reading ended, where a later stage woul
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kinprint.records import (
     Component,

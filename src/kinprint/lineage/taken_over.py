@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.records import Component, PartFinding, PartState
 
@@ -18,8 +20,7 @@ MATRICES = (Component.ATTENTION, Component.FEED_FORWARD, Component.EXPERT, Compo
 """Components that are matrices of the layers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Correlations from which on a linked part was taken over.
 
     Attributes

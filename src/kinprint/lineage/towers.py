@@ -9,7 +9,9 @@ costs no validity.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.identity import same_numbers
@@ -30,8 +32,7 @@ TowerEvidence = tuple[tuple[Evidence, ...], Sharing]
 _WHOLE = (Relation.SAME_WEIGHTS, Relation.DERIVED)
 
 
-@dataclass(frozen=True, slots=True)
-class TowerComparison:
+class TowerComparison(Struct, frozen=True):
     """Two towers of two models and what was found about them.
 
     Attributes

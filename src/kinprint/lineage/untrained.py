@@ -10,9 +10,9 @@ either, the models tell nothing about it. Biases start at zero, so that equal on
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from kinprint.lineage.equality import INFORMATION
 from kinprint.lineage.part_tensors import compared, tensor_sizes, tensors_of

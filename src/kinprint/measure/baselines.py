@@ -6,15 +6,14 @@ The critique's control: if noise around one reaches a cosine of 0.99, then 0.99 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint.measure import measures
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(Struct, frozen=True):
     """Mean and population deviation of a measure over pairs of random vectors."""
 
     measure: str

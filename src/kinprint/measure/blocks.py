@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[Any]
@@ -27,8 +27,7 @@ quiet = np.errstate(all="ignore")
 """Casts of signalling NaNs and sums of infinities have defined results here, not warnings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(Struct, frozen=True):
     """What one pass over an array tells; least, greatest and peak are of finite values."""
 
     size: int
@@ -53,8 +52,7 @@ class Scan:
         return self.least == self.greatest
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
+class Sums(Struct, frozen=True):
     """Sums of squares and products of two vectors, about zero or about their means.
 
     Each vector counts as divided by two to the power of its exponent, which is zero for

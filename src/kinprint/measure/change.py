@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.device import Array, on_card, uploaded
@@ -31,8 +31,7 @@ _COINS = (1 << 20) - 3  # random signs, taken from another place for each block
 _SEED = 20260
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ChangeSums:
+class ChangeSums(Struct, frozen=True, eq=False):
     """Sums over numbers of two arrays at equal places; those of parts may be added.
 
     Attributes

@@ -7,11 +7,11 @@ from run to run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.device import Array
@@ -89,8 +89,7 @@ extern "C" __global__ void change(
 """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CardSums:
+class CardSums(Struct, frozen=True, eq=False):
     """What one pass found; names are those of `ChangeSums`."""
 
     totals: NDArray[np.float64]

@@ -8,9 +8,8 @@ gain can be divided by any number if the columns that read it are multiplied by 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.measure.spectra import noise_ratio
@@ -19,8 +18,7 @@ Floats = NDArray[np.float32]
 _MOST = 256  # rows and columns that tell a spectrum
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(Struct, frozen=True):
     """What training has made of one matrix.
 
     Attributes

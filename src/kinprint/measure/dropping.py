@@ -8,9 +8,10 @@ of some of the vectors, whatever their magnitudes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.measure.masks import choices, subset_sums, usual_ratio
@@ -38,8 +39,7 @@ _OFF = 0.02  # by which a short weight or density may differ from what was measu
 _FLAT = 0.05  # by which keeping at random may seem to depend on magnitude
 
 
-@dataclass(frozen=True, slots=True)
-class _Elements:
+class _Elements(Struct, frozen=True):
     """Numbers of all samples in a row: what was added to the base, and the task vectors."""
 
     added: Floats
@@ -171,8 +171,7 @@ def _fit(
     return values, np.sqrt(np.diag(np.linalg.inv(gram))) * max(typical, 1e-9)
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(Struct, frozen=True):
     """A child of which each number has some of the task vectors, and which of them is at random.
 
     Attributes

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from kinprint.measure import blocks
@@ -25,8 +25,7 @@ FLOOR = 1e-13
 """Below this share of what it was taken from, a difference is rounding."""
 
 
-@dataclass(frozen=True, slots=True)
-class Products:
+class Products(Struct, frozen=True):
     """Sums over a pair of matrices with the same rows, X and Y, their columns centred or not.
 
     `cross` is ‖XᵀY‖², `own_x` ‖XᵀX‖², `own_y` ‖YᵀY‖² (Frobenius); `squares` and `totals` are,
@@ -118,8 +117,7 @@ def products(
     return Products(*three, squares, (one.row_totals(), other.row_totals()))
 
 
-@dataclass(frozen=True, slots=True)
-class _Panels:
+class _Panels(Struct, frozen=True):
     """A matrix that is handed out in float64 panels, scaled and with its column means off."""
 
     matrix: NDArray[Any]

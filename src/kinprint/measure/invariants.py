@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint.device import Array, array_module, uploaded
 from kinprint.measure.basis import (
@@ -33,8 +33,7 @@ from kinprint.measure.basis import (
 _COLUMNS = 1e-6  # a share of a row's length below which nothing but rounding is left
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """How many of how many."""
 
     count: int
@@ -46,8 +45,7 @@ class Share:
         return self.count / self.of if self.of else math.nan
 
 
-@dataclass(frozen=True, slots=True)
-class UnitRows:
+class UnitRows(Struct, frozen=True):
     """Units of one feed-forward, rows of length one; `gate` is None where there is none."""
 
     up: Array
@@ -103,8 +101,7 @@ class UnitRows:
         return UnitRows(carried(self.up, turn), carried(self.down, turn), gate)
 
 
-@dataclass(frozen=True, slots=True)
-class UnitAgreement:
+class UnitAgreement(Struct, frozen=True):
     """How two feed-forwards agree, in numbers of units of the first; no partner is counted twice.
 
     Attributes
@@ -126,8 +123,7 @@ class UnitAgreement:
     nearest: Share
 
 
-@dataclass(frozen=True, slots=True)
-class LayerAgreement:
+class LayerAgreement(Struct, frozen=True):
     """A layer of the first model and the one it was matched with.
 
     Attributes
@@ -201,8 +197,7 @@ def unit_agreement(first: UnitRows, second: UnitRows, turn: Array | None) -> Uni
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PlaneAgreement:
+class PlaneAgreement(Struct, frozen=True):
     """A layer and the one whose planes of gate and up are nearest, with the units that agree.
 
     `span` counts units whose nearest by that plane is the nearest by |down|.
@@ -240,8 +235,7 @@ def plane_agreements(
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class HeadRows:
+class HeadRows(Struct, frozen=True):
     """Attention of one layer: heads × rows of a head × width, `k` and `v` by key-value group.
 
     Row j of q and k turns with row j + rotated/2; the rows from `rotated` on do not turn. Rows of

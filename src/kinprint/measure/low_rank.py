@@ -9,10 +9,10 @@ that of rounding. Training moves all directions, by amounts that fall off withou
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.measure.change import ChangeSums
@@ -31,8 +31,7 @@ _SIGNIFICAND = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
 _LEAST_EXPONENT = {"float16": -13}  # below it floats are as far apart as at it
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeSpectrum:
+class ChangeSpectrum(Struct, frozen=True):
     """How a change is spread over directions.
 
     Attributes

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
@@ -40,8 +40,7 @@ class MagnitudeCounts:
         return Magnitudes(keys, np.cumsum(self._counts[keys][::-1])[::-1])
 
 
-@dataclass(frozen=True, slots=True)
-class Magnitudes:
+class Magnitudes(Struct, frozen=True):
     """The magnitudes of a tensor: sorted, and how many numbers are as large or larger."""
 
     keys: NDArray[np.int64]
@@ -59,8 +58,7 @@ class Magnitudes:
         return int(self.as_large[0]) if len(self.as_large) else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Trimmed:
+class Trimmed(Struct, frozen=True):
     """The numbers that trimming keeps for sure, and those at its limit of which it keeps some."""
 
     kept: Mask

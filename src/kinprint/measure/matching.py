@@ -7,17 +7,16 @@ similarity in noise too: its mean cosine is not a measure of kinship without a n
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike
 
 from kinprint.measure import blocks
 from kinprint.measure.blocks import Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
+class Matching(Struct, frozen=True):
     """Pairs (first, second) with their scores, in the order of the first.
 
     Rows without a direction take no part. `distinct` is False when some scores tie so that

@@ -7,8 +7,9 @@ NaN among numbers.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class ValueStatus(StrEnum):
@@ -23,8 +24,7 @@ class ValueStatus(StrEnum):
     OVERFLOW = "overflow"
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(Struct, frozen=True):
     """A value and its status; the value is NaN unless the status is OK.
 
     `detail` holds the facts without prose: the two shapes, how many values are no numbers,

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike
 
 from kinprint import text
@@ -82,8 +82,7 @@ class Agree(StrEnum):
     NOTHING = "nothing"
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """One measure and what a reader should know of it.
 
     `function` takes two arrays and gives a float, NaN where there is none. `invariances` are

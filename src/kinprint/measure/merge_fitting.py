@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.measure.merging import COLLINEAR, Precision, slerp_coefficients
@@ -36,8 +37,7 @@ _SCALES = (1.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.1, 1.2, 1.5, 2.0)
 _SHORT = 4  # digits of a weight beside a lambda; longer ones are as well written without it
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
+class Sampled(Struct, frozen=True):
     """Numbers of one tensor: of the child, of every source at the same places, and what is known.
 
     `layer` is None outside the layers.
@@ -51,8 +51,7 @@ class Sampled:
     layer: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Struct, frozen=True):
     """How many numbers a recipe gives: of all, and of those that no source has at that place.
 
     `near` are those that it gives or misses by a rounding step, `count` those that tell.
@@ -70,8 +69,7 @@ class Score:
         return given and self.count >= FEWEST
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(Struct, frozen=True):
     """A recipe and how it did."""
 
     recipe: Recipe

@@ -8,10 +8,10 @@ that whatever the residual is made of, rounding or training, tells by itself how
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
@@ -64,8 +64,7 @@ class Products:
         return float(total[one, other]) / scale if scale else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
+class Weight(Struct, frozen=True):
     """What a column, or some that cannot be told apart, adds to the target.
 
     `low` and `high` are the ends of the 95 % interval.
@@ -77,8 +76,7 @@ class Weight:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Mixture:
+class Mixture(Struct, frozen=True):
     """The mixture nearest to a target.
 
     Attributes

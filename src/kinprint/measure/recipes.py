@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kinprint.measure.masks import Magnitudes, Trimmed, choices, trimmed
@@ -23,8 +23,7 @@ Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """What a recipe says of one tensor: by parent, or the way from the first to the second."""
 
     weights: tuple[float, ...] = ()
@@ -38,8 +37,7 @@ class Settings:
         return sum(len(f"{one:.10g}".replace(".", "").strip("0")) for one in given)
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(Struct, frozen=True):
     """A merge that can be carried out.
 
     Attributes
@@ -66,8 +64,7 @@ class Recipe:
     fused: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What must be known of a whole tensor before a block of it can be merged.
 
     Attributes
@@ -84,8 +81,7 @@ class Facts:
     scales: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(Struct, frozen=True):
     """Which numbers of a child a recipe gives bit by bit, and which to a rounding step."""
 
     equal: Mask

@@ -9,12 +9,12 @@ neighbours, which is read off the distinct values that the block holds, or a tab
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.measure.computed import continues
@@ -69,8 +69,7 @@ _SHARED, _DISORDER = 16, 0.01
 _FEW, _CLEARLY = 64, 10  # blocks that are looked at first, and how much more disorder is enough
 
 
-@dataclass(frozen=True, slots=True)
-class Equality:
+class Equality(Struct, frozen=True):
     """How two arrays of numbers that belong together agree.
 
     Attributes

@@ -19,14 +19,13 @@ wrong with it:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """The report's numbers, and beside them what as many values could show at best.
 
     `log10_p` is the one-sided normal tail beyond `sigma`; `least_p` the smallest p-value

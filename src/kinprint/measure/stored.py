@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.measure.blocks import BLOCK
 
 
-@dataclass(frozen=True, slots=True)
-class RawHash:
+class RawHash(Struct, frozen=True):
     """What a stored tensor is: the sha256 of its bytes in row-major order, type and shape."""
 
     sha256: str

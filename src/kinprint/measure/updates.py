@@ -9,9 +9,9 @@ one mask.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.measure.rounding import byte_steps
@@ -31,8 +31,7 @@ _FEW, _PART = 0.1, 0.25  # of the numbers that differ, and of what was changed
 _BLOCK, _LEVELS = 32, 24  # neighbours that share a step, and the most levels that show one
 
 
-@dataclass(frozen=True, slots=True)
-class Updates:
+class Updates(Struct, frozen=True):
     """Sums over the places of three tensors at which neither A nor B is zero.
 
     Attributes
@@ -167,8 +166,7 @@ def updates(a: Floats, b: Floats, c: Floats) -> Updates:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(Struct, frozen=True):
     """How much two updates of low rank have their leading directions in common.
 
     Attributes

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
 from ipaddress import ip_address
+
+from msgspec import Struct
 
 from kinprint.mirror.exchange import Headers, Reply, json_reply, text_reply
 from kinprint.mirror.folder import Library, Repository, Snapshot
@@ -56,8 +57,7 @@ def entry_missing(message: str = "Entry not found", commit: str = "") -> Refused
     return Refused(404, "EntryNotFound", message, commit)
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """Which tokens open what. `gated` and `private` are repository names or globs.
 
     `token` opens everything. `guest_token` is valid but on nobody's list. Where no token is

@@ -11,7 +11,8 @@ import os
 import time
 import zlib
 from collections.abc import AsyncIterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kinprint.mirror.exchange import Exchange, FileBody, Headers, Reply, Stale
 from kinprint.mirror.faults import NEEDS_RANGE, Fault, FaultBook

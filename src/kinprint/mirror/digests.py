@@ -11,8 +11,9 @@ import hashlib
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kinprint.mirror.exchange import Stale
 from kinprint.mirror.folder import Entry
@@ -21,8 +22,7 @@ DEFAULT_HASH_LIMIT = 4 << 30
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Digest:
+class Digest(Struct, frozen=True):
     """What identifies a file's content: `oid` for git, `sha256` for large files, `etag`.
 
     `pointer_size` is the length of the text that stands for a large file in git.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from kinprint.mirror.connection import Connection
 from kinprint.records import ByteRange
@@ -22,8 +23,7 @@ class Stale(Exception):
     """The file on disk is no longer the one that was listed."""
 
 
-@dataclass(slots=True)
-class Exchange:
+class Exchange(Struct):
     """A request on its way through the mirror, with the socket it came from."""
 
     port: str
@@ -41,8 +41,7 @@ class Exchange:
         return None if value is None else value.decode("latin-1")
 
 
-@dataclass(frozen=True, slots=True)
-class FileBody:
+class FileBody(Struct, frozen=True):
     """Bytes of a file on disk, which must still have `size` and `mtime_ns` when opened.
 
     `partial` says that they answer a Range request.
@@ -55,8 +54,7 @@ class FileBody:
     partial: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """A status, headers, and a body in memory or on disk.
 
     Content-Length, and Content-Range with status 206, follow from the body when it is sent.

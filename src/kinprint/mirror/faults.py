@@ -7,9 +7,10 @@ to which requests and how often; it is data, so tests and the command line share
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from random import Random
+
+from msgspec import Struct
 
 from kinprint.errors import BadOption
 from kinprint.text import message
@@ -42,8 +43,7 @@ NEEDS_RANGE = frozenset({"ignore_range", "wrong_range", "short"})
 NEEDS_BODY = frozenset({"truncate", "slow", "corrupt", "gzip", "etag", "size"}) | NEEDS_RANGE
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """One thing that goes wrong: `kind`, for requests that match `where`, `port` and `method`.
 
     It skips the first `after` matching requests and strikes `times` (None: always), of every

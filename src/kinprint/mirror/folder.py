@@ -13,11 +13,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha1
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from kinprint.errors import RepositoryMissing, RevisionMissing
 
@@ -35,8 +36,7 @@ _MOST_KEPT = 1_000
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One file of a snapshot, with what is needed to notice that it has changed since."""
 
     path: str
@@ -50,8 +50,7 @@ class Entry:
         return self.size > LARGE_SIZE or self.path.endswith(LARGE_SUFFIXES)
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """The files of one branch at one moment; `commit` names exactly this state."""
 
     repo_id: str
@@ -62,8 +61,7 @@ class Snapshot:
     modified_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Struct, frozen=True):
     """A repository and the folder that holds each of its branches."""
 
     repo_id: str

@@ -10,8 +10,9 @@ import asyncio
 import base64
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from urllib.parse import parse_qs, quote, unquote, urlencode
+
+from msgspec import Struct
 
 from kinprint.mirror.access import (
     Caller,
@@ -35,8 +36,7 @@ _BODY_SECONDS = 20.0
 _NOT_A_PAGE = "Sorry, we can't find the page you are looking for."
 
 
-@dataclass(frozen=True, slots=True)
-class _Ask:
+class _Ask(Struct, frozen=True):
     exchange: Exchange
     caller: Caller
     repository: Repository

@@ -26,10 +26,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from kinprint.extensions import ARCHITECTURES, usable
 from kinprint.records import Role
@@ -38,8 +39,7 @@ from kinprint.text import Message, message
 _SECTIONS = ("names", "layout", "symmetries")
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
+class Architecture(Struct, frozen=True):
     """Tables of one or several related models that are not ours."""
 
     name: str

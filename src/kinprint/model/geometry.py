@@ -7,9 +7,10 @@ configuration does not say stays None: nothing is guessed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
+
+from msgspec import Struct
 
 # Names for a size, the most telling first. A name that gave one size gives no other: some
 # models call their width hidden_dim, others the width of their feed-forward.
@@ -63,8 +64,7 @@ _GGUF: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Geometry:
+class Geometry(Struct, frozen=True):
     """Sizes of a model; None where the configuration is silent."""
 
     family: str | None = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from math import prod
+
+from msgspec import Struct
 
 from kinprint.errors import BadAdapter
 from kinprint.model.adapters import Adapter, parse_adapter
@@ -25,8 +26,7 @@ _Key = tuple[str, str, tuple[int, ...], _Role]
 _NUMBER = re.compile(r"(?<=[./])\d+(?=[./])")
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(Struct, frozen=True):
     """A model without its numbers: files, tensors, types and dimensions."""
 
     model: Model
@@ -113,8 +113,7 @@ class Inspection:
         return choose_vocabulary(checkpoint.files.values(), checkpoint.shards[0])
 
 
-@dataclass(frozen=True, slots=True)
-class TensorGroup:
+class TensorGroup(Struct, frozen=True):
     """Tensors that differ by a number in their name alone, such as the layer's."""
 
     pattern: str

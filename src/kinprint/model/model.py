@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.errors import BadQuantisation, FormatError
@@ -55,8 +55,7 @@ SIDECARS = ("quantize_config.json", "quant_config.json", "hf_quant_config.json")
 """Where older tools wrote what newer ones keep in the configuration."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """Rows of one logical tensor: the slices to read, and what to make of them.
 
     `finish` gets the arrays of the slices, then the result of `under`, if there is one: the

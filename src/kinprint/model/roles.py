@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kinprint.model.geometry import Geometry, geometry_of
@@ -50,8 +50,7 @@ class TensorRole(msgspec.Struct, frozen=True, gc=False):
     of: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RoleMap:
+class RoleMap(Struct, frozen=True):
     """The roles of a model's tensors, with everything that could not be settled.
 
     `family` is the naming family whose words were used, "unknown" where none was
@@ -66,8 +65,7 @@ class RoleMap:
     patterns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Meaning:
+class _Meaning(Struct, frozen=True):
     """What a pattern was found to be."""
 
     word: Word | None

@@ -10,9 +10,10 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from kinprint.model.architectures import with_added
 from kinprint.model.layout.parts import IN_OUT, OUT_IN
@@ -31,16 +32,14 @@ _GATES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """One axis that a group acts on: a role and the axis of its logical tensor."""
 
     role: str
     axis: int
 
 
-@dataclass(frozen=True, slots=True)
-class SymmetryGroup:
+class SymmetryGroup(Struct, frozen=True):
     """Relabellings of one level of the axes, applied to all members together.
 
     `kind` is "permutation", "sign" or "quarter" (a quarter turn of a rotary plane). `per`
@@ -59,8 +58,7 @@ class SymmetryGroup:
     unrotated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What decides which groups a model has; None where it is not known.
 
     `rope` is "half" (j with j + width/2), "interleaved" (2j with 2j + 1) or "none";

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from kinprint.model.layout.parts import Layout, pattern_of
 from kinprint.model.layout.rules import layout_of
@@ -31,8 +31,7 @@ class MappedTensor(msgspec.Struct, frozen=True):
         return pattern_of(self.layout) or None
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMap:
+class TensorMap(Struct, frozen=True):
     """All tensors of a model, and what about them could not be settled."""
 
     tensors: tuple[MappedTensor, ...]

@@ -8,11 +8,11 @@ such models agree without being related. Each test asks one model alone, has an 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from kinprint.nulls.blocks import block_log10_p
@@ -44,8 +44,7 @@ class Doubt(StrEnum):
     MOSTLY_ONE_VALUE = "mostly one value"
 
 
-@dataclass(frozen=True, slots=True)
-class SelfTest:
+class SelfTest(Struct, frozen=True):
     """What one self-test found: whether labels may be called exchangeable, and why not.
 
     `effect` is a correlation between −1 and 1; `where` a lag where there is one, else zero.

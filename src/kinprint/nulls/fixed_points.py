@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike
 
 from kinprint.device import Array, array_module, downloaded, uploaded
@@ -27,8 +27,7 @@ _ROWS = 256  # whose products with all other rows are made at once, and stay nea
 _ROWS_ON_CARD = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(Struct, frozen=True):
     """Mutual nearest neighbours of one layer: their indices in the first and second model.
 
     `size` is how many units of the first model took part, so how many indices a unit could
@@ -41,8 +40,7 @@ class Pairs:
     reachable: int
 
 
-@dataclass(frozen=True, slots=True)
-class Nearest:
+class Nearest(Struct, frozen=True):
     """For each row of a table its best column, the score there, and the lead over the next."""
 
     at: Ints
@@ -50,8 +48,7 @@ class Nearest:
     lead: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbours:
+class Neighbours(Struct, frozen=True):
     """Who is nearest to whom, seen from the rows of a table and from its columns."""
 
     there: Nearest

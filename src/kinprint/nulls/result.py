@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kinprint.records import Sensitivity
@@ -29,8 +29,7 @@ def portions(numbers: int, draws: int = DRAWS) -> list[int]:
     return [size] * whole + [rest] * (rest > 0)
 
 
-@dataclass(frozen=True, slots=True)
-class NullResult:
+class NullResult(Struct, frozen=True):
     """A statistic and a bound on how often chance alone reaches it.
 
     `log10_p` bounds the probability of a statistic at least this large; `bound` names the

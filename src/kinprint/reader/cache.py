@@ -24,13 +24,13 @@ import os
 import shutil
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 from threading import Lock
 from zlib import crc32
 
 import msgspec
+from msgspec import Struct, field
 
 from kinprint.errors import CacheBroken, DiskFull, system_cause
 from kinprint.reader.extents import ExtentSet, union
@@ -41,8 +41,7 @@ _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 _TRIES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class CacheItem:
+class CacheItem(Struct, frozen=True):
     """One cached file: what it is and how much disk it takes."""
 
     key: str
@@ -52,8 +51,7 @@ class CacheItem:
     disk_bytes: int
 
 
-@dataclass(slots=True)
-class _Verified:
+class _Verified(Struct):
     """What this process knows to be right in an entry, as long as its birth number stays."""
 
     birth: str

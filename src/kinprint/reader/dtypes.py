@@ -7,13 +7,12 @@ quantised types up to 256 elements with their scales.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kinprint.errors import DtypeUnknown
 
 
-@dataclass(frozen=True, slots=True)
-class Dtype:
+class Dtype(Struct, frozen=True):
     """A number format: `block` elements take `size` bytes and are decoded together."""
 
     name: str

@@ -15,10 +15,11 @@ from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Semaphore, local
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import BudgetExceeded, CacheBroken
@@ -41,8 +42,7 @@ _TRIES = 4
 _HASHED_AT_ONCE = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Want:
+class Want(Struct, frozen=True):
     """All ranges of one file that somebody is going to look at; one want a file."""
 
     source: Source

@@ -8,8 +8,9 @@ together are read in one request; long ranges are cut so that many connections s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import SliceOutside
@@ -18,8 +19,7 @@ from kinprint.reader.extents import bridge, split, subtract, total, union
 from kinprint.records import ByteRange, Cost, Slice, TensorSpec
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPolicy:
+class ReadPolicy(Struct, frozen=True):
     """How ranges are joined and cut.
 
     `gap` is what a request costs in bytes: 50 ms shared by 16 connections on a line of
@@ -35,16 +35,14 @@ class ReadPolicy:
     connections: int = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Consecutive elements of one tensor: where they start and how many."""
 
     start: int
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class FilePlan:
+class FilePlan(Struct, frozen=True):
     """What is still to be read from one file, in requests."""
 
     path: str

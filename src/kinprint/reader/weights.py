@@ -10,7 +10,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import FileMissing, NoWeights
@@ -31,8 +32,7 @@ _MAIN_COMPONENTS = ("transformer", "unet", "prior")
 _STEM_ORDER = ("model", "pytorch_model", "diffusion_pytorch_model", "adapter_model")
 
 
-@dataclass(frozen=True, slots=True)
-class WeightSet:
+class WeightSet(Struct, frozen=True):
     """Files that together are one set of weights: an index, if there is one, and shards."""
 
     kind: Format
@@ -53,8 +53,7 @@ class WeightSet:
         return self.index or self.shards[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The weights that are read, and the other sets that were there.
 
     `components` are folders of a pipeline that hold models of their own beside the chosen one.

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 import numpy as np
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Moments:
+class Moments(Struct, frozen=True):
     """Mean and population standard deviation of one norm vector, and how they are known.
 
     `status` is "reconstructed" (published or derived from published figures by algebra) or
@@ -34,8 +33,7 @@ class Moments:
         return self.std / self.mean
 
 
-@dataclass(frozen=True, slots=True)
-class Correlation:
+class Correlation(Struct, frozen=True):
     """Pearson correlation of two norm vectors of the same role, and where it was published."""
 
     role: str

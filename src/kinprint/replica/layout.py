@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
 from math import prod
 from typing import Any
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import BadOption
@@ -25,8 +26,7 @@ SHARD_NAME = "model-{shard:05}-of-{shards:05}.safetensors"
 """How shards are called on the Hub."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """One tensor of a layout: its name, shape and shard, and its role if it is a norm.
 
     A norm is written only if something was published of it; all other tensors are holes.
@@ -45,8 +45,7 @@ class Slot:
         return prod(self.shape) * ITEM_BYTES[self.dtype]
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Struct, frozen=True):
     """One full set of weights: file names with their tensors, in shard order.
 
     A repository may hold the same weights twice under other names; only a copy that is
@@ -57,8 +56,7 @@ class Copy:
     indexed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """A whole repository as it lies on disk, before any value is written."""
 
     key: str

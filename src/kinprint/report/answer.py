@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.records import TAKEN_OVER, Relation
@@ -27,8 +28,7 @@ STATEMENTS = ("link", "what", "kind", "amount", "coverage")
 """The five statements, in the order in which they are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """One of the five statements: which it is, its heading, and what it says."""
 
     name: str

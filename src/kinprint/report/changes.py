@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.records import TAKEN_OVER, Operation, Relation, TensorStatus
@@ -142,8 +143,7 @@ def status_says(document: DiffDocument, one: TensorChangePart, language: str) ->
     return text.say(f"diff.status.{one.status}", language)
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeGrid:
+class ChangeGrid(Struct, frozen=True):
     """Relative changes of roles by layer; None where nothing was compared."""
 
     roles: tuple[str, ...]

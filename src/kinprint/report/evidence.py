@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.lineage.tests.registry import family_of
@@ -44,8 +45,7 @@ class State(StrEnum):
         return self not in (State.CONTEXT, State.RULE)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One test and what it found.
 
     Attributes

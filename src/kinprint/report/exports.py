@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint.errors import BadOption
 from kinprint.extensions import EXPORTS, Registry
@@ -28,8 +29,7 @@ from kinprint.text import message
 Exported = ComparisonDocument | MatrixDocument
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
+class Export(Struct, frozen=True):
     """A form in which results are written.
 
     Attributes

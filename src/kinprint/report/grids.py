@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from kinprint.records import BeyondState, Component, PartState
 from kinprint.report.schema import BeyondRow, PartRow
@@ -18,8 +19,7 @@ _ORDER = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Cell(Generic[Row]):
+class Cell(Struct, Generic[Row], frozen=True):
     """What is known of a component in a layer.
 
     Attributes
@@ -32,8 +32,7 @@ class Cell(Generic[Row]):
     rows: tuple[Row, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PartGrid(Generic[Row]):
+class PartGrid(Struct, Generic[Row], frozen=True):
     """The parts of a tower; a row has its layer, None outside the layers, and a cell a component.
 
     Attributes

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.records import Component, Relation, VerdictReason
@@ -20,8 +21,7 @@ _OFTEN = 0.1  # false links from which on "once in so many" would say little
 Places = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Joint:
+class Joint(Struct, frozen=True):
     """Where two branches meet: their places along the rows and their heights, then its own."""
 
     places: tuple[float, float]
@@ -29,8 +29,7 @@ class Joint:
     height: float
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Models that are linked, directly or through others of the group.
 
     Attributes

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 NOTHING = "–"
 
 
-@dataclass(frozen=True, slots=True)
-class PStyle:
+class PStyle(Struct, frozen=True):
     """How p-values are written in some place.
 
     Attributes
@@ -35,8 +35,7 @@ SHORT = PStyle(powers=-2, decimals=2, tenths=-100)
 """For tables and pictures: 0.31, 10^-7.2, 10^-5074."""
 
 
-@dataclass(frozen=True, slots=True)
-class RoundedP:
+class RoundedP(Struct, frozen=True):
     """A p-value rounded up: a `number`, or a `power` of ten that bounds it."""
 
     number: str = ""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import BadOption, FormatError
@@ -38,8 +39,7 @@ DATA = "result.json"
 _PAGE = "report.html"
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """One place to write to; a folder where no form was asked for."""
 
     path: Path

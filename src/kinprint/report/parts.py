@@ -7,8 +7,10 @@ without layers only where all its parts have that standing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.lineage.tests.registry import Basis, own_tests
@@ -40,8 +42,7 @@ class Standing(StrEnum):
         return self in (Standing.EQUAL, Standing.ROUNDED)
 
 
-@dataclass(frozen=True, slots=True)
-class PartGroup:
+class PartGroup(Struct, frozen=True):
     """Parts of which the same can be said.
 
     Attributes
@@ -147,8 +148,7 @@ def _everything(some: Sequence[PartFinding], findings: Sequence[PartFinding]) ->
     return len(some) > 1 and len(some) == len(read) and all(one in read for one in some)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Where some parts lie: a tower and layers, empty for all there are, and layers over there.
 
     `tower_there` is the other model's tower where it has another name, `swapped` how many have

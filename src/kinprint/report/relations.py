@@ -7,14 +7,14 @@ ones that every terminal has, those of a notebook read on dark and on light.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.records import Relation
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(Struct, frozen=True):
     """What views know about a relation.
 
     Attributes

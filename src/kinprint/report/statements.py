@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.lineage.tests.registry import own_tests
@@ -57,8 +58,7 @@ _LEVEL = "verdict.coverage.unread-level"
 _OPEN_SHARE = "verdict.amount.share-open"
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """How far reading went, for the statement of coverage.
 
     Attributes
@@ -79,8 +79,7 @@ class Reading:
     limited: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
+class Spoken(Struct, frozen=True):
     """A verdict in words, in all languages."""
 
     summary: Words

@@ -11,8 +11,9 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import (
@@ -118,8 +119,7 @@ def _read_some(
         raise Broken(reading.broken_off())
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """A body on its way: at most `most` bytes, each part in time, and not too slowly."""
 
     target: Target

@@ -9,16 +9,16 @@ a body than a byte too many.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from kinprint.records import ByteRange
 
 _TAG = "ETag"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """An answer, and how to take it.
 
     `whole` is false where a range was asked for; `tagged` is true where the answer has the entity

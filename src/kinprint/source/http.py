@@ -13,7 +13,6 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -25,6 +24,7 @@ from huggingface_hub.utils import (
     http_stream_backoff,
     parse_ratelimit_headers,
 )
+from msgspec import Struct, field
 
 from kinprint import text
 from kinprint.errors import (
@@ -64,8 +64,7 @@ def _first_wait() -> float:
     return FIRST_WAIT
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """How often and how long to try; the defaults are the hub client's own."""
 
     retries: int = 5
@@ -93,8 +92,7 @@ class Refused(Exception):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A file on a server as it was listed: what every answer is held against."""
 
     address: str

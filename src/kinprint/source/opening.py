@@ -8,8 +8,9 @@ own (hf, http, https, file) cannot be taken; for the others, packages come befor
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
+
+from msgspec import Struct
 
 from kinprint.extensions import SOURCES, usable
 from kinprint.source.protocol import Source
@@ -25,8 +26,7 @@ _OPENERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SourceKind:
+class SourceKind(Struct, frozen=True):
     """A kind of place of another package.
 
     `name` is the scheme in small letters, without `://`; `open` takes the parsed reference, whose

@@ -10,8 +10,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from threading import Lock
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.errors import FileMissing, KinprintError, NotRecorded
 from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
@@ -20,8 +22,7 @@ from kinprint.source.protocol import Source
 _COMMITS = 50  # of a history that are kept: one page of the Hub's
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Bytes of a file from `start` on."""
 
     start: int
@@ -33,8 +34,7 @@ class Piece:
         return self.start + len(self.data)
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """What was read of one source.
 
     Attributes

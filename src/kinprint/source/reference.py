@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
 
 from kinprint.errors import BadReference
 from kinprint.text import message
@@ -22,8 +23,7 @@ _LISTS = frozenset({"models", "datasets", "spaces", "docs", "collections", "pape
 _PLAIN_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(@[^@\s]+)?$")
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """A parsed model name. `kind` is "hub", "local", "url" or, for all other schemes, "store".
 
     `place` is the repository id, path or address; `path` points inside a repository.

@@ -8,9 +8,9 @@ of rows never stands without its interval.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kinprint import text
@@ -29,8 +29,7 @@ _BY_PRODUCT = frozenset({"cosine", "pearson", SHUFFLED})
 _FLAT = 1e-6  # values that differ by no more than this share of the largest count as constant
 
 
-@dataclass(frozen=True, slots=True)
-class TensorComparison:
+class TensorComparison(Struct, frozen=True):
     """One pair of tensors: measures by name, or the status and reason why there are none.
 
     The first measure decides the status: where it has no value, the pair is "undefined". A

@@ -7,17 +7,17 @@ table; nothing here is decided from weights.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.studies.study import StudyInput
 from kinprint.text import Words
 
 
-@dataclass(frozen=True, slots=True)
-class Kin:
+class Kin(Struct, frozen=True):
     """Two families of names, and whether the card of one says that it comes from the other."""
 
     key: str

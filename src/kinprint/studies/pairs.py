@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.measure.measures import measures
@@ -33,8 +35,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ModelLayer:
+class ModelLayer(Struct, frozen=True):
     """A layer of one of the models, by their numbers."""
 
     model: int
@@ -46,8 +47,7 @@ class ModelLayer:
         return TensorRows(self.model, Address(role, None if role in ONCE else self.layer, expert))
 
 
-@dataclass(frozen=True, slots=True)
-class LayerPair:
+class LayerPair(Struct, frozen=True):
     """Two layers whose tensors of one role are to be compared; `group` says to what end."""
 
     a: ModelLayer
@@ -61,8 +61,7 @@ class LayerPair:
         return self.a.tensor(self.role), self.b.tensor(self.role)
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedPair:
+class ComparedPair(Struct, frozen=True):
     """A pair of layers and what came of comparing it.
 
     `name` is as `solar[10]/glm[10]`; `kin` whether the two models are said to be related.
@@ -78,8 +77,7 @@ class ComparedPair:
         return self.comparison.value(name)
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedPairs:
+class ComparedPairs(Struct, frozen=True):
     """Pairs that were compared, to be chosen from and summed up."""
 
     pairs: tuple[ComparedPair, ...]

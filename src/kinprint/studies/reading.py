@@ -7,7 +7,8 @@ error as the reason. What concerns all of them, such as a budget that is spent, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import KinprintError, SourceError, attempt
@@ -23,8 +24,7 @@ from kinprint.studies.study import Document, ReadTensor, Request, TensorRows
 from kinprint.titles import tensor_title
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedTensor:
+class PlannedTensor(Struct, frozen=True):
     """A tensor that can be read: which rows of it, and how."""
 
     wanted: TensorRows
@@ -33,8 +33,7 @@ class PlannedTensor:
     origin: Origin | None = None  # of a replica's tensor
 
 
-@dataclass(slots=True)
-class TensorPlan:
+class TensorPlan(Struct):
     """Readings, and what is known before the first of them.
 
     `absent` are tensors that cannot be had; `lost` are models that cannot be read at all.
@@ -45,8 +44,7 @@ class TensorPlan:
     lost: dict[int, KinprintError]
 
 
-@dataclass(frozen=True, slots=True)
-class TensorsRead:
+class TensorsRead(Struct, frozen=True):
     """What was read, and the models of which nothing could be, with the error."""
 
     tensors: dict[TensorRows, ReadTensor]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from kinprint import text
 from kinprint.studies.charts import Chart
@@ -31,8 +32,7 @@ class RowStatus(StrEnum):
     UNDEFINED = "undefined"
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Named columns and rows; `title` is for people, `name` for files.
 
     A column called `status` has a `RowStatus` for each row, with the reason beside it.
@@ -73,8 +73,7 @@ class Table:
         return (text.words("study.common.gaps", count=count, total=total, listed=listed),)
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """What came out of a study.
 
     `facts` are the few numbers that sum it up, by name. `findings` say in words what came out;
@@ -87,8 +86,7 @@ class Output:
     findings: tuple[Words, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """One study, done: its output, with the names of the study and of the models.
 
     `labels` are what the models say they are not, as replicas do; `lost` are models of which

@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.errors import BadOption, InternalError, KinprintError, attempt
@@ -45,8 +47,7 @@ Tell = Callable[[Step, str, int, int], object]
 """Hears which step begins, of what, and how many of how many."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """One study of some models; `names` are what results call them.
 
     `notes` are sentences about models that were set aside; results begin with them.
@@ -193,8 +194,7 @@ def _without_one(task: Task, error: InternalError) -> Result | KinprintError:
     return error
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A task that knows what it needs, with its models counted as all tasks count them."""
 
     task: Task
@@ -268,8 +268,7 @@ class Prepared:
         return (text.words("study.common.layers-fitted", before=before, after=after),)
 
 
-@dataclass(frozen=True, slots=True)
-class _Preparation:
+class _Preparation(Struct, frozen=True):
     """What planning asks of models: their numbers, tokenizers and commits, by their identity."""
 
     numbers: Mapping[int, int]

@@ -7,10 +7,10 @@ numbers of all studies of all models are read in one sweep, then it computes (`P
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kinprint import text
@@ -29,8 +29,7 @@ REFERENCE_DEPTH = 46
 """Layers of the shallower of the two models for which the published studies chose layers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """What the user asked for; None means what the study does by itself.
 
     `rows` is how many rows of a matrix are sampled, None for all of them; `seed` chooses
@@ -44,8 +43,7 @@ class Request:
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TensorRows:
+class TensorRows(Struct, frozen=True):
     """One thing to read: rows of a logical tensor of one of the models.
 
     `rows` None is the sample that the request asks for, or all of a vector.
@@ -56,8 +54,7 @@ class TensorRows:
     rows: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTensor:
+class ReadTensor(Struct, frozen=True):
     """What was read of a tensor, or why nothing could be."""
 
     status: RowStatus
@@ -90,8 +87,7 @@ class ReadTensor:
         return "" if self.place is None else self.place.weight.spec.file
 
 
-@dataclass(frozen=True, slots=True)
-class Study:
+class Study(Struct, frozen=True):
     """One named experiment.
 
     `code` is its place in the original analyses. `title`, `shows` and `cannot` say what it is,
@@ -127,8 +123,7 @@ class Study:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class StudyInput:
+class StudyInput(Struct, frozen=True):
     """What a study works on: models with short names, what was asked, and what was read.
 
     `vocabularies`, `documents` and `histories` hold tokenizers, small files and lists of commits
@@ -229,8 +224,7 @@ class StudyInput:
         return models or tuple(range(len(self.models)))
 
 
-@dataclass(frozen=True, slots=True)
-class Procedure:
+class Procedure(Struct, frozen=True):
     """How a study is done: first what it needs, then, with all of it there, what came out.
 
     `needs` plans and reads nothing; `run` computes and reads nothing. `documents`, where there

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Self
+
+from msgspec import Struct
 
 from kinprint.text.catalogue import FIRST, languages, template
 
@@ -67,8 +68,7 @@ class Sentence(str):
         return type(self), (self.words,)
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A piece of a sentence: text of the catalogue, or what was filled in for `field`."""
 
     text: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kinprint.atlas.building import Added, Verified, add_models, models_in, verify_all
 from kinprint.atlas.fingerprint import fingerprint
@@ -22,8 +23,7 @@ from kinprint.source.repository import find_models
 from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading, teller
 
 
-@dataclass(frozen=True, slots=True)
-class AtlasEntry:
+class AtlasEntry(Struct, frozen=True):
     """A model of an atlas.
 
     Attributes
@@ -62,8 +62,7 @@ class AtlasEntry:
     likeness: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AtlasContents:
+class AtlasContents(Struct, frozen=True):
     """What an atlas holds.
 
     Attributes

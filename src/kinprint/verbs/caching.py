@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kinprint.reader.cache import Cache
 from kinprint.source.listing import forget_all
 
 
-@dataclass(frozen=True, slots=True)
-class CachedModel:
+class CachedModel(Struct, frozen=True):
     """What the cache holds of one model.
 
     Attributes
@@ -34,8 +34,7 @@ class CachedModel:
     disk_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class CacheContents:
+class CacheContents(Struct, frozen=True):
     """What was read before and kept.
 
     Attributes

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
+
+from msgspec import Struct
 
 from kinprint import extensions
 
@@ -19,8 +20,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledExtension:
+class InstalledExtension(Struct, frozen=True):
     """Something that another package adds.
 
     Attributes

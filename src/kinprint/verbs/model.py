@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import TensorUnknown, printable
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 Rows = range | tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Struct, frozen=True):
     """One tensor of a model, by what it is.
 
     Attributes

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct, field
 
 from kinprint.model.adapters import (
     Matched,
@@ -33,8 +33,7 @@ _TYPES: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """An adapter's tensors in memory, read by slices."""
 
     config: Mapping[str, Any]
@@ -70,8 +69,7 @@ def stored(config: Mapping[str, Any], arrays: Mapping[str, Array], dtype: str = 
     return Stored(config, specs, raw)
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     """An adapter that PEFT wrote, its base, and what PEFT merged."""
 
     adapter: Stored

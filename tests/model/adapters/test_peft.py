@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from kinprint.model.adapters import needed
 from kinprint.model.layout import IN_OUT, layout_of
@@ -126,4 +125,4 @@ def test_experts_stored_apart_share_the_stacked_factors() -> None:
     up = updates["model.layers.0.mlp.experts.2.up_proj.weight"]
     assert (up.shape, up.expert, up.first) == ((6, 8), 2, 6)
     gate = updates["model.layers.0.mlp.experts.2.gate_proj.weight"]
-    assert dataclasses.replace(up, name=gate.name, first=0) == gate
+    assert replace(up, name=gate.name, first=0) == gate

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.model.layout import IN_OUT, OUT_IN, Layout, StoredPart, cut
@@ -18,8 +18,7 @@ from kinprint.records import Slice, TensorSpec
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     """A stored tensor, one of its parts, and what is asked of it."""
 
     layout: Layout

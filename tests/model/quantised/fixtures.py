@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint.model.quantised import (
     QuantisedWeight,
@@ -28,8 +28,7 @@ DATA = Path(__file__).parent / "data"
 CASES = sorted(path.stem for path in DATA.glob("*.safetensors"))
 
 
-@dataclass(frozen=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """Tensors in memory that are read like those of a file, and counted."""
 
     raw: bytes
@@ -51,8 +50,7 @@ class Stored:
         return float_rows(weight, rows, self.read(needed(weight, rows)))
 
 
-@dataclass(frozen=True)
-class Fixture(Stored):
+class Fixture(Stored, frozen=True):
     """A weight written by a format's own library, and what that library reads in it."""
 
     logical: str

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from msgspec import Struct, field
 
 from kinprint.report.schema import ComparisonDocument
 from kinprint.report.views.html.pair import pair_page
@@ -22,8 +22,7 @@ PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 OPEN = "document.querySelectorAll('details').forEach(one => one.open = true)"
 
 
-@dataclass
-class Visit:
+class Visit(Struct):
     """A page that was opened, with all it asked for and complained about."""
 
     page: Page

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 CARD = "README.md"
 RECIPE = "mergekit_config.yml"
@@ -22,8 +23,7 @@ _FENCE = re.compile(r"^---[ \t]*$")
 _TOP = re.compile(r"^([A-Za-z_][\w-]*)[ \t]*:")
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A model that another names as its origin.
 
     Attributes

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from kinprint.model.geometry import geometry_of, text_parts
 
@@ -36,8 +36,7 @@ class FieldPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gguf: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationField:
+class ConfigurationField(Struct, frozen=True):
     """A field of two configurations as text; None where a model does not say."""
 
     name: str

@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.errors import KinprintError
 from kinprint.lineage.about.claims import (
@@ -45,8 +47,7 @@ _DIGESTS = 256  # weight files that are listed by name
 _PAGE = 50  # commits that the Hub lists at once; a full page may not reach the first one
 
 
-@dataclass(frozen=True, slots=True)
-class TokenizerFile:
+class TokenizerFile(Struct, frozen=True):
     """A tokenizer as the listing has it; `kind` and `tokens` where more is known."""
 
     file: str
@@ -56,8 +57,7 @@ class TokenizerFile:
     sha256: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CommonTokens:
+class CommonTokens(Struct, frozen=True):
     """Tokens of two vocabularies, those that both have, and those with one number in both."""
 
     a: int
@@ -66,8 +66,7 @@ class CommonTokens:
     same_ids: int
 
 
-@dataclass(frozen=True, slots=True)
-class Background:
+class Background(Struct, frozen=True):
     """What is read while weights come in: claims of small files, and dates of commits.
 
     Attributes
@@ -88,8 +87,7 @@ class Background:
     digests: tuple[str | None, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(Struct, frozen=True):
     """A model as it presents itself.
 
     Attributes

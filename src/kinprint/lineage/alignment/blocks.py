@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from kinprint.nulls.blocks import BLOCK
 from kinprint.nulls.result import Floats, Ints
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
+class Blocks(Struct, frozen=True):
     """Places of common indices in two lists, by contiguous blocks of the index.
 
     `first` and `second` are blocks × 4 with −1 where a block has no further member.

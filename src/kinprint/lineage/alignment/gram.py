@@ -9,9 +9,9 @@ the order of size, so that the quality, which looks at the others, is not flatte
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint.lineage.alignment.residual import MapSource, ResidualMap
 from kinprint.lineage.alignment.units import (
@@ -41,8 +41,7 @@ _BETTER = 0.02  # what another round must have brought
 _ROLES = ("gate", "up", "down")
 
 
-@dataclass(frozen=True, slots=True)
-class _Start:
+class _Start(Struct, frozen=True):
     """Where a search begins: whose eigenbasis, how many of its directions (0: all), which layers.
 
     Layers are paired over the depth, or counted from the first or the last where depths differ.
@@ -53,8 +52,7 @@ class _Start:
     pairing: str = "spread"
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
+class _Search(Struct, frozen=True):
     """How hard to look: layers, steps, rounds of refinement, and starts in their order."""
 
     layers: int

@@ -8,10 +8,11 @@ free, and the signs are left for the test.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
@@ -24,8 +25,7 @@ QueryPairs = tuple[tuple[int, int], ...]
 _AS_GOOD = 0.98  # as a share of the best quality
 
 
-@dataclass(frozen=True, slots=True)
-class HeadGroupMatch:
+class HeadGroupMatch(Struct, frozen=True):
     """A key-value group of the first model and the one it was matched with.
 
     `queries` pairs the query heads inside; `planes` are the products of rotary planes, the mean

@@ -8,12 +8,12 @@ None of them looks at units, heads or their signs; which is right, the quality d
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.lineage.preparation import Prepared, SharedTokens, shared_tokens
@@ -39,8 +39,7 @@ class MapSource(StrEnum):
     UNITS = "matched units"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ResidualMap:
+class ResidualMap(Struct, frozen=True, eq=False):
     """One candidate: its source and its matrix, or a signed assignment, or neither: the identity.
 
     `pairs` are channels of the first model, their partners in the other and the signs of the

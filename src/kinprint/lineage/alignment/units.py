@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.device import Array, downloaded, uploaded
@@ -34,16 +34,14 @@ PROBED = 3
 """Feed-forwards or layers that a residual map is rated by."""
 
 
-@dataclass(frozen=True, slots=True)
-class RatedMap:
+class RatedMap(Struct, frozen=True):
     """A residual map and its quality."""
 
     residual: ResidualMap
     quality: float
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
+class Matching(Struct, frozen=True):
     """For each part of the first model the place of its partner in the second, −1 without one.
 
     `residual` is the map between the residual streams in which they were matched, `quality` how
@@ -62,8 +60,7 @@ class Matching:
         return math.isnan(self.quality)
 
 
-@dataclass(frozen=True, slots=True)
-class UnitStack:
+class UnitStack(Struct, frozen=True):
     """All units of a model's feed-forwards, one below the other.
 
     `pair` has up and down side by side, so that one product gives the sum of their cosines;
@@ -152,8 +149,7 @@ def spread(n: int, most: int) -> list[int]:
     return sorted(set(np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist()))
 
 
-@dataclass(frozen=True, slots=True)
-class UnitScores:
+class UnitScores(Struct, frozen=True):
     """All units of one feed-forward with all of another: what matches them, what is tested.
 
     `match` is blind to flips where units may be flipped; `both` is cos(up) + cos(down).

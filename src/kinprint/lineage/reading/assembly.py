@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.lineage.reading.plan import PieceKey
 from kinprint.lineage.reading.sample import (
@@ -31,8 +32,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPiece:
+class ReadPiece(Struct, frozen=True):
     """Rows of one logical tensor: which they are (None for all), and what was read for them."""
 
     rows: tuple[int, ...] | None

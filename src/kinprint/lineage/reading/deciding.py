@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from kinprint.lineage.reading.levels import StepKind, level_plan
 from kinprint.lineage.reading.parts import TABLES

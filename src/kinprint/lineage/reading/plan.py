@@ -7,9 +7,10 @@ that stopping early, or reading little, says nothing about what the weights will
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.lineage.reading.levels import WIDTH, LevelPlan, Step, StepKind, token_window
@@ -28,8 +29,7 @@ PieceKey = tuple[Address, bool]
 """A tensor, and whether its rows are counted along its inputs."""
 
 
-@dataclass(frozen=True, slots=True)
-class TokenRows:
+class TokenRows(Struct, frozen=True):
     """Rows of the embedding to read in a stage.
 
     Attributes
@@ -54,16 +54,14 @@ class TokenRows:
     shift: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """What is read of a model at once: pieces, and tokens where they are to be read."""
 
     pieces: tuple[Piece, ...]
     tokens: TokenRows | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadingPlan:
+class ReadingPlan(Struct, frozen=True):
     """What is read of one tower.
 
     Attributes
@@ -84,8 +82,7 @@ class ReadingPlan:
     left_out: tuple[Message, ...] = ()
 
 
-@dataclass(slots=True)
-class _Budget:
+class _Budget(Struct):
     """Bytes that may still be read, and what could not be paid.
 
     Where it is open, everything can be paid, and `remaining` is what extras may still take.

@@ -8,9 +8,9 @@ or what the model does not have, is absent; a test says what it needs and is sil
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kinprint.model.places import Address
@@ -22,8 +22,7 @@ Floats = NDArray[np.float32]
 Indices = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Units:
+class Units(Struct, frozen=True):
     """Some or all units of one gated or plain feed-forward.
 
     Row i of each matrix belongs to unit `index[i]` of `total`. `gate` is None where the MLP
@@ -38,8 +37,7 @@ class Units:
     bias: Floats | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(Struct, frozen=True):
     """Some or all heads of one layer, heads first: heads × rows of a head × width.
 
     `o` has the output weights of each head's value dimensions as rows. Biases are heads ×
@@ -58,8 +56,7 @@ class Attention:
     groups: Indices | None = None  # numbers of the heads of k and v
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTensor:
+class ReadTensor(Struct, frozen=True):
     """What was read of one stored tensor.
 
     Attributes
@@ -78,8 +75,7 @@ class ReadTensor:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class SampleRecord:
+class SampleRecord(Struct, frozen=True):
     """What a sample was made of: the tower, a digest of all its numbers, and where they were."""
 
     tower: str
@@ -87,8 +83,7 @@ class SampleRecord:
     tensors: tuple[ReadTensor, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Embedding:
+class Embedding(Struct, frozen=True):
     """Rows of a table of tokens for some of them, and which tokens they are.
 
     A token is known by its spelling, or where the vocabulary was not read by its number and the
@@ -101,8 +96,7 @@ class Embedding:
     read: tuple[ReadTensor, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(Struct, frozen=True):
     """How many numbers a part of a model has, and how many of them were read.
 
     `needs` are the bytes of this model that matching the part takes; None where no test does.
@@ -115,8 +109,7 @@ class Extent:
     tensors: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """One model, or one tower of it, as the lineage tests see it.
 
     Attributes

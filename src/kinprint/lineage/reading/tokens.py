@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint.lineage.reading.levels import token_window
 from kinprint.lineage.reading.plan import SPREAD_TOKENS, TokenRows
@@ -18,8 +19,7 @@ from kinprint.model.places import Address
 from kinprint.model.tokens import Vocabulary
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenTokens:
+class ChosenTokens(Struct, frozen=True):
     """Tokens by name and number; a name is a spelling, or a number and the tokenizer's digest."""
 
     names: tuple[bytes, ...]

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from math import prod
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.lineage.about.description import card_bytes
 from kinprint.lineage.identity import digest_of
@@ -42,8 +44,7 @@ _LISTS, _LISTED = 32_000, 400  # bytes of what a host says about a model, and ab
 _PLAIN, _SHARED, _EXPERT = "", "shared_", "expert_"
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Some rows of one logical tensor.
 
     Attributes
@@ -62,8 +63,7 @@ class Piece:
     inputs: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HeadShape:
+class HeadShape(Struct, frozen=True):
     """Heads of one layer: query heads, key-value groups, rows of a head, and value rows."""
 
     heads: int

@@ -7,10 +7,10 @@ change to the model: each is a coin of its own, and heads are matched by sizes a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.lineage.alignment.heads import (

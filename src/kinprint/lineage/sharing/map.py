@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.lineage.alignment.residual import IDENTITY, MapSource, ResidualMap
 from kinprint.lineage.alignment.units import spread
@@ -35,8 +36,7 @@ OUTSIDE = -1
 _TOKENS = 1024  # rows of the embedding that are looked at
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """How alike a role is in two layers, and the deviation that chance would give that.
 
     `a` and `b` are the layers, `count` how many rows were compared; `chance` is None where the
@@ -51,8 +51,7 @@ class Cell:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class LayerMap:
+class LayerMap(Struct, frozen=True):
     """All cells of two models; `alignment` says what was matched, and how."""
 
     depths: tuple[int, int]
@@ -61,8 +60,7 @@ class LayerMap:
     alignment: tuple[Message, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NormLikeness:
+class NormLikeness(Struct, frozen=True):
     """A norm vector of both models, number by number, as published comparisons have it."""
 
     role: str

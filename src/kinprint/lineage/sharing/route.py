@@ -7,7 +7,8 @@ search of the battery is repeated, because what it found is beyond doubt.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
 from kinprint.lineage.alignment.units import (
@@ -25,8 +26,7 @@ from kinprint.lineage.tests.registry import Basis, LineageTest
 _AS_STORED = (RatedMap(IDENTITY, 0.0),)
 
 
-@dataclass(frozen=True, slots=True)
-class Correspondence:
+class Correspondence(Struct, frozen=True):
     """Two layers that correspond; `quality` is that of a search, None if by number."""
 
     a: int
@@ -34,8 +34,7 @@ class Correspondence:
     quality: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """From the first model of a pair to the second: basis, layers, places of feed-forwards."""
 
     residual: ResidualMap

@@ -14,17 +14,16 @@ Two kinds of chance, both exact for a model whose labels are independent of the 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Rows = NDArray[Any]
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """A likeness put together from independent parts: their sums, variances and sizes."""
 
     total: float = 0.0

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint.lineage.alignment.blocks import common_blocks
 from kinprint.lineage.alignment.heads import HeadGroupMatch, value_scores
@@ -149,8 +149,7 @@ def value_signs(pair: Pair, test: LineageTest) -> Evidence:
     return found if groups.by_number else unless_untrusted(test, found, groups.alignment)
 
 
-@dataclass(frozen=True, slots=True)
-class HeadGroups:
+class HeadGroups(Struct, frozen=True):
     """Key-value groups of the first model with their partners, and the basis they are in."""
 
     alignment: Alignment

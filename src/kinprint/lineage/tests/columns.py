@@ -8,9 +8,9 @@ of signs matches columns itself, by sizes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.lineage.alignment.blocks import common_blocks
@@ -123,8 +123,7 @@ def matrix_columns(pair: Pair, test: LineageTest) -> Evidence:
     return _correlation(pair, test, columns, usable, roles, single)
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
+class _Columns(Struct, frozen=True):
     """Standardised columns of two models, one row a channel, and their mean squares before."""
 
     alignment: Alignment
@@ -205,8 +204,7 @@ def _correlation(
     return test.evidence(result, roles=roles, effect=effect)
 
 
-@dataclass(frozen=True, slots=True)
-class _EqualRows:
+class _EqualRows(Struct, frozen=True):
     """Two matrices, the rows of each that have equal places, and the norms before them."""
 
     first: Rows

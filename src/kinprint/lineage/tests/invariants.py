@@ -17,12 +17,12 @@ import functools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint.lineage.alignment.residual import MapSource, ResidualMap
 from kinprint.lineage.alignment.units import spread
@@ -78,8 +78,7 @@ def statistics(*, gated: bool) -> tuple[Statistic, ...]:
     return tuple(one for one in Statistic if one in of_units or one is Statistic.HEADS)
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """From which share on a statistic speaks: of all layers together, or of one of them."""
 
     mean: float
@@ -97,8 +96,7 @@ kept as it was when plain models were measured (0.02, in one layer 0.05). Concor
 shown and decide nothing: decoy units take the one to chance, and few heads agree by chance."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownPairs:
+class KnownPairs(Struct, frozen=True):
     """What known pairs of one width reach in one statistic."""
 
     width: int
@@ -186,8 +184,7 @@ _ROLES = dict.fromkeys(Statistic, ("gate", "up", "down")) | {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Matched:
+class _Matched(Struct, frozen=True):
     """Two models whose feed-forwards and heads were matched by one end.
 
     Attributes

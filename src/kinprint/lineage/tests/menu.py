@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kinprint.lineage.tests.registry import LineageTest, own_tests
 from kinprint.records import Level
@@ -17,8 +18,7 @@ from kinprint.records import Level
 LEVELS = tuple(Level)
 
 
-@dataclass(frozen=True, slots=True)
-class MenuEntry:
+class MenuEntry(Struct, frozen=True):
     """An exact test and its share of the error; the shares of one level add up to one."""
 
     test: LineageTest

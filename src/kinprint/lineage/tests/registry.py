@@ -39,9 +39,11 @@ import functools
 import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.extensions import TESTS, Extension, extensions, told
 from kinprint.nulls.result import NullResult
@@ -123,8 +125,7 @@ class NoResult(Exception):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LineageTest:
+class LineageTest(Struct, frozen=True, eq=False):
     """One test, look or rule of a comparison; two are equal only if they are the same object.
 
     Attributes

@@ -11,9 +11,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint.lineage.alignment.blocks import Blocks, common_blocks
 from kinprint.lineage.alignment.units import Matching
@@ -176,8 +176,7 @@ def _numbered_or_matched(pair: Pair, group: Group) -> tuple[Alignment, Matching]
     return (alignment, matching) if matching is not None else _matched(pair, group)
 
 
-@dataclass(frozen=True, slots=True)
-class _ClassScores:
+class _ClassScores(Struct, frozen=True):
     """Scores of units in blocks of the index, summed over feed-forwards that are copies.
 
     `gate` and `both` (up and down together) are blocks × 4 × 4; `read` are the matrices that say

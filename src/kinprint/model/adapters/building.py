@@ -6,8 +6,9 @@ would look like a comparison.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from kinprint.errors import KinprintError
 from kinprint.model.adapters.factors import RANK_FIRST, RANK_LAST, RANK_MIXED, Factor

@@ -7,9 +7,9 @@ a matrix of its own rows by rank, of which only the rows that are wanted are rea
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint.model.quantised.weight import Floats, Rows, row_slices
 from kinprint.reader.decode import Array, as_float32
@@ -23,8 +23,7 @@ RANK_MIXED = "rank_mixed"  # [size, rank · experts], the experts fastest
 _NEAR = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Factor:
+class Factor(Struct, frozen=True):
     """One thin matrix: `size` rows of `rank` numbers, for each of `experts`."""
 
     spec: TensorSpec

@@ -8,7 +8,9 @@ does not fit the one it matches, is an error: a wrong sum would look like a comp
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.model.adapters.building import (
     Shape,
@@ -23,8 +25,7 @@ from kinprint.model.adapters.update import Update
 from kinprint.text import Message, message
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
+class Matched(Struct, frozen=True):
     """Updates by the name of the base's weight; what found no place, as sentences."""
 
     updates: Mapping[str, Update]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 PEFT = "peft"
 MLX = "mlx"
@@ -24,8 +25,7 @@ def table() -> Mapping[str, Any]:
     return tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
 
 
-@dataclass(frozen=True, slots=True)
-class Spelled:
+class Spelled(Struct, frozen=True):
     """What a tensor's name says.
 
     `target` is the module that is changed or, where `whole`, the tensor itself. `depth`

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kinprint.errors import BadAdapter, KinprintError
 from kinprint.model.adapters.naming import GGUF, MLX, Spelled, spelled, table
@@ -33,8 +34,7 @@ _MOST_REPEATS = 2
 _LONGEST_NAME = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Scaling:
+class Scaling(Struct, frozen=True):
     """The number before an update: fixed, or from alpha and the rank of each weight."""
 
     alpha: float | None = None
@@ -51,8 +51,7 @@ class Scaling:
         return self.alpha / (math.sqrt(rank) if self.root else rank + self.smooth)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Tensors that change one weight together, by their part in it.
 
     `target` is a module, or a tensor where `whole`, as the adapter spells it.
@@ -66,8 +65,7 @@ class Piece:
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Adapter:
+class Adapter(Struct, frozen=True):
     """What an adapter's configuration and headers tell, before any base is known.
 
     `base` and `revision` are what it declares, shown and never trusted. `method` is the

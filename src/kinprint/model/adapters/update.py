@@ -14,10 +14,10 @@ or by input (Liu et al. 2022).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
+from msgspec import Struct, field
 
 from kinprint.errors import SliceOutside
 from kinprint.model.adapters.factors import Factor
@@ -32,8 +32,7 @@ _WHOLE = ("diagonal", "alpha", "by_input")
 _BY_OUTPUT = ("magnitude", "by_output", "added")
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(Struct, frozen=True):
     """One weight of the base and what the adapter stores for it.
 
     `name` is the base's tensor. `kind` is "lora", "dora", "adalora", "loha", "embedding",

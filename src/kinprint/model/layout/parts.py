@@ -7,7 +7,8 @@ families or files, so that cutting, showing and testing share one description.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint.text import Message
 
@@ -15,8 +16,7 @@ OUT_IN = "out_in"
 IN_OUT = "in_out"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPart:
+class StoredPart(Struct, frozen=True):
     """One logical tensor inside a stored one, by its rows along the output axis.
 
     The part has `count` runs of `length` rows; the first begins at `offset`, each next one
@@ -53,8 +53,7 @@ class StoredPart:
         return [self.stored(row) for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """How one tensor is stored, and how to read what it means.
 
     `shape` is that of the file, but where heads have an axis of their own it is folded into

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kinprint.model.layout.parts import IN_OUT, OUT_IN, Layout, StoredPart, interleave
 from kinprint.model.layout.sizes import Sizes, table, tower_of

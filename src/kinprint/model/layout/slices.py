@@ -7,13 +7,13 @@ Only the bytes of the rows asked for are read, whichever way round the tensor is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from math import prod
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.errors import SliceOutside
@@ -25,8 +25,7 @@ from kinprint.text import message
 _NEAR = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """Slices to read and how to put them together: `shape` is that of the result.
 
     `pick` selects among the columns read where they lie too close to be read apart, or

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from math import prod
+
+from msgspec import Struct, field
 
 from kinprint.model.names.tables import Ending, Tables
 from kinprint.records import TensorSpec
@@ -25,8 +26,7 @@ ADAPTED = ("lora_", "plora_", "ia3_", "hada_", "lokr_", "oft_", "vera_")
 """How segments begin that name an update of a weight."""
 
 
-@dataclass(slots=True)
-class Pattern:
+class Pattern(Struct):
     """All tensors whose names differ by layer and expert number alone.
 
     `stack` are the segments up to the layer number (none outside layers), `parts` those
@@ -57,16 +57,14 @@ class Pattern:
         return self.adapter is None and (self.ending is None or self.ending.role is None)
 
 
-@dataclass(slots=True)
-class Patterns:
+class Patterns(Struct):
     """The patterns of a model, and each tensor's pattern, layer and expert."""
 
     patterns: list[Pattern] = field(default_factory=list)
     places: list[tuple[Pattern, int | None, int | None]] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(Struct, frozen=True):
     """Which segment of a name is the layer, which the expert; other numbers are spelled out.
 
     A place is the same as a piece of the name and a segment in it.

@@ -7,8 +7,9 @@ counts tell.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kinprint.model.geometry import Geometry
 from kinprint.model.names.patterns import Pattern

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
+
+from msgspec import Struct, field
 
 from kinprint.model.architectures import with_added
 from kinprint.model.geometry import text_parts
@@ -22,16 +23,14 @@ GGUF = "gguf"
 _ARCHITECTURE = re.compile(r"(For[A-Z]\w*|LMHead(Model)?|Model|Decoder|Encoder|WithLMHead\w*)$")
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """What a word says: a role and, where the role alone says too little, a detail."""
 
     role: Role
     detail: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """What the end of a name says: a bias, a companion such as a scale, or the weight itself.
 
     `role` is None for the weight itself, whose role is that of the name before.
@@ -45,8 +44,7 @@ PACKED = Ending(detail="packed")
 """A weight whose numbers are packed several to a word."""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """Words that change their meaning in the company of others.
 
     `has` are parts the block must have; `ended` says whether a final norm must follow the
@@ -58,8 +56,7 @@ class Condition:
     then: Mapping[str, Word]
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """What one naming family calls differently from all others."""
 
     name: str
@@ -74,8 +71,7 @@ class Family:
         return any(marks <= parts for marks in self.marks)
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(Struct, frozen=True):
     """All tables, turned from lists by meaning into look-ups by word."""
 
     containers: frozenset[str]

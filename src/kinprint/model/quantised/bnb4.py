@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import isfinite, prod
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.model.quantised.codes import item_size, nibbles
@@ -39,8 +40,7 @@ from kinprint.records import Slice, TensorSpec
 from kinprint.text import Message, message
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """What the JSON says."""
 
     shape: tuple[int, ...]
@@ -49,8 +49,7 @@ class State:
     nested_offset: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Bnb4:
+class Bnb4(Struct, frozen=True):
     """A four-bit weight of bitsandbytes; `state` is None until it was read."""
 
     packed: TensorSpec

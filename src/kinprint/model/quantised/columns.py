@@ -18,9 +18,9 @@ packing_utils.py and modules/linear/gemm.py (order of the eight outputs in a wor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.errors import BadQuantisation
@@ -45,8 +45,7 @@ GPTQ_BITS = (2, 3, 4, 8)
 _AWQ_PLACE = np.array([0, 4, 1, 5, 2, 6, 3, 7], np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Gptq:
+class Gptq(Struct, frozen=True):
     """GPTQ in its first and second format, with groups in order or by activation."""
 
     qweight: TensorSpec
@@ -126,8 +125,7 @@ class Gptq:
         return (zeros + 1) & ((1 << self.bits) - 1) if self.stored_less_one else zeros
 
 
-@dataclass(frozen=True, slots=True)
-class Awq:
+class Awq(Struct, frozen=True):
     """AWQ in the layout that its `gemm` kernels read, by far the commonest."""
 
     qweight: TensorSpec

@@ -15,10 +15,10 @@ file, and what comes out here, is [E, out, in], gate and up rows alternating.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint.model.quantised.codes import EXPONENTS, FP4, nibbles, scale_floats
 from kinprint.model.quantised.weight import (
@@ -37,8 +37,7 @@ from kinprint.records import Slice, TensorSpec
 from kinprint.text import Message, message
 
 
-@dataclass(frozen=True, slots=True)
-class Fp4:
+class Fp4(Struct, frozen=True):
     """Four-bit floats with a scale for each group along the inputs."""
 
     codes: TensorSpec

@@ -13,10 +13,11 @@ pack_quantized). Stacked experts put an axis in front of all of these.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.model.quantised.codes import fields, words_for, words_spanning
@@ -36,8 +37,7 @@ from kinprint.records import Slice, TensorSpec
 from kinprint.text import Message, message
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(Struct, frozen=True):
     """A packed weight; without `bits` its own shape tensor has to be read first."""
 
     weight: TensorSpec

@@ -9,8 +9,9 @@ a word, the size of a ragged block) and for methods that kinprint cannot read.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kinprint.errors import printable
 from kinprint.text import Message, message
@@ -50,8 +51,7 @@ _AWQ_VERSIONS = frozenset({"", "gemm", "exllama", "ipex"})
 _SPARSE = ("sparse-", "marlin", "mxfp6")
 
 
-@dataclass(frozen=True, slots=True)
-class Scheme:
+class Scheme(Struct, frozen=True):
     """How a model says it is quantised.
 
     `method` is its own word for it, `family` the layouts to expect. `group` and `bits` are

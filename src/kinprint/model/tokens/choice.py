@@ -9,7 +9,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint.model.tokens.added_tokens import ADDED, MERGES, SETTINGS
 from kinprint.model.tokens.loading import LARGEST_FILE
@@ -34,8 +35,7 @@ _KINDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class VocabularyChoice:
+class VocabularyChoice(Struct, frozen=True):
     """The file to read a vocabulary from, and the files beside it that complete it.
 
     For GGUF weights the file is the weight file itself: its header holds the vocabulary.

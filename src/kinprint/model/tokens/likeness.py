@@ -7,10 +7,10 @@ that the reports on such cases argued from; none of them is evidence about weigh
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from kinprint.model.tokens.alignment import Alignment, align
 from kinprint.model.tokens.vocabulary import Ids, Vocabulary
@@ -20,8 +20,7 @@ TOP_OFFSETS = 10
 _MISSING = np.uint32(0xFFFFFFFF)
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(Struct, frozen=True):
     """What identifies one tokenizer, whatever file it came in."""
 
     kind: str
@@ -35,8 +34,7 @@ class Fingerprint:
     first_merges_sha256: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(Struct, frozen=True):
     """How many tokens (or merges) two tokenizers share, and what part of each that is."""
 
     shared: int
@@ -60,8 +58,7 @@ class Overlap:
         return self.shared / smaller if smaller else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Consecutive ids in a whose tokens have consecutive ids in b."""
 
     length: int
@@ -69,8 +66,7 @@ class Run:
     start_b: int
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
+class Likeness(Struct, frozen=True):
     """Everything that is reported about a pair of tokenizers.
 
     `offsets` counts id in b less id in a over shared ASCII tokens, the most frequent first.

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 BYTE_LEVEL, SENTENCEPIECE, WORDPIECE, WORDS = "byte-level", "sentencepiece", "wordpiece", "words"
 MARK = "▁"  # U+2581, sentencepiece's visible blank
@@ -50,8 +50,7 @@ def _table() -> npt.NDArray[np.uint16]:
 _BYTE_OF_CODE = _table()
 
 
-@dataclass(frozen=True, slots=True)
-class Spelling:
+class Spelling(Struct, frozen=True):
     """How one file writes its tokens.
 
     `mark` is the letter for a blank (sentencepiece), `prefix` what begins a piece inside a

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from kinprint.errors import BadTokenizer
 from kinprint.model.tokens.spelling import literal
@@ -60,8 +61,7 @@ class Vocabulary:
         return id(self)
 
 
-@dataclass(frozen=True, slots=True)
-class AddedToken:
+class AddedToken(Struct, frozen=True):
     """A token that was added to a trained vocabulary, with the text it stands for."""
 
     id: int

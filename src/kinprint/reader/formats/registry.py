@@ -8,7 +8,8 @@ safetensors: the parsers of other formats are loaded when a file of theirs is th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint.extensions import FORMATS, Registry
 from kinprint.reader.formats.safetensors import guess_header_bytes, parse_safetensors
@@ -26,8 +27,7 @@ def first_bytes(
     return (ByteRange(0, min(policy.first_read, size)),)
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """A kind of weight file.
 
     Attributes

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import repeat
 from operator import itemgetter, sub
 from typing import NoReturn
 
 import msgspec
+from msgspec import Struct
 
 from kinprint.errors import BadHeader, DtypeUnknown, Malformed
 from kinprint.reader.dtypes import PLAIN
@@ -59,8 +59,7 @@ _Entry = tuple[tuple[int, int], str, str, tuple[int, ...]]
 _Parsed = tuple[tuple[TensorSpec, ...], dict[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Struct, frozen=True):
     path: str
     size: int
     data_start: int

@@ -11,10 +11,10 @@ import json
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import msgspec
+from msgspec import Struct, field
 
 from kinprint import text
 from kinprint.errors import BadIndex, FormatError, TensorMissing
@@ -43,8 +43,7 @@ _FORBIDDEN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ShardIndex:
+class ShardIndex(Struct, frozen=True):
     """What an index promises: for each tensor the shard that holds it.
 
     Shards are named by their path within the repository, though the index itself names

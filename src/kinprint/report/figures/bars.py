@@ -6,9 +6,10 @@ drawn as points, and the axis carries a mark of the cut.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kinprint.report.figures.blocks import (
     Block,
@@ -55,16 +56,14 @@ _TICKS = 0.27  # what they take below the rows
 _NARROW = 5.0  # below this width, names stand above their bars
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     bar: Bar | None  # None for the heading of a group
     lines: tuple[str, ...]
     height: float
     number: str  # beside the bar; of a heading only where its group has no value
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(Struct, frozen=True):
     above: bool  # names stand above their bars
     cut: bool  # zero is not on the axis: points instead of bars
     hatched: bool  # several kinds are told apart without colour

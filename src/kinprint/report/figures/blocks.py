@@ -7,8 +7,9 @@ off however long the words are. All measures are inches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kinprint.records import Mark
 from kinprint.report.figures.lettering import drawable, line_height, width_of, wrap
@@ -35,8 +36,7 @@ _BETWEEN = 0.24
 _HALF_CAPITAL = 0.36  # of a letter's size, so that capitals stand in the middle of their line
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """A part of the picture; `bottom` counts upwards from the picture's lower edge."""
 
     left: float
@@ -50,16 +50,14 @@ class Box:
         return self.bottom + self.height
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """Something of known height that can be painted into a box."""
 
     height: float
     paint: Callable[[Figure, Box], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """A line of the legend: makes its sign for a box, and what it means."""
 
     label: str

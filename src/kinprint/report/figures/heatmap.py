@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.report.figures.blocks import (
@@ -53,8 +54,7 @@ _STEPS = (1, 2, 4, 5, 8, 10, 16, 20, 25, 50, 100)
 _SIZES = (8.6, 8.0, 7.4, 6.8)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(Struct, frozen=True):
     """Sizes that follow from the words and numbers, in inches."""
 
     rows: list[str]

@@ -8,8 +8,9 @@ shows closeness of weights and says nothing of who came first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kinprint.report.figures.blocks import Block, Box, Key, axes_in, said, spoken, titled, write
 from kinprint.report.figures.lettering import drawable, line_height, shorten, width_of
@@ -38,8 +39,7 @@ _DOT = "·"  # nothing was found
 _SMALLEST = 3.4  # points of a name or letter; with more models they are left out
 
 
-@dataclass(frozen=True, slots=True)
-class Kinship:
+class Kinship(Struct, frozen=True):
     """Models in the order of the tree, and what was found of each pair of them.
 
     `values` holds how alike two are, None where nothing was compared; `marks` their relations.

@@ -7,8 +7,9 @@ them, so each row runs from its least to its greatest value and names both.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kinprint.report.figures.blocks import Block, Box, Key, axes_in, said, spoken, titled, write
 from kinprint.report.figures.lettering import drawable, line_height, width_of, wrap
@@ -27,8 +28,7 @@ _HILL, _EDGE = "#c3cad3", "#8b95a1"
 _SOFTER = "#8a6d00"
 
 
-@dataclass(frozen=True, slots=True)
-class Null:
+class Null(Struct, frozen=True):
     """One test: its name and words, a sample of chance, the pair's value and what p says.
 
     `calibrated` ones rank the pair among known strangers and decide nothing.
@@ -42,8 +42,7 @@ class Null:
     calibrated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Nulls:
+class Nulls(Struct, frozen=True):
     """A picture of several tests."""
 
     name: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from kinprint.records import Mark
 
@@ -29,8 +30,7 @@ STRONG = 700  # weight of titles
 Dash = Literal["-"] | tuple[float, tuple[float, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """How one kind of comparison looks, and the key of what it is called."""
 
     key: str
@@ -39,8 +39,7 @@ class Kind:
     hatch: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stroke:
+class Stroke(Struct, frozen=True):
     """How one series looks."""
 
     colour: str
@@ -107,8 +106,7 @@ def _shade(colour: str, at: int, count: int) -> str:
     return "#" + "".join(f"{round(part + (towards - part) * share):02x}" for part in parts)
 
 
-@dataclass(frozen=True, slots=True)
-class MarkLook:
+class MarkLook(Struct, frozen=True):
     """How a value looks by where it comes from: full, pale with an edge, or an empty outline."""
 
     colour: str

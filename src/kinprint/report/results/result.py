@@ -6,9 +6,10 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import BadOption, FileMissing, FormatError, KinprintError, printable
@@ -40,8 +41,7 @@ Drawn = TypeVar("Drawn", ComparisonDocument, MatrixDocument, StudyDocument, Diff
 MOST_BYTES = 512 * 1024 * 1024  # the JSON of a matrix of a thousand models is smaller
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A model that was set aside, and why.
 
     Attributes

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from kinprint import text
 from kinprint.reader.sizes import in_words
@@ -16,8 +15,7 @@ _WARNINGS = 5
 _PREDICTS = ("LM", "Generation", "PreTraining")  # parts of names of models that predict tokens
 
 
-@dataclass(frozen=True, slots=True)
-class InspectionView:
+class InspectionView(Struct, frozen=True):
     """An inspection in words: what stands above, two tables, what stands below."""
 
     title: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.studies.charts import Bars, Chart, Heatmap, Lines, Panels

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.measure.sigma import Effect, effect_size
@@ -30,8 +32,7 @@ LEVELS = (3, 5)
 ModelPairs = Sequence[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """The published arithmetic for one pair of models and one role.
 
     The baseline `within` is the second model's alone, as published; `own` is the first's. What

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from itertools import combinations
 
 import numpy as np
+from msgspec import Struct, to_builtins
 from numpy.typing import NDArray
 
 from kinprint.studies.comparing import compare
@@ -30,8 +30,7 @@ DRAWS = 20_000
 Doubles = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Chance:
+class Chance(Struct, frozen=True):
     """How often chance gives a mean, a largest value and a count beyond two deviations as large."""
 
     mean: float
@@ -39,8 +38,7 @@ class Chance:
     beyond: float
 
 
-@dataclass(frozen=True, slots=True)
-class LayerTest:
+class LayerTest(Struct, frozen=True):
     """Correlations by layer, and how often they would be as large.
 
     `independent` is for layers that have nothing to do with each other, `together` for layers that
@@ -59,7 +57,8 @@ class LayerTest:
     @property
     def facts(self) -> dict[str, Fact]:
         """As data."""
-        return asdict(self)
+        facts: dict[str, Fact] = to_builtins(self)
+        return facts
 
 
 def layer_test(pairs: Sequence[TensorPair], seed: int) -> LayerTest | None:

@@ -7,9 +7,11 @@ as well, because two libraries may name the same size differently.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from kinprint import text
 from kinprint.studies.derivation.pairwise import A, B
@@ -38,8 +40,7 @@ class Change(StrEnum):
     REMOVED = "removed"
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One entry of either configuration."""
 
     key: str

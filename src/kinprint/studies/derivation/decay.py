@@ -7,7 +7,8 @@ measures would show it; size and scatter alone make near layers a little alike.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.records import Mark
@@ -24,8 +25,7 @@ from kinprint.text import Words
 MEASURES = ("cosine", "pearson", SHUFFLED)
 
 
-@dataclass(frozen=True, slots=True)
-class CrossedLayers:
+class CrossedLayers(Struct, frozen=True):
     """One layer of the first model against one of the second, averaged over roles."""
 
     a: int

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.measure.rows import row_cosines, row_pearsons
@@ -31,8 +31,7 @@ PUBLISHED_PAIRS, PUBLISHED_IDS = 50, range(1000, 10_000)
 _COLUMNS = ("token", "a_id", "b_id", "same_id", "status", "cosine", "pearson", "reason")
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(Struct, frozen=True):
     """A token that both models have, and how alike its two rows are."""
 
     text: str | None
@@ -52,8 +51,7 @@ class _Token:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparison:
+class _Comparison(Struct, frozen=True):
     """Every token, and cosines of different tokens inside each model and across the two."""
 
     tokens: tuple[_Token, ...]

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.studies.charts import Flow, Step
@@ -34,8 +36,7 @@ HIGH, KEPT = 0.2, 0.5
 _PAIR = ((A, B),)
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(Struct, frozen=True):
     """What the arguments speak of; None where it could not be measured.
 
     `limit` and `matrix_limit` are what unrelated norms and matrices reach.
@@ -82,8 +83,7 @@ class Numbers:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Argued:
+class Argued(Struct, frozen=True):
     """A hypothesis with everything that applies: for it, against it, and what leaves it open."""
 
     key: str

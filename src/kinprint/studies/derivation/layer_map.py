@@ -8,9 +8,9 @@ training that changes nothing, hence what it gives is chance.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.measure.matching import Matching, assign
@@ -23,8 +23,7 @@ SHUFFLES = 20
 Scores = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class LayerMap:
+class LayerMap(Struct, frozen=True):
     """Pairs of layers, the score of each, and what chance gives.
 
     `scores` has a row for each layer of the first model and a column for each of the second:

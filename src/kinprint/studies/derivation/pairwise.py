@@ -7,7 +7,8 @@ asked for, and which gaps are worth a row, is here once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint.model.places import Address
 from kinprint.records import Mark
@@ -25,8 +26,7 @@ A, B = 0, 1  # the first model, which may be the derived one, and the second
 NORMS = ("norm_in", "norm_post_attn")
 
 
-@dataclass(frozen=True, slots=True)
-class TensorPair:
+class TensorPair(Struct, frozen=True):
     """Two tensors that were asked for, what was read of each, and how they compare."""
 
     first: TensorRows

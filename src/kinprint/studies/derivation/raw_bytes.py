@@ -7,9 +7,9 @@ leaves some too, so the share that chance gives stands beside every share.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.measure.stored import bit_equal_share
@@ -31,8 +31,7 @@ from kinprint.text import Words
 from kinprint.titles import role_title
 
 
-@dataclass(frozen=True, slots=True)
-class _Bits:
+class _Bits(Struct, frozen=True):
     """One pair of tensors: whether all that was read is equal, and what share of it is."""
 
     pair: TensorPair

@@ -10,7 +10,8 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.records import FileEntry
@@ -43,8 +44,7 @@ _CLAIMS = {
 _CODE = re.compile(r"(?:^|/)(?:modeling|modelling)_(?P<stem>\w+)\.py$")
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """One line of a file that claims something."""
 
     model: int

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.model.places import Address
@@ -39,8 +40,7 @@ _PATTERNS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SharedTokens:
+class SharedTokens(Struct, frozen=True):
     """Tokens that both vocabularies have, with their ids; or why there are none."""
 
     texts: tuple[str, ...] = ()

@@ -9,7 +9,8 @@ upper half twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.measure.measures import measures
@@ -42,8 +43,7 @@ _PUBLISHED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """One matrix to fill: the layers on both sides, and how its files begin and end.
 
     `about` is what its JSON says besides metric and values; `axis` what the labels are, where

@@ -7,10 +7,10 @@ explain it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.measure.measures import measure, measures
@@ -45,8 +45,7 @@ _RELATIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """Networks of one kind of start from different seeds, and a child of the first."""
 
     start: str

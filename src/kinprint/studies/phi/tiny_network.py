@@ -8,10 +8,10 @@ so that plain NumPy is enough.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -22,8 +22,7 @@ _EPSILON = 1e-6  # under the root of the mean square
 _DECAY = (0.9, 0.999)  # Adam's memories of the gradient and of its square (Kingma and Ba 2015)
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """How large the network is and how long it is trained."""
 
     width: int = 256
@@ -41,16 +40,14 @@ class Shape:
         return (*(f"norm_{at}" for at in range(self.blocks)), "norm_final")
 
 
-@dataclass(frozen=True, slots=True)
-class Trained:
+class Trained(Struct, frozen=True):
     """A network after training, and its loss at every step."""
 
     weights: Weights
     losses: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Normed:
+class _Normed(Struct, frozen=True):
     """What the way back through a norm needs: the directions and what they were divided by."""
 
     unit: Array

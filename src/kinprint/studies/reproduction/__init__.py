@@ -7,15 +7,15 @@ with its source, and stands beside the number found.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+from msgspec import Struct, field
 
 from kinprint import text
 from kinprint.errors import BadOption
@@ -30,8 +30,7 @@ NAMES = ("solar-vs-glm",)
 _FIELD = re.compile(r"\{(\w+)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One study of some of the models, by the short names of the reproduction.
 
     `whole` says that matrices are read whole, because the published numbers are of whole ones;
@@ -47,8 +46,7 @@ class Step:
     needs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """One file that the reproduction leaves: a chart, a table or facts of a step's result.
 
     `facts` is the way into the facts, empty for all of them, None where it is no JSON file.
@@ -61,8 +59,7 @@ class Expected:
     facts: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShownTable:
+class ShownTable(Struct, frozen=True):
     """A table of a step's result that stands in RESULTS.md.
 
     `columns` are those to show, all if there are none, and `heads` what they are called there;
@@ -74,12 +71,11 @@ class ShownTable:
     table: str
     columns: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
-    where: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    heads: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    where: Mapping[str, Any] = field(default_factory=dict)
+    heads: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """One part of an analysis: published numbers, pictures, and tables and findings of steps."""
 
     seed: str
@@ -91,8 +87,7 @@ class Section:
     text: Words | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reproduction:
+class Reproduction(Struct, frozen=True):
     """A dispute as data."""
 
     name: str
@@ -208,5 +203,5 @@ def _files(entry: Mapping[str, Any], each: Mapping[str, Sequence[str]]) -> Itera
 def _choices(template: str, each: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
     """Every way to fill in the fields of a template."""
     fields = list(dict.fromkeys(_FIELD.findall(template)))
-    for chosen in itertools.product(*(each[field] for field in fields)):
+    for chosen in itertools.product(*(each[name] for name in fields)):
         yield dict(zip(fields, chosen, strict=True))

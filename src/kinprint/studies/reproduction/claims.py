@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.records import Mark
@@ -30,8 +32,7 @@ class Outcome(StrEnum):
     UNTESTABLE = "untestable"
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimSource:
+class ClaimSource(Struct, frozen=True):
     """A state of a public repository.
 
     `date` is that of the commit; `written` the day that the text gives for itself, where it is
@@ -46,8 +47,7 @@ class ClaimSource:
     written: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """One claim and the line of the file in which it stands; `quote` is in its own language."""
 
     name: str
@@ -64,16 +64,14 @@ class Claim:
         return f"https://github.com/{place}#L{self.line}"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """What came out of a check: the outcome, and the numbers that its sentence names."""
 
     outcome: Outcome
     fields: Mapping[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedClaim:
+class JudgedClaim(Struct, frozen=True):
     """A claim with what is found, in words."""
 
     claim: Claim
@@ -82,8 +80,7 @@ class JudgedClaim:
     finds: Words
 
 
-@dataclass(frozen=True, slots=True)
-class Heatmap:
+class Heatmap(Struct, frozen=True):
     """The critique's matrix of cosines at layer 10, read off its picture to two digits."""
 
     models: tuple[str, ...]
@@ -92,8 +89,7 @@ class Heatmap:
     values: tuple[tuple[float, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(Struct, frozen=True):
     """Everything that checks compute from.
 
     By its key, a number is the one measured now, or else the published one. `published` are the

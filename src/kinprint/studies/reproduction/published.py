@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+from msgspec import Struct
 
 from kinprint.records import Mark, NumberStatus
 from kinprint.studies.derivation.layerwise import PUBLISHED_NAMES
@@ -41,8 +42,7 @@ _SUMS_OF_NORMS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(Struct, frozen=True):
     """One number that one of the analyses published."""
 
     seed: str
@@ -63,8 +63,7 @@ class Published:
         return f"{_REPOSITORIES[folder if kept else self.seed]}: {rest}"
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(Struct, frozen=True):
     """The pairs that an average was taken over, of how many that were published.
 
     `same` is the published average over those pairs, where their numbers were published; `digits`
@@ -82,8 +81,7 @@ class Pairs:
         return len(self.names) == self.published
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedNumber:
+class ComparedNumber(Struct, frozen=True):
     """A published number and the one found now.
 
     `pairs` is what an average was taken over; `interval` holds the value with 95 % where rows were
@@ -105,8 +103,7 @@ class ComparedNumber:
         return self.found - self.published.value
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """Where results have a number that sums up: the step, and the way into its facts.
 
     `pairs` is how many pairs the published number was taken over, and `over` the way to the facts
@@ -152,8 +149,7 @@ def compare_published(
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
+class _Cell(Struct, frozen=True):
     """A number of a table, with what stands beside it."""
 
     value: float

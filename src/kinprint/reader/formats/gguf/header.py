@@ -8,8 +8,9 @@ or reach beyond the file. Tensor data is never read here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import DtypeUnknown
@@ -76,8 +77,7 @@ _WITHDRAWN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Info:
+class _Info(Struct, frozen=True):
     """A tensor as the header describes it, its offset counted from the data's start."""
 
     name: str

@@ -17,8 +17,9 @@ from __future__ import annotations
 import pickletools
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import BinaryIO, Protocol
+
+from msgspec import Struct
 
 from kinprint.errors import BadPickle, KinprintError, Malformed
 from kinprint.text import message
@@ -31,15 +32,13 @@ _SMALL = 1 << 60  # below it, whole numbers hash to themselves
 _Table = dict[str, Callable[["_Machine", object], None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(Struct, frozen=True):
     """A harmless global: its name, standing for a thing that is never imported."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
+class Opaque(Struct, frozen=True):
     """A value that nobody needs, of which only the kind is kept."""
 
     kind: str

@@ -7,7 +7,8 @@ The list follows PyTorch's own for `torch.load(weights_only=True)`
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint.errors import Malformed
 from kinprint.reader.dtypes import PLAIN
@@ -116,8 +117,7 @@ _UNREADABLE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StorageRecord:
+class StorageRecord(Struct, frozen=True):
     """A run of numbers in the file, of which a tensor is a view.
 
     `dtype` is None for bytes without a type. All sizes are in bytes: `nbytes` of the whole
@@ -132,8 +132,7 @@ class StorageRecord:
     room: int
 
 
-@dataclass(frozen=True, slots=True)
-class TensorRecord:
+class TensorRecord(Struct, frozen=True):
     """A tensor as its pickle describes it; offset and strides count elements."""
 
     storage: StorageRecord

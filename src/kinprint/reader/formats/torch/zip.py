@@ -15,8 +15,9 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import IO, cast
+
+from msgspec import Struct
 
 from kinprint.errors import BadArchive
 from kinprint.reader.formats.torch.pickles import shown
@@ -32,8 +33,7 @@ _WIDE = 0xFFFFFFFF  # from here on, sizes and places take 64 bits
 _NEAR = 1024  # the small entries that PyTorch writes next to the pickle
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where the content of an entry lies in the file."""
 
     start: int

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from markupsafe import Markup
+from msgspec import Struct
 
 from kinprint.errors import printable
 from kinprint.records import BeyondState, PartState
@@ -20,8 +19,7 @@ Heads = tuple[Markup, ...]
 Rows = tuple[tuple[Markup | str, tuple[tuple[str, Markup | str], ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BeyondView:
+class BeyondView(Struct, frozen=True):
     """What the models share beyond a base: a sentence, and a table of layers and components."""
 
     title: Markup

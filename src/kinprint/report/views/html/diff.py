@@ -7,9 +7,9 @@ sorted. Texts from models and files are data: they are shown, escaped and cut.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from kinprint.errors import printable
 from kinprint.report import changes
@@ -28,8 +28,7 @@ _SHADES = 9
 _UNRELATED = 1.41  # the relative change of unrelated weights: the darkest shade
 
 
-@dataclass(frozen=True, slots=True)
-class TensorView:
+class TensorView(Struct, frozen=True):
     """A line of the table of tensors."""
 
     name: str
@@ -88,8 +87,7 @@ def _facts(document: DiffDocument) -> Iterator[tuple[str, str]]:
     yield "kinprint", document.made.versions
 
 
-@dataclass(frozen=True, slots=True)
-class GridView:
+class GridView(Struct, frozen=True):
     """Roles by layer: shades from 0 to 9, and what a cell says."""
 
     layers: tuple[int, ...]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import groupby
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.records import Tier
@@ -23,8 +23,7 @@ _DETAILS = 16  # numbers about a test that are listed
 _MOST = 60  # tests of a document; ours have less than thirty
 
 
-@dataclass(frozen=True, slots=True)
-class TestView:
+class TestView(Struct, frozen=True):
     """A test that gave a number, ready to be printed."""
 
     test: str
@@ -45,8 +44,7 @@ class TestView:
     facts: tuple[tuple[Markup | str, object], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SilentView:
+class SilentView(Struct, frozen=True):
     """A test that gave none, and why."""
 
     test: str
@@ -54,8 +52,7 @@ class SilentView:
     why: Markup
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceView:
+class EvidenceView(Struct, frozen=True):
     """All tests of a page: those that are open at once, the rest, and those without a number.
 
     `link_is_elsewhere` says that none of them found the link that was found.

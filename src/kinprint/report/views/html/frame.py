@@ -11,11 +11,11 @@ import base64
 import functools
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
+from msgspec import Struct
 
 from kinprint.errors import printable
 from kinprint.report.numbers import NOTHING
@@ -27,8 +27,7 @@ _COMMAND = 50_000  # of a command, which is of no use when it is cut
 _ASSETS = Path(__file__).with_name("assets")
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """A page in one language: its title, its inside, what its language is called."""
 
     lang: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from kinprint.errors import printable
 from kinprint.report.numbers import NOTHING, finite, fixed, reading
@@ -28,8 +28,7 @@ _ORDER = (
 """Roles in the order in which data pass through them."""
 
 
-@dataclass(frozen=True, slots=True)
-class CellView:
+class CellView(Struct, frozen=True):
     """One cell: its colour, its number, and what else is known about it."""
 
     heat: str
@@ -37,8 +36,7 @@ class CellView:
     more: Markup | str
 
 
-@dataclass(frozen=True, slots=True)
-class HeatView:
+class HeatView(Struct, frozen=True):
     """How alike each role is in each pair of layers; rows are layers, columns roles."""
 
     columns: tuple[str, ...]
@@ -47,8 +45,7 @@ class HeatView:
     alignment: str
 
 
-@dataclass(frozen=True, slots=True)
-class TiesView:
+class TiesView(Struct, frozen=True):
     """Which layer answers to which."""
 
     picture: Markup | None
@@ -56,8 +53,7 @@ class TiesView:
     poor: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(Struct, frozen=True):
     """One norm of all layers, as a picture."""
 
     role: str
@@ -65,8 +61,7 @@ class Panel:
     readout: str
 
 
-@dataclass(frozen=True, slots=True)
-class DisputeView:
+class DisputeView(Struct, frozen=True):
     """Raw cosine and Pearson by layer, as pictures and as rows."""
 
     panels: tuple[Panel, ...]

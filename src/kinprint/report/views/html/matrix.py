@@ -7,9 +7,10 @@ what is said of their pair; sentences about single pairs are folded away until s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from markupsafe import Markup
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
@@ -52,8 +53,7 @@ _EQUAL = (Relation.IDENTICAL, Relation.SAME_WEIGHTS)
 _FAILED = "!"
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
+class _Cell(Struct, frozen=True):
     """A cell: its style, its letter, where it leads to, and what it says if it leads nowhere."""
 
     style: str
@@ -62,16 +62,14 @@ class _Cell:
     more: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     number: int
     name: str
     first: bool
     cells: tuple[_Cell, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _PairView:
+class _PairView(Struct, frozen=True):
     """A pair in a line, and what its line unfolds: the headline and the five statements."""
 
     key: str
@@ -83,8 +81,7 @@ class _PairView:
     statements: tuple[tuple[str, Markup], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _GroupView:
+class _GroupView(Struct, frozen=True):
     """Models that are linked, what links them, and their linked pairs: some whole, others short."""
 
     name: str

@@ -7,9 +7,9 @@ escaped and cut to a bearable length, and never become links.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import printable
@@ -54,8 +54,7 @@ _LIST = 40  # labels, notes and reasons
 _UNDATED = (Relation.NO_EVIDENCE, Relation.UNTESTABLE)
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """The answer as a page shows it."""
 
     relation: Relation
@@ -70,8 +69,7 @@ class Chosen:
     made: Markup
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What the answer does not show, how it could be wrong, what would have been seen."""
 
     absence: bool
@@ -81,8 +79,7 @@ class Limits:
     powers: tuple[tuple[Markup | str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ControlsView:
+class ControlsView(Struct, frozen=True):
     """p of every test for this pair and for controls beside it."""
 
     heads: tuple[Markup, ...]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
@@ -19,8 +19,7 @@ _SETTINGS = 120
 _TEXT = 200  # letters of a value
 
 
-@dataclass(frozen=True, slots=True)
-class ModelsView:
+class ModelsView(Struct, frozen=True):
     """Facts of both models as rows, what each declares, and its files."""
 
     titles: tuple[str, ...]
@@ -30,8 +29,7 @@ class ModelsView:
     more_files: int
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsView:
+class SettingsView(Struct, frozen=True):
     """Settings that differ, and those that are equal."""
 
     differ: tuple[SettingRow, ...]

@@ -6,9 +6,9 @@ Texts from models and files are data: they are shown, escaped and cut.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup, escape
+from msgspec import Struct
 
 from kinprint.errors import printable
 from kinprint.report import merging
@@ -24,8 +24,7 @@ _ROWS = 400  # tensors in a list, and layers; the JSON has all
 _RECIPE = 200_000  # letters
 
 
-@dataclass(frozen=True, slots=True)
-class WeightTable:
+class WeightTable(Struct, frozen=True):
     """The nearest mixture, a row for each role or layer, a column for each source."""
 
     key: str

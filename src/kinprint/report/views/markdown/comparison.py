@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import printable
@@ -39,8 +40,7 @@ _LONG = 20_000  # letters of a list of names
 _DECIMALS = 4  # of p-values that are no power of ten
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
+class Beside(Struct, frozen=True):
     """Files that lie beside the page, by their names; a page alone links to nothing."""
 
     data: str

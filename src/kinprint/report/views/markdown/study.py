@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.report.schema import StudyDocument
@@ -17,8 +18,7 @@ ROWS = 12  # of a table are shown; the file has all of them
 _FACTS, _DEPTH = 16, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """What the files of a report are called, seen from its README."""
 
     data: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from kinprint.records import Relation
 from kinprint.report.relations import SIGNS
@@ -21,8 +22,7 @@ class Look(StrEnum):
     WARNING = "bold yellow"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line and how it looks where there are colours."""
 
     text: str = ""
