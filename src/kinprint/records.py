@@ -212,8 +212,10 @@ class Operation(StrEnum):
     REPLACED = "component-replaced"
     FROZEN = "component-frozen"
     ADAPTER = "adapter-merged"
+    MERGED = "merged"
     NOISE = "noise-added"
     SCALED = "scaled"
+    RESCALED = "units-rescaled"
     FINETUNE = "finetune"
     CONTINUED = "continued-pretraining"
     TRAINED = "trained-further"
@@ -226,9 +228,24 @@ class Operation(StrEnum):
         """What the Hub calls it in `base_model_relation`; None where it has no word."""
         return _HUB.get(self)
 
+    @property
+    def either_way(self) -> bool:
+        """Whether numbers look the same whichever model came first, and of two models that were
+        made from a third."""
+        return self in _EITHER_WAY
+
+
+_EITHER_WAY = (
+    Operation.ADAPTER,
+    Operation.NOISE,
+    Operation.FINETUNE,
+    Operation.CONTINUED,
+    Operation.TRAINED,
+)
 
 _HUB = {
     Operation.ADAPTER: "adapter",
+    Operation.MERGED: "merge",
     Operation.QUANTIZED: "quantized",
     **dict.fromkeys(
         (

@@ -16,14 +16,16 @@ from safetensors.numpy import load_file, save_file
 
 import kinprint
 import kinprint.demo
-from kinprint.diff.given import BeyondFinding, finding_of, summed_up
+from kinprint.diff.given import Beyond, BeyondFinding, finding_of, summed_up
 from kinprint.errors import BadOption
 from kinprint.measure.rounding import equality
 from kinprint.measure.updates import Updates
-from kinprint.records import BeyondState, Component, Part, Relation
+from kinprint.records import BeyondState, Component, ModelRef, Part, Relation
+from kinprint.report.beyond import beyond_table
+from kinprint.report.build.beyond import beyond_part
 from kinprint.report.exports import render
 from kinprint.report.schema import BeyondPart
-from kinprint.report.translation import translated
+from kinprint.report.translation import Translator, translated
 from kinprint.report.views.terminal.diff import diff_lines
 
 ZOO = kinprint.demo.FOLDER / "zoo"
@@ -290,6 +292,22 @@ def test_few_common_parts_decide_and_nothing_compared_is_said() -> None:
     assert summed_up([equal]) is BeyondState.EQUAL
     assert summed_up([apart]) is BeyondState.APART
     assert summed_up([]) is BeyondState.NOT_COMPARABLE
+
+
+def test_one_part_has_one_cosine() -> None:
+    base, both = array(), array(0.1)
+    a, b = (base + both + array(0.1) for _ in range(2))
+    found = [finding_of(PART, [(a, b, base)], 10)] * 2
+    beyond = Beyond(
+        ModelRef("c", "local", "c"),
+        BeyondState.ALIKE,
+        (Relation.DERIVED, Relation.DERIVED),
+        tuple(found),
+    )
+    cosine = f"{updates(found[0]).cosine:.2f}"
+    part = beyond_part(beyond, ("a", "b"), Translator())
+    assert f"(cosine {cosine})" in part.summary
+    assert beyond_table(part, "en")[0][2] == cosine
 
 
 def test_a_diff_says_it_as_a_comparison_does(tuned: Path, tmp_path: Path) -> None:

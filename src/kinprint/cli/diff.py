@@ -20,6 +20,7 @@ from kinprint.cli.reading import device_option, reading_options
 @option("--sample/--full", "sample", default=None)
 @option("--seed", metavar="N", type=Whole(min=0), default=0)
 @option("--given", metavar="MODEL")
+@option("--parent", "parents", multiple=True, metavar="MODEL")
 @option("--base", metavar="MODEL")
 @option("--dry-run", is_flag=True)
 @form_option
@@ -32,6 +33,7 @@ def diff(
     sample: bool | None,
     seed: int,
     given: str | None,
+    parents: tuple[str, ...],
     base: str | None,
     dry_run: bool,
     format: str,
@@ -44,7 +46,7 @@ def diff(
 
         outputs(output, "paths")
     asked: dict[str, Any] = {"sample": sample, "seed": seed, "given": given, "base": base}
-    asked["reader"] = reader
+    asked |= {"parents": parents, "reader": reader}
     if dry_run:
         return show_costs(kinprint.plan_diff(a, b, language=language(), **asked), format)
     show(kinprint.diff(a, b, language=language(), **asked), format, output)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kinprint.diff.changes import reading_cost, tensor_changes
+from kinprint.diff.direction import Direction, direction_beside_weights, log_wants
 from kinprint.diff.given import beyond_base
 from kinprint.diff.mapping import find_correspondence, find_tokens
+from kinprint.diff.merge_operation import Candidates, family_wants, find_merge, with_merge
 from kinprint.diff.operations import Sizes, find_operations
 from kinprint.diff.pairing import Correspondence, pair_tensors
-from kinprint.diff.results import Diff, TensorChange
+from kinprint.diff.results import Diff, OperationFound, TensorChange
 from kinprint.diff.sampling import ALLOWANCE, SamplePlan
+from kinprint.lineage.about.description import CommonTokens
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.opening import labels_of, naming, note_about
 from kinprint.lineage.planning import plan_comparison
@@ -23,8 +26,9 @@ from kinprint.model.model import Model
 from kinprint.model.opening import open_model
 from kinprint.model.places import Address
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
-from kinprint.reader.fetch import Fetcher, side_by_side
-from kinprint.records import TAKEN_OVER, Component, PartFinding, PartState, Relation, Role
+from kinprint.reader.fetch import Fetcher, Want, side_by_side
+from kinprint.records import TAKEN_OVER, Component, Cost, PartFinding, PartState, Relation, Role
+from kinprint.text import Message, message
 
 _MOSTLY_EQUAL = 0.9  # of the numbers of matrices that are not zero in both; on a grid of three
 # levels strangers have a quarter
@@ -37,6 +41,7 @@ def diff_models(
     settings: Settings,
     sample: bool | None = None,
     given: str | None = None,
+    parents: Sequence[str] = (),
 ) -> Diff:
     """Say what changed from one model to another, tensor by tensor.
 
@@ -52,10 +57,14 @@ def diff_models(
         Whether to read some rows of each tensor; None for models that are not on this machine.
     given
         A base that both were made from: what they share beyond it is said too.
+    parents
+        Models that one of the two may be a merge of, with the other.
     """
     pair = _open(a, b, fetcher, settings)
     sampled = pair.remote if sample is None else sample
-    limited = _comparing(settings, sampled)
+    candidates = Candidates(tuple(parents), given)
+    shares = _Shares(settings, sampled, bool(candidates))
+    limited = shares.comparing
     beyond = None if given is None else beyond_base(a, b, given, fetcher, limited)
     beside = 0 if given is None else 1
     compared = compare_models(a, b, fetcher, limited, hashes=False, beside=beside)
@@ -67,21 +76,36 @@ def diff_models(
     else:
         tokens, spelt = find_tokens(*pair.models)
         known = Correspondence(tokens=tokens, spelt=spelt)
-    tensors = pair.changes(known, settings, sampled=sampled)
+    tensors = pair.changes(known, shares.allowance, settings.seed)
     sizes = _sizes(pair.models[0]), _sizes(pair.models[1])
     gone = _without_trace(compared.verdict.parts)
-    operations = find_operations(tensors, known, sizes, gone, sampled=sampled)
-    notes = (note_about(one.ref.name, note) for one in pair.checkpoints for note in one.notes)
+    operations: tuple[OperationFound, ...] = ()
+    if _is_taken_over(relation, tensors):
+        operations = find_operations(tensors, known, sizes, gone, sampled=sampled)
+    merge = None
+    if operations and candidates:
+        families = candidates.families(a, b, fetcher, shares.allowance, settings.seed)
+        merge = find_merge(families)
+        operations = operations if merge is None else with_merge(operations, merge)
+    either_way = any(one.kind.either_way for one in operations)
+    notes = [note_about(one.ref.name, note) for one in pair.checkpoints for note in one.notes]
+    if operations and parents and merge is None:
+        notes.append(message("diff.merge.none"))
+    elif operations and merge is None:
+        notes += _declared_merges(compared)
     return Diff(
         pair.checkpoints[0].ref,
         pair.checkpoints[1].ref,
         tensors,
         relation,
-        operations if _is_taken_over(relation, tensors) else (),
+        operations,
         known,
         sampled=sampled,
         cost=fetcher.spent,
         beyond=beyond,
+        direction=pair.direction(compared.tokens) if either_way else None,
+        merge=merge,
+        candidates=candidates.parents,
         notes=tuple(dict.fromkeys(notes)),
         labels=labels_of(pair.checkpoints),
     )
@@ -94,18 +118,42 @@ def plan_diff(
     settings: Settings,
     sample: bool | None = None,
     given: str | None = None,
+    parents: Sequence[str] = (),
 ) -> ComparisonPlan:
     """What a diff would cost: that of a comparison, then that of reading tensors."""
     pair = _open(a, b, fetcher, settings)
     sampled = pair.remote if sample is None else sample
     models = (a, b) if given is None else (a, b, given)
-    found = plan_comparison(models, fetcher, _comparing(settings, sampled))
+    candidates = Candidates(tuple(parents), given)
+    shares = _Shares(settings, sampled, bool(candidates))
+    found = plan_comparison(models, fetcher, shares.comparing)
     pairs = pair_tensors(*pair.models)
-    if sampled:
-        cost = SamplePlan(*pair.models, pairs, _allowance(settings), settings.seed).cost
+    if shares.allowance is not None:
+        cost = SamplePlan(*pair.models, pairs, shares.allowance, settings.seed).cost
     else:
         cost = reading_cost(*pair.models, pairs)
-    return replace(found, stages=(*found.stages, cost), limit=found.limit + cost.bytes)
+    cost += _cost(fetcher, log_wants(pair.checkpoints))
+    costs = [cost]
+    if candidates:
+        families = candidates.families(a, b, fetcher, shares.allowance, settings.seed)
+        costs.append(_cost(fetcher, family_wants(families)))
+    limit = found.limit + sum(one.bytes for one in costs)
+    if settings.budget is not None:
+        limit = min(limit, settings.budget)
+    return replace(found, stages=(*found.stages, *costs), limit=limit)
+
+
+def _cost(fetcher: Fetcher, wants: Sequence[Want]) -> Cost:
+    return sum((plan.cost for plan in fetcher.plan(wants)), Cost())
+
+
+def _declared_merges(compared: Comparison) -> Iterator[Message]:
+    """What models say they are merges of: claims, which are shown and never counted."""
+    for ref, subject in zip((compared.a, compared.b), compared.subjects, strict=True):
+        named = [one.model for one in subject.claims if one.relation == "merge"]
+        if named:
+            models = ", ".join(dict.fromkeys(named))
+            yield message("diff.merge.declared", model=ref.name, models=models)
 
 
 class _Pair(Struct, frozen=True):
@@ -130,13 +178,20 @@ class _Pair(Struct, frozen=True):
         tokens, spelt = find_tokens(*self.models)
         return Correspondence(layers, tokens=tokens, spelt=spelt)
 
+    def direction(self, tokens: CommonTokens | None) -> Direction:
+        """Which came first; vocabularies are asked where a comparison has read them and they
+        differ."""
+        told = tokens is not None and tokens.a != tokens.b
+        vocabularies = [one.vocabulary() if told else None for one in self.models]
+        return direction_beside_weights(self.checkpoints, vocabularies)
+
     def changes(
-        self, known: Correspondence, settings: Settings, *, sampled: bool
+        self, known: Correspondence, allowance: int | None, seed: int
     ) -> tuple[TensorChange, ...]:
-        """What became of each tensor."""
+        """What became of each tensor; with an allowance, from some rows."""
         pairs = pair_tensors(*self.models, known)
-        if sampled:
-            plan = SamplePlan(*self.models, pairs, _allowance(settings), settings.seed)
+        if allowance is not None:
+            plan = SamplePlan(*self.models, pairs, allowance, seed)
             return tuple(plan.changes())
         return tuple(tensor_changes(*self.models, pairs, turned=known.turned is not None))
 
@@ -153,17 +208,32 @@ def _open(a: str, b: str, fetcher: Fetcher, settings: Settings) -> _Pair:
     return _Pair((first, second), (one, other))
 
 
-def _comparing(settings: Settings, sampled: bool) -> Settings:
-    """What a comparison before a diff may read: half of a budget where the diff has the other half;
-    a diff that reads all tensors reads no more for it."""
-    if settings.budget is None or not sampled:
-        return settings
-    return dataclasses.replace(settings, budget=settings.budget // 2)
+class _Shares(Struct, frozen=True):
+    """How a budget is shared out before anything is read: equal parts for the comparison, for rows
+    of tensors, and for those of a merge where one is looked for. What reads all tensors has no
+    parts."""
 
+    settings: Settings
+    sampled: bool
+    merging: bool
 
-def _allowance(settings: Settings) -> int:
-    """What samples of tensors may cost."""
-    return ALLOWANCE if settings.budget is None else min(ALLOWANCE, settings.budget // 2)
+    @property
+    def comparing(self) -> Settings:
+        """How a comparison is read."""
+        if self.settings.budget is None or not self.sampled:
+            return self.settings
+        return dataclasses.replace(self.settings, budget=self._part)
+
+    @property
+    def allowance(self) -> int | None:
+        """What samples of tensors may cost, and those of a merge; None where all is read."""
+        if not self.sampled:
+            return None
+        return ALLOWANCE if self.settings.budget is None else min(ALLOWANCE, self._part)
+
+    @property
+    def _part(self) -> int:
+        return (self.settings.budget or 0) // (3 if self.merging else 2)
 
 
 def _without_trace(parts: Sequence[PartFinding]) -> frozenset[Component]:

@@ -29,8 +29,8 @@ from kinprint.measure.drift import Drift, drift_of
 from kinprint.measure.rounding import coarser
 from kinprint.model.tokens import Vocabulary
 from kinprint.reader.checkpoint import Checkpoint
-from kinprint.reader.fetch import Fetcher
-from kinprint.records import Component, Precedence, Role, Trace
+from kinprint.reader.fetch import Fetcher, Want
+from kinprint.records import ByteRange, Component, Precedence, Role, Trace
 from kinprint.text import Message
 
 AGREEING = 2
@@ -89,11 +89,30 @@ def direction_of(
         ours, theirs = sampler.samples(0)
         found = [
             rounding(_rows(ours, theirs)),
-            vocabulary(*sampler.vocabularies[:2]),
-            training(*map(_log, checkpoints)),
-            dates(*(commit_dates(one)[0] for one in checkpoints)),
+            *_beside_weights(checkpoints, sampler.vocabularies[:2]),
             drift(_drifts(ours, theirs)),
         ]
+    return _told(found)
+
+
+def direction_beside_weights(
+    checkpoints: Sequence[Checkpoint], vocabularies: Sequence[Vocabulary | None]
+) -> Direction:
+    """The same from what lies beside the weights alone: it costs the beginning of two logs."""
+    return _told(_beside_weights(checkpoints, vocabularies))
+
+
+def _beside_weights(
+    checkpoints: Sequence[Checkpoint], vocabularies: Sequence[Vocabulary | None]
+) -> list[TraceFound | None]:
+    return [
+        vocabulary(*vocabularies),
+        training(*map(_log, checkpoints)),
+        dates(*(commit_dates(one)[0] for one in checkpoints)),
+    ]
+
+
+def _told(found: Iterable[TraceFound | None]) -> Direction:
     traces = tuple(one for one in found if one is not None)
     return Direction(weighed(traces), traces)
 
@@ -207,9 +226,22 @@ def _trimmed(tokens: tuple[bytes | None, ...]) -> tuple[bytes | None, ...]:
     return tokens[:end]
 
 
+def log_wants(checkpoints: Sequence[Checkpoint]) -> list[Want]:
+    """What is read of logs that lie beside the weights."""
+    found = ((one, one.files.get(_log_path(one))) for one in checkpoints)
+    return [
+        Want(one.source, entry, (ByteRange(0, min(entry.size, _HEAD)),))
+        for one, entry in found
+        if entry is not None and entry.size
+    ]
+
+
 def _log(checkpoint: Checkpoint) -> TrainingLog | None:
-    path = posixpath.join(checkpoint.choice.weights.folder, _STATE)
-    return parsed_log(first_bytes(checkpoint, path, _HEAD))
+    return parsed_log(first_bytes(checkpoint, _log_path(checkpoint), _HEAD))
+
+
+def _log_path(checkpoint: Checkpoint) -> str:
+    return posixpath.join(checkpoint.choice.weights.folder, _STATE)
 
 
 def _rows(a: Sample, b: Sample) -> Iterator[tuple[Floats, Floats]]:

@@ -108,11 +108,8 @@ def open_family(child: str, parents: Sequence[str], base: str | None, fetcher: F
     return Family(own, sources, None if base is None else given.index(base), tensors)
 
 
-def sampled_family(family: Family, seed: int, budget: int | None = None) -> Family:
-    """The same with some rows of tensors, a few megabytes in all and within what is left of a
-    budget for all models."""
-    spent = family.child.checkpoint.fetcher.spent.bytes
-    allowance = ALLOWANCE if budget is None else min(ALLOWANCE, max(budget - spent, 0))
+def sampled_family(family: Family, seed: int, allowance: int = ALLOWANCE) -> Family:
+    """The same with some rows of tensors, as many bytes as are allowed for all models."""
     tensors = sampled_tensors(family.child, family.sources, family.tensors, allowance, seed)
     return replace(family, tensors=tensors, sampled=True)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from kinprint.diff.direction import Direction
 from kinprint.diff.given import Beyond
+from kinprint.diff.merge_records import Unmerging
 from kinprint.diff.pairing import Correspondence
 from kinprint.records import Component, Cost, ModelRef, Operation, Relation, Side, TensorStatus
 from kinprint.text import Message
@@ -135,6 +137,9 @@ class Diff(Struct, frozen=True):
     sampled : whether a part of each tensor was read.
     cost : what reading took.
     beyond : what the two share beyond a base, where one was given.
+    direction : which came first, where an operation looks the same either way.
+    merge : the merge that one of the two is, where one is proved.
+    candidates : models that were asked for as parents of a merge.
     notes, labels : remarks on how models were read, and what they say they are not.
     """
 
@@ -147,5 +152,8 @@ class Diff(Struct, frozen=True):
     sampled: bool
     cost: Cost
     beyond: Beyond | None = None
+    direction: Direction | None = None
+    merge: Unmerging | None = None
+    candidates: tuple[str, ...] = ()
     notes: tuple[Message, ...] = ()
     labels: tuple[Message, ...] = ()

@@ -7,8 +7,8 @@ from collections import Counter
 from kinprint import text
 from kinprint.records import Component
 from kinprint.report.numbers import finite
-from kinprint.report.schema import BeyondPart, ComparisonDocument, PrecedencePart
-from kinprint.report.translation import translated
+from kinprint.report.schema import BeyondPart, PrecedencePart
+from kinprint.report.translation import Translatable, translated
 
 
 def beyond_table(part: BeyondPart, language: str) -> list[tuple[str, str, str]]:
@@ -24,12 +24,12 @@ def beyond_table(part: BeyondPart, language: str) -> list[tuple[str, str, str]]:
             for state, count in states
         )
         cosines = [known for one in rows if (known := finite(one.cosine)) is not None]
-        shown = f"{min(cosines):.2f}…{max(cosines):.2f}" if cosines else ""
+        shown = "…".join(dict.fromkeys(f"{most(cosines):.2f}" for most in (min, max) if cosines))
         found.append((text.say(f"verdict.part.{component}", language), said, shown))
     return found
 
 
-def traces_in(document: ComparisonDocument, part: PrecedencePart, language: str) -> list[str]:
+def traces_in(document: Translatable, part: PrecedencePart, language: str) -> list[str]:
     """What each trace says of who came first; those that do not count say so."""
     found = []
     for one in part.traces:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
 from kinprint import text
-from kinprint.records import TAKEN_OVER, Operation, Relation, TensorStatus
+from kinprint.records import TAKEN_OVER, Operation, Precedence, Relation, TensorStatus
+from kinprint.report.beyond import traces_in
 from kinprint.report.relations import words_for
 from kinprint.report.schema import DiffDocument, OperationPart, TensorChangePart
 from kinprint.report.translation import translated
@@ -25,8 +26,9 @@ def summary(document: DiffDocument, language: str) -> str:
         return text.say(f"diff.summary.{key}", language, a=a.title, b=b.title, **fields)
 
     if document.operations:
-        done = "; ".join(operation_words(one, language) for one in document.operations)
-        return say("operations", operations=done)
+        done = "; ".join(operation_words(document, one, language) for one in document.operations)
+        said = say("operations", operations=done)
+        return f"{said} {origin}" if (origin := _origin(document, say)) else said
     moved = any(one.layer != one.source for one in document.map.layers)
     whole = not document.sampled and document.relation in _SAME and not document.map.axes
     if totals.compared == totals.tensors == totals.equal and not moved and whole:
@@ -40,9 +42,20 @@ def summary(document: DiffDocument, language: str) -> str:
     return say("unnamed", relation=relation, share=totals.changed)
 
 
-def operation_words(one: OperationPart, language: str) -> str:
-    """An operation in a few words, with its format or rank."""
-    fields = {"format": one.format or "", "bits": one.bits or 0, "rank": one.rank or 0}
+def _origin(document: DiffDocument, say: Callable[..., str]) -> str:
+    """Which was made from which, where operations look the same either way."""
+    if not any(one.kind.either_way for one in document.operations):
+        return ""
+    if document.beyond is not None and document.beyond.refused is None:
+        return say("origin.given", base=document.beyond.title)
+    known = Precedence.UNDECIDED if document.direction is None else document.direction.answer
+    return say(f"origin.{known}")
+
+
+def operation_words(document: DiffDocument, one: OperationPart, language: str) -> str:
+    """An operation in a few words, with its format, rank or recipe."""
+    fields: dict[str, object] = {"format": one.format, "bits": one.bits, "rank": one.rank}
+    fields["recipe"] = translated(document, one.recipe, language)
     key = f"diff.word.{one.kind}"
     if one.kind == "quantized" and one.format is None:
         key += "-grid"
@@ -90,9 +103,19 @@ def _why(document: DiffDocument, language: str) -> str:
 def evidence_of(document: DiffDocument, language: str) -> list[tuple[str, str]]:
     """Every operation, and what shows it."""
     return [
-        (operation_words(one, language), translated(document, one.evidence, language))
+        (operation_words(document, one, language), translated(document, one.evidence, language))
         for one in document.operations
     ]
+
+
+def came_first(document: DiffDocument, language: str) -> list[str]:
+    """Which way the operations go, and what tells who came first."""
+    if not document.operations:
+        return []
+    part = document.direction
+    if part is None:
+        return [text.say("diff.direction", language)]
+    return [translated(document, part.summary, language), *traces_in(document, part, language)]
 
 
 def top_changes(document: DiffDocument) -> list[TensorChangePart]:

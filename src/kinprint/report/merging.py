@@ -31,6 +31,13 @@ def summary(document: UnmergeDocument, language: str) -> str:
     return say("undecided")
 
 
+def recipe_words(document: UnmergeDocument, language: str) -> str:
+    """The child of a recipe, its method, and its models with their weights."""
+    methods, models = method_words(document, language), _merged(document, language)
+    title = document.child.title
+    return text.say("diff.merge.recipe", language, child=title, methods=methods, models=models)
+
+
 def method_words(document: UnmergeDocument, language: str) -> str:
     """The methods that fit, as a sentence names them."""
     words = [text.say(f"unmerge.method.{one}", language) for one in document.methods]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kinprint.diff.compare import diff_models
 from kinprint.diff.compare import plan_diff as plan
@@ -24,6 +24,7 @@ def diff(
     sample: bool | None = None,
     seed: int = 0,
     given: ModelName | None = None,
+    parents: Sequence[ModelName] = (),
     base: ModelName | None = None,
     budget: int | str | None = None,
     cache: bool = True,
@@ -47,6 +48,9 @@ def diff(
         Chooses which rows.
     given : str or path, optional
         A base that both were made from: the result says what they share beyond it, too.
+    parents : sequence of str or path
+        Models that one of the two may be a merge of, together with the other: as for `unmerge`, a
+        merge is named where its recipe gives the numbers themselves.
     base, budget, cache, progress, reader, language
         As for `compare`.
 
@@ -72,8 +76,9 @@ def diff(
         meter = Meter(own)
         settings = _settings(own.budget, seed, base)
         under = None if given is None else os.fspath(given)
-        fetcher = fetcher_of(own)
-        found = diff_models(os.fspath(a), os.fspath(b), fetcher, settings, sample, under)
+        fetcher, merged = fetcher_of(own), [os.fspath(one) for one in parents]
+        pair = os.fspath(a), os.fspath(b)
+        found = diff_models(*pair, fetcher, settings, sample, under, merged)
         return Diff(settled(diff_document(found, meter.cost, settings)), language)
 
 
@@ -84,6 +89,7 @@ def plan_diff(
     sample: bool | None = None,
     seed: int = 0,
     given: ModelName | None = None,
+    parents: Sequence[ModelName] = (),
     base: ModelName | None = None,
     budget: int | str | None = None,
     cache: bool = True,
@@ -95,7 +101,7 @@ def plan_diff(
 
     Parameters
     ----------
-    a, b, sample, seed, given, base, budget, cache, progress, reader, language
+    a, b, sample, seed, given, parents, base, budget, cache, progress, reader, language
         As for `diff`.
 
     Returns
@@ -119,7 +125,8 @@ def plan_diff(
         meter = Meter(own)
         settings = _settings(own.budget, seed, base)
         under = None if given is None else os.fspath(given)
-        found = plan(os.fspath(a), os.fspath(b), fetcher_of(own), settings, sample, under)
+        fetcher, merged = fetcher_of(own), [os.fspath(one) for one in parents]
+        found = plan(os.fspath(a), os.fspath(b), fetcher, settings, sample, under, merged)
         return Plan(plan_document(found, meter.cost), language)
 
 

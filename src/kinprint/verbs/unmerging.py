@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from kinprint import text
 from kinprint.diff.merges import Family, open_family, sampled_family, unmerge_models
+from kinprint.diff.sampling import ALLOWANCE
 from kinprint.errors import BadOption
 from kinprint.records import Cost, MergeStatus, Progress
 from kinprint.report.build.unmerge import unmerge_document
@@ -79,7 +80,7 @@ def unmerge(
         meter = Meter(own)
         family = _family(child, parents, base, own)
         if sample:
-            family = sampled_family(family, seed, own.budget)
+            family = sampled_family(family, seed, _allowance(own))
         found = unmerge_models(family, teller(own))
         return Unmerged(settled(unmerge_document(found, meter.cost, seed)), language)
 
@@ -126,7 +127,7 @@ def plan_unmerge(
         meter = Meter(own)
         family = _family(child, parents, base, own)
         if sample:
-            family = sampled_family(family, seed, own.budget)
+            family = sampled_family(family, seed, _allowance(own))
         found = fetcher_of(own).plan(family.wants())
         cost = sum((one.cost for one in found), Cost())
         ref = family.child.checkpoint.ref
@@ -140,6 +141,13 @@ def plan_unmerge(
             spent=StageCost.of(meter.cost),
         )
         return Plan(document, language, local=ref.kind == "local")
+
+
+def _allowance(reader: Reader) -> int:
+    """What samples may cost: a few megabytes, within what is left of a budget."""
+    if reader.budget is None:
+        return ALLOWANCE
+    return min(ALLOWANCE, max(reader.budget - fetcher_of(reader).spent.bytes, 0))
 
 
 def _family(

@@ -50,6 +50,8 @@ def _summary(found: Beyond, titles: Sequence[str]) -> Message:
         one for one in compared if one.state is found.answer
     ]
     cosines = [abs(one.updates.cosine or 0.0) for one in told if one.updates is not None]
+    low, high = (f"{most(cosines, default=0.0):.2f}" for most in (min, max))
+    between = text.message("report.given.between", low=low, high=high)
     return text.message(
         f"report.given.says.{found.answer}",
         a=a,
@@ -57,8 +59,8 @@ def _summary(found: Beyond, titles: Sequence[str]) -> Message:
         base=base,
         count=len(told),
         all=len(compared),
-        low=f"{min(cosines, default=0.0):.2f}",
-        high=f"{max(cosines, default=0.0):.2f}",
+        cosines=high if low == high else between,
+        high=high,
     )
 
 

@@ -8,13 +8,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from kinprint.diff.merge_records import Unmerging
 from kinprint.diff.pairing import Correspondence, Match
 from kinprint.diff.results import Diff, Estimate, OperationFound, TensorChange
 from kinprint.lineage.results import Settings
-from kinprint.records import Cost, ModelRef, TensorStatus
+from kinprint.records import Cost, ModelRef, Operation, TensorStatus
 from kinprint.report import schema
 from kinprint.report.build.beyond import beyond_part
 from kinprint.report.build.common import made_with, titled
+from kinprint.report.build.direction import direction_part
+from kinprint.report.build.unmerge import unmerge_document
+from kinprint.report.merging import recipe_words
 from kinprint.report.translation import Translator
 from kinprint.titles import full_titles, public_name
 
@@ -30,11 +34,14 @@ def diff_document(found: Diff, cost: Cost, settings: Settings) -> schema.DiffDoc
         b=found.b.given,
         models=[_model(ref, title) for ref, title in zip(refs, titles, strict=True)],
         relation=found.relation,
-        operations=[_operation(one, translator) for one in found.operations],
+        operations=[_operation(one, found.merge, translator) for one in found.operations],
         totals=_totals(found.tensors),
         map=_map(found.map),
         tensors=[_tensor(one, translator) for one in found.tensors],
         beyond=None if found.beyond is None else beyond_part(found.beyond, titles, translator),
+        direction=None
+        if found.direction is None
+        else direction_part(found.direction, titles, translator),
         sampled=found.sampled,
         notes=translator.all_said(titled(found.notes, refs, titles)),
         labels=translator.all_said(titled(found.labels, refs, titles)),
@@ -58,6 +65,8 @@ def _command(found: Diff, settings: Settings, names: Sequence[str]) -> str:
         words += ["--base", public_name(settings.base)]
     if found.beyond is not None:
         words += ["--given", public_name(found.beyond.base.given)]
+    for one in found.candidates:
+        words += ["--parent", public_name(one)]
     return shlex.join([*words, *(["--"] if any(n.startswith("-") for n in names) else []), *names])
 
 
@@ -67,7 +76,14 @@ def _model(ref: ModelRef, title: str) -> schema.DiffModel:
     )
 
 
-def _operation(one: OperationFound, translator: Translator) -> schema.OperationPart:
+def _operation(
+    one: OperationFound, merge: Unmerging | None, translator: Translator
+) -> schema.OperationPart:
+    recipe = yaml = ""
+    if one.kind is Operation.MERGED and merge is not None:
+        told = unmerge_document(merge, Cost())
+        recipe = translator.kept_in_all(lambda language: recipe_words(told, language))
+        yaml = merge.yaml
     return schema.OperationPart(
         kind=one.kind,
         evidence=translator.said(one.evidence),
@@ -75,6 +91,8 @@ def _operation(one: OperationFound, translator: Translator) -> schema.OperationP
         format=one.format,
         bits=one.bits,
         rank=one.rank,
+        recipe=recipe,
+        yaml=yaml,
         hub=one.kind.hub,
     )
 

@@ -16,6 +16,7 @@ from kinprint.report.schema import (
     DiffTotals,
     MapPart,
     OperationPart,
+    PrecedencePart,
     TensorChangePart,
 )
 from kinprint.report.translation import translated
@@ -73,6 +74,11 @@ class Diff(DrawnResult[DiffDocument]):
     def beyond(self) -> BeyondPart | None:
         """What the models share beyond a base; None where none was given."""
         return self._document.beyond
+
+    @property
+    def direction(self) -> PrecedencePart | None:
+        """Which model came first, where an operation looks the same whichever did."""
+        return self._document.direction
 
     @property
     def summary(self) -> str:

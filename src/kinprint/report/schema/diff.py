@@ -7,6 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 from kinprint.records import Component, Operation, Relation, Side, TensorStatus
 from kinprint.report.schema.beyond import BeyondPart
 from kinprint.report.schema.common import Count, Layer, Made, ReadPart, Share, Translations
+from kinprint.report.schema.direction import PrecedencePart
 
 DIFF_SCHEMA = "kinprint.diff/1"
 
@@ -88,6 +89,8 @@ class OperationPart(Struct, frozen=True, kw_only=True):
     format: str | None = None
     bits: Count | None = None
     rank: Count | None = None
+    recipe: str = ""
+    yaml: str = ""
     hub: str | None = None
 
 
@@ -170,6 +173,7 @@ class DiffDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=DI
     map: MapPart
     tensors: list[TensorChangePart]
     beyond: BeyondPart | None = None
+    direction: PrecedencePart | None = None
     sampled: bool = False
     notes: list[str] = []
     labels: list[str] = []

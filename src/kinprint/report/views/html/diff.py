@@ -65,6 +65,7 @@ def _body(document: DiffDocument, language: str) -> Markup:
         summary=changes.summary(document, language),
         totals=changes.totals_say(document, language),
         operations=changes.evidence_of(document, language),
+        came_first=changes.came_first(document, language),
         hub=[one.hub for one in document.operations if one.hub],
         map=list(changes.map_lines(document, language)),
         grid=_grid(document, language),

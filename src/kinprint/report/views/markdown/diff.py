@@ -27,6 +27,7 @@ def page(document: DiffDocument, language: str) -> str:
     for words, evidence in changes.evidence_of(document, language):
         lines.append(f"- **{escaped(words)}**: {escaped(evidence)}")
     lines += [f"- {escaped(one)}" for one in changes.map_lines(document, language)]
+    lines += ["", escaped(" ".join(changes.came_first(document, language)))]
     columns = [say(f"column.{name}") for name in ("tensor", "relative", "changed", "largest")]
     rows: list[tuple[Cell, ...]] = [
         (

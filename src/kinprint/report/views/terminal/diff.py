@@ -28,8 +28,8 @@ def diff_lines(document: DiffDocument, language: str) -> Iterator[Line]:
     yield from lines(changes.totals_say(document, language), width=NARROW)
     for words, evidence in changes.evidence_of(document, language):
         yield from lines(printable(f"- {words}: {evidence}", 1000), "  ", width=NARROW)
-    if document.operations:
-        yield from lines(text.say("diff.direction", language), "", Look.ASIDE, NARROW)
+    for said in changes.came_first(document, language):
+        yield from lines(printable(said, 1000), "", Look.ASIDE, NARROW)
     for said in changes.map_lines(document, language):
         yield from lines(printable(f"- {said}", 1000), "  ", Look.ASIDE, NARROW)
     yield from _table(document, language)
