@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 import kinprint
 from benchmarks.operations import MADE, made, with_adapter
-from benchmarks.redteam import storage, surgery
+from benchmarks.redteam import relabelling, storage, surgery
 from benchmarks.redteam.checkpoint import Array, Checkpoint
 from benchmarks.redteam.zoo import DEMO, Zoo
 from kinprint import Operation
@@ -219,3 +219,39 @@ def test_experts_that_come_from_elsewhere_are_not_counted(tmp_path: Path) -> Non
     (found,) = (one for one in kinprint.diff(a, b).operations if one.kind is Operation.UPCYCLED)
     experts = {name.split("experts.")[1][0] for name in whole.tensors if "experts." in name}
     assert found.evidence.startswith(f"{6 * (len(experts) - 2)} of {6 * len(experts)} experts")
+
+
+def test_an_adapter_beside_what_was_trained_whole(tmp_path: Path) -> None:
+    zoo = Zoo(DEMO)
+    parent, trained = zoo["base-a"], zoo["a-cpt"]
+    adapted = with_adapter(parent, np.random.default_rng(6), 8)
+    new = {
+        name: trained.tensors[name]
+        for name in parent.tensors
+        if not any(part in name for part in ("q_proj", "v_proj"))
+    }
+    a = _saved(parent, tmp_path / "a")
+    both = kinprint.diff(a, _saved(adapted.changed(new), tmp_path / "b"))
+    adapter, whole, vectors = both.operations
+    assert (adapter.kind, adapter.rank) == (Operation.ADAPTER, 8)
+    assert whole.kind is Operation.CONTINUED and vectors.kind is Operation.CHANGED
+    count = len([name for name in new if parent.tensors[name].ndim > 1])
+    assert f" {count} changed" in whole.evidence and "of rank 8" in both.summary
+    embedding = {name: value for name, value in new.items() if "embed" in name}
+    some = kinprint.diff(a, _saved(adapted.changed(embedding), tmp_path / "c"))
+    assert [one.kind for one in some.operations] == [Operation.ADAPTER, Operation.CONTINUED]
+
+
+@pytest.mark.parametrize("permute", [False, True])
+def test_units_that_were_rescaled_are_not_trained(permute: bool, tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    child = relabelling.shuffle_units(parent, np.random.default_rng(7), permute=permute, flip=False)
+    a = _saved(parent, tmp_path / "a")
+    found = kinprint.diff(a, _saved(child, tmp_path / "b"))
+    kinds = [one.kind for one in found.operations if one.kind is not Operation.FROZEN]
+    assert kinds == [Operation.PERMUTED] * permute + [Operation.RESCALED]
+    assert found.operations[-1].evidence.startswith("in 6 feed-forwards")
+    up = "model.layers.2.mlp.up_proj.weight"
+    one_sided = parent.changed({up: child.tensors[up]})
+    alone = kinprint.diff(a, _saved(one_sided, tmp_path / "c"))
+    assert Operation.RESCALED not in {one.kind for one in alone.operations}

@@ -24,6 +24,7 @@ from kinprint.errors import KinprintError, attempt
 from kinprint.lineage.reading.parts import component_of
 from kinprint.measure.change import ChangeSums, change_sums
 from kinprint.measure.low_rank import rounding_variance, spectrum_of
+from kinprint.measure.multiples import row_factors
 from kinprint.measure.rounding import equality
 from kinprint.model.model import Model, wants_of
 from kinprint.model.places import Place
@@ -34,17 +35,20 @@ from kinprint.text import Message, message
 from kinprint.workers import Threads, calm_algebra, cores
 
 _LOOKED_AT = 1 << 16  # numbers of a tensor that tell whether it was rounded
+_FACTORS = 64  # of rows and of columns that are kept
 _ON_CARD, _SENDING = 1 << 24, 8  # numbers of a block that a graphics card sums, and threads
 _TOGETHER = 64 << 20  # bytes that are asked for at once
 _AHEAD = 3  # blocks for each thread that are read before they are needed
 
 
 class _Block(Struct, frozen=True, eq=False):
-    """Sums over a block of two tensors; of the first block also what tells of rounding."""
+    """Sums over a block of two tensors; of the first block also what tells of rounding, and factors
+    of rows and columns."""
 
     sums: ChangeSums
     rounding: Rounding | None = None
     variance: float | None = None
+    factors: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
 
 
 def tensor_changes(
@@ -172,7 +176,16 @@ def _block(
     if not first or sums.equal == sums.numbers:
         return _Block(sums, variance=rounding_variance(y[:1]) if first else None)
     rows = max(1, _LOOKED_AT // max(len(extent.columns), 1))
-    return _Block(sums, rounding_of(pair, x[:rows], y[:rows]), rounding_variance(y[:rows]))
+    x, y = x[:rows], y[:rows]
+    return _Block(sums, rounding_of(pair, x, y), rounding_variance(y), _factors(x, y))
+
+
+def _factors(x: Array, y: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """What the first rows were multiplied by, and the first columns."""
+    before, after = np.asarray(as_float32(x)), np.asarray(as_float32(y))
+    found = row_factors(before, after), row_factors(before.T, after.T)
+    rows, columns = (tuple(one[:_FACTORS].tolist()) for one in found)
+    return rows, columns
 
 
 def as_floats(array: Array) -> Array:
@@ -218,7 +231,9 @@ def _told(told: TensorChange, futures: Sequence[Future[_Block | KinprintError]])
         begun = begun or block
         total = block.sums if total is None else total + block.sums
     assert total is not None and begun is not None
-    return with_sums(told, total, begun.rounding, begun.variance)
+    rows, columns = begun.factors
+    found = with_sums(told, total, begun.rounding, begun.variance)
+    return replace(found, row_factors=rows, column_factors=columns)
 
 
 def with_sums(

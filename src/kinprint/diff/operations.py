@@ -8,7 +8,7 @@ where it changed much, and undecided between the two limits.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -17,7 +17,7 @@ from msgspec import Struct
 from kinprint.diff.pairing import Correspondence
 from kinprint.diff.results import OperationFound, TensorChange
 from kinprint.measure.low_rank import HIGHEST
-from kinprint.records import Component, Operation, Side, TensorStatus
+from kinprint.records import Component, Operation, Role, Side, TensorStatus
 from kinprint.text import joined, message, words
 
 
@@ -42,6 +42,7 @@ _FINETUNED, _CONTINUED = 0.15, 0.35  # relative changes, in the middle of all ma
 _ZEROED, _ONLY = 0.05, 1.02  # of the numbers; times as many changed where nothing else did
 _DENSE = 0.3  # of the numbers that an adapter or noise changes at least: rounding spares some
 _FACTOR, _BESIDE = 1e-3, 0.1  # how well factors agree, and what a factor may leave unexplained
+_UNDONE = 0.02  # how far a factor may be from undoing the other: rounding leaves 0.004
 _LEAST_FACTOR = 0.01  # of a factor from one; smaller ones are in what rounding changes
 _FEWEST_ADAPTED = 3  # matrices: editors of single facts change one or two by a low rank
 _KEPT_TOKENS = 0.98  # of a vocabulary that was extended or cut
@@ -272,7 +273,13 @@ def _changes(
     changed: Sequence[TensorChange], matrices: Sequence[TensorChange]
 ) -> Iterator[OperationFound]:
     """What changed numbers beyond the way they are stored; `matrices` are all that are alike."""
+    rescaled = _rescaled(changed)
+    if rescaled is not None:
+        yield rescaled.operation
+        changed = [one for one in changed if one not in rescaled.tensors]
     touched = [one for one in changed if len(one.shape) > 1]
+    if not changed:
+        return
     if not touched:
         relative = median(one.relative.value for one in changed if one.relative is not None)
         yield _found(Operation.CHANGED, "vectors", relative=relative, count=len(changed))
@@ -293,24 +300,77 @@ def _changes(
         else:
             yield _found(Operation.CHANGED, "multiples", **counts)
         return
-    spread = [one.directions for one in touched if one.directions is not None]
-    dense = [one for one in touched if one.changed and one.changed.value >= _DENSE]
-    if not spread or len(dense) < _MOST * len(touched):
-        yield _found(Operation.CHANGED, "changed", **counts)
+    adapter = _adapter(touched) if _is_dense(touched) else None
+    adapter = adapter or _adapter_in_some_roles(touched)
+    if adapter is None:
+        yield _in_all_directions(touched, counts)
         return
-    adapter = _adapter(touched)
-    whiteness = median(one.whiteness for one in spread)
-    if adapter is not None:
-        yield adapter
-    elif whiteness >= _WHITE:
-        yield _found(Operation.NOISE, "noise", whiteness=whiteness, **counts)
-    else:
-        kind = Operation.TRAINED
-        if relative < _FINETUNED:
-            kind = Operation.FINETUNE
-        elif relative > _CONTINUED:
-            kind = Operation.CONTINUED
-        yield _found(kind, "trained", **counts)
+    yield adapter.operation
+    others = [one for one in touched if one.role in adapter.other_roles]
+    if others:
+        yield _in_all_directions(others, {**counts, **_counted(others)})
+    vectors = [one for one in changed if len(one.shape) < 2 and one.relative is not None]
+    if vectors:
+        yield _found(Operation.CHANGED, "vectors-beside", **_counted(vectors))
+
+
+def _counted(tensors: Sequence[TensorChange]) -> dict[str, Any]:
+    relative = median(one.relative.value for one in tensors if one.relative is not None)
+    return {"relative": relative, "count": len(tensors)}
+
+
+def _is_dense(matrices: Sequence[TensorChange]) -> bool:
+    """Whether nearly all matrices changed in as many numbers as an adapter, noise or training
+    changes, and it is known how."""
+    dense = [one for one in matrices if one.changed and one.changed.value >= _DENSE]
+    known = any(one.directions is not None for one in matrices)
+    return known and len(dense) >= _MOST * len(matrices)
+
+
+def _in_all_directions(matrices: Sequence[TensorChange], counts: dict[str, Any]) -> OperationFound:
+    """Noise or training; undecided where few numbers changed, or too few were read."""
+    if not _is_dense(matrices):
+        return _found(Operation.CHANGED, "changed", **counts)
+    whiteness = median(one.directions.whiteness for one in matrices if one.directions is not None)
+    if whiteness >= _WHITE:
+        return _found(Operation.NOISE, "noise", whiteness=whiteness, **counts)
+    kind = Operation.TRAINED
+    if counts["relative"] < _FINETUNED:
+        kind = Operation.FINETUNE
+    elif counts["relative"] > _CONTINUED:
+        kind = Operation.CONTINUED
+    return _found(kind, "trained", **counts)
+
+
+class _Rescaled(Struct, frozen=True):
+    """Units that were multiplied where they read and divided where they send, and their tensors."""
+
+    operation: OperationFound
+    tensors: tuple[TensorChange, ...]
+
+
+def _rescaled(changed: Sequence[TensorChange]) -> _Rescaled | None:
+    """Feed-forwards whose units have factors of their own that undo each other."""
+    places: dict[tuple[str, int | None, int | None], dict[str, TensorChange]] = {}
+    for one in changed:
+        role = one.role.removeprefix("expert_")
+        places.setdefault((one.tower, one.layer, one.expert), {})[role] = one
+    tensors: list[TensorChange] = []
+    factors: list[float] = []
+    for some in places.values():
+        up, down = some.get(Role.UP), some.get(Role.DOWN)
+        if up is None or down is None:
+            continue
+        both = list(zip(up.row_factors, down.column_factors, strict=False))
+        if both and all(abs(one * other - 1) <= _UNDONE for one, other in both):
+            bias = some.get(f"{Role.UP}.bias")
+            tensors += [up, down, *(() if bias is None else (bias,))]
+            factors += [one for one, _ in both]
+    if not tensors:
+        return None
+    fields = {"count": len([one for one in tensors if one.row_factors])}
+    evidence = message("diff.operation.rescaled", low=min(factors), high=max(factors), **fields)
+    return _Rescaled(OperationFound(Operation.RESCALED, evidence), tuple(tensors))
 
 
 def _is_multiple(one: TensorChange) -> bool:
@@ -321,7 +381,45 @@ def _is_multiple(one: TensorChange) -> bool:
     return one.relative.value >= _LEAST_FACTOR and beside <= _BESIDE * one.relative.value
 
 
-def _adapter(matrices: Sequence[TensorChange]) -> OperationFound | None:
+class _Adapter(Struct, frozen=True):
+    """A merged adapter, and roles that it was not trained in, though their matrices changed."""
+
+    operation: OperationFound
+    other_roles: frozenset[str] = frozenset()
+
+
+def _adapter_in_some_roles(matrices: Sequence[TensorChange]) -> _Adapter | None:
+    """Updates of one rank in some roles, where those of others have none: adapters are put on
+    roles, and whatever is trained beside them is trained whole."""
+    spread = [one.directions for one in matrices if one.directions is not None]
+    ranks = Counter(one.rank for one in spread if one.rank is not None)
+    if not ranks:
+        return None
+    rank, count = ranks.most_common(1)[0]
+    roles = _ranks_by_role(matrices, rank)
+    adapted = {role for role, some in roles.items() if some.count(rank) >= _MOST * len(some)}
+    others = _without_rank(roles)
+    if count < _FEWEST_ADAPTED or adapted | others != roles.keys():
+        return None
+    of = sum(map(len, roles.values()))
+    evidence = message("diff.operation.adapter", rank=rank, count=count, of=of)
+    return _Adapter(OperationFound(Operation.ADAPTER, evidence, rank=rank), others)
+
+
+def _ranks_by_role(matrices: Sequence[TensorChange], rank: int) -> dict[str, list[int | None]]:
+    """Ranks of changes, of matrices that are large enough to show one."""
+    roles: dict[str, list[int | None]] = {}
+    for one in matrices:
+        if one.directions is not None and rank <= HIGHEST * min(one.shape):
+            roles.setdefault(one.role, []).append(one.directions.rank)
+    return roles
+
+
+def _without_rank(roles: Mapping[str, Sequence[int | None]]) -> frozenset[str]:
+    return frozenset(role for role, some in roles.items() if set(some) == {None})
+
+
+def _adapter(matrices: Sequence[TensorChange]) -> _Adapter | None:
     """Updates of low rank in nearly all matrices that are large enough to show it."""
     spread = [(min(one.shape), one.directions) for one in matrices if one.directions is not None]
     ranks = Counter(one.rank for _, one in spread if one.rank is not None)
@@ -329,6 +427,7 @@ def _adapter(matrices: Sequence[TensorChange]) -> OperationFound | None:
         return None
     rank = ranks.most_common(1)[0][0]
     able = [one.rank for size, one in spread if rank <= HIGHEST * size]
+    others = _without_rank(_ranks_by_role(matrices, rank))
     low = [one for one in able if one is not None]
     if len(low) < _MOST * len(able):
         return None
@@ -336,13 +435,13 @@ def _adapter(matrices: Sequence[TensorChange]) -> OperationFound | None:
     kind = Operation.ADAPTER if len(able) >= _FEWEST_ADAPTED else Operation.CHANGED
     if low.count(rank) >= _MOST * len(able):
         evidence = message("diff.operation.adapter", rank=rank, **fields)
-        return OperationFound(kind, evidence, rank=rank)
+        return _Adapter(OperationFound(kind, evidence, rank=rank), others)
     common = {one for one, times in Counter(low).items() if times >= 0.1 * len(low)}
     if sum(one in common for one in low) < _MOST * len(able):
         return None
     several = ", ".join(map(str, sorted(common)))
     evidence = message("diff.operation.adapter-ranks", ranks=several, **fields)
-    return OperationFound(kind, evidence, rank=max(common))
+    return _Adapter(OperationFound(kind, evidence, rank=max(common)), others)
 
 
 def _stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]:

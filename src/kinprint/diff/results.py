@@ -65,6 +65,8 @@ class TensorChange(Struct, frozen=True):
     directions : how the change is spread, where it was read whole.
     rounding_errors : the size of what rounding to the second model's type changes, in terms of the
         change.
+    row_factors, column_factors : of the first rows or columns, what each was multiplied by, where
+        each is a multiple of what it was.
     """
 
     role: str
@@ -96,6 +98,8 @@ class TensorChange(Struct, frozen=True):
     rounding: Rounding | None = None
     directions: Directions | None = None
     rounding_errors: float | None = None
+    row_factors: tuple[float, ...] = ()
+    column_factors: tuple[float, ...] = ()
 
     @property
     def equal(self) -> bool:
