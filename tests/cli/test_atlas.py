@@ -111,3 +111,15 @@ def test_building_of_nothing_is_a_sentence(
 ) -> None:
     assert run(["atlas", "build", "--atlas", str(tmp_path)]) == 2
     assert "--search" in capsys.readouterr().err
+
+
+def test_a_cluster_that_is_not_there_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kinprint.atlas.pools.CONNECTING", 0.5)
+    place = ["--atlas", str(tmp_path / "atlas"), "--cluster", "127.0.0.1:9"]
+    assert run(["atlas", "add", str(MODELS / "base-a"), *place]) == 2
+    told = capsys.readouterr()
+    assert "leave --cluster out" in told.err and "Traceback" not in told.err
+    assert run(["atlas", "build", str(MODELS), *place, "--budget", "1MB"]) == 2
+    assert "--jobs" in capsys.readouterr().err

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from random import SystemRandom
+from secrets import token_hex
+from threading import Lock
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from kinprint import text
 from kinprint.atlas.encoding import encoded
 from kinprint.atlas.fingerprint import Fingerprint, fingerprint
-from kinprint.atlas.store import Atlas, Entry
-from kinprint.errors import EntryBroken, KinprintError, attempt
+from kinprint.atlas.pools import Pool
+from kinprint.atlas.store import Atlas, Entry, State
+from kinprint.errors import AtlasBroken, EntryBroken, KinprintError
 from kinprint.lineage.matrix import Teller
+from kinprint.reader.cache import Cache
 from kinprint.reader.fetch import Fetcher
 from kinprint.reader.formats.registry import formats
 from kinprint.reader.weights import PIPELINE
@@ -25,7 +31,6 @@ _PROBED = 64 * 1024  # bytes of a range that are
 _LIST = ".txt"  # the ending of a list of models, one a line
 _COMMENT = "#"
 _DEEPEST = 3  # folders inside one another that are looked into for models
-_Known = Mapping[tuple[str, str, str, int], str]
 
 
 class Added(Struct, frozen=True):
@@ -104,6 +109,12 @@ def models_in(given: Iterable[str]) -> Iterator[str]:
             yield name
 
 
+def from_anywhere(given: str) -> str:
+    """The name of a model for processes with other folders: a path is told from its root."""
+    path = Path(given).expanduser()
+    return str(path.absolute()) if "://" not in given and path.exists() else given
+
+
 def _models_below(folder: Path, depth: int) -> list[Path]:
     """The folder itself if it holds weights, else the folders inside it that do."""
     if _holds_weights(folder):
@@ -112,47 +123,88 @@ def _models_below(folder: Path, depth: int) -> list[Path]:
     return [found for one in inside for found in _models_below(one, depth - 1)] if depth else []
 
 
-def add_models(
-    given: Sequence[str],
-    atlas: Atlas,
-    fetcher: Fetcher,
-    *,
-    seed: int = 0,
-    base: str | None = None,
-    tell: Teller,
-) -> Iterator[Added]:
-    """Add models one after another; what fails is told, and the others are added all the same.
+class Adding(Struct, frozen=True):
+    """Adds a model to an atlas: a task for any pool.
 
-    A model whose state is pinned by a commit is not read where the atlas has that state of it, so
-    that building goes on where it was interrupted.
+    A state of a model that is pinned by a commit is not read where the atlas has it: building goes
+    on where it was interrupted, and what is done again because a worker died is not read again.
+
+    Attributes
+    ----------
+    place
+        Of the atlas; whoever does this has to see the same one.
+    seed
+        Chooses which rows are read.
+    base
+        What adapters stand on, where they do not say.
+    cached
+        Whether to use the cache of the machine on which this is done.
+    run
+        Tells one building from another: what an atlas held before is looked up once for each.
+    fetcher
+        Reads in this process; None elsewhere, where every model gets one of its own.
     """
-    index, _ = atlas.index()
-    columns = (index.column(name) for name in ("name", "commit", "path", "seed", "id"))
-    known = {
-        (name, commit, path, drawn): one
-        for name, commit, path, drawn, one in zip(*columns, strict=True)
-    }
-    for number, name in enumerate(given, 1):
-        tell(Step.READING, name, number, len(given))
-        found = attempt(_add, name, atlas, fetcher, seed, base, known)
-        yield Added(name, error=found) if isinstance(found, KinprintError) else found
+
+    place: str
+    seed: int = 0
+    base: str | None = None
+    cached: bool = True
+    run: str = field(default_factory=token_hex)
+    fetcher: Fetcher | None = None
+
+    def __call__(self, given: str) -> Added:
+        """Add one model."""
+        if self.fetcher is not None:
+            return self._add(given, self.fetcher)
+        with Fetcher(cache=Cache.default() if self.cached else None) as fetcher:
+            return self._add(given, fetcher)
+
+    def _add(self, given: str, fetcher: Fetcher) -> Added:
+        atlas, state = Atlas(self.place), State.of(open_source(given).ref, self.seed)
+        if state is not None:
+            before = _states(self.place, self.run).get(state) or atlas.newly_added(state)
+            if before is not None:
+                return Added(given, before, there=True)
+        one = fingerprint(given, fetcher, self.seed, self.base)
+        there = atlas.has(encoded(one)[0])
+        return Added(given, atlas.add(one), there, one.bytes)
 
 
-def _add(
-    given: str,
-    atlas: Atlas,
-    fetcher: Fetcher,
-    seed: int,
-    base: str | None,
-    known: _Known,
-) -> Added:
-    ref = open_source(given).ref
-    before = known.get((ref.name, ref.commit, ref.path, seed)) if ref.commit else None
-    if before is not None:
-        return Added(given, before, there=True)
-    one = fingerprint(given, fetcher, seed, base)
-    there = atlas.has(encoded(one)[0])
-    return Added(given, atlas.add(one), there, one.bytes)
+def _states(place: str, run: str) -> Mapping[State, str]:
+    """What an atlas had when a building first asked for it in this process."""
+    with _LOOKING:
+        return _looked_up(place, run)
+
+
+@lru_cache(1)
+def _looked_up(place: str, run: str) -> Mapping[State, str]:
+    return Atlas(place).states()
+
+
+_LOOKING = Lock()
+
+
+def add_models(given: Sequence[str], task: Adding, pool: Pool, tell: Teller) -> Iterator[Added]:
+    """Add models, each told when it is begun, and given when it is done.
+
+    What fails is told, and the others are added all the same. What was added has to be in the
+    atlas as it is seen from here: a folder of that name elsewhere is another atlas.
+    """
+    atlas = Atlas(task.place)
+    atlas.index()  # an atlas that cannot be read is told before anything is begun
+
+    def begun() -> Iterator[str]:
+        for number, name in enumerate(given, 1):
+            tell(Step.READING, name, number, len(given))
+            yield name
+
+    for name, found in pool(task, begun()):
+        if isinstance(found, KinprintError):
+            yield Added(name, error=found)
+        elif atlas.has(found.id):
+            yield found
+        else:
+            raise AtlasBroken(place=task.place, cause=text.message("cause.atlas.elsewhere"))
 
 
 def verify_all(atlas: Atlas, tell: Teller) -> Iterator[Verified]:

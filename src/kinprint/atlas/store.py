@@ -6,16 +6,19 @@
 A file is written once, under the digest of what it holds, and never changed: two that add one model
 write the same file, two that add different models write different files, and nothing is locked. On
 a disk a file is written under another name and renamed; object stores show it when it is complete.
-The index can be made from the fingerprints at any time, and is where it lacks one.
+The index can be made from the fingerprints at any time, and is where it lacks one. The part of it
+that comes with a model is named after the state of the model, where that is pinned: whoever asks
+for a state finds it at once, before the parts are made one.
 """
 
 from __future__ import annotations
 
 import errno
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from hashlib import sha256
+from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +51,25 @@ _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _TAIL = 256 * 1024  # bytes that a driver reads at once to get at the end of a file
 _MANY = 64  # files of the index from which on they are made one
 _read_claims = msgspec.json.Decoder(list[Claim]).decode
+
+
+class State(Struct, frozen=True, array_like=True):
+    """What is known of a fingerprint before anything is read: a state of a model, and the seed."""
+
+    name: str
+    commit: str
+    path: str
+    seed: int
+
+    @classmethod
+    def of(cls, ref: ModelRef, seed: int) -> State | None:
+        """The state of a model; None where no commit pins it."""
+        return cls(ref.name, ref.commit, ref.path, seed) if ref.commit else None
+
+    @property
+    def digest(self) -> str:
+        """The name of the part of an index that comes with it."""
+        return sha256(msgspec.json.encode(self)).hexdigest()
 
 
 class Entry(Struct, frozen=True):
@@ -131,19 +153,64 @@ class Atlas:
     def __init__(self, place: str | None = None) -> None:
         self.place = place if place is not None else str(assets_folder("atlas", "v1"))
 
+    @property
+    def address(self) -> str:
+        """Its place for processes with other folders: a path is told from its root."""
+        return self.place if "://" in self.place else str(Path(self.place).expanduser().absolute())
+
     def add(self, one: Fingerprint) -> str:
         """Keep a fingerprint; its digest. One that is there, and whole, is not written again."""
         name, raw = encoded(one)
         if not self._is_whole(name):
-            self._write(_ENTRIES, name, raw)
-            self._write(_INDEX, name, written(_index_table([(name, one)])))
+            state = State.of(one.ref, one.seed)
+            part = name if state is None else state.digest
+            self._write(_INDEX, part, written(_index_table([(name, one)])))
+            self._write(_ENTRIES, name, raw)  # last: what is there can be found
         return name
 
     def _is_whole(self, name: str) -> bool:
         try:
-            return name in self._listed(_ENTRIES) and bool(self.read(name).sources)
+            return self.has(name) and bool(self.read(name).sources)
         except EntryBroken:
             return False
+
+    def states(self) -> dict[State, str]:
+        """Fingerprints of pinned states, as far as the index has them.
+
+        Nothing is written, so that many can ask while others add.
+        """
+        present = self._listed(_ENTRIES)
+        found: dict[State, str] = {}
+        for _, table in self._parts():
+            columns = (table.column(one).to_pylist() for one in (*State.__struct_fields__, "id"))
+            for *state, one in zip(*columns, strict=True):
+                if one in present and state[1]:
+                    found[State(*state)] = one
+        return found
+
+    def newly_added(self, state: State) -> str | None:
+        """The fingerprint of a pinned state, if its part of the index still stands alone."""
+        if not self._exists(_INDEX, state.digest):
+            return None
+        table = self._part(state.digest)
+        name = str(table.column("id")[0]) if table is not None and len(table) else ""
+        return name if name and self.has(name) else None
+
+    def _parts(self) -> Iterator[tuple[str, pyarrow.Table]]:
+        """All parts of the index that can be read, by their names."""
+        for name in sorted(self._listed(_INDEX)):
+            table = self._part(name)
+            if table is not None:
+                yield name, table
+
+    def _part(self, name: str) -> pyarrow.Table | None:
+        """A part of the index; None where it is damaged, or was made one with others just now."""
+        try:
+            return _read_index(self._read(_INDEX, name))
+        except AtlasBroken as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
 
     def names(self) -> set[str]:
         """Digests of all fingerprints; an error where there are none."""
@@ -155,7 +222,7 @@ class Atlas:
 
     def has(self, name: str) -> bool:
         """Whether there is a fingerprint with a digest."""
-        return name in self._listed(_ENTRIES)
+        return self._exists(_ENTRIES, name)
 
     def read(self, name: str) -> Fingerprint:
         """The fingerprint with a digest; an error where it is broken or another."""
@@ -178,15 +245,8 @@ class Atlas:
         """
         parquet()
         faults: list[EntryBroken] = []
-        parts = self._listed(_INDEX)
-        tables: list[pyarrow.Table] = []
-        readable: list[str] = []
-        for name in sorted(parts):
-            try:
-                tables.append(_read_index(self._read(_INDEX, name), name, self.place))
-                readable.append(name)
-            except EntryBroken:  # it is made again below
-                continue
+        parts = dict(self._parts())
+        tables = list(parts.values())
         present = self._listed(_ENTRIES)
         indexed = {name for table in tables for name in table.column("id").to_pylist()}
         missing: list[tuple[str, Fingerprint]] = []
@@ -198,8 +258,8 @@ class Atlas:
         if missing:
             tables.append(_index_table(missing))
         index = _joined(tables, present)
-        if missing or len(readable) > _MANY:
-            self._compact(index, readable)
+        if missing or len(parts) > _MANY:
+            self._compact(index, parts)
         return index, tuple(faults)
 
     def take_from(self, other: Atlas) -> tuple[int, tuple[EntryBroken, ...]]:
@@ -216,7 +276,7 @@ class Atlas:
                 faults.append(error)
         return taken, tuple(faults)
 
-    def _compact(self, index: Index, parts: Sequence[str]) -> None:
+    def _compact(self, index: Index, parts: Iterable[str]) -> None:
         """Make one file of an index; whoever cannot write here searches all the same."""
         name = sha256("".join(index.rows.column("id").to_pylist()).encode()).hexdigest()
         try:
@@ -252,6 +312,13 @@ class Atlas:
 
         found = (one.rpartition("/")[2] for one in self._ask(names, folder))
         return {name.removesuffix(_ENDING) for name in found if name.endswith(_ENDING)}
+
+    def _exists(self, folder: str, name: str) -> bool:
+        def exists(files: Any, place: str) -> bool:
+            files.invalidate_cache()
+            return bool(files.exists(place))
+
+        return bool(self._ask(exists, folder, name))
 
     def _read(self, folder: str, name: str) -> bytes:
         raw: bytes = self._ask(lambda files, place: files.cat_file(place), folder, name)
@@ -328,16 +395,13 @@ def index_schema() -> pyarrow.Schema:
     )
 
 
-def _read_index(raw: bytes, name: str, place: str) -> pyarrow.Table:
-    schema = index_schema() if parquet() else None
+def _read_index(raw: bytes) -> pyarrow.Table | None:
+    """A part of an index; None where it is none, or has other columns: it is then made again."""
     try:
         table = parquet().read_table(io.BytesIO(raw))
-        if not table.schema.equals(schema):
-            raise ValueError
     except (OSError, ValueError):
-        cause = text.message("cause.atlas.no-fingerprint")
-        raise EntryBroken(place=place, entry=name, cause=cause) from None
-    return table
+        return None
+    return table if table.schema.equals(index_schema()) else None
 
 
 def _joined(tables: Sequence[pyarrow.Table], present: set[str]) -> Index:

@@ -32,10 +32,17 @@ def _command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
     return made
 
 
+def _where_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say which processes do the work."""
+    on_cluster = option("--cluster", metavar="ADDRESS")(function)
+    return option("--jobs", metavar="N", type=Whole(min=1))(on_cluster)
+
+
 @_command("add")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 @option("--seed", metavar="N", type=Whole(min=0), default=0)
 @option("--base", metavar="MODEL")
+@_where_options
 @reading_options
 def add(**asked: Any) -> int:
     """Add models."""
@@ -48,6 +55,7 @@ def add(**asked: Any) -> int:
 @option("--limit", metavar="N", type=Whole(min=1), default=100)
 @option("--seed", metavar="N", type=Whole(min=0), default=0)
 @option("--base", metavar="MODEL")
+@_where_options
 @reading_options
 def build(**asked: Any) -> int:
     """Add all models of lists, of folders, and of a search of the Hub."""
@@ -64,11 +72,20 @@ def _build(
     limit: int,
     seed: int,
     base: str | None,
+    jobs: int | None,
+    cluster: str | None,
     format: str,
     reader: kinprint.Reader,
 ) -> int:
     found = kinprint.Atlas(place).build(
-        models, search=search, limit=limit, seed=seed, base=base, reader=reader
+        models,
+        search=search,
+        limit=limit,
+        seed=seed,
+        base=base,
+        jobs=jobs,
+        cluster=cluster,
+        reader=reader,
     )
     failed = [one for one in found if one.error is not None]
     if format == "json":

@@ -8,19 +8,38 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct, field
 
-from kinprint.atlas.building import Added, Verified, add_models, models_in, verify_all
+from kinprint import text
+from kinprint.atlas.building import (
+    Added,
+    Adding,
+    Verified,
+    add_models,
+    from_anywhere,
+    models_in,
+    verify_all,
+)
 from kinprint.atlas.fingerprint import fingerprint
 from kinprint.atlas.identify import SHORTLIST, identify_model
+from kinprint.atlas.pools import pool_of
 from kinprint.atlas.search import search
 from kinprint.atlas.store import Atlas as Store
 from kinprint.atlas.store import Entry
-from kinprint.errors import KinprintError
+from kinprint.errors import BadOption, KinprintError
 from kinprint.records import Progress
 from kinprint.report.build.identify import identify_document
 from kinprint.report.results.identify import Identification
 from kinprint.report.schema import settled
 from kinprint.source.repository import find_models
-from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading, teller
+from kinprint.verbs.reader import (
+    Meter,
+    ModelName,
+    Reader,
+    fetcher_of,
+    reading,
+    teller,
+    uses_cache,
+)
+from kinprint.workers import cores
 
 
 class AtlasEntry(Struct, frozen=True):
@@ -132,6 +151,8 @@ class Atlas:
         limit: int = 100,
         seed: int = 0,
         base: ModelName | None = None,
+        jobs: int | None = 1,
+        cluster: str | None = None,
         budget: int | str | None = None,
         cache: bool = True,
         progress: Callable[[Progress], None] | None = None,
@@ -152,13 +173,20 @@ class Atlas:
             Chooses which rows are read. Fingerprints of one seed are compared alone.
         base : str or path, optional
             What adapters stand on, where they do not say.
+        jobs : int, optional
+            How many processes read models side by side; as many as there are cores if None, and
+            one where there is a budget.
+        cluster : str, optional
+            The address of a Dask scheduler, such as "tcp://10.0.0.1:8786", whose workers read in
+            place of this machine. They have to reach the models, and write to the same atlas.
         budget, cache, progress, reader
-            As for `compare`; the budget is for all models together.
+            As for `compare`; the budget is for all models together, and one process alone can
+            keep to it. What other processes read is not in the cost of a reader.
 
         Returns
         -------
         list of Added
-            What became of each model.
+            What became of each model, in the order in which they were given.
 
         Raises
         ------
@@ -168,6 +196,10 @@ class Atlas:
             The Hub cannot be searched.
         BudgetExceeded
             Reading would cost more than the budget. What was added stays.
+        BadOption
+            A budget was given for several processes, or an address is none.
+        ClusterError
+            The cluster cannot be reached, went away, or cannot do it. What was added stays.
 
         Examples
         --------
@@ -179,10 +211,22 @@ class Atlas:
         """
         given = list(models_in(os.fspath(one) for one in models))
         given += [] if search is None else find_models(search, limit)
-        under = None if base is None else os.fspath(base)
+        given = list(dict.fromkeys(given))
         with reading(reader, budget, cache, progress) as own:
-            fetcher, tell = fetcher_of(own), teller(own)
-            return list(add_models(given, self._store, fetcher, seed=seed, base=under, tell=tell))
+            several = cluster is not None or jobs not in (1, None)
+            if several and own.budget is not None:
+                cause = text.message("cause.atlas.budget", option="jobs")
+                raise BadOption(option="budget", value=own.budget, cause=cause)
+            count = 1 if own.budget is not None else min(jobs or cores(), max(len(given), 1))
+            place, under = self.place, _path(base)
+            if cluster is not None:
+                given = [from_anywhere(one) for one in given]
+                place, under = self._store.address, under and from_anywhere(under)
+            alone = fetcher_of(own) if cluster is None and count == 1 else None
+            task = Adding(place, seed, under, uses_cache(own), fetcher=alone)
+            found = list(add_models(given, task, pool_of(count, cluster), teller(own)))
+        order = {name: at for at, name in enumerate(given)}
+        return sorted(found, key=lambda one: order[one.given])
 
     def entries(self) -> list[AtlasEntry]:
         """All models, by name.

@@ -125,6 +125,11 @@ def fetcher_of(reader: Reader) -> Fetcher:
     return reader._fetcher
 
 
+def uses_cache(reader: Reader) -> bool:
+    """Whether a reader uses the cache, for readers of its kind in other processes."""
+    return reader._cached
+
+
 def teller(reader: Reader) -> Callable[[Step, str, int, int], None]:
     """What says to whoever shows progress that a step of a long run begins.
 
