@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kinprint.nulls import copies
 from kinprint.nulls.copies import (
     chance_cosine,
     clone_classes,
@@ -130,14 +131,15 @@ def test_chance_cosine_holds() -> None:
         worlds.assert_valid(np.where(top.max(axis=(1, 2)) >= limit, -9.0, 0.0), (0.05,))
 
 
-def test_clones_are_classed_by_content() -> None:
+def test_clones_are_classed_by_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copies, "_PRODUCTS", 7 * 30)  # seven rows at a time
     rng = np.random.default_rng(8)
     x = rng.normal(size=(30, 200))
     x[20] = -x[3] + 0.2 * rng.normal(size=200)
     x[21] = x[20] + 0.2 * rng.normal(size=200)
     x[5] = 0.0
     x[6] = 0.0
-    classes = clone_classes(x, step=7)
+    classes = clone_classes(x)
     assert classes[3] == classes[20] == classes[21]
     assert len(set(classes.tolist())) == 28
     order = rng.permutation(30)

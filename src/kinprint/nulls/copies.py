@@ -21,6 +21,7 @@ CLONES = 0.7
 REPEATED, REPEATED_SHARE = 0.3, 0.15
 """Units at one distance are repetitions if this cosine, or four deviations of chance where that is
 more, is reached by this share of them beyond what is usual at other distances."""
+_PRODUCTS = 1 << 20  # of rows with rows that are looked at together
 _SKETCH, _VERIFIED = 64, 1 << 14  # numbers of a sketch, and pairs that are verified at a time
 COPIES = 0.5
 """Layers are copies if equal places exceed unequal ones by this cosine, on average."""
@@ -40,14 +41,14 @@ def chance_cosine(n: int, d: int, alpha: float = 1e-3) -> float:
     return math.sqrt(-math.expm1(2.0 / (d - 1) * math.log(min(1.0, alpha / pairs))))
 
 
-def clone_classes(rows: ArrayLike, threshold: float | None = None, step: int = 512) -> Ints:
+def clone_classes(rows: ArrayLike, threshold: float | None = None) -> Ints:
     """Number the classes of units that are copies of one another, up to sign.
 
     Rows (n, d); two are copies if |cosine| reaches the threshold, by default the larger of
     `CLONES` and what chance reaches, and copies of copies are copies. A class depends on sizes
     of cosines alone, so it moves with labels and ignores flips. Zero rows stand alone.
     """
-    return _clones(_unit(rows), threshold, step)
+    return _clones(_unit(rows), threshold)
 
 
 def clone_pairs(rows: ArrayLike, threshold: float = CLONES, step: int = 512) -> tuple[Ints, Ints]:
@@ -88,8 +89,9 @@ def _unit(rows: ArrayLike) -> NDArray[np.float32]:
     return normalise_rows(rows).astype(np.float32)
 
 
-def _clones(x: NDArray[np.float32], threshold: float | None = None, step: int = 512) -> Ints:
+def _clones(x: NDArray[np.float32], threshold: float | None = None) -> Ints:
     n, d = x.shape
+    step = min(512, max(_PRODUCTS // max(n, 1), 1))
     least = max(CLONES, chance_cosine(n, d)) if threshold is None else threshold
     left: list[Ints] = []
     right: list[Ints] = []

@@ -149,7 +149,7 @@ def standardise_columns(table: ArrayLike) -> Floats:
     Commutes with permutations and flips of the columns, because each is treated by itself.
     """
     # One contiguous row a channel, so that the order of its sums does not depend on its place.
-    x = np.ascontiguousarray(np.asarray(table).T).astype(np.float64)
+    x = np.array(np.asarray(table).T, np.float64, order="C")
     if not x.size:
         return x.T
     constant = x.max(axis=1) == x.min(axis=1)

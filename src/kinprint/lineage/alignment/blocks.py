@@ -8,6 +8,8 @@ from msgspec import Struct
 from kinprint.nulls.blocks import BLOCK
 from kinprint.nulls.result import Floats, Ints
 
+_GATHERED = 1 << 18  # numbers of either list that are laid together at a time
+
 
 class Blocks(Struct, frozen=True):
     """Places of common indices in two lists, by contiguous blocks of the index.
@@ -21,7 +23,13 @@ class Blocks(Struct, frozen=True):
 
     def products(self, x: np.ndarray, y: np.ndarray) -> Floats:
         """Inner products of rows within blocks; zero where a member is missing."""
-        return _gather(x, self.first) @ _gather(y, self.second).swapaxes(1, 2)
+        found = np.empty((len(self.first), BLOCK, BLOCK))
+        step = max(_GATHERED // max(BLOCK * x.shape[1], 1), 1)
+        for start in range(0, len(found), step):
+            some = slice(start, start + step)
+            left, right = _gather(x, self.first[some]), _gather(y, self.second[some])
+            np.matmul(left, right.swapaxes(1, 2), out=found[some])
+        return found
 
     def single(self) -> Blocks:
         """Every member in a block of its own: nothing is permuted, and coins are left."""
@@ -48,6 +56,6 @@ def common_blocks(first: Ints, second: Ints, usable: np.ndarray | None = None) -
 
 
 def _gather(rows: np.ndarray, places: Ints) -> Floats:
-    gathered = np.asarray(rows, np.float64)[places]
+    gathered = rows[places].astype(np.float64)
     gathered[places < 0] = 0.0
     return gathered
