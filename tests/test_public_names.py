@@ -48,6 +48,7 @@ RESULTS = [
     "AtlasContents",
     "AtlasEntry",
     "Diff",
+    "FamilyTree",
     "Identification",
     "Unmerged",
     "Verified",
@@ -78,7 +79,9 @@ RECORDS = [
     "Table",
 ]
 ENUMS = [
+    "ClaimedEdge",
     "DeclaredState",
+    "DirectionBasis",
     "Standing",
     "MergeDoubt",
     "MergeMethod",

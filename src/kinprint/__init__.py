@@ -87,9 +87,11 @@ if TYPE_CHECKING:
         Geometry,
     )
     from kinprint.records import (
+        ClaimedEdge,
         Component,
         Cost,
         DeclaredState,
+        DirectionBasis,
         Group,
         Level,
         MergeDoubt,
@@ -133,6 +135,7 @@ if TYPE_CHECKING:
     from kinprint.report.results.study import (
         StudyResult,
     )
+    from kinprint.report.results.tree import FamilyTree
     from kinprint.report.results.unmerge import (
         Unmerged,
     )
@@ -219,6 +222,7 @@ __all__ = [
     "CacheContents",
     "CacheError",
     "CachedModel",
+    "ClaimedEdge",
     "ClusterError",
     "ClusterLost",
     "ClusterUnfit",
@@ -228,10 +232,12 @@ __all__ = [
     "Cost",
     "DeclaredState",
     "Diff",
+    "DirectionBasis",
     "DiskFull",
     "DtypeUnknown",
     "EntryBroken",
     "Failure",
+    "FamilyTree",
     "FileChanged",
     "FileMissing",
     "FormatError",
@@ -347,7 +353,9 @@ _HOMES = {
         "Status",
         "TensorStatus",
         "Tier",
+        "ClaimedEdge",
         "DeclaredState",
+        "DirectionBasis",
         "Standing",
     ),
     "kinprint.report.results.comparison": (
@@ -364,6 +372,7 @@ _HOMES = {
         "Result",
     ),
     "kinprint.report.results.study": ("StudyResult",),
+    "kinprint.report.results.tree": ("FamilyTree",),
     "kinprint.report.results.unmerge": ("Unmerged",),
     "kinprint.studies.results": ("Table",),
     "kinprint.studies.study": ("Study",),

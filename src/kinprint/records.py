@@ -436,6 +436,27 @@ class Precedence(StrEnum):
 _SWAPPED = {Precedence.A_FIRST: Precedence.B_FIRST, Precedence.B_FIRST: Precedence.A_FIRST}
 
 
+class DirectionBasis(StrEnum):
+    """What tells the direction of an edge of a family tree.
+
+    Traces: two of different kind agree. Between: the numbers of one lie between those of its
+    parents, as a merge's do. Central: more of the family are nearest to one of the two, which makes
+    it the likely parent and no more.
+    """
+
+    TRACES = "traces"
+    BETWEEN = "between"
+    CENTRAL = "central"
+
+
+class ClaimedEdge(StrEnum):
+    """How an edge of a family tree stands to the origins that its models declare."""
+
+    AGREED = "agreed"
+    SILENT = "silent"
+    CONTRADICTED = "contradicted"
+
+
 class Trace(StrEnum):
     """What may tell which of two models came first.
 
@@ -776,6 +797,7 @@ class Step(StrEnum):
     MEASURING = "measuring"
     COMPUTING = "computing"
     COMPARING = "comparing"
+    NAMING = "naming"
     DRAWING = "drawing"
 
 

@@ -12,7 +12,7 @@ traces that `diff/direction.py` looks for.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,39 +20,28 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kinprint.atlas.encoding import listing_digest
-from kinprint.atlas.fingerprint import LEVEL, Fingerprint, replay
-from kinprint.atlas.parents import Candidate, choose_parents, likeness_by_parts
+from kinprint.atlas.fingerprint import LEVEL, Fingerprint
+from kinprint.atlas.naming import name_parents, opened
+from kinprint.atlas.parents import likeness_by_parts
 from kinprint.atlas.search import Match, search
 from kinprint.atlas.store import Atlas, Entry
-from kinprint.diff.direction import direction_of
-from kinprint.errors import EntryBroken, KinprintError, attempt
+from kinprint.errors import EntryBroken, KinprintError
 from kinprint.lineage.about.claims import Claim
-from kinprint.lineage.compare import algebra_for
 from kinprint.lineage.matrix import Teller, judge_pairs, silent
-from kinprint.lineage.opening import open_readable, read_readable
-from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.results import PairVerdict, Settings
-from kinprint.mapped import shelf
-from kinprint.reader.checkpoint import Checkpoint
-from kinprint.reader.fetch import Fetcher
 from kinprint.records import (
     ALPHA,
-    TAKEN_OVER,
     DeclaredState,
     ModelRef,
     Precedence,
     Verdict,
-    VerdictReason,
 )
-from kinprint.source.recorded import RecordedSource
 
 FAMILY = 0.01
 """The chance that a test links any stranger of an atlas."""
 SHORTLIST = 24
 """How many models are compared, unless somebody asks for more or fewer."""
 _QUERY = "query"
-# Reasons for "dependent" under which weights may have been taken over.
-_OPEN = frozenset({VerdictReason.NORMS_ARRANGED, VerdictReason.LEARNT_SILENT})
 
 
 class Relative(Struct, frozen=True):
@@ -153,7 +142,7 @@ def identify_model(
     allowed[same] = False
     searched = int(allowed.sum())
     matches, damaged = search(model.towers, atlas, index, shortlist, allowed)
-    settings = Settings(LEVEL, min(ALPHA, FAMILY / max(searched, 1)), seed=model.seed)
+    settings = Settings(LEVEL, alpha_for(searched), seed=model.seed)
     found = Identified(
         model,
         searched,
@@ -171,6 +160,11 @@ def identify_model(
         found,
         declared=tuple((claim, _state_of(claim.model, found, known)) for claim in model.claims),
     )
+
+
+def alpha_for(candidates: int) -> float:
+    """The error of each comparison, where so many might have been made."""
+    return min(ALPHA, FAMILY / max(candidates, 1))
 
 
 def _compared(
@@ -192,35 +186,27 @@ def _compared(
     if len(prints) < 2:
         return found
     known = {match.entry.id: match for match in matches}
-    with Fetcher() as fetcher, shelf() as place, algebra_for(LEVEL):
-        replay(fetcher, prints.items())
-        opened, unread = open_readable(list(prints), fetcher, settings)
-        read = read_readable(opened, settings, unread, place)
-        names = _names(read.checkpoints, prints)
+    with opened(prints, settings) as models:
+        read, names = models.read, models.names
         if names[0] != _QUERY:  # what it failed with stands before that of others
             raise read.unread[0].error
         places = [(0, at) for at in range(1, len(names))]
         pairs, failed = judge_pairs(read, places, settings, tell=tell)
         linked = {names[pair.b]: pair for pair in pairs if pair.verdict.relation.linked}
-        samples = dict(zip(names, (towers[0] for towers in read.samples), strict=True))
         verdicts = {name: pair.verdict for name, pair in linked.items()}
-        apart = any(VerdictReason.LEARNT_APART in one.reasons for one in verdicts.values())
-        candidates = {
-            name: Candidate(
-                verdict, known[name].towers, samples[name], _may_be_parent(verdict, apart)
-            )
-            for name, verdict in verdicts.items()
-        }
-        chosen, later = _parents(samples[_QUERY], candidates, fetcher, settings)
+        named = name_parents(_QUERY, verdicts, models, settings)
     relatives = {name: _relative(known[name].entry, pair, found) for name, pair in linked.items()}
-    others = [one for name, one in relatives.items() if name not in chosen and name not in later]
+    direct = {one.name for one in (*named.parents, *named.later)}
+    others = [one for name, one in relatives.items() if name not in direct]
     return replace(
         found,
         parents=tuple(
-            replace(relatives[name], direction=direction, weight=weight)
-            for name, (direction, weight) in chosen.items()
+            replace(relatives[one.name], direction=one.direction.answer, weight=one.weight)
+            for one in named.parents
         ),
-        descendants=tuple(replace(relatives[name], direction=Precedence.A_FIRST) for name in later),
+        descendants=tuple(
+            replace(relatives[one.name], direction=Precedence.A_FIRST) for one in named.later
+        ),
         relatives=tuple(sorted(others, key=lambda one: -one.likeness)),
         unlinked=tuple(
             (known[names[pair.b]].entry, pair.verdict)
@@ -239,40 +225,9 @@ def _compared(
     )
 
 
-def _parents(
-    model: Sample, candidates: Mapping[str, Candidate], fetcher: Fetcher, settings: Settings
-) -> tuple[dict[str, tuple[Precedence, float | None]], list[str]]:
-    """Parents with their direction and weight, and those that would be but came later."""
-    left, later = dict(candidates), list[str]()
-    while True:
-        names = list(left)
-        chosen = {names[one.number]: one for one in choose_parents(model, list(left.values()))}
-        found = {name: _direction(name, fetcher, settings) for name in chosen}
-        after = [name for name, answer in found.items() if answer is Precedence.A_FIRST]
-        if not after:
-            return {name: (found[name], one.weight) for name, one in chosen.items()}, later
-        later += after
-        left = {name: one for name, one in left.items() if name not in later}
-
-
-def _direction(name: str, fetcher: Fetcher, settings: Settings) -> Precedence:
-    found = attempt(direction_of, _QUERY, name, fetcher, settings)
-    return Precedence.UNDECIDED if isinstance(found, KinprintError) else found.answer
-
-
 def _relative(entry: Entry, pair: PairVerdict, found: Identified) -> Relative:
     paid = pair.verdict.log10_p + math.log10(max(found.searched, 1))
     return Relative(entry, pair.verdict, likeness_by_parts(pair.verdict), min(paid, 0.0))
-
-
-def _names(checkpoints: Sequence[Checkpoint], prints: Mapping[str, Fingerprint]) -> list[str]:
-    """The names under which recorded models were opened."""
-    by_source = {id(one.sources[0]): name for name, one in prints.items()}
-    return [
-        by_source[id(one.source.recorded)]
-        for one in checkpoints
-        if isinstance(one.source, RecordedSource)
-    ]
 
 
 def is_named(claim: str, ref: ModelRef) -> bool:
@@ -303,12 +258,3 @@ def _is_same(entry: Entry, model: Fingerprint) -> bool:
     if own.kind == "local":
         return Path(own.name).resolve() == Path(theirs.name).resolve()
     return own.name == theirs.name
-
-
-def _may_be_parent(verdict: Verdict, apart: bool) -> bool:
-    """Whether weights were taken over, or may have been: one initialisation makes no parent.
-
-    Where another linked model shows that it learnt `apart`, a link that says no more is as likely
-    to be of that kind.
-    """
-    return verdict.relation in TAKEN_OVER or (not apart and bool(_OPEN & set(verdict.reasons)))

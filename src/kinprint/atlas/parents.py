@@ -18,6 +18,7 @@ from itertools import combinations
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.atlas.keys import SECOND, TowerKeys, likeness
@@ -95,6 +96,16 @@ def likeness_by_parts(verdict: Verdict) -> float:
     linked = sum(known > 0 for known, _ in parts.values())
     share = linked / len(parts) if parts else verdict.amount.linked
     return max(share * (verdict.amount.likeness or 0.0), 0.0)
+
+
+def seen_from_second(verdict: Verdict) -> Verdict:
+    """The same verdict with the second model called the first."""
+    parts = tuple(
+        replace(one, part=one.partner, partner=one.part)
+        for one in verdict.parts
+        if one.partner is not None
+    )
+    return replace(verdict, parts=parts)
 
 
 def choose_parents(model: Sample, candidates: Sequence[Candidate]) -> tuple[Chosen, ...]:

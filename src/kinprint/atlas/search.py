@@ -6,7 +6,7 @@ an order in which to run tests, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -30,6 +30,10 @@ class Match(Struct, frozen=True):
     towers: tuple[TowerKeys, ...]
 
 
+KeysOf = Callable[[int], tuple[TowerKeys, ...]]
+"""Gives the keys of a model by its number; raises `EntryBroken`."""
+
+
 def search(
     towers: Sequence[TowerKeys],
     atlas: Atlas,
@@ -46,17 +50,29 @@ def search(
     count : how many models are wanted.
     allowed : of each model whether it is a candidate; all are where it is None.
     """
+    names = index.column("id")
+    found, faults = ranked(towers, index, count, lambda at: atlas.keys(names[at]), allowed)
+    return [Match(index.entry(at), alike, theirs) for at, alike, theirs in found], faults
+
+
+def ranked(
+    towers: Sequence[TowerKeys],
+    index: Index,
+    count: int,
+    keys: KeysOf,
+    allowed: NDArray[np.bool_] | None = None,
+) -> tuple[list[tuple[int, float, tuple[TowerKeys, ...]]], list[EntryBroken]]:
+    """The same by numbers of models, each with its likeness and keys."""
     faults: list[EntryBroken] = []
-    found: list[Match] = []
-    for number in nearest(towers, index, _NARROWED * count, allowed):
-        entry = index.entry(int(number))
+    found: list[tuple[int, float, tuple[TowerKeys, ...]]] = []
+    for number in map(int, nearest(towers, index, _NARROWED * count, allowed)):
         try:
-            theirs = atlas.keys(entry.id)
+            theirs = keys(number)
         except EntryBroken as error:
             faults.append(error)
         else:
-            found.append(Match(entry, second_likeness(towers, theirs), theirs))
-    return sorted(found, key=lambda match: -match.likeness)[:count], faults
+            found.append((number, second_likeness(towers, theirs), theirs))
+    return sorted(found, key=lambda one: -one[1])[:count], faults
 
 
 def nearest(

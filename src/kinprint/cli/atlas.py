@@ -10,8 +10,17 @@ import click
 import kinprint
 from kinprint import text
 from kinprint.cli.commands import Command, Group, Whole, option
-from kinprint.cli.language import say
-from kinprint.cli.output import form_option, write_line
+from kinprint.cli.language import language, say
+from kinprint.cli.output import (
+    form_option,
+    print_cost,
+    print_lines,
+    print_written,
+    reader_may_leave,
+    saved,
+    write_json,
+    write_line,
+)
 from kinprint.cli.reading import name_failure, reading_options, show_progress
 from kinprint.errors import BadOption, printable
 from kinprint.records import Standing
@@ -134,6 +143,38 @@ def search(
         name = printable(one.name, 1000)
         click.echo(say("cli.atlas.match", likeness=f"{one.likeness:6.3f}", name=name))
     click.echo(say("cli.atlas.ranked"))
+
+
+@_command("tree")
+@option("--shortlist", metavar="N", type=Whole(min=1), default=8)
+@option("--seed", metavar="N", type=Whole(min=0))
+@option("--jobs", metavar="N", type=Whole(min=1))
+@option("-o", "--output", multiple=True, metavar="PATH")
+def tree(
+    place: str | None,
+    shortlist: int,
+    seed: int | None,
+    jobs: int | None,
+    output: tuple[str, ...],
+    format: str,
+) -> int:
+    """Show who was made from whom."""
+    from kinprint.report.results.tree import check_files
+    from kinprint.report.views.terminal.tree import tree_lines
+
+    check_files(output)
+    found = kinprint.Atlas(place).tree(
+        seed=seed, shortlist=shortlist, jobs=jobs, progress=show_progress, language=language()
+    )
+    with saved(lambda: found.save(*output)) as written, reader_may_leave():
+        if format == "json":
+            write_json(found)
+        else:
+            print_lines(tree_lines(found.document, language()))
+            print_cost(found.cost)
+            if written:
+                print_written(output)
+    return 2 if found.document.left_out or found.document.failed else 0
 
 
 @_command("stats")

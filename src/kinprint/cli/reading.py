@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 device_option = option("--device", type=Choice(["cpu", "gpu"]), default="cpu")
 """Where to compute, for commands with `reading_options`."""
+_MANY = (Step.MEASURING, Step.COMPUTING, Step.COMPARING, Step.NAMING, Step.DRAWING)
 _SECONDS = 3.0  # between two lines about steps of one kind
 
 
@@ -64,7 +65,7 @@ class _ProgressLine:
         with self._lock:
             step, since = self._step
             now = time.monotonic()
-            many = event.step in (Step.MEASURING, Step.COMPUTING, Step.COMPARING, Step.DRAWING)
+            many = event.step in _MANY
             if many and event.step is step and now - since < _SECONDS:
                 return
             self._step = event.step, now

@@ -50,6 +50,12 @@ class TraceFound(Struct, frozen=True):
     speaks: Precedence
     says: Message
 
+    @property
+    def swapped(self) -> TraceFound:
+        """The same with the models exchanged."""
+        first = self.speaks.swapped
+        return TraceFound(self.trace, first, _said(self.trace, first, **self.says.fields))
+
 
 class Direction(Struct, frozen=True):
     """Which of two models came first, and everything that was found about it.
@@ -62,6 +68,11 @@ class Direction(Struct, frozen=True):
 
     answer: Precedence
     traces: tuple[TraceFound, ...] = ()
+
+    @property
+    def swapped(self) -> Direction:
+        """The same with the models exchanged."""
+        return Direction(self.answer.swapped, tuple(one.swapped for one in self.traces))
 
 
 class TrainingLog(Struct, frozen=True):

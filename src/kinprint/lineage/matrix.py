@@ -224,7 +224,7 @@ def run_pairs(
     """
     meeting = dict.fromkeys(pairs, ((0, 0),)) if meeting is None else meeting
     battery = _Battery(samples, settings, meeting, screened)
-    clock = _Clock(len(pairs), tell)
+    clock = Clock(len(pairs), tell)
     found: dict[Places, PairEvidence | KinprintError] = {}
     with shelf() as place:
         if jobs < 2 or len(pairs) < _WORTH_PROCESSES:
@@ -260,7 +260,7 @@ def _in_processes(
             yield chunk, attempt(outcomes.popleft().result)
 
 
-class _Clock:
+class Clock:
     """Tells how many pairs were compared, and how long the others will take at that pace."""
 
     def __init__(self, count: int, tell: Teller) -> None:

@@ -28,6 +28,7 @@ from kinprint.report.schema import (
     ReproductionDocument,
     StudyDocument,
     StudyPlanDocument,
+    TreeDocument,
     UnmergeDocument,
     decode,
     encode,
@@ -86,6 +87,8 @@ def decode_result(raw: bytes, name: str = DATA) -> Drawn:
         raise FormatError(cause=text.message("cause.an-inspection", file=name))
     if isinstance(found, IdentifyDocument):
         raise FormatError(cause=text.message("cause.an-identification", file=name))
+    if isinstance(found, TreeDocument):
+        raise FormatError(cause=text.message("cause.a-family-tree", file=name))
     if isinstance(found, UnmergeDocument):
         raise FormatError(cause=text.message("cause.an-unmerging", file=name))
     return found
@@ -178,9 +181,20 @@ def _study_folder(document: StudyDocument, folder: Path) -> Iterator[tuple[Path,
         yield folder / readme(language), told.encode("utf-8")
 
 
-def check_place(file: Path) -> None:
-    """Refuse a file that could not be written."""
-    _check_place(file, True, "paths", DATA)
+def files_ending_in(
+    endings: Sequence[str], paths: Iterable[str | os.PathLike[str]], refusal: str
+) -> list[Path]:
+    """Files that were asked for, refused here if their endings are others, with the message that
+    `refusal` names, or if they could not be written later."""
+    files = []
+    for one in paths:
+        file = Path(one)
+        if file.suffix.lower() not in endings or file.is_dir():
+            cause = text.message(refusal, endings=", ".join(endings))
+            raise BadOption(option="paths", value=os.fspath(one), cause=cause)
+        _check_place(file, True, "paths", DATA)
+        files.append(file)
+    return files
 
 
 def _endings() -> str:

@@ -20,14 +20,18 @@ from kinprint.atlas.building import (
 )
 from kinprint.atlas.fingerprint import fingerprint
 from kinprint.atlas.identify import SHORTLIST, identify_model
+from kinprint.atlas.pairs import SHORTLIST as CANDIDATES
 from kinprint.atlas.pools import pool_of
 from kinprint.atlas.search import search
 from kinprint.atlas.store import Atlas as Store
 from kinprint.atlas.store import Entry
+from kinprint.atlas.tree import tree_of
 from kinprint.errors import BadOption, KinprintError
 from kinprint.records import Progress
 from kinprint.report.build.identify import identify_document
+from kinprint.report.build.tree import tree_document
 from kinprint.report.results.identify import Identification
+from kinprint.report.results.tree import FamilyTree
 from kinprint.report.schema import settled
 from kinprint.source.repository import find_models
 from kinprint.verbs.reader import (
@@ -326,6 +330,60 @@ class Atlas:
         index, _ = self._store.index()
         matches, _ = search(one.towers, self._store, index, count)
         return [_entry(match.entry, match.likeness) for match in matches]
+
+    def tree(
+        self,
+        *,
+        seed: int | None = None,
+        shortlist: int = CANDIDATES,
+        jobs: int | None = 1,
+        progress: Callable[[Progress], None] | None = None,
+        language: str = "en",
+    ) -> FamilyTree:
+        """Say which models belong together, and who was plausibly made from whom.
+
+        Keys say which pairs are compared, fingerprint against fingerprint. Every p-value is paid
+        for all pairs of the atlas.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Models that were read with another are left out; that of most models if None.
+        shortlist : int
+            How many models each is compared with at most, by its own keys.
+        jobs : int, optional
+            Processes that compare pairs side by side; one for each core if None.
+        progress : callable, optional
+            Called with a `Progress` for each piece of work that is done.
+        language : str
+            What the result speaks where it shows itself.
+
+        Returns
+        -------
+        FamilyTree
+            Families, edges with what tells their direction, and other links.
+
+        Raises
+        ------
+        AtlasBroken
+            The place cannot be read.
+
+        Examples
+        --------
+        >>> import kinprint, kinprint.demo, tempfile
+        >>> zoo = kinprint.demo.FOLDER / "zoo"
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     atlas = kinprint.Atlas(folder)
+        ...     added = atlas.build([zoo / "base-a", zoo / "a-cpt"])
+        ...     found = atlas.tree()
+        >>> found.edges[0].relation.value
+        'derived'
+        """
+        with Reader(progress=progress) as own:
+            meter = Meter(own)
+            found = tree_of(self._store, seed, shortlist, pool_of(jobs), teller(own))
+            document = tree_document(found, self.place, meter.cost)
+            return FamilyTree(settled(document), language)
 
     def verify(self, *, progress: Callable[[Progress], None] | None = None) -> list[Verified]:
         """Hold every fingerprint against the model that it names: some ranges are read again.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kinprint import text
-from kinprint.diff.direction import Direction
+from kinprint.diff.direction import Direction, TraceFound
 from kinprint.records import Precedence
 from kinprint.report import schema
 from kinprint.report.translation import Translator
@@ -25,13 +25,20 @@ def direction_part(
     return schema.PrecedencePart(
         answer=found.answer,
         summary=translator.said(text.message(f"report.direction.says.{key}", **names)),
-        traces=[
-            schema.TraceRow(
-                trace=one.trace,
-                speaks=one.speaks,
-                counted=one.trace.counted,
-                says=translator.said(Message(one.says.key, {**one.says.fields, **names})),
-            )
-            for one in found.traces
-        ],
+        traces=trace_rows(found.traces, names, translator),
     )
+
+
+def trace_rows(
+    traces: Iterable[TraceFound], names: Mapping[str, str], translator: Translator
+) -> list[schema.TraceRow]:
+    """What each trace says; `names` are those of the two models, `a` and `b`."""
+    return [
+        schema.TraceRow(
+            trace=one.trace,
+            speaks=one.speaks,
+            counted=one.trace.counted,
+            says=translator.said(Message(one.says.key, {**one.says.fields, **names})),
+        )
+        for one in traces
+    ]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kinprint.atlas.identify import FAMILY, Identified, Relative, is_named
 from kinprint.atlas.store import Entry
-from kinprint.records import Cost, ModelRef, Verdict
+from kinprint.lineage.about.claims import Claim
+from kinprint.records import Cost, DeclaredState, ModelRef, Verdict
 from kinprint.report import schema
 from kinprint.report.build.common import made_with
 from kinprint.report.build.comparison import part_row
@@ -49,14 +50,8 @@ def identify_document(found: Identified, place: str, cost: Cost) -> schema.Ident
         descendants=descendants,
         relatives=relatives,
         unlinked=[_unlinked(entry, verdict, titles) for entry, verdict in found.unlinked],
-        declared=[
-            schema.DeclaredPart(
-                claim=schema.Claim(where=claim.where, model=claim.model, relation=claim.relation),
-                state=state,
-            )
-            for claim, state in found.declared
-        ],
-        same=[schema.AtlasModel(**_known(entry, titles)) for entry in found.same],
+        declared=declared_parts(found.declared),
+        same=[schema.AtlasModel(**atlas_model(entry, titles)) for entry in found.same],
         other_seeds=found.other_seeds,
         left_out=[
             *(
@@ -82,12 +77,11 @@ def _relative(
     one: Relative, titles: Titles, claims: list[str], translator: Translator
 ) -> schema.RelativePart:
     verdict = one.verdict
-    has_p = math.isfinite(one.log10_p) and one.log10_p < 0
     return schema.RelativePart(
-        **_known(one.entry, titles),
+        **atlas_model(one.entry, titles),
         relation=verdict.relation,
         reasons=[reason.value for reason in verdict.reasons],
-        log10_p=one.log10_p if has_p else None,
+        log10_p=known_p(one.log10_p),
         likeness=float(f"{one.likeness:.7g}"),
         direction=one.direction,
         weight=None if one.weight is None else float(f"{one.weight:.7g}"),
@@ -96,14 +90,33 @@ def _relative(
     )
 
 
+def known_p(log10_p: float) -> float | None:
+    """A p-value of a link, where it has one."""
+    return log10_p if math.isfinite(log10_p) and log10_p < 0 else None
+
+
+def declared_parts(
+    declared: Iterable[tuple[Claim, DeclaredState]],
+) -> list[schema.DeclaredPart]:
+    """Origins that a model declares, and what became of them."""
+    return [
+        schema.DeclaredPart(
+            claim=schema.Claim(where=claim.where, model=claim.model, relation=claim.relation),
+            state=state,
+        )
+        for claim, state in declared
+    ]
+
+
 def _unlinked(entry: Entry, verdict: Verdict, titles: Titles) -> schema.UnlinkedPart:
     test, effect = min(verdict.power, key=lambda one: one[1], default=(None, None))
     return schema.UnlinkedPart(
-        **_known(entry, titles), relation=verdict.relation, test=test, effect=effect
+        **atlas_model(entry, titles), relation=verdict.relation, test=test, effect=effect
     )
 
 
-def _known(entry: Entry, titles: Titles) -> dict[str, Any]:
+def atlas_model(entry: Entry, titles: Titles) -> dict[str, Any]:
+    """The fields of a model as an atlas knows it."""
     return {**_named(entry.ref, titles), "architecture": entry.architecture, "entry": entry.id}
 
 

@@ -9,6 +9,7 @@ from kinprint.report.results.identify import Identification
 from kinprint.report.results.inspection import Inspection
 from kinprint.report.results.plan import Plan
 from kinprint.report.results.study import StudyResult
+from kinprint.report.results.tree import FamilyTree
 from kinprint.report.results.unmerge import Unmerged
 from kinprint.report.schema import (
     ComparisonDocument,
@@ -20,6 +21,7 @@ from kinprint.report.schema import (
     ReadingPlanDocument,
     StudyDocument,
     StudyPlanDocument,
+    TreeDocument,
     UnmergeDocument,
     decode,
 )
@@ -43,7 +45,17 @@ def read_result(
 
 def read_any(
     raw: bytes, name: str = DATA, language: str = "en"
-) -> Comparison | Matrix | StudyResult | Diff | Inspection | Plan | Unmerged | Identification:
+) -> (
+    Comparison
+    | Matrix
+    | StudyResult
+    | Diff
+    | Inspection
+    | Plan
+    | Unmerged
+    | Identification
+    | FamilyTree
+):
     """The result in the bytes of a file, of any kind."""
     document = decode(raw, name)
     match document:
@@ -53,6 +65,8 @@ def read_any(
             return Unmerged(document, language)
         case IdentifyDocument():
             return Identification(document, language)
+        case TreeDocument():
+            return FamilyTree(document, language)
         case PlanDocument() | ReadingPlanDocument() | StudyPlanDocument():
             return Plan(document, language)
     return read_result(raw, name, language)

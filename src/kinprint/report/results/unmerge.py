@@ -11,7 +11,7 @@ from kinprint.errors import BadOption
 from kinprint.records import Cost, MergeDoubt, MergeMethod, MergeOutcome
 from kinprint.report import merging
 from kinprint.report.files import write_file
-from kinprint.report.outputs import check_place
+from kinprint.report.outputs import files_ending_in
 from kinprint.report.results.result import Result
 from kinprint.report.schema import (
     DiffModel,
@@ -175,12 +175,4 @@ class Unmerged(Result[UnmergeDocument]):
 
 def check_files(paths: tuple[str | os.PathLike[str], ...]) -> list[Path]:
     """The files that were asked for, refused here if they could not be written later."""
-    files = []
-    for one in paths:
-        file = Path(one)
-        if file.suffix.lower() not in ENDINGS or file.is_dir():
-            cause = text.message("cause.unmerge.ending", endings=", ".join(ENDINGS))
-            raise BadOption(option="paths", value=os.fspath(one), cause=cause)
-        check_place(file)
-        files.append(file)
-    return files
+    return files_ending_in(ENDINGS, paths, "cause.unmerge.ending")

@@ -125,6 +125,14 @@ from kinprint.report.schema.study import (
     StudyEntry,
     StudyPart,
 )
+from kinprint.report.schema.tree import (
+    TREE_SCHEMA,
+    TreeDocument,
+    TreeEdge,
+    TreeFailure,
+    TreeLink,
+    TreeModel,
+)
 from kinprint.report.schema.unmerge import (
     UNMERGE_SCHEMA,
     MergedTensor,
@@ -147,6 +155,7 @@ __all__ = [
     "STUDIES_SCHEMA",
     "STUDY_PLAN_SCHEMA",
     "STUDY_SCHEMA",
+    "TREE_SCHEMA",
     "UNMERGE_SCHEMA",
     "AdapterPart",
     "AmountPart",
@@ -230,6 +239,11 @@ __all__ = [
     "TensorRead",
     "Tokenizer",
     "TraceRow",
+    "TreeDocument",
+    "TreeEdge",
+    "TreeFailure",
+    "TreeLink",
+    "TreeModel",
     "TurnPart",
     "UnlinkedPart",
     "UnmergeDocument",

@@ -23,6 +23,7 @@ from kinprint.report.schema.matrix import MatrixDocument
 from kinprint.report.schema.plan import PlanDocument, ReadingPlanDocument, StudyPlanDocument
 from kinprint.report.schema.reproduction import ReproductionDocument
 from kinprint.report.schema.study import StudyDocument
+from kinprint.report.schema.tree import TreeDocument
 from kinprint.report.schema.unmerge import UnmergeDocument
 
 Plan = PlanDocument | ReadingPlanDocument | StudyPlanDocument
@@ -35,6 +36,7 @@ Document = (
     | ReproductionDocument
     | UnmergeDocument
     | IdentifyDocument
+    | TreeDocument
     | Plan
 )
 Shown = TypeVar(
@@ -44,7 +46,8 @@ Shown = TypeVar(
     | StudyDocument
     | DiffDocument
     | UnmergeDocument
-    | IdentifyDocument,
+    | IdentifyDocument
+    | TreeDocument,
 )
 
 _SHOWN = 200  # characters of a cause
@@ -115,6 +118,8 @@ _DECODER = msgspec.json.Decoder(Document | FirstComparison | FirstMatrix, dec_ho
 def _contradictions(document: Document) -> Iterator[text.Message]:
     """What no document that was made here says, and what drawing one relies on."""
     for name, most in _MOST.items():
+        if isinstance(document, TreeDocument):  # of an atlas, which has no limit
+            break
         if len(getattr(document, name, ())) > most:
             yield text.message("cause.too-many-entries", most=f"{most:,}", name=name)
     if isinstance(document, ComparisonDocument):
@@ -128,6 +133,12 @@ def _contradictions(document: Document) -> Iterator[text.Message]:
             yield text.message("cause.order-incomplete")
         if document.tree and not _is_tree(document, count):
             yield text.message("cause.tree-broken")
+    elif isinstance(document, TreeDocument):
+        places = {at for family in document.families for at in family}
+        places |= {at for one in (*document.edges, *document.links) for at in (one.a, one.b)}
+        places |= {at for one in document.failed for at in (one.a, one.b)}
+        if max(places, default=-1) >= len(document.models):
+            yield text.message("cause.place-unknown")
 
 
 def _is_tree(document: MatrixDocument, leaves: int) -> bool:

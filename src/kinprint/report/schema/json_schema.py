@@ -26,6 +26,7 @@ from kinprint.report.schema import (
     STUDIES_SCHEMA,
     STUDY_PLAN_SCHEMA,
     STUDY_SCHEMA,
+    TREE_SCHEMA,
     UNMERGE_SCHEMA,
     ComparisonDocument,
     DiffDocument,
@@ -38,6 +39,7 @@ from kinprint.report.schema import (
     StudiesDocument,
     StudyDocument,
     StudyPlanDocument,
+    TreeDocument,
     UnmergeDocument,
 )
 from kinprint.text import Words
@@ -51,6 +53,7 @@ KINDS: dict[str, tuple[type[msgspec.Struct], str]] = {
     STUDY_SCHEMA: (StudyDocument, "A study, done"),
     UNMERGE_SCHEMA: (UnmergeDocument, "Which merge made a model"),
     IDENTIFY_SCHEMA: (IdentifyDocument, "What a model is built on"),
+    TREE_SCHEMA: (TreeDocument, "The families of an atlas"),
     INSPECT_SCHEMA: (InspectionDocument, "What a model holds"),
     READING_PLAN_SCHEMA: (ReadingPlanDocument, "What reading tensors of a model would cost"),
     STUDY_PLAN_SCHEMA: (StudyPlanDocument, "What a study would cost"),

@@ -44,18 +44,22 @@ def render(template: str, language: str, **values: object) -> Markup:
 
 
 def assemble(
-    titles: Mapping[str, str], bodies: Mapping[str, Markup], language: str, running: str = ""
+    titles: Mapping[str, str],
+    bodies: Mapping[str, Markup],
+    language: str,
+    running: str = "",
+    more: str = "",
 ) -> str:
     """A whole page from its title and inside in each language.
 
     `language` shows first, English where there is no such language. `running` heads every sheet
-    of paper.
+    of paper. `more` is a style of this page alone.
     """
     sides = [
         Side(one, titles[one], bodies[one], str(speaker(one)("page.frame.language")))
         for one in languages()
     ]
-    style, script, paper = _asset("page.css"), _asset("page.js"), _running_head(running)
+    style, script, paper = asset("page.css") + more, asset("page.js"), _running_head(running)
     return (
         _environment()
         .get_template("frame.html.j2")
@@ -98,7 +102,8 @@ def _digest(text: str) -> str:
 
 
 @functools.cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A style or script that lies beside the templates."""
     return (_ASSETS / name).read_text(encoding="utf-8")
 
 

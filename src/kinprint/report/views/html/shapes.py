@@ -38,7 +38,13 @@ def tag(name: str, *inside: object, **attributes: object) -> Markup:
 
 
 def picture(
-    key: str, size: tuple[int, int], title: object, description: object, *parts: Markup, **more: str
+    key: str,
+    size: tuple[int, int],
+    title: object,
+    description: object,
+    *parts: Markup,
+    class_: str = "picture",
+    **more: str,
 ) -> Markup:
     """A picture that says its title and what it shows to whoever cannot see it.
 
@@ -50,7 +56,7 @@ def picture(
         tag("title", flat(title), id=f"{key}-t"),
         tag("desc", flat(description), id=f"{key}-d"),
         *parts,
-        class_="picture",
+        class_=class_,
         viewBox=f"0 0 {width} {height}",
         role="img",
         aria_labelledby=f"{key}-t",

@@ -1,0 +1,448 @@
+"""Family trees of an atlas: which models belong together, and who was plausibly made from whom.
+
+Linked pairs make families. Every model names its parents among those that it is linked with, as
+`identify` has it; whoever is named makes an edge. An edge has a direction where something tells it:
+
+- traces: two of different kind say who came first (`diff/direction.py`);
+- between: the model's numbers lie between those of its parents, as a merge's do;
+- central: more of the family are nearest to one than to the other. That is the shape of a family
+  and no more: the base of a model that much else was built on looks like one of these.
+
+Where these contradict, or would make a circle, the edge has none.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from kinprint.atlas.fingerprint import LEVEL
+from kinprint.atlas.identify import alpha_for, is_named
+from kinprint.atlas.naming import Named, NamedParent
+from kinprint.atlas.pairs import (
+    SHORTLIST,
+    Both,
+    Compared,
+    Comparing,
+    Household,
+    Naming,
+    Piece,
+    candidate_pairs,
+    groups,
+    households,
+    pieces,
+)
+from kinprint.atlas.parents import likeness_by_parts, seen_from_second
+from kinprint.atlas.pools import Pool, here
+from kinprint.atlas.store import Atlas, Entry, Index
+from kinprint.diff.direction import Direction, TraceFound
+from kinprint.errors import KinprintError
+from kinprint.lineage.about.claims import Claim
+from kinprint.lineage.matrix import Clock, Teller, silent
+from kinprint.lineage.results import Settings
+from kinprint.records import (
+    ClaimedEdge,
+    DeclaredState,
+    DirectionBasis,
+    Precedence,
+    Step,
+    Verdict,
+)
+
+CENTRAL = 2
+"""Others that must name a model first, and times as many as name its partner, so that it is called
+the likely parent."""
+_ASKED = 24  # of its linked models, the most alike ones that a model chooses its parents from
+
+Places = tuple[int, int]
+
+
+class Node(Struct, frozen=True):
+    """A model of the tree.
+
+    Attributes
+    ----------
+    entry
+        The model.
+    copies
+        Other entries with the very same files.
+    declared
+        Origins that it declares, and what became of them in the atlas.
+    """
+
+    entry: Entry
+    copies: tuple[Entry, ...] = ()
+    declared: tuple[tuple[Claim, DeclaredState], ...] = ()
+
+
+class Edge(Struct, frozen=True):
+    """Two models of which one names the other as its parent; A came first, or neither is known to.
+
+    Attributes
+    ----------
+    a, b
+        Their numbers.
+    verdict
+        Their relation; A is the first.
+    likeness
+        Mean correlation of what is linked, times the share of parts that are.
+    log10_p
+        The p-value of the link, paid for all pairs of the atlas.
+    basis
+        What tells the direction; None where nothing does.
+    traces
+        What each trace says of who came first.
+    votes
+        How many other models name A, and B, first.
+    weight
+        The share of A in the mixture of its parents that is nearest to B, where B is a mixture.
+    claim
+        How it stands to what the two declare.
+    """
+
+    a: int
+    b: int
+    verdict: Verdict
+    likeness: float
+    log10_p: float
+    basis: DirectionBasis | None = None
+    traces: tuple[TraceFound, ...] = ()
+    votes: tuple[int, int] = (0, 0)
+    weight: float | None = None
+    claim: ClaimedEdge = ClaimedEdge.SILENT
+
+
+class Link(Struct, frozen=True):
+    """Two linked models without an edge; the first is A."""
+
+    a: int
+    b: int
+    verdict: Verdict
+    likeness: float
+    log10_p: float
+
+
+class Tree(Struct, frozen=True):
+    """The families of an atlas.
+
+    Attributes
+    ----------
+    nodes
+        Its models, each once.
+    families
+        Numbers of models that are linked, directly or through others; the largest family first.
+    edges
+        Who names whom.
+    links
+        Linked pairs without an edge.
+    pairs
+        How many pairs there are; all of them are paid for.
+    compared
+        How many of them were compared.
+    effects
+        Of pairs that were compared without a link, the smallest effects that a test would have
+        seen; None where none could be run.
+    alpha
+        The error of each comparison.
+    seed
+        Chose which rows were read.
+    other_seeds
+        How many models were read with other seeds, and take no part.
+    failed
+        Pairs that could not be compared, and why.
+    broken
+        Fingerprints that cannot be used, by digest, and why.
+    """
+
+    nodes: tuple[Node, ...]
+    families: tuple[tuple[int, ...], ...]
+    edges: tuple[Edge, ...]
+    links: tuple[Link, ...]
+    pairs: int
+    compared: int
+    effects: tuple[float | None, ...]
+    alpha: float
+    seed: int
+    other_seeds: int = 0
+    failed: tuple[tuple[Places, KinprintError], ...] = ()
+    broken: tuple[tuple[str, KinprintError], ...] = ()
+
+
+def tree_of(
+    atlas: Atlas,
+    seed: int | None = None,
+    shortlist: int = SHORTLIST,
+    pool: Pool = here,
+    tell: Teller = silent,
+) -> Tree:
+    """The families of all models of an atlas.
+
+    Parameters
+    ----------
+    atlas
+        The models.
+    seed
+        Models that were read with another are left out; that of most models if None.
+    shortlist
+        How many models each is compared with at most, by its own keys.
+    pool
+        Where the work is done.
+    tell
+        Told how many pieces of work are done.
+    """
+    index, faults = atlas.index()
+    seeds = Counter(index.column("seed"))
+    chosen = seed if seed is not None else min(seeds, key=lambda one: (-seeds[one], one), default=0)
+    copies = _copies(index, chosen)
+    allowed = np.zeros(len(index), bool)
+    allowed[list(copies)] = True
+    pairs = math.comb(len(copies), 2)
+    settings = Settings(LEVEL, alpha_for(pairs), seed=chosen)
+    names = index.column("id")
+    candidates, damaged = candidate_pairs(atlas, index, allowed, shortlist)
+    task = Comparing(atlas.place, settings)
+    found = _compare(list(pieces(candidates, names)), task, pool, tell)
+    asked = list(households(_by_model(found.linked)))
+    named = _name(asked, Naming(atlas.place, settings), pool, tell)
+    broken = {str(one.fields["entry"]): one for one in (*faults, *damaged)} | dict(found.broken)
+    kept = [at for at in copies if names[at] not in broken]
+    nodes = [Node(index.entry(at), tuple(map(index.entry, copies[at]))) for at in kept]
+    place = {node.entry.id: number for number, node in enumerate(nodes)}
+    linked = {(place[one], place[other]): each for (one, other), each in found.linked.items()}
+    edges = _edges(nodes, linked, {place[name]: one for name, one in named.items()}, place)
+    joined = {frozenset((one.a, one.b)) for one in edges}
+    unlinked = {frozenset(place[each] for each in one.both) for one in found.unlinked}
+    met = {frozenset(both) for both in linked}
+    return Tree(
+        tuple(
+            replace(node, declared=_declared(number, nodes, met, unlinked))
+            for number, node in enumerate(nodes)
+        ),
+        tuple(tuple(one) for one in groups(linked, len(nodes)) if len(one) > 1),
+        tuple(replace(one, log10_p=_paid(one.verdict, pairs)) for one in edges),
+        tuple(
+            Link(*both, verdict, likeness_by_parts(verdict), _paid(verdict, pairs))
+            for both, verdict in linked.items()
+            if frozenset(both) not in joined
+        ),
+        pairs,
+        len(linked) + len(unlinked),
+        tuple(one.effect for one in found.unlinked),
+        settings.alpha,
+        chosen,
+        len(index) - seeds[chosen],
+        tuple(((place[one], place[other]), error) for (one, other), error in found.failed),
+        tuple(broken.items()),
+    )
+
+
+def _copies(index: Index, seed: int) -> dict[int, list[int]]:
+    """Models of a seed, each with others that have the same files and keys."""
+    first: dict[tuple[str, bytes], int] = {}
+    found: dict[int, list[int]] = {}
+    seeds, files = index.column("seed"), index.column("files")
+    ends = [*index.firsts.tolist(), len(index.keys)]
+    for at, start in enumerate(ends[:-1]):
+        if seeds[at] == seed:
+            own = first.setdefault((files[at], index.keys[start : ends[at + 1]].tobytes()), at)
+            found.setdefault(own, []).extend([at] if own != at else [])
+    return found
+
+
+def _compare(given: Sequence[Piece], task: Comparing, pool: Pool, tell: Teller) -> Compared:
+    """What all pieces of work gave together; of one that was lost all pairs have failed."""
+    found: list[Compared] = []
+    clock = Clock(sum(len(piece.pairs) for piece in given), tell)
+    for piece, outcome in pool(task, given):
+        if isinstance(outcome, KinprintError):
+            outcome = Compared({}, failed=tuple((both, outcome) for both in piece.pairs))
+        found.append(outcome)
+        clock.done(len(piece.pairs))
+    broken = {name: error for one in found for name, error in one.broken}
+    return Compared(
+        dict(sorted((both, each) for one in found for both, each in one.linked.items())),
+        tuple(sorted((each for one in found for each in one.unlinked), key=lambda one: one.both)),
+        tuple(
+            sorted(
+                (each for one in found for each in one.failed if not {*each[0]} & broken.keys()),
+                key=lambda one: one[0],
+            )
+        ),
+        tuple(sorted(broken.items())),
+    )
+
+
+def _by_model(linked: Mapping[Both, Verdict]) -> dict[str, dict[str, Verdict]]:
+    """For each model those that it is linked with, the most alike first, as seen from it; models
+    of one family follow one another."""
+    found: dict[str, dict[str, Verdict]] = {}
+    for (one, other), verdict in linked.items():
+        found.setdefault(one, {})[other] = verdict
+        found.setdefault(other, {})[one] = seen_from_second(verdict)
+    names = list(found)
+    place = {name: at for at, name in enumerate(names)}
+    families = groups([(place[one], place[other]) for one, other in linked], len(names))
+    return {
+        names[at]: dict(
+            sorted(found[names[at]].items(), key=lambda one: -likeness_by_parts(one[1]))[:_ASKED]
+        )
+        for family in families
+        for at in family
+    }
+
+
+def _name(given: Sequence[Household], task: Naming, pool: Pool, tell: Teller) -> dict[str, Named]:
+    """Whom each model names; one that could not be asked names nobody."""
+    found: dict[str, Named] = {}
+    done = 0
+    for household, answer in pool(task, given):
+        found |= {} if isinstance(answer, KinprintError) else answer
+        done += len(household.models)
+        tell(Step.NAMING, "", done, sum(len(one.models) for one in given))
+    return dict(sorted(found.items()))
+
+
+def _edges(
+    nodes: Sequence[Node],
+    linked: Mapping[Places, Verdict],
+    named: Mapping[int, Named],
+    place: Mapping[str, int],
+) -> tuple[Edge, ...]:
+    """Who names whom, with a direction where something tells it and no circle comes of it."""
+    said: dict[Places, dict[int, NamedParent]] = {}
+    for own, answer in named.items():
+        for each in answer.parents + answer.later:
+            to = place[each.name]
+            said.setdefault((min(own, to), max(own, to)), {})[own] = each
+    between = {own for own, answer in named.items() if _lies_between(answer)}
+    first = {own: place[each.parents[0].name] for own, each in named.items() if each.parents}
+    found = []
+    for (one, other), views in sorted(said.items()):
+        verdict = linked.get((one, other)) or seen_from_second(linked[other, one])
+        own, view = next(iter(views.items()))
+        direction = view.direction if own == one else view.direction.swapped
+        votes = (_votes(one, other, first), _votes(other, one, first))
+        merged = {
+            Precedence.B_FIRST if child == one else Precedence.A_FIRST
+            for child in views.keys() & between
+        }
+        came_first, basis = _told(direction, votes, merged)
+        edge = Edge(
+            one, other, verdict, likeness_by_parts(verdict), 0.0, basis, direction.traces, votes
+        )
+        edge = _swapped(edge) if came_first is Precedence.B_FIRST else edge
+        found.append(replace(edge, weight=views[edge.b].weight if edge.b in between else None))
+    free = _without_circles(found, len(nodes))
+    return tuple(replace(one, claim=_claim(one, nodes)) for one in free)
+
+
+def _lies_between(one: Named) -> bool:
+    """Whether a model is a mixture of its parents in which all of them have a positive part."""
+    weights = [each.weight for each in one.parents]
+    return len(weights) > 1 and all(weight is not None and weight > 0 for weight in weights)
+
+
+def _votes(named: int, partner: int, first: Mapping[int, int]) -> int:
+    """How many models other than its partner name a model first."""
+    return sum(chosen == named and own != partner for own, chosen in first.items())
+
+
+def _told(
+    direction: Direction, votes: tuple[int, int], merged: Collection[Precedence]
+) -> tuple[Precedence, DirectionBasis | None]:
+    """Who came first, and what tells it: traces; or the others, where nothing contradicts."""
+    if direction.answer is not Precedence.UNDECIDED:
+        return direction.answer, DirectionBasis.TRACES
+    central = _central(votes)
+    bases = [(one, DirectionBasis.BETWEEN) for one in merged]
+    bases += [(one, DirectionBasis.CENTRAL) for one in central]
+    traced = {one.speaks for one in direction.traces if one.trace.counted}
+    if len({one for one, _ in bases} | traced) == 1 and bases:
+        return bases[0]
+    return Precedence.UNDECIDED, None
+
+
+def _central(votes: tuple[int, int]) -> list[Precedence]:
+    """Which of two models is the more central one of its family, if that is clear."""
+    (fewer, more), (one, other) = sorted(votes), votes
+    if more < CENTRAL or more < CENTRAL * fewer:
+        return []
+    return [Precedence.A_FIRST if one > other else Precedence.B_FIRST]
+
+
+def _swapped(edge: Edge) -> Edge:
+    """The same with the other model called A."""
+    traces = tuple(one.swapped for one in edge.traces)
+    return replace(
+        edge,
+        a=edge.b,
+        b=edge.a,
+        verdict=seen_from_second(edge.verdict),
+        traces=traces,
+        votes=(edge.votes[1], edge.votes[0]),
+    )
+
+
+def _without_circles(edges: Sequence[Edge], count: int) -> list[Edge]:
+    """Edges, less the direction of those from which arrows lead back to where they begin."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    told = [(one.a, one.b) for one in edges if one.basis is not None]
+    ends = tuple(np.array(told, np.int64).reshape(-1, 2).T)
+    graph = coo_array((np.ones(len(told), np.int8), ends), (count, count))
+    _, label = connected_components(graph.tocsr(), connection="strong")
+    return [replace(one, basis=None) if label[one.a] == label[one.b] else one for one in edges]
+
+
+def _claim(edge: Edge, nodes: Sequence[Node]) -> ClaimedEdge:
+    """How an edge stands to what its models declare; one without a direction fits either way."""
+    first, second = nodes[edge.a], nodes[edge.b]
+    forth, back = _names_it(second, first), _names_it(first, second)
+    if forth or (back and edge.basis is None):
+        return ClaimedEdge.AGREED
+    declares = bool(second.entry.claims) or (edge.basis is None and bool(first.entry.claims))
+    return ClaimedEdge.CONTRADICTED if back or declares else ClaimedEdge.SILENT
+
+
+def _names_it(node: Node, other: Node) -> bool:
+    """Whether a model declares another, or a copy of it, as its origin."""
+    return any(
+        is_named(claim.model, one.ref)
+        for claim in node.entry.claims
+        for one in (other.entry, *other.copies)
+    )
+
+
+def _declared(
+    own: int,
+    nodes: Sequence[Node],
+    linked: Collection[frozenset[int]],
+    unlinked: Collection[frozenset[int]],
+) -> tuple[tuple[Claim, DeclaredState], ...]:
+    """Origins that a model declares, and what became of them."""
+    found = []
+    for claim in nodes[own].entry.claims:
+        meant = [
+            frozenset((own, number))
+            for number, node in enumerate(nodes)
+            if number != own
+            and any(is_named(claim.model, one.ref) for one in (node.entry, *node.copies))
+        ]
+        state = DeclaredState.NOT_COMPARED if meant else DeclaredState.NOT_IN_ATLAS
+        if any(both in unlinked for both in meant):
+            state = DeclaredState.UNLINKED
+        if any(both in linked for both in meant):
+            state = DeclaredState.LINKED
+        found.append((claim, state))
+    return tuple(found)
+
+
+def _paid(verdict: Verdict, pairs: int) -> float:
+    """The log10 p of a link, paid for all pairs."""
+    return min(verdict.log10_p + math.log10(max(pairs, 1)), 0.0)

@@ -1,0 +1,253 @@
+"""Families of an atlas as all views show them: who hangs below whom, what is said of an edge."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+
+from kinprint import text
+from kinprint.records import DirectionBasis
+from kinprint.report.numbers import fixed, p_claim
+from kinprint.report.relations import words_for
+from kinprint.report.schema import TreeDocument, TreeEdge, TreeLink
+from kinprint.studies.results import Table
+
+
+class Certainty(StrEnum):
+    """How sure the direction of an edge is: told, likely, or open."""
+
+    TOLD = "told"
+    LIKELY = "likely"
+    OPEN = "open"
+
+
+class Row(Struct, frozen=True):
+    """A model of a family, as it stands in a list that reads as a tree.
+
+    Attributes
+    ----------
+    model
+        Its place in the document.
+    depth
+        How many models it hangs below.
+    edge
+        What it hangs by; None for one that hangs below nobody.
+    last
+        Of each model that it hangs below, and of itself, whether it is the last one there.
+    link
+        Of a model without any edge, its nearest link: why it is in the family.
+    """
+
+    model: int
+    depth: int
+    edge: TreeEdge | None
+    last: tuple[bool, ...] = ()
+    link: TreeLink | None = None
+
+
+def certainty(edge: TreeEdge) -> Certainty:
+    """How sure the direction of an edge is."""
+    if edge.basis is None:
+        return Certainty.OPEN
+    return Certainty.LIKELY if edge.basis is DirectionBasis.CENTRAL else Certainty.TOLD
+
+
+def rows_of(document: TreeDocument, family: Sequence[int]) -> list[Row]:
+    """The models of a family in an order that reads as a tree.
+
+    A model hangs below the most alike of its parents. One without any hangs by an edge that has no
+    direction, if it has one to a model that stands already; otherwise it begins a tree of its own.
+    """
+    inside = set(family)
+    edges = [one for one in document.edges if {one.a, one.b} <= inside]
+    edges.sort(key=lambda one: -one.likeness)
+    above: dict[int, TreeEdge] = {}
+    for edge in edges:
+        if edge.basis is not None:
+            above.setdefault(edge.b, edge)
+    below: dict[int, list[tuple[int, TreeEdge]]] = {at: [] for at in family}
+    for at, edge in above.items():
+        below[edge.a].append((at, edge))
+    title = {at: document.models[at].title for at in family}
+    met = Counter(at for edge in edges for at in (edge.a, edge.b))
+    waiting = sorted(
+        (at for at in family if at not in above),
+        key=lambda at: (-len(below[at]), -met[at], title[at]),
+    )
+    tops: list[int] = []
+    placed: set[int] = set()
+    while waiting:
+        hung = next(
+            (
+                (at, edge)
+                for edge in edges
+                if edge.basis is None
+                for at, to in ((edge.a, edge.b), (edge.b, edge.a))
+                if at in waiting and to in placed
+            ),
+            None,
+        )
+        at = waiting[0] if hung is None else hung[0]
+        waiting.remove(at)
+        if hung is None:
+            tops.append(at)
+        else:
+            below[hung[1].a + hung[1].b - at].append((at, hung[1]))
+        placed |= _reached(at, below)
+    rows: list[Row] = []
+    links = links_by_model(document)
+    lone = {at: links[at][0] for at in tops if not met[at] and at in links}
+    stack = [Row(at, 0, None, link=lone.get(at)) for at in reversed(tops)]
+    while stack:
+        row = stack.pop()
+        rows.append(row)
+        ordered = sorted(below[row.model], key=lambda one: title[one[0]], reverse=True)
+        stack += [
+            Row(at, row.depth + 1, edge, (*row.last, number == 0))
+            for number, (at, edge) in enumerate(ordered)
+        ]
+    return rows
+
+
+def _reached(top: int, below: Mapping[int, Sequence[tuple[int, TreeEdge]]]) -> set[int]:
+    """A model, and all that hang below it."""
+    found, left = {top}, [top]
+    while left:
+        new = [at for at, _ in below[left.pop()] if at not in found]
+        found |= set(new)
+        left += new
+    return found
+
+
+def edges_by_model(document: TreeDocument) -> dict[int, list[TreeEdge]]:
+    """All edges of each model, the most alike first."""
+    found: dict[int, list[TreeEdge]] = {}
+    for edge in sorted(document.edges, key=lambda one: -one.likeness):
+        for at in (edge.a, edge.b):
+            found.setdefault(at, []).append(edge)
+    return found
+
+
+def links_by_model(document: TreeDocument) -> dict[int, list[TreeLink]]:
+    """Linked models without an edge, of each model, the most alike first."""
+    found: dict[int, list[TreeLink]] = {}
+    for link in sorted(document.links, key=lambda one: -one.likeness):
+        for at in (link.a, link.b):
+            found.setdefault(at, []).append(link)
+    return found
+
+
+def unlinked_models(document: TreeDocument) -> list[int]:
+    """Places of models that are in no family."""
+    inside = {at for family in document.families for at in family}
+    return [at for at in range(len(document.models)) if at not in inside]
+
+
+def summary(document: TreeDocument, language: str) -> str:
+    """The headline."""
+    models, families = len(document.models), len(document.families)
+    if models < 2:
+        return text.say("tree.summary.empty", language)
+    if not families:
+        return text.say("tree.summary.nothing", language, models=models)
+    return text.say(
+        f"tree.summary.{'one' if families == 1 else 'several'}",
+        language,
+        models=models,
+        families=families,
+        linked=sum(map(len, document.families)),
+        edges=len(document.edges),
+        told=sum(one.basis is not None for one in document.edges),
+    )
+
+
+def line_of(edge: TreeLink, language: str) -> str:
+    """An edge in a few words: relation and likeness, and the weight of a merge."""
+    said = text.say(
+        "tree.line",
+        language,
+        relation=words_for(edge.relation)[language],
+        likeness=fixed(edge.likeness, 2),
+    )
+    weight = edge.weight if isinstance(edge, TreeEdge) else None
+    if weight is None:
+        return said
+    return text.say("tree.line-weight", language, said=said, weight=fixed(weight, 2))
+
+
+def row_line(document: TreeDocument, row: Row, language: str) -> str:
+    """What stands behind the name of a model: the edge that it hangs by, or its nearest link."""
+    if row.edge is not None:
+        return line_of(row.edge, language)
+    if row.link is None:
+        return ""
+    other = document.models[row.link.a + row.link.b - row.model].title
+    return text.say("tree.line-link", language, model=other, said=line_of(row.link, language))
+
+
+def edge_says(document: TreeDocument, edge: TreeEdge, language: str) -> Iterator[str]:
+    """What there is to know of an edge: link, amount, direction, and what is declared."""
+
+    def say(key: str, **fields: object) -> str:
+        return text.say(key, language, **fields)
+
+    a, b = (document.models[at].title for at in (edge.a, edge.b))
+    relation = words_for(edge.relation)[language]
+    if edge.log10_p is None:
+        yield say("identify.link-without-p", relation=relation)
+    else:
+        yield say("tree.link", relation=relation, p=p_claim(edge.log10_p), pairs=document.pairs)
+    amount = say("identify.likeness", likeness=fixed(edge.likeness, 2))
+    if edge.weight is not None:
+        amount += " " + say("tree.weight", a=a, b=b, weight=fixed(edge.weight, 2))
+    yield amount
+    if edge.parts:
+        states = ", ".join(
+            f"{count} {say(f'report.state.{state}')}" for state, count in edge.parts.items()
+        )
+        yield say("identify.parts", states=states)
+    yield say(
+        f"tree.basis.{edge.basis or 'none'}", a=a, b=b, votes=edge.votes[0], fewer=edge.votes[1]
+    )
+    yield say(f"tree.claim.{edge.declared}")
+
+
+def sentences(document: TreeDocument, language: str) -> Iterator[str]:
+    """What there is to know of the search: coverage, power, who took no part."""
+
+    def say(key: str, **fields: object) -> str:
+        return text.say(f"tree.{key}", language, **fields)
+
+    if document.pairs:
+        yield say("coverage", compared=document.compared, pairs=document.pairs,
+                  family=f"{100 * document.family:g} %")  # fmt: skip
+    if document.compared < document.pairs:
+        yield say("by-keys", count=document.pairs - document.compared)
+    seen = document.unlinked - document.silent
+    if seen and document.effect is not None:
+        yield say("power", count=seen, effect=fixed(document.effect, 2))
+    if document.silent:
+        yield say("no-power", count=document.silent)
+    for one in document.models:
+        if one.copies:
+            yield say("copies", name=one.title, count=len(one.copies))
+    if document.other_seeds:
+        yield say("other-seeds", count=document.other_seeds, seed=document.seed)
+
+
+def table_of(document: TreeDocument) -> Table:
+    """All edges and links, a row each."""
+    columns = ("kind", "a", "b", "relation", "log10_p", "likeness", "basis", "weight", "declared")
+    names = [one.name for one in document.models]
+    rows = tuple(
+        ("edge", names[one.a], names[one.b], one.relation.value, one.log10_p, one.likeness,
+         one.basis.value if one.basis else None, one.weight, one.declared.value)
+        for one in document.edges
+    ) + tuple(
+        ("link", names[one.a], names[one.b], one.relation.value, one.log10_p, one.likeness,
+         None, None, None)
+        for one in document.links
+    )  # fmt: skip
+    return Table("edges", text.words("tree.table"), columns, rows)
