@@ -440,13 +440,19 @@ class DirectionBasis(StrEnum):
     """What tells the direction of an edge of a family tree.
 
     Traces: two of different kind agree. Between: the numbers of one lie between those of its
-    parents, as a merge's do. Central: more of the family are nearest to one of the two, which makes
-    it the likely parent and no more.
+    parents, as a merge's do. Central: more of the family are nearest to one of the two. One parent:
+    one of the two has another parent already. The last two make a parent likely and no more.
     """
 
     TRACES = "traces"
     BETWEEN = "between"
     CENTRAL = "central"
+    ONE_PARENT = "one-parent"
+
+    @property
+    def likely(self) -> bool:
+        """Whether it is the shape of the family alone, which makes a parent likely and no more."""
+        return self in (DirectionBasis.CENTRAL, DirectionBasis.ONE_PARENT)
 
 
 class ClaimedEdge(StrEnum):

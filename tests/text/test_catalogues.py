@@ -13,7 +13,7 @@ from kinprint import text
 
 SOURCE = Path(text.__file__).parents[1]
 PREFIXES = (
-    "diff", "identify", "unmerge",
+    "diff", "identify", "tree", "unmerge",
     "cause", "cli", "demo", "error", "help", "label", "measure", "note", "page", "reason", "report",
     "role", "study", "test", "verdict",
 )  # fmt: skip

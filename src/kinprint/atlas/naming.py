@@ -6,9 +6,10 @@ came later is no parent, and the others are asked again.
 
 from __future__ import annotations
 
-from msgspec import Struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+
+from msgspec import Struct
 
 from kinprint.atlas.fingerprint import LEVEL, Fingerprint, replay
 from kinprint.atlas.parents import Candidate, choose_parents

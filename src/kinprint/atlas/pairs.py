@@ -9,12 +9,12 @@ and is paid for.
 
 from __future__ import annotations
 
-from msgspec import Struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.atlas.fingerprint import Fingerprint

@@ -1,25 +1,28 @@
 """Family trees of an atlas: which models belong together, and who was plausibly made from whom.
 
 Linked pairs make families. Every model names its parents among those that it is linked with, as
-`identify` has it; whoever is named makes an edge. An edge has a direction where something tells it:
+`identify` has it; whoever is named makes an edge. Branches of a family in which all name each other
+are joined by their most alike link. An edge has a direction where something tells it:
 
 - traces: two of different kind say who came first (`diff/direction.py`);
 - between: the model's numbers lie between those of its parents, as a merge's do;
 - central: more of the family are nearest to one than to the other. That is the shape of a family
-  and no more: the base of a model that much else was built on looks like one of these.
+  and no more: the base of a model that much else was built on looks like one of these;
+- one parent: one of the two has another parent already, and is no mixture.
 
-Where these contradict, or would make a circle, the edge has none.
+Where traces contradict, or there would be a circle, the edge has none. An edge to a model that was
+named by its elder alone goes, where that model has parents of its own: everybody names somebody.
 """
 
 from __future__ import annotations
 
-from msgspec import Struct
-from msgspec.structs import replace
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.atlas.fingerprint import LEVEL
 from kinprint.atlas.identify import alpha_for, is_named
@@ -46,6 +49,7 @@ from kinprint.lineage.about.claims import Claim
 from kinprint.lineage.matrix import Clock, Teller, silent
 from kinprint.lineage.results import Settings
 from kinprint.records import (
+    TAKEN_OVER,
     ClaimedEdge,
     DeclaredState,
     DirectionBasis,
@@ -207,8 +211,12 @@ def tree_of(
     candidates, damaged = candidate_pairs(atlas, index, allowed, shortlist)
     task = Comparing(atlas.place, settings)
     found = _compare(list(pieces(candidates, names)), task, pool, tell)
-    asked = list(households(_by_model(found.linked)))
-    named = _name(asked, Naming(atlas.place, settings), pool, tell)
+    by_model = _by_model(found.linked)
+    asked = list(households(by_model))
+    naming = Naming(atlas.place, settings)
+    named = _name(asked, naming, pool, tell)
+    again = list(households(_without_mixtures(by_model, named)))
+    named |= _name(again, naming, pool, tell)
     broken = {str(one.fields["entry"]): one for one in (*faults, *damaged)} | dict(found.broken)
     kept = [at for at in copies if names[at] not in broken]
     nodes = [Node(index.entry(at), tuple(map(index.entry, copies[at]))) for at in kept]
@@ -307,6 +315,23 @@ def _name(given: Sequence[Household], task: Naming, pool: Pool, tell: Teller) ->
     return dict(sorted(found.items()))
 
 
+def _without_mixtures(
+    linked: Mapping[str, Mapping[str, Verdict]], named: Mapping[str, Named]
+) -> dict[str, dict[str, Verdict]]:
+    """Models that others are mixtures of, and their links without these: a mixture of several is
+    nearer to each of them than what they come from."""
+    made: dict[str, set[str]] = {}
+    for name, answer in named.items():
+        if _lies_between(answer):
+            for one in answer.parents:
+                made.setdefault(one.name, set()).add(name)
+    return {
+        name: {other: each for other, each in linked[name].items() if other not in made[name]}
+        for name in linked
+        if name in made
+    }
+
+
 def _edges(
     nodes: Sequence[Node],
     linked: Mapping[Places, Verdict],
@@ -316,29 +341,85 @@ def _edges(
     """Who names whom, with a direction where something tells it and no circle comes of it."""
     said: dict[Places, dict[int, NamedParent]] = {}
     for own, answer in named.items():
-        for each in answer.parents + answer.later:
-            to = place[each.name]
-            said.setdefault((min(own, to), max(own, to)), {})[own] = each
+        for each in (*answer.parents, *answer.later):
+            if each.weight is None or each.weight > 0:  # else it is what another was mixed with
+                to = place[each.name]
+                said.setdefault((min(own, to), max(own, to)), {})[own] = each
+    for both in _joining(linked, said, len(nodes)):
+        said[both] = {}
     between = {own for own, answer in named.items() if _lies_between(answer)}
     first = {own: place[each.parents[0].name] for own, each in named.items() if each.parents}
-    found = []
+    edges = []
     for (one, other), views in sorted(said.items()):
         verdict = linked.get((one, other)) or seen_from_second(linked[other, one])
-        own, view = next(iter(views.items()))
-        direction = view.direction if own == one else view.direction.swapped
+        alike = likeness_by_parts(verdict)
+        seen = [
+            view.direction if own == one else view.direction.swapped for own, view in views.items()
+        ]
+        direction = next((each for each in seen if each.traces), Direction(Precedence.UNDECIDED))
         votes = (_votes(one, other, first), _votes(other, one, first))
         merged = {
             Precedence.B_FIRST if child == one else Precedence.A_FIRST
             for child in views.keys() & between
         }
         came_first, basis = _told(direction, votes, merged)
-        edge = Edge(
-            one, other, verdict, likeness_by_parts(verdict), 0.0, basis, direction.traces, votes
-        )
+        edge = Edge(one, other, verdict, alike, 0.0, basis, direction.traces, votes)
         edge = _swapped(edge) if came_first is Precedence.B_FIRST else edge
-        found.append(replace(edge, weight=views[edge.b].weight if edge.b in between else None))
-    free = _without_circles(found, len(nodes))
-    return tuple(replace(one, claim=_claim(one, nodes)) for one in free)
+        mixed = edge.b in views.keys() & between
+        edges.append(replace(edge, weight=views[edge.b].weight if mixed else None))
+    edges = _with_one_parent(_without_circles(edges, len(nodes)), between)
+    edges = _without_circles(edges, len(nodes))
+    parents = {one.b for one in edges if one.basis is not None and _named_by(one.b, one, said)}
+    kept = [
+        one
+        for one in edges
+        if one.basis is None
+        or one.b not in parents
+        or _named_by(one.b, one, said)
+        or not _named_by(one.a, one, said)
+    ]
+    return tuple(replace(one, claim=_claim(one, nodes)) for one in kept)
+
+
+def _named_by(own: int, edge: Edge, said: Mapping[Places, Mapping[int, NamedParent]]) -> bool:
+    """Whether one end of an edge names the other."""
+    return own in said[min(edge.a, edge.b), max(edge.a, edge.b)]
+
+
+def _joining(
+    linked: Mapping[Places, Verdict], said: Collection[Places], count: int
+) -> Iterator[Places]:
+    """The most alike links between branches of a family in which all name each other."""
+    group = {at: number for number, some in enumerate(groups(said, count)) for at in some}
+    able = [(both, one) for both, one in linked.items() if one.relation in TAKEN_OVER]
+    for (one, other), _ in sorted(able, key=lambda each: -likeness_by_parts(each[1])):
+        if group[one] != group[other]:
+            yield min(one, other), max(one, other)
+            gone, kept = group[other], group[one]
+            group = {at: kept if own == gone else own for at, own in group.items()}
+
+
+def _with_one_parent(edges: Sequence[Edge], merged: Collection[int]) -> list[Edge]:
+    """Edges, with a direction away from models that have another parent and are no mixture."""
+    found = list(edges)
+    while True:
+        children = {one.b for one in found if one.basis is not None} - set(merged)
+        for at, one in enumerate(found):
+            if (
+                one.basis is None
+                and not _objections(one)
+                and (one.a in children) != (one.b in children)
+            ):
+                edge = one if one.a in children else _swapped(one)
+                found[at] = replace(edge, basis=DirectionBasis.ONE_PARENT)
+                break
+        else:
+            return found
+
+
+def _objections(edge: Edge) -> bool:
+    """Whether traces say something of an edge, which does not suffice to decide it."""
+    return any(one.trace.counted for one in edge.traces)
 
 
 def _lies_between(one: Named) -> bool:
@@ -358,12 +439,15 @@ def _told(
     """Who came first, and what tells it: traces; or the others, where nothing contradicts."""
     if direction.answer is not Precedence.UNDECIDED:
         return direction.answer, DirectionBasis.TRACES
-    central = _central(votes)
-    bases = [(one, DirectionBasis.BETWEEN) for one in merged]
-    bases += [(one, DirectionBasis.CENTRAL) for one in central]
     traced = {one.speaks for one in direction.traces if one.trace.counted}
-    if len({one for one, _ in bases} | traced) == 1 and bases:
-        return bases[0]
+    for basis, said in (
+        (DirectionBasis.BETWEEN, merged),
+        (DirectionBasis.CENTRAL, _central(votes)),
+    ):
+        if said:
+            (one,) = said if len(said) == 1 else (Precedence.UNDECIDED,)
+            agreed = one is not Precedence.UNDECIDED and traced <= {one}
+            return (one, basis) if agreed else (Precedence.UNDECIDED, None)
     return Precedence.UNDECIDED, None
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
+from msgspec import Struct
+
 from kinprint import text
-from kinprint.records import DirectionBasis
 from kinprint.report.numbers import fixed, p_claim
 from kinprint.report.relations import words_for
 from kinprint.report.schema import TreeDocument, TreeEdge, TreeLink
@@ -51,7 +51,7 @@ def certainty(edge: TreeEdge) -> Certainty:
     """How sure the direction of an edge is."""
     if edge.basis is None:
         return Certainty.OPEN
-    return Certainty.LIKELY if edge.basis is DirectionBasis.CENTRAL else Certainty.TOLD
+    return Certainty.LIKELY if edge.basis.likely else Certainty.TOLD
 
 
 def rows_of(document: TreeDocument, family: Sequence[int]) -> list[Row]:

@@ -44,11 +44,12 @@ def picture(
     description: object,
     *parts: Markup,
     class_: str = "picture",
+    role: str = "img",
     **more: str,
 ) -> Markup:
     """A picture that says its title and what it shows to whoever cannot see it.
 
-    `key` makes ids and must be its own on the page.
+    `key` makes ids and must be its own on the page. One with links in it has another `role`.
     """
     width, height = size
     return tag(
@@ -58,7 +59,7 @@ def picture(
         *parts,
         class_=class_,
         viewBox=f"0 0 {width} {height}",
-        role="img",
+        role=role,
         aria_labelledby=f"{key}-t",
         aria_describedby=f"{key}-d",
         **more,

@@ -6,10 +6,10 @@ models are links to what is said of them. Texts from models are data: shown, esc
 
 from __future__ import annotations
 
-from msgspec import Struct
 from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import printable
@@ -157,6 +157,7 @@ class _Body:
             self.say("tree.page.shows"),
             *drawing.parts,
             class_=_CLASS,
+            role="group",
             width=f"{drawing.width:.0f}",
             height=f"{drawing.height:.0f}",
         )

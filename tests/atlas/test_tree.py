@@ -1,0 +1,366 @@
+"""Families of an atlas: pairs by keys, who names whom, and what tells a direction."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import kinprint
+from kinprint.atlas import pairs as pairing
+from kinprint.atlas.naming import Named, NamedParent
+from kinprint.atlas.pairs import candidate_pairs, groups, pieces
+from kinprint.atlas.store import Atlas, Entry
+from kinprint.atlas.tree import Edge, Node, Tree, _edges, tree_of
+from kinprint.diff.direction import Direction, TraceFound
+from kinprint.lineage.about.claims import Claim
+from kinprint.records import (
+    ALPHA,
+    Amount,
+    ClaimedEdge,
+    DeclaredState,
+    DirectionBasis,
+    ModelRef,
+    Precedence,
+    Relation,
+    Trace,
+    Verdict,
+)
+from kinprint.text import message
+from tests.lineage.stored_models import LLAMA, llama, stored
+
+Array = NDArray[Any]
+LAYERS = 2
+
+
+def tuned(tensors: Mapping[str, Array], seed: int) -> dict[str, Array]:
+    chance = np.random.default_rng(seed)
+    return {
+        name: (one + 0.2 * chance.normal(size=one.shape)).astype(np.float32)
+        for name, one in tensors.items()
+    }
+
+
+def store(folder: Path, tensors: Mapping[str, Array]) -> Path:
+    stored(folder, dict(tensors), {**LLAMA, "num_hidden_layers": LAYERS})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A base with two tunes, what was mixed from these, and a stranger."""
+    folder = tmp_path_factory.mktemp("models")
+    base = llama(1, layers=LAYERS)
+    one, other = tuned(base, 11), tuned(base, 12)
+    store(folder / "base", base)
+    store(folder / "one", one)
+    store(folder / "other", other)
+    store(folder / "mixed", {name: 0.6 * one[name] + 0.4 * other[name] for name in base})
+    store(folder / "stranger", llama(2, layers=LAYERS))
+    card = "---\nbase_model:\n- demo/one\n- demo/stranger\n- demo/elsewhere\n---\n"
+    (folder / "mixed" / "README.md").write_text(card)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def atlas(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("atlas")
+    kinprint.Atlas(place).build([models])
+    return place
+
+
+@pytest.fixture(scope="module")
+def tree(atlas: Path) -> Tree:
+    return tree_of(Atlas(str(atlas)))
+
+
+def name(node: Node) -> str:
+    return Path(node.entry.ref.name).name
+
+
+def ends(tree: Tree) -> dict[tuple[str, str], Edge]:
+    return {(name(tree.nodes[one.a]), name(tree.nodes[one.b])): one for one in tree.edges}
+
+
+def test_a_family_has_its_edges_and_no_stranger(tree: Tree) -> None:
+    (family,) = tree.families
+    assert {name(tree.nodes[at]) for at in family} == {"base", "one", "other", "mixed"}
+    found = {frozenset(both) for both in ends(tree)}
+    assert found == {
+        frozenset(both)
+        for both in (("base", "one"), ("base", "other"), ("one", "mixed"), ("other", "mixed"))
+    }
+
+
+def test_a_mixture_comes_after_its_parents_with_their_weights(tree: Tree) -> None:
+    for parent, share in (("one", 0.6), ("other", 0.4)):
+        edge = ends(tree)[parent, "mixed"]
+        assert edge.basis is DirectionBasis.BETWEEN
+        assert edge.weight == pytest.approx(share, abs=0.01)
+
+
+def test_all_pairs_are_paid_for(tree: Tree) -> None:
+    assert (tree.pairs, tree.compared) == (10, 10)
+    assert tree.alpha == ALPHA
+    for one in (*tree.edges, *tree.links):
+        assert one.log10_p == pytest.approx(one.verdict.log10_p + 1.0)
+
+
+def test_of_many_pairs_each_has_its_part_of_the_error(
+    atlas: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kinprint.atlas.identify.FAMILY", 1e-8)
+    monkeypatch.setattr("kinprint.atlas.tree.candidate_pairs", lambda *given: ([], []))
+    assert tree_of(Atlas(str(atlas))).alpha == pytest.approx(1e-9)
+
+
+def test_what_is_declared_stands_beside_what_is_found(tree: Tree) -> None:
+    (mixed,) = (node for node in tree.nodes if name(node) == "mixed")
+    assert {claim.model: state for claim, state in mixed.declared} == {
+        "demo/one": DeclaredState.LINKED,
+        "demo/stranger": DeclaredState.UNLINKED,
+        "demo/elsewhere": DeclaredState.NOT_IN_ATLAS,
+    }
+    claims = {both: edge.claim for both, edge in ends(tree).items()}
+    assert claims["one", "mixed"] is ClaimedEdge.AGREED
+    assert claims["other", "mixed"] is ClaimedEdge.CONTRADICTED
+
+
+def elsewhere(task: Any, given: Iterable[Any], /) -> Iterator[tuple[Any, Any]]:
+    """A pool that hands over what it would to another process."""
+
+    def sent(value: Any) -> Any:
+        return pickle.loads(pickle.dumps(value))
+
+    for one in reversed(list(given)):
+        yield one, sent(sent(task)(sent(one)))
+
+
+def test_pieces_of_work_can_be_done_elsewhere_in_any_order(
+    atlas: Path, tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pairing, "_PAIRS", 3)
+    monkeypatch.setattr(pairing, "_ASKED", 2)
+    found = tree_of(Atlas(str(atlas)), pool=elsewhere)
+    assert found.edges == tree.edges and found.compared == tree.compared
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_without_two_models_there_is_nothing_to_compare(
+    models: Path, tmp_path: Path, count: int
+) -> None:
+    if count:
+        kinprint.Atlas(tmp_path).build([models / "base"])
+    found = kinprint.Atlas(tmp_path).tree()
+    assert len(found.models) == count and not found.families and not found.edges
+    assert "no two models" in found.summary
+
+
+def test_a_broken_fingerprint_is_told_and_the_rest_goes_on(models: Path, tmp_path: Path) -> None:
+    atlas = kinprint.Atlas(tmp_path)
+    added = atlas.build([models / "base", models / "one", models / "other"])
+    file = tmp_path / "fingerprints" / f"{added[2].id}.parquet"
+    raw = bytearray(file.read_bytes())
+    raw[len(raw) // 3] ^= 255  # its keys, which stand at the end, can be read
+    file.write_bytes(bytes(raw))
+    found = atlas.tree()
+    assert [one.entry for one in found.document.left_out] == [added[2].id]
+    assert [one.title for one in found.models] == ["base", "one"]
+    assert len(found.edges) == 1
+
+
+def test_other_seeds_and_copies_are_told(models: Path, tmp_path: Path) -> None:
+    atlas = kinprint.Atlas(tmp_path / "atlas")
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in (models / "base").iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    atlas.build([models / "base", copy, models / "stranger"])
+    atlas.build([models / "one"], seed=1)
+    found = atlas.tree()
+    assert found.document.other_seeds == 1 and found.document.seed == 0
+    assert [len(one.copies) for one in found.models if one.title in ("base", "copy")] == [1]
+    assert len(found.models) == 2 and found.pairs == 1
+    assert [one.title for one in atlas.tree(seed=1).models] == ["one"]
+
+
+def test_a_result_is_written_in_all_forms_and_comes_back(atlas: Path, tmp_path: Path) -> None:
+    found = kinprint.Atlas(atlas).tree()
+    endings = ("json", "html", "svg", "graphml", "csv")
+    files = found.save(*(tmp_path / f"tree.{one}" for one in endings))
+    assert kinprint.FamilyTree.load(files[0]) == found
+    assert all("mixed" in file.read_text() for file in files)
+    assert found.to_frame().shape[0] == len(found.edges) + len(found.links)
+    assert "mixed" in found._repr_html_()
+    with pytest.raises(kinprint.BadOption):
+        found.save(tmp_path / "tree.png")
+
+
+# Of keys and pieces of work.
+
+
+def test_strangers_by_keys_are_compared_with_the_nearest_alone(
+    atlas: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, _ = Atlas(str(atlas)).index()
+    places = [Path(one.ref.name).name for one in index.entries()]
+    found, _ = candidate_pairs(Atlas(str(atlas)), index, np.ones(len(index), bool), 3)
+    named = {frozenset((places[one], places[other])) for one, other in found}
+    family = {"base", "one", "other", "mixed"}
+    assert {frozenset(both) for both in combinations(family, 2)} <= named
+    assert sum("stranger" in both for both in named) == 1
+
+
+def test_pieces_hold_every_pair_once_and_few_models() -> None:
+    chance = np.random.default_rng(3)
+    given = {tuple(sorted(chance.choice(300, 2, replace=False).tolist())) for _ in range(900)}
+    names = [f"{at}" for at in range(300)]
+    found = list(pieces(sorted(given), names))
+    assert sorted((int(a), int(b)) for piece in found for a, b in piece.pairs) == sorted(given)
+    assert all(len({one for both in piece.pairs for one in both}) <= 48 for piece in found)
+
+
+def test_models_of_small_groups_are_read_once() -> None:
+    given = [(3 * at, 3 * at + 1) for at in range(40)] + [(3 * at, 3 * at + 2) for at in range(40)]
+    found = list(pieces(given, [f"{at}" for at in range(120)]))
+    reads = sum(len({one for both in piece.pairs for one in both}) for piece in found)
+    assert reads <= 120 + len(found)
+
+
+def test_groups_are_what_pairs_join() -> None:
+    assert groups([(0, 1), (3, 4), (4, 2)], 6) == [[2, 3, 4], [0, 1], [5]]
+    assert groups([], 2) == [[0], [1]]
+
+
+# Of directions: models 0, 1, 2 ... with likenesses, and whom each names.
+
+
+def trace(kind: Trace, **fields: object) -> TraceFound:
+    says = message(f"report.direction.{kind}.a-first", **fields)
+    return TraceFound(kind, Precedence.A_FIRST, says)
+
+
+TRACED = (trace(Trace.DATES, early="1", late="2"), trace(Trace.VOCABULARY, count=1))
+
+
+def said(
+    names: Mapping[int, list[int]],
+    *,
+    weights: Mapping[int, list[float]] | None = None,
+    directions: Mapping[tuple[int, int], Direction] | None = None,
+    likeness: Mapping[tuple[int, int], float] | None = None,
+    claims: Mapping[int, str] | None = None,
+) -> dict[tuple[int, int], Edge]:
+    """The edges among models that name others; all pairs are linked."""
+    count = 1 + max(max((own, *given)) for own, given in names.items())
+    linked = {
+        both: Verdict(
+            Relation.DERIVED, -50.0, ALPHA, amount=Amount(1.0, 1.0, (likeness or {}).get(both, 0.5))
+        )
+        for both in combinations(range(count), 2)
+    }
+    nodes = [
+        Node(
+            Entry(
+                f"{at}", ModelRef(f"m/{at}", "hub", f"m/{at}"), 0, "", f"{at}",
+                (Claim("README.md", one),) if (one := (claims or {}).get(at)) else (),
+            )
+        )
+        for at in range(count)
+    ]  # fmt: skip
+    told = {
+        own: Named(
+            tuple(
+                NamedParent(
+                    f"{to}",
+                    (directions or {}).get((own, to), Direction(Precedence.UNDECIDED)),
+                    (weights or {})[own][at] if own in (weights or {}) else None,
+                )
+                for at, to in enumerate(given)
+            )
+        )
+        for own, given in names.items()
+    }
+    edges = _edges(nodes, linked, told, {f"{at}": at for at in range(count)})
+    return {(one.a, one.b): one for one in edges}
+
+
+def test_two_models_alone_have_no_direction() -> None:
+    (edge,) = said({0: [1], 1: [0]}).values()
+    assert edge.basis is None and edge.votes == (0, 0)
+
+
+def test_a_model_that_several_name_is_the_likely_parent() -> None:
+    found = said({0: [3], 1: [3], 2: [3], 3: [0]})
+    assert found.keys() == {(3, 0), (3, 1), (3, 2)}
+    assert {one.basis for one in found.values()} == {DirectionBasis.CENTRAL}
+    assert all(one.basis is not None and one.basis.likely for one in found.values())
+
+
+def test_traces_come_before_the_shape_of_a_family() -> None:
+    found = said(
+        {0: [3], 1: [3], 2: [3], 3: [0]},
+        directions={(0, 3): Direction(Precedence.A_FIRST, TRACED)},
+    )
+    assert found[0, 3].basis is DirectionBasis.TRACES
+    assert [one.speaks for one in found[0, 3].traces] == [Precedence.A_FIRST] * 2
+
+
+def test_a_single_trace_that_contradicts_the_shape_leaves_it_open() -> None:
+    one = Direction(Precedence.UNDECIDED, TRACED[:1])
+    found = said({0: [3], 1: [3], 2: [3], 3: [0]}, directions={(0, 3): one, (3, 0): one.swapped})
+    assert found[0, 3].basis is None
+
+
+def test_a_circle_is_never_directed() -> None:
+    first = Direction(Precedence.B_FIRST, tuple(one.swapped for one in TRACED))
+    found = said({0: [1], 1: [2], 2: [0]}, directions={(0, 1): first, (1, 2): first, (2, 0): first})
+    assert len(found) == 3 and all(one.basis is None for one in found.values())
+
+
+def test_a_model_of_a_mixture_with_a_negative_weight_is_no_parent() -> None:
+    found = said({0: [1, 2], 1: [0, 2], 2: [0]}, weights={0: [0.6, 0.4], 1: [1.7, -0.7]})
+    assert found.keys() == {(1, 0), (2, 0)}
+    assert {one.basis for one in found.values()} == {DirectionBasis.BETWEEN}
+    assert [one.weight for one in found.values()] == [0.6, 0.4]
+
+
+def test_branches_that_name_each_other_are_joined_and_point_away() -> None:
+    names = {0: [3], 1: [3], 2: [3], 3: [0], 4: [5], 5: [4]}
+    found = said(names, likeness={(3, 5): 0.9})
+    assert found[3, 5].basis is DirectionBasis.CENTRAL  # three are nearest to the one, nobody to 5
+    assert found[5, 4].basis is DirectionBasis.ONE_PARENT
+    assert len(found) == 5
+
+
+def test_an_elder_that_names_a_grandchild_makes_no_edge() -> None:
+    found = said({0: [3], 1: [0], 2: [0], 3: [1, 2]}, weights={3: [0.5, 0.5]})
+    assert (0, 3) not in found and {(1, 3), (2, 3)} <= found.keys()
+
+
+@pytest.mark.parametrize(
+    ("claims", "expected"),
+    [
+        ({}, ClaimedEdge.SILENT),
+        ({0: "m/3"}, ClaimedEdge.AGREED),
+        ({0: "m/elsewhere"}, ClaimedEdge.CONTRADICTED),
+        ({3: "m/0"}, ClaimedEdge.CONTRADICTED),  # declared the other way round
+    ],
+)
+def test_claims_agree_are_silent_or_contradict(
+    claims: Mapping[int, str], expected: ClaimedEdge
+) -> None:
+    found = said({0: [3], 1: [3], 2: [3], 3: [0]}, claims=claims)
+    assert found[3, 0].claim is expected
+
+
+def test_directions_and_traces_can_be_swapped() -> None:
+    one = Direction(Precedence.A_FIRST, TRACED)
+    assert one.swapped.answer is Precedence.B_FIRST
+    assert one.swapped.swapped == one
