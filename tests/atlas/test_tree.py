@@ -17,7 +17,7 @@ from kinprint.atlas import pairs as pairing
 from kinprint.atlas.naming import Named, NamedParent
 from kinprint.atlas.pairs import candidate_pairs, groups, pieces
 from kinprint.atlas.store import Atlas, Entry
-from kinprint.atlas.tree import Edge, Node, Tree, _edges, tree_of
+from kinprint.atlas.tree import Edge, Link, Node, Tree, _edges, tree_of
 from kinprint.diff.direction import Direction, TraceFound
 from kinprint.lineage.about.claims import Claim
 from kinprint.records import (
@@ -108,7 +108,8 @@ def test_a_mixture_comes_after_its_parents_with_their_weights(tree: Tree) -> Non
 def test_all_pairs_are_paid_for(tree: Tree) -> None:
     assert (tree.pairs, tree.compared) == (10, 10)
     assert tree.alpha == ALPHA
-    for one in (*tree.edges, *tree.links):
+    linked: list[Edge | Link] = [*tree.edges, *tree.links]
+    for one in linked:
         assert one.log10_p == pytest.approx(one.verdict.log10_p + 1.0)
 
 

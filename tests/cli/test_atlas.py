@@ -123,3 +123,19 @@ def test_a_cluster_that_is_not_there_is_a_sentence(
     assert "leave --cluster out" in told.err and "Traceback" not in told.err
     assert run(["atlas", "build", str(MODELS), *place, "--budget", "1MB"]) == 2
     assert "--jobs" in capsys.readouterr().err
+
+
+def test_families_are_shown_as_trees_and_written(
+    atlas: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "tree.html"
+    asked = ["atlas", "tree", "--atlas", str(atlas), "--jobs", "1"]
+    assert run([*asked, "-o", str(page)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Nothing links any two of the 2 models" in said and "Without a link: base-a" in said
+    assert "base-b" in page.read_text()
+    assert run([*asked, "--format", "json"]) == 0
+    (told,) = lines(capsys)
+    assert told["schema"] == "kinprint.tree/1" and told["compared"] == told["pairs"] == 1
+    assert run([*asked, "-o", str(tmp_path / "tree.pdf")]) == 2
+    assert ".graphml" in capsys.readouterr().err

@@ -148,13 +148,14 @@ def search(
 @_command("tree")
 @option("--shortlist", metavar="N", type=Whole(min=1), default=8)
 @option("--seed", metavar="N", type=Whole(min=0))
-@option("--jobs", metavar="N", type=Whole(min=1))
 @option("-o", "--output", multiple=True, metavar="PATH")
+@_where_options
 def tree(
     place: str | None,
     shortlist: int,
     seed: int | None,
     jobs: int | None,
+    cluster: str | None,
     output: tuple[str, ...],
     format: str,
 ) -> int:
@@ -164,7 +165,12 @@ def tree(
 
     check_files(output)
     found = kinprint.Atlas(place).tree(
-        seed=seed, shortlist=shortlist, jobs=jobs, progress=show_progress, language=language()
+        seed=seed,
+        shortlist=shortlist,
+        jobs=jobs,
+        cluster=cluster,
+        progress=show_progress,
+        language=language(),
     )
     with saved(lambda: found.save(*output)) as written, reader_may_leave():
         if format == "json":

@@ -337,6 +337,7 @@ class Atlas:
         seed: int | None = None,
         shortlist: int = CANDIDATES,
         jobs: int | None = 1,
+        cluster: str | None = None,
         progress: Callable[[Progress], None] | None = None,
         language: str = "en",
     ) -> FamilyTree:
@@ -353,6 +354,9 @@ class Atlas:
             How many models each is compared with at most, by its own keys.
         jobs : int, optional
             Processes that compare pairs side by side; one for each core if None.
+        cluster : str, optional
+            The address of a Dask scheduler whose workers do so in place of this machine; they have
+            to reach the atlas.
         progress : callable, optional
             Called with a `Progress` for each piece of work that is done.
         language : str
@@ -367,6 +371,8 @@ class Atlas:
         ------
         AtlasBroken
             The place cannot be read.
+        ClusterError
+            The cluster cannot be reached, went away, or cannot do it.
 
         Examples
         --------
@@ -381,7 +387,7 @@ class Atlas:
         """
         with Reader(progress=progress) as own:
             meter = Meter(own)
-            found = tree_of(self._store, seed, shortlist, pool_of(jobs), teller(own))
+            found = tree_of(self._store, seed, shortlist, pool_of(jobs, cluster), teller(own))
             document = tree_document(found, self.place, meter.cost)
             return FamilyTree(settled(document), language)
 
