@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from kinprint.device import Array, array_module, computed_on_device, on_card
 from kinprint.measure.change import ChangeSums
 
 HIGHEST = 0.75
@@ -131,21 +132,33 @@ def _evened(sums: ChangeSums) -> NDArray[np.float64]:
 
 
 def _singular_values(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Singular values, largest first; by a decomposition where squares would lose small ones."""
-    rows = matrix if len(matrix) <= matrix.shape[1] else matrix.T
-    squares = np.linalg.eigvalsh(rows @ rows.T)[::-1]
-    if squares[-1] > _SQUARED * squares[0]:
-        return np.asarray(np.sqrt(squares))
+    """Singular values, largest first.
+
+    By a decomposition where squares would lose those among which a rank may end; of still smaller
+    ones it matters that they are small.
+    """
+    squares = _squares(matrix)[::-1]
+    if squares[int(HIGHEST * len(squares))] > _SQUARED * squares[0]:
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
     return np.asarray(np.linalg.svd(matrix, compute_uv=False))
+
+
+@computed_on_device
+def _squares(matrix: Array) -> Array:
+    """The squares of a small matrix' singular values, smallest first."""
+    rows = matrix if len(matrix) <= matrix.shape[1] else matrix.T
+    return array_module(rows).linalg.eigvalsh(rows @ rows.T)
 
 
 def largest_singular_value(matrix: NDArray[np.float32]) -> float:
     """The largest singular value, to about 1e-5 of it.
 
     By Lanczos' method with every vector made orthogonal to all before: a tenth of the time of a
-    decomposition, most of which other threads can use.
+    decomposition, most of which other threads can use. A card decomposes while they go on.
     """
     wide = matrix.astype(np.float64)
+    if on_card():
+        return math.sqrt(max(float(_squares(wide)[-1]), 0.0))
     steps = min(_STEPS, *wide.shape)
     basis = np.zeros((steps, len(wide)))
     vector = np.random.default_rng(_STEPS).standard_normal(len(wide))
