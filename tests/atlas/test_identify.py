@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from numpy.typing import NDArray
 import kinprint
 from benchmarks.redteam.checkpoint import load, write_folder
 from kinprint.atlas.fingerprint import fingerprint
-from kinprint.atlas.identify import FAMILY, Identified, identify_model
+from kinprint.atlas.identify import FAMILY, Deep, Identified, identify_model
 from kinprint.atlas.store import Atlas
+from kinprint.lineage.compare import compare_models
+from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import ALPHA, DeclaredState, PartState, Relation
+from kinprint.records import ALPHA, DeclaredState, Level, PartState, Relation
 from tests.conftest import DEMO, ZOO
 from tests.lineage.stored_models import llama, stored
 
@@ -48,6 +51,29 @@ def merged(folder: Path, tensors: Mapping[str, Array]) -> Path:
     like = load(MODELS / "base-a")
     write_folder(replace(like, tensors={**like.tensors, **tensors}), folder)
     return folder
+
+
+def test_what_fingerprints_leave_open_is_read_from_files(tmp_path: Path) -> None:
+    """A model without a link is compared at the deep level; one that is gone keeps its verdict."""
+    shutil.copytree(MODELS / "base-b", tmp_path / "gone")
+    place = Atlas(str(tmp_path / "atlas"))
+    kinprint.Atlas(place.place).build([MODELS / "base-a", MODELS / "base-b", tmp_path / "gone"])
+    shutil.rmtree(tmp_path / "gone")
+    with Fetcher() as fetcher:
+        found = identify_model(
+            fingerprint(str(MODELS / "a-cpt"), fetcher), place, deep=Deep(2, fetcher)
+        )
+        settings = Settings(Level.DEEP, found.alpha)
+        pair = (str(MODELS / name) for name in ("a-cpt", "base-b"))
+        alone = compare_models(*pair, fetcher, settings)
+    unlinked = {Path(entry.ref.name).name: (entry.id, said) for entry, said in found.unlinked}
+    read = {name: said for name, (one, said) in unlinked.items() if one in found.read_deep}
+    assert read == {"base-b": alone.verdict}
+    assert [Path(entry.ref.name).name for entry, _ in found.failed] == ["gone"]
+    assert unlinked.keys() == {"base-b", "gone"}
+    assert found.alpha == min(ALPHA, FAMILY / (2 * found.searched))
+    (parent,) = found.parents
+    assert parent.log10_p == pytest.approx(parent.verdict.log10_p + math.log10(2 * found.searched))
 
 
 def test_a_descendant_has_its_parent(atlas: Atlas) -> None:

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from kinprint import text
 from kinprint.atlas.encoding import encoded
-from kinprint.atlas.fingerprint import Fingerprint, fingerprint
+from kinprint.atlas.fingerprint import Fingerprint, fingerprint, pinned_name
 from kinprint.atlas.pools import Pool
 from kinprint.atlas.store import Atlas, Entry, State
 from kinprint.errors import AtlasBroken, EntryBroken, KinprintError
@@ -22,7 +22,7 @@ from kinprint.reader.cache import Cache
 from kinprint.reader.fetch import Fetcher
 from kinprint.reader.formats.registry import formats
 from kinprint.reader.weights import PIPELINE
-from kinprint.records import ByteRange, ModelRef, Standing, Step
+from kinprint.records import ByteRange, Standing, Step
 from kinprint.source import open_source
 
 PROBES = 8
@@ -241,7 +241,7 @@ def _verified(entry: Entry, atlas: Atlas) -> Verified:
 def _standing(one: Fingerprint) -> Standing:
     chance, recorded = SystemRandom(), one.sources[0]
     otherwise = Standing.FORGED if recorded.ref.commit else Standing.CHANGED
-    source = open_source(_pinned(recorded.ref))
+    source = open_source(pinned_name(recorded.ref))
     for file in recorded.files:
         now = source.find(file.path)
         if now is None or now.size != file.size:
@@ -256,13 +256,6 @@ def _standing(one: Fingerprint) -> Standing:
         if source.read(path, ByteRange(at, at + len(part))) != part:
             return otherwise
     return Standing.RIGHT
-
-
-def _pinned(ref: ModelRef) -> str:
-    """A name that opens the state that was read, where states have names."""
-    if ref.kind != "hub":
-        return ref.given
-    return f"{ref.name}@{ref.commit}" + (f"/{ref.path}" if ref.path else "")
 
 
 def _holds_weights(folder: Path) -> bool:

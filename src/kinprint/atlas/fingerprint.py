@@ -152,3 +152,10 @@ def _digest(recorded: Recorded, path: str) -> str:
     if len(pieces) == 1 and len(pieces[0].data) == file.size:
         return sha256(pieces[0].data).hexdigest()
     return file.sha256 or ""
+
+
+def pinned_name(ref: ModelRef) -> str:
+    """A name that opens the state that was read, where states have names."""
+    if ref.kind != "hub":
+        return ref.given
+    return f"{ref.name}@{ref.commit}" + (f"/{ref.path}" if ref.path else "")

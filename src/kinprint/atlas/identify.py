@@ -5,6 +5,9 @@ fingerprint against fingerprint, by the tests of a matrix. All models of the atl
 whether they were compared or not, so every p-value is paid for as many: the chance that a test
 links any stranger by accident is at most `FAMILY`.
 
+What fingerprints leave open, whole layers may decide: if asked, some models are read again from
+their files. Then every model was looked at twice at most, and every p-value is paid for that.
+
 Which of the linked models are parents is read from likeness (`parents.py`); who came first from the
 traces that `diff/direction.py` looks for.
 """
@@ -20,20 +23,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kinprint.atlas.encoding import listing_digest
-from kinprint.atlas.fingerprint import LEVEL, Fingerprint
+from kinprint.atlas.fingerprint import LEVEL, Fingerprint, pinned_name
 from kinprint.atlas.naming import name_parents, opened
 from kinprint.atlas.parents import likeness_by_parts
 from kinprint.atlas.search import Match, search
 from kinprint.atlas.store import Atlas, Entry
-from kinprint.errors import EntryBroken, KinprintError
+from kinprint.errors import EntryBroken, KinprintError, attempt
 from kinprint.lineage.about.claims import Claim
+from kinprint.lineage.compare import compare_models
 from kinprint.lineage.matrix import Teller, judge_pairs, silent
 from kinprint.lineage.results import PairVerdict, Settings
+from kinprint.reader.fetch import Fetcher
 from kinprint.records import (
     ALPHA,
+    TAKEN_OVER,
     DeclaredState,
+    Level,
     ModelRef,
     Precedence,
+    Step,
     Verdict,
 )
 
@@ -42,6 +50,14 @@ FAMILY = 0.01
 SHORTLIST = 24
 """How many models are compared, unless somebody asks for more or fewer."""
 _QUERY = "query"
+
+
+class Deep(Struct, frozen=True):
+    """How many models to read again from their files, at the deep level, and by whom."""
+
+    count: int
+    fetcher: Fetcher
+    base: str | None = None
 
 
 class Relative(Struct, frozen=True):
@@ -101,6 +117,8 @@ class Identified(Struct, frozen=True):
         Models that could not be compared, and why.
     broken
         Fingerprints that are damaged.
+    read_deep
+        Entries whose models were read again from their files, at the deep level.
     """
 
     model: Fingerprint
@@ -115,10 +133,15 @@ class Identified(Struct, frozen=True):
     other_seeds: int = 0
     failed: tuple[tuple[Entry, KinprintError], ...] = ()
     broken: tuple[EntryBroken, ...] = ()
+    read_deep: frozenset[str] = frozenset()
 
 
 def identify_model(
-    model: Fingerprint, atlas: Atlas, shortlist: int = SHORTLIST, tell: Teller = silent
+    model: Fingerprint,
+    atlas: Atlas,
+    shortlist: int = SHORTLIST,
+    tell: Teller = silent,
+    deep: Deep | None = None,
 ) -> Identified:
     """Say which models of an atlas a model is built on.
 
@@ -132,6 +155,8 @@ def identify_model(
         How many models to compare it with.
     tell
         Told how many pairs were compared, and how long the others will take.
+    deep
+        Which of those about which fingerprints leave something open are read from their files.
     """
     index, broken = atlas.index()
     files = listing_digest(model.sources[0].files)
@@ -142,7 +167,8 @@ def identify_model(
     allowed[same] = False
     searched = int(allowed.sum())
     matches, damaged = search(model.towers, atlas, index, shortlist, allowed)
-    settings = Settings(LEVEL, alpha_for(searched), seed=model.seed)
+    looks = searched * _looks(deep)
+    settings = Settings(LEVEL, alpha_for(looks), seed=model.seed)
     found = Identified(
         model,
         searched,
@@ -151,7 +177,7 @@ def identify_model(
         other_seeds=int((~one_seed).sum()),
         broken=(*broken, *damaged),
     )
-    found = _compared(found, atlas, matches, settings, tell) if matches else found
+    found = _compared(found, atlas, matches, settings, tell, deep) if matches else found
     known = [
         ModelRef(*row)
         for row in zip(*(index.column(name) for name in ("given", "kind", "name")), strict=True)
@@ -173,6 +199,7 @@ def _compared(
     matches: Sequence[Match],
     settings: Settings,
     tell: Teller,
+    deep: Deep | None,
 ) -> Identified:
     """The same with what comparing the model with some others gives."""
     prints: dict[str, Fingerprint] = {_QUERY: found.model}
@@ -192,10 +219,19 @@ def _compared(
             raise read.unread[0].error
         places = [(0, at) for at in range(1, len(names))]
         pairs, failed = judge_pairs(read, places, settings, tell=tell)
+        entries = [known[names[pair.b]].entry for pair in pairs]
+        deeper = _read_deep(found.model, pairs, entries, settings, deep, tell)
+        pairs = tuple(
+            pair if verdict is None else replace(pair, verdict=verdict)
+            for pair, verdict in zip(pairs, deeper.verdicts, strict=True)
+        )
         linked = {names[pair.b]: pair for pair in pairs if pair.verdict.relation.linked}
         verdicts = {name: pair.verdict for name, pair in linked.items()}
         named = name_parents(_QUERY, verdicts, models, settings)
-    relatives = {name: _relative(known[name].entry, pair, found) for name, pair in linked.items()}
+    paid_for = found.searched * _looks(deep)
+    relatives = {
+        name: _relative(known[name].entry, pair, paid_for) for name, pair in linked.items()
+    }
     direct = {one.name for one in (*named.parents, *named.later)}
     others = [one for name, one in relatives.items() if name not in direct]
     return replace(
@@ -221,12 +257,60 @@ def _compared(
                 for match in matches
                 if one.given in (match.entry.id, match.entry.ref.given)
             ]
+            + list(deeper.failed)
+        ),
+        read_deep=frozenset(
+            entry.id
+            for entry, verdict in zip(entries, deeper.verdicts, strict=True)
+            if verdict is not None
         ),
     )
 
 
-def _relative(entry: Entry, pair: PairVerdict, found: Identified) -> Relative:
-    paid = pair.verdict.log10_p + math.log10(max(found.searched, 1))
+class _Deeper(Struct, frozen=True):
+    """Of each pair what its files say, None where they were not read; those that cannot be."""
+
+    verdicts: tuple[Verdict | None, ...]
+    failed: tuple[tuple[Entry, KinprintError], ...] = ()
+
+
+def _looks(deep: Deep | None) -> int:
+    """How often a model may be looked at, each of which is paid for."""
+    return 1 if deep is None else 2
+
+
+def _read_deep(
+    model: Fingerprint,
+    pairs: Sequence[PairVerdict],
+    entries: Sequence[Entry],
+    settings: Settings,
+    deep: Deep | None,
+    tell: Teller,
+) -> _Deeper:
+    """Compare a model with some others from their files, at the deep level.
+
+    Those come first that are linked and may have been taken over, then the most alike by keys.
+    """
+    verdicts: dict[int, Verdict] = {}
+    failed: list[tuple[Entry, KinprintError]] = []
+    if deep is not None:
+        left_open = [at for at, one in enumerate(pairs) if one.verdict.relation not in TAKEN_OVER]
+        left_open.sort(key=lambda at: not pairs[at].verdict.relation.linked)
+        asked = Settings(Level.DEEP, settings.alpha, seed=settings.seed, base=deep.base)
+        chosen = left_open[: deep.count]
+        for number, at in enumerate(chosen, 1):
+            tell(Step.READING, entries[at].ref.name, number, len(chosen))
+            names = pinned_name(model.ref), pinned_name(entries[at].ref)
+            found = attempt(compare_models, *names, deep.fetcher, asked)
+            if isinstance(found, KinprintError):
+                failed.append((entries[at], found))
+            else:
+                verdicts[at] = found.verdict
+    return _Deeper(tuple(verdicts.get(at) for at in range(len(pairs))), tuple(failed))
+
+
+def _relative(entry: Entry, pair: PairVerdict, paid_for: int) -> Relative:
+    paid = pair.verdict.log10_p + math.log10(max(paid_for, 1))
     return Relative(entry, pair.verdict, likeness_by_parts(pair.verdict), min(paid, 0.0))
 
 

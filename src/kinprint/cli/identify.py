@@ -24,6 +24,7 @@ from kinprint.cli.reading import reading_options
 @click.argument("model", metavar="MODEL")
 @option("--atlas", metavar="PLACE")
 @option("--shortlist", metavar="N", type=Whole(min=1), default=24)
+@option("--deep", metavar="N", type=Whole(min=0), default=0)
 @option("--seed", metavar="N", type=Whole(min=0), default=0)
 @option("--base", metavar="MODEL")
 @form_option
@@ -34,6 +35,7 @@ def identify(
     model: str,
     atlas: str | None,
     shortlist: int,
+    deep: int,
     seed: int,
     base: str | None,
     format: str,
@@ -50,6 +52,7 @@ def identify(
         model,
         atlas=atlas,
         shortlist=shortlist,
+        deep=deep,
         seed=seed,
         base=base,
         reader=reader,

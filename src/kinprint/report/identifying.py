@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kinprint import text
-from kinprint.records import Precedence
+from kinprint.records import Level, Precedence
 from kinprint.report.numbers import fixed, p_claim
 from kinprint.report.relations import words_for
 from kinprint.report.schema import IdentifyDocument, RelativePart
@@ -75,6 +75,11 @@ def sentences(document: IdentifyDocument, language: str) -> Iterator[str]:
     if document.searched:
         yield say("coverage", compared=document.compared, searched=document.searched,
                   family=f"{100 * document.family:g} %")  # fmt: skip
+    linked = (*document.parents, *document.descendants, *document.relatives)
+    levels = [*(one.level for one in linked), *(one.level for one in document.unlinked)]
+    deep = levels.count(Level.DEEP)
+    if deep:
+        yield say("deep", count=deep)
     if document.compared < document.searched:
         yield say("by-keys", count=document.searched - document.compared)
     effects = [one.effect for one in document.unlinked if one.effect is not None]

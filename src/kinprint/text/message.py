@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Self
-
-from msgspec import Struct
+from typing import NamedTuple, Self
 
 from kinprint.text.catalogue import FIRST, languages, template
 
@@ -68,7 +66,7 @@ class Sentence(str):
         return type(self), (self.words,)
 
 
-class Span(Struct, frozen=True):
+class Span(NamedTuple):
     """A piece of a sentence: text of the catalogue, or what was filled in for `field`."""
 
     text: str

@@ -19,7 +19,7 @@ from kinprint.atlas.building import (
     verify_all,
 )
 from kinprint.atlas.fingerprint import fingerprint
-from kinprint.atlas.identify import SHORTLIST, identify_model
+from kinprint.atlas.identify import SHORTLIST, Deep, identify_model
 from kinprint.atlas.pairs import SHORTLIST as CANDIDATES
 from kinprint.atlas.pools import pool_of
 from kinprint.atlas.search import search
@@ -455,6 +455,7 @@ def identify(
     *,
     atlas: ModelName | None = None,
     shortlist: int = SHORTLIST,
+    deep: int = 0,
     seed: int = 0,
     base: ModelName | None = None,
     budget: int | str | None = None,
@@ -476,6 +477,9 @@ def identify(
         Where the atlas is; a folder beside the cache if None.
     shortlist : int
         How many models to compare it with.
+    deep : int
+        With how many of these to compare it once more at the deep level, from their files, where
+        fingerprints leave open whether weights were taken over.
     seed : int
         Chooses which rows are read; models of the atlas that were read with other seeds are no
         candidates.
@@ -508,7 +512,8 @@ def identify(
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
         one = fingerprint(os.fspath(model), fetcher_of(own), seed, _path(base))
-        found = identify_model(one, store, shortlist, teller(own))
+        further = Deep(deep, fetcher_of(own), _path(base)) if deep else None
+        found = identify_model(one, store, shortlist, teller(own), further)
         document = identify_document(found, store.place, meter.cost)
         return Identification(settled(document), language)
 

@@ -7,10 +7,11 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kinprint.atlas.fingerprint import LEVEL
 from kinprint.atlas.identify import FAMILY, Identified, Relative, is_named
 from kinprint.atlas.store import Entry
 from kinprint.lineage.about.claims import Claim
-from kinprint.records import Cost, DeclaredState, ModelRef, Verdict
+from kinprint.records import Cost, DeclaredState, Level, ModelRef, Verdict
 from kinprint.report import schema
 from kinprint.report.build.common import made_with
 from kinprint.report.build.comparison import part_row
@@ -34,7 +35,7 @@ def identify_document(found: Identified, place: str, cost: Cost) -> schema.Ident
     translator = Translator()
     claims = [claim.model for claim in one.claims]
     parents, descendants, relatives = (
-        [_relative(each, titles, claims, translator) for each in some]
+        [_relative(each, found, titles, claims, translator) for each in some]
         for some in (found.parents, found.descendants, found.relatives)
     )
     command = ["kinprint", "identify", public_name(one.ref.given, titles[one.ref])]
@@ -49,7 +50,10 @@ def identify_document(found: Identified, place: str, cost: Cost) -> schema.Ident
         parents=parents,
         descendants=descendants,
         relatives=relatives,
-        unlinked=[_unlinked(entry, verdict, titles) for entry, verdict in found.unlinked],
+        unlinked=[
+            _unlinked(entry, verdict, _level(entry, found), titles)
+            for entry, verdict in found.unlinked
+        ],
         declared=declared_parts(found.declared),
         same=[schema.AtlasModel(**atlas_model(entry, titles)) for entry in found.same],
         other_seeds=found.other_seeds,
@@ -74,11 +78,16 @@ def identify_document(found: Identified, place: str, cost: Cost) -> schema.Ident
 
 
 def _relative(
-    one: Relative, titles: Titles, claims: list[str], translator: Translator
+    one: Relative,
+    found: Identified,
+    titles: Titles,
+    claims: list[str],
+    translator: Translator,
 ) -> schema.RelativePart:
     verdict = one.verdict
     return schema.RelativePart(
         **atlas_model(one.entry, titles),
+        level=_level(one.entry, found),
         relation=verdict.relation,
         reasons=[reason.value for reason in verdict.reasons],
         log10_p=known_p(one.log10_p),
@@ -108,10 +117,18 @@ def declared_parts(
     ]
 
 
-def _unlinked(entry: Entry, verdict: Verdict, titles: Titles) -> schema.UnlinkedPart:
+def _level(entry: Entry, found: Identified) -> Level:
+    return Level.DEEP if entry.id in found.read_deep else LEVEL
+
+
+def _unlinked(entry: Entry, verdict: Verdict, level: Level, titles: Titles) -> schema.UnlinkedPart:
     test, effect = min(verdict.power, key=lambda one: one[1], default=(None, None))
     return schema.UnlinkedPart(
-        **atlas_model(entry, titles), relation=verdict.relation, test=test, effect=effect
+        **atlas_model(entry, titles),
+        level=level,
+        relation=verdict.relation,
+        test=test,
+        effect=effect,
     )
 
 

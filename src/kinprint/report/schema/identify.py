@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
-from kinprint.records import DeclaredState, Precedence, Relation
+from kinprint.records import DeclaredState, Level, Precedence, Relation
 from kinprint.report.schema.common import (
     Alpha,
     Claim,
@@ -42,6 +42,7 @@ class RelativePart(AtlasModel, frozen=True, kw_only=True):
     names it as its origin.
     """
 
+    level: Level = Level.STANDARD
     relation: Relation
     reasons: list[str] = []
     log10_p: LogP | None
@@ -59,6 +60,7 @@ class UnlinkedPart(AtlasModel, frozen=True, kw_only=True):
     null where none could be run.
     """
 
+    level: Level = Level.STANDARD
     relation: Relation
     test: str | None = None
     effect: float | None = None
