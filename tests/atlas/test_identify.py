@@ -64,8 +64,8 @@ def test_what_fingerprints_leave_open_is_read_from_files(tmp_path: Path) -> None
             fingerprint(str(MODELS / "a-cpt"), fetcher), place, deep=Deep(2, fetcher)
         )
         settings = Settings(Level.DEEP, found.alpha)
-        pair = (str(MODELS / name) for name in ("a-cpt", "base-b"))
-        alone = compare_models(*pair, fetcher, settings)
+        a, b = (str(MODELS / name) for name in ("a-cpt", "base-b"))
+        alone = compare_models(a, b, fetcher, settings)
     unlinked = {Path(entry.ref.name).name: (entry.id, said) for entry, said in found.unlinked}
     read = {name: said for name, (one, said) in unlinked.items() if one in found.read_deep}
     assert read == {"base-b": alone.verdict}
