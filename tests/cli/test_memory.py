@@ -34,7 +34,7 @@ def test_a_level_has_a_ceiling(replicas: Path, tmp_path: Path, level: str, ceili
 
 def test_processes_of_a_matrix_hold_what_they_compare(tmp_path: Path) -> None:
     """The largest of them; 200 models are measured by `python -m benchmarks.matrix`."""
-    given = [str(tmp_path / f"stranger-{number}") for number in range(24)]
+    given = [str(tmp_path / f"stranger-{number}") for number in range(12)]
     for number, folder in enumerate(given):
         write_stranger(Path(folder), number)
     cost = run("", str(tmp_path), "matrix", *given, "--jobs", "2", "--format", "json")
