@@ -113,15 +113,40 @@ def test_what_is_not_what_its_name_says_is_refused(
         atlas.read(one)
 
 
-def test_another_form_is_told(
-    tmp_path: Path, prints: list[Fingerprint], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("form", "advice"), [("9", "a newer one reads it"), ("x", "knows")])
+def test_another_form_is_told_and_the_others_are_used(
+    tmp_path: Path,
+    prints: list[Fingerprint],
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+    advice: str,
 ) -> None:
     atlas = Atlas(str(tmp_path))
-    with monkeypatch.context() as later:
-        later.setattr(encoding, "SCHEMA", "kinprint.fingerprint/9")
+    with monkeypatch.context() as other:
+        other.setattr(encoding, "SCHEMA", f"kinprint.fingerprint/{form}")
         name = atlas.add(prints[0])
-    with pytest.raises(EntryBroken, match="fingerprint/9"):
+    good = atlas.add(prints[1])
+    for part in (tmp_path / "index").iterdir():
+        part.unlink()
+    with pytest.raises(EntryBroken, match=f"fingerprint/{form}.*{advice}"):
         atlas.read(name)
+    index, faults = atlas.index()
+    assert [entry.id for entry in index.entries()] == [good]
+    assert [error.fields["entry"] for error in faults] == [name]
+
+
+def test_an_index_of_another_form_is_made_again(tmp_path: Path, prints: list[Fingerprint]) -> None:
+    atlas = Atlas(str(tmp_path))
+    for one in prints:
+        atlas.add(one)
+    for part in (tmp_path / "index").iterdir():
+        table = pq.read_table(part)
+        pq.write_table(table.drop_columns(["seed"]).append_column("sown", table["seed"]), part)
+    others = set((tmp_path / "index").iterdir())
+    assert not atlas.states()
+    assert names(atlas) == ["model-0", "model-1", "model-2"]
+    (made,) = set((tmp_path / "index").iterdir()) - others  # those of the other form stay
+    assert pq.read_table(made).num_rows == 3
 
 
 def test_a_full_disk_is_told_and_nothing_is_lost(

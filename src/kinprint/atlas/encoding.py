@@ -27,8 +27,10 @@ from kinprint.source.recorded import Piece, Recorded
 if TYPE_CHECKING:
     import pyarrow
 
-SCHEMA = "kinprint.fingerprint/1"
-"""The form of a fingerprint; another number is another form."""
+_FORM, _NUMBER = "kinprint.fingerprint", 1
+SCHEMA = f"{_FORM}/{_NUMBER}"
+"""The form of a fingerprint. Another number is another form, which is told and left out: files are
+never changed, so that an older form would be read beside this one, and not rewritten."""
 _KEY = b"kinprint"
 
 
@@ -118,8 +120,10 @@ def _said(file: Any, name: str, place: str) -> bytes:
     except (OSError, ValueError, KeyError, msgspec.MsgspecError):  # pyarrow's are of the first two
         raise _broken(name, place, text.message("cause.atlas.no-fingerprint")) from None
     if version != SCHEMA:
-        cause = text.message("cause.atlas.schema", found=version, known=SCHEMA)
-        raise _broken(name, place, cause)
+        form, _, number = version.partition("/")
+        newer = form == _FORM and number.isdecimal() and int(number) > _NUMBER
+        key = "cause.atlas.newer" if newer else "cause.atlas.schema"
+        raise _broken(name, place, text.message(key, found=version, known=SCHEMA))
     return about
 
 
