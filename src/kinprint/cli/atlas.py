@@ -184,9 +184,10 @@ def tree(
 
 
 @_command("stats")
-def stats(place: str | None, format: str) -> int:
+@option("--declared", metavar="FILE")
+def stats(place: str | None, declared: str | None, format: str) -> int:
     """Show what an atlas holds."""
-    found = kinprint.Atlas(place).contents()
+    found = kinprint.Atlas(place).contents(declared=declared)
     if format == "json":
         _write_json(
             [{"place": found.place, "models": found.models, "declared": found.declared,

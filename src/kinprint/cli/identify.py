@@ -27,6 +27,7 @@ from kinprint.cli.reading import reading_options
 @option("--deep", metavar="N", type=Whole(min=0), default=0)
 @option("--seed", metavar="N", type=Whole(min=0), default=0)
 @option("--base", metavar="MODEL")
+@option("--declared", metavar="FILE")
 @form_option
 @option("--exit-code", is_flag=True)
 @option("-o", "--output", multiple=True, metavar="PATH")
@@ -38,6 +39,7 @@ def identify(
     deep: int,
     seed: int,
     base: str | None,
+    declared: str | None,
     format: str,
     exit_code: bool,
     output: tuple[str, ...],
@@ -55,6 +57,7 @@ def identify(
         deep=deep,
         seed=seed,
         base=base,
+        declared=declared,
         reader=reader,
         language=language(),
     )

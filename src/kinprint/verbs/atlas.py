@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.atlas.building import (
@@ -18,6 +19,7 @@ from kinprint.atlas.building import (
     models_in,
     verify_all,
 )
+from kinprint.atlas.declared import declared_in
 from kinprint.atlas.fingerprint import fingerprint
 from kinprint.atlas.identify import SHORTLIST, Deep, identify_model
 from kinprint.atlas.pairs import SHORTLIST as CANDIDATES
@@ -27,12 +29,14 @@ from kinprint.atlas.store import Atlas as Store
 from kinprint.atlas.store import Entry
 from kinprint.atlas.tree import tree_of
 from kinprint.errors import BadOption, KinprintError
+from kinprint.lineage.about.claims import Claim
 from kinprint.records import Progress
 from kinprint.report.build.identify import identify_document
 from kinprint.report.build.tree import tree_document
 from kinprint.report.results.identify import Identification
 from kinprint.report.results.tree import FamilyTree
 from kinprint.report.schema import settled
+from kinprint.source import open_source
 from kinprint.source.repository import find_models
 from kinprint.verbs.reader import (
     Meter,
@@ -254,8 +258,14 @@ class Atlas:
         """
         return [_entry(one) for one in self._store.index()[0].entries()]
 
-    def contents(self) -> AtlasContents:
+    def contents(self, *, declared: ModelName | None = None) -> AtlasContents:
         """What it holds, in numbers.
+
+        Parameters
+        ----------
+        declared : str or path, optional
+            A Parquet table in the form of the dataset hub-stats: models that name an origin there
+            are counted too.
 
         Returns
         -------
@@ -266,6 +276,8 @@ class Atlas:
         ------
         AtlasBroken
             The place cannot be read.
+        BadOption
+            The table cannot be read, or is none of that form.
 
         Examples
         --------
@@ -276,8 +288,11 @@ class Atlas:
         """
         index, faults = self._store.index()
         kinds = Counter(index.column("architecture"))
-        declared = sum(claims != "[]" for claims in index.column("claims"))
-        return AtlasContents(self.place, len(index), dict(kinds.most_common()), declared, faults)
+        names = index.column("name")
+        told = declared_in(os.fspath(declared), set(names)) if declared is not None else {}
+        claims = zip(names, index.column("claims"), strict=True)
+        count = sum(own != "[]" or name in told for name, own in claims)
+        return AtlasContents(self.place, len(index), dict(kinds.most_common()), count, faults)
 
     def search(
         self,
@@ -458,6 +473,7 @@ def identify(
     deep: int = 0,
     seed: int = 0,
     base: ModelName | None = None,
+    declared: ModelName | None = None,
     budget: int | str | None = None,
     cache: bool = True,
     progress: Callable[[Progress], None] | None = None,
@@ -483,6 +499,9 @@ def identify(
     seed : int
         Chooses which rows are read; models of the atlas that were read with other seeds are no
         candidates.
+    declared : str or path, optional
+        A Parquet table of what models of the Hub declare, in the form of the dataset hub-stats;
+        what it says of the model is shown beside what the model's own files say.
     base, budget, cache, progress, reader, language
         As for `compare`.
 
@@ -497,6 +516,8 @@ def identify(
         As for `compare`.
     AtlasBroken
         The atlas cannot be read.
+    BadOption
+        The table cannot be read, or is none of that form.
 
     Examples
     --------
@@ -511,7 +532,11 @@ def identify(
     store = Store(_path(atlas))
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
-        one = fingerprint(os.fspath(model), fetcher_of(own), seed, _path(base))
+        given, told = os.fspath(model), dict[str, tuple[Claim, ...]]()
+        if declared is not None:  # a table that is none is told before anything is read
+            told = declared_in(os.fspath(declared), {open_source(given).ref.name})
+        one = fingerprint(given, fetcher_of(own), seed, _path(base))
+        one = replace(one, claims=(*one.claims, *told.get(one.ref.name, ())))
         further = Deep(deep, fetcher_of(own), _path(base)) if deep else None
         found = identify_model(one, store, shortlist, teller(own), further)
         document = identify_document(found, store.place, meter.cost)

@@ -95,6 +95,16 @@ def recipe_claims(raw: bytes, path: str = RECIPE) -> list[Claim]:
     ]
 
 
+def table_claims(bases: object, where: str) -> list[Claim]:
+    """Bases of a model in a table of the Hub's: `models` with their `id`, and one `relation`."""
+    if not isinstance(bases, Mapping):
+        return []
+    stated = bases.get("relation")
+    relation = stated if isinstance(stated, str) and stated in _RELATIONS else ""
+    listed = [one for one in _listed(bases.get("models")) if isinstance(one, Mapping)]
+    return [Claim(where, name, relation) for name in _names([one.get("id") for one in listed])]
+
+
 def _listed(value: object) -> list[object]:
     return value[:_MOST] if isinstance(value, list) else []
 

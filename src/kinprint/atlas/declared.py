@@ -1,0 +1,65 @@
+"""What a whole hub declares: a table of its models, one Parquet file, in place of their cards.
+
+The form is that of the dataset `hub-stats`, a table of all public models as the Hub's interface
+lists them. Two of its columns are read: `id`, and `baseModels` with a `relation` and `models`, each
+of which has an `id`. It has millions of rows, so it is gone through batch by batch, and of what is
+not asked for nothing is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from kinprint import text
+from kinprint.atlas.encoding import parquet
+from kinprint.errors import BadOption, KinprintError, system_cause
+from kinprint.lineage.about.claims import Claim, table_claims
+
+_ID, _BASES = "id", "baseModels"
+_BATCH = 16_384  # rows that are held at once
+
+
+def declared_in(place: str, wanted: Collection[str]) -> dict[str, tuple[Claim, ...]]:
+    """What a table declares about the origins of models, by their names.
+
+    Parameters
+    ----------
+    place
+        The file: a path, or an address that fsspec can open.
+    wanted
+        Names of repositories; the others are passed over.
+    """
+    library = parquet()
+    try:
+        from fsspec.core import open as open_file
+
+        with open_file(place, "rb") as file:
+            return _claims(library.ParquetFile(file), place, wanted)
+    except KinprintError:
+        raise
+    except OSError as error:
+        raise _refused(place, system_cause(error)) from None
+    except Exception:  # of pyarrow, or of the driver that opens addresses
+        raise _refused(place, text.message("cause.declared.no-table")) from None
+
+
+def _claims(file: Any, place: str, wanted: Collection[str]) -> dict[str, tuple[Claim, ...]]:
+    import pyarrow
+    from pyarrow import compute
+
+    for column in (_ID, _BASES):
+        if column not in file.schema_arrow.names:
+            raise _refused(place, text.message("cause.declared.no-column", column=column))
+    where = f"{place.rpartition('/')[2]}: {_BASES}"
+    names = pyarrow.array(sorted(wanted), pyarrow.string())
+    found: dict[str, tuple[Claim, ...]] = {}
+    for batch in file.iter_batches(_BATCH, columns=[_ID, _BASES]):
+        ids = batch.column(_ID).cast(pyarrow.string())
+        for row in batch.filter(compute.is_in(ids, value_set=names)).to_pylist():
+            found[row[_ID]] = tuple(table_claims(row[_BASES], where))
+    return {name: claims for name, claims in found.items() if claims}
+
+
+def _refused(place: str, cause: text.Message | str) -> BadOption:
+    return BadOption(option="declared", value=place, cause=cause)
