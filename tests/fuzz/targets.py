@@ -7,10 +7,12 @@ fault of ours.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import struct
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from math import prod
@@ -20,6 +22,8 @@ from typing import Any
 from msgspec import Struct
 
 import kinprint.demo
+from kinprint.atlas import encoding, store
+from kinprint.atlas.keys import FIRST, SECOND
 from kinprint.errors import InternalError, KinprintError, Malformed
 from kinprint.lineage.about.claims import (
     adapter_claims,
@@ -38,13 +42,14 @@ from kinprint.reader.formats.shard_index import check_names, parse_index
 from kinprint.reader.formats.torch.archive import parse_torch
 from kinprint.reader.formats.view import FileView
 from kinprint.reader.jsonfile import parse_object
-from kinprint.records import FileEntry, Header, TensorSpec
+from kinprint.records import ByteRange, FileEntry, Header, TensorSpec
 from kinprint.report.exports import render
 from kinprint.report.outputs import decode_result
 from kinprint.report.schema import DiffDocument, MatrixDocument, StudyDocument, decode
 from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines
 from kinprint.report.views.terminal.diff import diff_lines
 from kinprint.report.views.terminal.study import study_lines
+from kinprint.source.recorded import RecordedSource
 from tests.fuzz.whole_model import framed, open_and_read
 from tests.reader.formats.gguf import builder as gguf
 from tests.reader.formats.torch import builder as torch
@@ -57,6 +62,7 @@ _FORBIDDEN = (
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _VOCABULARIES = ("vocab.json", "vocab.txt", "tekken.json", "a.tiktoken")
 _BESIDE = ("tokenizer_config.json", "added_tokens.json", "merges.txt")
+_ROWS = [(0, "config.json", 0, b"{}"), (0, "m.safetensors", 8, bytes(8))]
 
 
 class Target(Struct, frozen=True):
@@ -140,6 +146,50 @@ def _adapter(raw: bytes) -> None:
     parse_adapter(config, specs)
 
 
+def _parquet(raw: bytes) -> None:
+    """A file of an atlas, under the name that it should have."""
+    store._read_index(raw)
+    name = "0" * 64
+    with suppress(Exception):
+        about = encoding._said(io.BytesIO(raw), name, "atlas")
+        name = encoding._digest(about, encoding._read_rows(raw))
+    with suppress(KinprintError):
+        encoding.keys_in(io.BytesIO(raw), name, "atlas")
+    _use_fingerprint(raw, name)
+
+
+def _fingerprint(raw: bytes) -> None:
+    """What a file of an atlas says about its model."""
+    table = encoding._table(_ROWS).replace_schema_metadata({b"kinprint": raw})
+    _use_fingerprint(encoding.written(table), encoding._digest(raw, _ROWS))
+
+
+def _use_fingerprint(raw: bytes, name: str) -> None:
+    one = encoding.decoded(raw, name, "atlas")
+    store._index_table([(name, one)])
+    again, file = encoding.encoded(one)
+    assert encoding.decoded(file, again, "atlas").sources == one.sources
+    for recorded in one.sources:
+        source = RecordedSource(recorded)
+        for entry in source.files():
+            with suppress(KinprintError):
+                source.read(entry.path, ByteRange(0, min(entry.size, 1000)))
+
+
+def _said_of_a_model() -> bytes:
+    """What the file of a fingerprint says about its model."""
+    keys = [{"tower": "text", "width": 8, "depth": 1,
+             "first": b64encode(bytes(sum(FIRST))).decode(),
+             "second": b64encode(bytes(sum(SECOND))).decode()}]  # fmt: skip
+    ref = {"given": "a/b", "kind": "hub", "name": "a/b", "commit": "0" * 40, "path": ""}
+    files = [{"path": "config.json", "size": 2}, {"path": "m.safetensors", "size": 99}]
+    about = {"schema": encoding.SCHEMA, "seed": 0, "architecture": "A", "config": "0" * 64,
+             "tokenizer": "", "claims": [{"where": "README.md: base_model", "model": "a/c"}],
+             "towers": keys, "sources": [{"given": "a/b", "ref": ref, "files": files,
+             "history": [{"id": "0" * 40, "date": "2026-01-01", "title": ""}]}]}  # fmt: skip
+    return json.dumps(about).encode()
+
+
 def _safetensors() -> bytes:
     entry = {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}
     header = json.dumps({"__metadata__": {"format": "pt"}, "w": entry}).encode()
@@ -201,6 +251,7 @@ def targets() -> Mapping[str, Target]:
     report = (_ZOO.parents[3] / "docs/reports/derived.json").read_bytes()
     result = json.dumps(_shortened(json.loads(report))).encode()
     whole = _safetensors()
+    table = encoding._table(_ROWS).replace_schema_metadata({b"kinprint": _said_of_a_model()})
     return {
         "safetensors": Target(_weights(parse_safetensors, "m.safetensors"), (whole,)),
         "header": Target(
@@ -240,6 +291,8 @@ def targets() -> Mapping[str, Target]:
         "adapter": Target(_adapter, (adapter,)),
         "card": Target(card_claims, (card,)),
         "model": Target(open_and_read, (_model(),)),
+        "parquet": Target(_parquet, (encoding.written(table),)),
+        "fingerprint": Target(_fingerprint, (_said_of_a_model(),)),
         "result": Target(decode, (result,)),
         "shown": Target(_shown, (result,)),
     }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
@@ -34,9 +34,18 @@ never changed, so that an older form would be read beside this one, and not rewr
 _KEY = b"kinprint"
 
 
+_LARGEST = 1 << 28  # bytes of a file when it is unpacked; fingerprints have a twentieth of that
+REFUSALS = (
+    OSError, ValueError, TypeError, LookupError, NotImplementedError, MemoryError,
+    RecursionError, msgspec.MsgspecError,
+)  # fmt: skip
+"""What pyarrow and msgspec raise about files that are no good, and what is checked here."""
+_Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+
 class _File(msgspec.Struct, frozen=True):
     path: str
-    size: int
+    size: _Number
     sha256: str | None = None
 
 
@@ -49,21 +58,21 @@ class _Source(msgspec.Struct, frozen=True):
 
 class _Tower(msgspec.Struct, frozen=True):
     tower: str
-    width: int
-    depth: int
+    width: _Number
+    depth: _Number
     first: bytes
     second: bytes
 
 
 class _About(msgspec.Struct, frozen=True, kw_only=True):
     schema: str
-    seed: int
+    seed: _Number
     architecture: str
     config: str
     tokenizer: str
     claims: list[Claim]
     towers: list[_Tower]
-    sources: list[_Source]
+    sources: Annotated[list[_Source], msgspec.Meta(min_length=1)]
 
 
 class _Version(msgspec.Struct):
@@ -95,11 +104,10 @@ def decoded(raw: bytes, name: str, place: str) -> Fingerprint:
     """The fingerprint in a file; an error where that is broken, or another than its name says."""
     about = _said(io.BytesIO(raw), name, place)
     try:
-        table = parquet().read_table(io.BytesIO(raw))
-        rows = list(zip(*(table.column(at).to_pylist() for at in range(4)), strict=True))
+        rows = _read_rows(raw)
         if _digest(about, rows) == name:
             return _fingerprint(_read_about(about), rows)
-    except (OSError, ValueError, TypeError, IndexError, msgspec.MsgspecError):  # pyarrow's too
+    except REFUSALS:
         raise _broken(name, place, text.message("cause.atlas.no-fingerprint")) from None
     raise _broken(name, place, text.message("cause.atlas.digest"))
 
@@ -108,7 +116,7 @@ def keys_in(file: Any, name: str, place: str) -> tuple[TowerKeys, ...]:
     """What the model in an open file is searched by; of the file its end is read alone."""
     try:
         return _keys(_read_about(_said(file, name, place)))
-    except (ValueError, msgspec.MsgspecError):
+    except REFUSALS:
         raise _broken(name, place, text.message("cause.atlas.no-fingerprint")) from None
 
 
@@ -117,7 +125,7 @@ def _said(file: Any, name: str, place: str) -> bytes:
     try:
         about: bytes = (parquet().read_schema(file).metadata or {})[_KEY]
         version = _read_version(about).schema
-    except (OSError, ValueError, KeyError, msgspec.MsgspecError):  # pyarrow's are of the first two
+    except REFUSALS:
         raise _broken(name, place, text.message("cause.atlas.no-fingerprint")) from None
     if version != SCHEMA:
         form, _, number = version.partition("/")
@@ -158,9 +166,30 @@ def _table(rows: list[Row]) -> pyarrow.Table:
     parquet()
     import pyarrow
 
+    schema = _row_schema()
+    columns = [
+        pyarrow.array([row[at] for row in rows], type=field.type) for at, field in enumerate(schema)
+    ]
+    return pyarrow.table(columns, schema=schema)
+
+
+def _row_schema() -> pyarrow.Schema:
+    import pyarrow
+
     kinds = (pyarrow.int16(), pyarrow.string(), pyarrow.int64(), pyarrow.large_binary())
-    columns = [pyarrow.array([row[at] for row in rows], type=kind) for at, kind in enumerate(kinds)]
-    return pyarrow.table(columns, names=["source", "file", "start", "data"])
+    return pyarrow.schema(zip(("source", "file", "start", "data"), kinds, strict=True))
+
+
+def _read_rows(raw: bytes) -> list[Row]:
+    """The rows of a file, which is of the right form and not larger unpacked than one can be."""
+    file = parquet().ParquetFile(io.BytesIO(raw))
+    groups = [file.metadata.row_group(at) for at in range(file.metadata.num_row_groups)]
+    if not file.schema_arrow.equals(_row_schema()):
+        raise ValueError("other columns")
+    if sum(group.total_byte_size for group in groups) > _LARGEST:
+        raise ValueError("too large")
+    table = file.read()
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def _digest(about: bytes, rows: list[Row]) -> str:
@@ -199,8 +228,14 @@ def _about(one: Fingerprint) -> bytes:
 
 def _fingerprint(about: _About, rows: list[Row]) -> Fingerprint:
     pieces: list[dict[str, list[Piece]]] = [{} for _ in about.sources]
+    sizes = [{file.path: file.size for file in source.files} for source in about.sources]
     for source, path, start, data in rows:
-        pieces[source].setdefault(path, []).append(Piece(start, data))
+        if not 0 <= source < len(sizes) or path not in sizes[source]:
+            raise ValueError("a piece of no file")
+        known = pieces[source].setdefault(path, [])
+        if not (known[-1].stop if known else 0) <= start <= sizes[source][path] - len(data):
+            raise ValueError("a piece out of place")
+        known.append(Piece(start, data))
     return Fingerprint(
         seed=about.seed,
         architecture=about.architecture,

@@ -28,7 +28,15 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint import text
-from kinprint.atlas.encoding import decoded, encoded, keys_in, listing_digest, parquet, written
+from kinprint.atlas.encoding import (
+    REFUSALS,
+    decoded,
+    encoded,
+    keys_in,
+    listing_digest,
+    parquet,
+    written,
+)
 from kinprint.atlas.fingerprint import Fingerprint
 from kinprint.atlas.keys import FIRST, TowerKeys
 from kinprint.errors import (
@@ -399,7 +407,7 @@ def _read_index(raw: bytes) -> pyarrow.Table | None:
     """A part of an index; None where it is none, or has other columns: it is then made again."""
     try:
         table = parquet().read_table(io.BytesIO(raw))
-    except (OSError, ValueError):
+    except REFUSALS:
         return None
     return table if table.schema.equals(index_schema()) else None
 
