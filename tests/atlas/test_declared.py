@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +17,8 @@ from kinprint.cli.root import run
 from kinprint.errors import BadOption
 from kinprint.lineage.about.claims import Claim
 from kinprint.mirror import MirrorServer
+from kinprint.records import ClaimedEdge
+from tests.lineage.stored_models import llama, stored
 from tools.starter_atlas import PLACE
 
 # Columns and types of hub-stats, as far as anything here might meet them.
@@ -83,6 +86,20 @@ def test_it_stands_beside_what_was_measured(tmp_path: Path, mirror: MirrorServer
     (told,) = found.document.declared
     assert (told.claim.model, told.claim.where) == ("zoo/base-b", "models.parquet: baseModels")
     assert told.state is kinprint.DeclaredState.UNLINKED
+
+
+def test_edges_of_a_tree_know_what_a_table_declares(tmp_path: Path) -> None:
+    chance = np.random.default_rng(1)
+    base = llama()
+    tuned = {name: one + 0.01 * chance.normal(size=one.shape) for name, one in base.items()}
+    names = [stored(tmp_path / "base", base), stored(tmp_path / "tune", tuned)]
+    table: dict[str, Bases] = {names[1]: ("finetune", [names[0]])}
+    file = stored_table(tmp_path / "models.parquet", table)
+    own = kinprint.Atlas(tmp_path / "own")
+    own.build(names)
+    assert [one.declared for one in own.tree().edges] == [ClaimedEdge.SILENT]
+    (edge,) = own.tree(declared=file).edges
+    assert edge.declared is not ClaimedEdge.SILENT
 
 
 def test_models_of_an_atlas_that_declare_are_counted(

@@ -38,7 +38,8 @@ def no_sources(about: About, rows: Rows) -> None:
 
 
 def deep(about: About, rows: Rows) -> None:
-    about["claims"] = inner = []
+    inner: list[Any] = []
+    about["claims"] = inner
     for _ in range(500):
         inner.append(inner := [])
 

@@ -24,6 +24,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kinprint.atlas.declared import declared_in
 from kinprint.atlas.fingerprint import LEVEL
 from kinprint.atlas.identify import alpha_for, is_named
 from kinprint.atlas.naming import Named, NamedParent
@@ -183,6 +184,7 @@ def tree_of(
     shortlist: int = SHORTLIST,
     pool: Pool = here,
     tell: Teller = silent,
+    declared: str | None = None,
 ) -> Tree:
     """The families of all models of an atlas.
 
@@ -198,8 +200,11 @@ def tree_of(
         Where the work is done.
     tell
         Told how many pieces of work are done.
+    declared
+        A table of what models of a hub declare (`declared.py`), beside what their own files say.
     """
     index, faults = atlas.index()
+    told = {} if declared is None else declared_in(declared, set(index.column("name")))
     seeds = Counter(index.column("seed"))
     chosen = seed if seed is not None else min(seeds, key=lambda one: (-seeds[one], one), default=0)
     copies = _copies(index, chosen)
@@ -219,7 +224,10 @@ def tree_of(
     named |= _name(again, naming, pool, tell)
     broken = {str(one.fields["entry"]): one for one in (*faults, *damaged)} | dict(found.broken)
     kept = [at for at in copies if names[at] not in broken]
-    nodes = [Node(index.entry(at), tuple(map(index.entry, copies[at]))) for at in kept]
+    nodes = [
+        Node(_with_claims(index.entry(at), told), tuple(map(index.entry, copies[at])))
+        for at in kept
+    ]
     place = {node.entry.id: number for number, node in enumerate(nodes)}
     linked = {(place[one], place[other]): each for (one, other), each in found.linked.items()}
     edges = _edges(nodes, linked, {place[name]: one for name, one in named.items()}, place)
@@ -247,6 +255,11 @@ def tree_of(
         tuple(((place[one], place[other]), error) for (one, other), error in found.failed),
         tuple(broken.items()),
     )
+
+
+def _with_claims(entry: Entry, told: Mapping[str, tuple[Claim, ...]]) -> Entry:
+    """An entry with what a table declares of it beside what its own files say."""
+    return replace(entry, claims=(*entry.claims, *told.get(entry.ref.name, ())))
 
 
 def _copies(index: Index, seed: int) -> dict[int, list[int]]:

@@ -148,12 +148,14 @@ def search(
 @_command("tree")
 @option("--shortlist", metavar="N", type=Whole(min=1), default=8)
 @option("--seed", metavar="N", type=Whole(min=0))
+@option("--declared", metavar="FILE")
 @option("-o", "--output", multiple=True, metavar="PATH")
 @_where_options
 def tree(
     place: str | None,
     shortlist: int,
     seed: int | None,
+    declared: str | None,
     jobs: int | None,
     cluster: str | None,
     output: tuple[str, ...],
@@ -167,6 +169,7 @@ def tree(
     found = kinprint.Atlas(place).tree(
         seed=seed,
         shortlist=shortlist,
+        declared=declared,
         jobs=jobs,
         cluster=cluster,
         progress=show_progress,

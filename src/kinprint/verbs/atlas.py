@@ -351,6 +351,7 @@ class Atlas:
         *,
         seed: int | None = None,
         shortlist: int = CANDIDATES,
+        declared: ModelName | None = None,
         jobs: int | None = 1,
         cluster: str | None = None,
         progress: Callable[[Progress], None] | None = None,
@@ -367,6 +368,9 @@ class Atlas:
             Models that were read with another are left out; that of most models if None.
         shortlist : int
             How many models each is compared with at most, by its own keys.
+        declared : str or path, optional
+            A Parquet table of what models of the Hub declare, in the form of the dataset
+            hub-stats, beside what their own files say.
         jobs : int, optional
             Processes that compare pairs side by side; one for each core if None.
         cluster : str, optional
@@ -386,6 +390,8 @@ class Atlas:
         ------
         AtlasBroken
             The place cannot be read.
+        BadOption
+            The table cannot be read, or is none of that form; or an address is none.
         ClusterError
             The cluster cannot be reached, went away, or cannot do it.
 
@@ -402,7 +408,9 @@ class Atlas:
         """
         with Reader(progress=progress) as own:
             meter = Meter(own)
-            found = tree_of(self._store, seed, shortlist, pool_of(jobs, cluster), teller(own))
+            pool = pool_of(jobs, cluster)
+            table = _path(declared)
+            found = tree_of(self._store, seed, shortlist, pool, teller(own), declared=table)
             document = tree_document(found, self.place, meter.cost)
             return FamilyTree(settled(document), language)
 
