@@ -56,3 +56,18 @@ def test_a_mistake_is_one_sentence(
     assert run(["unmerge", *names, *more]) == 2
     told = capsys.readouterr().err
     assert named in told and len(told.strip().splitlines()) == 1
+
+
+def test_report_shows_it_again(family: Family, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [str(family.folder / name) for name in ("child", "a", "b")]
+    kept, page, again, recipe = (
+        str(family.folder / one) for one in ("r.json", "r.html", "again.html", "recipe.yaml")
+    )
+    assert run(["unmerge", *names, "-o", kept, "-o", page]) == 0
+    first = capsys.readouterr().out
+    assert run(["report", kept, "-o", again, "-o", recipe]) == 0
+    assert capsys.readouterr().out.splitlines()[:5] == first.splitlines()[:5]
+    assert Path(again).read_bytes() == Path(page).read_bytes()
+    assert "merge_method: linear" in Path(recipe).read_text()
+    assert run(["report", kept, "-o", str(family.folder / "r.png")]) == 2
+    assert ".yaml" in capsys.readouterr().err

@@ -390,3 +390,21 @@ def test_the_sentence_is_in_both_languages(family: Family) -> None:
     assert "first (weight 0.3)" in found.summary
     found.language = "ko"
     assert "병합" in found.summary and "<div" in found._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"copied": 7},
+        {"outcome": "copy"},
+        {"recipe": None},
+        {"weights": [{"sources": [0, 9], "value": 1, "low": 0, "high": 1}]},
+    ],
+)
+def test_a_file_that_names_models_that_are_not_there_is_refused(
+    family: Family, broken: dict[str, object]
+) -> None:
+    told = unmerge(family, family.write("told", family.average())).to_dict()
+    assert isinstance(kinprint.report(told), kinprint.Unmerged)
+    with pytest.raises(kinprint.FormatError, match="not there"):
+        kinprint.report({**told, **broken})

@@ -45,10 +45,18 @@ from kinprint.reader.jsonfile import parse_object
 from kinprint.records import ByteRange, FileEntry, Header, TensorSpec
 from kinprint.report.exports import render
 from kinprint.report.outputs import decode_result
-from kinprint.report.schema import DiffDocument, MatrixDocument, StudyDocument, decode
+from kinprint.report.schema import (
+    DiffDocument,
+    MatrixDocument,
+    StudyDocument,
+    UnmergeDocument,
+    decode,
+)
+from kinprint.report.views.html.unmerge import unmerge_page
 from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines
 from kinprint.report.views.terminal.diff import diff_lines
 from kinprint.report.views.terminal.study import study_lines
+from kinprint.report.views.terminal.unmerge import unmerge_lines
 from kinprint.source.recorded import RecordedSource
 from tests.fuzz.whole_model import framed, open_and_read
 from tests.reader.formats.gguf import builder as gguf
@@ -116,6 +124,10 @@ def _shown(raw: bytes) -> None:
     document = decode_result(raw)
     if isinstance(document, StudyDocument):
         list(study_lines(document, "en"))
+        return
+    if isinstance(document, UnmergeDocument):
+        list(unmerge_lines(document, "en"))
+        unmerge_page(document)
         return
     for form in (".html", ".md", ".csv"):
         render(document, form)

@@ -11,6 +11,7 @@ from kinprint.cli.commands import command, option
 from kinprint.cli.compare import show
 from kinprint.cli.language import language
 from kinprint.cli.output import form_option, print_lines, print_written, saved, write_json
+from kinprint.cli.unmerge import show_unmerged
 from kinprint.errors import printable
 
 _MOST = 512 * 1024 * 1024  # bytes; the JSON of a matrix of a thousand models is smaller
@@ -25,9 +26,12 @@ def report(file: str, output: tuple[str, ...], format: str) -> None:
     from kinprint.report.outputs import outputs
     from kinprint.report.views.terminal.study import study_lines
 
-    outputs(output, "paths")
     given = sys.stdin.buffer.read(_MOST) if file == "-" else file
     found = kinprint.report(given, language(), name=printable(file))
+    if isinstance(found, kinprint.Unmerged):
+        show_unmerged(found, format, output)
+        return
+    outputs(output, "paths")
     if not isinstance(found, kinprint.StudyResult):
         show(found, format, output)
         return

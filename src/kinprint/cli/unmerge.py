@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -45,7 +46,6 @@ def unmerge(
 ) -> int:
     """Show which merge made a model."""
     from kinprint.report.results.unmerge import check_files
-    from kinprint.report.views.terminal.unmerge import unmerge_lines
 
     check_files(output)
     asked: dict[str, Any] = {"base": base, "sample": sample, "seed": seed, "reader": reader}
@@ -53,15 +53,22 @@ def unmerge(
         plan = kinprint.plan_unmerge(child, parents, language=language(), **asked)
         return _show_plan(plan, child, format)
     found = kinprint.unmerge(child, parents, language=language(), **asked)
+    show_unmerged(found, format, output)
+    return 0
+
+
+def show_unmerged(found: kinprint.Unmerged, format: str, output: Sequence[str]) -> None:
+    """Write the files that were asked for, then print the result in the form asked for."""
+    from kinprint.report.views.terminal.unmerge import unmerge_lines
+
     with saved(lambda: found.save(*output)) as written, reader_may_leave():
         if format == "json":
             write_json(found)
-            return 0
+            return
         print_lines(unmerge_lines(found.document, language()))
         print_cost(found.cost)
         if written:
             print_written(output)
-    return 0
 
 
 def _show_plan(plan: kinprint.Plan, child: str, format: str) -> int:

@@ -11,6 +11,7 @@ from kinprint.report.results.diff import Diff
 from kinprint.report.results.reading import read_result
 from kinprint.report.results.result import read_file
 from kinprint.report.results.study import StudyResult
+from kinprint.report.results.unmerge import Unmerged
 
 
 def report(
@@ -18,7 +19,7 @@ def report(
     language: str = "en",
     *,
     name: str | None = None,
-) -> Comparison | Matrix | StudyResult | Diff:
+) -> Comparison | Matrix | StudyResult | Diff | Unmerged:
     """Read a result back, to look at and to save in other forms; nothing else is read.
 
     Parameters
@@ -33,7 +34,7 @@ def report(
 
     Returns
     -------
-    Comparison, Matrix or StudyResult
+    Comparison, Matrix, StudyResult, Diff or Unmerged
         The same as when it was computed; what is drawn from it is the same, byte for byte.
 
     Raises

@@ -29,7 +29,7 @@ from kinprint.report.schema import (
 
 def read_result(
     raw: bytes, name: str = DATA, language: str = "en"
-) -> Comparison | Matrix | StudyResult | Diff:
+) -> Comparison | Matrix | StudyResult | Diff | Unmerged:
     """The result in the bytes of a file, one that can be drawn; errors call it by `name`."""
     document = decode_result(raw, name)
     match document:
@@ -41,6 +41,8 @@ def read_result(
             return StudyResult(document, language)
         case DiffDocument():
             return Diff(document, language)
+        case UnmergeDocument():
+            return Unmerged(document, language)
 
 
 def read_any(
@@ -61,8 +63,6 @@ def read_any(
     match document:
         case InspectionDocument():
             return Inspection(document, language)
-        case UnmergeDocument():
-            return Unmerged(document, language)
         case IdentifyDocument():
             return Identification(document, language)
         case TreeDocument():

@@ -14,6 +14,7 @@ import msgspec
 
 from kinprint import text
 from kinprint.errors import FormatError
+from kinprint.records import MergeOutcome
 from kinprint.report.schema.comparison import ComparisonDocument
 from kinprint.report.schema.diff import DiffDocument
 from kinprint.report.schema.first import FirstComparison, FirstMatrix
@@ -122,11 +123,13 @@ def _contradictions(document: Document) -> Iterator[text.Message]:
             break
         if len(getattr(document, name, ())) > most:
             yield text.message("cause.too-many-entries", most=f"{most:,}", name=name)
+    if isinstance(document, ComparisonDocument | DiffDocument) and len(document.models) != 2:
+        yield text.message("cause.not-two-models", number=len(document.models))
+    if isinstance(document, UnmergeDocument) and not _is_merge(document):
+        yield text.message("cause.merge-broken")
     if isinstance(document, ComparisonDocument):
         if any(len(one.null) > _DRAWS for one in document.evidence):
             yield text.message("cause.too-many-draws", most=f"{_DRAWS:,}")
-        if len(document.models) != 2:
-            yield text.message("cause.not-two-models", number=len(document.models))
     elif isinstance(document, MatrixDocument):
         count = len(document.models)
         if document.order and sorted(document.order) != list(range(count)):
@@ -139,6 +142,26 @@ def _contradictions(document: Document) -> Iterator[text.Message]:
         places |= {at for one in document.failed for at in (one.a, one.b)}
         if max(places, default=-1) >= len(document.models):
             yield text.message("cause.place-unknown")
+
+
+def _is_merge(document: UnmergeDocument) -> bool:
+    """Whether every number of a source is one, and an outcome has what it speaks of."""
+    recipe, groups = document.recipe, (*document.roles, *document.layers)
+    weights = [*document.weights, *(one for some in groups for one in some.weights)]
+    weights += [one for tensor in document.tensors for one in tensor.weights]
+    numbers = [document.base, document.copied, *(one.source for one in document.tensors)]
+    numbers += [at for one in weights for at in one.sources]
+    if recipe is not None:
+        numbers += [recipe.base, *recipe.parents]
+        count, settings = len(recipe.parents), recipe.settings
+        if settings is not None and count:
+            lists = [] if settings.t is not None else [settings.weights]
+            lists += [settings.densities] if settings.densities else []
+            if any(len(one) != count for one in lists) or (settings.t is not None and count != 2):
+                return False
+    told = {MergeOutcome.RECIPE: recipe, MergeOutcome.COPY: document.copied}
+    known = told.get(document.outcome, True) is not None
+    return known and all(at is None or at < len(document.sources) for at in numbers)
 
 
 def _is_tree(document: MatrixDocument, leaves: int) -> bool:
