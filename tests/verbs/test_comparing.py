@@ -118,3 +118,12 @@ def test_processes_change_no_matrix(zoo: Path) -> None:
     # Processes have other numbers of threads, which may add up in another order.
     for a, b in zip(one.pairs, two.pairs, strict=True):
         assert b.likeness == pytest.approx(a.likeness) and b.log10_p == pytest.approx(a.log10_p)
+
+
+def test_no_stage_of_a_plan_has_fewer_requests_than_none(mirror: MirrorServer) -> None:
+    """Ranges of a later stage lie between those of an earlier one, and are read after them."""
+    for budget in (1_200_000, 2_400_000):
+        plan = kinprint.plan_comparison([BASE, CHILD], budget=budget, cache=False)
+        assert len(plan.stages) == 2
+        assert all(one.bytes > 0 and one.requests > 0 for one in plan.stages)
+        assert plan.cost.bytes <= plan.bytes_at_most <= budget

@@ -248,8 +248,9 @@ class Sampler:
         wants: list[Want] = []
         before = Cost()
         for number in range(self.stages):
-            wants += [want for reader in self.readers for want in reader.wants(number)]
-            plans = self._fetcher.plan(joined_wants(wants))
+            own_wants = [want for reader in self.readers for want in reader.wants(number)]
+            wants += joined_wants(own_wants)  # what earlier stages read is known to later ones
+            plans = self._fetcher.plan(wants)
             total = sum((plan.cost for plan in plans), Cost())
             rows = sum(self._token_bytes(reader, number) for reader in self.readers)
             tokens = Cost(rows, -(-rows // self._fetcher.policy.part))
