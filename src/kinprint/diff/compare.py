@@ -77,8 +77,8 @@ def diff_models(
         tokens, spelt = find_tokens(*pair.models)
         known = Correspondence(tokens=tokens, spelt=spelt)
     tensors = pair.changes(known, shares.allowance, settings.seed)
-    sizes = _sizes(pair.models[0]), _sizes(pair.models[1])
-    gone = _without_trace(compared.verdict.parts)
+    sizes = sizes_of(pair.models[0]), sizes_of(pair.models[1])
+    gone = without_trace(compared.verdict.parts)
     operations: tuple[OperationFound, ...] = ()
     if _is_taken_over(relation, tensors):
         operations = find_operations(tensors, known, sizes, gone, sampled=sampled)
@@ -172,7 +172,7 @@ class _Pair(Struct, frozen=True):
         layers = {}
         if compared.shared is not None:
             layers = {("", one.b): one.a for one in compared.shared.layers if one.quality}
-        sizes = [_sizes(model).tokens for model in self.models]
+        sizes = [sizes_of(model).tokens for model in self.models]
         if sizes[0] == sizes[1]:
             return Correspondence(layers)
         tokens, spelt = find_tokens(*self.models)
@@ -236,7 +236,7 @@ class _Shares(Struct, frozen=True):
         return (self.settings.budget or 0) // (3 if self.merging else 2)
 
 
-def _without_trace(parts: Sequence[PartFinding]) -> frozenset[Component]:
+def without_trace(parts: Sequence[PartFinding]) -> frozenset[Component]:
     """Components of which no part has a trace, though a copy would have been seen."""
     states: dict[Component, set[PartState]] = {}
     for one in parts:
@@ -257,7 +257,7 @@ def _is_taken_over(relation: Relation, tensors: Sequence[TensorChange]) -> bool:
     return relation in TAKEN_OVER or (numbers > 0 and equal >= _MOSTLY_EQUAL * numbers)
 
 
-def _sizes(model: Model) -> Sizes:
+def sizes_of(model: Model) -> Sizes:
     """How large a model is, by its tensors."""
     layer = next(iter(model.layers()), None)
 

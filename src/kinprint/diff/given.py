@@ -218,7 +218,7 @@ def _common_rows(three: Sequence[tuple[Sample, Part]]) -> Iterator[Three]:
     """Rows of tensors that were read of all three models, at equal places."""
     component = three[2][1].component
     if component in TABLES:
-        tables = [_table(sample, component) for sample, _ in three]
+        tables = [token_rows(sample, component) for sample, _ in three]
         if all(table is not None for table in tables):
             yield from _at_equal_places({"": table} for table in tables if table)
         return
@@ -246,7 +246,7 @@ def _at_equal_places(
         yield a, b, c
 
 
-def _table(sample: Sample, component: Component) -> tuple[Indices, Floats] | None:
+def token_rows(sample: Sample, component: Component) -> tuple[Indices, Floats] | None:
     """Rows of a table by the spelling of their tokens."""
     table = sample.embedding if component is Component.EMBEDDING else sample.head
     if table is None:

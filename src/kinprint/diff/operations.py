@@ -76,7 +76,7 @@ def find_operations(
         fields = {"alike": turn.alike, "count": turn.units, "cosine": turn.cosine}
         return (OperationFound(Operation.ROTATED, message("diff.operation.rotated", **fields)),)
     compared = [one for one in tensors if one.status is TensorStatus.COMPARED and one.numbers > 1]
-    alike = [one for one in compared if _is_alike(one)]
+    alike = [one for one in compared if is_alike(one)]
     if not alike:
         return ()
     emptied, unlike = _layers_without_likeness(compared)
@@ -91,7 +91,8 @@ def find_operations(
     )
 
 
-def _is_alike(one: TensorChange) -> bool:
+def is_alike(one: TensorChange) -> bool:
+    """Whether a tensor may have become another: unrelated ones are never so alike."""
     return one.equal or (one.cosine is not None and one.cosine >= ALIKE)
 
 
@@ -105,11 +106,11 @@ def _structure(
     else:
         moved = [one for one in compared if one.layer != one.from_layer and len(one.shape) > 1]
         each_once = len(set(known.layers.values())) == len(known.layers)
-        if moved and _share(moved, _is_alike) >= _MOST:
+        if moved and _share(moved, is_alike) >= _MOST:
             if each_once:
                 yield _found(Operation.REORDERED, "reordered")
             else:
-                pairs = sorted({(one.layer, one.from_layer) for one in moved if _is_alike(one)})
+                pairs = sorted({(one.layer, one.from_layer) for one in moved if is_alike(one)})
                 copies = ", ".join(f"{of}→{to}" for to, of in pairs)
                 yield _found(Operation.CHANGED, "layers-copied", layers=copies)
     for what in ("channels", "units", "expert_units", "experts"):
@@ -127,7 +128,7 @@ def _upcycled(tensors: Sequence[TensorChange]) -> Iterator[OperationFound]:
     """Experts that come from feed-forwards, of all that the second model has."""
     experts = [one for one in tensors if one.expert is not None and one.b is not None]
     made = {(one.layer, one.expert) for one in experts if one.from_expert is None and one.a}
-    alike = {(one.layer, one.expert) for one in experts if one.a and _is_alike(one)}
+    alike = {(one.layer, one.expert) for one in experts if one.a and is_alike(one)}
     if made and len(made & alike) >= _MOST * len(made):
         of = len({(one.layer, one.expert) for one in experts})
         yield _found(Operation.UPCYCLED, "upcycled", count=len(made & alike), of=of)
@@ -144,7 +145,7 @@ def _layers_without_likeness(
             groups.setdefault(one.layer, []).append(one)
     emptied = {at for at, some in groups.items() if all(_is_emptied(one) for one in some)}
     unlike = {
-        at for at, some in groups.items() if at not in emptied and not any(map(_is_alike, some))
+        at for at, some in groups.items() if at not in emptied and not any(map(is_alike, some))
     }
     if len(emptied | unlike) == len(groups):
         return frozenset(), frozenset()
@@ -218,7 +219,7 @@ def _replaced(
     replaced = tuple(
         component
         for component, some in _by_component(compared).items()
-        if component in gone and not any(_is_alike(one) for one in some)
+        if component in gone and not any(is_alike(one) for one in some)
     )
     if replaced:
         yield _found(Operation.REPLACED, "replaced", replaced)
@@ -282,7 +283,8 @@ def _changes(
         return
     if not touched:
         relative = median(one.relative.value for one in changed if one.relative is not None)
-        yield _found(Operation.CHANGED, "vectors", relative=relative, count=len(changed))
+        key = "vectors" if matrices else "vectors-alone"
+        yield _found(Operation.CHANGED, key, relative=relative, count=len(changed))
         return
     relative = median(one.relative.value for one in touched if one.relative is not None)
     counts: dict[str, Any] = {"relative": relative, "count": len(touched), "of": len(matrices)}

@@ -17,11 +17,12 @@ from msgspec.structs import replace
 from kinprint.diff.blocks import matrix_shape
 from kinprint.diff.changes import as_floats, described, rounding_of
 from kinprint.diff.pairing import TensorPair
-from kinprint.diff.results import Estimate, TensorChange
+from kinprint.diff.results import Estimate, Rounding, TensorChange
 from kinprint.errors import KinprintError, attempt
-from kinprint.measure.change import ChangeSums, change_sums
+from kinprint.measure.change import ChangeSums, unfolded_sums
 from kinprint.measure.sampling import LEVEL, RUN, sample_rows
 from kinprint.model.model import Model, Reading, Rows, wants_of
+from kinprint.reader.decode import Array
 from kinprint.reader.extents import bridge, union
 from kinprint.reader.fetch import Fetcher, Want
 from kinprint.records import Cost, TensorStatus
@@ -143,10 +144,29 @@ def _sampled(told: TensorChange, piece: _Piece) -> TensorChange:
     x, y = (as_floats(one.take_stored()) for one in piece.readings)
     rows = len(x) if piece.rows is None else len(piece.rows)
     x, y = x.reshape(rows, -1), y.reshape(rows, -1)
-    total = change_sums(x, y, x.shape)
-    runs = [change_sums(x[at : at + RUN], y[at : at + RUN], x.shape) for at in range(0, rows, RUN)]
     height, _ = matrix_shape(piece.pair.a.shape or ())
-    share = rows / max(height, 1)
+    rounding = None if np.array_equal(x, y) else rounding_of(piece.pair, x, y)
+    return change_of_rows(told, x, y, rows / max(height, 1), RUN, rounding)
+
+
+def change_of_rows(
+    told: TensorChange, x: Array, y: Array, share: float, run: int, rounding: Rounding | None
+) -> TensorChange:
+    """A record completed by what some rows of a tensor say.
+
+    Parameters
+    ----------
+    told : what is known of the tensor beside its numbers.
+    x, y : its rows before and after; so many in a `run` were drawn together.
+    share : which part of the tensor they are.
+    rounding : that one is the other rounded.
+    """
+    runs = [
+        unfolded_sums(x[at : at + run], y[at : at + run]) for at in range(0, max(len(x), 1), run)
+    ]
+    total = runs[0]
+    for one in runs[1:]:
+        total = total + one
     return replace(
         told,
         read=total.numbers,
@@ -158,7 +178,7 @@ def _sampled(told: TensorChange, piece: _Piece) -> TensorChange:
         broken=total.broken,
         zeroed=total.zeroed / max(total.numbers, 1),
         zeros=total.zeros / max(total.numbers, 1),
-        rounding=None if total.equal == total.numbers else rounding_of(piece.pair, x, y),
+        rounding=rounding,
     )
 
 

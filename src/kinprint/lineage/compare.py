@@ -34,7 +34,7 @@ from kinprint.lineage.parts import find_sharing
 from kinprint.lineage.reading.levels import level_plan
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.reading.sampler import Sampler
-from kinprint.lineage.results import Comparison, Settings
+from kinprint.lineage.results import Comparison, Material, Settings
 from kinprint.lineage.sharing.map import map_shared, norm_likenesses
 from kinprint.lineage.side import Side
 from kinprint.lineage.stopping import stopped_evidence, stopped_verdict
@@ -130,6 +130,10 @@ def compare_models(
             read=sampler.read[:2],
             shared=shared,
             norms=norm_likenesses(*outcome.sides),
+            material=Material(
+                (models[0], models[1]),
+                (outcome.sides[0].prepared.stored, outcome.sides[1].prepared.stored),
+            ),
         )
         return _described(comparison, pair, models[:2], sampler.vocabularies[:2], started)
 

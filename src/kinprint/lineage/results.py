@@ -13,9 +13,10 @@ from kinprint.lineage.about.description import CommonTokens, Description
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.controls import Control
 from kinprint.lineage.families import Branch
-from kinprint.lineage.reading.sample import SampleRecord
+from kinprint.lineage.reading.sample import Sample, SampleRecord
 from kinprint.lineage.sharing.map import LayerMap, NormLikeness
 from kinprint.lineage.towers import TowerComparison
+from kinprint.model.model import Model
 from kinprint.records import ALPHA, Cost, Evidence, Level, ModelRef, Verdict
 from kinprint.text import Message
 
@@ -69,6 +70,13 @@ class Settings:
             object.__setattr__(self, name, value)
 
 
+class Material(Struct, frozen=True, eq=False):
+    """What a comparison looked at: both models, and what was read of their main towers."""
+
+    models: tuple[Model, Model]
+    samples: tuple[Sample, Sample]
+
+
 class Comparison(Struct, frozen=True):
     """Two models and what was found about them.
 
@@ -114,6 +122,8 @@ class Comparison(Struct, frozen=True):
         Fields of both configurations side by side.
     tokens
         How many tokens both vocabularies have; None unless both were read.
+    material
+        What was looked at, for whoever asks more of it; None where no weight was read.
     """
 
     a: ModelRef
@@ -137,6 +147,7 @@ class Comparison(Struct, frozen=True):
     norms: tuple[NormLikeness, ...] = ()
     configuration: tuple[ConfigurationField, ...] = ()
     tokens: CommonTokens | None = None
+    material: Material | None = None
 
 
 class PairVerdict(Struct, frozen=True):

@@ -29,6 +29,7 @@ _SMALL, _EVERY, _FOLDS_SUMMED = 1 << 20, 8, 2  # of which all rows and columns a
 _STRIPE = 64  # rows that are summed together, one of `_EVERY` such
 _COINS = (1 << 20) - 3  # random signs, taken from another place for each block
 _SEED = 20260
+_UNFOLDED, _UNSUMMED = np.zeros((0, 0), np.float32), np.zeros(0)
 
 
 class ChangeSums(Struct, frozen=True, eq=False):
@@ -181,6 +182,38 @@ def change_sums(
         shuffled=folds[1],
         row_squares=row_squares,
         column_squares=column_squares,
+    )
+
+
+def unfolded_sums(a: Array, b: Array) -> ChangeSums:
+    """Sums over some rows of a matrix without its folded forms: a few rows have no directions."""
+    x, y = a.astype(np.float32), b.astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        d = y - x
+    alike = a.dtype == b.dtype and a.dtype.itemsize in _BITS
+    equal = _bits(a) == _bits(b) if alike else x == y
+    some, broken, bad = _sums(x.reshape(-1), d.reshape(-1)), 0, 0
+    if not np.isfinite(some).all():
+        equal = equal | (np.isnan(x) & np.isnan(y))
+        broken, bad = _mend(x, y, d, equal)
+        some = _sums(*(one.reshape(-1).astype(np.float64) for one in (x, d)))
+    x_zeros, y_zeros = (int(np.count_nonzero(one == 0)) - bad for one in (x, y))
+    both = int(np.count_nonzero((x == 0) & (y == 0))) - bad if x_zeros and y_zeros else 0
+    return ChangeSums(
+        numbers=x.size,
+        equal=int(np.count_nonzero(equal)),
+        broken=broken,
+        zeroed=y_zeros - both,
+        filled=x_zeros - both,
+        zeros=both,
+        a_squares=float(some[0]),
+        a_changes=float(some[1]),
+        squares=float(some[2]),
+        largest=float(np.abs(d).max(initial=0.0)),
+        folded=_UNFOLDED,
+        shuffled=_UNFOLDED,
+        row_squares=_UNSUMMED,
+        column_squares=_UNSUMMED,
     )
 
 

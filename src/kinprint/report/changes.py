@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
 from kinprint import text
 from kinprint.records import TAKEN_OVER, Operation, Precedence, Relation, TensorStatus
 from kinprint.report.beyond import traces_in
+from kinprint.report.numbers import NOTHING
 from kinprint.report.relations import words_for
-from kinprint.report.schema import DiffDocument, OperationPart, TensorChangePart
+from kinprint.report.schema import (
+    ChangedTensor,
+    ComparisonDocument,
+    DiffDocument,
+    EstimatePart,
+    OperationPart,
+    TensorChangePart,
+)
 from kinprint.report.translation import translated
 from kinprint.titles import tensor_title
 
+Changed = TypeVar("Changed", TensorChangePart, ChangedTensor)
 _SAME = (Relation.IDENTICAL, Relation.SAME_WEIGHTS)
 
 
@@ -118,10 +128,52 @@ def came_first(document: DiffDocument, language: str) -> list[str]:
     return [translated(document, part.summary, language), *traces_in(document, part, language)]
 
 
-def top_changes(document: DiffDocument) -> list[TensorChangePart]:
+def top_changes(tensors: Sequence[Changed]) -> list[Changed]:
     """Tensors that changed, those that changed most first."""
-    changed = [one for one in document.tensors if _size(one) > 0]
+    changed = [one for one in tensors if _size(one) > 0]
     return sorted(changed, key=_size, reverse=True)
+
+
+class SampledView(Struct, frozen=True):
+    """What changed as far as a comparison read: sentences, and a row for each of the tensors that
+    changed most."""
+
+    sentences: tuple[str, ...]
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, str, str], ...]
+    more: int
+
+
+def sampled_view(document: ComparisonDocument, language: str) -> SampledView | None:
+    """What the samples of a comparison tell of changes; None where they tell of none."""
+    part = document.changes
+    if part is None or len(document.models) != 2 or not any(map(_size, part.tensors)):
+        return None
+    a, b = (one.title for one in document.models)
+    top = top_changes(part.tensors)
+    evidence = (translated(document, one.evidence, language) for one in part.operations)
+    columns = ("tensor", "relative", "changed")
+    return SampledView(
+        (text.say("report.diff.sampled", language, a=a, b=b), *evidence),
+        tuple(text.say(f"diff.column.{name}", language) for name in columns),
+        tuple(
+            (tensor_name(one, language), share_says(one.relative), share_says(one.changed))
+            for one in top[:_SHOWN]
+        ),
+        max(len(top) - _SHOWN, 0),
+    )
+
+
+_SHOWN = 8  # tensors of a comparison
+
+
+def share_says(one: EstimatePart | None) -> str:
+    """A share, with its bounds where some rows were read."""
+    if one is None or one.value is None:
+        return NOTHING
+    if one.low is None or one.high is None:
+        return f"{one.value:.2%}"
+    return f"{one.value:.2%} ({one.low:.2%} – {one.high:.2%})"
 
 
 def not_compared(document: DiffDocument, language: str) -> list[tuple[str, str]]:
@@ -145,13 +197,13 @@ def not_compared(document: DiffDocument, language: str) -> list[tuple[str, str]]
 _TOGETHER = (TensorStatus.OTHER_BASIS, TensorStatus.NOT_READ)  # reasons that no tensor has alone
 
 
-def _size(one: TensorChangePart) -> float:
+def _size(one: TensorChangePart | ChangedTensor) -> float:
     if one.relative is None:
         return 0.0
     return float("inf") if one.relative.value is None else one.relative.value
 
 
-def tensor_name(one: TensorChangePart, language: str) -> str:
+def tensor_name(one: TensorChangePart | ChangedTensor, language: str) -> str:
     """What a tensor is, for people, and the layer that it is from where that has another number."""
     name = tensor_title(one.role.partition(":")[0], one.layer, one.expert, one.tower)[language]
     if one.from_layer is None or one.from_layer == one.layer:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from kinprint.diff.direction import direction_of
 from kinprint.diff.given import beyond_base
+from kinprint.diff.sampled_parts import changes_of
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.matrix import compare_all
 from kinprint.lineage.planning import plan_comparison as plan_pair
@@ -117,7 +118,8 @@ def compare(
         if direction and found.verdict.relation.linked:
             others = len(strangers) + beside
             traced = direction_of(*pair, fetcher, settings, others)
-        return Comparison(settled(comparison_document(found, meter.cost, beyond, traced)), language)
+        document = comparison_document(found, meter.cost, beyond, traced, changes_of(found))
+        return Comparison(settled(document), language)
 
 
 def matrix(

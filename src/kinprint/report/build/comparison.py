@@ -14,6 +14,7 @@ import msgspec
 
 from kinprint.diff.direction import Direction
 from kinprint.diff.given import Beyond
+from kinprint.diff.sampled_parts import SampledChanges
 from kinprint.lineage.about.description import Description
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.reading.sample import SampleRecord
@@ -38,6 +39,7 @@ from kinprint.records import (
 from kinprint.report import schema
 from kinprint.report.build.beyond import beyond_part
 from kinprint.report.build.common import made_with, titled
+from kinprint.report.build.diff import changes_part
 from kinprint.report.build.direction import direction_part
 from kinprint.report.statements import Reading, Spoken, spoken
 from kinprint.report.translation import Translator
@@ -49,11 +51,12 @@ def comparison_document(
     cost: Cost,
     beyond: Beyond | None = None,
     direction: Direction | None = None,
+    changes: SampledChanges | None = None,
 ) -> schema.ComparisonDocument:
     """A comparison as a document; `cost` is what the run took as a whole.
 
     `beyond` is what the models share beyond a base and `direction` which came first, where these
-    were asked.
+    were asked; `changes` is what changed, as far as the samples tell.
     """
     settings = found.settings
     refs = found.a, found.b
@@ -92,6 +95,7 @@ def comparison_document(
         tokens=_told(found.tokens, schema.SharedTokens | None),
         beyond=None if beyond is None else beyond_part(beyond, titles, translator),
         direction=None if direction is None else direction_part(direction, titles, translator),
+        changes=None if changes is None else changes_part(changes, translator),
         asked=_asked(settings, found.strangers, given),
         plan=schema.PlanPart(
             stages_read=found.stages[0],

@@ -11,6 +11,7 @@ import numpy as np
 from kinprint.diff.merge_records import Unmerging
 from kinprint.diff.pairing import Correspondence, Match
 from kinprint.diff.results import Diff, Estimate, OperationFound, TensorChange
+from kinprint.diff.sampled_parts import SampledChanges
 from kinprint.lineage.results import Settings
 from kinprint.records import Cost, ModelRef, Operation, TensorStatus
 from kinprint.report import schema
@@ -34,7 +35,7 @@ def diff_document(found: Diff, cost: Cost, settings: Settings) -> schema.DiffDoc
         b=found.b.given,
         models=[_model(ref, title) for ref, title in zip(refs, titles, strict=True)],
         relation=found.relation,
-        operations=[_operation(one, found.merge, translator) for one in found.operations],
+        operations=[operation_part(one, translator, found.merge) for one in found.operations],
         totals=_totals(found.tensors),
         map=_map(found.map),
         tensors=[_tensor(one, translator) for one in found.tensors],
@@ -76,9 +77,32 @@ def _model(ref: ModelRef, title: str) -> schema.DiffModel:
     )
 
 
-def _operation(
-    one: OperationFound, merge: Unmerging | None, translator: Translator
+def changes_part(found: SampledChanges, translator: Translator) -> schema.ChangesPart:
+    """What the samples of a comparison tell, as a part of its document."""
+    return schema.ChangesPart(
+        operations=[operation_part(one, translator) for one in found.operations],
+        tensors=[
+            schema.ChangedTensor(
+                role=one.role,
+                tower=one.tower,
+                layer=one.layer,
+                expert=one.expert,
+                from_layer=one.from_layer,
+                numbers=one.numbers,
+                read=one.read,
+                changed=changed,
+                relative=relative,
+            )
+            for one in found.tensors
+            if (changed := _estimate(one.changed)) and (relative := _estimate(one.relative))
+        ],
+    )
+
+
+def operation_part(
+    one: OperationFound, translator: Translator, merge: Unmerging | None = None
 ) -> schema.OperationPart:
+    """An operation as a document has it; of a merge, with its recipe."""
     recipe = yaml = ""
     if one.kind is Operation.MERGED and merge is not None:
         told = unmerge_document(merge, Cost())

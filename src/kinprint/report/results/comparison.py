@@ -16,6 +16,7 @@ from kinprint.report.schema import (
     AmountPart,
     Asked,
     BeyondPart,
+    ChangesPart,
     ComparisonDocument,
     ControlPart,
     CoveragePart,
@@ -146,6 +147,12 @@ class Comparison(_Compared[ComparisonDocument]):
     def direction(self) -> PrecedencePart | None:
         """Traces of which model came first; None where none were looked for."""
         return self._document.direction
+
+    @property
+    def changes(self) -> ChangesPart | None:
+        """What changed, from what was read anyway; None where nothing says that weights were taken
+        over. `diff` says more."""
+        return self._document.changes
 
     @property
     def log10_p(self) -> float:

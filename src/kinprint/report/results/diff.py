@@ -118,7 +118,7 @@ class Diff(DrawnResult[DiffDocument]):
                 one.relative.value if one.relative else None,
                 one.changed.value if one.changed else None,
             )
-            for one in changes.top_changes(document)
+            for one in changes.top_changes(document.tensors)
         )
         table = Table("changes", text.words("diff.largest"), columns, rows)
         return fragment(self.summary, told, table, language)

@@ -48,6 +48,8 @@ from kinprint.report.schema.comparison import (
 from kinprint.report.schema.diff import (
     DIFF_SCHEMA,
     AxisPart,
+    ChangedTensor,
+    ChangesPart,
     DiffDocument,
     DiffModel,
     DiffTotals,
@@ -164,6 +166,8 @@ __all__ = [
     "AxisPart",
     "BeyondPart",
     "BeyondRow",
+    "ChangedTensor",
+    "ChangesPart",
     "Claim",
     "ComparisonDocument",
     "ControlPart",

@@ -21,6 +21,7 @@ from kinprint.report.schema.common import (
     Subject,
     Translations,
 )
+from kinprint.report.schema.diff import ChangesPart
 from kinprint.report.schema.direction import PrecedencePart
 
 COMPARE_SCHEMA = "kinprint.compare/2"
@@ -244,6 +245,7 @@ class ComparisonDocument(Struct, frozen=True, kw_only=True, tag_field="schema", 
     tokens: SharedTokens | None = None
     beyond: BeyondPart | None = None
     direction: PrecedencePart | None = None
+    changes: ChangesPart | None = None
     asked: Asked
     plan: PlanPart
     samples: list[list[SampleRead]] = []

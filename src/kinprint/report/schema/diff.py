@@ -80,6 +80,20 @@ class TensorChangePart(Struct, frozen=True, kw_only=True):
     rounding_errors: float | None = None
 
 
+class ChangedTensor(Struct, frozen=True, kw_only=True):
+    """What became of one tensor, as far as the rows that a comparison read tell."""
+
+    role: str
+    tower: str = ""
+    layer: Layer | None = None
+    expert: Count | None = None
+    from_layer: Layer | None = None
+    numbers: Count
+    read: Count
+    changed: EstimatePart
+    relative: EstimatePart
+
+
 class OperationPart(Struct, frozen=True, kw_only=True):
     """Something that was done to the first model, and what shows it."""
 
@@ -92,6 +106,13 @@ class OperationPart(Struct, frozen=True, kw_only=True):
     recipe: str = ""
     yaml: str = ""
     hub: str | None = None
+
+
+class ChangesPart(Struct, frozen=True, kw_only=True):
+    """What changed from the first model to the second, from what a comparison read anyway."""
+
+    operations: list[OperationPart] = []
+    tensors: list[ChangedTensor] = []
 
 
 class LayerSource(Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
 from kinprint.report import answer
 from kinprint.report.beyond import beyond_table, traces_in
+from kinprint.report.changes import sampled_view
 from kinprint.report.evidence import findings
 from kinprint.report.matrix import (
     group_name,
@@ -125,7 +126,18 @@ def _direction(document: ComparisonDocument, language: str) -> Iterator[Markup]:
 
 
 def _diff(document: ComparisonDocument, language: str) -> Iterator[Markup]:
-    """How to ask what changed."""
+    """What changed as far as was read, and how to ask for more."""
+    view = sampled_view(document, language)
+    if view is not None:
+        title = text.say("report.diff.title", language)
+        first, *evidence = (printable(one, 2000) for one in view.sentences)
+        yield Markup("<p><b>{}.</b> {}</p>").format(title, first)
+        yield from (_tag("p", one) for one in evidence)
+        cells = (
+            Markup("<tr>{}</tr>").format(Markup("").join(map(_cell, row))) for row in view.rows
+        )
+        table = Markup('<div class="kp-scroll"><table>{}</table></div>')
+        yield table.format(Markup("").join(cells))
     if command := answer.diff_command(document):
         says = text.say("report.diff.says", language)
         yield Markup("<p>{} <code>{}</code></p>").format(says, printable(command, 2000))

@@ -14,7 +14,7 @@ from msgspec import Struct
 from kinprint.errors import printable
 from kinprint.report import changes
 from kinprint.report.numbers import NOTHING, telling
-from kinprint.report.schema import DiffDocument, EstimatePart, TensorChangePart
+from kinprint.report.schema import DiffDocument, TensorChangePart
 from kinprint.report.translation import translated
 from kinprint.report.views.html import frame, shapes
 from kinprint.report.views.html.beyond import beyond_view
@@ -55,7 +55,7 @@ def diff_page(document: DiffDocument, language: str = "en") -> str:
 def _body(document: DiffDocument, language: str) -> Markup:
     say = speaker(language)
     a, b = (printable(one.title, _NAME) for one in document.models)
-    top = changes.top_changes(document)
+    top = changes.top_changes(document.tensors)
     rest = changes.not_compared(document, language)
     return frame.render(
         "diff.html.j2",
@@ -120,20 +120,12 @@ def _tensor(one: TensorChangePart, language: str) -> TensorView:
         changes.tensor_name(one, language),
         " × ".join(map(str, one.shape)),
         formats,
-        _share(one.changed),
-        _share(one.relative),
+        changes.share_says(one.changed),
+        changes.share_says(one.relative),
         relative if relative is not None else 1e9,
         NOTHING if one.largest is None else telling(one.largest, 3),
         _directions(one),
     )
-
-
-def _share(one: EstimatePart | None) -> str:
-    if one is None or one.value is None:
-        return NOTHING
-    if one.low is None or one.high is None:
-        return f"{one.value:.2%}"
-    return f"{one.value:.2%} ({one.low:.2%} – {one.high:.2%})"
 
 
 def _directions(one: TensorChangePart) -> str:

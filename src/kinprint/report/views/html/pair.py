@@ -24,6 +24,7 @@ from kinprint.records import (
 )
 from kinprint.report import answer as answers
 from kinprint.report.beyond import traces_in
+from kinprint.report.changes import sampled_view
 from kinprint.report.grids import Cell, part_grids
 from kinprint.report.numbers import finite, reading, share_in_words
 from kinprint.report.relations import SIGNS, words_for
@@ -124,6 +125,7 @@ def _body(document: ComparisonDocument, language: str) -> Markup:
         diff=answers.diff_command(document),
         beyond=beyond_view(document, language, say),
         direction=_direction(document, language),
+        changes=sampled_view(document, language),
         limits=_limits(document, language, say),
         tests=shown.tests,
         first=shown.first,

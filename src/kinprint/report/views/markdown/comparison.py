@@ -12,6 +12,7 @@ from kinprint.reader.sizes import in_words
 from kinprint.records import Tier
 from kinprint.report import answer
 from kinprint.report.beyond import traces_in
+from kinprint.report.changes import sampled_view
 from kinprint.report.evidence import findings, silent
 from kinprint.report.grids import part_grids
 from kinprint.report.matrix import (
@@ -112,6 +113,7 @@ def _comparison(out: _Page, document: ComparisonDocument, beside: Beside | None)
     for block in beyond_blocks(document, language):
         out.put(*block)
     _direction(out, document)
+    _changes(out, document)
     _subjects(out, document.models)
     _pictures(out, beside)
     out.heading("report.table.evidence")
@@ -147,6 +149,19 @@ def _parts(out: _Page, document: ComparisonDocument) -> None:
         out.table((out.say("report.parts.layer"), *heads), rows)
     if command := answer.diff_command(document):
         out.put(f"{out.say('report.diff.says')} {escaped(command)}")
+
+
+def _changes(out: _Page, document: ComparisonDocument) -> None:
+    """What changed, as far as the samples tell."""
+    view = sampled_view(document, out.language)
+    if view is not None:
+        out.heading("report.diff.title")
+        first, *evidence = view.sentences
+        out.put(escaped(first))
+        out.items(evidence)
+        out.table(view.heads, view.rows)
+        if view.more:
+            out.put(out.say("diff.more", count=view.more))
 
 
 def _direction(out: _Page, document: ComparisonDocument) -> None:

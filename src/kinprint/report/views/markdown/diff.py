@@ -36,7 +36,7 @@ def page(document: DiffDocument, language: str) -> str:
             one.changed.value if one.changed else None,
             one.largest,
         )
-        for one in changes.top_changes(document)[:_ROWS]
+        for one in changes.top_changes(document.tensors)[:_ROWS]
     ]
     if rows:
         lines += ["", f"## {say('largest')}", "", *table(columns, rows, language)]

@@ -42,7 +42,7 @@ def diff_lines(document: DiffDocument, language: str) -> Iterator[Line]:
 
 
 def _table(document: DiffDocument, language: str) -> Iterator[Line]:
-    top = changes.top_changes(document)
+    top = changes.top_changes(document.tensors)
     if not top:
         return
     yield Line()

@@ -1,0 +1,104 @@
+"""What changed, as far as the samples of a comparison tell: nothing more is read for it.
+
+Rows that a comparison has read of both models at equal places are what `diff --sample` would read
+of them, and are judged by the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec import Struct
+
+from kinprint.diff.changes import described, rounding_of
+from kinprint.diff.compare import sizes_of, without_trace
+from kinprint.diff.given import token_rows
+from kinprint.diff.operations import find_operations, is_alike
+from kinprint.diff.pairing import Correspondence, TensorPair
+from kinprint.diff.results import OperationFound, TensorChange
+from kinprint.diff.sampling import change_of_rows
+from kinprint.lineage.part_tensors import Rows, compared
+from kinprint.lineage.reading.parts import TABLES
+from kinprint.lineage.results import Comparison, Material
+from kinprint.model.model import Model
+from kinprint.model.places import Address, Place
+from kinprint.records import TAKEN_OVER, Component, Part, PartFinding, PartState, Role, TensorStatus
+
+_RUNS = 8  # that the rows of a tensor are cut into, for its intervals
+_LOOKED_AT = 1 << 12  # numbers that tell whether a tensor was rounded
+
+
+class SampledChanges(Struct, frozen=True):
+    """Operations that samples show, and tensors that are alike in them."""
+
+    operations: tuple[OperationFound, ...]
+    tensors: tuple[TensorChange, ...]
+
+
+def changes_of(found: Comparison) -> SampledChanges | None:
+    """What changed from the first model to the second; None where nothing was taken over, or no
+    weight was read."""
+    material = found.material
+    if material is None or found.verdict.relation not in TAKEN_OVER:
+        return None
+    tensors = tuple(
+        change
+        for one in found.verdict.parts
+        if not one.part.tower and one.partner is not None
+        for change in _changes(material, one, one.partner)
+    )
+    layers = {}
+    if found.shared is not None:
+        layers = {("", one.b): one.a for one in found.shared.layers if one.quality}
+    a, b = material.models
+    gone = without_trace(found.verdict.parts)
+    operations = find_operations(
+        tensors, Correspondence(layers), (sizes_of(a), sizes_of(b)), gone, sampled=True
+    )
+    return SampledChanges(operations, tuple(one for one in tensors if _is_told(one)))
+
+
+def _is_told(one: TensorChange) -> bool:
+    """Whether a tensor is alike, and rows that were read tell of the others."""
+    bounded = one.changed is not None and one.changed.high is not None
+    return is_alike(one) and (bounded or one.read >= one.numbers)
+
+
+def _changes(material: Material, one: PartFinding, partner: Part) -> Iterator[TensorChange]:
+    """Tensors of two parts that were read at equal places."""
+    a, b = material.models
+    for name, (ours, theirs) in _rows(material, one.part, partner):
+        pair = TensorPair(_place(a, name, one.part), _place(b, name, partner))
+        told = None if pair.a is None or pair.b is None else described(pair)
+        _, left, right = np.intersect1d(ours[0], theirs[0], return_indices=True)
+        x, y = ours[1][left], theirs[1][right]
+        if told is None or told.status is not TensorStatus.COMPARED or x.shape != y.shape:
+            continue
+        if not x.size:
+            continue
+        rows, rounding = max(1, _LOOKED_AT // x.shape[1]), None
+        if one.state is PartState.ROUNDED:
+            rounding = rounding_of(pair, x[:rows], y[:rows])
+        share = min(1.0, x.size / max(told.numbers, 1))
+        runs = 1 if share == 1 else _RUNS
+        yield change_of_rows(told, x, y, share, -(-len(x) // runs), rounding)
+
+
+def _rows(material: Material, part: Part, partner: Part) -> Iterator[tuple[str, tuple[Rows, Rows]]]:
+    a, b = material.samples
+    if part.component not in TABLES:
+        yield from compared(a, b, part, partner)
+        return
+    tables = token_rows(a, part.component), token_rows(b, partner.component)
+    if tables[0] is not None and tables[1] is not None:
+        role = Role.EMBED if part.component is Component.EMBEDDING else Role.LM_HEAD
+        yield role, (tables[0], tables[1])
+
+
+def _place(model: Model, name: str, part: Part) -> Place | None:
+    for role in (name, f"expert_{name}"):
+        place = model.places.get(Address(role, part.layer, part.expert, part.tower))
+        if place is not None:
+            return place
+    return None
