@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from kinprint.atlas import encoding
@@ -78,3 +80,16 @@ def test_what_is_larger_than_any_is_not_unpacked(
     monkeypatch.setattr(encoding, "_LARGEST", 1 << 20)
     with pytest.raises(EntryBroken, match="no whole fingerprint"):
         Atlas(str(tmp_path)).read(name)
+
+
+@pytest.mark.parametrize("claims", ["[" * 100_000, "no JSON", None])
+def test_an_index_of_strangers_may_say_anything(tmp_path: Path, claims: str | None) -> None:
+    own = Atlas(str(tmp_path))
+    own.take_from(Atlas(str(PLACE)))
+    for part in (tmp_path / "index").iterdir():
+        table = pq.read_table(part)
+        at = table.column_names.index("claims")
+        said = pa.array([claims] * len(table), pa.string())
+        pq.write_table(table.set_column(at, "claims", said), part)
+    index, faults = own.index()
+    assert [entry.claims for entry in index.entries()] == [(), ()] and not faults

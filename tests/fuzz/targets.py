@@ -160,7 +160,9 @@ def _adapter(raw: bytes) -> None:
 
 def _parquet(raw: bytes) -> None:
     """A file of an atlas, under the name that it should have."""
-    store._read_index(raw)
+    table = store._read_index(raw)
+    if table is not None:
+        store._joined([table], set(table.column("id").to_pylist())).entries()
     name = "0" * 64
     with suppress(Exception):
         about = encoding._said(io.BytesIO(raw), name, "atlas")
@@ -263,7 +265,10 @@ def targets() -> Mapping[str, Target]:
     report = (_ZOO.parents[3] / "docs/reports/derived.json").read_bytes()
     result = json.dumps(_shortened(json.loads(report))).encode()
     whole = _safetensors()
-    table = encoding._table(_ROWS).replace_schema_metadata({b"kinprint": _said_of_a_model()})
+    said = _said_of_a_model()
+    table = encoding._table(_ROWS).replace_schema_metadata({b"kinprint": said})
+    name, file = encoding._digest(said, _ROWS), encoding.written(table)
+    rows = store._index_table([(name, encoding.decoded(file, name, "atlas"))])
     return {
         "safetensors": Target(_weights(parse_safetensors, "m.safetensors"), (whole,)),
         "header": Target(
@@ -303,7 +308,7 @@ def targets() -> Mapping[str, Target]:
         "adapter": Target(_adapter, (adapter,)),
         "card": Target(card_claims, (card,)),
         "model": Target(open_and_read, (_model(),)),
-        "parquet": Target(_parquet, (encoding.written(table),)),
+        "parquet": Target(_parquet, (encoding.written(rows), file)),
         "fingerprint": Target(_fingerprint, (_said_of_a_model(),)),
         "result": Target(decode, (result,)),
         "shown": Target(_shown, (result,)),

@@ -135,7 +135,10 @@ class Index(Struct, frozen=True):
         """A model by its number."""
         row = self.rows.slice(int(self.firsts[number]), 1).to_pylist()[0]
         ref = ModelRef(row["given"], row["kind"], row["name"], row["commit"], row["path"])
-        claims = tuple(_read_claims(row["claims"]))
+        try:
+            claims = tuple(_read_claims(row["claims"]))
+        except REFUSALS:  # an index of strangers; the fingerprint says it rightly
+            claims = ()
         return Entry(row["id"], ref, row["seed"], row["architecture"], row["files"], claims)
 
     def column(self, name: str) -> list[Any]:
@@ -409,7 +412,9 @@ def _read_index(raw: bytes) -> pyarrow.Table | None:
         table = parquet().read_table(io.BytesIO(raw))
     except REFUSALS:
         return None
-    return table if table.schema.equals(index_schema()) else None
+    if not table.schema.equals(index_schema()) or any(one.null_count for one in table.columns):
+        return None
+    return table
 
 
 def _joined(tables: Sequence[pyarrow.Table], present: set[str]) -> Index:
