@@ -7,7 +7,8 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -43,6 +44,7 @@ NEEDS_HARDWARE = {"gpu"}
 """Extras that some machines have no use for, and others no package."""
 
 
+@cache
 def third_party() -> set[tuple[str, bool]]:
     """What the package imports from elsewhere, outside the standard library."""
     return {
@@ -63,8 +65,13 @@ def canonical(name: str) -> str:
 
 def providers(module: str) -> set[str]:
     """The distributions that bring a module, by what is installed here."""
-    known = packages_distributions().get(module, [NOT_INSTALLED.get(module, module)])
+    known = _installed().get(module, [NOT_INSTALLED.get(module, module)])
     return {canonical(one) for one in known}
+
+
+@cache
+def _installed() -> Mapping[str, list[str]]:
+    return packages_distributions()
 
 
 def test_every_core_dependency_is_imported() -> None:

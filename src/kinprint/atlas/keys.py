@@ -9,7 +9,8 @@ every number is added, with a sign, to one place of the sketch, and what it is c
 - *gram*: the products of the embedding rows of tokens with one another, which neither a turn of the
   residual stream nor another order or number of channels changes;
 - *spectra*: quantiles, over depth, of what no relabelling changes: effective gains, lengths of
-  units and cosines of their ends, singular values of the query-key products of heads.
+  units and cosines of their ends, singular values of the query-key and value-output products of
+  heads.
 
 The first two stages differ in length alone: of the first all models are looked at, of the second
 the best of these. Sketches of models with other widths, depths and vocabularies have equal lengths.
@@ -25,17 +26,18 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.lineage.preparation import Prepared
-from kinprint.lineage.reading.sample import Attention, Floats, Sample
+from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.screening import Digest, digest
 
 Key = NDArray[np.int8]
 
 SKETCHES = ("rows", "tokens", "gains", "gram", "spectra")
-FIRST = (96, 96, 64, 128, 128)
+FIRST = (96, 96, 64, 136, 120)
 """Numbers of each sketch in the first stage: 512 bytes."""
-SECOND = (4096, 4096, 2048, 6016, 128)
+SECOND = (4096, 4096, 2048, 6024, 120)
 """The same in the second: 16 kilobytes."""
-_DEPTHS, _QUANTILES = 4, 8  # places over depth, and numbers at each, of the four kinds of spectra
+_DEPTHS, _QUANTILES = 4, 6  # places over depth, and numbers at each, of the five kinds of spectra
+_HEADS = 8  # of a layer whose products are decomposed
 _BLOCK = 2048  # keys that are looked at at once
 
 
@@ -201,27 +203,30 @@ def _spectra(model: Prepared) -> Iterator[Floats]:
             both = np.abs((gate * read).sum(axis=1))
             both /= np.maximum(np.linalg.norm(gate, axis=1) * np.linalg.norm(read, axis=1), 1e-12)
             ends.setdefault(layer, []).append(both)
-    heads = {
-        layer: [values]
-        for layer, part in sample.attention.items()
-        if (values := _head_spectrum(part, model.attention_gain(layer))) is not None
-    }
-    for kind in (units, gains, ends, heads):
-        yield _over_depth(kind, sample.depth)
+    matched: dict[int, list[Floats]] = {}
+    written: dict[int, list[Floats]] = {}
+    for layer, heads in sample.attention.items():
+        gain = model.attention_gain(layer)
+        if heads.q is not None and heads.k is not None:
+            matched[layer] = list(_head_spectra(heads.q * gain, heads.k * gain))
+        if heads.o is not None and heads.v is not None:
+            written[layer] = list(_head_spectra(heads.o, heads.v * gain))
+    for kind in (units, gains, ends, matched, written):
+        yield _over_depth({layer: some for layer, some in kind.items() if some}, sample.depth)
 
 
-def _head_spectrum(part: Attention, gain: Floats) -> Floats | None:
-    """Singular values of the products of queries and keys, head by head, the first heads."""
-    if part.q is None or part.k is None or not len(part.k) or len(part.q) % len(part.k):
-        return None
-    each = len(part.q) // len(part.k)
-    found = []
-    for at in range(min(len(part.q), 8)):
-        q, k = ((rows * gain).astype(np.float64) for rows in (part.q[at], part.k[at // each]))
-        # The product q'k is as wide as the model; its singular values are those of a small one.
-        inner, sides = np.linalg.qr(q.T), np.linalg.qr(k.T)
-        found.append(np.linalg.svd(inner.R @ sides.R.T, compute_uv=False))
-    return np.concatenate(found).astype(np.float32)
+def _head_spectra(each: Floats, shared: Floats) -> Iterator[Floats]:
+    """Singular values of products of heads' rows with those of their group, of the first heads."""
+    if not len(shared) or len(each) % len(shared):
+        return
+    size = len(each) // len(shared)
+    for at in range(min(len(each), _HEADS)):
+        # The product is as wide as the model; its singular values are those of a small one.
+        one, other = (
+            np.linalg.qr(rows.T.astype(np.float64)).R for rows in (each[at], shared[at // size])
+        )
+        if one.shape == other.shape:
+            yield np.linalg.svd(one @ other.T, compute_uv=False).astype(np.float32)
 
 
 def _over_depth(values: dict[int, list[Floats]], depth: int) -> Floats:
