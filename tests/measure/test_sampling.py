@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 
 from kinprint.measure.measures import measure, measures
-from kinprint.measure.sampling import RUN, sample_rows, sampled_interval
+from kinprint.measure.sampling import LEVEL, RUN, sample_rows, sampled_interval, student_reach
 
 TRIALS = 300
 
@@ -76,3 +77,9 @@ def test_a_sample_that_tells_nothing_has_no_interval() -> None:
     assert interval("max_abs_diff", a, b, 32, 0) is None
     a[:] = 0
     assert interval("pearson", a, b, 32, 0) is None, "no value without one of the runs"
+
+
+def test_student_is_scipys() -> None:
+    degrees = np.array([*range(1, 40), 99, 100, 999, 1000])
+    found = [student_reach(int(one)) for one in degrees]
+    assert np.allclose(found, stdtrit(degrees, 0.5 + LEVEL / 2), rtol=1e-12)

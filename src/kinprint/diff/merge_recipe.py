@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from kinprint.diff.passthrough import Slice
 from kinprint.measure.merging import Precision
 from kinprint.measure.recipes import Recipe, Settings
@@ -160,6 +158,8 @@ def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _written(document: Mapping[str, Any]) -> str:
+    import yaml
+
     return str(
         yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, default_flow_style=None)
     )

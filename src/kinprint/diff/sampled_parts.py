@@ -23,7 +23,7 @@ from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.results import Comparison, Material
 from kinprint.model.model import Model
 from kinprint.model.places import Address, Place
-from kinprint.records import TAKEN_OVER, Component, Part, PartFinding, PartState, Role, TensorStatus
+from kinprint.records import Component, Part, PartFinding, PartState, Role, TensorStatus
 
 _RUNS = 8  # that the rows of a tensor are cut into, for its intervals
 _LOOKED_AT = 1 << 12  # numbers that tell whether a tensor was rounded
@@ -37,10 +37,12 @@ class SampledChanges(Struct, frozen=True):
 
 
 def changes_of(found: Comparison) -> SampledChanges | None:
-    """What changed from the first model to the second; None where nothing was taken over, or no
-    weight was read."""
+    """What changed from the first model to the second; None where no weight was read.
+
+    Means something where weights were taken over.
+    """
     material = found.material
-    if material is None or found.verdict.relation not in TAKEN_OVER:
+    if material is None:
         return None
     tensors = tuple(
         change

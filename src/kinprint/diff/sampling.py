@@ -20,7 +20,7 @@ from kinprint.diff.pairing import TensorPair
 from kinprint.diff.results import Estimate, Rounding, TensorChange
 from kinprint.errors import KinprintError, attempt
 from kinprint.measure.change import ChangeSums, unfolded_sums
-from kinprint.measure.sampling import LEVEL, RUN, sample_rows
+from kinprint.measure.sampling import RUN, sample_rows, student_reach
 from kinprint.model.model import Model, Reading, Rows, wants_of
 from kinprint.reader.decode import Array
 from kinprint.reader.extents import bridge, union
@@ -188,15 +188,13 @@ def _estimate(total: ChangeSums, runs: Sequence[ChangeSums], share: float, name:
     As `measure.sampling.sampled_interval`; where no run differs the bounds are as wide as one more
     run that differs in all would make them.
     """
-    from scipy.special import stdtrit
-
     value = float(getattr(total, name))
     if share >= 1 or len(runs) < 3 or not math.isfinite(value):
         return Estimate(value)
     count = len(runs)
     left = [float(getattr(_without(total, run), name)) for run in runs]
     error = math.sqrt((count - 1) * float(np.var(left)) * (1 - share))
-    reach = float(stdtrit(count - 1, 0.5 + LEVEL / 2)) * error
+    reach = student_reach(count - 1) * error
     most = 1.0 if name == "changed" else math.inf
     if value == 0.0:
         # The rule of three: nothing among n runs leaves up to 3/n of them at 95 %.

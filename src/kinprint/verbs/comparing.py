@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from kinprint.diff.direction import direction_of
 from kinprint.diff.given import beyond_base
-from kinprint.diff.sampled_parts import changes_of
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.matrix import compare_all
 from kinprint.lineage.planning import plan_comparison as plan_pair
+from kinprint.lineage.results import Comparison as Compared
 from kinprint.lineage.results import Settings
-from kinprint.records import ALPHA, Level, Progress
+from kinprint.records import ALPHA, TAKEN_OVER, Level, Progress
 from kinprint.report.build.comparison import comparison_document, matrix_document, plan_document
 from kinprint.report.results.comparison import Comparison, Matrix
 from kinprint.report.results.plan import Plan
@@ -20,6 +21,9 @@ from kinprint.report.results.result import Failure
 from kinprint.report.schema import settled
 from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading, teller
 from kinprint.workers import cores
+
+if TYPE_CHECKING:
+    from kinprint.diff.sampled_parts import SampledChanges
 
 
 def compare(
@@ -118,8 +122,16 @@ def compare(
         if direction and found.verdict.relation.linked:
             others = len(strangers) + beside
             traced = direction_of(*pair, fetcher, settings, others)
-        document = comparison_document(found, meter.cost, beyond, traced, changes_of(found))
+        document = comparison_document(found, meter.cost, beyond, traced, _changes(found))
         return Comparison(settled(document), language)
+
+
+def _changes(found: Compared) -> SampledChanges | None:
+    if found.verdict.relation not in TAKEN_OVER:
+        return None
+    from kinprint.diff.sampled_parts import changes_of  # half of the room, for relatives alone
+
+    return changes_of(found)
 
 
 def matrix(
