@@ -26,6 +26,7 @@ from kinprint.report.schema.reproduction import ReproductionDocument
 from kinprint.report.schema.study import StudyDocument
 from kinprint.report.schema.tree import TreeDocument
 from kinprint.report.schema.unmerge import UnmergeDocument
+from kinprint.workers import Once
 
 Plan = PlanDocument | ReadingPlanDocument | StudyPlanDocument
 Document = (
@@ -76,7 +77,7 @@ def encode_line(document: object) -> bytes:
 def decode(raw: bytes, name: str = "result.json") -> Document:
     """The document in a JSON file; an error that names the file where there is none."""
     try:
-        read = _DECODER.decode(raw)
+        read = _decoder().decode(raw)
     except RecursionError:
         raise _unreadable(name, text.message("cause.nested-too-deeply")) from None
     except ValueError as error:  # all of msgspec's, and bytes that are no text
@@ -111,9 +112,11 @@ def _record(kind: type, value: Any) -> Any:
     return text.Words(msgspec.convert(value, dict[str, str]))
 
 
-# Made at import, once: msgspec describes a struct when it is first asked to, and two threads in
+# Made once, behind a lock: msgspec describes a struct when it is first asked to, and two threads in
 # which it describes the same one end the process. Comparisons may be made in threads.
-_DECODER = msgspec.json.Decoder(Document | FirstComparison | FirstMatrix, dec_hook=_record)
+_decoder = Once(
+    lambda: msgspec.json.Decoder(Document | FirstComparison | FirstMatrix, dec_hook=_record)
+)
 
 
 def _contradictions(document: Document) -> Iterator[text.Message]:
