@@ -1,8 +1,12 @@
-"""How well an atlas finds what a model is built on: the zoo, merges of it, and many synthetic keys.
+"""How well an atlas finds what a model is built on: the zoo, merges of it, synthetic models.
 
     python -m benchmarks.atlas zoo      every model of the zoo against an atlas of all others
     python -m benchmarks.atlas merges   merges of models of the zoo, made here
     python -m benchmarks.atlas keys     search among 1e3, 1e4 and 1e5 synthetic keys
+    python -m benchmarks.atlas tree     the family tree of the zoo against its truth
+    python -m benchmarks.atlas held-out the same for families that no rule was set on
+    python -m benchmarks.atlas pairs    all pairs of 2,000 synthetic models, some of them relatives
+    python -m benchmarks.atlas alike    the same where keys take all strangers for likely relatives
 
 The zoo lies beside the checkout (../shared/zoo).
 """
@@ -16,6 +20,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +29,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from benchmarks.families import all_pairs, held_out_tree, zoo_tree
 from benchmarks.redteam.checkpoint import load, write_folder
 from kinprint.atlas.fingerprint import Fingerprint, fingerprint
 from kinprint.atlas.identify import Identified, identify_model
@@ -33,12 +39,18 @@ from kinprint.atlas.store import Atlas, Index, index_schema
 from kinprint.reader.fetch import Fetcher
 
 ZOO = Path(__file__).resolve().parents[2] / "shared" / "zoo"
+_TREES: dict[str, Callable[[], None]] = {
+    "tree": zoo_tree,
+    "held-out": held_out_tree,
+    "pairs": all_pairs,
+    "alike": partial(all_pairs, alike=True),
+}
 Array = NDArray[Any]
 Tensors = dict[str, Array]
 
 
 def main() -> None:
-    asked = sys.argv[1:] or ["zoo", "merges", "keys"]
+    asked = sys.argv[1:] or ["zoo", "merges", "keys", *_TREES]
     with tempfile.TemporaryDirectory() as folder:
         if {"zoo", "merges"} & set(asked):
             atlas, prints = _atlas_of_zoo(Path(folder))
@@ -48,6 +60,9 @@ def main() -> None:
                 _merges(atlas, Path(folder) / "merges")
     if "keys" in asked:
         _keys()
+    for name, measure in _TREES.items():
+        if name in asked:
+            measure()
 
 
 def _atlas_of_zoo(folder: Path) -> tuple[Atlas, dict[str, Fingerprint]]:

@@ -292,21 +292,25 @@ def said(
     return {(one.a, one.b): one for one in edges}
 
 
+STAR = {0: [3], 1: [3], 2: [3], 3: [0], 4: [3]}
+"""Four models that name a fifth, which names one of them."""
+
+
 def test_two_models_alone_have_no_direction() -> None:
     (edge,) = said({0: [1], 1: [0]}).values()
     assert edge.basis is None and edge.votes == (0, 0)
 
 
 def test_a_model_that_several_name_is_the_likely_parent() -> None:
-    found = said({0: [3], 1: [3], 2: [3], 3: [0]})
-    assert found.keys() == {(3, 0), (3, 1), (3, 2)}
+    found = said(STAR)
+    assert found.keys() == {(3, 0), (3, 1), (3, 2), (3, 4)}
     assert {one.basis for one in found.values()} == {DirectionBasis.CENTRAL}
     assert all(one.basis is not None and one.basis.likely for one in found.values())
 
 
 def test_traces_come_before_the_shape_of_a_family() -> None:
     found = said(
-        {0: [3], 1: [3], 2: [3], 3: [0]},
+        STAR,
         directions={(0, 3): Direction(Precedence.A_FIRST, TRACED)},
     )
     assert found[0, 3].basis is DirectionBasis.TRACES
@@ -315,7 +319,7 @@ def test_traces_come_before_the_shape_of_a_family() -> None:
 
 def test_a_single_trace_that_contradicts_the_shape_leaves_it_open() -> None:
     one = Direction(Precedence.UNDECIDED, TRACED[:1])
-    found = said({0: [3], 1: [3], 2: [3], 3: [0]}, directions={(0, 3): one, (3, 0): one.swapped})
+    found = said(STAR, directions={(0, 3): one, (3, 0): one.swapped})
     assert found[0, 3].basis is None
 
 
@@ -333,11 +337,15 @@ def test_a_model_of_a_mixture_with_a_negative_weight_is_no_parent() -> None:
 
 
 def test_branches_that_name_each_other_are_joined_and_point_away() -> None:
-    names = {0: [3], 1: [3], 2: [3], 3: [0], 4: [5], 5: [4]}
-    found = said(names, likeness={(3, 5): 0.9})
-    assert found[3, 5].basis is DirectionBasis.CENTRAL  # three are nearest to the one, nobody to 5
-    assert found[5, 4].basis is DirectionBasis.ONE_PARENT
-    assert len(found) == 5
+    found = said({**STAR, 5: [6], 6: [5]}, likeness={(3, 6): 0.9})
+    assert found[3, 6].basis is DirectionBasis.CENTRAL  # four name the one, 5 alone the other
+    assert found[6, 5].basis is DirectionBasis.ONE_PARENT
+    assert len(found) == 6
+
+
+def test_two_others_do_not_make_a_parent() -> None:
+    found = said({0: [3], 1: [3], 2: [3], 3: [0]})
+    assert found[0, 3].basis is None
 
 
 def test_an_elder_that_names_a_grandchild_makes_no_edge() -> None:
@@ -357,7 +365,7 @@ def test_an_elder_that_names_a_grandchild_makes_no_edge() -> None:
 def test_claims_agree_are_silent_or_contradict(
     claims: Mapping[int, str], expected: ClaimedEdge
 ) -> None:
-    found = said({0: [3], 1: [3], 2: [3], 3: [0]}, claims=claims)
+    found = said(STAR, claims=claims)
     assert found[3, 0].claim is expected
 
 

@@ -12,6 +12,7 @@ are joined by their most alike link. An edge has a direction where something tel
 
 Where traces contradict, or there would be a circle, the edge has none. An edge to a model that was
 named by its elder alone goes, where that model has parents of its own: everybody names somebody.
+The elder is known by the edge's direction, or because parents of a mixture name it.
 """
 
 from __future__ import annotations
@@ -59,9 +60,10 @@ from kinprint.records import (
     Verdict,
 )
 
-CENTRAL = 2
-"""Others that must name a model first, and times as many as name its partner, so that it is called
-the likely parent."""
+CENTRAL = 3
+"""Others that must name a model first, so that it is called the likely parent."""
+CLEARLY = 2
+"""Times as many as name its partner that these must be."""
 _ASKED = 24  # of its linked models, the most alike ones that a model chooses its parents from
 
 Places = tuple[int, int]
@@ -382,21 +384,35 @@ def _edges(
         edges.append(replace(edge, weight=views[edge.b].weight if mixed else None))
     edges = _with_one_parent(_without_circles(edges, len(nodes)), between)
     edges = _without_circles(edges, len(nodes))
-    parents = {one.b for one in edges if one.basis is not None and _named_by(one.b, one, said)}
+    told = {one.b for one in edges if one.basis is not None and _names(one.b, one.a, said)}
     kept = [
         one
         for one in edges
-        if one.basis is None
-        or one.b not in parents
-        or _named_by(one.b, one, said)
-        or not _named_by(one.a, one, said)
+        if not _by_elder(one.a, one.b, said, between)
+        and not _by_elder(one.b, one.a, said, between)
+        and not (one.basis and one.b in told and _names_alone(one.a, one.b, said))
     ]
     return tuple(replace(one, claim=_claim(one, nodes)) for one in kept)
 
 
-def _named_by(own: int, edge: Edge, said: Mapping[Places, Mapping[int, NamedParent]]) -> bool:
-    """Whether one end of an edge names the other."""
-    return own in said[min(edge.a, edge.b), max(edge.a, edge.b)]
+_Said = Mapping[Places, Mapping[int, NamedParent]]
+
+
+def _names(own: int, other: int, said: _Said) -> bool:
+    """Whether a model names another."""
+    return own in said.get((min(own, other), max(own, other)), {})
+
+
+def _names_alone(own: int, other: int, said: _Said) -> bool:
+    return _names(own, other, said) and not _names(other, own, said)
+
+
+def _by_elder(own: int, other: int, said: _Said, between: Collection[int]) -> bool:
+    """Whether a model names a mixture of models that name itself, for want of a nearer one."""
+    if other not in between or not _names_alone(own, other, said):
+        return False
+    pairs = (both for both, views in said.items() if other in views)
+    return any(_names(sum(both) - other, own, said) for both in pairs)
 
 
 def _joining(
@@ -467,7 +483,7 @@ def _told(
 def _central(votes: tuple[int, int]) -> list[Precedence]:
     """Which of two models is the more central one of its family, if that is clear."""
     (fewer, more), (one, other) = sorted(votes), votes
-    if more < CENTRAL or more < CENTRAL * fewer:
+    if more < max(CENTRAL, CLEARLY * fewer):
         return []
     return [Precedence.A_FIRST if one > other else Precedence.B_FIRST]
 
