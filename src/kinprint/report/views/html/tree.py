@@ -28,7 +28,8 @@ from kinprint.titles import public_name
 _MODELS = 1200  # of all families on a page, and of those without a link
 _DRAWN = 300  # models of a picture
 _LINKS = 40  # of a model that are listed
-_ROW, _STEP, _LETTER = 28, 26, 7.4  # pixels of a row, of a step to the right, of a letter
+_ROW, _STEP = 28, 26  # pixels of a row, and of a step to the right
+_LETTER, _BOLD = 7.4, 8.4  # of a letter, and of one of a name
 _LEFT, _HEAD = 16, 30
 _CLASS = "families"
 
@@ -246,10 +247,10 @@ class _Drawing:
         self._places = {
             row.model: (_LEFT + row.depth * _STEP, 14 + at * _ROW) for at, row in enumerate(rows)
         }
-        self._column = max(
-            (x + 22 + _LETTER * _letters(self._names[at]) for at, (x, _) in self._places.items()),
-            default=0.0,
-        )
+        self._ends = {
+            at: x + 14 + _BOLD * _letters(self._names[at]) for at, (x, _) in self._places.items()
+        }
+        self._column = max(self._ends.values(), default=0.0)
         self.height = _ROW * len(rows)
         self.width = self._column
         self.parts = [*self._lines(rows), *self._nodes(rows)]
@@ -281,20 +282,22 @@ class _Drawing:
     def _arc(self, edge: TreeEdge) -> Markup:
         """A further parent: a bow from the end of its name to that of the child's."""
         sure = trees.certainty(edge)
-        (x, y), (x2, y2) = self._places[edge.a], self._places[edge.b]
-        start, end = (
-            at + 16 + _LETTER * _letters(self._names[model])
-            for at, model in ((x, edge.a), (x2, edge.b))
-        )
-        out = max(start, end) + 24 + 0.15 * abs(y2 - y)
+        y, y2 = self._places[edge.a][1], self._places[edge.b][1]
+        start, end = self._ends[edge.a], self._ends[edge.b]
+        between = [stop for at, stop in self._ends.items() if self._is_between(at, y, y2)]
+        widest = max((start, end, *between)) + 8 + 0.1 * abs(y2 - y)
+        out = (widest - 0.25 * min(start, end)) / 0.75  # a bow reaches three quarters of its points
         told = f"M{shapes.num(start)} {shapes.num(y)} C{shapes.num(out)} {shapes.num(y)} "
         told += f"{shapes.num(out)} {shapes.num(y2)} {shapes.num(end + 6)} {shapes.num(y2)}"
-        self.width = max(self.width, out)
-        self._column = max(self._column, out)
+        self._column = max(self._column, widest)
         drawn = [shapes.tag("path", d=told, class_=f"branch {sure}")]
         if sure is not Certainty.OPEN:
             drawn.append(_point(end + 6, y2, sure, back=True))
         return shapes.tag("g", *drawn, class_=f"rel-{edge.relation}")
+
+    def _is_between(self, at: int, y: float, y2: float) -> bool:
+        """Whether a model stands in a row between two others."""
+        return min(y, y2) < self._places[at][1] < max(y, y2)
 
     def _nodes(self, rows: Sequence[Row]) -> Iterator[Markup]:
         for row in rows:
