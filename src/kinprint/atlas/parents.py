@@ -193,7 +193,7 @@ def _mixture(model: Sample, candidates: Sequence[Candidate], first: int) -> dict
 
     One after another is added that explains much of what is left, or two that explain nearly all of
     it, as sums over a base need. Empty where places of the model and of the first candidate do not
-    correspond.
+    correspond, or where some of them explain it about as well as all do.
     """
     own = _numbers(model)
     target = _aligned(own, own)
@@ -218,9 +218,18 @@ def _mixture(model: Sample, candidates: Sequence[Candidate], first: int) -> dict
             break
         left, added = min(steps, key=lambda one: (len(one[1]), one[0]))
         chosen += added
+    if any(left > (1.0 - EXPLAINED) * fit.left(others) for others in _without_one(chosen)):
+        return {}  # as what lies between its own parent and child, which alone explains it
     weights = dict(zip(chosen, fit.weights(chosen), strict=True))
     kept = {at: one for at, one in weights.items() if abs(one) > _IDLE} or weights
     return dict(sorted(kept.items(), key=lambda item: -abs(item[1])))
+
+
+def _without_one(chosen: Sequence[int]) -> list[list[int]]:
+    """Several candidates, less each of them in turn; nothing where there is one alone."""
+    if len(chosen) < 2:
+        return []
+    return [[other for other in chosen if other != one] for one in chosen]
 
 
 class _Fit:
