@@ -218,18 +218,27 @@ def _mixture(model: Sample, candidates: Sequence[Candidate], first: int) -> dict
             break
         left, added = min(steps, key=lambda one: (len(one[1]), one[0]))
         chosen += added
-    if any(left > (1.0 - EXPLAINED) * fit.left(others) for others in _without_one(chosen)):
-        return {}  # as what lies between its own parent and child, which alone explains it
+    chosen = _needed(chosen, fit)
+    if len(chosen) < 2:
+        return {}
     weights = dict(zip(chosen, fit.weights(chosen), strict=True))
     kept = {at: one for at, one in weights.items() if abs(one) > _IDLE} or weights
     return dict(sorted(kept.items(), key=lambda item: -abs(item[1])))
 
 
-def _without_one(chosen: Sequence[int]) -> list[list[int]]:
-    """Several candidates, less each of them in turn; nothing where there is one alone."""
-    if len(chosen) < 2:
-        return []
-    return [[other for other in chosen if other != one] for one in chosen]
+def _needed(chosen: Sequence[int], fit: _Fit) -> list[int]:
+    """Candidates without those that explain little beside the others, the idlest first.
+
+    A model lies between its parent and its child, and the child alone explains it about as well.
+    """
+    kept = list(chosen)
+    while len(kept) > 1:
+        without = {one: fit.left([other for other in kept if other != one]) for one in kept}
+        idlest = min(kept, key=without.__getitem__)
+        if fit.left(kept) <= (1.0 - EXPLAINED) * without[idlest]:
+            break
+        kept.remove(idlest)
+    return kept
 
 
 class _Fit:
