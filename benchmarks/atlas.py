@@ -6,6 +6,7 @@
     python -m benchmarks.atlas tree     the family tree of the zoo against its truth
     python -m benchmarks.atlas held-out the same for families that no rule was set on
     python -m benchmarks.atlas pairs    all pairs of 2,000 synthetic models, some of them relatives
+    python -m benchmarks.atlas add      fingerprints of two 100B replicas over a slow network
     python -m benchmarks.atlas alike    the same where keys take all strangers for likely relatives
 
 The zoo lies beside the checkout (../shared/zoo).
@@ -29,7 +30,9 @@ import pyarrow as pa
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from benchmarks.commands import run
 from benchmarks.families import all_pairs, held_out_tree, zoo_tree
+from benchmarks.network import mirror_of_replicas
 from benchmarks.redteam.checkpoint import load, write_folder
 from kinprint.atlas.fingerprint import Fingerprint, fingerprint
 from kinprint.atlas.identify import Identified, identify_model
@@ -45,12 +48,13 @@ _TREES: dict[str, Callable[[], None]] = {
     "pairs": all_pairs,
     "alike": partial(all_pairs, alike=True),
 }
+_HUNDRED = ("upstage/Solar-Open-100B", "zai-org/GLM-4.5-Air")
 Array = NDArray[Any]
 Tensors = dict[str, Array]
 
 
 def main() -> None:
-    asked = sys.argv[1:] or ["zoo", "merges", "keys", *_TREES]
+    asked = sys.argv[1:] or ["zoo", "merges", "keys", "add", *_TREES]
     with tempfile.TemporaryDirectory() as folder:
         if {"zoo", "merges"} & set(asked):
             atlas, prints = _atlas_of_zoo(Path(folder))
@@ -60,6 +64,8 @@ def main() -> None:
                 _merges(atlas, Path(folder) / "merges")
     if "keys" in asked:
         _keys()
+    if "add" in asked:
+        _add()
     for name, measure in _TREES.items():
         if name in asked:
             measure()
@@ -156,6 +162,14 @@ def _merges(atlas: Atlas, folder: Path) -> None:
             {"a-cpt", "b-cpt"},
             each(lambda n: (b_cpt if from_layers(n, (2,)) else cpt)[n]),
         ),
+        "TIES": (
+            {"a-sft", "a-cpt"},
+            each(lambda n: a[n] + _trimmed(sft[n] - a[n], cpt[n] - a[n])),
+        ),
+        "DARE": (
+            {"a-sft", "a-cpt"},
+            each(lambda n: a[n] + 0.5 * _dropped(sft[n] - a[n]) + 0.5 * _dropped(cpt[n] - a[n])),
+        ),
     }
     print("\nmerges: the set of parents")
     for kind, (true, tensors) in recipes.items():
@@ -170,6 +184,24 @@ def _merges(atlas: Atlas, folder: Path) -> None:
             name if weight is None else f"{name} {weight:.2f}" for name, weight in parents.items()
         )
         print(f"{kind:18}{verdict:10}{shown}", flush=True)
+
+
+def _trimmed(*updates: Array, density: float = 0.5) -> Array:
+    """Updates as TIES joins them: the largest of each, of those the ones with the usual sign."""
+    kept = [
+        np.where(np.abs(one) >= np.quantile(np.abs(one), 1 - density), one, 0.0) for one in updates
+    ]
+    sign = np.sign(sum(kept))
+    agreed = np.stack([np.where(np.sign(one) == sign, one, 0.0) for one in kept])
+    return np.asarray(agreed.sum(axis=0) / np.maximum((agreed != 0).sum(axis=0), 1), np.float32)
+
+
+def _dropped(update: Array, density: float = 0.5) -> Array:
+    """An update as DARE takes it: numbers at random, made larger for those that are left out."""
+    chance = np.random.default_rng(update.size)
+    return np.asarray(
+        np.where(chance.random(update.shape) < density, update / density, 0.0), np.float32
+    )
 
 
 def _slerp(x: Array, y: Array, t: float) -> Array:
@@ -205,6 +237,21 @@ def _keys() -> None:
             first += int(order[0]) == int(number)
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"{count:8}{np.median(took):10.4f}{first:11}/100{used:9.0f} MB", flush=True)
+
+
+def _add() -> None:
+    """Replicas of the length and layout of two models; their numbers are reconstructions."""
+    print("\nadding a replica of 100 billion weights, 50 ms a request, whole commands")
+    print(f"{'model':26}{'MB':>7}{'requests':>10}{'seconds':>9}{'cpu s':>8}{'memory':>9}")
+    with mirror_of_replicas(_HUNDRED) as endpoint, tempfile.TemporaryDirectory() as home:
+        for name in _HUNDRED:
+            cost = run(endpoint, home, "atlas", "add", name, "--atlas", f"{home}/atlas")
+            read = cost.traffic
+            print(
+                f"{name:26}{read.bytes / 1e6:7.2f}{len(read.requests):10}{cost.seconds:9.2f}"
+                f"{cost.cpu_seconds:8.2f}{cost.peak_bytes / 1e6:6.0f} MB",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
