@@ -168,7 +168,9 @@ def _merges(atlas: Atlas, folder: Path) -> None:
         ),
         "DARE": (
             {"a-sft", "a-cpt"},
-            each(lambda n: a[n] + 0.5 * _dropped(sft[n] - a[n]) + 0.5 * _dropped(cpt[n] - a[n])),
+            each(
+                lambda n: a[n] + 0.5 * _dropped(sft[n] - a[n], 1) + 0.5 * _dropped(cpt[n] - a[n], 2)
+            ),
         ),
     }
     print("\nmerges: the set of parents")
@@ -196,12 +198,10 @@ def _trimmed(*updates: Array, density: float = 0.5) -> Array:
     return np.asarray(agreed.sum(axis=0) / np.maximum((agreed != 0).sum(axis=0), 1), np.float32)
 
 
-def _dropped(update: Array, density: float = 0.5) -> Array:
+def _dropped(update: Array, seed: int, density: float = 0.5) -> Array:
     """An update as DARE takes it: numbers at random, made larger for those that are left out."""
-    chance = np.random.default_rng(update.size)
-    return np.asarray(
-        np.where(chance.random(update.shape) < density, update / density, 0.0), np.float32
-    )
+    kept = np.random.default_rng([seed, update.size]).random(update.shape) < density
+    return np.asarray(np.where(kept, update / density, 0.0), np.float32)
 
 
 def _slerp(x: Array, y: Array, t: float) -> Array:
