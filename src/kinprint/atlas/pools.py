@@ -111,8 +111,9 @@ def _until_one_dies(
                     yield one, future.result()
                 except BrokenProcessPool:
                     lost.append(one)
-        finally:
+        except BaseException:  # nobody waits for what is still being done
             pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return lost
 
 
