@@ -9,13 +9,14 @@ COMPILE := --universal --generate-hashes --no-header --no-annotate --python-vers
 	--extra atlas --extra gguf --extra mirror --group build
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-numeric test-waiting test-others test-torch test-zoo test-cpus torture fuzz sweep lint bench bench-many docs sbom lock clean browser
+.PHONY: help demo test test-numeric test-waiting test-others test-slow test-torch test-zoo test-cpus torture fuzz sweep lint bench bench-many docs sbom lock clean browser
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo        compare small models over HTTP Range, from an empty machine"
 	@echo "make test        linters, types, the direction of imports, and all tests"
 	@echo "make test-torch  compare every number format with PyTorch, bit by bit (large download)"
+	@echo "make test-slow   tests that take long and say little more than those of make test"
 	@echo "make test-zoo    tests on the zoo of trained models in ../shared, which must be there"
 	@echo "make test-cpus   numeric tests with the kernels of other processors, and on two threads"
 	@echo "make torture     faults, kills, crowds, bad files and a soak, printed as a table (an hour)"
@@ -72,7 +73,7 @@ lint: $(VENV)/.test
 # Three parts side by side, each with one core for linear algebra: threads that wait for each other
 # make a busy machine crawl. What talks to servers and starts commands waits more than it computes.
 NUMERIC := tests/lineage tests/redteam tests/nulls tests/measure
-WAITING := tests/cli tests/source tests/mirror tests/torture tests/reader tests/replica
+WAITING := tests/atlas tests/cli tests/source tests/mirror tests/torture tests/reader tests/replica
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -p no:cacheprovider
 
 test: lint browser
@@ -105,6 +106,9 @@ browser:
 test-torch: $(VENV)/.test
 	$(BIN)/python -c 'import torch' 2>/dev/null || $(PIP) install 'torch==2.13.0'
 	$(BIN)/pytest -m torch
+
+test-slow: $(VENV)/.test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -m "slow and not zoo"
 
 test-zoo: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -m zoo

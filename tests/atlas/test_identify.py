@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def atlas(tmp_path_factory: pytest.TempPathFactory) -> Atlas:
     return Atlas(str(place))
 
 
+@cache
 def identified(model: Path | str, atlas: Atlas, **asked: Any) -> Identified:
     with Fetcher() as fetcher:
         return identify_model(fingerprint(str(model), fetcher, **asked), atlas)
@@ -101,7 +103,7 @@ def test_of_many_models_each_has_its_part_of_the_error(
     atlas: Atlas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kinprint.atlas.identify.FAMILY", 3e-9)
-    assert identified(MODELS / "a-cpt", atlas).alpha == pytest.approx(1e-9)
+    assert identified.__wrapped__(MODELS / "a-cpt", atlas).alpha == pytest.approx(1e-9)
 
 
 def test_a_stranger_has_no_parent_and_power_is_told(atlas: Atlas) -> None:

@@ -131,7 +131,7 @@ def some_of(all_of: Sequence[Mutation], count: int) -> list[Mutation]:
 
 def test_no_mutation_crashes_and_the_rest_is_compared(family: tuple[Path, list[Mutation]]) -> None:
     folder, all_of = family
-    for mutation in some_of(all_of, 60):
+    for mutation in some_of(all_of, 20):
         found = compared(folder, mutation, "parent")
         assert not isinstance(found, KinprintError), (mutation.name, str(found))
         assert found.verdict.relation in RELATED, mutation.name
@@ -139,7 +139,7 @@ def test_no_mutation_crashes_and_the_rest_is_compared(family: tuple[Path, list[M
 
 def test_a_mutated_model_is_no_relative_of_a_stranger(family: tuple[Path, list[Mutation]]) -> None:
     folder, all_of = family
-    for mutation in some_of(all_of[7:], 25):
+    for mutation in some_of(all_of[7:], 10):
         found = compared(folder, mutation, "stranger")
         assert not isinstance(found, KinprintError), (mutation.name, str(found))
         assert found.verdict.relation in STRANGERS, mutation.name

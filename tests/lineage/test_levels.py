@@ -72,8 +72,16 @@ def towers(folder: Path, seed: int) -> None:
     stored(folder, llava(seed, seed + 50), LLAVA)
 
 
-@pytest.mark.parametrize("level", ["quick", "standard", "deep"])
-@pytest.mark.parametrize("make", [wide, sharded, experts, towers])
+@pytest.mark.parametrize(
+    ("make", "level"),
+    [
+        (make, level)
+        for make in (wide, sharded, experts, towers)
+        for level in ("quick", "standard", "deep")
+        if level != "deep" or make in (experts, towers)
+    ]
+    + [pytest.param(make, "deep", marks=pytest.mark.slow) for make in (wide, sharded)],
+)
 def test_no_more_is_read_than_was_said(
     tmp_path: Path,
     make_mirror: Callable[..., MirrorServer],

@@ -93,9 +93,14 @@ CASES = [
     *((model, name) for name in ("E1.blocks", "E1.profile", "E3.blocks", "Cm.blocks")),
     *((model, name) for name in ("U1.blocks", "E4.blocks")),
     (deep, "S2.numbered"),
-    *((layer_norm, name) for name in ("E3.blocks", "Cm.blocks", "U1.blocks")),
-    (ungated, "U1.blocks"),
     (sampled, "U1.blocks"),
+    *(
+        pytest.param(kind, name, marks=pytest.mark.slow)
+        for kind, name in (
+            *((layer_norm, name) for name in ("E3.blocks", "Cm.blocks", "U1.blocks")),
+            (ungated, "U1.blocks"),
+        )
+    ),
 ]
 
 

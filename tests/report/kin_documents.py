@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from kinprint.lineage.tests.menu import menu
@@ -184,6 +186,7 @@ def evidence(related: bool) -> list[EvidencePart]:
     return found
 
 
+@cache
 def matrix(count: int = 7, family: int = 3, unread: int = 1, seed: int = 0) -> MatrixDocument:
     """So many models in families of `family`, the relations of a family taken in turn."""
     chance = np.random.default_rng(seed)
