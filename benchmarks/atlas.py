@@ -4,6 +4,7 @@
     python -m benchmarks.atlas merges   merges of models of the zoo, made here
     python -m benchmarks.atlas keys     search among 1e3, 1e4 and 1e5 synthetic keys
     python -m benchmarks.atlas tree     the family tree of the zoo against its truth
+    python -m benchmarks.atlas edited   the same for families on which rules were revised once
     python -m benchmarks.atlas held-out the same for families that no rule was set on
     python -m benchmarks.atlas pairs    all pairs of 2,000 synthetic models, some of them relatives
     python -m benchmarks.atlas add      fingerprints of two 100B replicas over a slow network
@@ -31,7 +32,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from benchmarks.commands import run
-from benchmarks.families import all_pairs, held_out_tree, zoo_tree
+from benchmarks.families import all_pairs, edited_tree, held_out_tree, zoo_tree
 from benchmarks.network import mirror_of_replicas
 from benchmarks.redteam.checkpoint import load, write_folder
 from kinprint.atlas.fingerprint import Fingerprint, fingerprint
@@ -44,6 +45,7 @@ from kinprint.reader.fetch import Fetcher
 ZOO = Path(__file__).resolve().parents[2] / "shared" / "zoo"
 _TREES: dict[str, Callable[[], None]] = {
     "tree": zoo_tree,
+    "edited": edited_tree,
     "held-out": held_out_tree,
     "pairs": all_pairs,
     "alike": partial(all_pairs, alike=True),

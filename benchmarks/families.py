@@ -10,25 +10,28 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 import kinprint
 from benchmarks.redteam.checkpoint import Checkpoint, load, write_folder
 from benchmarks.redteam.layers import Q, V
 from benchmarks.redteam.relabelling import shuffle_heads, shuffle_units
-from benchmarks.redteam.storage import as_int8
+from benchmarks.redteam.storage import as_fp8, as_gguf, as_int8, cast
 from benchmarks.redteam.surgery import (
     masked,
     mixed,
+    slerp,
     stirred,
     synthetic,
     with_layers,
     with_update,
+    without_heads,
 )
 
 ZOO = Path(__file__).resolve().parents[2] / "shared" / "zoo"
-STRANGERS = ("base-a", "base-b", "qwen-i", "neox-j", "moe-k")
 MODELS, FAMILIES = 2000, 100
 Both = tuple[str, str]
+Made = dict[str, tuple[Checkpoint, tuple[str, ...]]]
 
 
 def zoo_tree() -> None:
@@ -40,15 +43,15 @@ def zoo_tree() -> None:
         _score("the zoo", _tree(folder), edges)
 
 
-def held_out_tree() -> None:
-    """Two families that no rule was set on: edits of models that have no descendants in the zoo."""
+def edited_tree() -> None:
+    """Edits of models that have no descendants in the zoo; rules were revised on these once."""
     chance = np.random.default_rng(2024)
     base_d, base_g = (load(ZOO / name) for name in ("base-d", "base-g"))
     tune, tune_2 = stirred(base_d, chance, 0.15), stirred(base_d, chance, 0.15)
     lora = with_update(base_d, chance, 4, (Q, V))
     first = stirred(base_g, chance, 0.2)
     second = stirred(first, chance, 0.1)
-    made: dict[str, tuple[Checkpoint, tuple[str, ...]]] = {
+    made: Made = {
         "d-tune": (tune, ("base-d",)),
         "d-tune-2": (tune_2, ("base-d",)),
         "d-lora": (lora, ("base-d",)),
@@ -67,13 +70,45 @@ def held_out_tree() -> None:
             ("g-tune-tuned",),
         ),
     }
-    edges = {(parent, name) for name, (_, parents) in made.items() for parent in parents}
+    strangers = ("base-a", "base-b", "qwen-i", "neox-j", "moe-k")
+    _score_edits("edited families", made, ("base-d", "base-g", *strangers), set())
+
+
+def held_out_tree() -> None:
+    """Three families that no rule was set on: trained children, and edits of all of them."""
+    chance = np.random.default_rng(2025)
+    names = ("base-b", "b-cpt", "qwen-i", "qwen-i-cpt", "neox-j")
+    base_b, b_cpt, qwen_i, i_cpt, neox_j = (load(ZOO / name) for name in names)
+    b_tune, i_tune, j_tune = (stirred(one, chance, 0.1) for one in (base_b, qwen_i, neox_j))
+    made: Made = {
+        "b-cpt-q8": (as_gguf(b_cpt, "Q8_0"), ("b-cpt",)),
+        "b-cpt-lora": (with_update(b_cpt, chance, 8, (Q, V)), ("b-cpt",)),
+        "b-tune": (b_tune, ("base-b",)),
+        "b-tune-fp8": (as_fp8(b_tune), ("b-tune",)),
+        "b-tune-heads": (without_heads(b_tune, [0]), ("b-tune",)),
+        "b-slerp": (slerp(b_cpt, b_tune, 0.4), ("b-cpt", "b-tune")),
+        "i-cpt-bf16": (cast(i_cpt, bfloat16), ("qwen-i-cpt",)),
+        "i-cpt-pruned": (masked(i_cpt, chance), ("qwen-i-cpt",)),
+        "i-tune": (i_tune, ("qwen-i",)),
+        "i-merge": (mixed([(i_cpt, 0.3), (i_tune, 0.7)]), ("qwen-i-cpt", "i-tune")),
+        "j-tune": (j_tune, ("neox-j",)),
+        "j-tune-2": (stirred(neox_j, chance, 0.2), ("neox-j",)),
+        "j-tune-tuned": (stirred(j_tune, chance, 0.05), ("j-tune",)),
+    }
+    trained = {("base-b", "b-cpt"), ("qwen-i", "qwen-i-cpt")}
+    strangers = ("base-a", "base-d", "base-g", "moe-k")
+    _score_edits("held-out families", made, (*names, *strangers), trained)
+
+
+def _score_edits(what: str, made: Made, known: Iterable[str], edges: set[Both]) -> None:
+    """Score the tree of models that were made here and of some of the zoo."""
+    edges = edges | {(parent, name) for name, (_, parents) in made.items() for parent in parents}
     with tempfile.TemporaryDirectory() as folder:
         for name, (model, _) in made.items():
             _write(model, Path(folder, "models", name))
-        known = [ZOO / name for name in ("base-d", "base-g", *STRANGERS)]
-        kinprint.Atlas(Path(folder, "atlas")).build([Path(folder, "models"), *known])
-        _score("held-out families", _tree(Path(folder, "atlas")), edges)
+        found = kinprint.Atlas(Path(folder, "atlas"))
+        found.build([Path(folder, "models"), *(ZOO / name for name in known)])
+        _score(what, _tree(found.place), edges)
 
 
 def all_pairs(alike: bool = False) -> None:

@@ -440,19 +440,21 @@ class DirectionBasis(StrEnum):
     """What tells the direction of an edge of a family tree.
 
     Traces: two of different kind agree. Between: the numbers of one lie between those of its
-    parents, as a merge's do. Central: more of the family are nearest to one of the two. One parent:
-    one of the two has another parent already. The last two make a parent likely and no more.
+    parents, as a merge's do. Rounded: one holds the numbers of the other rounded. Central: more of
+    the family are nearest to one of the two. One parent: one of the two has another parent already.
+    The last three make a parent likely and no more.
     """
 
     TRACES = "traces"
     BETWEEN = "between"
+    ROUNDED = "rounded"
     CENTRAL = "central"
     ONE_PARENT = "one-parent"
 
     @property
     def likely(self) -> bool:
-        """Whether it is the shape of the family alone, which makes a parent likely and no more."""
-        return self in (DirectionBasis.CENTRAL, DirectionBasis.ONE_PARENT)
+        """Whether it makes a parent likely and no more."""
+        return self not in (DirectionBasis.TRACES, DirectionBasis.BETWEEN)
 
 
 class ClaimedEdge(StrEnum):

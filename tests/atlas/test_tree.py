@@ -331,9 +331,32 @@ def test_a_circle_is_never_directed() -> None:
 
 def test_a_model_of_a_mixture_with_a_negative_weight_is_no_parent() -> None:
     found = said({0: [1, 2], 1: [0, 2], 2: [0]}, weights={0: [0.6, 0.4], 1: [1.7, -0.7]})
-    assert found.keys() == {(1, 0), (2, 0)}
-    assert {one.basis for one in found.values()} == {DirectionBasis.BETWEEN}
-    assert [one.weight for one in found.values()] == [0.6, 0.4]
+    assert found.keys() == {(1, 0), (1, 2), (2, 0)}
+    assert {found[both].basis for both in ((1, 0), (2, 0))} == {DirectionBasis.BETWEEN}
+    assert [found[both].weight for both in ((1, 0), (2, 0))] == [0.6, 0.4]
+    assert found[1, 2].basis is None and found[1, 2].weight is None
+
+
+def test_branches_that_a_mixture_alone_joins_are_joined() -> None:
+    found = said({0: [1], 1: [0], 2: [3], 3: [2], 4: [0, 2]}, weights={4: [0.5, 0.5]},
+                 likeness={(1, 3): 0.9})  # fmt: skip
+    assert found.keys() == {(0, 1), (2, 3), (0, 4), (2, 4), (1, 3)}
+
+
+def test_who_holds_the_others_numbers_rounded_likely_came_later() -> None:
+    later = Direction(Precedence.UNDECIDED, (trace(Trace.ROUNDING),))
+    found = said({0: [1], 1: [0]}, directions={(0, 1): later, (1, 0): later.swapped})
+    assert found[0, 1].basis is DirectionBasis.ROUNDED and found[0, 1].basis.likely
+    against = Direction(Precedence.UNDECIDED, (trace(Trace.ROUNDING), TRACED[0].swapped))
+    (edge,) = said({0: [1]}, directions={(0, 1): against}).values()
+    assert edge.basis is None
+
+
+def test_branches_are_joined_by_what_a_copy_was_rounded_from() -> None:
+    coarse = Direction(Precedence.UNDECIDED, (trace(Trace.ROUNDING).swapped,))
+    found = said({0: [1], 1: [0], 2: [3], 3: [2]}, directions={(0, 1): coarse},
+                 likeness={(0, 2): 0.9, (1, 2): 0.8})  # fmt: skip
+    assert (1, 2) in found and (0, 2) not in found
 
 
 def test_branches_that_name_each_other_are_joined_and_point_away() -> None:

@@ -1,11 +1,14 @@
 """Which of several linked models are the parents of a model: from likeness, without a p-value.
 
-The nearest comes first. Where others are about as near, as tunes of one base often are, it is the
-nearest of those that most linked models are nearest to: that is what a base is. Another is a parent
-too
+The nearest comes first. Where others are about as near, as tunes of one base often are, those that
+lie behind another, as seen from the model, go; of the rest it is the nearest of those that most
+linked models are nearest to: that is what a base is. Another is a parent too
 
 - where it holds parts that those before it do not, or holds them much better;
 - where the model's numbers lie between its numbers and theirs, as those of a merge do.
+
+Models that hold another one's numbers rounded, or those of the model itself, are passed over: a
+quantised copy is as near as what it was made from.
 
 All of them are linked by tests of their own. That the set is complete, or who came first, nothing
 here can say.
@@ -13,7 +16,7 @@ here can say.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -22,15 +25,20 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.atlas.keys import SECOND, TowerKeys, likeness
+from kinprint.diff.direction import first_by_rounding
 from kinprint.lineage.part_tensors import tensors_of
 from kinprint.lineage.reading.sample import Floats, Indices, Sample
 from kinprint.lineage.taken_over import MATRICES
-from kinprint.records import Component, PartState, Relation, Verdict
+from kinprint.records import Component, PartState, Precedence, Relation, Verdict
 
 ABOUT_AS_NEAR = 0.9
 """Models with this much of the likeness of the nearest may be the parent in its place."""
 CLEARLY_NEARER = 0.6
 """Where what is linked of the nearest is this much nearer than that of another, it may not."""
+ALIGNED_UPDATES = 0.4
+"""A cosine between changes of two models that were trained apart; up to 0.37 was measured."""
+VOTES = 3
+"""Linked models that must be nearest to one of those about as near, so that this is asked."""
 CENTRAL = 2 / 3
 """Of the models that name the one which most are nearest to: as many must name another."""
 BETTER = 0.2
@@ -112,33 +120,55 @@ def choose_parents(model: Sample, candidates: Sequence[Candidate]) -> tuple[Chos
     """The candidates that together explain a model, the first one first."""
     if not any(one.alone for one in candidates):
         return ()
-    first = _first(candidates)
-    mixture = _mixture(model, candidates, first)
+    fit = _Fit(model, [one.sample for one in candidates])
+    numbers = _not_rounded(model, candidates, fit)
+    able = {at: candidates[at] for at in numbers}
+    first = _first(able, fit)
+    mixture = _mixture(able, fit, first)
     chosen = list(mixture) or [first]
-    _add_by_parts(chosen, candidates)
+    _add_by_parts(chosen, able)
     mixed = len(mixture) == len(chosen) > 1
     return tuple(Chosen(at, mixture[at] if mixed else None) for at in chosen)
 
 
-def _first(candidates: Sequence[Candidate]) -> int:
+def _not_rounded(model: Sample, candidates: Sequence[Candidate], fit: _Fit) -> list[int]:
+    """Candidates less those that hold numbers of the model rounded, and of two of which one holds
+    the other's the one that is farther from the model; all, where no parent would be left."""
+    gone = {
+        at
+        for at, one in enumerate(candidates)
+        if first_by_rounding(model, one.sample) is Precedence.A_FIRST
+    }
+    for one, other in combinations(range(len(candidates)), 2):
+        early = first_by_rounding(candidates[one].sample, candidates[other].sample)
+        if early is not None:
+            fine, coarse = (one, other) if early is Precedence.A_FIRST else (other, one)
+            gone.add(fine if fit.behind(fine, coarse, 0.0) else coarse)
+    kept = [at for at in range(len(candidates)) if at not in gone]
+    return kept if any(candidates[at].alone for at in kept) else list(range(len(candidates)))
+
+
+def _first(candidates: Mapping[int, Candidate], fit: _Fit) -> int:
     """The nearest, or of those about as near the one that most others are nearest to."""
-    near = [one.nearness if one.alone else 0.0 for one in candidates]
-    best = max(range(len(near)), key=lambda at: (candidates[at].alone, near[at], -at))
-    distances = [1.0 - (one.verdict.amount.likeness or 0.0) for one in candidates]
+    near = {at: one.nearness for at, one in candidates.items() if one.alone}
+    best = max(near, key=lambda at: (near[at], -at))
+    distances = {at: 1.0 - (candidates[at].verdict.amount.likeness or 0.0) for at in near}
     about = [
         at
-        for at, one in enumerate(near)
-        if candidates[at].alone
-        and one >= ABOUT_AS_NEAR * near[best]
-        and distances[best] >= CLEARLY_NEARER * distances[at]
+        for at, one in near.items()
+        if one >= ABOUT_AS_NEAR * near[best] and distances[best] >= CLEARLY_NEARER * distances[at]
     ]
+    about = [at for at in about if not any(fit.behind(at, one, ALIGNED_UPDATES) for one in about)]
     if len(about) < 2:
-        return best
-    keys = np.stack([one.towers[0].second for one in candidates])
-    alike = np.stack([_key_likeness(keys[at], keys) for at in about])
-    alike[np.arange(len(about)), about] = -1.0  # nobody votes for itself
+        return about[0] if about else best
+    keys = np.stack([one.towers[0].second for one in candidates.values()])
+    place = {at: number for number, at in enumerate(candidates)}
+    alike = np.stack([_key_likeness(keys[place[at]], keys) for at in about])
+    alike[np.arange(len(about)), [place[at] for at in about]] = -1.0  # nobody votes for itself
     voters = alike.max(axis=0) >= _VOTES
     votes = np.bincount(alike[:, voters].argmax(axis=0), minlength=len(about))
+    if votes.max() < VOTES:
+        return max(about, key=lambda at: (near[at], -at))
     named = dict(zip(about, votes.tolist(), strict=True))
     central = [at for at in about if named[at] >= CENTRAL * votes.max()]
     return max(central, key=lambda at: (round(near[at], 2), named[at], near[at], -at))
@@ -166,48 +196,42 @@ def _places(verdict: Verdict) -> dict[Place, tuple[float, int]]:
     return found
 
 
-def _add_by_parts(chosen: list[int], candidates: Sequence[Candidate]) -> None:
+def _add_by_parts(chosen: list[int], candidates: Mapping[int, Candidate]) -> None:
     """Add candidates that explain parts which the chosen ones do not, the best first."""
-    known = [_places(one.verdict) for one in candidates]
+    known = {at: _places(one.verdict) for at, one in candidates.items()}
     total = sum(weights for _, weights in known[chosen[0]].values())
     while True:
         best = {
             place: max(known[at].get(place, (0.0, 0))[0] for at in chosen)
-            for places in known
+            for places in known.values()
             for place in places
         }
-        gains = [
-            sum(size for place, (alike, size) in places.items() if alike > best[place] + BETTER)
-            if candidates[number].alone
+        gains = {
+            at: sum(size for place, (alike, size) in places.items() if alike > best[place] + BETTER)
+            if candidates[at].alone
             else 0
-            for number, places in enumerate(known)
-        ]
-        at = int(np.argmax(gains))
+            for at, places in known.items()
+        }
+        at = max(gains, key=gains.__getitem__)
         if at in chosen or gains[at] <= WORTH * max(total, 1):
             return
         chosen.append(at)
 
 
-def _mixture(model: Sample, candidates: Sequence[Candidate], first: int) -> dict[int, float]:
+def _mixture(candidates: Collection[int], fit: _Fit, first: int) -> dict[int, float]:
     """Candidates of which the model is a mixture, with their weights, the largest first.
 
     One after another is added that explains much of what is left, or two that explain nearly all of
     it, as sums over a base need. Empty where places of the model and of the first candidate do not
     correspond, or where some of them explain it about as well as all do.
     """
-    own = _numbers(model)
-    target = _aligned(own, own)
-    step = max(len(target) // _NUMBERS, 1)
-    columns = {at: _aligned(own, _numbers(one.sample))[::step] for at, one in enumerate(candidates)}
-    columns = {at: one for at, one in columns.items() if np.isfinite(one).mean() >= _PRESENT}
-    if first not in columns or not len(target):
+    if first not in fit:
         return {}
-    fit = _Fit(columns, target[::step])
     chosen, left = [first], fit.left([first])
     if not left < 1.0 - _ALIGNED:
         return {}
     while True:
-        others = [at for at in columns if at not in chosen]
+        others = [at for at in candidates if at in fit and at not in chosen]
         steps = [
             (fit.left([*chosen, *added]), added)
             for count, least in ((1, EXPLAINED), (2, TOGETHER))
@@ -242,16 +266,51 @@ def _needed(chosen: Sequence[int], fit: _Fit) -> list[int]:
 
 
 class _Fit:
-    """Mixtures of some columns of numbers nearest to a target, from their products alone.
+    """How far a model is from others and from their mixtures, from products of numbers at equal
+    places alone.
 
-    Numbers that one of the columns lacks are left out.
+    Others that lack many of the model's places are not in it; places that one of the rest lacks are
+    left out.
     """
 
-    def __init__(self, columns: Mapping[int, NDArray[np.float64]], target: NDArray[np.float64]):
-        table = np.stack([*columns.values(), target], axis=1)
+    def __init__(self, model: Sample, others: Sequence[Sample]) -> None:
+        own = _numbers(model)
+        target = _aligned(own, own)
+        step = max(len(target) // _NUMBERS, 1)
+        columns = {at: _aligned(own, _numbers(other))[::step] for at, other in enumerate(others)}
+        present = {
+            at: one
+            for at, one in columns.items()
+            if one.size and np.isfinite(one).mean() >= _PRESENT
+        }
+        table = np.stack([*present.values(), target[::step]], axis=1)
         table = table[np.isfinite(table).all(axis=1)]
         self._products = table.T @ table
-        self._place = {at: number for number, at in enumerate(columns)}
+        self._place = {at: number for number, at in enumerate(present)}
+
+    def __contains__(self, one: int) -> bool:
+        return one in self._place
+
+    def behind(self, far: int, near: int, cosine: float) -> bool:
+        """Whether of two others one is farther from the model, and by so much that the cosine
+        between the ways from the near one to the model and to the far one does not explain it.
+
+        Let u lead from the near one to the model, v to the far one: |u - v|^2 - |u|^2 =
+        |v|^2 - 2 u.v. The model is as far from both where the cosine of u and v is |v| / 2|u|:
+        where v is short, chance and habits of training reach that.
+        """
+        if far not in self or near not in self:
+            return False
+        target, one, other = -1, self._place[far], self._place[near]
+        own, between = self._square(target, other), self._square(one, other)
+        excess = self._square(target, one) - own
+        return bool(excess > 2.0 * cosine * np.sqrt(own * between))
+
+    def _square(self, one: int, other: int) -> float:
+        """The square of the distance between two columns."""
+        products = self._products
+        found = products[one, one] + products[other, other] - 2.0 * products[one, other]
+        return max(float(found), 0.0)
 
     def weights(self, chosen: Sequence[int]) -> list[float]:
         """The weights of the nearest mixture of some columns."""

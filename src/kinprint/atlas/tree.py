@@ -1,11 +1,13 @@
 """Family trees of an atlas: which models belong together, and who was plausibly made from whom.
 
 Linked pairs make families. Every model names its parents among those that it is linked with, as
-`identify` has it; whoever is named makes an edge. Branches of a family in which all name each other
-are joined by their most alike link. An edge has a direction where something tells it:
+`identify` has it; whoever is named makes an edge. Branches of a family in which all name each
+other, or that a mixture alone joins, are joined by their most alike link. An edge has a direction
+where something tells it:
 
 - traces: two of different kind say who came first (`diff/direction.py`);
 - between: the model's numbers lie between those of its parents, as a merge's do;
+- rounded: one holds the other's numbers rounded, a single trace that can be arranged;
 - central: more of the family are nearest to one than to the other. That is the shape of a family
   and no more: the base of a model that much else was built on looks like one of these;
 - one parent: one of the two has another parent already, and is no mixture.
@@ -57,6 +59,7 @@ from kinprint.records import (
     DirectionBasis,
     Precedence,
     Step,
+    Trace,
     Verdict,
 )
 
@@ -360,10 +363,15 @@ def _edges(
             if each.weight is None or each.weight > 0:  # else it is what another was mixed with
                 to = place[each.name]
                 said.setdefault((min(own, to), max(own, to)), {})[own] = each
-    for both in _joining(linked, said, len(nodes)):
-        said[both] = {}
     between = {own for own, answer in named.items() if _lies_between(answer)}
+    said = {
+        (one, other): views
+        for (one, other), views in said.items()
+        if not _by_elder(one, other, said, between) and not _by_elder(other, one, said, between)
+    }
     first = {own: place[each.parents[0].name] for own, each in named.items() if each.parents}
+    for both in _joining(linked, said, {own: first[own] for own in between}, len(nodes)):
+        said[both] = {}
     edges = []
     for (one, other), views in sorted(said.items()):
         verdict = linked.get((one, other)) or seen_from_second(linked[other, one])
@@ -388,9 +396,7 @@ def _edges(
     kept = [
         one
         for one in edges
-        if not _by_elder(one.a, one.b, said, between)
-        and not _by_elder(one.b, one.a, said, between)
-        and not (one.basis and one.b in told and _names_alone(one.a, one.b, said))
+        if not (one.basis and one.b in told and _names_alone(one.a, one.b, said))
     ]
     return tuple(replace(one, claim=_claim(one, nodes)) for one in kept)
 
@@ -416,12 +422,31 @@ def _by_elder(own: int, other: int, said: _Said, between: Collection[int]) -> bo
 
 
 def _joining(
-    linked: Mapping[Places, Verdict], said: Collection[Places], count: int
+    linked: Mapping[Places, Verdict], said: _Said, mixed: Mapping[int, int], count: int
 ) -> Iterator[Places]:
-    """The most alike links between branches of a family in which all name each other."""
-    group = {at: number for number, some in enumerate(groups(said, count)) for at in some}
-    able = [(both, one) for both, one in linked.items() if one.relation in TAKEN_OVER]
-    for (one, other), _ in sorted(able, key=lambda each: -likeness_by_parts(each[1])):
+    """The most alike links between branches of a family in which all name each other.
+
+    A mixture belongs to the branch of its first parent (`mixed`) and joins no others to it. Links
+    of rounded copies come last: what these were made from is as near.
+    """
+    branches = [
+        both for both in said if all(mixed.get(own, sum(both) - own) in both for own in said[both])
+    ]
+    group = {at: number for number, some in enumerate(groups(branches, count)) for at in some}
+    rounded = {
+        own if view.direction.first_by(Trace.ROUNDING) is Precedence.B_FIRST else sum(both) - own
+        for both, views in said.items()
+        for own, view in views.items()
+        if view.direction.first_by(Trace.ROUNDING) is not None
+    }
+    able = [
+        (both, one)
+        for both, one in linked.items()
+        if one.relation in TAKEN_OVER and not mixed.keys() & {*both}
+    ]
+    for (one, other), _ in sorted(
+        able, key=lambda each: (bool(rounded & {*each[0]}), -likeness_by_parts(each[1]))
+    ):
         if group[one] != group[other]:
             yield min(one, other), max(one, other)
             gone, kept = group[other], group[one]
@@ -465,12 +490,14 @@ def _votes(named: int, partner: int, first: Mapping[int, int]) -> int:
 def _told(
     direction: Direction, votes: tuple[int, int], merged: Collection[Precedence]
 ) -> tuple[Precedence, DirectionBasis | None]:
-    """Who came first, and what tells it: traces; or the others, where nothing contradicts."""
+    """Who came first, and what tells it: traces; or else, where nothing contradicts."""
     if direction.answer is not Precedence.UNDECIDED:
         return direction.answer, DirectionBasis.TRACES
     traced = {one.speaks for one in direction.traces if one.trace.counted}
+    rounded = direction.first_by(Trace.ROUNDING)
     for basis, said in (
         (DirectionBasis.BETWEEN, merged),
+        (DirectionBasis.ROUNDED, [] if rounded is None else [rounded]),
         (DirectionBasis.CENTRAL, _central(votes)),
     ):
         if said:

@@ -69,6 +69,10 @@ class Direction(Struct, frozen=True):
     answer: Precedence
     traces: tuple[TraceFound, ...] = ()
 
+    def first_by(self, trace: Trace) -> Precedence | None:
+        """Which model one trace puts first; None where there is no such trace."""
+        return next((one.speaks for one in self.traces if one.trace is trace), None)
+
     @property
     def swapped(self) -> Direction:
         """The same with the models exchanged."""
@@ -152,6 +156,13 @@ def rounding(tensors: Iterable[tuple[Floats, Floats]]) -> TraceFound | None:
         return None
     first = Precedence.B_FIRST if places[0] == 0 else Precedence.A_FIRST
     return TraceFound(Trace.ROUNDING, first, _said("rounding", first))
+
+
+def first_by_rounding(a: Sample, b: Sample) -> Precedence | None:
+    """Which of two models holds the numbers that the other holds rounded, as far as both were
+    read."""
+    found = rounding(_rows(a, b))
+    return None if found is None else found.speaks
 
 
 def vocabulary(a: Vocabulary | None, b: Vocabulary | None) -> TraceFound | None:

@@ -1,0 +1,74 @@
+"""Which of near relatives is the parent: copies with fewer digits, and models on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ml_dtypes import bfloat16
+from numpy.typing import NDArray
+
+import kinprint
+from tests.lineage.stored_models import llama, stored
+
+Array = NDArray[Any]
+Tensors = dict[str, Array]
+
+
+def tuned(tensors: Mapping[str, Array], seed: int, much: float) -> Tensors:
+    chance = np.random.default_rng(seed)
+    return {
+        name: (one.astype(np.float32) + much * chance.normal(size=one.shape)).astype(np.float32)
+        for name, one in tensors.items()
+    }
+
+
+def cast(tensors: Mapping[str, Array]) -> Tensors:
+    return {name: one.astype(bfloat16) for name, one in tensors.items()}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A base, a tune of it and a tune of that, the first two in fewer digits too, and a model that
+    was trained on from the base's fewer digits."""
+    folder = tmp_path_factory.mktemp("models")
+    base = llama(1)
+    tune = tuned(base, 11, 0.2)
+    for name, tensors in {
+        "base": base,
+        "base-cast": cast(base),
+        "tune": tune,
+        "tune-cast": cast(tune),
+        "tune-tuned": tuned(tune, 12, 0.1),
+        "from-cast": tuned(cast(base), 13, 0.001),
+    }.items():
+        stored(folder / name, tensors)
+    return folder
+
+
+def parents(models: Path, own: str, others: str, place: Path) -> list[str]:
+    kinprint.Atlas(place).build([models / one for one in others.split()])
+    found = kinprint.identify(models / own, atlas=place)
+    return [one.title for one in found.parents]
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "first"),
+    [
+        ("tune", "base base-cast", "base"),
+        ("tune", "base tune-cast", "base"),
+        ("tune", "base base-cast tune-cast tune-tuned", "tune-tuned"),
+        ("tune", "tune-cast", "tune-cast"),
+        ("base", "tune tune-tuned", "tune"),
+        ("tune-tuned", "base tune tune-cast", "tune"),
+        ("base-cast", "base tune", "base"),
+        ("from-cast", "base base-cast tune", "base-cast"),
+    ],
+)
+def test_the_first_is_the_nearest_that_is_no_copy_in_fewer_digits(
+    models: Path, tmp_path: Path, own: str, others: str, first: str
+) -> None:
+    assert parents(models, own, others, tmp_path) == [first]
