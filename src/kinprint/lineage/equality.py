@@ -79,36 +79,58 @@ def equal_numbers(
     tested: bool,
     least: float = INFORMATION,
 ) -> EqualNumbers:
+    """How the numbers that were read of a part and of its partner agree, seen once."""
+    return compare_numbers(a, b, part, partner, least).told(tested)
+
+
+def compare_numbers(
+    a: Sample, b: Sample, part: Part, partner: Part, least: float
+) -> ComparedNumbers:
     """Compare the numbers that were read of a part with those of its partner.
 
     `least` is log10 of the arrangements that equal numbers must have: more than `INFORMATION` where
     several pairs of parts are tried.
-
-    Numbers that are only equal after rounding to a grid have no null of their own: gains of two
-    strangers near one lie within a step of a coarse one. They count where a test has linked the
-    part. A cast to a shorter float has one result, which is as good as equality.
     """
     table = part.component in TABLES
-    of_part = (_tables if table else _tensors)(a, b, part, partner, least)
-    found = of_part.tensors.values()
-    exact = max((one.information for one in found if one.exact), default=0.0)
-    bits = min((one.bits for one in found if one.bits is not None), default=None)
-    consistent = bool(found) and of_part.complete and all(one.same for one in found)
-    if not found or (not tested and exact < least):
-        return EqualNumbers(False, False, bits=bits, consistent=consistent)
-    informed = max((one.information for one in found), default=0.0) >= least
-    share = of_part.share if informed else 0.0
-    return EqualNumbers(
-        all=informed and consistent and not any(one.lost for one in found),
-        any=informed,
-        share=share,
-        alike={name: one.alike for name, one in of_part.tensors.items()} if informed else {},
-        information=exact if exact >= least else 0.0,
-        bits=bits,
-        kept=informed and (not table or share == 1.0) and not any(one.spared for one in found),
-        spared=informed and not table and any(one.spared for one in found),
-        consistent=consistent,
-    )
+    found = (_tables if table else _tensors)(a, b, part, partner, least)
+    return ComparedNumbers(found, table, least)
+
+
+class ComparedNumbers(Struct, frozen=True):
+    """How two parts agree, tensor by tensor, before it is known whether a test has linked them."""
+
+    of_part: _Tensors
+    table: bool
+    least: float
+
+    def told(self, tested: bool) -> EqualNumbers:
+        """How they agree.
+
+        Numbers that are only equal after rounding to a grid have no null of their own: gains of two
+        strangers near one lie within a step of a coarse one. They count where a test has linked the
+        part. A cast to a shorter float has one result, which is as good as equality.
+        """
+        found, least = self.of_part.tensors.values(), self.least
+        exact = max((one.information for one in found if one.exact), default=0.0)
+        bits = min((one.bits for one in found if one.bits is not None), default=None)
+        consistent = bool(found) and self.of_part.complete and all(one.same for one in found)
+        if not found or (not tested and exact < least):
+            return EqualNumbers(False, False, bits=bits, consistent=consistent)
+        informed = max((one.information for one in found), default=0.0) >= least
+        share = self.of_part.share if informed else 0.0
+        alike = {name: one.alike for name, one in self.of_part.tensors.items()}
+        spared = any(one.spared for one in found)
+        return EqualNumbers(
+            all=informed and consistent and not any(one.lost for one in found),
+            any=informed,
+            share=share,
+            alike=alike if informed else {},
+            information=exact if exact >= least else 0.0,
+            bits=bits,
+            kept=informed and (not self.table or share == 1.0) and not spared,
+            spared=informed and not self.table and spared,
+            consistent=consistent,
+        )
 
 
 class _Agreement(Struct, frozen=True):

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 from msgspec import Struct
@@ -30,7 +30,13 @@ from msgspec.structs import replace
 
 from kinprint.lineage.alignment.residual import MapSource
 from kinprint.lineage.charge import Charge
-from kinprint.lineage.equality import EqualNumbers, copies, equal_numbers, information_for
+from kinprint.lineage.equality import (
+    ComparedNumbers,
+    EqualNumbers,
+    compare_numbers,
+    copies,
+    information_for,
+)
 from kinprint.lineage.gains import gain_likeness
 from kinprint.lineage.other_roles import in_other_roles
 from kinprint.lineage.pair import Pair
@@ -210,11 +216,15 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
         if one.part in ours and one.partner in theirs:
             by_part.setdefault(one.part, []).append(one)
     found = copies(a.prepared.stored, b.prepared.stored, ours, theirs)
-    judge = _Judge(pair, a, b, ours, theirs, by_part, len(scores), charge, found, _moved(evidence))
+    samples = a.prepared.stored, b.prepared.stored
+    least = information_for(len(ours) * len(theirs))  # every part may meet every other one
+    numbers = cache(lambda part, partner: compare_numbers(*samples, part, partner, least))
+    judge = _Judge(
+        pair, a, b, ours, theirs, by_part, len(scores), charge, found, _moved(evidence), numbers
+    )
     own = [judge.finding(part) for part in sorted(ours, key=_order)]
     own += judge.further(own)
     towers = a.prepared.sample.tower, b.prepared.sample.tower
-    samples = a.prepared.stored, b.prepared.stored
     told = judged(
         own,
         judge.limits,
@@ -297,8 +307,8 @@ class _Score(Struct, frozen=True):
 
 
 class _Judge(Struct, frozen=True):
-    """Gives every part of `a` its state; `count` is how many tests of parts must be paid for, and
-    `moved` how far gains have moved from their start."""
+    """Gives every part of `a` its state; `count` is how many tests of parts must be paid for,
+    `moved` how far gains have moved from their start, and `numbers` compares two parts, once."""
 
     pair: Pair
     a: Side
@@ -310,11 +320,7 @@ class _Judge(Struct, frozen=True):
     charge: Charge
     copies: Mapping[Part, Sequence[Part]]
     moved: float
-
-    @property
-    def least(self) -> float:
-        """What equal numbers must tell, where every part may meet every one of the other model."""
-        return information_for(len(self.ours) * len(self.theirs))
+    numbers: Callable[[Part, Part], ComparedNumbers]
 
     @property
     def limits(self) -> Limits:
@@ -449,9 +455,7 @@ class _Judge(Struct, frozen=True):
         """How the numbers of a part and its partner agree, whatever tests say."""
         if finding.partner is None:
             return EqualNumbers(False, False)
-        samples = self.a.prepared.stored, self.b.prepared.stored
-        parts = finding.part, finding.partner
-        return equal_numbers(*samples, *parts, tested=False, least=self.least)
+        return self.numbers(finding.part, finding.partner).told(tested=False)
 
     def settled(
         self, findings: Sequence[PartFinding], agreeing: Container[int | None]
@@ -554,8 +558,7 @@ class _Judge(Struct, frozen=True):
         # What no test speaks of follows the other parts; gains of strangers are too much alike.
         untested = not scores and part.component is not Component.NORMS
         tested = bool(found) or (self.count > 0 and untested)
-        samples = self.a.prepared.stored, self.b.prepared.stored
-        equal = equal_numbers(*samples, part, partner, tested=tested, least=self.least)
+        equal = self.numbers(part, partner).told(tested)
         known = [one.log10_p + math.log10(len(scores)) for one in scores]
         # One row of equal numbers among all arrangements of it: channels are numbered by chance.
         known += [-equal.information] if equal.information else []
