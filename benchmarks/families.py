@@ -13,7 +13,7 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 import kinprint
-from benchmarks.redteam.checkpoint import Checkpoint, load, write_folder
+from benchmarks.redteam.checkpoint import Checkpoint, load
 from benchmarks.redteam.layers import Q, V
 from benchmarks.redteam.relabelling import shuffle_heads, shuffle_units
 from benchmarks.redteam.storage import as_fp8, as_gguf, as_int8, cast
@@ -165,7 +165,7 @@ def _root(name: str) -> str:
 
 def _write(model: Checkpoint, folder: Path) -> None:
     folder.mkdir(parents=True)
-    write_folder(model, folder)
+    model.save(model, folder)
 
 
 def _tree(place: str | Path, jobs: int = 1) -> kinprint.FamilyTree:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import ml_dtypes
@@ -53,8 +54,10 @@ def test_half_precision_of_a_bfloat16_model_is_a_cast() -> None:
     assert equality(half, stored(half, np.float16)).same
 
 
-@pytest.mark.parametrize("block", [32, 64, 128])
-@pytest.mark.parametrize("bits", [2, 3, 4, 5, 6, 8])
+@pytest.mark.parametrize(
+    ("bits", "block"),
+    [*product((2, 3, 4, 5, 6, 8), (32, 64, 128)), *product((2, 3, 4, 6), (16,))],
+)
 def test_quantised_numbers_are_told_with_their_bits(bits: int, block: int) -> None:
     assert equality(WEIGHTS, quantised(WEIGHTS, bits, block)).bits == bits
 
@@ -77,6 +80,17 @@ def test_a_fine_tune_is_no_rounding() -> None:
     # What changes numbers by a tenth of a step of four bits cannot be told from rounding.
     for share in (0.1, 0.5):
         assert not equality(half, quantised(moved(half, share), 4, 32)).same
+
+
+@pytest.mark.parametrize("block", [16, 32])
+@pytest.mark.parametrize(("bits", "share"), [(3, 0.05), (4, 0.01), (6, 0.01)])
+def test_a_change_below_the_step_of_a_grid_is_seen_between_its_levels(
+    bits: int, share: float, block: int
+) -> None:
+    """Numbers that were moved first lie past the half way to another level now and then."""
+    fine = (np.random.default_rng(7).standard_t(6, (64, 512)) * 0.02).astype(np.float32)
+    assert equality(fine, quantised(fine, bits, block)).bits == bits
+    assert not equality(fine, quantised(moved(fine, share), bits, block)).same
 
 
 def test_two_casts_of_one_master_are_its_rounding() -> None:
@@ -157,12 +171,15 @@ def test_what_is_no_number_equals_nothing_else() -> None:
     assert not equality(WEIGHTS, WEIGHTS[:, :128]).same
 
 
-@pytest.mark.parametrize("table", _TABLES)
-def test_levels_of_a_table_are_found_wherever_their_blocks_begin(table: tuple[float, ...]) -> None:
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("table", [table for table, _ in _TABLES])
+def test_levels_of_a_table_are_found_wherever_their_blocks_begin(
+    table: tuple[float, ...], sign: int
+) -> None:
     """Scales hold for 64 numbers each, so that the largest of 32 may be any level."""
     levels = np.array(table, np.float32)
     blocks = WEIGHTS.reshape(-1, 64)
-    scales = np.abs(blocks).max(axis=1, keepdims=True) / levels[-1]
+    scales = sign * np.abs(blocks).max(axis=1, keepdims=True) / levels[-1]
 
     def coded(rows: Floats) -> Floats:
         scaled = rows.reshape(-1, 64) / scales
@@ -170,7 +187,7 @@ def test_levels_of_a_table_are_found_wherever_their_blocks_begin(table: tuple[fl
         return np.asarray((levels[nearest] * scales).reshape(WEIGHTS.shape), np.float32)
 
     assert equality(WEIGHTS, coded(WEIGHTS)).bits == 4
-    assert not equality(WEIGHTS, coded(moved(WEIGHTS, 0.5))).same
+    assert not equality(WEIGHTS, coded(moved(WEIGHTS, 0.05))).same
     assert not equality(WEIGHTS, coded(moved(np.zeros_like(WEIGHTS), 1.0))).same
 
 

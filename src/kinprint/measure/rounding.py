@@ -9,6 +9,7 @@ neighbours, which is read off the distinct values that the block holds, or a tab
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -41,8 +42,10 @@ _BY_CHANCE = 0.05  # of the numbers: where more are equal by chance, their grid 
 _SPARSE = 4  # every so many of these tell how many different numbers there are
 _ROWS = 64  # rows that a grid is looked for in
 _BLOCK = 32  # neighbours in a row that share a step in most quantised formats
+_BLOCKS = (_BLOCK, 16)  # half as many in Q2_K, Q3_K, Q6_K and NVFP4
 _BYTE_LEVELS = (127, 128, 126, 125, 124)  # the largest number of a block, in steps
 _GROUPS = (32, 64, 128)  # numbers that share a scale of eight bits, or else a whole row
+_SIX_BITS = (16, tuple(range(32, 15, -1)))  # numbers that share a scale of six, as in Q6_K
 _FINER = 1.25  # times as many different numbers are in the finer of two arrays
 _AS_LARGE = 0.75  # of the largest numbers of other blocks
 _SEEN = 0.75  # a block with more distinct values than this share of its numbers shows no grid
@@ -51,18 +54,28 @@ _ON_GRID = 0.02  # how far a number may be off a multiple of its step: what deco
 # the last level. A change of a few hundredths misses by more, and so do methods that carry the
 # error on to later columns (GPTQ): these are no rounding of the numbers themselves.
 _FAR, _NEARLY, _MOST = 0.55, 0.97, 0.99
+# Between the first and the last level of a block nothing is cut off: there hardly any number of a
+# grid of few levels misses by more than half a step (at most 0.0007 did in what ggml writes, whose
+# scales are rounded too). Where weights were changed before by 1 % of their size, 0.004 or more do,
+# of four bits and up; with fewer bits it takes more.
+_PAST_HALF, _STRAY = 0.52, 0.003
 # Scaled floats of eight bits have at most eight mantissas, sixteen where a scale lets them wrap;
 # they miss by an eighth of a number at most (two bits of mantissa).
 _SCALED, _MANTISSAS, _EIGHTH, _FINE = 128, 18, 0.126, 1 << 16
-# Levels that lie unevenly: the normal quantiles of bitsandbytes (QLoRA, arXiv 2305.14314), and
-# floats of one sign, two exponent bits and one of mantissa (OCP MX, version 1.0).
+# Levels that lie unevenly: the normal quantiles of bitsandbytes (QLoRA, arXiv 2305.14314), floats
+# of one sign, two exponent bits and one of mantissa (OCP MX, version 1.0), and the levels of
+# IQ4_NL and IQ4_XS (ggml), whose scales may be negative.
 _NORMAL = (
     -1.0, -0.6961928, -0.5250731, -0.3949175, -0.2844414, -0.1847734, -0.0910500, 0.0,
     0.0795803, 0.1609302, 0.2461123, 0.3379152, 0.4407098, 0.5626170, 0.7229568, 1.0,
 )  # fmt: skip
 _SMALL_FLOATS = (-6.0, -4.0, -3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
-_TABLES = (_NORMAL, _SMALL_FLOATS)
-_OFF_LEVEL, _PAST = 0.01, 0.02  # how far off a level, and past the half way to the next
+_FOUR_BITS = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+# With each table how far past the half way to the next level a number may lie: scales of normal
+# quantiles may have been rounded after the levels were chosen.
+_TABLES = ((_NORMAL, 0.02), (_SMALL_FLOATS, 0.01), (_FOUR_BITS, 0.25))
+_OFF_LEVEL = 0.01  # how far off a level a number may be, as a share of it
+_ON_LEVELS = 0.993  # of numbers on the nearest level: where scales are ambiguous 0.9965 were seen
 # Whatever its levels are, rounding keeps the order of numbers that share a scale. These many
 # neighbours do in every format, and of them so many may be out of order: ties of the scale itself.
 _SHARED, _DISORDER = 16, 0.01
@@ -277,14 +290,15 @@ def _rounded(fine: Floats, coarse: Floats) -> int | None:
     for some, other in ((x, y), *columns):
         if not _in_order(some, other):
             continue
-        if found := _on_byte_grid(some, other):
+        if found := _on_byte_grid(some, other) or _on_grid(some, other, *_SIX_BITS, bits=6):
             return found
         finer = _distinct(some) >= _FINER * _distinct(other)
-        if finer and (
-            found := _on_table(some, other)
-            or _on_block_grid(some, other)
-            or _on_scaled_floats(some, other)
-        ):
+        if not finer:
+            continue
+        for size in _BLOCKS:
+            if found := _on_table(some, other, size) or _on_block_grid(some, other, size):
+                return found
+        if found := _on_scaled_floats(some, other):
             return found
     return None
 
@@ -342,45 +356,58 @@ def _emptied(x: Floats, y: Floats) -> bool:
     return bool(empty.mean() > 1 - _MOST)
 
 
-def _on_block_grid(fine: Floats, coarse: Floats) -> int | None:
+def _on_block_grid(fine: Floats, coarse: Floats, size: int) -> int | None:
     """The bits of a grid of few levels; its step is told by the distinct values of a block."""
-    x, y = _blocks(fine, _BLOCK), _blocks(coarse, _BLOCK)
+    x, y = _blocks(fine, size), _blocks(coarse, size)
     if not len(y) or _emptied(x, y):
         return None
     ordered = np.sort(y, axis=1)
     gaps = np.diff(ordered, axis=1)
     levels = float(np.median(1 + np.count_nonzero(gaps, axis=1)))
-    if not 2 <= levels <= _SEEN * _BLOCK:  # as many values as numbers: no grid to be seen
+    if not 2 <= levels <= _SEEN * size:  # as many values as numbers: no grid to be seen
         return None
     steps = np.where(gaps > 0, gaps, np.inf).min(axis=1)
     good = np.isfinite(steps)
     error = np.abs(x[good].astype(np.float64) - y[good]) / steps[good, None]
     if not good.any() or np.quantile(error, _NEARLY) > _FAR:
         return None
+    inner = (y[good] > ordered[good, :1]) & (y[good] < ordered[good, -1:])
+    if np.mean(error[inner] > _PAST_HALF) > _STRAY:
+        return None
     spread = (ordered[good, -1] - ordered[good, 0]) / steps[good]
-    return max(1, math.ceil(math.log2(float(np.median(spread)) + 1)))
+    bits = math.ceil(math.log2(float(np.median(spread)) + 1))
+    return bits if bits >= 2 else None  # what two levels keep of a number is its sign
 
 
 def _on_byte_grid(fine: Floats, coarse: Floats) -> int | None:
     """Whether numbers are multiples of 1/127 or so of the largest of their block or row."""
     for size in {*_GROUPS, max(coarse.shape[1], _BLOCK)}:
-        y = _blocks(coarse, size)
-        few = _multiples(y[:: max(1, len(y) // _FEW_BLOCKS)])
-        likely = [levels for levels in _BYTE_LEVELS if _on_steps(few * levels).any()]
-        if not likely:  # half of the blocks must lie on a grid; most tensors do so in none
-            continue
-        x, multiples = _blocks(fine, size), _multiples(y)
-        if _emptied(x, y):
-            continue
-        largest = np.abs(y).max(axis=1, initial=0.0, keepdims=True).astype(np.float64)
-        good = largest[:, 0] > 0
-        for levels in likely:
-            if _on_steps(multiples * levels).mean() < 0.5:
-                continue
-            error = np.abs(x[good] - y[good]) * (levels / largest[good])
-            if np.quantile(error, _NEARLY) <= _FAR:
-                return 8
+        if found := _on_grid(fine, coarse, size, _BYTE_LEVELS, bits=8):
+            return found
     return None
+
+
+def _on_grid(fine: Floats, coarse: Floats, size: int, most: Sequence[int], bits: int) -> int | None:
+    """Whether numbers of blocks are multiples of a step of which the largest holds so many.
+
+    How many may differ from block to block: half of the blocks must lie on one of the grids.
+    """
+    y = _blocks(coarse, size)
+    few = _multiples(y[:: max(1, len(y) // _FEW_BLOCKS)])
+    likely = [levels for levels in most if _on_steps(few * levels).any()]
+    x, multiples = _blocks(fine, size), _multiples(y)
+    if not likely or _emptied(x, y):  # most tensors lie on no grid
+        return None
+    largest = np.abs(y).max(axis=1, initial=0.0, keepdims=True).astype(np.float64)
+    good = largest[:, 0] > 0
+    levels = np.zeros(len(multiples))
+    for one in likely:
+        levels[_on_steps(multiples * one) & (levels == 0)] = one
+    found = levels > 0
+    if found.mean() < 0.5:
+        return None
+    error = np.abs(x[good][found] - y[good][found]) * (levels[found, None] / largest[good][found])
+    return bits if np.quantile(error, _NEARLY) <= _FAR else None
 
 
 def byte_steps(rows: Floats) -> NDArray[np.float64]:
@@ -411,24 +438,26 @@ def _on_steps(steps: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray(np.abs(steps - np.rint(steps)).max(axis=1) <= _ON_GRID)
 
 
-def _on_table(fine: Floats, coarse: Floats) -> int | None:
+def _on_table(fine: Floats, coarse: Floats, size: int) -> int | None:
     """Whether numbers are levels of a table times a scale, each the one that is nearest.
 
     The largest of a block may be any level, since larger numbers of the scale's own block may lie
     beside it: the scale is the one that puts all others on levels too.
     """
-    x, y = _blocks(fine, _BLOCK), _blocks(coarse, _BLOCK)
+    x, y = _blocks(fine, size), _blocks(coarse, size)
     largest = np.abs(y).max(axis=1, initial=0.0, keepdims=True)
     emptied, good = _emptied(x, y), largest[:, 0] > 0
     x, y, largest = x[good], y[good], largest[good]
     if not len(y) or emptied:
         return None
-    for values in _TABLES:
+    for values, slack in _TABLES:
         table = np.array(values, np.float32)
         if np.median(1 + np.count_nonzero(np.diff(np.sort(y, axis=1)), axis=1)) > len(table):
             continue
         half_way = (table[1:] + table[:-1]) / 2
         scales = largest / np.unique(np.abs(table[table != 0]))[::-1]
+        if not np.array_equal(table, -table[::-1]):
+            scales = np.concatenate([scales, -scales], axis=1)
         levels = [np.searchsorted(half_way, y / scale[:, None]) for scale in scales.T]
         sizes = np.maximum(np.abs(table), np.abs(table[table != 0]).min())
         offs = [
@@ -439,10 +468,10 @@ def _on_table(fine: Floats, coarse: Floats) -> int | None:
         if np.median(np.min(offs, axis=0)) > _OFF_LEVEL:
             continue
         level = np.stack(levels)[best, block]
-        scaled, slack = x / scales[block, best][:, None], _PAST * table[-1]
+        scaled = x / scales[block, best][:, None]
         low, high = (np.concatenate(ends) for ends in (([-np.inf], half_way), (half_way, [np.inf])))
         nearest = (scaled >= low[level] - slack) & (scaled <= high[level] + slack)
-        if nearest.mean() >= _MOST:
+        if nearest.mean() >= _ON_LEVELS:
             return math.ceil(math.log2(len(table)))
     return None
 
