@@ -442,7 +442,7 @@ class DirectionBasis(StrEnum):
     Traces: two of different kind agree. Between: the numbers of one lie between those of its
     parents, as a merge's do. Rounded: one holds the numbers of the other rounded. Central: more of
     the family are nearest to one of the two. One parent: one of the two has another parent already.
-    The last three make a parent likely and no more.
+    All but traces make a parent likely and no more.
     """
 
     TRACES = "traces"
@@ -454,7 +454,7 @@ class DirectionBasis(StrEnum):
     @property
     def likely(self) -> bool:
         """Whether it makes a parent likely and no more."""
-        return self not in (DirectionBasis.TRACES, DirectionBasis.BETWEEN)
+        return self is not DirectionBasis.TRACES
 
 
 class ClaimedEdge(StrEnum):

@@ -159,12 +159,12 @@ def test_models_of_other_seeds_are_no_candidates(atlas: Atlas) -> None:
 
 def test_what_is_declared_is_set_against_what_is_found(atlas: Atlas, tmp_path: Path) -> None:
     folder = merged(tmp_path, {})
-    card = "---\nbase_model:\n- demo/base-a\n- demo/base-b\n- org/elsewhere\n---\n"
+    card = "---\nbase_model:\n- demo/base-a\n- zoo/base-b\n- other/base-b\n---\n"
     (folder / "README.md").write_text(card)
     states = {claim.model: state for claim, state in identified(folder, atlas).declared}
     assert states["demo/base-a"] is DeclaredState.LINKED
-    assert states["demo/base-b"] is DeclaredState.UNLINKED
-    assert states["org/elsewhere"] is DeclaredState.NOT_IN_ATLAS
+    assert states["zoo/base-b"] is DeclaredState.UNLINKED
+    assert states["other/base-b"] is DeclaredState.NOT_IN_ATLAS
 
 
 def test_a_broken_fingerprint_takes_no_other_with_it(tmp_path: Path) -> None:
@@ -175,6 +175,10 @@ def test_a_broken_fingerprint_takes_no_other_with_it(tmp_path: Path) -> None:
     found = identified(MODELS / "a-cpt", Atlas(str(place)))
     assert parents(found) == ["base-a"]
     assert [error.fields["entry"] for error in found.broken] == [added[1].id]
+    whole = place / "fingerprints" / f"{added[0].id}.parquet"
+    whole.write_bytes(whole.read_bytes()[:-9])
+    none = kinprint.identify(MODELS / "a-cpt", atlas=place)
+    assert none.compared == 0 and "compared with none" in none.summary
 
 
 def test_an_empty_atlas_is_told(tmp_path: Path) -> None:

@@ -61,6 +61,16 @@ def test_the_turned_copy_ranks_before_the_stranger() -> None:
     assert second_likeness([one], [turned]) > second_likeness([one], [stranger]) + 0.2
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["q_proj", "o_proj"])
+def test_a_number_that_is_none_spoils_no_key(tmp_path: Path, name: str, value: float) -> None:
+    tensors = llama(layers=2)
+    tensors[f"model.layers.0.self_attn.{name}.weight"][1, 1] = value
+    (whole,) = keys_of(stored(tmp_path / "whole", llama(layers=2)))
+    (broken,) = keys_of(stored(tmp_path / "broken", tensors))
+    assert alike(whole, broken)["gains"] > 0.99
+
+
 def test_every_tower_has_a_key(tmp_path: Path) -> None:
     one, other = (keys_of(stored(tmp_path / str(at), llava(at, 9), LLAVA)) for at in (1, 2))
     assert [key.tower for key in one] == ["", "vision"]

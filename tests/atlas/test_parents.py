@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ml_dtypes import bfloat16
+from ml_dtypes import float8_e4m3fn
 from numpy.typing import NDArray
 
 import kinprint
-from tests.lineage.stored_models import llama, stored
+from tests.lineage.stored_models import LAYERS, LLAMA, llama, stored
 
 Array = NDArray[Any]
 Tensors = dict[str, Array]
@@ -27,7 +27,7 @@ def tuned(tensors: Mapping[str, Array], seed: int, much: float) -> Tensors:
 
 
 def cast(tensors: Mapping[str, Array]) -> Tensors:
-    return {name: one.astype(bfloat16) for name, one in tensors.items()}
+    return {name: one.astype(float8_e4m3fn).astype(np.float32) for name, one in tensors.items()}
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +46,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "from-cast": tuned(cast(base), 13, 0.001),
     }.items():
         stored(folder / name, tensors)
+    grown = cast({**llama(2, layers=LAYERS + 2), **base})
+    for name, tensors in {"grown": grown, "grown-tuned": tuned(grown, 14, 0.1)}.items():
+        stored(folder / name, tensors, {**LLAMA, "num_hidden_layers": LAYERS + 2})
+    stored(folder / "base-again", base)
+    (folder / "base-again" / "README.md").write_text("Somebody saved it again.")
     return folder
 
 
@@ -66,6 +71,9 @@ def parents(models: Path, own: str, others: str, place: Path) -> list[str]:
         ("tune-tuned", "base tune tune-cast", "tune"),
         ("base-cast", "base tune", "base"),
         ("from-cast", "base base-cast tune", "base-cast"),
+        ("base", "base-cast from-cast", "base-cast"),
+        ("base", "base-again tune tune-cast", "base-again"),
+        ("grown-tuned", "base grown", "grown"),
     ],
 )
 def test_the_first_is_the_nearest_that_is_no_copy_in_fewer_digits(

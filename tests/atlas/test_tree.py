@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store(folder / "other", other)
     store(folder / "mixed", {name: 0.6 * one[name] + 0.4 * other[name] for name in base})
     store(folder / "stranger", llama(2, layers=LAYERS))
-    card = "---\nbase_model:\n- demo/one\n- demo/stranger\n- demo/elsewhere\n---\n"
+    card = f"---\nbase_model:\n- demo/one\n- {folder.name}/stranger\n- demo/stranger\n---\n"
     (folder / "mixed" / "README.md").write_text(card)
     return folder
 
@@ -121,12 +121,12 @@ def test_of_many_pairs_each_has_its_part_of_the_error(
     assert tree_of(Atlas(str(atlas))).alpha == pytest.approx(1e-9)
 
 
-def test_what_is_declared_stands_beside_what_is_found(tree: Tree) -> None:
+def test_what_is_declared_stands_beside_what_is_found(models: Path, tree: Tree) -> None:
     (mixed,) = (node for node in tree.nodes if name(node) == "mixed")
     assert {claim.model: state for claim, state in mixed.declared} == {
         "demo/one": DeclaredState.LINKED,
-        "demo/stranger": DeclaredState.UNLINKED,
-        "demo/elsewhere": DeclaredState.NOT_IN_ATLAS,
+        f"{models.name}/stranger": DeclaredState.UNLINKED,
+        "demo/stranger": DeclaredState.NOT_IN_ATLAS,  # another one may be meant
     }
     claims = {both: edge.claim for both, edge in ends(tree).items()}
     assert claims["one", "mixed"] is ClaimedEdge.AGREED
@@ -257,12 +257,16 @@ def said(
     directions: Mapping[tuple[int, int], Direction] | None = None,
     likeness: Mapping[tuple[int, int], float] | None = None,
     claims: Mapping[int, str] | None = None,
+    equal: Collection[tuple[int, int]] = (),
 ) -> dict[tuple[int, int], Edge]:
     """The edges among models that name others; all pairs are linked."""
     count = 1 + max(max((own, *given)) for own, given in names.items())
     linked = {
         both: Verdict(
-            Relation.DERIVED, -50.0, ALPHA, amount=Amount(1.0, 1.0, (likeness or {}).get(both, 0.5))
+            Relation.IDENTICAL if both in equal else Relation.DERIVED,
+            -50.0,
+            ALPHA,
+            amount=Amount(1.0, 1.0, (likeness or {}).get(both, 0.5)),
         )
         for both in combinations(range(count), 2)
     }
@@ -364,6 +368,19 @@ def test_branches_that_name_each_other_are_joined_and_point_away() -> None:
     assert found[3, 6].basis is DirectionBasis.CENTRAL  # four name the one, 5 alone the other
     assert found[6, 5].basis is DirectionBasis.ONE_PARENT
     assert len(found) == 6
+
+
+def test_who_names_several_has_no_direction_from_the_others_of_these() -> None:
+    found = said({**STAR, 4: [3, 5], 5: [4]})
+    assert found[3, 4].basis is DirectionBasis.CENTRAL
+    assert found[4, 5].basis is None
+
+
+def test_equal_models_are_nobodys_votes_and_have_no_direction() -> None:
+    equal = [(0, 3), (1, 3), (2, 3)]
+    found = said(STAR, equal=equal)
+    assert all(one.basis is None for one in found.values())
+    assert found[3, 4].votes == (0, 0)
 
 
 def test_two_others_do_not_make_a_parent() -> None:

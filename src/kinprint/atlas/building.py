@@ -232,6 +232,8 @@ def _verified(entry: Entry, atlas: Atlas) -> Verified:
         one = atlas.read(entry.id)
     except EntryBroken as error:
         return outcome(Standing.BROKEN, error)
+    if one.ref != entry.ref:  # the index was written by somebody else
+        return outcome(Standing.FORGED)
     try:
         return outcome(_standing(one))
     except KinprintError as error:

@@ -315,17 +315,23 @@ def _relative(entry: Entry, pair: PairVerdict, paid_for: int) -> Relative:
 
 
 def is_named(claim: str, ref: ModelRef) -> bool:
-    """Whether a claim names a model: its repository, or the folder that it lies in."""
-    names = (ref.name, ref.given)
-    folder = ref.name.rstrip("/").rpartition("/")[2]
-    return claim.rstrip("/") in names or (
-        ref.kind == "local" and claim.rstrip("/").rpartition("/")[2] == folder
-    )
+    """Whether a claim names a model: its repository, or the end of the folder's path."""
+    claim, path = claim.rstrip("/"), ref.name.rstrip("/")
+    return claim in (path, ref.given) or (ref.kind == "local" and path.endswith(f"/{claim}"))
+
+
+def may_be_named(claim: str, ref: ModelRef) -> bool:
+    """Whether a claim may name a model: it may be the one in a folder of the last name alone.
+
+    That is enough for an agreement where the two are linked, and for nothing else.
+    """
+    last = [one.rstrip("/").rpartition("/")[2] for one in (claim, ref.name)]
+    return is_named(claim, ref) or (ref.kind == "local" and last[0] == last[1])
 
 
 def _state_of(claim: str, found: Identified, known: Iterable[ModelRef]) -> DeclaredState:
     linked = (*found.parents, *found.descendants, *found.relatives)
-    if any(is_named(claim, one.entry.ref) for one in linked):
+    if any(may_be_named(claim, one.entry.ref) for one in linked):
         return DeclaredState.LINKED
     if any(is_named(claim, entry.ref) for entry, _ in found.unlinked):
         return DeclaredState.UNLINKED

@@ -225,8 +225,9 @@ def _head_spectra(each: Floats, shared: Floats) -> Iterator[Floats]:
         one, other = (
             np.linalg.qr(rows.T.astype(np.float64)).R for rows in (each[at], shared[at // size])
         )
-        if one.shape == other.shape:
-            yield np.linalg.svd(one @ other.T, compute_uv=False).astype(np.float32)
+        product = one @ other.T if one.shape == other.shape else np.array([np.nan])
+        if np.isfinite(product).all():
+            yield np.linalg.svd(product, compute_uv=False).astype(np.float32)
 
 
 def _over_depth(values: dict[int, list[Floats]], depth: int) -> Floats:

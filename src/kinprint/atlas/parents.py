@@ -8,7 +8,7 @@ linked models are nearest to: that is what a base is. Another is a parent too
 - where the model's numbers lie between its numbers and theirs, as those of a merge do.
 
 Models that hold another one's numbers rounded, or those of the model itself, are passed over: a
-quantised copy is as near as what it was made from.
+quantised copy is as near as what it was made from. Who holds the very same numbers is the only one.
 
 All of them are linked by tests of their own. That the set is complete, or who came first, nothing
 here can say.
@@ -52,6 +52,7 @@ TOGETHER = 0.9
 _ALIGNED = 0.25  # of a model's square that a mixture must explain, so that places correspond
 _PRESENT = 0.9  # of a model's numbers that another must have at the same places
 _VOTES = 0.5  # likeness of keys from which on a model can be told to be near another
+_CLEARLY = 3.0  # standard deviations
 _IDLE = 0.02  # weight with which a model has no part in a mixture
 _ROWS, _NUMBERS = 32, 2**18  # rows of a tensor, and numbers in all, that mixtures are fitted to
 
@@ -120,6 +121,9 @@ def choose_parents(model: Sample, candidates: Sequence[Candidate]) -> tuple[Chos
     """The candidates that together explain a model, the first one first."""
     if not any(one.alone for one in candidates):
         return ()
+    for at, one in enumerate(candidates):
+        if one.verdict.relation is Relation.IDENTICAL:
+            return (Chosen(at),)
     fit = _Fit(model, [one.sample for one in candidates])
     numbers = _not_rounded(model, candidates, fit)
     able = {at: candidates[at] for at in numbers}
@@ -132,20 +136,26 @@ def choose_parents(model: Sample, candidates: Sequence[Candidate]) -> tuple[Chos
 
 
 def _not_rounded(model: Sample, candidates: Sequence[Candidate], fit: _Fit) -> list[int]:
-    """Candidates less those that hold numbers of the model rounded, and of two of which one holds
-    the other's the one that is farther from the model; all, where no parent would be left."""
-    gone = {
-        at
-        for at, one in enumerate(candidates)
-        if first_by_rounding(model, one.sample) is Precedence.A_FIRST
+    """Candidates less those that hold numbers of the model rounded, with what is not clearly nearer
+    to the model than to these; and of two of which one holds the other's the one that is farther
+    from the model. All, where no parent would be left."""
+    samples = [one.sample for one in candidates]
+    rounded = {at for at, one in enumerate(samples) if _is_finer(model, one)}
+    gone = rounded | {
+        at for at in range(len(samples)) for copy in rounded if at != copy and fit.beside(at, copy)
     }
-    for one, other in combinations(range(len(candidates)), 2):
-        early = first_by_rounding(candidates[one].sample, candidates[other].sample)
-        if early is not None:
-            fine, coarse = (one, other) if early is Precedence.A_FIRST else (other, one)
-            gone.add(fine if fit.behind(fine, coarse, 0.0) else coarse)
-    kept = [at for at in range(len(candidates)) if at not in gone]
-    return kept if any(candidates[at].alone for at in kept) else list(range(len(candidates)))
+    for one, other in combinations(range(len(samples)), 2):
+        for fine, coarse in ((one, other), (other, one)):
+            if _is_finer(samples[fine], samples[coarse]):
+                gone.add(fine if fit.behind(fine, coarse, 0.0) else coarse)
+    kept = [at for at in range(len(samples)) if at not in gone]
+    return kept if any(candidates[at].alone for at in kept) else list(range(len(samples)))
+
+
+def _is_finer(one: Sample, other: Sample) -> bool:
+    """Whether a model has the parts of another and holds the numbers that it holds rounded."""
+    same_parts = one.parts.keys() == other.parts.keys()
+    return same_parts and first_by_rounding(one, other) is Precedence.A_FIRST
 
 
 def _first(candidates: Mapping[int, Candidate], fit: _Fit) -> int:
@@ -286,6 +296,7 @@ class _Fit:
         table = np.stack([*present.values(), target[::step]], axis=1)
         table = table[np.isfinite(table).all(axis=1)]
         self._products = table.T @ table
+        self._count = max(len(table), 1)
         self._place = {at: number for number, at in enumerate(present)}
 
     def __contains__(self, one: int) -> bool:
@@ -305,6 +316,19 @@ class _Fit:
         own, between = self._square(target, other), self._square(one, other)
         excess = self._square(target, one) - own
         return bool(excess > 2.0 * cosine * np.sqrt(own * between))
+
+    def beside(self, one: int, copy: int) -> bool:
+        """Whether another is not clearly nearer to the model than to a rounded copy of it.
+
+        Rounding errors e are at right angles to everything, so that |e|^2 is the difference, give
+        or take 2 |u| |e| / sqrt(n) for n numbers where u leads from the model to the other.
+        """
+        if one not in self or copy not in self:
+            return False
+        at, to = self._place[one], self._place[copy]
+        far, error = self._square(at, -1), self._square(to, -1)
+        by_chance = 2.0 * np.sqrt(far * error / self._count)
+        return bool(self._square(at, to) - far <= _CLEARLY * by_chance)
 
     def _square(self, one: int, other: int) -> float:
         """The square of the distance between two columns."""

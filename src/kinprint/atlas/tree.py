@@ -6,11 +6,12 @@ other, or that a mixture alone joins, are joined by their most alike link. An ed
 where something tells it:
 
 - traces: two of different kind say who came first (`diff/direction.py`);
-- between: the model's numbers lie between those of its parents, as a merge's do;
+- between: the model's numbers lie between those of its parents, as a merge's do, and as those of a
+  model do that others were extrapolated from;
 - rounded: one holds the other's numbers rounded, a single trace that can be arranged;
 - central: more of the family are nearest to one than to the other. That is the shape of a family
   and no more: the base of a model that much else was built on looks like one of these;
-- one parent: one of the two has another parent already, and is no mixture.
+- one parent: one of the two has another parent already, and names no other.
 
 Where traces contradict, or there would be a circle, the edge has none. An edge to a model that was
 named by its elder alone goes, where that model has parents of its own: everybody names somebody.
@@ -29,7 +30,7 @@ from msgspec.structs import replace
 
 from kinprint.atlas.declared import declared_in
 from kinprint.atlas.fingerprint import LEVEL
-from kinprint.atlas.identify import alpha_for, is_named
+from kinprint.atlas.identify import alpha_for, is_named, may_be_named
 from kinprint.atlas.naming import Named, NamedParent
 from kinprint.atlas.pairs import (
     SHORTLIST,
@@ -58,6 +59,7 @@ from kinprint.records import (
     DeclaredState,
     DirectionBasis,
     Precedence,
+    Relation,
     Step,
     Trace,
     Verdict,
@@ -336,13 +338,18 @@ def _name(given: Sequence[Household], task: Naming, pool: Pool, tell: Teller) ->
 def _without_mixtures(
     linked: Mapping[str, Mapping[str, Verdict]], named: Mapping[str, Named]
 ) -> dict[str, dict[str, Verdict]]:
-    """Models that others are mixtures of, and their links without these: a mixture of several is
-    nearer to each of them than what they come from."""
+    """Models that others are mixtures of, and their links without these and their rounded copies: a
+    mixture of several is nearer to each of them than what they come from."""
+    rounded: dict[str, set[str]] = {}
+    for name, answer in named.items():
+        for one in answer.parents:
+            if one.direction.first_by(Trace.ROUNDING) is Precedence.B_FIRST:
+                rounded.setdefault(one.name, set()).add(name)
     made: dict[str, set[str]] = {}
     for name, answer in named.items():
         if _lies_between(answer):
             for one in answer.parents:
-                made.setdefault(one.name, set()).add(name)
+                made.setdefault(one.name, set()).update({name}, rounded.get(name, ()))
     return {
         name: {other: each for other, each in linked[name].items() if other not in made[name]}
         for name in linked
@@ -372,6 +379,7 @@ def _edges(
     first = {own: place[each.parents[0].name] for own, each in named.items() if each.parents}
     for both in _joining(linked, said, {own: first[own] for own in between}, len(nodes)):
         said[both] = {}
+    equal = {frozenset(both) for both, one in linked.items() if one.relation is Relation.IDENTICAL}
     edges = []
     for (one, other), views in sorted(said.items()):
         verdict = linked.get((one, other)) or seen_from_second(linked[other, one])
@@ -380,18 +388,19 @@ def _edges(
             view.direction if own == one else view.direction.swapped for own, view in views.items()
         ]
         direction = next((each for each in seen if each.traces), Direction(Precedence.UNDECIDED))
-        votes = (_votes(one, other, first), _votes(other, one, first))
+        votes = (_votes(one, other, first, equal), _votes(other, one, first, equal))
+        same = verdict.relation is Relation.IDENTICAL
         merged = {
             Precedence.B_FIRST if child == one else Precedence.A_FIRST
             for child in views.keys() & between
         }
-        came_first, basis = _told(direction, votes, merged)
+        came_first, basis = _told(direction, (0, 0) if same else votes, merged)
         edge = Edge(one, other, verdict, alike, 0.0, basis, direction.traces, votes)
         edge = _swapped(edge) if came_first is Precedence.B_FIRST else edge
         mixed = edge.b in views.keys() & between
         edges.append(replace(edge, weight=views[edge.b].weight if mixed else None))
-    edges = _with_one_parent(_without_circles(edges, len(nodes)), between)
-    edges = _without_circles(edges, len(nodes))
+    several = {own for own, answer in named.items() if len(answer.parents) > 1}
+    edges = _with_one_parent(_without_circles(edges, len(nodes)), several, len(nodes))
     told = {one.b for one in edges if one.basis is not None and _names(one.b, one.a, said)}
     kept = [
         one
@@ -453,27 +462,36 @@ def _joining(
             group = {at: kept if own == gone else own for at, own in group.items()}
 
 
-def _with_one_parent(edges: Sequence[Edge], merged: Collection[int]) -> list[Edge]:
-    """Edges, with a direction away from models that have another parent and are no mixture."""
-    found = list(edges)
+def _with_one_parent(edges: Sequence[Edge], several: Collection[int], count: int) -> list[Edge]:
+    """Edges, with a direction away from models that have another parent; not from those that name
+    `several`, and not where a circle comes of it."""
+    found, barred = list(edges), set[int]()
     while True:
-        children = {one.b for one in found if one.basis is not None} - set(merged)
+        children = {one.b for one in found if one.basis is not None} - set(several)
         for at, one in enumerate(found):
             if (
-                one.basis is None
+                at not in barred
+                and one.basis is None
                 and not _objections(one)
                 and (one.a in children) != (one.b in children)
             ):
                 edge = one if one.a in children else _swapped(one)
-                found[at] = replace(edge, basis=DirectionBasis.ONE_PARENT)
+                tried = [*found[:at], replace(edge, basis=DirectionBasis.ONE_PARENT)]
+                tried += found[at + 1 :]
+                if _without_circles(tried, count) == tried:
+                    found = tried
+                else:
+                    barred.add(at)
                 break
         else:
             return found
 
 
 def _objections(edge: Edge) -> bool:
-    """Whether traces say something of an edge, which does not suffice to decide it."""
-    return any(one.trace.counted for one in edge.traces)
+    """Whether traces say something of an edge, which does not suffice to decide it, or the two
+    hold the same numbers."""
+    same = edge.verdict.relation is Relation.IDENTICAL
+    return same or any(one.trace.counted for one in edge.traces)
 
 
 def _lies_between(one: Named) -> bool:
@@ -482,9 +500,14 @@ def _lies_between(one: Named) -> bool:
     return len(weights) > 1 and all(weight is not None and weight > 0 for weight in weights)
 
 
-def _votes(named: int, partner: int, first: Mapping[int, int]) -> int:
-    """How many models other than its partner name a model first."""
-    return sum(chosen == named and own != partner for own, chosen in first.items())
+def _votes(
+    named: int, partner: int, first: Mapping[int, int], equal: Collection[frozenset[int]]
+) -> int:
+    """How many models other than its partner and its equals name a model first."""
+    return sum(
+        chosen == named and own != partner and frozenset((own, named)) not in equal
+        for own, chosen in first.items()
+    )
 
 
 def _told(
@@ -553,7 +576,7 @@ def _claim(edge: Edge, nodes: Sequence[Node]) -> ClaimedEdge:
 def _names_it(node: Node, other: Node) -> bool:
     """Whether a model declares another, or a copy of it, as its origin."""
     return any(
-        is_named(claim.model, one.ref)
+        may_be_named(claim.model, one.ref)
         for claim in node.entry.claims
         for one in (other.entry, *other.copies)
     )
@@ -568,16 +591,19 @@ def _declared(
     """Origins that a model declares, and what became of them."""
     found = []
     for claim in nodes[own].entry.claims:
-        meant = [
-            frozenset((own, number))
-            for number, node in enumerate(nodes)
-            if number != own
-            and any(is_named(claim.model, one.ref) for one in (node.entry, *node.copies))
-        ]
+        meant, likely = (
+            [
+                frozenset((own, number))
+                for number, node in enumerate(nodes)
+                if number != own
+                and any(is_meant(claim.model, one.ref) for one in (node.entry, *node.copies))
+            ]
+            for is_meant in (is_named, may_be_named)
+        )
         state = DeclaredState.NOT_COMPARED if meant else DeclaredState.NOT_IN_ATLAS
         if any(both in unlinked for both in meant):
             state = DeclaredState.UNLINKED
-        if any(both in linked for both in meant):
+        if any(both in linked for both in likely):
             state = DeclaredState.LINKED
         found.append((claim, state))
     return tuple(found)

@@ -71,5 +71,7 @@ def identify(
             print_cost(found.cost)
             if written:
                 print_written(output)
+    if found.searched and not found.compared:
+        return 2
     linked = (*found.parents, *found.descendants, *found.relatives)
     return code_for(one.relation for one in linked) if exit_code else 0

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kinprint import text
-from kinprint.records import Level, Precedence
+from kinprint.records import Level, Precedence, Relation
 from kinprint.report.numbers import fixed, p_claim
 from kinprint.report.relations import words_for
 from kinprint.report.schema import IdentifyDocument, RelativePart
@@ -23,10 +23,14 @@ def summary(document: IdentifyDocument, language: str) -> str:
 
     if not document.searched:
         return say("empty")
+    if not document.compared:
+        return say("none-compared", searched=document.searched)
     if not document.parents:
         key = "relatives" if document.relatives or document.descendants else "nothing"
         return say(key, searched=document.searched)
     names = ", ".join(one.title for one in document.parents)
+    if document.parents[0].relation is Relation.IDENTICAL:
+        return say("same-numbers", parents=names)
     told = all(one.direction is Precedence.B_FIRST for one in document.parents)
     several = "several" if len(document.parents) > 1 else "one"
     return say(f"{several}-{'told' if told else 'open'}", parents=names)
@@ -80,8 +84,9 @@ def sentences(document: IdentifyDocument, language: str) -> Iterator[str]:
     deep = levels.count(Level.DEEP)
     if deep:
         yield say("deep", count=deep)
-    if document.compared < document.searched:
-        yield say("by-keys", count=document.searched - document.compared)
+    by_keys = document.searched - document.compared - len(document.left_out)
+    if by_keys > 0:
+        yield say("by-keys", count=by_keys)
     effects = [one.effect for one in document.unlinked if one.effect is not None]
     if effects:
         yield say("power", count=len(effects), effect=fixed(max(effects), 2))

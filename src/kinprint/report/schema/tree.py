@@ -37,7 +37,7 @@ class TreeEdge(TreeLink, frozen=True, kw_only=True):
     """Two linked models of which one takes the other for its parent.
 
     A is the plausible parent where `basis` says what tells so; where it is null, nothing does, and
-    the order says nothing. "rounded", "central" and "one-parent" make A likely.
+    the order says nothing. All but "traces" make A likely.
     """
 
     reasons: list[str] = []
