@@ -62,6 +62,16 @@ def test_quantised_numbers_are_told_with_their_bits(bits: int, block: int) -> No
     assert equality(WEIGHTS, quantised(WEIGHTS, bits, block)).bits == bits
 
 
+def test_steps_may_lie_along_columns_in_which_no_number_is_twice() -> None:
+    fine = (np.random.default_rng(8).standard_normal((512, 64)) * 0.02).astype(np.float32)
+    blocks = fine.T.reshape(64, -1, 32)
+    low = blocks.min(axis=-1, keepdims=True)
+    step = (blocks.max(axis=-1, keepdims=True) - low) / 15
+    coarse = np.float32(low + np.round((blocks - low) / step) * step).reshape(64, 512).T
+    assert all(len(np.unique(row)) == len(row) for row in coarse)
+    assert equality(fine, coarse).bits == 4
+
+
 def test_bytes_of_a_model_in_a_short_float_may_have_more_different_numbers_than_it() -> None:
     short = stored(WEIGHTS[:, :128], ml_dtypes.bfloat16)
     assert equality(short, quantised(short, 8, 128)).bits == 8

@@ -284,10 +284,11 @@ def _rounded(fine: Floats, coarse: Floats) -> int | None:
     x, y = _some_rows(fine), _some_rows(coarse)
     if _one_master(x, y) and _one_master(fine, coarse):
         return 16
-    if y.shape[1] >= _BLOCK and _distinct(y[::_SPARSE]) == y.shape[1]:
-        return None  # a grid makes some numbers of a row one
     columns = [(_some_rows(fine.T), _some_rows(coarse.T))] if len(fine) >= _BLOCK else []
     for some, other in ((x, y), *columns):
+        length = other.shape[1]
+        if length >= _BLOCK and _distinct(other[::_SPARSE]) == length:
+            continue  # a grid makes some numbers of a row one
         if not _in_order(some, other):
             continue
         if found := _on_byte_grid(some, other) or _on_grid(some, other, *_SIX_BITS, bits=6):
@@ -375,7 +376,7 @@ def _on_block_grid(fine: Floats, coarse: Floats, size: int) -> int | None:
     if np.mean(error[inner] > _PAST_HALF) > _STRAY:
         return None
     spread = (ordered[good, -1] - ordered[good, 0]) / steps[good]
-    bits = math.ceil(math.log2(float(np.median(spread)) + 1))
+    bits = math.ceil(math.log2(round(float(np.median(spread))) + 1))
     return bits if bits >= 2 else None  # what two levels keep of a number is its sign
 
 
