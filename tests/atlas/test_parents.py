@@ -80,3 +80,26 @@ def test_the_first_is_the_nearest_that_is_no_copy_in_fewer_digits(
     models: Path, tmp_path: Path, own: str, others: str, first: str
 ) -> None:
     assert parents(models, own, others, tmp_path) == [first]
+
+
+@pytest.mark.parametrize("trimmed", [True, False])
+def test_merges_that_keep_changes_in_part_have_all_their_parents(
+    tmp_path: Path, trimmed: bool
+) -> None:
+    base = llama(1)
+    parents_of_it = [tuned(base, seed, 0.3) for seed in (21, 22)]
+    chance = np.random.default_rng(23)
+    merge = dict(base)
+    for name in base:
+        for tune in parents_of_it:
+            change = tune[name] - base[name]
+            large = np.abs(change) > np.median(np.abs(change))
+            kept = large if trimmed else chance.random(change.shape) < 0.5
+            merge[name] = merge[name] + np.where(kept, change, np.float32(0))
+    made = {"base": base, "one": parents_of_it[0], "other": parents_of_it[1],
+            "sibling": tuned(base, 24, 0.3), "merge": merge}  # fmt: skip
+    for name, tensors in made.items():
+        stored(tmp_path / name, tensors)
+    found = parents(tmp_path, "merge", "base one other sibling", tmp_path / "atlas")
+    assert sorted(found) == ["base", "one", "other"]
+    assert len(parents(tmp_path, "sibling", "base one other merge", tmp_path / "again")) == 1
