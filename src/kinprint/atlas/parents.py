@@ -342,8 +342,9 @@ class _Fit:
         return bool(self._square(at, to) - far <= _CLEARLY * by_chance)
 
     def sum_of_parts(self, candidates: Collection[int]) -> list[int]:
-        """Others whose changes of a base the model has in part, number by number, the one that most
-        is taken from first, and the base; none where they are fewer than two."""
+        """Others of which the model has numbers here and there, the one that it has most of first:
+        one that it leaves alone most often, and at least two from whose way to that one it has
+        one share in many places. None where there are no such two."""
         others = {at: self._table[:, self._place[at]] for at in candidates if at in self}
         model = self._table[:, -1]
         kept = {at: model == one for at, one in others.items()}
@@ -352,13 +353,15 @@ class _Fit:
             return []
         least = _APART * self._square(self._place[base], -1)
         change = model - others[base]
-        shares = {
-            at: _share_of_one_ratio(change, one - others[base], others[base])
+        found = [
+            at
             for at, one in others.items()
-            if at != base and self._square(self._place[at], -1) >= least
-        }
-        found = sorted((at for at in shares if shares[at] > 0), key=lambda at: -shares[at])
-        return [*found, base] if len(found) > 1 else []
+            if at != base
+            and self._square(self._place[at], -1) >= least
+            and _has_one_ratio(change, one - others[base], others[base])
+        ]
+        most = sorted([base, *found], key=lambda at: -np.count_nonzero(kept[at]))
+        return most if len(found) > 1 else []
 
     def _square(self, one: int, other: int) -> float:
         """The square of the distance between two columns."""
@@ -387,20 +390,20 @@ def _is_scattered(kept: NDArray[np.bool_]) -> bool:
     return bool(share >= _LEFT_ALONE and turns >= _SCATTERED * 2 * share * (1 - share))
 
 
-def _share_of_one_ratio(
+def _has_one_ratio(
     part: NDArray[np.float64], whole: NDArray[np.float64], size: NDArray[np.float64]
-) -> float:
-    """The share of changes that are one multiple of others; 0 where no multiple stands out."""
+) -> bool:
+    """Whether many changes are one multiple of others, which stands out."""
     shown = _SHOWN * np.abs(size)
     large = (np.abs(part) > shown) & (np.abs(whole) > shown)
     count = int(np.count_nonzero(large))
     if count < _ENOUGH:
-        return 0.0
+        return False
     found, _ = np.histogram(part[large] / whole[large], _RATIOS)
     at = int(found.argmax())
     share = found[max(at - 1, 0) : at + 2].sum() / count
     nearby = 3 * np.median(found[max(at - 12, 0) : at + 13]) / count
-    return float(share) if share >= max(_ONE_RATIO, _SHARPLY * nearby) else 0.0
+    return bool(share >= max(_ONE_RATIO, _SHARPLY * nearby))
 
 
 def _numbers(sample: Sample) -> dict[tuple[object, ...], Tensor]:
