@@ -224,7 +224,7 @@ def test_rows_taken_from_the_other_are_shared() -> None:
 
 def test_tunes_that_round_to_the_same_are_not_equal() -> None:
     base, text = array(), array(0.5)
-    a, b = (base + text + array(0.02) for _ in range(2))
+    a, b = (base + text + array(0.002) for _ in range(2))
     found = finding_of(PART, [(a, quantised(b, 3), base)])
     assert equality(a, quantised(b, 3)).same, "the grid hides what tells them apart"
     assert found.state is BeyondState.ALIKE
