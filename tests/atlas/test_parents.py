@@ -12,10 +12,15 @@ from ml_dtypes import float8_e4m3fn
 from numpy.typing import NDArray
 
 import kinprint
-from tests.lineage.stored_models import LAYERS, LLAMA, llama, stored
+from tests.lineage.stored_models import LLAMA, llama, stored
 
 Array = NDArray[Any]
 Tensors = dict[str, Array]
+LAYERS = 3
+
+
+def store(folder: Path, tensors: Tensors, layers: int = LAYERS) -> None:
+    stored(folder, tensors, {**LLAMA, "num_hidden_layers": layers})
 
 
 def tuned(tensors: Mapping[str, Array], seed: int, much: float) -> Tensors:
@@ -35,7 +40,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A base, a tune of it and a tune of that, the first two in fewer digits too, and a model that
     was trained on from the base's fewer digits."""
     folder = tmp_path_factory.mktemp("models")
-    base = llama(1)
+    base = llama(1, layers=LAYERS)
     tune = tuned(base, 11, 0.2)
     for name, tensors in {
         "base": base,
@@ -45,11 +50,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "tune-tuned": tuned(tune, 12, 0.1),
         "from-cast": tuned(cast(base), 13, 0.001),
     }.items():
-        stored(folder / name, tensors)
+        store(folder / name, tensors)
     grown = cast({**llama(2, layers=LAYERS + 2), **base})
     for name, tensors in {"grown": grown, "grown-tuned": tuned(grown, 14, 0.1)}.items():
-        stored(folder / name, tensors, {**LLAMA, "num_hidden_layers": LAYERS + 2})
-    stored(folder / "base-again", base)
+        store(folder / name, tensors, LAYERS + 2)
+    store(folder / "base-again", base)
     (folder / "base-again" / "README.md").write_text("Somebody saved it again.")
     return folder
 
