@@ -103,6 +103,12 @@ def test_a_change_below_the_step_of_a_grid_is_seen_between_its_levels(
     assert not equality(fine, quantised(moved(fine, share), bits, block)).same
 
 
+def test_blocks_of_two_levels_are_no_rounding_and_no_warning() -> None:
+    signs = np.where(WEIGHTS > 0, np.float32(0.016), np.float32(-0.016))
+    with np.errstate(all="raise"):
+        assert not equality(WEIGHTS, signs).same
+
+
 def test_two_casts_of_one_master_are_its_rounding() -> None:
     half, short = stored(WEIGHTS, np.float16), stored(WEIGHTS, ml_dtypes.bfloat16)
     assert not np.array_equal(stored(half, ml_dtypes.bfloat16), short)

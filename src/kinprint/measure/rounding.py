@@ -373,7 +373,7 @@ def _on_block_grid(fine: Floats, coarse: Floats, size: int) -> int | None:
     if not good.any() or np.quantile(error, _NEARLY) > _FAR:
         return None
     inner = (y[good] > ordered[good, :1]) & (y[good] < ordered[good, -1:])
-    if np.mean(error[inner] > _PAST_HALF) > _STRAY:
+    if np.count_nonzero(error[inner] > _PAST_HALF) > _STRAY * np.count_nonzero(inner):
         return None
     spread = (ordered[good, -1] - ordered[good, 0]) / steps[good]
     bits = math.ceil(math.log2(round(float(np.median(spread))) + 1))
