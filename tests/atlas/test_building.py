@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
@@ -111,3 +113,14 @@ def test_what_the_hub_finds_is_added(tmp_path: Path, mirror: MirrorServer) -> No
 def test_lists_of_the_hub_have_pages(tmp_path: Path, make_mirror: Callable[..., Any]) -> None:
     make_mirror(DEMO, page_size=1)
     assert find_models("zoo/base", 10) == ["zoo/base-a", "zoo/base-b"]
+
+
+def test_an_index_that_names_another_model_is_told(tmp_path: Path) -> None:
+    kinprint.Atlas(tmp_path).build([DEMO / "zoo" / "base-a"])
+    assert standings(tmp_path) == [Standing.RIGHT]
+    for part in (tmp_path / "index").iterdir():
+        table = pq.read_table(part)
+        at = table.schema.get_field_index("name")
+        names = pa.array(["meta-llama/Llama-9"] * len(table))
+        pq.write_table(table.set_column(at, "name", names), part)
+    assert standings(tmp_path) == [Standing.FORGED]
