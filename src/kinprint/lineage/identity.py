@@ -26,6 +26,7 @@ from kinprint.records import (
 
 _BITS = 256
 _LONGEST = 256 * 1024 * 1024  # local files up to this length are hashed; others are compared
+_PLACES, _GLANCE = 16, 4096  # of a file, and bytes at each, that are looked at before it is hashed
 
 _FILES = register(LineageTest("files", Tier.EXACT, Group.NONE))
 SAME_FILES = Evidence(
@@ -54,6 +55,9 @@ def same_files(a: Checkpoint, b: Checkpoint) -> bool:
         return False
     if all(map(_same_local_file, ours, theirs)):
         return True
+    looks = [sorted(map(_glance, files)) for files in (ours, theirs)]
+    if looks[0] != looks[1] and b"" not in (*looks[0], *looks[1]):
+        return False
     digests = [sorted(map(digest_of, files)) for files in (ours, theirs)]
     return "" not in digests[0] and digests[0] == digests[1]
 
@@ -82,6 +86,15 @@ def _same_local_file(first: FileEntry, second: FileEntry) -> bool:
     if first.local is None or second.local is None:
         return False
     return Path(first.local).samefile(second.local)
+
+
+def _glance(entry: FileEntry) -> bytes:
+    """Some bytes of a local file, so that most others need not be hashed; none of a distant one."""
+    if entry.local is None:
+        return b""
+    with Path(entry.local).open("rb", buffering=0) as file:
+        places = range(0, max(entry.size, 1), max(entry.size // _PLACES, _GLANCE))
+        return b"".join(file.read(_GLANCE) for at in places if file.seek(at) == at)
 
 
 def digest_of(entry: FileEntry) -> str:

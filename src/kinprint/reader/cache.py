@@ -25,7 +25,6 @@ import shutil
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from secrets import token_hex
 from threading import Lock
 from zlib import crc32
 
@@ -165,7 +164,7 @@ class Cache:
     def clear(self) -> int:
         """Remove everything; how many bytes of disk that gave back."""
         freed = sum(item.disk_bytes for item in self.items())
-        grave = self.folder.with_name(f"{self.folder.name}.cleared-{token_hex(8)}")
+        grave = self.folder.with_name(f"{self.folder.name}.cleared-{os.urandom(8).hex()}")
         try:
             if self.folder.exists():
                 self.folder.rename(grave)
@@ -205,8 +204,8 @@ def _describe(place: Path, entry: FileEntry, name: str) -> str:
     Of two that do this at once the first wins: a link cannot be made twice.
     """
     place.mkdir(parents=True, exist_ok=True)
-    draft = place / f"about.{token_hex(8)}"
-    about = _About(name, entry.path, entry.size, token_hex(16))
+    draft = place / f"about.{os.urandom(8).hex()}"
+    about = _About(name, entry.path, entry.size, os.urandom(16).hex())
     try:
         draft.write_bytes(msgspec.json.encode(about))
         try:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
 from kinprint.records import ModelRef
 from kinprint.report import schema
@@ -37,9 +36,6 @@ def titled(
     ]
 
 
-@cache
 def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
+    """The version of a package that took part; empty where it was not loaded."""
+    return str(getattr(sys.modules.get(package), "__version__", ""))

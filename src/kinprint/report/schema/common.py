@@ -104,7 +104,10 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 class Made(Struct, frozen=True, kw_only=True):
-    """With what a document was made, so that another can make it again."""
+    """With what a document was made, so that another can make it again.
+
+    `scipy` is empty where SciPy took no part.
+    """
 
     kinprint: str
     python: str
@@ -115,10 +118,8 @@ class Made(Struct, frozen=True, kw_only=True):
     @property
     def versions(self) -> str:
         """All versions in a row, which every language reads alike."""
-        return (
-            f"kinprint {self.kinprint}, Python {self.python}, NumPy {self.numpy}, "
-            f"SciPy {self.scipy}"
-        )
+        always = f"kinprint {self.kinprint}, Python {self.python}, NumPy {self.numpy}"
+        return f"{always}, SciPy {self.scipy}" if self.scipy else always
 
 
 class TensorRead(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
+from threading import Lock
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,7 +28,6 @@ from kinprint.report.schema.reproduction import ReproductionDocument
 from kinprint.report.schema.study import StudyDocument
 from kinprint.report.schema.tree import TreeDocument
 from kinprint.report.schema.unmerge import UnmergeDocument
-from kinprint.workers import Once
 
 Plan = PlanDocument | ReadingPlanDocument | StudyPlanDocument
 Document = (
@@ -58,6 +59,7 @@ _MOST = {"models": 1000, "evidence": 500, "seeds": 20_000, "labels": 2000, "note
          "configuration": 500, "controls": 2000, "samples": 1000, "unread": 2000,
          "failed": 500_000}  # fmt: skip
 _DRAWS = 20_000
+_DESCRIBING = Lock()
 
 
 def encode(document: object, indent: int = 1) -> bytes:
@@ -77,7 +79,7 @@ def encode_line(document: object) -> bytes:
 def decode(raw: bytes, name: str = "result.json") -> Document:
     """The document in a JSON file; an error that names the file where there is none."""
     try:
-        read = _decoder().decode(raw)
+        read = _decoder(Document | FirstComparison | FirstMatrix).decode(raw)
     except RecursionError:
         raise _unreadable(name, text.message("cause.nested-too-deeply")) from None
     except ValueError as error:  # all of msgspec's, and bytes that are no text
@@ -90,8 +92,9 @@ def decode(raw: bytes, name: str = "result.json") -> Document:
 
 def settled(document: Shown) -> Shown:
     """A document as it comes back from its file, so that it is drawn now as it will be then."""
-    found = decode(encode(document))
-    assert isinstance(found, type(document))
+    kind = type(document)
+    found = _decoder(kind).decode(encode(document))
+    assert isinstance(found, kind)
     return found
 
 
@@ -112,11 +115,19 @@ def _record(kind: type, value: Any) -> Any:
     return text.Words(msgspec.convert(value, dict[str, str]))
 
 
-# Made once, behind a lock: msgspec describes a struct when it is first asked to, and two threads in
-# which it describes the same one end the process. Comparisons may be made in threads.
-_decoder = Once(
-    lambda: msgspec.json.Decoder(Document | FirstComparison | FirstMatrix, dec_hook=_record)
-)
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    """What reads documents of a kind, made behind a lock.
+
+    msgspec describes a struct when it is first asked to, and two threads in which it describes the
+    same one end the process. Comparisons may be made in threads.
+    """
+    with _DESCRIBING:
+        return _described(kind)
+
+
+@cache
+def _described(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind, dec_hook=_record)
 
 
 def _contradictions(document: Document) -> Iterator[text.Message]:
