@@ -21,6 +21,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, cached_property
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -93,8 +94,7 @@ def _may_add(folder: str) -> bool:
 
 def _names_a_group(about: str) -> bool:
     try:
-        with open(os.path.join(about, "entry_points.txt"), "rb") as file:
-            return b"[kinprint." in file.read()
+        return b"[kinprint." in Path(about, "entry_points.txt").read_bytes()
     except OSError:
         return False
 

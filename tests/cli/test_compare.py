@@ -65,6 +65,18 @@ def test_a_descendant_is_found(run: Run, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "found.json").read_text()) == found
 
 
+def test_two_runs_say_the_same_to_the_last_digit(run: Run) -> None:
+    """Python deals the hashes of words anew for every process."""
+    found = []
+    for seed in ("1", "2"):
+        done = run("compare", *CHILD, "--format", "json", PYTHONHASHSEED=seed)
+        told = json.loads(done.stdout)
+        del told["read"]
+        found.append(told)
+    assert found[0]["changes"]["tensors"][0]["role"] == "embed"
+    assert found[0] == found[1]
+
+
 def test_strangers_are_not_accused(run: Run) -> None:
     done = run("compare", *STRANGERS, "--exit-code")
     assert done.returncode == 0, done.stderr

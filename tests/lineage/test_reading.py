@@ -458,6 +458,36 @@ def test_the_same_files_are_known_without_reading(
     assert fetcher.spent.bytes == before
 
 
+def test_a_file_that_differs_where_nobody_glances_is_another(
+    demo: Path, copy_of: Callable[[str], Path], fetcher: Fetcher
+) -> None:
+    """All but one byte are equal; files are glanced at in a few places before they are hashed."""
+    folders = [root / "zoo" / "base-a" for root in (demo, copy_of("zoo/base-a"))]
+    changed = folders[1] / "model.safetensors"
+    raw = bytearray(changed.read_bytes())
+    for at in (len(raw) - 1, len(raw) // 2 + 5000):
+        raw[at] ^= 1
+        changed.write_bytes(raw)
+        models = [open_checkpoint(str(folder), fetcher) for folder in folders]
+        assert same_files(models[0], models[0]) and not same_files(*models)
+        raw[at] ^= 1
+    changed.write_bytes(raw)
+    assert same_files(*(open_checkpoint(str(folder), fetcher) for folder in folders))
+
+
+def test_numbers_that_are_none_are_noted_in_the_order_of_their_tensors(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    raw = llama()
+    for layer in range(4):
+        raw[f"model.layers.{layer}.mlp.up_proj.weight"][1, 1] = np.nan
+    notes = [
+        [note.fields["name"] for note in final(sampled([folder], fetcher))[0].notes]
+        for folder in (stored(tmp_path / str(number), raw) for number in range(2))
+    ]
+    assert notes[0] == notes[1] and len(notes[0]) == 4
+
+
 def test_the_same_numbers_in_other_shards(tmp_path: Path, fetcher: Fetcher) -> None:
     raw = llama()
     whole = stored(tmp_path / "whole", raw)

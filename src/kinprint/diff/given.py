@@ -251,9 +251,7 @@ def token_rows(sample: Sample, component: Component) -> tuple[Indices, Floats] |
     table = sample.embedding if component is Component.EMBEDDING else sample.head
     if table is None:
         return None
-    names, first = np.unique(
-        np.fromiter(map(hash, table.tokens), np.int64, len(table.tokens)), return_index=True
-    )
+    names, first = np.unique(table.names, return_index=True)
     return names, table.rows[first]
 
 

@@ -283,9 +283,7 @@ def _as_vector(rows: Floats) -> Floats:
 def _spelt(sample: Sample, component: Component) -> Rows | None:
     """Rows of a table by the spelling of their tokens: a vocabulary may have been moved."""
     table = sample.embedding if component is Component.EMBEDDING else sample.head
-    if table is None:
-        return None
-    return np.fromiter(map(hash, table.tokens), np.int64, len(table.tokens)), table.rows
+    return None if table is None else (table.names, table.rows)
 
 
 def _by_number(sample: Sample, component: Component) -> Rows | None:

@@ -120,7 +120,8 @@ def equality(x: Floats, y: Floats) -> Equality:
     if not equal and bits is None:
         return Equality(False, None, 0.0)
     exact = equal or cast is not None
-    return Equality(equal, bits, min(arrangements(x), arrangements(y)), exact)
+    information = arrangements(x) if equal else min(arrangements(x), arrangements(y))
+    return Equality(equal, bits, information, exact)
 
 
 def coarser(x: Floats, y: Floats) -> int | None:

@@ -8,6 +8,8 @@ or what the model does not have, is absent; a test says what it needs and is sil
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
+from hashlib import blake2b
 
 import numpy as np
 from msgspec import Struct, field
@@ -94,6 +96,17 @@ class Embedding(Struct, frozen=True):
     ids: Indices
     rows: Floats
     read: tuple[ReadTensor, ...] = ()
+
+    @property
+    def names(self) -> Indices:
+        """What tokens are called, as numbers: the same in all models and in every run."""
+        return _numbers(self.tokens)
+
+
+@lru_cache(8)
+def _numbers(names: tuple[bytes, ...]) -> Indices:
+    hashes = b"".join(blake2b(name, digest_size=8).digest() for name in names)
+    return np.frombuffer(hashes, "<i8").astype(np.int64)
 
 
 class Extent(Struct, frozen=True):

@@ -130,8 +130,14 @@ class TowerReader:
 
     def _read(self, pieces: Sequence[Piece]) -> list[ReadPiece]:
         """Pieces with their numbers, some at a time; a note for each that is not finite."""
-        with Threads(min(cores(), _AT_A_TIME), "kinprint-take") as pool:
-            read = list(pool.map(lambda piece: read_piece(self.tower, piece), pieces))
+
+        def share(start: int) -> list[ReadPiece]:
+            return [read_piece(self.tower, piece) for piece in pieces[start::at_a_time]]
+
+        at_a_time = min(cores(), _AT_A_TIME)
+        with Threads(at_a_time, "kinprint-take") as pool:
+            shares = [iter(one) for one in pool.map(share, range(at_a_time))]
+        read = [next(shares[at % at_a_time]) for at in range(len(pieces))]
         for piece, one in zip(pieces, read, strict=True):
             if not one.finite:
                 name = self.tower.places[piece.address].weight.name
