@@ -188,7 +188,7 @@ def test_what_is_no_number_equals_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("table", [table for table, _ in _TABLES])
+@pytest.mark.parametrize("table", [one.levels for one in _TABLES])
 def test_levels_of_a_table_are_found_wherever_their_blocks_begin(
     table: tuple[float, ...], sign: int
 ) -> None:

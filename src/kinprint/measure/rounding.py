@@ -71,15 +71,54 @@ _NORMAL = (
 )  # fmt: skip
 _SMALL_FLOATS = (-6.0, -4.0, -3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _FOUR_BITS = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
-# With each table how far past the half way to the next level a number may lie: scales of normal
-# quantiles may have been rounded after the levels were chosen.
-_TABLES = ((_NORMAL, 0.02), (_SMALL_FLOATS, 0.01), (_FOUR_BITS, 0.25))
 _OFF_LEVEL = 0.01  # how far off a level a number may be, as a share of it
 _ON_LEVELS = 0.993  # of numbers on the nearest level: where scales are ambiguous 0.9965 were seen
 # Whatever its levels are, rounding keeps the order of numbers that share a scale. These many
 # neighbours do in every format, and of them so many may be out of order: ties of the scale itself.
 _SHARED, _DISORDER = 16, 0.01
 _FEW, _CLEARLY = 64, 10  # blocks that are looked at first, and how much more disorder is enough
+
+
+class _Table(Struct, frozen=True):
+    """Levels that lie unevenly, in order.
+
+    `slack` is how far past the half way to the next level a number may lie: scales of normal
+    quantiles may have been rounded after the levels were chosen.
+    """
+
+    levels: tuple[float, ...]
+    slack: float
+
+    def nearest(
+        self, blocks: Floats, largest: Floats
+    ) -> tuple[Floats, NDArray[np.intp], NDArray[np.float64]]:
+        """Of each block the scale that puts it best on levels, these levels, and how far it is off.
+
+        How far is a share of the level. The `largest` number of a block may be any level.
+        """
+        table = np.array(self.levels, np.float32)
+        half_way = (table[1:] + table[:-1]) / 2
+        scales = largest / np.unique(np.abs(table[table != 0]))[::-1]
+        if not np.array_equal(table, -table[::-1]):
+            scales = np.concatenate([scales, -scales], axis=1)
+        levels = [np.searchsorted(half_way, blocks / scale[:, None]) for scale in scales.T]
+        sizes = np.maximum(np.abs(table), np.abs(table[table != 0]).min())
+        offs = [
+            (np.abs(blocks / scale[:, None] - table[level]) / sizes[level]).max(axis=1)
+            for scale, level in zip(scales.T, levels, strict=True)
+        ]
+        best, block = np.argmin(offs, axis=0), np.arange(len(blocks))
+        return scales[block, best][:, None], np.stack(levels)[best, block], np.min(offs, axis=0)
+
+    def ends(self, levels: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Between which numbers those that are rounded to some levels lie."""
+        table = np.array(self.levels, np.float32)
+        half_way = (table[1:] + table[:-1]) / 2
+        low, high = (np.concatenate(ends) for ends in (([-np.inf], half_way), (half_way, [np.inf])))
+        return low[levels] - self.slack, high[levels] + self.slack
+
+
+_TABLES = (_Table(_NORMAL, 0.02), _Table(_SMALL_FLOATS, 0.01), _Table(_FOUR_BITS, 0.25))
 
 
 class Equality(Struct, frozen=True):
@@ -443,8 +482,8 @@ def _on_steps(steps: NDArray[np.float64]) -> NDArray[np.bool_]:
 def _on_table(fine: Floats, coarse: Floats, size: int) -> int | None:
     """Whether numbers are levels of a table times a scale, each the one that is nearest.
 
-    The largest of a block may be any level, since larger numbers of the scale's own block may lie
-    beside it: the scale is the one that puts all others on levels too.
+    Larger numbers of the scale's own block may lie beside these: the scale is the one that puts
+    all of them on levels.
     """
     x, y = _blocks(fine, size), _blocks(coarse, size)
     largest = np.abs(y).max(axis=1, initial=0.0, keepdims=True)
@@ -452,29 +491,20 @@ def _on_table(fine: Floats, coarse: Floats, size: int) -> int | None:
     x, y, largest = x[good], y[good], largest[good]
     if not len(y) or emptied:
         return None
-    for values, slack in _TABLES:
-        table = np.array(values, np.float32)
-        if np.median(1 + np.count_nonzero(np.diff(np.sort(y, axis=1)), axis=1)) > len(table):
+    distinct = np.median(1 + np.count_nonzero(np.diff(np.sort(y, axis=1)), axis=1))
+    few = slice(None, None, max(1, len(y) // _FEW_BLOCKS))
+    for table in _TABLES:
+        if distinct > len(table.levels):
             continue
-        half_way = (table[1:] + table[:-1]) / 2
-        scales = largest / np.unique(np.abs(table[table != 0]))[::-1]
-        if not np.array_equal(table, -table[::-1]):
-            scales = np.concatenate([scales, -scales], axis=1)
-        levels = [np.searchsorted(half_way, y / scale[:, None]) for scale in scales.T]
-        sizes = np.maximum(np.abs(table), np.abs(table[table != 0]).min())
-        offs = [
-            (np.abs(y / scale[:, None] - table[level]) / sizes[level]).max(axis=1)
-            for scale, level in zip(scales.T, levels, strict=True)
-        ]
-        best, block = np.argmin(offs, axis=0), np.arange(len(y))
-        if np.median(np.min(offs, axis=0)) > _OFF_LEVEL:
+        if np.quantile(table.nearest(y[few], largest[few])[2], 0.25) > _OFF_LEVEL:
+            continue  # most tensors lie on no table
+        scales, levels, off = table.nearest(y, largest)
+        if np.median(off) > _OFF_LEVEL:
             continue
-        level = np.stack(levels)[best, block]
-        scaled = x / scales[block, best][:, None]
-        low, high = (np.concatenate(ends) for ends in (([-np.inf], half_way), (half_way, [np.inf])))
-        nearest = (scaled >= low[level] - slack) & (scaled <= high[level] + slack)
-        if nearest.mean() >= _ON_LEVELS:
-            return math.ceil(math.log2(len(table)))
+        low, high = table.ends(levels)
+        scaled = x / scales
+        if ((scaled >= low) & (scaled <= high)).mean() >= _ON_LEVELS:
+            return math.ceil(math.log2(len(table.levels)))
     return None
 
 
