@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 _ALIGNED = 64  # bytes at which arrays begin
 _LEAST = 500_000  # bytes of an array that is worth a place on disk
 _SEGMENT = 64 * 1024 * 1024  # bytes of a file that are mapped at once
-_TOUCHED = 32 * 1024 * 1024  # bytes that are put on disk before pages are let go
+_TOUCHED = 32 * 1024 * 1024  # bytes that are put on disk, or mapped, before pages are let go
 
 A = TypeVar("A", bound=NDArray[Any])
 # Of glibc: from which length on memory is the system's again as soon as it is free. By itself it
@@ -39,12 +39,15 @@ _files: WeakValueDictionary[str, mmap.mmap] = WeakValueDictionary()
 
 
 def let_go() -> None:
-    """Take pages of all mapped files off this process; they come back when they are touched."""
-    if not _maps or not hasattr(mmap, "MADV_DONTNEED"):
+    """Take pages of all mapped files off this process; they come back when they are touched.
+
+    Which takes a while: where little is mapped, it stays.
+    """
+    if not hasattr(mmap, "MADV_DONTNEED"):
         return
     with _LOCK:
         maps = list(_maps)
-    for one in maps:
+    for one in maps if sum(map(len, maps)) > _TOUCHED else ():
         one.madvise(mmap.MADV_DONTNEED)
 
 

@@ -55,7 +55,7 @@ from kinprint.workers import workers
 _WORTH_PROCESSES = 12  # pairs from which on starting processes pays
 _WORTH_TELLING = 5.0  # seconds after which the pace of comparing is known
 _TILE = 16  # models whose pairs are compared one after another
-_PREPARED_BYTES = 40_000_000  # of samples whose models stay prepared for all tests
+_PREPARED_BYTES = 64_000_000  # of samples whose models stay prepared for all tests
 
 Places = tuple[int, int]
 Towers = tuple[Sample, ...]
@@ -293,8 +293,10 @@ class _Battery:
         largest = max(sample.nbytes for sample in samples)
         self._kept = min(max(_PREPARED_BYTES // largest, 2), 2 * _TILE)
         self._digests: Sequence[Shared] = ()
-        self._quick = functools.lru_cache(2 * _TILE)(self._prepared)
         self._whole = functools.lru_cache(self._kept)(self._prepared)
+        self._quick = self._whole  # where all stay prepared, once will do
+        if len(samples) > self._kept:
+            self._quick = functools.lru_cache(2 * _TILE)(self._prepared)
         self._digest = functools.lru_cache(2 * _TILE)(self._load_digest)
 
     def __reduce__(self) -> tuple[type[_Battery], tuple[object, ...]]:
