@@ -135,7 +135,7 @@ def test_an_average_with_a_base_given_stays_an_average(family: Family) -> None:
     }
 
 
-@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("normalize", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_ties_is_told_with_density_and_weights(family: Family, normalize: bool) -> None:
     def merged(a: Floats, b: Floats, base: Floats) -> Floats:
         first, second = task_vectors(base, [a, b], F32)
@@ -156,7 +156,7 @@ def test_ties_is_told_with_density_and_weights(family: Family, normalize: bool) 
         assert (first, second) == (0.5, 0.25)
 
 
-@pytest.mark.parametrize("consensus", [False, True])
+@pytest.mark.parametrize("consensus", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_dare_is_told_by_what_was_dropped_at_random(family: Family, consensus: bool) -> None:
     draws = np.random.default_rng(4)
 

@@ -18,8 +18,17 @@ from benchmarks.redteam.checkpoint import Array, Checkpoint
 from benchmarks.redteam.zoo import DEMO, Zoo
 from kinprint import Operation
 
+_SIBLINGS = (  # of what others are made like, or stored like
+    *(f"GGUF {kind}" for kind in ("Q4_1", "Q5_0", "Q5_1", "F16", "BF16", "MXFP4")),
+    *(f"adapter of rank {rank}" for rank in (1, 2, 4, 16, 64)),
+    "cast to float32", "fp8, a scale for a block", "noise of a tenth",
+)  # fmt: skip
 
-@pytest.mark.parametrize("name", MADE)
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=pytest.mark.slow if one in _SIBLINGS else ()) for one in MADE],
+)
 def test_what_was_done_is_told(name: str, tmp_path: Path) -> None:
     make, wanted = MADE[name]
     found, faults = made(make, wanted, Zoo(DEMO)["base-a"], len(name), tmp_path)

@@ -39,7 +39,7 @@ def test_every_picture_of_a_pair_can_be_drawn(relation: str) -> None:
         assert_inside(draw(chart, "ko" if relation == "partial" else "en"))
 
 
-@pytest.mark.parametrize("count", [2, 7, 60, 200])
+@pytest.mark.parametrize("count", [2, 7, 60, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_matrix_of_any_size_can_be_drawn(count: int) -> None:
     figure = draw(kinship_chart(matrix(count)))
     assert_inside(figure)
