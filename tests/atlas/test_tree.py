@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 import kinprint
 from kinprint.atlas import pairs as pairing
+from kinprint.atlas.edges import Edge, edges_of
 from kinprint.atlas.naming import Named, NamedParent
 from kinprint.atlas.pairs import candidate_pairs, groups, pieces
 from kinprint.atlas.store import Atlas, Entry
-from kinprint.atlas.tree import Edge, Link, Node, Tree, _edges, tree_of
+from kinprint.atlas.tree import Link, Node, Tree, _claim, tree_of
 from kinprint.diff.direction import Direction, TraceFound
 from kinprint.lineage.about.claims import Claim
 from kinprint.records import (
@@ -292,8 +294,8 @@ def said(
         )
         for own, given in names.items()
     }
-    edges = _edges(nodes, linked, told, {f"{at}": at for at in range(count)})
-    return {(one.a, one.b): one for one in edges}
+    edges = edges_of(linked, told, {f"{at}": at for at in range(count)})
+    return {(one.a, one.b): replace(one, claim=_claim(one, nodes)) for one in edges}
 
 
 STAR = {0: [3], 1: [3], 2: [3], 3: [0], 4: [3]}

@@ -6,8 +6,9 @@ import shlex
 from collections import Counter
 from typing import Any
 
+from kinprint.atlas.edges import Edge
 from kinprint.atlas.identify import FAMILY
-from kinprint.atlas.tree import Edge, Link, Tree
+from kinprint.atlas.tree import Link, Tree
 from kinprint.records import Cost
 from kinprint.report import schema
 from kinprint.report.build.common import made_with
