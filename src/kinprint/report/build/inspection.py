@@ -98,8 +98,8 @@ def _adapter(found: Inspection, translator: Translator) -> schema.AdapterPart | 
 def _tensor(one: MappedTensor) -> schema.TensorPart:
     role, layout, spec = one.role, one.layout, one.spec
     splits = None
-    if one.splits:
-        splits = schema.SplitsPart(dim=0 if layout.flat else layout.axis, pattern=one.splits)
+    if (layout.flat or layout.fused) and (pattern := one.splits):  # most are one matrix
+        splits = schema.SplitsPart(dim=0 if layout.flat else layout.axis, pattern=pattern)
     return schema.TensorPart(
         name=spec.name,
         shape=spec.shape,
