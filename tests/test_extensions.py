@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
+from importlib import metadata
+from importlib.metadata import DistributionFinder, MetadataPathFinder
+from pathlib import Path
 from threading import Event
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from msgspec import Struct
@@ -49,6 +54,50 @@ def test_things_of_the_right_kind_are_used_under_their_own_names(entries: list[E
         "'b' of acme could not be loaded: SystemExit: 3",
     ]
     assert all("acme" in one.say(language) for one in faults for language in text.languages())
+
+
+class _Finder:
+    """Packages that lie in no folder of the path."""
+
+    def __init__(self, places: list[str]) -> None:
+        self._places = places
+
+    def find_spec(self, *_: Any) -> None:
+        return None
+
+    def find_distributions(self, context: Any) -> Iterable[metadata.Distribution]:
+        return MetadataPathFinder.find_distributions(DistributionFinder.Context(path=self._places))
+
+
+@pytest.mark.parametrize("place", ["folder", "archive", "elsewhere"])
+def test_packages_are_found_wherever_python_finds_them(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders are looked through in haste, and all else as Python does."""
+    inside = "acme-1.0.dist-info"
+    files = {
+        "METADATA": "Name: acme\nVersion: 1.0\n",
+        "entry_points.txt": "[kinprint.formats]\na = acme:A\n",
+    }
+    (tmp_path / "site" / inside).mkdir(parents=True)
+    with ZipFile(tmp_path / "site.zip", "w") as archive:
+        for name, said in files.items():
+            (tmp_path / "site" / inside / name).write_text(said)
+            archive.writestr(f"{inside}/{name}", said)
+    site = str(tmp_path / ("site.zip" if place == "archive" else "site"))
+    if place == "elsewhere":
+        monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, _Finder([site])])
+    else:
+        monkeypatch.syspath_prepend(site)
+    assert [one.value for one in extensions._installed.__wrapped__()[FORMATS]] == ["acme:A"]
+
+
+def test_where_no_package_adds_anything_none_is_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "nowhere")])
+    monkeypatch.setattr(metadata, "entry_points", fails)
+    assert extensions._installed.__wrapped__() == dict.fromkeys(extensions.GROUPS, ())
 
 
 def test_a_name_is_taken_once(entries: list[Entry]) -> None:

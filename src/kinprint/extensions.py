@@ -21,6 +21,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, cached_property
+from importlib.machinery import PathFinder
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -41,7 +42,7 @@ TESTS = "kinprint.tests"
 EXPORTS = "kinprint.exports"
 GROUPS = (FORMATS, SOURCES, ARCHITECTURES, MEASURES, STUDIES, TESTS, EXPORTS)
 
-_ABOUT = (".dist-info", ".egg-info", "egg-info")  # folders in which packages are described
+_ABOUT = (".dist-info", "egg-info")  # folders in which packages are described
 
 LOADING_SECONDS = 60.0
 """How long the module of an extension may take to load."""
@@ -69,12 +70,18 @@ _LOADED: dict[tuple[str, type[Any]], tuple[Extension[Any], ...]] = {}
 @cache
 def _installed() -> Mapping[str, tuple[EntryPoint, ...]]:
     """What installed packages add, by group; looking it up takes a look at each of them."""
-    if not any(map(_may_add, sys.path)):
+    if _only_in_folders() and not any(map(_may_add, sys.path)):
         return dict.fromkeys(GROUPS, ())
     from importlib import metadata
 
     found = metadata.entry_points()
     return {group: tuple(found.select(group=group)) for group in GROUPS}
+
+
+def _only_in_folders() -> bool:
+    """Whether packages are found on the path alone."""
+    finders = (one for one in sys.meta_path if hasattr(one, "find_distributions"))
+    return all(one is PathFinder for one in finders)
 
 
 def _may_add(folder: str) -> bool:

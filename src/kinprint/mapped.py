@@ -47,7 +47,9 @@ def let_go() -> None:
         return
     with _LOCK:
         maps = list(_maps)
-    for one in maps if sum(map(len, maps)) > _TOUCHED else ():
+    if sum(map(len, maps)) <= _TOUCHED:
+        return
+    for one in maps:
         one.madvise(mmap.MADV_DONTNEED)
 
 

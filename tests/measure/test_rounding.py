@@ -207,6 +207,17 @@ def test_levels_of_a_table_are_found_wherever_their_blocks_begin(
     assert not equality(WEIGHTS, coded(moved(np.zeros_like(WEIGHTS), 1.0))).same
 
 
+def test_columns_that_were_left_alone_do_not_hide_the_levels_of_the_others() -> None:
+    levels = np.array(_TABLES[0].levels, np.float32)
+    fine = np.random.default_rng(8).normal(0, 0.02, (64, 1024)).astype(np.float32)
+    blocks = fine.reshape(-1, 32)
+    scales = np.abs(blocks).max(axis=1, keepdims=True)
+    nearest = np.abs((blocks / scales)[..., None] - levels).argmin(axis=-1)
+    coarse = (levels[nearest] * scales).reshape(fine.shape)
+    coarse[:, :32] = fine[:, :32]
+    assert equality(fine, coarse).bits == 4
+
+
 def test_rows_that_are_equal_count_if_they_say_something() -> None:
     other = moved(np.zeros_like(WEIGHTS), 1.0)
     other[::4] = WEIGHTS[::4]

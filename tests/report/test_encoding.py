@@ -37,6 +37,7 @@ from kinprint.report.schema import (
     VerdictPart,
     decode,
     encode,
+    settled,
 )
 from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines, plan_lines
 
@@ -97,6 +98,16 @@ def test_a_document_comes_back_as_it_was(kind: str) -> None:
     assert decode(raw) == document
     assert encode(decode(raw)) == raw
     assert raw.endswith(b"}\n") and b'\n "' in raw
+
+
+def test_what_could_not_be_read_again_is_not_drawn_either() -> None:
+    document = comparison()
+    assert settled(document) == document
+    three = replace(document, models=[*document.models, subject("c")])
+    with pytest.raises(FormatError):
+        decode(encode(three))
+    with pytest.raises(FormatError):
+        settled(three)
 
 
 def test_names_that_are_no_text_are_written_all_the_same() -> None:

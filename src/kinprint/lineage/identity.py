@@ -55,9 +55,10 @@ def same_files(a: Checkpoint, b: Checkpoint) -> bool:
         return False
     if all(map(_same_local_file, ours, theirs)):
         return True
-    looks = [sorted(map(_glance, files)) for files in (ours, theirs)]
-    if looks[0] != looks[1] and b"" not in (*looks[0], *looks[1]):
-        return False
+    if all(map(_is_hashed_here, (*ours, *theirs))):
+        looks = [sorted(map(_glance, files)) for files in (ours, theirs)]
+        if looks[0] != looks[1]:
+            return False
     digests = [sorted(map(digest_of, files)) for files in (ours, theirs)]
     return "" not in digests[0] and digests[0] == digests[1]
 
@@ -88,23 +89,34 @@ def _same_local_file(first: FileEntry, second: FileEntry) -> bool:
     return Path(first.local).samefile(second.local)
 
 
-def _glance(entry: FileEntry) -> bytes:
-    """Some bytes of a local file, so that most others need not be hashed; none of a distant one."""
-    if entry.local is None:
-        return b""
-    with Path(entry.local).open("rb", buffering=0) as file:
-        places = range(0, max(entry.size, 1), max(entry.size // _PLACES, _GLANCE))
-        return b"".join(file.read(_GLANCE) for at in places if file.seek(at) == at)
-
-
 def digest_of(entry: FileEntry) -> str:
     """The sha256 of a file, empty where it is not known and not cheap."""
-    if entry.sha256 is not None:
-        return entry.sha256
-    if entry.local is None or entry.size > _LONGEST:
-        return ""
+    if not _is_hashed_here(entry):
+        return entry.sha256 or ""
+    return _sha256(*_as_it_is(entry))
+
+
+def _is_hashed_here(entry: FileEntry) -> bool:
+    return entry.sha256 is None and entry.local is not None and entry.size <= _LONGEST
+
+
+def _glance(entry: FileEntry) -> bytes:
+    """Some bytes of a local file: most that differ do in these, and need not be hashed."""
+    return _few_bytes(*_as_it_is(entry), entry.size)
+
+
+def _as_it_is(entry: FileEntry) -> tuple[Path, int]:
+    """A local file and when it was changed."""
+    assert entry.local is not None
     path = Path(entry.local)
-    return _sha256(path, path.stat().st_mtime_ns)
+    return path, path.stat().st_mtime_ns
+
+
+@functools.lru_cache(1024)
+def _few_bytes(path: Path, changed: int, size: int) -> bytes:
+    with path.open("rb") as file:
+        places = range(0, max(size, 1), max(size // _PLACES, _GLANCE))
+        return b"".join(file.read(_GLANCE) for at in places if file.seek(at) == at)
 
 
 @functools.lru_cache(4096)

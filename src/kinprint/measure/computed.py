@@ -119,7 +119,9 @@ def _repeats(row: NDArray[Any]) -> bool:
         return False
     row, size = row[: 2 * half], np.abs(row[: 2 * half])
     periods = np.flatnonzero(size[1 : half + 1] == size[0]) + 1
-    for start in range(1, _VALUES if len(periods) else 1):
+    if not len(periods):
+        return False
+    for start in range(1, _VALUES):
         periods = periods[size[np.minimum(periods + start, 2 * half - 1)] == size[start]]
     return any(
         np.array_equal(row[period:], row[:-period]) or np.array_equal(row[period:], -row[:-period])

@@ -97,11 +97,11 @@ class _Table(Struct, frozen=True):
         How far is a share of the level. The `largest` number of a block may be any level.
         """
         table = np.array(self.levels, np.float32)
-        half_way = (table[1:] + table[:-1]) / 2
         scales = largest / np.unique(np.abs(table[table != 0]))[::-1]
         if not np.array_equal(table, -table[::-1]):
             scales = np.concatenate([scales, -scales], axis=1)
-        levels = [np.searchsorted(half_way, blocks / scale[:, None]) for scale in scales.T]
+        halves = self._halves
+        levels = [np.searchsorted(halves, blocks / scale[:, None]) for scale in scales.T]
         sizes = np.maximum(np.abs(table), np.abs(table[table != 0]).min())
         offs = [
             (np.abs(blocks / scale[:, None] - table[level]) / sizes[level]).max(axis=1)
@@ -112,10 +112,14 @@ class _Table(Struct, frozen=True):
 
     def ends(self, levels: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Between which numbers those that are rounded to some levels lie."""
+        bounds = np.concatenate([[-np.inf], self._halves, [np.inf]])
+        return bounds[levels] - self.slack, bounds[levels + 1] + self.slack
+
+    @property
+    def _halves(self) -> Floats:
+        """Half ways between neighbours."""
         table = np.array(self.levels, np.float32)
-        half_way = (table[1:] + table[:-1]) / 2
-        low, high = (np.concatenate(ends) for ends in (([-np.inf], half_way), (half_way, [np.inf])))
-        return low[levels] - self.slack, high[levels] + self.slack
+        return np.asarray((table[1:] + table[:-1]) / 2, np.float32)
 
 
 _TABLES = (_Table(_NORMAL, 0.02), _Table(_SMALL_FLOATS, 0.01), _Table(_FOUR_BITS, 0.25))
@@ -492,7 +496,7 @@ def _on_table(fine: Floats, coarse: Floats, size: int) -> int | None:
     if not len(y) or emptied:
         return None
     distinct = np.median(1 + np.count_nonzero(np.diff(np.sort(y, axis=1)), axis=1))
-    few = slice(None, None, max(1, len(y) // _FEW_BLOCKS))
+    few = slice(None, None, len(y) // _FEW_BLOCKS | 1)  # odd, so as not to stay in one column
     for table in _TABLES:
         if distinct > len(table.levels):
             continue

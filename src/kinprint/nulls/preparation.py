@@ -52,13 +52,13 @@ def one_valued(rows: ArrayLike) -> NDArray[np.bool_]:
     # A value that fills so much of a row has itself for a neighbour nearly everywhere; most
     # rows show in their first elements that they have none.
     first = x[:, : 4 * few + 2]
-    at = np.flatnonzero(np.count_nonzero(first[:, 1:] != first[:, :-1], axis=1) <= 2 * few)
-    changes = np.count_nonzero(x[at, 1:] != x[at, :-1], axis=1)
+    at = np.flatnonzero((first[:, 1:] != first[:, :-1]).sum(axis=1) <= 2 * few)
+    changes = (x[at, 1:] != x[at, :-1]).sum(axis=1)
     found[at[changes == 0]] = True
     at = at[(changes > 0) & (changes <= 2 * few)]
     if len(at):
         middle = np.partition(x[at], width // 2, axis=1)[:, width // 2, None]
-        found[at] = np.count_nonzero(x[at] != middle, axis=1) <= few
+        found[at] = (x[at] != middle).sum(axis=1) <= few
     return found
 
 

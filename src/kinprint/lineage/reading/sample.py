@@ -103,10 +103,12 @@ class Embedding(Struct, frozen=True):
         return _numbers(self.tokens)
 
 
-@lru_cache(8)
+@lru_cache(4)
 def _numbers(names: tuple[bytes, ...]) -> Indices:
     hashes = b"".join(blake2b(name, digest_size=8).digest() for name in names)
-    return np.frombuffer(hashes, "<i8").astype(np.int64)
+    found = np.frombuffer(hashes, "<i8").astype(np.int64)
+    found.setflags(write=False)  # one for all who ask
+    return found
 
 
 class Extent(Struct, frozen=True):

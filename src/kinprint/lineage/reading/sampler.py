@@ -30,7 +30,8 @@ from kinprint.text import Message, message
 from kinprint.workers import Threads, cores
 
 _NO_STAGE = Stage(())
-_AT_A_TIME = 4  # tensors that are decoded and hashed side by side, at most
+_AT_A_TIME = 4  # short tensors that are decoded and hashed side by side, at most
+_SHORT = 2_000_000  # numbers of one of these
 
 
 class TowerReader:
@@ -129,15 +130,20 @@ class TowerReader:
         return self._record
 
     def _read(self, pieces: Sequence[Piece]) -> list[ReadPiece]:
-        """Pieces with their numbers, some at a time; a note for each that is not finite."""
-
-        def share(start: int) -> list[ReadPiece]:
-            return [read_piece(self.tower, piece) for piece in pieces[start::at_a_time]]
-
-        at_a_time = min(cores(), _AT_A_TIME)
-        with Threads(at_a_time, "kinprint-take") as pool:
-            shares = [iter(one) for one in pool.map(share, range(at_a_time))]
-        read = [next(shares[at % at_a_time]) for at in range(len(pieces))]
+        """Pieces with their numbers, short ones side by side; what is not finite is noted."""
+        pool = Threads(min(cores(), _AT_A_TIME), "kinprint-take")
+        try:
+            short = {
+                at: pool.submit(read_piece, self.tower, piece)
+                for at, piece in enumerate(pieces)
+                if self.tower.numbers(piece) <= _SHORT
+            }
+            read = [
+                short[at].result() if at in short else read_piece(self.tower, piece)
+                for at, piece in enumerate(pieces)
+            ]
+        finally:
+            pool.shutdown(cancel_futures=True)
         for piece, one in zip(pieces, read, strict=True):
             if not one.finite:
                 name = self.tower.places[piece.address].weight.name

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
-import sys
 from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 from kinprint.records import ModelRef
 from kinprint.report import schema
@@ -12,13 +13,19 @@ from kinprint.text import Message
 from kinprint.version import __version__
 
 
-def made_with(command: str) -> schema.Made:
-    """With which versions a document was made, and by which command."""
+def made_with(command: str, *, grouped: bool = False) -> schema.Made:
+    """With which versions a document was made, and by which command.
+
+    Where models were `grouped`, SciPy did it; it takes part in nothing else.
+    """
+    scipy = None
+    if grouped:
+        import scipy  # type: ignore[no-redef]
     return schema.Made(
         kinprint=__version__,
         python=platform.python_version(),
-        numpy=_version("numpy"),
-        scipy=_version("scipy"),
+        numpy=np.__version__,
+        scipy="" if scipy is None else scipy.__version__,
         command=command,
     )
 
@@ -34,8 +41,3 @@ def titled(
         else one
         for one in messages
     ]
-
-
-def _version(package: str) -> str:
-    """The version of a package that took part; empty where it was not loaded."""
-    return str(getattr(sys.modules.get(package), "__version__", ""))

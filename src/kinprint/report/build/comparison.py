@@ -481,7 +481,8 @@ def _made(
     controls: Sequence[str] = (),
     given: str | None = None,
 ) -> schema.Made:
-    return made_with(_command(verb, names, settings, controls, given))
+    command = _command(verb, names, settings, controls, given)
+    return made_with(command, grouped=verb == "matrix")
 
 
 def _command(

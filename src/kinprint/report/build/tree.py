@@ -58,7 +58,7 @@ def tree_document(found: Tree, place: str, cost: Cost) -> schema.TreeDocument:
             for entry, error in found.broken
         ],
         translations=translator.kept,
-        made=made_with(shlex.join(["kinprint", "atlas", "tree", "--atlas", atlas])),
+        made=made_with(shlex.join(["kinprint", "atlas", "tree", "--atlas", atlas]), grouped=True),
         read=schema.ReadPart.of(cost),
     )
 

@@ -78,23 +78,13 @@ def encode_line(document: object) -> bytes:
 
 def decode(raw: bytes, name: str = "result.json") -> Document:
     """The document in a JSON file; an error that names the file where there is none."""
-    try:
-        read = _decoder(Document | FirstComparison | FirstMatrix).decode(raw)
-    except RecursionError:
-        raise _unreadable(name, text.message("cause.nested-too-deeply")) from None
-    except ValueError as error:  # all of msgspec's, and bytes that are no text
-        raise _unreadable(name, str(error)[:_SHOWN]) from None
-    found: Document = read.today() if isinstance(read, FirstComparison | FirstMatrix) else read
-    for cause in _contradictions(found):
-        raise _unreadable(name, cause)
+    found: Document = _read(Document | FirstComparison | FirstMatrix, raw, name)
     return found
 
 
 def settled(document: Shown) -> Shown:
     """A document as it comes back from its file, so that it is drawn now as it will be then."""
-    kind = type(document)
-    found = _decoder(kind).decode(encode(document))
-    assert isinstance(found, kind)
+    found: Shown = _read(type(document), encode(document), "result.json")
     return found
 
 
@@ -113,6 +103,20 @@ def _record(kind: type, value: Any) -> Any:
     if kind is not text.Words:
         raise NotImplementedError(kind.__name__)
     return text.Words(msgspec.convert(value, dict[str, str]))
+
+
+def _read(kind: Any, raw: bytes, name: str) -> Any:
+    """A document of one of some kinds from the JSON of a file of that name."""
+    try:
+        read = _decoder(kind).decode(raw)
+    except RecursionError:
+        raise _unreadable(name, text.message("cause.nested-too-deeply")) from None
+    except ValueError as error:  # all of msgspec's, and bytes that are no text
+        raise _unreadable(name, str(error)[:_SHOWN]) from None
+    found = read.today() if isinstance(read, FirstComparison | FirstMatrix) else read
+    for cause in _contradictions(found):
+        raise _unreadable(name, cause)
+    return found
 
 
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
