@@ -13,7 +13,7 @@ from kinprint.diff.direction import Direction, direction_beside_weights, log_wan
 from kinprint.diff.given import beyond_base
 from kinprint.diff.mapping import find_correspondence, find_tokens
 from kinprint.diff.merge_operation import Candidates, family_wants, find_merge, with_merge
-from kinprint.diff.operations import Sizes, find_operations
+from kinprint.diff.operations import Sizes, find_operations, without_trace
 from kinprint.diff.pairing import Correspondence, pair_tensors
 from kinprint.diff.results import Diff, OperationFound, TensorChange
 from kinprint.diff.sampling import ALLOWANCE, SamplePlan
@@ -24,10 +24,9 @@ from kinprint.lineage.planning import plan_comparison
 from kinprint.lineage.results import Comparison, ComparisonPlan, Settings
 from kinprint.model.model import Model
 from kinprint.model.opening import open_model
-from kinprint.model.places import Address
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher, Want, side_by_side
-from kinprint.records import TAKEN_OVER, Component, Cost, PartFinding, PartState, Relation, Role
+from kinprint.records import TAKEN_OVER, Cost, Relation
 from kinprint.text import Message, message
 
 _MOSTLY_EQUAL = 0.9  # of the numbers of matrices that are not zero in both; on a grid of three
@@ -77,7 +76,7 @@ def diff_models(
         tokens, spelt = find_tokens(*pair.models)
         known = Correspondence(tokens=tokens, spelt=spelt)
     tensors = pair.changes(known, shares.allowance, settings.seed)
-    sizes = sizes_of(pair.models[0]), sizes_of(pair.models[1])
+    sizes = Sizes.of(pair.models[0]), Sizes.of(pair.models[1])
     gone = without_trace(compared.verdict.parts)
     operations: tuple[OperationFound, ...] = ()
     if _is_taken_over(relation, tensors):
@@ -172,7 +171,7 @@ class _Pair(Struct, frozen=True):
         layers = {}
         if compared.shared is not None:
             layers = {("", one.b): one.a for one in compared.shared.layers if one.quality}
-        sizes = [sizes_of(model).tokens for model in self.models]
+        sizes = [Sizes.of(model).tokens for model in self.models]
         if sizes[0] == sizes[1]:
             return Correspondence(layers)
         tokens, spelt = find_tokens(*self.models)
@@ -236,14 +235,6 @@ class _Shares(Struct, frozen=True):
         return (self.settings.budget or 0) // (3 if self.merging else 2)
 
 
-def without_trace(parts: Sequence[PartFinding]) -> frozenset[Component]:
-    """Components of which no part has a trace, though a copy would have been seen."""
-    states: dict[Component, set[PartState]] = {}
-    for one in parts:
-        states.setdefault(one.part.component, set()).add(one.state)
-    return frozenset(each for each, some in states.items() if some == {PartState.NO_TRACE})
-
-
 def _is_taken_over(relation: Relation, tensors: Sequence[TensorChange]) -> bool:
     """Whether one model has weights of the other: a comparison says so, or most numbers are equal.
 
@@ -255,25 +246,3 @@ def _is_taken_over(relation: Relation, tensors: Sequence[TensorChange]) -> bool:
             numbers += one.numbers * (1.0 - one.zeros)
             equal += one.numbers * (1.0 - one.zeros - one.changed.value)
     return relation in TAKEN_OVER or (numbers > 0 and equal >= _MOSTLY_EQUAL * numbers)
-
-
-def sizes_of(model: Model) -> Sizes:
-    """How large a model is, by its tensors."""
-    layer = next(iter(model.layers()), None)
-
-    def size(role: Role, axis: int, at: int | None = None, expert: int | None = None) -> int | None:
-        place = model.places.get(Address(role, at, expert))
-        shape = None if place is None else place.shape
-        return None if shape is None or len(shape) <= axis else shape[axis]
-
-    numbers = [one.expert for one in model.places if one.role == Role.EXPERT_UP and not one.tower]
-    units = (size(Role.EXPERT_UP, 0, at, 0) for at in model.layers())
-    return Sizes(
-        len(model.layers()),
-        size(Role.EMBED, 1) or size(Role.UP, 1, layer),
-        size(Role.UP, 0, layer),
-        next(filter(None, units), None),
-        max((one for one in numbers if one is not None), default=-1) + 1 or None,
-        size(Role.Q, 0, layer),
-        size(Role.EMBED, 0),
-    )

@@ -17,7 +17,17 @@ from msgspec import Struct
 from kinprint.diff.pairing import Correspondence
 from kinprint.diff.results import OperationFound, TensorChange
 from kinprint.measure.low_rank import HIGHEST
-from kinprint.records import Component, Operation, Role, Side, TensorStatus
+from kinprint.model.model import Model
+from kinprint.model.places import Address
+from kinprint.records import (
+    Component,
+    Operation,
+    PartFinding,
+    PartState,
+    Role,
+    Side,
+    TensorStatus,
+)
 from kinprint.text import joined, message, words
 
 
@@ -32,6 +42,32 @@ class Sizes(Struct, frozen=True):
     experts: int | None
     queries: int | None
     tokens: int | None
+
+    @classmethod
+    def of(cls, model: Model) -> Sizes:
+        """How large a model is, by its tensors."""
+        layer = next(iter(model.layers()), None)
+
+        def size(
+            role: Role, axis: int, at: int | None = None, expert: int | None = None
+        ) -> int | None:
+            place = model.places.get(Address(role, at, expert))
+            shape = None if place is None else place.shape
+            return None if shape is None or len(shape) <= axis else shape[axis]
+
+        numbers = [
+            one.expert for one in model.places if one.role == Role.EXPERT_UP and not one.tower
+        ]
+        units = (size(Role.EXPERT_UP, 0, at, 0) for at in model.layers())
+        return cls(
+            len(model.layers()),
+            size(Role.EMBED, 1) or size(Role.UP, 1, layer),
+            size(Role.UP, 0, layer),
+            next(filter(None, units), None),
+            max((one for one in numbers if one is not None), default=-1) + 1 or None,
+            size(Role.Q, 0, layer),
+            size(Role.EMBED, 0),
+        )
 
 
 ALIKE = 0.3
@@ -50,6 +86,14 @@ _KEPT_TOKENS = 0.98  # of a vocabulary that was extended or cut
 # numbers to a grid with a scale for 128 of them (largest 3.0 standard deviations).
 _COARSEST = {1: 1.0, 2: 0.6, 3: 0.35, 4: 0.2, 5: 0.1, 6: 0.05, 8: 0.03}
 _FLOATS = ("F64", "F32", "BF16", "F16")
+
+
+def without_trace(parts: Sequence[PartFinding]) -> frozenset[Component]:
+    """Components of which no part has a trace, though a copy would have been seen."""
+    states: dict[Component, set[PartState]] = {}
+    for one in parts:
+        states.setdefault(one.part.component, set()).add(one.state)
+    return frozenset(each for each, some in states.items() if some == {PartState.NO_TRACE})
 
 
 def find_operations(

@@ -12,9 +12,8 @@ import numpy as np
 from msgspec import Struct
 
 from kinprint.diff.changes import described, rounding_of
-from kinprint.diff.compare import sizes_of, without_trace
 from kinprint.diff.given import token_rows
-from kinprint.diff.operations import find_operations, is_alike
+from kinprint.diff.operations import Sizes, find_operations, is_alike, without_trace
 from kinprint.diff.pairing import Correspondence, TensorPair
 from kinprint.diff.results import OperationFound, TensorChange
 from kinprint.diff.sampling import change_of_rows
@@ -56,7 +55,7 @@ def changes_of(found: Comparison) -> SampledChanges | None:
     a, b = material.models
     gone = without_trace(found.verdict.parts)
     operations = find_operations(
-        tensors, Correspondence(layers), (sizes_of(a), sizes_of(b)), gone, sampled=True
+        tensors, Correspondence(layers), (Sizes.of(a), Sizes.of(b)), gone, sampled=True
     )
     return SampledChanges(operations, tuple(one for one in tensors if _is_told(one)))
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kinprint.diff.direction import Direction
 from kinprint.diff.given import Beyond
-from kinprint.diff.sampled_parts import SampledChanges
 from kinprint.lineage.about.description import Description
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.reading.sample import SampleRecord
@@ -44,6 +43,9 @@ from kinprint.report.build.direction import direction_part
 from kinprint.report.statements import Reading, Spoken, spoken
 from kinprint.report.translation import Translator
 from kinprint.titles import full_titles, public_name, short_titles
+
+if TYPE_CHECKING:
+    from kinprint.diff.sampled_parts import SampledChanges
 
 
 def comparison_document(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kinprint.diff.merge_records import Unmerging
 from kinprint.diff.pairing import Correspondence, Match
 from kinprint.diff.results import Diff, Estimate, OperationFound, TensorChange
-from kinprint.diff.sampled_parts import SampledChanges
 from kinprint.lineage.results import Settings
 from kinprint.records import Cost, ModelRef, Operation, TensorStatus
 from kinprint.report import schema
@@ -22,6 +22,9 @@ from kinprint.report.build.unmerge import unmerge_document
 from kinprint.report.merging import recipe_words
 from kinprint.report.translation import Translator
 from kinprint.titles import full_titles, public_name
+
+if TYPE_CHECKING:
+    from kinprint.diff.sampled_parts import SampledChanges
 
 
 def diff_document(found: Diff, cost: Cost, settings: Settings) -> schema.DiffDocument:
