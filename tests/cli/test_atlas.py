@@ -47,6 +47,14 @@ def test_identify_says_what_was_found_to_people(
     assert json.loads(file.read_text())["searched"] == 2
 
 
+def test_what_identify_cannot_write_is_said_before_anything_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["identify", "nowhere/at-all", "-o", str(tmp_path / "page.html")]) == 2
+    seen = capsys.readouterr()
+    assert "page.html" in seen.err and ".json" in seen.err and not seen.out
+
+
 def test_building_tells_failures_and_adds_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

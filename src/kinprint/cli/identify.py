@@ -47,9 +47,9 @@ def identify(
 ) -> int:
     """Show what a model is built on."""
     if output:
-        from kinprint.report.outputs import outputs
+        from kinprint.report.outputs import json_alone, outputs
 
-        outputs(output, "paths")
+        json_alone(outputs(output, "paths"))
     found = kinprint.identify(
         model,
         atlas=atlas,

@@ -70,6 +70,14 @@ def outputs(
     return tuple(found.values())
 
 
+def json_alone(wanted: Sequence[Output]) -> None:
+    """Refuse all that is no JSON file, for results that have no other form."""
+    for one in wanted:
+        if one.form is None or one.form.ending != ".json":
+            cause = text.message("cause.output.json-alone")
+            raise BadOption(option="paths", value=str(one.path), cause=cause)
+
+
 def write_outputs(document: Drawn, wanted: Sequence[Output], language: str) -> list[Path]:
     """Draw all that was asked for, then write it; the files written."""
     ready = [(file, raw) for one in wanted for file, raw in _contents(document, one, language)]

@@ -15,7 +15,7 @@ from kinprint import text
 from kinprint.errors import BadOption, FileMissing, FormatError, KinprintError, printable
 from kinprint.records import Cost
 from kinprint.report.files import write_file
-from kinprint.report.outputs import DATA, Output, outputs, write_outputs
+from kinprint.report.outputs import DATA, Output, json_alone, outputs, write_outputs
 from kinprint.report.schema import (
     ComparisonDocument,
     DiffDocument,
@@ -248,10 +248,7 @@ class Result(ABC, Generic[Kept]):
 
     def _write(self, wanted: Sequence[Output]) -> list[Path]:
         """Write what was asked for; the files. A result has its JSON at least."""
-        for one in wanted:
-            if one.form is None or one.form.ending != ".json":
-                cause = text.message("cause.output.json-alone")
-                raise BadOption(option="paths", value=str(one.path), cause=cause)
+        json_alone(wanted)
         return [write_file(one.path, self.to_json()) for one in wanted]
 
     @classmethod
