@@ -47,6 +47,15 @@ def test_identify_says_what_was_found_to_people(
     assert json.loads(file.read_text())["searched"] == 2
 
 
+def test_an_atlas_without_models_answers_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["identify", str(MODELS / "a-cpt"), "--atlas", str(tmp_path / "nowhere")]
+    assert run(asked) == 0
+    assert "has no model" in " ".join(capsys.readouterr().out.split())
+    assert run([*asked, "--exit-code"]) == 2
+
+
 def test_what_identify_cannot_write_is_said_before_anything_is_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,7 +71,7 @@ def identify(
             print_cost(found.cost)
             if written:
                 print_written(output)
-    if found.searched and not found.compared:
+    if not found.compared and (found.searched or exit_code):  # 0 would say that nothing links
         return 2
     linked = (*found.parents, *found.descendants, *found.relatives)
     return code_for(one.relation for one in linked) if exit_code else 0
