@@ -259,10 +259,11 @@ def test_a_cast_of_the_other_is_equal_and_a_cast_of_the_base_unchanged() -> None
     assert (still.state, still.unchanged) == (BeyondState.UNCHANGED, (False, True))
 
 
-def test_updates_drawn_apart_are_never_called_common() -> None:
-    """Of 60 draws of random updates none has anything in common."""
+@pytest.mark.parametrize("draws", [60, pytest.param(400, marks=pytest.mark.slow)])
+def test_updates_drawn_apart_are_never_called_common(draws: int) -> None:
+    """No draw of random updates has anything in common."""
     base = array()
-    for at in range(60):
+    for at in range(draws):
         size = 10.0 ** DRAWS.uniform(-4, 0)
         a, b = (
             (base + array(size)).astype(ml_dtypes.bfloat16).astype(np.float32) for _ in range(2)
