@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 import kinprint
-from kinprint.errors import BadAdapter, FormatError
+from kinprint.errors import BadAdapter
 from kinprint.lineage.identity import same_files, same_numbers
-from kinprint.lineage.reading.assembly import ReadPiece
 from kinprint.lineage.reading.levels import (
     RUN,
     choose_layers,
@@ -27,8 +26,8 @@ from kinprint.lineage.reading.levels import (
     sample_units,
     spread_layers,
 )
-from kinprint.lineage.reading.sampler import Sampler, read_piece
-from kinprint.lineage.reading.tower import Piece, Tower, main_stack, runs_of
+from kinprint.lineage.reading.sampler import Sampler
+from kinprint.lineage.reading.tower import main_stack, runs_of
 from kinprint.mirror import MirrorServer
 from kinprint.model.model import Model
 from kinprint.reader.checkpoint import open_checkpoint
@@ -474,39 +473,6 @@ def test_a_file_that_differs_where_nobody_glances_is_another(
         raw[at] ^= 1
     changed.write_bytes(raw)
     assert same_files(*(open_checkpoint(str(folder), fetcher) for folder in folders))
-
-
-def test_of_several_tensors_that_cannot_be_read_the_first_is_named(
-    tmp_path: Path, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However many are read side by side."""
-    model = sampled([stored(tmp_path / "model", llama())], fetcher)
-    pieces = model.readers[0].stage(0).pieces
-
-    def broken(tower: Tower, piece: Piece) -> ReadPiece:
-        if piece in (pieces[5], pieces[2], pieces[9]):
-            raise FormatError(cause=f"{piece.address}")
-        return read_piece(tower, piece)
-
-    monkeypatch.setattr("kinprint.lineage.reading.sampler.read_piece", broken)
-    for count in (1, 2, 4):
-        monkeypatch.setattr("kinprint.lineage.reading.sampler.cores", lambda count=count: count)
-        with pytest.raises(FormatError) as error:
-            final(model)
-        assert str(pieces[2].address) in str(error.value)
-
-
-def test_numbers_that_are_none_are_noted_in_the_order_of_their_tensors(
-    tmp_path: Path, fetcher: Fetcher
-) -> None:
-    raw = llama()
-    for layer in range(4):
-        raw[f"model.layers.{layer}.mlp.up_proj.weight"][1, 1] = np.nan
-    notes = [
-        [note.fields["name"] for note in final(sampled([folder], fetcher))[0].notes]
-        for folder in (stored(tmp_path / str(number), raw) for number in range(2))
-    ]
-    assert notes[0] == notes[1] and len(notes[0]) == 4
 
 
 def test_the_same_numbers_in_other_shards(tmp_path: Path, fetcher: Fetcher) -> None:

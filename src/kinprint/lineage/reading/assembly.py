@@ -33,14 +33,10 @@ _V = TypeVar("_V")
 
 
 class ReadPiece(Struct, frozen=True):
-    """Rows of one logical tensor: which they are (None for all), and what was read for them.
-
-    `finite` says that all of them are numbers.
-    """
+    """Rows of one logical tensor: which they are (None for all), and what was read for them."""
 
     rows: tuple[int, ...] | None
     values: Floats
-    finite: bool
     read: tuple[ReadTensor, ...]
 
     @classmethod
@@ -54,7 +50,7 @@ class ReadPiece(Struct, frozen=True):
                     place = one.tensor.file, one.tensor.name
                     ranges.setdefault(place, []).extend(slice_bytes(one))
         read = (ReadTensor(*place, union(spans), digest) for place, spans in ranges.items())
-        return cls(piece.rows, values, bool(np.isfinite(values).all()), tuple(read))
+        return cls(piece.rows, values, tuple(read))
 
 
 ReadPieces = Mapping[PieceKey, ReadPiece]

@@ -27,11 +27,8 @@ from kinprint.model.tokens import Vocabulary
 from kinprint.reader.fetch import Fetcher, Want, joined_wants
 from kinprint.records import ByteRange, Component, Cost, Level, Part
 from kinprint.text import Message, message
-from kinprint.workers import Threads, cores
 
 _NO_STAGE = Stage(())
-_AT_A_TIME = 4  # short tensors that are decoded and hashed side by side, at most
-_SHORT = 2_000_000  # numbers of one of these
 
 
 class TowerReader:
@@ -96,13 +93,12 @@ class TowerReader:
     def take(self, number: int) -> None:
         """Keep a stage's numbers, and the rows of its tokens."""
         stage = self.stage(number)
-        for piece, read in zip(stage.pieces, self._read(stage.pieces), strict=True):
-            self._pieces[piece.address, piece.inputs] = read
+        for piece in stage.pieces:
+            self._pieces[piece.address, piece.inputs] = read_piece(self.tower, piece)
         if self.plan.whole and number == 0 and self.tower.embedding is not None:
             self._keep_whole_tables()
-        pieces = self._token_pieces(number)
-        for piece, read in zip(pieces, self._read(pieces), strict=True):
-            chosen = self._chosen[number]
+        for piece in self._token_pieces(number):
+            read, chosen = read_piece(self.tower, piece), self._chosen[number]
             assert piece.rows is not None
             place = {token: row for row, token in enumerate(piece.rows)}
             rows = keep(read.values[[place[token] for token in chosen.ids]])
@@ -128,29 +124,6 @@ class TowerReader:
     def record(self) -> SampleRecord:
         """What was read for the last sample."""
         return self._record
-
-    def _read(self, pieces: Sequence[Piece]) -> list[ReadPiece]:
-        """Pieces with their numbers, short ones side by side; what is not finite is noted."""
-        pool = Threads(min(cores(), _AT_A_TIME), "kinprint-take")
-        try:
-            short = {
-                at: pool.submit(read_piece, self.tower, piece)
-                for at, piece in enumerate(pieces)
-                if self.tower.numbers(piece) <= _SHORT
-            }
-            read = [
-                short[at].result() if at in short else read_piece(self.tower, piece)
-                for at, piece in enumerate(pieces)
-            ]
-        finally:
-            pool.shutdown(cancel_futures=True)
-        for piece, one in zip(pieces, read, strict=True):
-            if not one.finite:
-                name = self.tower.places[piece.address].weight.name
-                self.tower.notes.append(
-                    message("note.not-finite", model=self.tower.name, name=name)
-                )
-        return read
 
     def _token_pieces(self, number: int) -> list[Piece]:
         tokens, chosen = self.stage(number).tokens, self._chosen.get(number)
@@ -347,6 +320,9 @@ def read_piece(tower: Tower, piece: Piece) -> ReadPiece:
     values = arrays[0]
     if piece.inputs:
         values = np.ascontiguousarray(np.concatenate(arrays, axis=1).T)
+    if not np.isfinite(values).all():
+        name = tower.places[piece.address].weight.name
+        tower.notes.append(message("note.not-finite", model=tower.name, name=name))
     return ReadPiece.of(tower, piece, keep(values))
 
 
