@@ -97,7 +97,8 @@ def _quantiles(n: int) -> Floats:
     All vectors of one length share them, and the standard library has them without the second
     that a larger one takes to load.
     """
-    lower = [NormalDist().inv_cdf((at + 1) / (2 * n)) for at in range(n - 1)]
+    quantile = NormalDist().inv_cdf
+    lower = [quantile((at + 1) / (2 * n)) for at in range(n - 1)]
     return np.array([*lower, 0.0, *(-value for value in reversed(lower))])
 
 
