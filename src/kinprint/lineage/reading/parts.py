@@ -55,8 +55,11 @@ def has_whole_numbers(place: Place) -> bool:
 
 def is_without_scale(place: Place) -> bool:
     """Whether a tensor holds weights as whole numbers whose scale is not known."""
-    matrix = place.shape is not None and len(place.shape) > 1 and place.weight.spec.dtype != "BOOL"
-    return has_whole_numbers(place) and matrix and component_of(place.address.role) not in _NAMELESS
+    if not has_whole_numbers(place) or place.weight.spec.dtype == "BOOL":
+        return False
+    shape = place.shape
+    matrix = shape is not None and len(shape) > 1
+    return matrix and component_of(place.address.role) not in _NAMELESS
 
 
 def part_of(place: Place, tower: str) -> Part | None:
@@ -65,8 +68,8 @@ def part_of(place: Place, tower: str) -> Part | None:
     Tables that are computed, single numbers and whole numbers are none; matrices of whole numbers
     that the name says are weights are those up to a scale.
     """
-    weight, address = place.weight, place.address
-    if place.shape is not None and prod(place.shape) < 2:
+    weight, address, shape = place.weight, place.address, place.shape
+    if shape is not None and prod(shape) < 2:
         return None
     if has_whole_numbers(place) and not is_without_scale(place):
         return None

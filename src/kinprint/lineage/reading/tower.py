@@ -415,7 +415,9 @@ class Tower:
 
     def _readable(self, address: Address) -> bool:
         place: Place | None = self.places.get(address)
-        return place is not None and not place.weight.refusal and place.shape is not None
+        if place is None:
+            return False
+        return not place.weight.refusal and place.weight.layout is not None
 
 
 def towers_of(model: Model, component: str = "") -> tuple[Tower, ...]:

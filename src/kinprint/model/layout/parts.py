@@ -90,7 +90,10 @@ class Layout(Struct, frozen=True):
 
     def part(self, role: str) -> StoredPart | None:
         """The part of that role, or None."""
-        return next((part for part in self.parts if part.role == role), None)
+        for part in self.parts:
+            if part.role == role:
+                return part
+        return None
 
 
 def pattern_of(layout: Layout) -> str:
