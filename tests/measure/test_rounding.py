@@ -213,9 +213,11 @@ def test_columns_that_were_left_alone_do_not_hide_the_levels_of_the_others() -> 
     blocks = fine.reshape(-1, 32)
     scales = np.abs(blocks).max(axis=1, keepdims=True)
     nearest = np.abs((blocks / scales)[..., None] - levels).argmin(axis=-1)
-    coarse = (levels[nearest] * scales).reshape(fine.shape)
-    coarse[:, :32] = fine[:, :32]
-    assert equality(fine, coarse).bits == 4
+    four = (levels[nearest] * scales).reshape(fine.shape)
+    eight = (np.rint(blocks / scales * 127) * scales / 127).reshape(fine.shape)
+    for bits, coarse in ((4, four), (8, eight.astype(np.float32))):
+        coarse[:, :32] = fine[:, :32]
+        assert equality(fine, coarse).bits == bits
 
 
 def test_rows_that_are_equal_count_if_they_say_something() -> None:

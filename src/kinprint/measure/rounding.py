@@ -391,6 +391,11 @@ def _blocks(rows: Floats, size: int) -> Floats:
     return rows[:, : rows.shape[1] - rows.shape[1] % size].reshape(-1, size)
 
 
+def _few_blocks(blocks: Floats) -> Floats:
+    """Some blocks from everywhere; an odd step, so that they are not all of one column."""
+    return blocks[:: len(blocks) // _FEW_BLOCKS | 1]
+
+
 def _emptied(x: Floats, y: Floats) -> bool:
     """Whether blocks of numbers were set to zero that are no smaller than those of others."""
     before, after = (np.abs(one).max(axis=1, initial=0.0) for one in (x, y))
@@ -438,10 +443,12 @@ def _on_grid(fine: Floats, coarse: Floats, size: int, most: Sequence[int], bits:
     How many may differ from block to block: half of the blocks must lie on one of the grids.
     """
     y = _blocks(coarse, size)
-    few = _multiples(y[:: max(1, len(y) // _FEW_BLOCKS)])
+    few = _multiples(_few_blocks(y))
     likely = [levels for levels in most if _on_steps(few * levels).any()]
+    if not likely:  # most tensors lie on no grid
+        return None
     x, multiples = _blocks(fine, size), _multiples(y)
-    if not likely or _emptied(x, y):  # most tensors lie on no grid
+    if _emptied(x, y):
         return None
     largest = np.abs(y).max(axis=1, initial=0.0, keepdims=True).astype(np.float64)
     good = largest[:, 0] > 0
@@ -460,7 +467,7 @@ def byte_steps(rows: Floats) -> NDArray[np.float64]:
     block by block; none where most are not. Of fewer levels the step is a multiple of that."""
     for size in {*_GROUPS, max(rows.shape[1], _BLOCK)}:
         blocks = _blocks(rows, size)
-        few = _multiples(blocks[:: max(1, len(blocks) // _FEW_BLOCKS)])
+        few = _multiples(_few_blocks(blocks))
         for levels in _BYTE_LEVELS:
             if len(few) and _on_steps(few * levels).mean() > 0.5:
                 largest = np.abs(blocks).max(axis=1)
@@ -496,11 +503,10 @@ def _on_table(fine: Floats, coarse: Floats, size: int) -> int | None:
     if not len(y) or emptied:
         return None
     distinct = np.median(1 + np.count_nonzero(np.diff(np.sort(y, axis=1)), axis=1))
-    few = slice(None, None, len(y) // _FEW_BLOCKS | 1)  # odd, so as not to stay in one column
     for table in _TABLES:
         if distinct > len(table.levels):
             continue
-        if np.quantile(table.nearest(y[few], largest[few])[2], 0.25) > _OFF_LEVEL:
+        if np.quantile(table.nearest(*map(_few_blocks, (y, largest)))[2], 0.25) > _OFF_LEVEL:
             continue  # most tensors lie on no table
         scales, levels, off = table.nearest(y, largest)
         if np.median(off) > _OFF_LEVEL:
