@@ -52,6 +52,7 @@ def test_a_descendant_is_found(run: Run, tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert found["schema"] == "kinprint.compare/2"
     assert (found["a"], found["b"]) == CHILD
+    assert found["made"]["numpy"] == np.__version__ and found["made"]["scipy"] == ""
     verdict = found["verdict"]
     assert verdict["relation"] == "derived" and verdict["link"]["log10_p"] < -100
     assert verdict["link"]["alpha"] == 1e-6 and "base-a" in verdict["summary"]
@@ -120,6 +121,7 @@ def test_all_pairs_of_a_matrix(run: Run) -> None:
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)
     assert found["schema"] == "kinprint.matrix/2"
+    assert found["made"]["scipy"]  # which groups them, and takes no part in a comparison
     relations = {(one["a"], one["b"]): one["relation"] for one in found["pairs"]}
     assert relations == {
         ("zoo/base-a", "zoo/a-cpt"): "derived",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 
 import numpy as np
 
@@ -18,14 +19,11 @@ def made_with(command: str, *, grouped: bool = False) -> schema.Made:
 
     Where models were `grouped`, SciPy did it; it takes part in nothing else.
     """
-    scipy = None
-    if grouped:
-        import scipy  # type: ignore[no-redef]
     return schema.Made(
         kinprint=__version__,
         python=platform.python_version(),
         numpy=np.__version__,
-        scipy="" if scipy is None else scipy.__version__,
+        scipy=import_module("scipy").__version__ if grouped else "",
         command=command,
     )
 
