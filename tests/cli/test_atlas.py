@@ -52,7 +52,9 @@ def test_an_atlas_without_models_answers_nothing(
 ) -> None:
     asked = ["identify", str(MODELS / "a-cpt"), "--atlas", str(tmp_path / "nowhere")]
     assert run(asked) == 0
-    assert "has no model" in " ".join(capsys.readouterr().out.split())
+    seen = capsys.readouterr()
+    assert "has no model" in " ".join(seen.out.split())
+    assert str(tmp_path / "nowhere") in seen.err and "atlas build" in seen.err
     assert run([*asked, "--exit-code"]) == 2
 
 

@@ -7,7 +7,7 @@ import click
 import kinprint
 from kinprint.cli.commands import Whole, command, option
 from kinprint.cli.compare import code_for
-from kinprint.cli.language import language
+from kinprint.cli.language import language, say
 from kinprint.cli.output import (
     form_option,
     print_cost,
@@ -18,6 +18,7 @@ from kinprint.cli.output import (
     write_json,
 )
 from kinprint.cli.reading import reading_options
+from kinprint.errors import printable
 
 
 @command("identify")
@@ -71,6 +72,9 @@ def identify(
             print_cost(found.cost)
             if written:
                 print_written(output)
+    if not found.searched:
+        place = printable(kinprint.Atlas(atlas).place, 1000)
+        click.echo(say("cli.identify.empty", place=place), err=True)
     if not found.compared and (found.searched or exit_code):  # 0 would say that nothing links
         return 2
     linked = (*found.parents, *found.descendants, *found.relatives)
