@@ -72,15 +72,7 @@ def show(title: str, points: Sequence[Point]) -> None:
 def by_width(folder: Path) -> Iterator[Point]:
     """The standard level on two strangers of each width."""
     for width in WIDTHS:
-        pair = [folder / f"{width}-{name}" for name in "ab"]
-        for seed, one in enumerate(pair):
-            write_wide(one, width, seed)
-        for _ in range(2):  # what is read last may depend on what was there
-            read = kinprint.compare(*map(str, pair)).to_dict()["samples"]
-            for seed, (one, towers) in enumerate(zip(pair, read, strict=True), len(pair)):
-                for tensor in (tensor for tower in towers for tensor in tower["tensors"]):
-                    fill(one / tensor["file"], _ranges(tensor["ranges"]), seed)
-        cost = run("", str(folder), "compare", *map(str, pair))
+        cost = run("", str(folder), "compare", *map(str, wide_pair(folder, width)))
         yield Point(width, cost.cpu_seconds, cost.peak_bytes)
 
 
@@ -99,6 +91,19 @@ def by_models(folder: Path) -> Iterator[Point]:
     for count in MODELS:
         cost = matrix.measure(folder, count, matrix.JOBS).cost
         yield Point(count, cost.cpu_seconds, cost.peak_bytes)
+
+
+def wide_pair(folder: Path, width: int) -> list[Path]:
+    """Two strangers of one width, with random numbers wherever `compare` reads."""
+    pair = [folder / f"{width}-{name}" for name in "ab"]
+    for seed, one in enumerate(pair):
+        write_wide(one, width, seed)
+    for _ in range(2):  # what is read last may depend on what was there
+        read = kinprint.compare(*map(str, pair)).to_dict()["samples"]
+        for seed, (one, towers) in enumerate(zip(pair, read, strict=True), len(pair)):
+            for tensor in (tensor for tower in towers for tensor in tower["tensors"]):
+                fill(one / tensor["file"], _ranges(tensor["ranges"]), seed)
+    return pair
 
 
 def write_wide(folder: Path, width: int, seed: int) -> None:
@@ -140,10 +145,10 @@ def write_wide(folder: Path, width: int, seed: int) -> None:
 
 
 def fill(file: Path, ranges: Sequence[tuple[int, int]], seed: int) -> None:
-    """Put random numbers in bfloat16 into ranges of a file."""
+    """Put random numbers in bfloat16 into ranges of a file, others in every file."""
     with file.open("r+b") as stream:
         for start, stop in ranges:
-            rng = np.random.default_rng((seed, start))
+            rng = np.random.default_rng((seed, start, *file.name.encode()))
             numbers = rng.normal(0.0, 0.02, (stop - start) // 2).astype(ml_dtypes.bfloat16)
             stream.seek(start)
             stream.write(numbers.tobytes())

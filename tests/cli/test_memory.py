@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.commands import run
+from benchmarks.curves import wide_pair
 from benchmarks.matrix import write_stranger
 
 MODELS = ("upstage/Solar-Open-100B", "zai-org/GLM-4.5-Air")
@@ -30,6 +31,13 @@ def test_a_level_has_a_ceiling(replicas: Path, tmp_path: Path, level: str, ceili
     given = [str(replicas / name) for name in MODELS]
     cost = run("", str(tmp_path), "compare", *given, "--level", level, "--format", "json")
     assert 20 * MB < cost.peak_bytes < ceiling
+
+
+@pytest.mark.slow
+def test_the_ceiling_holds_for_the_widest_models(tmp_path: Path) -> None:
+    given = map(str, wide_pair(tmp_path, 16_384))
+    cost = run("", str(tmp_path), "compare", *given, "--level", "standard", "--format", "json")
+    assert 20 * MB < cost.peak_bytes < 300 * MB
 
 
 def test_processes_of_a_matrix_hold_what_they_compare(tmp_path: Path) -> None:

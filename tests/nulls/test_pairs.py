@@ -41,7 +41,10 @@ def test_a_tie_broken_by_rounding_is_a_tie() -> None:
 
 
 @pytest.mark.parametrize("flips", [False, True])
-def test_pairs_found_in_pieces_are_those_of_the_whole_table(flips: bool) -> None:
+def test_pairs_found_in_pieces_are_those_of_the_whole_table(
+    flips: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kinprint.nulls.fixed_points._PRODUCTS", 90 * 700)
     rng = np.random.default_rng(3)
     b = normalise_rows(rng.normal(size=(700, 40)))
     a = normalise_rows(b[:600] * rng.choice([-1.0, 1.0], size=(600, 1)) + 0.02 * rng.normal())

@@ -97,7 +97,8 @@ def _clones(x: NDArray[np.float32], threshold: float | None = None) -> Ints:
     right: list[Ints] = []
     for start in range(0, n, step):
         near = x[start : start + step] @ x[start:].T
-        i, j = np.nonzero(np.abs(near, out=near) >= least)
+        found = np.flatnonzero(np.abs(near, out=near).ravel() >= least)  # quicker than in rows
+        i, j = np.divmod(found, near.shape[1])
         other = j > i
         left.append(i[other] + start)
         right.append(j[other] + start)

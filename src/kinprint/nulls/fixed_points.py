@@ -23,8 +23,7 @@ from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, no_evid
 MARGIN = 1e-6
 SINGLE_MARGIN = 1e-5
 """The same for products that are made in single precision."""
-_ROWS = 256  # whose products with all other rows are made at once, and stay near the processor
-_ROWS_ON_CARD = 4096
+_PRODUCTS, _PRODUCTS_ON_CARD = 1 << 20, 1 << 26  # made at once; these stay near the processor
 
 
 class Pairs(Struct, frozen=True):
@@ -88,14 +87,14 @@ def nearest_rows(x: Array, y: Array, flips: bool = False) -> Neighbours:
     """
     here = uploaded(x), uploaded(y)
     one, other = (array_module(part).ascontiguousarray(part, np.float32) for part in here)
-    each = _ROWS if array_module(one) is np else _ROWS_ON_CARD
+    most = _PRODUCTS if array_module(one) is np else _PRODUCTS_ON_CARD
+    each = max(1, most // max(len(other), 1))
     there: list[Nearest] = []
     back: Nearest | None = None
     for start in range(0, max(len(one), 1), each):
         table = one[start : start + each] @ other.T
         there.append(_best(table, flips))
-        seen = _best(table.T, flips)
-        back = seen if back is None else _better(back, seen, start, flips)
+        back = _best(table.T, flips) if back is None else _better(back, table, start, flips)
     assert back is not None
     return Neighbours(
         Nearest(
@@ -195,7 +194,7 @@ def _best(table: Array, flips: bool = False) -> Nearest:
     if not table.size:
         return Nearest(np.zeros(len(table), np.int64), np.zeros(len(table)), np.zeros(len(table)))
     xp = array_module(table)
-    size = xp.array(abs(table) if flips else table, order="C")
+    size = xp.ascontiguousarray(abs(table)) if flips else xp.array(table, order="C")
     rows = xp.arange(len(size))
     at = size.argmax(axis=1)
     found = table[rows, at], size[rows, at]
@@ -206,16 +205,25 @@ def _best(table: Array, flips: bool = False) -> Nearest:
     return Nearest(downloaded(at), score, lead)
 
 
-def _better(known: Nearest, seen: Nearest, start: int, flips: bool) -> Nearest:
-    """The better of two answers for each row: among columns before `start`, and from there on."""
-    old, new = (np.abs(one.score) if flips else one.score for one in (known, seen))
+def _better(known: Nearest, table: Array, start: int, flips: bool) -> Nearest:
+    """What is known of columns from rows before `start`, bettered by a table of rows from there on.
+
+    Only columns whose largest number here beats the second best so far are looked at closely: of
+    the k-th of equal tables about two in k.
+    """
+    largest = abs(table).max(axis=0) if flips else table.max(axis=0)
+    best = np.abs(known.score) if flips else known.score
+    rest = best - known.lead
+    some = np.flatnonzero(~(downloaded(largest) <= rest))  # and those that are not numbers
+    seen = _best(table[:, uploaded(some)].T, flips)
+    old, new = best[some], np.abs(seen.score) if flips else seen.score
     later = new > old
-    second = np.where(later, np.maximum(old, new - seen.lead), np.maximum(new, old - known.lead))
-    return Nearest(
-        np.where(later, seen.at + start, known.at),
-        np.where(later, seen.score, known.score),
-        np.maximum(old, new) - second,
-    )
+    second = np.where(later, np.maximum(old, new - seen.lead), np.maximum(new, rest[some]))
+    at, score, lead = known.at.copy(), known.score.copy(), known.lead.copy()
+    at[some] = np.where(later, seen.at + start, at[some])
+    score[some] = np.where(later, seen.score, score[some])
+    lead[some] = np.maximum(old, new) - second
+    return Nearest(at, score, lead)
 
 
 def _rate(shapes: Sequence[tuple[int, int]], coins: bool) -> float:

@@ -150,13 +150,17 @@ def standardise_columns(table: ArrayLike) -> Floats:
     Commutes with permutations and flips of the columns, because each is treated by itself.
     """
     # One contiguous row a channel, so that the order of its sums does not depend on its place.
-    x = np.array(np.asarray(table).T, np.float64, order="C")
-    if not x.size:
-        return x.T
-    constant = x.max(axis=1) == x.min(axis=1)
-    x -= x.mean(axis=1, keepdims=True)
-    x[constant] = 0.0
-    return _normalised(x).T
+    return standardise_in_place(np.array(np.asarray(table).T, np.float64, order="C")).T
+
+
+def standardise_in_place(channels: Floats) -> Floats:
+    """The same of columns that are given as rows, where they lie: wide models have long ones."""
+    if not channels.size:
+        return channels
+    constant = channels.max(axis=1) == channels.min(axis=1)
+    channels -= channels.mean(axis=1, keepdims=True)
+    channels[constant] = 0.0
+    return _normalised(channels)
 
 
 def normalise_rows(rows: ArrayLike) -> Floats:

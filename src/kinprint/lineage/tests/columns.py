@@ -7,10 +7,12 @@ of signs matches columns itself, by sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.lineage.alignment.blocks import common_blocks
@@ -21,13 +23,14 @@ from kinprint.lineage.reading.sample import Sample, Units
 from kinprint.lineage.side import alone, copied_channels
 from kinprint.lineage.tests.conditions import granted_alignment, require_width
 from kinprint.lineage.tests.registry import Basis, Likeness, LineageTest, NoResult, lineage_test
+from kinprint.mapped import let_go
 from kinprint.nulls.blocks import block_permutation, signed_blocks
 from kinprint.nulls.copies import sum_over
 from kinprint.nulls.exchangeability import Doubt, balance
 from kinprint.nulls.fixed_points import Pairs, fixed_points, nearest_rows
 from kinprint.nulls.increasing import increasing_subsequence
 from kinprint.nulls.masks import masked
-from kinprint.nulls.preparation import massive, normalise_rows, one_valued, standardise_columns
+from kinprint.nulls.preparation import massive, normalise_rows, one_valued, standardise_in_place
 from kinprint.nulls.result import Ints
 from kinprint.nulls.signs import sign_chernoff
 from kinprint.records import Component, Evidence, Group, Reason, Status
@@ -104,15 +107,14 @@ def matrix_columns(pair: Pair, test: LineageTest) -> Evidence:
     """Do matrix columns of equal channels agree over rows with equal places?"""
     alignment = granted_alignment(pair, test.group)
     require_width(alignment, same=True)
-    x, y, places = _rows_of_equal_place(alignment.first.prepared, alignment.second.prepared)
+    x, y, places = _columns_of_equal_rows(alignment.first.prepared, alignment.second.prepared)
     if places < FEWEST_TOKENS:
         raise NoResult(Reason.MATRIX_ROWS)
-    if len(x) < FEWEST_TOKENS:
+    if x.shape[1] < FEWEST_TOKENS:
         raise NoResult(Reason.CONSTANT_MATRICES, Status.UNDEFINED)
-    sizes, single = [np.square(rows).mean(axis=0) for rows in (x, y)], masked(x) and masked(y)
-    x = standardise_columns(x).T  # one after the other: they are long
-    y = standardise_columns(y).T
-    columns = _Columns(alignment, x, y, *sizes)
+    sizes = [np.einsum("cn,cn->c", one, one) / one.shape[1] for one in (x, y)]
+    single = masked(x.T) and masked(y.T)
+    columns = _Columns(alignment, standardise_in_place(x), standardise_in_place(y), *sizes)
     if balance(columns.x, most=_BALANCED).reason is Doubt.UNFAIR:
         raise NoResult(Reason.COLUMNS_LEAN, Status.GUARDED)
     usable = columns.usable & columns.x.any(axis=1)
@@ -214,29 +216,49 @@ class _EqualRows(Struct, frozen=True):
     first_gain: Rows | float
     second_gain: Rows | float
 
+    @property
+    def ours(self) -> Rows:
+        """The first model's rows."""
+        return self.first[self.at] * self.first_gain
 
-def _rows_of_equal_place(first: Prepared, second: Prepared) -> tuple[Doubles, Doubles, int]:
-    """Rows of length one that lie at equal places in both models, and how many there were.
+    @property
+    def theirs(self) -> Rows:
+        """The second model's rows."""
+        return self.second[self.to] * self.second_gain
 
-    At most so many, evenly spaced. Rows keep their mean here, since a flip of channels would
-    change it; rows that hold one size of number say nothing and are left out.
+    def only(self, some: NDArray[Any]) -> _EqualRows:
+        """Some of the rows."""
+        return replace(self, at=self.at[some], to=self.to[some])
+
+
+def _columns_of_equal_rows(first: Prepared, second: Prepared) -> tuple[Doubles, Doubles, int]:
+    """Columns, a row each, over matrix rows at equal places in both models; how many there were.
+
+    At most so many, evenly spaced, each of length one. Rows keep their mean here, since a flip of
+    channels would change it; rows that hold one size of number say nothing and are left out.
     """
     matrices = list(_equal_rows(first, second))
     total = sum(len(rows.at) for rows in matrices)
-    if not total:
-        return np.empty((0, first.width)), np.empty((0, first.width)), 0
-    some, start = np.array(spread(total, _ROWS)), 0
-    ours: list[Rows] = []
-    theirs: list[Rows] = []
+    some, start = np.array(spread(total, _ROWS), np.int64), 0
+    kept: list[_EqualRows] = []
     for rows in matrices:
-        here = some[(some >= start) & (some < start + len(rows.at))] - start
-        x = rows.first[rows.at[here]] * rows.first_gain
-        y = rows.second[rows.to[here]] * rows.second_gain
-        good = ~one_valued(np.abs(x)) & ~one_valued(np.abs(y))
-        ours.append(x[good])
-        theirs.append(y[good])
+        few = rows.only(some[(some >= start) & (some < start + len(rows.at))] - start)
+        kept.append(few.only(~one_valued(np.abs(few.ours)) & ~one_valued(np.abs(few.theirs))))
         start += len(rows.at)
-    return normalise_rows(np.concatenate(ours)), normalise_rows(np.concatenate(theirs)), len(some)
+    shape = first.width, sum(len(rows.at) for rows in kept)
+    ours = _columns((rows.ours for rows in kept), shape)
+    return ours, _columns((rows.theirs for rows in kept), shape), len(some)
+
+
+def _columns(matrices: Iterable[Rows], shape: tuple[int, int]) -> Doubles:
+    """Columns, a row each, of matrices whose rows get length one."""
+    table, start = np.empty(shape), 0
+    for matrix in matrices:
+        rows = normalise_rows(matrix)
+        table[:, start : start + len(rows)] = rows.T
+        start += len(rows)
+    let_go()
+    return table
 
 
 def _equal_rows(first: Prepared, second: Prepared) -> Iterator[_EqualRows]:
