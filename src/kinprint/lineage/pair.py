@@ -14,6 +14,7 @@ from threading import RLock
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from kinprint.lineage.alignment.gram import rated_maps, trusted
 from kinprint.lineage.alignment.heads import (
@@ -33,8 +34,9 @@ from kinprint.lineage.alignment.units import (
 )
 from kinprint.lineage.preparation import FeedForward
 from kinprint.lineage.reading.sample import Sample
-from kinprint.lineage.side import Side
+from kinprint.lineage.side import Side, alone
 from kinprint.nulls.fixed_points import Pairs, mutual_pairs
+from kinprint.nulls.preparation import massive
 from kinprint.records import Group, Level
 from kinprint.text import Message
 
@@ -180,6 +182,20 @@ class Alignment:
         if not pairs or not self._same_shape or any(x.total != y.total for x, y in pairs):
             return None
         return Matching(IDENTITY, partners, math.nan)
+
+    @cached_property
+    def usable_channels(self) -> NDArray[np.bool_]:
+        """Channels of the first model that may stand for themselves, by all norms of both.
+
+        Copies may not; nor channels where either model has a gain of zero, which a mask put there,
+        or gains far above all others: strangers may have both at the same places.
+        """
+        usable = alone(self.first.channel_clones)
+        for side in (self.first, self.second):
+            gains = np.stack([side.prepared.gains[key] for key in self.channels.norms])
+            if gains.shape[1] == len(usable):
+                usable &= ~(gains == 0).any(axis=0) & ~massive(np.abs(gains))
+        return usable
 
     @cached_property
     def attention(self) -> Matching | None:

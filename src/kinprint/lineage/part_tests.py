@@ -22,7 +22,6 @@ from kinprint.lineage.part_columns import ColumnScore, HalfChannels
 from kinprint.lineage.preparation import DENSE, FeedForward
 from kinprint.lineage.side import alone
 from kinprint.lineage.tests.attention import HeadGroups
-from kinprint.lineage.tests.gains import usable_channels
 from kinprint.lineage.tests.registry import Likeness, NoResult, registered_test
 from kinprint.measure.rows import copied_rows
 from kinprint.nulls.blocks import BLOCK, block_log10_p, signed_log10_p
@@ -94,11 +93,11 @@ def _norms(pair: Pair) -> Iterator[PartScore]:
     first, second = alignment.first.prepared, alignment.second.prepared
     if first.width != second.width:
         return
-    shared = first.scores.keys() & second.scores.keys()
+    shared = alignment.channels.norms
     if not shared:
         return
     index = np.arange(first.width)
-    blocks = common_blocks(index, index, usable_channels(alignment, sorted(shared)))
+    blocks = common_blocks(index, index, alignment.usable_channels)
     if not len(blocks.sizes):
         return
     every_pair = math.log10(max(1, first.sample.depth * second.sample.depth))

@@ -184,7 +184,9 @@ def _deviations(x: Floats, y: Floats) -> float:
     """How far the mean cosine of rows lies above that of neighbours, in standard deviations."""
     if len(x) < _ROWS:
         return 0.0
-    excess = np.einsum("nd,nd->n", x, y) - np.einsum("nd,nd->n", x, np.roll(y, 1, axis=0))
+    excess = np.einsum("nd,nd->n", x, y)
+    excess[1:] -= np.einsum("nd,nd->n", x[1:], y[:-1])
+    excess[:1] -= np.einsum("nd,nd->n", x[:1], y[-1:])
     deviation = float(excess.std())
     return float(excess.mean()) / deviation * math.sqrt(len(x)) if deviation > 0 else 0.0
 
@@ -219,16 +221,17 @@ def _like_units(a: Digest, b: Digest) -> float:
     ours = [units[spread(len(units), _UNITS)] for units in a.units]
     if len({units.shape[1] for units in (*a.units, *b.units)}) > 1:
         return 0.0  # gated units beside plain ones
-    few, theirs = np.concatenate(ours), np.concatenate(b.units)
-    starts, ends = _starts(b.units), _starts(ours)
-    sizes = np.square(few).sum(axis=1)[:, None] + np.square(theirs).sum(axis=1)
-    distances = sizes - 2.0 * few @ theirs.T
-    near = np.minimum.reduceat(distances, starts, axis=1)
-    lengths = [len(units) for units in b.units]
-    distances[distances <= np.repeat(near, lengths, axis=1)] = np.inf
-    further = np.minimum.reduceat(distances, starts, axis=1)
-    clear = near < _CLEAR**2 * np.maximum(further, 1e-9)
-    counts = np.add.reduceat(clear, ends, axis=0, dtype=np.int64)
+    few = np.concatenate(ours)
+    sizes = np.square(few).sum(axis=1)[:, None]
+    clear = np.empty((len(few), len(b.units)), bool)
+    for at, theirs in enumerate(b.units):
+        distances = few @ (-2.0 * theirs.T)
+        distances += sizes
+        distances += np.square(theirs).sum(axis=1)
+        near = distances.min(axis=1, keepdims=True)
+        np.putmask(distances, distances <= near, np.inf)
+        clear[:, at] = near[:, 0] < _CLEAR**2 * np.maximum(distances.min(axis=1), 1e-9)
+    counts = np.add.reduceat(clear, _starts(ours), axis=0, dtype=np.int64)
     return float((counts / np.array([[len(units)] for units in ours])).max())
 
 

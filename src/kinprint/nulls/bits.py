@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinprint.measure.stored import stored_words
-from kinprint.nulls.blocks import BLOCK
+from kinprint.nulls.blocks import BLOCK, blocked
 from kinprint.nulls.result import Floats
+
+_AT_ONCE = 1 << 20  # elements that are compared together
 
 
 def equal_counts(a: NDArray[Any], b: NDArray[Any], m: int = BLOCK) -> Floats:
@@ -25,15 +27,11 @@ def equal_counts(a: NDArray[Any], b: NDArray[Any], m: int = BLOCK) -> Floats:
     """
     if a.dtype != b.dtype or a.shape != b.shape or a.ndim != 2:
         raise ValueError(f"cannot compare bits of {a.dtype}{a.shape} and {b.dtype}{b.shape}")
-    x, y = stored_words(a), stored_words(b)
-    some = a != 0
-    n = len(x)
-    counts = np.zeros((-(-n // m), m, m))
-    for i in range(m):
-        for j in range(m):
-            left, right = x[i::m], y[j::m]
-            both = min(len(left), len(right))
-            same = left[:both] == right[:both]
-            whole = same[..., 0] if same.shape[-1] == 1 else same.all(axis=-1)
-            counts[:both, i, j] = np.count_nonzero(whole & some[i::m][:both], axis=-1)
+    x, y, some = (blocked(rows, m) for rows in (stored_words(a), stored_words(b), a != 0))
+    counts = np.zeros((len(x), m, m))
+    step = max(1, _AT_ONCE // max(1, m * m * a.shape[1]))
+    for blocks in (slice(start, start + step) for start in range(0, len(x), step)):
+        same = x[blocks, :, None] == y[blocks, None]
+        whole = same[..., 0] if same.shape[-1] == 1 else same.all(axis=-1)
+        counts[blocks] = np.count_nonzero(whole & some[blocks, :, None], axis=-1)
     return counts

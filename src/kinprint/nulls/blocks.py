@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cache
 from itertools import permutations
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from msgspec import Struct
+from numpy.typing import ArrayLike, NDArray
 
 from kinprint.nulls.chernoff import least_exponent, log_cosh, log_mean_exp
 from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, no_evidence, portions
@@ -31,13 +34,12 @@ def block_sizes(n: int, m: int = BLOCK) -> Ints:
     return np.array([m] * whole + [rest] * (rest > 0), np.int64)
 
 
-def blocked(rows: ArrayLike, m: int = BLOCK) -> Floats:
-    """Rows (n, d) as blocks (B, m, d); a ragged last block is filled up with zeros."""
-    x = np.asarray(rows, np.float64)
-    missing = -len(x) % m
+def blocked(rows: NDArray[Any], m: int = BLOCK) -> NDArray[Any]:
+    """Rows (n, …) as blocks (B, m, …); a ragged last block is filled up with zeros."""
+    missing = -len(rows) % m
     if missing:
-        x = np.concatenate([x, np.zeros((missing, *x.shape[1:]))])
-    return x.reshape(-1, m, *x.shape[1:])
+        rows = np.concatenate([rows, np.zeros((missing, *rows.shape[1:]), rows.dtype)])
+    return rows.reshape(-1, m, *rows.shape[1:])
 
 
 def block_permutation(
@@ -66,7 +68,7 @@ def block_permutation(
     parts = _plain_parts(table, lengths)
     if not any(part.any() for part in parts):
         return no_evidence("block permutation", n)
-    observed = float(_observed(parts)[0])
+    observed, variance = float(_observed(parts)[0]), float(_variance(parts)[0])
     rng = np.random.default_rng(seed)
     null = np.zeros(DRAWS)
     for part in parts:
@@ -79,10 +81,8 @@ def block_permutation(
         effect=_excess(parts, lengths),
         n=n,
         null=tuple(null.tolist()),
-        details={"blocks": float(len(lengths)), "spread": float(np.sqrt(_variance(parts)[0]))},
-        sensitivity=None
-        if unit is None
-        else _sensitivity(float(_variance(parts)[0]), lengths, unit, 0.0),
+        details={"blocks": float(len(lengths)), "spread": math.sqrt(variance)},
+        sensitivity=None if unit is None else _sensitivity(variance, lengths, unit, 0.0),
     )
 
 
@@ -175,8 +175,12 @@ def _tables(scores: ArrayLike, sizes: ArrayLike | None) -> tuple[Floats, Ints]:
 
 
 def _by_size(table: Floats, lengths: Ints) -> list[Floats]:
-    sizes = sorted({int(r) for r in lengths})
-    return [table[:, lengths == r][:, :, :r, :r] for r in sizes]
+    return [table[:, lengths == r][:, :, :r, :r] for r in _different(lengths)]
+
+
+def _different(lengths: Ints) -> list[int]:
+    """Sizes that blocks have, the smallest first."""
+    return np.flatnonzero(np.bincount(lengths)).tolist()
 
 
 def _orders(m: int) -> Ints:
@@ -196,20 +200,41 @@ def _centre(table: Floats) -> Floats:
     return np.where(np.abs(rough) > GRAIN * size, rough, 0.0)
 
 
+class _Halves(Struct, frozen=True):
+    """All permutations of m things as two halves, which many of them share.
+
+    `first` and `second` list the halves, (halves, things), and `left` and `right` which of them a
+    permutation is made of; the identity comes first.
+    """
+
+    first: Ints
+    second: Ints
+    left: Ints
+    right: Ints
+
+
+@cache
+def _halves(m: int) -> _Halves:
+    every = list(permutations(range(m)))
+    tables, places = [], []
+    for half in (slice(m // 2), slice(m // 2, m)):
+        number = {to: at for at, to in enumerate(dict.fromkeys(order[half] for order in every))}
+        tables.append(np.array(list(number), np.int64))
+        places.append(np.array([number[order[half]] for order in every], np.int64))
+    return _Halves(*tables, *places)
+
+
 def _sums(table: Floats) -> Floats:
     """Σ_i A[i, π(i)] for every π along a new first axis, the identity first."""
     m = table.shape[-1]
-    total = np.empty((math.factorial(m), *table.shape[:-2]))
     entries = np.ascontiguousarray(np.moveaxis(table, (-2, -1), (0, 1)))
-    # Half of a permutation is shared by many, so halves are summed once.
-    halves: dict[tuple[int, tuple[int, ...]], Floats] = {}
-    for at, order in enumerate(permutations(range(m))):
-        for start, to in ((0, order[: m // 2]), (m // 2, order[m // 2 :])):
-            if (start, to) not in halves:
-                halves[start, to] = sum(
-                    (entries[start + i, j] for i, j in enumerate(to)), np.zeros(table.shape[:-2])
-                )
-        np.add(halves[0, order[: m // 2]], halves[m // 2, order[m // 2 :]], out=total[at])
+    halves = _halves(m)
+    first, second = (
+        sum((entries[start + i, to] for i, to in enumerate(part.T)), np.zeros(table.shape[:-2]))
+        for start, part in ((0, halves.first), (m // 2, halves.second))
+    )
+    total: Floats = np.broadcast_to(first, (len(halves.first), *table.shape[:-2]))[halves.left]
+    total += second[halves.right]
     return total
 
 
@@ -325,6 +350,6 @@ def _draw_signed(plain: Floats, flips: Floats, rng: np.random.Generator) -> Floa
 
 
 def _excess(parts: list[Floats], lengths: Ints) -> float:
-    sizes = [r for r in sorted({int(r) for r in lengths}) if r > 1]
+    sizes = [r for r in _different(lengths) if r > 1]
     total = sum(float(part[0].sum()) * r / (r - 1) for part, r in zip(parts, sizes, strict=True))
     return total / int(lengths[lengths > 1].sum())

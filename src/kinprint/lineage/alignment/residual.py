@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kinprint.lineage.preparation import Prepared, SharedTokens, shared_tokens
+from kinprint.lineage.preparation import NormKey, Prepared, SharedTokens, shared_tokens
 from kinprint.lineage.reading.sample import Floats, Indices
 from kinprint.measure.basis import polar_factor, token_table
 from kinprint.nulls.fixed_points import Neighbours, nearest_rows
@@ -85,13 +85,17 @@ class Channels:
         return shared_tokens(self.first, self.second)
 
     @cached_property
+    def norms(self) -> tuple[NormKey, ...]:
+        """The norms that vary in both models."""
+        return tuple(sorted(self.first.scores.keys() & self.second.scores.keys()))
+
+    @cached_property
     def gain_rows(self) -> tuple[Doubles, Doubles] | None:
         """Each channel as the vector of its gains, of length one; None with too few norms."""
-        keys = sorted(self.first.scores.keys() & self.second.scores.keys())
-        if len(keys) < FEW_GAINS:
+        if len(self.norms) < FEW_GAINS:
             return None
         first, second = (
-            normalise_rows(np.stack([model.scores[key] for key in keys], axis=1))
+            normalise_rows(np.stack([model.scores[key] for key in self.norms], axis=1))
             for model in (self.first, self.second)
         )
         return first, second

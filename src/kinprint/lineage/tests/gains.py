@@ -16,7 +16,6 @@ from kinprint.lineage.alignment.blocks import common_blocks
 from kinprint.lineage.alignment.residual import FEW_GAINS
 from kinprint.lineage.pair import Alignment, Pair
 from kinprint.lineage.preparation import NormKey, Prepared
-from kinprint.lineage.side import alone
 from kinprint.lineage.tests.conditions import granted_alignment, require_width
 from kinprint.lineage.tests.registry import (
     Basis,
@@ -29,7 +28,7 @@ from kinprint.nulls.bits import equal_counts
 from kinprint.nulls.blocks import block_permutation
 from kinprint.nulls.fixed_points import Pairs, fixed_points, nearest_rows
 from kinprint.nulls.increasing import increasing_subsequence
-from kinprint.nulls.preparation import degenerate, massive, normal_scores
+from kinprint.nulls.preparation import degenerate, normal_scores
 from kinprint.records import Component, Evidence, Group, Reason, Status
 
 Doubles = NDArray[np.float64]
@@ -53,18 +52,18 @@ def gain_blocks(pair: Pair, test: LineageTest) -> Evidence:
         for side in (alignment.first, alignment.second)
     )
     layers = sorted({layer for _, layer in keys})
-    return _correlation(pair, test, alignment, x, y, usable_channels(alignment, keys), layers)
+    return _correlation(pair, test, alignment, x, y, layers)
 
 
 @_gain_test("E1.profile", likeness=Likeness.MEAN_GAINS)
 def gain_profile(pair: Pair, test: LineageTest) -> Evidence:
     """Do gains averaged over depth agree? Depth changes and reordered layers keep them."""
-    alignment, keys = _common_norms(pair, same_width=True)
+    alignment, _ = _common_norms(pair, same_width=True)
     profiles = [_profile(side.prepared) for side in (alignment.first, alignment.second)]
     if any(degenerate(profile) for profile in profiles):
         raise NoResult(Reason.CONSTANT_GAINS, Status.UNDEFINED)
     x, y = (normal_scores(profile)[:, None] for profile in profiles)
-    return _correlation(pair, test, alignment, x, y, usable_channels(alignment, keys), [])
+    return _correlation(pair, test, alignment, x, y, [])
 
 
 @_gain_test("E1.fixed")
@@ -89,8 +88,8 @@ def gain_bits(pair: Pair, test: LineageTest) -> Evidence:
         np.stack([side.prepared.gains[key] for key in keys], axis=1).astype(np.float32)
         for side in (alignment.first, alignment.second)
     )
-    index, usable = np.arange(len(x)), usable_channels(alignment, keys)
-    blocks = common_blocks(index, index, usable)
+    index = np.arange(len(x))
+    blocks = common_blocks(index, index, alignment.usable_channels)
     if not len(blocks.sizes):
         raise NoResult(Reason.COPIED_CHANNELS, Status.UNDEFINED)
     counts = equal_counts(x[blocks.first.reshape(-1)], y[blocks.second.reshape(-1)])
@@ -98,17 +97,16 @@ def gain_bits(pair: Pair, test: LineageTest) -> Evidence:
     return test.evidence(result, roles=_NORMS, layers=[layer for _, layer in keys])
 
 
-def _common_norms(pair: Pair, same_width: bool) -> tuple[Alignment, list[NormKey]]:
+def _common_norms(pair: Pair, same_width: bool) -> tuple[Alignment, tuple[NormKey, ...]]:
     """The norms that vary in both models."""
     alignment = granted_alignment(pair, Group.RESIDUAL)
     require_width(alignment, same_width)
     first, second = alignment.first.prepared, alignment.second.prepared
     if not first.gains or not second.gains:
         raise NoResult(Reason.NORM_GAINS)
-    keys = sorted(first.scores.keys() & second.scores.keys())
-    if not keys:
+    if not alignment.channels.norms:
         raise NoResult(Reason.NO_VARYING_NORM, Status.UNDEFINED)
-    return alignment, keys
+    return alignment, alignment.channels.norms
 
 
 def _matched_channels(pair: Pair, same_width: bool) -> Pairs:
@@ -116,26 +114,12 @@ def _matched_channels(pair: Pair, same_width: bool) -> Pairs:
     alignment, keys = _common_norms(pair, same_width)
     if len(keys) < FEW_GAINS:
         raise NoResult(Reason.NORM_VECTORS, number=FEW_GAINS)
-    usable = np.flatnonzero(usable_channels(alignment, keys))
+    usable = np.flatnonzero(alignment.usable_channels)
     assert alignment.channels.gain_rows is not None
     x, y = alignment.channels.gain_rows
     if len(usable) == len(x):
         return alignment.channels.near_gains.pairs()
     return nearest_rows(x[usable], y).pairs(usable)
-
-
-def usable_channels(alignment: Alignment, keys: list[NormKey]) -> NDArray[np.bool_]:
-    """Channels of the first model that may stand for themselves.
-
-    Copies may not; nor channels where either model has a gain of zero, which a mask put there, or
-    gains far above all others: strangers may have both at the same places.
-    """
-    usable = alone(alignment.first.channel_clones)
-    for side in (alignment.first, alignment.second):
-        gains = np.stack([side.prepared.gains[key] for key in keys])
-        if gains.shape[1] == len(usable):
-            usable &= ~(gains == 0).any(axis=0) & ~massive(np.abs(gains))
-    return usable
 
 
 def _profile(model: Prepared) -> Doubles:
@@ -148,12 +132,11 @@ def _correlation(
     alignment: Alignment,
     x: Doubles,
     y: Doubles,
-    usable: NDArray[np.bool_],
     layers: list[int],
 ) -> Evidence:
     """The test of scores of equal channels, one column a norm vector."""
     index = np.arange(len(x))
-    blocks = common_blocks(index, index, usable)
+    blocks = common_blocks(index, index, alignment.usable_channels)
     lengths = np.sqrt(np.square(x).sum(axis=0) * np.square(y).sum(axis=0))
     unit = float(lengths.sum()) / len(x)  # what a correlation of one adds to a channel's score
     result = block_permutation(blocks.products(x, y), blocks.sizes, pair.seed, unit)
