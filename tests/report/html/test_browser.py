@@ -200,6 +200,17 @@ def test_the_command_is_copied(visit: Visitor) -> None:
     assert page.evaluate("navigator.clipboard.readText()") == document.made.command
 
 
+def test_no_line_of_a_command_begins_inside_an_option(visit: Visitor) -> None:
+    page = visit(comparison("derived"), viewport=PHONE).page
+    page.evaluate(OPEN)
+    lines = "all => all.map(one => [one.textContent, one.getClientRects().length])"
+    for width in range(320, 480, 4):
+        page.set_viewport_size({"width": width, "height": 844})
+        options = page.locator(".command .option:visible").evaluate_all(lines)
+        assert ["-o", 1] in options
+        assert {count for _, count in options} == {1}
+
+
 def test_on_paper_every_part_is_there_in_few_pages_with_a_running_head(visit: Visitor) -> None:
     found = visit(comparison(), color_scheme="dark")
     raw = found.page.pdf(prefer_css_page_size=True)
