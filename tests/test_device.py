@@ -96,7 +96,8 @@ def test_sums_of_a_change(dtype: type, shape: tuple[int, int]) -> None:
 
 @card
 @pytest.mark.parametrize("flips", [False, True])
-def test_nearest_rows(flips: bool) -> None:
+def test_nearest_rows(flips: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kinprint.nulls.fixed_points._PRODUCTS_ON_CARD", 700 * 600)
     x, y = DRAW.standard_normal((5000, 40)), DRAW.standard_normal((600, 40))
     one, other = both(lambda: nearest_rows(x, y, flips))
     for end in ("there", "back"):
