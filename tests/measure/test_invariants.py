@@ -15,6 +15,7 @@ from kinprint.measure.basis import (
     nearest_cosines,
     polar_factor,
     refined,
+    spread,
     token_table,
     traceless_gram,
     unit_rows,
@@ -152,6 +153,24 @@ def test_a_map_from_few_tokens_is_refined_by_gates_alone() -> None:
     found = refined(*keys, start, table)
     assert np.abs(found - basis).max() < np.abs(start - basis).max() / 4
     assert nearest_cosines(*keys, found).max(axis=1).mean() > 0.99
+
+
+@pytest.mark.parametrize("at_once", [1, 4_000_000])
+def test_nearest_cosines_are_those_of_single_rows(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kinprint.measure.basis._SCORES", at_once)
+    rng = np.random.default_rng(5)
+    first, second = (
+        [unit_rows(rng.normal(size=(count, 24)).astype(np.float32)) for count in counts]
+        for counts in ((10, 100, 64), (30, 50, 30))
+    )
+    turn = np.linalg.qr(rng.normal(size=(24, 24)))[0].astype(np.float32)
+    expected = [
+        [(ours[spread(len(ours), 16)] @ turn @ theirs.T).max(axis=1).mean() for theirs in second]
+        for ours in first
+    ]
+    assert nearest_cosines(first, second, turn, 16) == pytest.approx(np.array(expected), abs=1e-6)
 
 
 def test_widths_may_differ() -> None:

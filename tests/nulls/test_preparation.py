@@ -42,6 +42,8 @@ def test_preparation_commutes_with_labels_and_flips(
     assert np.array_equal(standardise_columns(x[:, columns]), standardise_columns(x)[:, columns])
     flips = np.array([1.0, -1, -1, 1, -1])
     assert np.array_equal(standardise_columns(x * flips), standardise_columns(x) * flips)
+    constant = np.where(np.arange(x.shape[1]) == 2, 0.1, x)  # whose mean is not quite 0.1
+    assert not standardise_columns(constant)[:, 2].any()
     assert normal_scores(x[:, columns]) == pytest.approx(normal_scores(x)[:, columns], abs=1e-12)
 
 
@@ -77,7 +79,11 @@ def test_rows_of_rubbish_become_zero() -> None:
     assert np.linalg.norm(found[3:], axis=1) == pytest.approx(1)
 
 
-def test_equal_bits_are_counted_as_stored_and_zeros_are_not() -> None:
+@pytest.mark.parametrize("at_once", [1, 1 << 20])
+def test_equal_bits_are_counted_as_stored_and_zeros_are_not(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kinprint.nulls.bits._AT_ONCE", at_once)
     rng = np.random.default_rng(2)
     for dtype in (np.float32, np.int8, ml_dtypes.bfloat16, np.float64):
         a, b = (rng.integers(-2, 3, (10, 7)).astype(dtype) for _ in range(2))

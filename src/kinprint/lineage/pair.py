@@ -191,10 +191,11 @@ class Alignment:
         or gains far above all others: strangers may have both at the same places.
         """
         usable = alone(self.first.channel_clones)
-        for side in (self.first, self.second):
+        for side in (self.first, self.second) if self.channels.norms else ():
             gains = np.stack([side.prepared.gains[key] for key in self.channels.norms])
             if gains.shape[1] == len(usable):
                 usable &= ~(gains == 0).any(axis=0) & ~massive(np.abs(gains))
+        usable.setflags(write=False)
         return usable
 
     @cached_property

@@ -24,7 +24,7 @@ STEPS = 10
 """Steps of the iteration that aligns Gram matrices."""
 _UNREACHED = 1e-13  # squared singular values below this part of the largest are rounding
 _SEARCHES = 2  # rounds that look for the partners of layers; later ones keep them
-_SCORES = 4_000_000  # cosines that are held at once, where a layer has no more
+_SCORES = 4_000_000  # cosines that are held at once
 _KEPT = 1e-3  # weight of the last map beside matched rows: it keeps what these do not reach
 
 
@@ -140,8 +140,10 @@ def nearest_cosines(
     ends = np.cumsum([len(rows) for rows in some])[:-1]
     for places in _stacks(len(ours), [len(others) for others in second]):
         theirs = uploaded(xp.concatenate([second[to] for to in places])).T
-        best = (ours @ theirs).reshape(len(ours), len(places), -1).max(axis=2)
-        table[:, places] = [rows.mean(axis=0) for rows in np.split(downloaded(best), ends)]
+        run = max(1, _SCORES // theirs.shape[1])
+        runs = (ours[start : start + run] @ theirs for start in range(0, len(ours), run))
+        best = [downloaded(one.reshape(len(one), len(places), -1).max(axis=2)) for one in runs]
+        table[:, places] = [rows.mean(axis=0) for rows in np.split(np.concatenate(best), ends)]
     return table
 
 

@@ -6,6 +6,7 @@ share of equal elements means nothing by itself. Which unit has which row is wha
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from kinprint.measure.stored import stored_words
 from kinprint.nulls.blocks import BLOCK, blocked
 from kinprint.nulls.result import Floats
 
-_AT_ONCE = 1 << 20  # elements that are compared together
+_AT_ONCE = 1 << 20  # words that are compared together
 
 
 def equal_counts(a: NDArray[Any], b: NDArray[Any], m: int = BLOCK) -> Floats:
@@ -29,7 +30,7 @@ def equal_counts(a: NDArray[Any], b: NDArray[Any], m: int = BLOCK) -> Floats:
         raise ValueError(f"cannot compare bits of {a.dtype}{a.shape} and {b.dtype}{b.shape}")
     x, y, some = (blocked(rows, m) for rows in (stored_words(a), stored_words(b), a != 0))
     counts = np.zeros((len(x), m, m))
-    step = max(1, _AT_ONCE // max(1, m * m * a.shape[1]))
+    step = max(1, _AT_ONCE // max(1, m * math.prod(x.shape[1:])))
     for blocks in (slice(start, start + step) for start in range(0, len(x), step)):
         same = x[blocks, :, None] == y[blocks, None]
         whole = same[..., 0] if same.shape[-1] == 1 else same.all(axis=-1)

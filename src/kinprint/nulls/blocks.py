@@ -183,6 +183,7 @@ def _different(lengths: Ints) -> list[int]:
     return np.flatnonzero(np.bincount(lengths)).tolist()
 
 
+@cache
 def _orders(m: int) -> Ints:
     """All permutations of m things, the identity first."""
     return np.array(list(permutations(range(m))), np.int64)
@@ -215,7 +216,7 @@ class _Halves(Struct, frozen=True):
 
 @cache
 def _halves(m: int) -> _Halves:
-    every = list(permutations(range(m)))
+    every = [tuple(order) for order in _orders(m).tolist()]
     tables, places = [], []
     for half in (slice(m // 2), slice(m // 2, m)):
         number = {to: at for at, to in enumerate(dict.fromkeys(order[half] for order in every))}

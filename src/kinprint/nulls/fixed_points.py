@@ -24,6 +24,7 @@ MARGIN = 1e-6
 SINGLE_MARGIN = 1e-5
 """The same for products that are made in single precision."""
 _PRODUCTS, _PRODUCTS_ON_CARD = 1 << 20, 1 << 26  # made at once; these stay near the processor
+_FEWEST = 64  # rows that are multiplied at once, however many the others are
 
 
 class Pairs(Struct, frozen=True):
@@ -83,12 +84,13 @@ def nearest_rows(x: Array, y: Array, flips: bool = False) -> Neighbours:
     """Rows of x and rows of y with the largest inner products, or the largest by size.
 
     The table of all products is made in pieces and not kept: between channels of a wide model
-    it would be larger than all that was read. `flips` compares sizes; scores keep their sign.
+    it would be larger than all that was read. `flips` compares sizes; scores keep their sign. Rows
+    hold numbers only.
     """
     here = uploaded(x), uploaded(y)
     one, other = (array_module(part).ascontiguousarray(part, np.float32) for part in here)
     most = _PRODUCTS if array_module(one) is np else _PRODUCTS_ON_CARD
-    each = max(1, most // max(len(other), 1))
+    each = max(_FEWEST, most // max(len(other), 1))
     there: list[Nearest] = []
     back: Nearest | None = None
     for start in range(0, max(len(one), 1), each):
@@ -214,7 +216,7 @@ def _better(known: Nearest, table: Array, start: int, flips: bool) -> Nearest:
     largest = abs(table).max(axis=0) if flips else table.max(axis=0)
     best = np.abs(known.score) if flips else known.score
     rest = best - known.lead
-    some = np.flatnonzero(~(downloaded(largest) <= rest))  # and those that are not numbers
+    some = np.flatnonzero(downloaded(largest) > rest)
     seen = _best(table[:, uploaded(some)].T, flips)
     old, new = best[some], np.abs(seen.score) if flips else seen.score
     later = new > old

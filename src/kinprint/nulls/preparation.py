@@ -154,7 +154,10 @@ def standardise_columns(table: ArrayLike) -> Floats:
 
 
 def standardise_in_place(channels: Floats) -> Floats:
-    """The same of columns that are given as rows, where they lie: wide models have long ones."""
+    """`standardise_columns` of contiguous rows, a channel each; overwrites what it is given.
+
+    Columns of wide models are long.
+    """
     if not channels.size:
         return channels
     constant = channels.max(axis=1) == channels.min(axis=1)

@@ -203,12 +203,20 @@ def test_the_command_is_copied(visit: Visitor) -> None:
 def test_no_line_of_a_command_begins_inside_an_option(visit: Visitor) -> None:
     page = visit(comparison("derived"), viewport=PHONE).page
     page.evaluate(OPEN)
-    lines = "all => all.map(one => [one.textContent, one.getClientRects().length])"
+    lines = """all => all.map(one => {
+        const text = document.createRange();
+        text.selectNodeContents(one);
+        return [one.textContent, text.getClientRects().length];
+    })"""
     for width in range(320, 480, 4):
         page.set_viewport_size({"width": width, "height": 844})
         options = page.locator(".command .option:visible").evaluate_all(lines)
         assert ["-o", 1] in options
         assert {count for _, count in options} == {1}
+    # A name may look like an option, and be longer than a line.
+    long = "one => one.textContent = '-' + 'my-long-name-'.repeat(9)"
+    page.locator(".command .option:visible").first.evaluate(long)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 def test_on_paper_every_part_is_there_in_few_pages_with_a_running_head(visit: Visitor) -> None:

@@ -216,14 +216,12 @@ class _EqualRows(Struct, frozen=True):
     first_gain: Rows | float
     second_gain: Rows | float
 
-    @property
     def ours(self) -> Rows:
-        """The first model's rows."""
+        """The first model's rows, scaled."""
         return self.first[self.at] * self.first_gain
 
-    @property
     def theirs(self) -> Rows:
-        """The second model's rows."""
+        """The second model's rows, scaled."""
         return self.second[self.to] * self.second_gain
 
     def only(self, some: NDArray[Any]) -> _EqualRows:
@@ -243,14 +241,14 @@ def _columns_of_equal_rows(first: Prepared, second: Prepared) -> tuple[Doubles, 
     kept: list[_EqualRows] = []
     for rows in matrices:
         few = rows.only(some[(some >= start) & (some < start + len(rows.at))] - start)
-        kept.append(few.only(~one_valued(np.abs(few.ours)) & ~one_valued(np.abs(few.theirs))))
+        kept.append(few.only(~one_valued(np.abs(few.ours())) & ~one_valued(np.abs(few.theirs()))))
         start += len(rows.at)
     shape = first.width, sum(len(rows.at) for rows in kept)
-    ours = _columns((rows.ours for rows in kept), shape)
-    return ours, _columns((rows.theirs for rows in kept), shape), len(some)
+    ours = _transposed((rows.ours() for rows in kept), shape)
+    return ours, _transposed((rows.theirs() for rows in kept), shape), len(some)
 
 
-def _columns(matrices: Iterable[Rows], shape: tuple[int, int]) -> Doubles:
+def _transposed(matrices: Iterable[Rows], shape: tuple[int, int]) -> Doubles:
     """Columns, a row each, of matrices whose rows get length one."""
     table, start = np.empty(shape), 0
     for matrix in matrices:
