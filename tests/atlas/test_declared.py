@@ -115,15 +115,47 @@ def test_models_of_an_atlas_that_declare_are_counted(
     assert "Of these 1 declare" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("names", "bases", "column"),
+    [
+        ([1], [None], "id"),
+        (["a/b"], ["x"], "baseModels"),
+        (["a/b"], [["x"]], "baseModels"),
+        (["a/b"], [{"relation": "merge"}], "baseModels"),
+        (["a/b"], [{"models": "x"}], "baseModels"),
+        (["a/b"], [{"models": ["x"]}], "baseModels"),
+        (["a/b"], [{"models": [{"id": 1}]}], "baseModels"),
+    ],
+)
+def test_columns_of_other_types_are_told(
+    tmp_path: Path, names: list[object], bases: list[object], column: str
+) -> None:
+    file = tmp_path / "types.parquet"
+    pq.write_table(pa.table({"id": names, "baseModels": bases}), file)
+    with pytest.raises(BadOption, match=f"its column {column} holds "):
+        declared_in(str(file), {"a/b"})
+
+
+def test_types_that_hold_the_same_are_read(tmp_path: Path) -> None:
+    models = pa.large_list(pa.struct([("id", pa.large_string())]))
+    columns = {
+        "id": pa.array(["a/b"]).dictionary_encode(),
+        "baseModels": pa.array([{"models": [{"id": "a/c"}]}], pa.struct([("models", models)])),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "large.parquet")
+    found = declared_in(str(tmp_path / "large.parquet"), {"a/b"})
+    assert [claim.model for claim in found["a/b"]] == ["a/c"]
+    pq.write_table(pa.table({"id": ["a/b"], "baseModels": [None]}), tmp_path / "nulls.parquet")
+    assert declared_in(str(tmp_path / "nulls.parquet"), {"a/b"}) == {}
+
+
 def test_what_is_no_such_table_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "no.parquet").write_bytes(b"PAR1 no table PAR1")
     pq.write_table(pa.table({"id": ["a/b"], "tags": [["x"]]}), tmp_path / "other.parquet")
-    pq.write_table(pa.table({"id": [1], "baseModels": ["x"]}), tmp_path / "types.parquet")
     with pytest.raises(BadOption, match="no Parquet file"):
         declared_in(str(tmp_path / "no.parquet"), {"a/b"})
     with pytest.raises(BadOption, match="lacks the column baseModels"):
         declared_in(str(tmp_path / "other.parquet"), {"a/b"})
-    assert declared_in(str(tmp_path / "types.parquet"), {"1"}) == {}
     missing = str(tmp_path / "missing.parquet")
     assert run(["identify", "nowhere", "--atlas", str(PLACE), "--declared", missing]) == 2
     capsys.readouterr()

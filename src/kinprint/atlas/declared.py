@@ -48,9 +48,13 @@ def _claims(file: Any, place: str, wanted: Collection[str]) -> dict[str, tuple[C
     import pyarrow
     from pyarrow import compute
 
-    for column in (_ID, _BASES):
+    for column, fits in ((_ID, _holds_text), (_BASES, _holds_bases)):
         if column not in file.schema_arrow.names:
             raise _refused(place, text.message("cause.declared.no-column", column=column))
+        kind = file.schema_arrow.field(column).type
+        if not fits(kind):
+            cause = text.message("cause.declared.other-type", column=column, type=str(kind))
+            raise _refused(place, cause)
     where = f"{place.rpartition('/')[2]}: {_BASES}"
     names = pyarrow.array(sorted(wanted), pyarrow.string())
     found: dict[str, tuple[Claim, ...]] = {}
@@ -59,6 +63,29 @@ def _claims(file: Any, place: str, wanted: Collection[str]) -> dict[str, tuple[C
         for row in batch.filter(compute.is_in(ids, value_set=names)).to_pylist():
             found[row[_ID]] = tuple(table_claims(row[_BASES], where))
     return {name: claims for name, claims in found.items() if claims}
+
+
+def _holds_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _holds_bases(kind: Any) -> bool:
+    """Whether a column can tell bases; one of nothing but nulls can, and tells none."""
+    from pyarrow import types
+
+    if types.is_null(kind):
+        return True
+    if not types.is_struct(kind) or kind.get_field_index("models") < 0:
+        return False
+    models = kind.field("models").type
+    if not (types.is_list(models) or types.is_large_list(models)):
+        return False
+    each = models.value_type
+    named = types.is_struct(each) and each.get_field_index("id") >= 0
+    return bool(named and _holds_text(each.field("id").type))
 
 
 def _refused(place: str, cause: text.Message | str) -> BadOption:
