@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -69,12 +70,12 @@ def test_importing_asks_nobody() -> None:
 
 def test_the_same_source_gives_the_same_wheel(tmp_path: Path) -> None:
     pytest.importorskip("hatchling")
-    kept = shutil.ignore_patterns("__pycache__", "*.mo")
+    kept = shutil.ignore_patterns("__pycache__", "*.mo", "*.toml.json")
     digests = []
     for number, name in enumerate(("one", "a-longer-name")):
         copy = tmp_path / name
         copy.mkdir()
-        for item in ("src", "pyproject.toml", "README.md", "LICENSE", "build_catalogues.py"):
+        for item in ("src", "pyproject.toml", "README.md", "LICENSE", "build_resources.py"):
             source = ROOT / item
             if source.is_dir():
                 shutil.copytree(source, copy / item, ignore=kept)
@@ -92,6 +93,10 @@ def test_the_same_source_gives_the_same_wheel(tmp_path: Path) -> None:
         (wheel,) = (copy / "out").glob("*.whl")
         digests.append(hashlib.sha256(wheel.read_bytes()).hexdigest())
     assert digests[0] == digests[1]
+    names = set(zipfile.ZipFile(wheel).namelist())
+    tables = {name for name in names if name.endswith(".toml")}
+    assert tables and {f"{name}.json" for name in tables} <= names
+    assert "kinprint/text/catalogues/ko.mo" in names
 
 
 def test_the_bill_of_materials_names_what_is_locked() -> None:

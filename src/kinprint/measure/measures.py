@@ -9,7 +9,6 @@ to a `Measure`; studies take it with `--measures`.
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -32,6 +31,7 @@ from kinprint.measure import (
     stored,
 )
 from kinprint.measure.measurement import Measurement, ValueStatus, missing
+from kinprint.tables import read_table
 from kinprint.text import Words
 
 _FUNCTIONS: dict[str, Callable[..., float]] = {
@@ -108,7 +108,7 @@ class Measure(Struct, frozen=True):
 
 def _own_measures() -> dict[str, Measure]:
     """Those that come with kinprint, in the order of the table."""
-    table = tomllib.loads(Path(__file__).with_name("measures.toml").read_text("utf-8"))
+    table = read_table(Path(__file__).with_name("measures.toml"))
     return {name: _entry(name, given) for name, given in table["measure"].items()}
 
 

@@ -24,7 +24,6 @@ of its own models alone: what kinprint knows of others cannot be changed from ou
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -34,6 +33,7 @@ from msgspec import Struct
 
 from kinprint.extensions import ARCHITECTURES, usable
 from kinprint.records import Role
+from kinprint.tables import read_table
 from kinprint.text import Message, message
 
 _SECTIONS = ("names", "layout", "symmetries")
@@ -61,6 +61,8 @@ class Architecture(Struct, frozen=True):
         ValueError : the text is no TOML, or speaks of roles that there are not or of models that it
             does not name.
         """
+        import tomllib
+
         content = tomllib.loads(text)
         if unknown := set(content) - set(_SECTIONS):
             raise ValueError(f"there are tables {_SECTIONS}, and not {sorted(unknown)}")
@@ -112,11 +114,7 @@ def _known_words() -> frozenset[str]:
     """Every word in the lists of our tables, families among them."""
     tables = ("names/families.toml", "layout/layouts.toml", "symmetries.toml")
     folder = Path(__file__).parent
-    return frozenset(
-        word
-        for file in tables
-        for word in _words(tomllib.loads((folder / file).read_text("utf-8")))
-    )
+    return frozenset(word for file in tables for word in _words(read_table(folder / file)))
 
 
 def _words(value: object) -> Iterator[str]:

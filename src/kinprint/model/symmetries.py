@@ -8,7 +8,6 @@ offered only where all it needs is known, and otherwise says why not.
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from kinprint.model.architectures import with_added
 from kinprint.model.layout.parts import IN_OUT, OUT_IN
 from kinprint.model.layout.sizes import Sizes
 from kinprint.records import Reason, Role, weight_of
+from kinprint.tables import read_table
 from kinprint.text import Message, message
 from kinprint.workers import Once
 
@@ -116,8 +116,7 @@ def _not(fact: bool | None) -> bool | None:
 
 @Once
 def _table() -> Mapping[str, Any]:
-    own = Path(__file__).with_name("symmetries.toml").read_text(encoding="utf-8")
-    tables = tomllib.loads(own)
+    tables = read_table(Path(__file__).with_name("symmetries.toml"))
     return {**tables, "facts": with_added(tables["facts"], "symmetries")}
 
 

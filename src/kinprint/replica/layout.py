@@ -6,18 +6,18 @@ index without reading code.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from itertools import groupby
 from math import prod
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import BadOption
+from kinprint.tables import read_table
 
 ITEM_BYTES = {"BF16": 2, "F32": 4}
 """Bytes of one element in each number format that the layouts use."""
@@ -78,10 +78,9 @@ class Layout(Struct, frozen=True):
 
 @cache
 def _tables() -> tuple[dict[str, Any], dict[str, Any]]:
-    folder = files("kinprint.replica") / "layouts"
-    models = tomllib.loads((folder / "models.toml").read_text("utf-8"))["model"]
-    patterns = tomllib.loads((folder / "patterns.toml").read_text("utf-8"))
-    return {model["name"]: model for model in models}, patterns
+    folder = Path(__file__).with_name("layouts")
+    models = read_table(folder / "models.toml")["model"]
+    return {model["name"]: model for model in models}, read_table(folder / "patterns.toml")
 
 
 def replica_names() -> tuple[str, ...]:

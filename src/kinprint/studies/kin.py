@@ -6,14 +6,14 @@ table; nothing here is decided from weights.
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from msgspec import Struct
 
 from kinprint import text
 from kinprint.studies.study import StudyInput
+from kinprint.tables import read_table
 from kinprint.text import Words
 
 
@@ -36,7 +36,7 @@ def _begins(first: str, one: str, second: str, other: str) -> bool:
 
 @cache
 def _table() -> tuple[Kin, ...]:
-    table = tomllib.loads((files("kinprint.studies") / "kin.toml").read_text("utf-8"))
+    table = read_table(Path(__file__).with_name("kin.toml"))
     return tuple(
         Kin(entry["key"], tuple(entry["names"]), entry["declared"]) for entry in table["kin"]
     )

@@ -25,15 +25,15 @@ take a `StudyInput`, and neither reads anything itself.
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Mapping
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from kinprint import text
 from kinprint.errors import BadOption
 from kinprint.extensions import STUDIES, Registry
 from kinprint.studies.study import Study
+from kinprint.tables import read_table
 
 _ANALYSES = ("derivation", "phi", "critique")
 
@@ -42,8 +42,8 @@ def _own_studies() -> dict[str, Study]:
     """Those that come with kinprint, in the order in which the analyses made them."""
     found: dict[str, Study] = {}
     for analysis in _ANALYSES:
-        table = (files("kinprint.studies") / analysis / "studies.toml").read_text("utf-8")
-        for entry in tomllib.loads(table)["study"]:
+        table = read_table(Path(__file__).parent / analysis / "studies.toml")
+        for entry in table["study"]:
             found[entry["name"]] = _study(entry)
     return found
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from kinprint.model.geometry import geometry_of, text_parts
+from kinprint.tables import read_table
 
 _LONGEST = 120  # characters of a value; longer ones are cut
 
@@ -45,8 +46,8 @@ class ConfigurationField(Struct, frozen=True):
 
 
 # Read once, since comparisons may run in threads: see `lineage/reading/levels.py`.
-_FIELDS = msgspec.toml.decode(
-    Path(__file__).with_name("configuration.toml").read_bytes(), type=dict[str, list[FieldPlace]]
+_FIELDS = msgspec.convert(
+    read_table(Path(__file__).with_name("configuration.toml")), dict[str, list[FieldPlace]]
 )
 
 

@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from kinprint.records import Level
+from kinprint.tables import read_table
 
 WIDTH: Literal["width"] = "width"
 """As many tokens as the model has channels, and some more."""
@@ -121,8 +122,8 @@ class LevelPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 # Read here, once: msgspec describes a struct when it first decodes one, and two threads that do
 # that at the same moment crash the interpreter. Models of a matrix are opened in threads.
-_PLANS = msgspec.toml.decode(
-    Path(__file__).with_name("levels.toml").read_bytes(), type=dict[Level, LevelPlan]
+_PLANS = msgspec.convert(
+    read_table(Path(__file__).with_name("levels.toml")), dict[Level, LevelPlan], str_keys=True
 )
 
 

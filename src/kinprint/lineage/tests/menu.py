@@ -7,13 +7,13 @@ something; so the shares are data, and a test without a result has spent its own
 from __future__ import annotations
 
 import functools
-import tomllib
 from pathlib import Path
 
 from msgspec import Struct
 
 from kinprint.lineage.tests.registry import LineageTest, own_tests
 from kinprint.records import Level
+from kinprint.tables import read_table
 
 LEVELS = tuple(Level)
 
@@ -39,7 +39,7 @@ def menu(level: str = Level.STANDARD) -> tuple[MenuEntry, ...]:
     """
     if level not in LEVELS:
         raise ValueError(f"a level is one of {', '.join(LEVELS)}, not {level!r}")
-    table = tomllib.loads(Path(__file__).with_name("menu.toml").read_text(encoding="utf-8"))
+    table = read_table(Path(__file__).with_name("menu.toml"))
     upto = LEVELS[: LEVELS.index(Level(level)) + 1]
     weights = {name: weight for each in upto for name, weight in table.get(each, {}).items()}
     total = sum(weights.values())

@@ -7,12 +7,13 @@ ways; the table says which words mean what, so that a new spelling is a line the
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+
+from kinprint.tables import read_table
 
 PEFT = "peft"
 MLX = "mlx"
@@ -22,7 +23,7 @@ GGUF = "gguf"
 @functools.cache
 def table() -> Mapping[str, Any]:
     """The table of methods and names, read once."""
-    return tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
+    return read_table(Path(__file__).with_name("methods.toml"))
 
 
 class Spelled(Struct, frozen=True):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from kinprint.model.architectures import with_added
+from kinprint.tables import read_table
 from kinprint.workers import Once
 
 _NESTED = (
@@ -24,8 +24,7 @@ _NESTED = (
 @Once
 def table() -> Mapping[str, Any]:
     """The table of layouts, read once."""
-    own = Path(__file__).with_name("layouts.toml").read_text(encoding="utf-8")
-    return with_added(tomllib.loads(own), "layout")
+    return with_added(read_table(Path(__file__).with_name("layouts.toml")), "layout")
 
 
 class Sizes:

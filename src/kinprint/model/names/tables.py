@@ -1,15 +1,14 @@
 """The tables of names, read once: which words, zones, towers and endings mean what.
 
-They are TOML so that a new architecture is a line of data; reading them takes a few
-milliseconds and happens when the first model is looked at, not at import.
+They are TOML so that a new architecture is a line of data; they are read when the first model is
+looked at, not at import.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Set
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
@@ -17,6 +16,7 @@ from msgspec import Struct, field
 from kinprint.model.architectures import with_added
 from kinprint.model.geometry import text_parts
 from kinprint.records import Role
+from kinprint.tables import read_table
 from kinprint.workers import Once
 
 GGUF = "gguf"
@@ -169,8 +169,7 @@ def _declared(config: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _read(name: str) -> dict[str, Any]:
-    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return read_table(Path(__file__).with_name(name))
 
 
 def _family(name: str, table: Mapping[str, Any]) -> Family:

@@ -7,10 +7,9 @@ and chooses nothing: a choice needs a null.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -26,6 +25,7 @@ from kinprint.studies.derivation.pairwise import NORMS, A, B, TensorPair, by_rol
 from kinprint.studies.results import Cell, Fact, Output, RowStatus, Table
 from kinprint.studies.study import Procedure, StudyInput, TensorRows
 from kinprint.studies.summary import rounded, spread
+from kinprint.tables import read_table
 from kinprint.text import Words
 from kinprint.titles import role_title
 
@@ -97,8 +97,7 @@ class Argued(Struct, frozen=True):
 @cache
 def _arguments() -> Mapping[str, Any]:
     """Hypotheses and the report's evidence, as they are written down."""
-    table = (files("kinprint.studies.derivation") / "hypotheses.toml").read_text("utf-8")
-    return tomllib.loads(table)
+    return read_table(Path(__file__).with_name("hypotheses.toml"))
 
 
 def _of_norms(inputs: StudyInput) -> StudyInput:

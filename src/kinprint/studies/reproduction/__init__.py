@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import itertools
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
@@ -24,6 +23,7 @@ from kinprint.studies.registry import study_named
 from kinprint.studies.reproduction.published import Summary
 from kinprint.studies.running import Task
 from kinprint.studies.study import Request
+from kinprint.tables import read_table
 from kinprint.text import Message, Words
 
 NAMES = ("solar-vs-glm",)
@@ -136,8 +136,7 @@ def reproduction(name: str) -> Reproduction:
     if name not in NAMES:
         cause = text.message("cause.reproduction-unknown", names=", ".join(NAMES))
         raise BadOption(option="name", value=name, cause=cause)
-    home = files("kinprint.studies.reproduction")
-    table = tomllib.loads((home / f"{name}.toml").read_text("utf-8"))
+    table = read_table(Path(__file__).with_name(f"{name}.toml"))
     return Reproduction(
         name,
         table["models"],

@@ -7,11 +7,10 @@ those measured now where there are any, by the functions of `claim_checks`.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
@@ -20,6 +19,7 @@ from msgspec.structs import replace
 from kinprint import text
 from kinprint.records import Mark
 from kinprint.studies.reproduction.published import published
+from kinprint.tables import read_table
 from kinprint.text import Words
 
 
@@ -117,8 +117,7 @@ class Numbers(Struct, frozen=True):
 
 @cache
 def _table() -> dict[str, Any]:
-    place = files("kinprint.studies.reproduction") / "claims.toml"
-    return tomllib.loads(place.read_text("utf-8"))
+    return read_table(Path(__file__).with_name("claims.toml"))
 
 
 @cache
