@@ -48,13 +48,16 @@ def _claims(file: Any, place: str, wanted: Collection[str]) -> dict[str, tuple[C
     import pyarrow
     from pyarrow import compute
 
-    for column, fits in ((_ID, _holds_text), (_BASES, _holds_bases)):
+    forms = (
+        (_ID, _holds_text, "cause.declared.no-names"),
+        (_BASES, _holds_bases, "cause.declared.no-bases"),
+    )
+    for column, fits, otherwise in forms:
         if column not in file.schema_arrow.names:
             raise _refused(place, text.message("cause.declared.no-column", column=column))
         kind = file.schema_arrow.field(column).type
         if not fits(kind):
-            cause = text.message("cause.declared.other-type", column=column, type=str(kind))
-            raise _refused(place, cause)
+            raise _refused(place, text.message(otherwise, column=column, type=str(kind)))
     where = f"{place.rpartition('/')[2]}: {_BASES}"
     names = pyarrow.array(sorted(wanted), pyarrow.string())
     found: dict[str, tuple[Claim, ...]] = {}
