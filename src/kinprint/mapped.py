@@ -33,6 +33,7 @@ A = TypeVar("A", bound=NDArray[Any])
 # grows with what is freed, up to the usual one here, and each thread keeps twice as much.
 _MALLOPT = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
 _THRESHOLD, _SMALL, _USUAL = -3, 1024 * 1024, 32 * 1024 * 1024
+_TRIM, _LARGE = -1, 16 * 1024 * 1024  # how much of what is free may stay at the end of the heap
 _LOCK = Lock()
 _maps: WeakSet[mmap.mmap] = WeakSet()
 _files: WeakValueDictionary[str, mmap.mmap] = WeakValueDictionary()
@@ -186,10 +187,12 @@ def arrays_on_disk(*, frugal: bool = False) -> Iterator[None]:
     """
     with _GUESTS.lock:
         _GUESTS.count += 1
-        _GUESTS.store = _GUESTS.store or _Store()
+        if _GUESTS.store is None:
+            _GUESTS.store = _Store()
+            _give_back_from(_LARGE, _LARGE)
         if frugal and not _GUESTS.frugal:
             _GUESTS.frugal = True
-            _give_back_from(_SMALL)
+            _give_back_from(_SMALL, _SMALL)
     try:
         yield
     finally:
@@ -198,14 +201,14 @@ def arrays_on_disk(*, frugal: bool = False) -> Iterator[None]:
             if not _GUESTS.count and _GUESTS.store is not None:
                 _GUESTS.store.close()
                 _GUESTS.store = None
-                if _GUESTS.frugal:
-                    _GUESTS.frugal = False
-                    _give_back_from(_USUAL)
+                _GUESTS.frugal = False
+                _give_back_from(_USUAL, 2 * _USUAL)  # as the library itself comes to have it
 
 
-def _give_back_from(length: int) -> None:
+def _give_back_from(length: int, kept: int) -> None:
     if _MALLOPT is not None:
         _MALLOPT(_THRESHOLD, length)
+        _MALLOPT(_TRIM, kept)
 
 
 def keep(array: A) -> A:

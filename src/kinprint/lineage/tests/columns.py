@@ -243,6 +243,7 @@ def _columns_of_equal_rows(first: Prepared, second: Prepared) -> tuple[Doubles, 
         few = rows.only(some[(some >= start) & (some < start + len(rows.at))] - start)
         kept.append(few.only(~one_valued(np.abs(few.ours())) & ~one_valued(np.abs(few.theirs()))))
         start += len(rows.at)
+    let_go()
     shape = first.width, sum(len(rows.at) for rows in kept)
     ours = _transposed((rows.ours() for rows in kept), shape)
     return ours, _transposed((rows.theirs() for rows in kept), shape), len(some)
