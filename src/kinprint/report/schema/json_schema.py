@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +41,7 @@ from kinprint.report.schema import (
     TreeDocument,
     UnmergeDocument,
 )
+from kinprint.tables import read_table
 from kinprint.text import Words
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -97,8 +97,7 @@ def schema_of(name: str) -> dict[str, Any]:
 
 def field_words() -> dict[str, dict[str, str]]:
     """What every field of every record says."""
-    text = Path(__file__).with_name("fields.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return read_table(Path(__file__).with_name("fields.toml"))
 
 
 def files(readme: str) -> dict[str, bytes]:
