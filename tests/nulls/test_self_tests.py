@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kinprint.nulls import copies
+from kinprint.nulls import copies, result
 from kinprint.nulls.copies import (
     chance_cosine,
     clone_classes,
@@ -57,12 +57,28 @@ def test_skewed_rows_are_fair_coins_unless_a_grid_ends_sooner_on_one_side() -> N
     assert not skewness([[1.0, 1.0, 1.0], [np.nan, 0.0, 1.0]]).any()
 
 
-def test_lags_are_calibrated() -> None:
+@pytest.mark.parametrize("at_once", [1 << 20, 8 * 48])
+def test_lags_are_calibrated(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(result, "_AT_ONCE", at_once)  # drawing ends early in portions of 8
     rng = np.random.default_rng(3)
     found = [
-        lags(rng.standard_cauchy((2, 24)), draws=99, seed=i, level=0.01).log10_p for i in range(200)
+        lags(rng.standard_cauchy((2, 24)), draws=99, seed=i, level=0.01).log10_p for i in range(400)
     ]
-    worlds.assert_valid(found, (0.05, 0.01))
+    worlds.assert_valid(found, (0.2, 0.05, 0.01))
+
+
+def test_lags_that_are_settled_are_not_drawn_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    wave = np.tile([1.0, 0.0, 0.0, 0.0], 16)
+    given = [rng.normal(size=64) + size * wave for size in np.linspace(0.0, 2.0, 20)]
+    whole = [lags(one, draws=199, level=0.01) for one in given]
+    monkeypatch.setattr(result, "_AT_ONCE", 8 * 64)
+    parted = [lags(one, draws=199, level=0.01) for one in given]
+    assert [one.exchangeable for one in parted] == [one.exchangeable for one in whole]
+    refused = [not one.exchangeable for one in whole]
+    assert any(refused) and not all(refused)
+    ps = [10.0**one.log10_p * 9 for one in parted if one.exchangeable]
+    assert any(abs(p - round(p)) < 1e-6 for p in ps)  # of eight draws and the statistic itself
 
 
 @pytest.mark.parametrize("shared", [False, True])

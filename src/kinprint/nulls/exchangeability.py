@@ -93,6 +93,10 @@ def lags(
     length, averaged over the rows of (L, n) before the largest is taken. It is compared with
     random permutations, one for every row or, if `shared` (channels), one for all rows. With
     999 draws the smallest p is the default level.
+
+    Drawing ends where so many draws reach the statistic that no further ones could bring p down to
+    the level. The p of those that were made is one still: it is at most t only where, at the first
+    such end that allows a p of t, the rank of the statistic among the draws is at most t of them.
     """
     x = np.atleast_2d(np.asarray(values, np.float64))
     reasons = [degenerate(row) for row in x]
@@ -105,16 +109,17 @@ def lags(
     found = _autocorrelation(scores)
     at = int(np.abs(found).argmax())
     rng = np.random.default_rng(seed)
-    found_null = []
+    null, p = np.empty(0), 0.0
     for some in portions(x.size, draws):
         if shared:
             orders = rng.permuted(np.tile(np.arange(x.shape[1]), (some, 1)), axis=1)
             drawn = scores[:, orders].swapaxes(0, 1)
         else:
             drawn = rng.permuted(np.tile(scores, (some, 1, 1)), axis=2)
-        found_null.append(np.abs(_autocorrelation(drawn)).max(axis=1))
-    null = np.concatenate(found_null)
-    p = drawn_log10_p(float(np.abs(found[at])), null)
+        null = np.concatenate([null, np.abs(_autocorrelation(drawn)).max(axis=1)])
+        p = drawn_log10_p(float(np.abs(found[at])), null)
+        if not _fails(p + math.log10((len(null) + 1) / (draws + 1)), level):
+            break  # even if no further draw reaches it
     return _judge("lags", p, float(found[at]), level, Doubt.PERIODIC, at + 1)
 
 
@@ -205,8 +210,12 @@ def _coins(draws: int, n: int, seed: int) -> NDArray[np.float32]:
 def _judge(
     name: str, log10_p: float, effect: float, level: float, reason: Doubt, where: int = 0
 ) -> SelfTest:
-    fails = log10_p <= math.log10(level) + 1e-12
+    fails = _fails(log10_p, level)
     return SelfTest(name, not fails, log10_p, effect, reason if fails else Doubt.NONE, where)
+
+
+def _fails(log10_p: float, level: float) -> bool:
+    return log10_p <= math.log10(level) + 1e-12
 
 
 def _autocorrelation(rows: Floats) -> Floats:
