@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from ml_dtypes import float8_e4m3fn
+from ml_dtypes import bfloat16, float8_e4m3fn
 from numpy.typing import NDArray
 
 import kinprint
@@ -108,3 +109,46 @@ def test_merges_that_keep_changes_in_part_have_all_their_parents(
     found = parents(tmp_path, "merge", "base one other sibling", tmp_path / "atlas")
     assert sorted(found) == ["base", "one", "other"]
     assert len(parents(tmp_path, "sibling", "base one other merge", tmp_path / "again")) == 1
+
+
+def test_states_of_one_training_run_are_no_mixtures(tmp_path: Path) -> None:
+    chance, cosine = np.random.default_rng(31), 0.8
+    state = llama(1)
+    way = {name: chance.normal(size=one.shape) for name, one in state.items()}
+    names = [f"step-{number}" for number in range(4)]
+    for name in names:
+        stored(tmp_path / name, {key: one.astype(np.float32) for key, one in state.items()})
+        state = {key: one + 0.15 * way[key] for key, one in state.items()}
+        way = {
+            key: cosine * one + np.sqrt(1 - cosine**2) * chance.normal(size=one.shape)
+            for key, one in way.items()
+        }
+    assert len(parents(tmp_path, "step-1", "step-0 step-2 step-3", tmp_path / "one")) == 1
+    atlas = kinprint.Atlas(tmp_path / "all")
+    atlas.build([tmp_path / name for name in names])
+    tree = atlas.tree()
+    titles = [one.title for one in tree.models]
+    shown = {tuple(sorted((titles[one.a], titles[one.b]))) for one in tree.edges}
+    assert shown == set(pairwise(names))
+
+
+def test_merges_of_light_tunes_are_found_in_few_digits(tmp_path: Path) -> None:
+    def short(tensors: Mapping[str, Array]) -> Tensors:
+        return {name: one.astype(bfloat16).astype(np.float32) for name, one in tensors.items()}
+
+    base = short(llama(1))
+    one, other = (short(tuned(base, seed, 0.005)) for seed in (41, 42))
+    merge = short({name: 0.4 * one[name] + 0.6 * other[name] for name in one})
+    for name, tensors in {"base": base, "one": one, "other": other, "merge": merge}.items():
+        stored(tmp_path / name, tensors)
+    assert parents(tmp_path, "merge", "base one other", tmp_path / "atlas") == ["other", "one"]
+
+
+def test_sums_of_many_parts_have_all_of_them(tmp_path: Path) -> None:
+    base = llama(1)
+    parts = {f"part-{seed}": tuned(base, seed, 0.1) for seed in range(51, 57)}
+    soup = {name: np.mean([one[name] for one in parts.values()], axis=0) for name in base}
+    for name, tensors in {"base": base, "soup": soup, **parts}.items():
+        stored(tmp_path / name, tensors)
+    found = parents(tmp_path, "soup", f"base {' '.join(parts)}", tmp_path / "atlas")
+    assert sorted(found) == sorted(parts)

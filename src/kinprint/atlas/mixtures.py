@@ -7,7 +7,9 @@ What follows from them is said elsewhere.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -119,12 +121,24 @@ class Fit:
         solved = np.linalg.lstsq(self._products[np.ix_(at, at)], self._products[at, -1], rcond=None)
         return [float(one) for one in solved[0]]
 
+    @cached_property
+    def rounding(self) -> float:
+        """The share of the target's square that storing it in few digits adds to any distance."""
+        target, square = self._table[:, -1], self._products[-1, -1]
+        for kind in (ml_dtypes.bfloat16, np.float16):
+            short = target.astype(kind)
+            if square > 0 and np.array_equal(short.astype(np.float64), target):
+                steps = np.spacing(np.abs(short)).astype(np.float64)
+                return float(np.square(steps).sum() / 12.0 / square)
+        return 0.0
+
     def left(self, chosen: Sequence[int]) -> float:
-        """The share of the target's square that the nearest mixture does not explain."""
+        """The share of the target's square that neither the nearest mixture explains nor that the
+        mixture was rounded."""
         at = [self._place[one] for one in chosen]
         square = self._products[-1, -1]
         explained = float(np.dot(self.weights(chosen), self._products[at, -1]))
-        return max(1.0 - explained / square, 0.0) if square > 0 else 1.0
+        return max(1.0 - explained / square - self.rounding, 0.0) if square > 0 else 1.0
 
 
 def _is_scattered(kept: NDArray[np.bool_]) -> bool:

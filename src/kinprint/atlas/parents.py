@@ -46,10 +46,11 @@ BETTER = 0.2
 """Likeness by which another parent must explain a part better."""
 WORTH = 0.02
 """The share of the model's weights for which it must."""
-EXPLAINED = 0.6
-"""The share of what is left unexplained that another parent of a mixture must explain."""
-TOGETHER = 0.9
-"""The share that two of them must explain, neither of which does so alone."""
+EXPLAINED, MOST = 0.95, 8
+"""The share of what the first parent leaves unexplained that all parents of a mixture must explain,
+and how many these may be. Sums explain all of it but for rounding. Of the middle one of three
+states of one training run the others explain (1 + c) / 2, where c is the cosine between the two
+ways; of a base k children whose changes lie at right angles explain 1 - 1 / k at most."""
 _ALIGNED = 0.25  # of a model's square that a mixture must explain, so that places correspond
 _VOTES = 0.5  # likeness of keys from which on a model can be told to be near another
 _IDLE = 0.02  # weight with which a model has no part in a mixture
@@ -228,29 +229,23 @@ def _add_by_parts(chosen: list[int], candidates: Mapping[int, Candidate]) -> Non
 def _mixture(candidates: Collection[int], fit: Fit, first: int) -> dict[int, float]:
     """Candidates of which the model is a mixture, with their weights, the largest first.
 
-    One after another is added that explains much of what is left, or two that explain nearly all of
-    it, as sums over a base need. Empty where places of the model and of the first candidate do not
-    correspond, or where some of them explain it about as well as all do.
+    They are added one after another, the one first that explains most of what is left. Empty where
+    places of the model and of the first candidate do not correspond, where something is left in
+    the end that is no rounding, or where one of them explains it about as well as all do.
     """
     if first not in fit:
         return {}
-    chosen, left = [first], fit.left([first])
-    if not left < 1.0 - _ALIGNED:
+    chosen = [first]
+    alone = left = fit.left(chosen)
+    if not alone < 1.0 - _ALIGNED:
         return {}
-    while True:
-        others = [at for at in candidates if at in fit and at not in chosen]
-        steps = [
-            (fit.left([*chosen, *added]), added)
-            for count, least in ((1, EXPLAINED), (2, TOGETHER))
-            for added in combinations(others, count)
-            if fit.left([*chosen, *added]) <= (1.0 - least) * left
-        ]
-        if not steps:
-            break
-        left, added = min(steps, key=lambda one: (len(one[1]), one[0]))
-        chosen += added
+    others = {at for at in candidates if at in fit} - {first}
+    while others and left > fit.rounding and len(chosen) < MOST:
+        left, added = min((fit.left([*chosen, at]), at) for at in others)
+        chosen.append(added)
+        others.remove(added)
     chosen = _needed(chosen, fit)
-    if len(chosen) < 2:
+    if len(chosen) < 2 or fit.left(chosen) > (1.0 - EXPLAINED) * alone:
         return {}
     weights = dict(zip(chosen, fit.weights(chosen), strict=True))
     kept = {at: one for at, one in weights.items() if abs(one) > _IDLE} or weights
