@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,16 @@ from kinprint.lineage.matrix import compare_all
 from kinprint.lineage.results import Comparison, Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Component, Part, PartState, VerdictReason
-from tests.lineage.stored_models import LLAMA, Array, final, llama, sampled, stored
+from tests.lineage.stored_models import (
+    LAYERS,
+    LLAMA,
+    WIDTH,
+    Array,
+    final,
+    llama,
+    sampled,
+    stored,
+)
 from tests.lineage.towered_models import LLAVA, T5, VISION, diffusion, llava, pipeline, t5, vision
 
 
@@ -87,12 +97,33 @@ def test_towers_in_a_matrix(tmp_path: Path) -> None:
 
 
 def test_layers_that_draft_further_tokens_are_a_tower(tmp_path: Path, fetcher: Fetcher) -> None:
-    config = LLAMA | {"num_nextn_predict_layers": 1}
-    name = stored(tmp_path / "a", llama(layers=7), config)
+    joined = {"model.layers.6.eh_proj.weight": np.ones((WIDTH, 2 * WIDTH), np.float32)}
+    name = stored(tmp_path / "a", llama(layers=7) | joined, LLAMA)
     main, draft = sampled([name], fetcher).towers(0)[0]
     assert (main.tower, draft.tower) == ("", "mtp")
     assert set(draft.units) == set(draft.attention) == {6} and 6 not in main.units
     assert Part(Component.FEED_FORWARD, 6, None, "mtp") in draft.parts
+
+
+@pytest.mark.parametrize("stated", [1, LAYERS])
+@pytest.mark.parametrize("first", [0, 1, LAYERS])
+def test_layers_are_what_tensors_say(tmp_path: Path, stated: int, first: int) -> None:
+    """Neither a configuration nor other numbers hide equal layers."""
+    one, other = llama(1), llama(2)
+    for name in list(other):
+        if ".layers." in name:
+            del other[name]
+    for name, values in one.items():
+        if ".layers." in name:
+            head, number, rest = re.split(r"(?<=layers)\.(\d+)\.", name)
+            other[f"{head}.{first + int(number)}.{rest}"] = values
+    config = LLAMA | {"num_hidden_layers": stated}
+    found = compared(tmp_path, (one, LLAMA), (other, config))
+    states = {
+        one.part.layer: one.state for one in found.verdict.parts if one.part.layer is not None
+    }
+    assert states == dict.fromkeys(range(LAYERS), PartState.EQUAL)
+    assert found.verdict.relation == "derived" and not found.towers
 
 
 def test_the_main_tower_keeps_most_of_a_budget(tmp_path: Path, fetcher: Fetcher) -> None:

@@ -44,8 +44,8 @@ def all_pieces(tower: Tower) -> tuple[Piece, ...]:
 
 
 def _norms(tower: Tower, step: Step, plan: LevelPlan) -> list[Piece]:
-    first = tower.layers.start
-    layers = {*(first + at for at in spread_layers(tower.depth, step.layers, plan.shift)), None}
+    looked = spread_layers(tower.depth, step.layers, plan.shift)
+    layers = {*(tower.layers[at] for at in looked), None}
     return [Piece(address) for address in tower.norms if address.layer in layers]
 
 
@@ -238,10 +238,9 @@ def _layers(
     tower: Tower, most: int, plan: LevelPlan, has: Callable[[Tower, int], bool]
 ) -> tuple[int, ...]:
     """Layers that hold something: those that the level looks into, or the next after them."""
-    looked = spread_layers(tower.depth, plan.layers, plan.shift)
-    starts = [tower.layers.start + layer for layer in looked]
-    stops = [*starts[1:], tower.layers.stop][: len(starts)]
-    cells = (range(*cell) for cell in zip(starts, stops, strict=True))
+    starts = spread_layers(tower.depth, plan.layers, plan.shift)
+    stops = [*starts[1:], tower.depth][: len(starts)]
+    cells = (tower.layers[start:stop] for start, stop in zip(starts, stops, strict=True))
     first = (next((layer for layer in cell if has(tower, layer)), None) for cell in cells)
     fitting = [layer for layer in first if layer is not None]
-    return choose_layers(fitting, tower.layers.stop, most, plan.shift)
+    return choose_layers(fitting, max(tower.layers, default=-1) + 1, most, plan.shift)

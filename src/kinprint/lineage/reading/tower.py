@@ -37,6 +37,7 @@ DRAFT = "mtp"
 # Stacks that the configuration of the model itself is about.
 _OF_THE_MODEL = ("", "encoder", "decoder", DRAFT)
 _READERS = ("up", "q")  # matrices whose inputs are the residual stream
+_JOINING = "mtp_eh_proj"  # joins a token and the stream, in layers that draft
 # Files that say how weights were packed or adapted.
 _SMALL_FILES = (*SIDECARS, CONFIG)
 _LISTS, _LISTED = 32_000, 400  # bytes of what a host says about a model, and about each file
@@ -114,9 +115,8 @@ class Tower:
         self.notes: list[Message] = []
         self._readings: dict[Piece, list[Reading]] = {}
         self._spans: dict[Piece, Mapping[str, Sequence[ByteRange]]] = {}
-        numbers = model.layers(self.stack)
         stated = model.geometry.layers if self.stack == main else None
-        self.layers = _layers(model, numbers, stated, draft)
+        self.layers = _layers(model, self.stack, stated, draft)
         places = {
             address: place
             for address, place in model.places.items()
@@ -470,13 +470,22 @@ def cost_of(pieces: Sequence[tuple[Tower, Piece]]) -> int:
     return sum(total(bridge(union(wanted), (), gap)) for wanted in spans.values())
 
 
-def _layers(model: Model, numbers: Sequence[int], stated: int | None, draft: bool) -> range:
-    """Layers of a stack, or those after them that draft: no more than there are tensors of."""
-    last = max(numbers, default=-1) + 1
-    depth = stated or min(last, 2 * len(numbers))
+def _layers(model: Model, stack: str, stated: int | None, draft: bool) -> tuple[int, ...]:
+    """Numbers of the layers of a stack, or of those after them that draft.
+
+    The tensors tell them, whatever the configuration says, once all headers were read: layers that
+    draft come after the others and join two streams. Before, the configuration has to be believed.
+    """
+    numbers = model.layers(stack)
+    if model.checkpoint.complete:
+        joining = {one.layer for one in model.places if (one.role, one.tower) == (_JOINING, stack)}
+        drafting = [one for one in numbers if one in joining and one >= (stated or 0)]
+        kept = [one for one in numbers if one not in drafting]
+        return tuple(drafting if draft else kept) if kept else (() if draft else numbers)
+    depth = stated or min(max(numbers, default=-1) + 1, 2 * len(numbers))
     if draft:
-        return range(depth, depth + sum(number >= depth for number in numbers))
-    return range(min(depth, last) if model.checkpoint.complete else depth)
+        return tuple(range(depth, depth + sum(number >= depth for number in numbers)))
+    return tuple(range(depth))
 
 
 def _settings_notes(model: Model) -> list[Message]:
