@@ -80,6 +80,11 @@ def test_a_model_is_the_same_only_if_all_its_towers_are(tmp_path: Path) -> None:
     other = one | {buffer: np.ones(8, np.float32)}
     found = compared(tmp_path / "a", (one, LLAVA), (other, LLAVA))
     assert found.verdict.relation == "same-weights"  # one more tensor, which nobody reads
+    assert "belong to no part" in found.notes[-1].say()
+    with Fetcher() as fetcher:
+        names = [str(tmp_path / "a" / place) for place in "01"]
+        (pair,) = compare_all(names, fetcher, Settings()).pairs
+    assert pair.verdict.relation == "same-weights"
     name = "vision_tower.vision_model.encoder.layers.1.mlp.fc1.weight"
     other[name] = other[name] + np.float32(1)
     found = compared(tmp_path / "b", (one, LLAVA), (other, LLAVA))

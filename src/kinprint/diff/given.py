@@ -169,7 +169,9 @@ def _verdict(
         found.append((evidence, find_sharing(pair, ours[at], evidence, charge)))
     samples = [[side.prepared.stored for side in model] for model in (ours, theirs)]
     labels = [(samples[0][at].tower, samples[1][to].tower) for at, to in places]
-    equal = sampler.whole[2] and sampler.whole[place] and same_towers(*samples)
+    whole = sampler.whole[2] and sampler.whole[place]
+    covered = whole and sampler.covered(2) and sampler.covered(place)
+    equal = covered and same_towers(*samples)
     evidence, sharing = found[0]
     main = decide(evidence, charge, sharing, identical=equal)
     return joined_verdict(main, sharing, compared_towers(labels[1:], found[1:], charge))

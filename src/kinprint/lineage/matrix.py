@@ -191,7 +191,7 @@ def _judge(
     main, *besides = evidence.towers
     labels = [(ours[at].tower, theirs[to].tower) for at, to in places[1:]]
     towers = compared_towers(labels, besides, charge)
-    equal = whole and same_towers(ours, theirs)
+    equal = whole and same_towers(ours, theirs) and all(map(read.sampler.covered, pair))
     tests, sharing = main
     verdict = joined_verdict(decide(tests, charge, sharing, identical=equal), sharing, towers)
     if evidence.screened:

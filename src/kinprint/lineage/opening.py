@@ -121,7 +121,14 @@ def naming(model: str) -> Iterator[None]:
 def reading_notes(sampler: Sampler, checkpoints: Sequence[Checkpoint]) -> tuple[Message, ...]:
     """Remarks on how models were read, each once."""
     notes = list(sampler.notes)
-    notes += [note_about(one.ref.name, note) for one in checkpoints for note in one.notes]
+    for place, checkpoint in enumerate(checkpoints):
+        about = list(checkpoint.notes)
+        if sampler.whole[place] and (outside := sampler.outside(place)):
+            about.append(text.message("note.outside", count=len(outside), tensor=outside[0]))
+        if others := checkpoint.choice.others:
+            label = others[0].label
+            about.append(text.message("note.other-weights", count=len(others), weights=label))
+        notes += [note_about(checkpoint.ref.name, note) for note in about]
     return tuple(dict.fromkeys(notes))
 
 

@@ -182,11 +182,14 @@ def _single(entry: FileEntry, kinds: Sequence[Format]) -> WeightSet | None:
     return WeightSet(kind, folder, root, (entry.path,), None, entry.size)
 
 
-def _rank(item: WeightSet, kinds: Sequence[Format]) -> tuple[int, int, int, int, str]:
-    """Shallow folders first, then preferred formats, known names, the larger (more precise) set."""
+def _rank(item: WeightSet, kinds: Sequence[Format]) -> tuple[int, int, int, bool, int, str]:
+    """Shallow folders first, then preferred formats, known names, of one of these names the single
+    file, as those who load models do, and the larger (more precise) set."""
     depth = item.folder.count("/") + 1 if item.folder else 0
-    stem = _STEM_ORDER.index(item.stem) if item.stem in _STEM_ORDER else len(_STEM_ORDER)
-    return depth, kinds.index(item.kind), stem, -item.size, item.label
+    known = item.stem in _STEM_ORDER
+    stem = _STEM_ORDER.index(item.stem) if known else len(_STEM_ORDER)
+    parted = known and (item.index is not None or len(item.shards) > 1)
+    return depth, kinds.index(item.kind), stem, parted, -item.size, item.label
 
 
 def _why_none(

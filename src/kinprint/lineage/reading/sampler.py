@@ -197,9 +197,14 @@ class Sampler:
 
     def covered(self, place: int) -> bool:
         """Whether something was read of every tensor that a model stores."""
+        return not self.outside(place)
+
+    def outside(self, place: int) -> tuple[str, ...]:
+        """Tensors that a model stores and of which nothing was read, by name."""
         model = self.models[place]
         read = {one.tensor for reader in model for one in reader.record().tensors}
-        return all(reader.tower.model.checkpoint.tensors().keys() <= read for reader in model)
+        stored = (reader.tower.model.checkpoint.tensors() for reader in model)
+        return tuple(sorted({name for names in stored for name in names} - read))
 
     @property
     def bytes(self) -> int:
