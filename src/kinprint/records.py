@@ -948,6 +948,7 @@ class VerdictReason(StrEnum):
     MATRICES_ALIKE = "matrices-alike"
     AS_DRAWN = "as-drawn"
     FEW_EQUAL = "few-equal"
+    NEVER_TRAINED = "never-trained"
     ARRANGED = "arranged"
     NORMS_ARRANGED = "norms-arranged"
     # Where the link ends.

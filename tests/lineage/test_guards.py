@@ -20,8 +20,9 @@ from kinprint.lineage.compare import compare_models
 from kinprint.lineage.results import Comparison, Settings
 from kinprint.lineage.side import alone, copied_channels
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Component
+from kinprint.records import Component, VerdictReason
 from tests.conftest import DEMO, ZOO
+from tests.lineage.stored_models import LLAMA, llama, stored
 
 Tensors = dict[str, np.ndarray]
 Change = Callable[[Tensors], None]
@@ -342,3 +343,20 @@ def test_channels_that_were_repeated_are_tied_and_others_are_not() -> None:
         assert not alone(copied_channels(rows)).any()
     # As alike, at places that chance has dealt: labels are as free as before.
     assert alone(copied_channels(again[rng.permutation(128)])).all()
+
+
+def test_untrained_models_of_one_seed_share_no_trained_weights(tmp_path: Path) -> None:
+    names = []
+    for layers in (6, 8):
+        tensors = llama(3, layers=8)
+        gone = [one for one in tensors if any(f".{at}." in one for at in range(layers, 8))]
+        start = {
+            name: np.ones_like(one) if one.ndim == 1 else one
+            for name, one in tensors.items()
+            if name not in gone
+        }
+        config = {**LLAMA, "num_hidden_layers": layers}
+        names.append(stored(tmp_path / str(layers), start, config))
+    found = compare(*map(Path, names)).verdict
+    assert found.relation == "dependent"
+    assert found.reasons == (VerdictReason.NEVER_TRAINED,)

@@ -3,8 +3,9 @@
 Two strangers may hold the same random numbers, frozen from the start. Training leaves its mark on a
 matrix: a few directions grow beyond what independent numbers reach. Where all that is equal has no
 such mark while the other matrices of both models have it, nothing shows that trained weights are
-shared; nor where so few equal rows were read that they cannot tell. Where the others have none
-either, the models tell nothing about it. Biases start at zero, so that equal ones were learnt.
+shared; nor where so few equal rows were read that they cannot tell; nor where no gain of either
+model varies, as before training. Where the others have none and gains vary, the models tell
+nothing about it. Biases start at zero, so that equal ones were learnt.
 """
 
 from __future__ import annotations
@@ -47,9 +48,12 @@ def without_untrained(
     open_ = [one for one in findings if not one.state.linked]
     ours = [rows for one in open_ for rows in _matrices(a, one.part)]
     theirs = [rows for one in open_ if one.partner for rows in _matrices(b, one.partner)]
-    if not (_trained(ours) and _trained(theirs)):
+    if _at_start(a) and _at_start(b):
+        why = VerdictReason.NEVER_TRAINED
+    elif not (_trained(ours) and _trained(theirs)):
         return findings
-    why = VerdictReason.FEW_EQUAL if trained is None else VerdictReason.AS_DRAWN
+    else:
+        why = VerdictReason.FEW_EQUAL if trained is None else VerdictReason.AS_DRAWN
     return [replace(one, learnt=None, untrained=why) if one in taken else one for one in findings]
 
 
@@ -57,6 +61,11 @@ def marked(finding: PartFinding, a: Sample, b: Sample) -> bool:
     """Whether the matrices of a part bear a mark of training in both models."""
     parts = (a, finding.part), (b, finding.partner)
     return all(part is not None and _trained(list(_matrices(one, part))) for one, part in parts)
+
+
+def _at_start(sample: Sample) -> bool:
+    """Whether a model has gains, and none of them varies."""
+    return bool(sample.norms) and all(np.ptp(gains) == 0 for gains in sample.norms.values())
 
 
 def _equal(finding: PartFinding, a: Sample, b: Sample) -> Iterator[Floats]:
