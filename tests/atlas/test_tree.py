@@ -415,3 +415,38 @@ def test_directions_and_traces_can_be_swapped() -> None:
     one = Direction(Precedence.A_FIRST, TRACED)
     assert one.swapped.answer is Precedence.B_FIRST
     assert one.swapped.swapped == one
+
+
+def test_weights_are_shown_of_all_parents_of_a_mixture_or_of_none() -> None:
+    whole = said({0: [1, 2]}, weights={0: [0.6, 0.4]})
+    assert {one.weight for one in whole.values()} == {0.6, 0.4, None}
+    earlier = Direction(Precedence.A_FIRST, TRACED)
+    found = said({0: [1, 2]}, weights={0: [0.6, 0.4]}, directions={(0, 1): earlier})
+    assert found[0, 1].basis is DirectionBasis.TRACES
+    assert all(one.weight is None for one in found.values())
+
+
+def test_two_merges_of_the_same_models_have_these_as_parents(tmp_path: Path) -> None:
+    one, other = tuned(llama(1), 61), tuned(llama(1), 62)
+    made = {"one": one, "other": other}
+    shares = {"half": (0.5, 0.5), "turned": (0.64, 0.43)}
+    for name, (first, second) in shares.items():
+        made[name] = {
+            key: np.float32(first) * one[key] + np.float32(second) * other[key] for key in one
+        }
+    for name, tensors in made.items():
+        stored(tmp_path / name, tensors)
+    atlas = kinprint.Atlas(tmp_path / "atlas")
+    atlas.build([tmp_path / name for name in made])
+    tree = atlas.tree()
+    titles = [model.title for model in tree.models]
+    weights = {
+        (titles[edge.a], titles[edge.b]): round(edge.weight, 2)
+        for edge in tree.edges
+        if edge.weight is not None
+    }
+    assert weights == {
+        (parent, name): share
+        for name, both in shares.items()
+        for parent, share in zip(("one", "other"), both, strict=True)
+    }

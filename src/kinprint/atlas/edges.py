@@ -133,11 +133,13 @@ def edges_of(
     several = {own for own, answer in named.items() if len(answer.parents) > 1}
     edges = _with_one_parent(_without_circles(edges, len(place)), several, len(place))
     told = {one.b for one in edges if one.basis is not None and _names(one.b, one.a, said)}
-    return [
+    edges = [
         one
         for one in edges
         if not (one.basis and one.b in told and _names_alone(one.a, one.b, said))
     ]
+    parents = {own: {place[each.name] for each in named[own].parents} for own in between}
+    return _with_whole_mixtures(edges, parents)
 
 
 _Said = Mapping[Places, Mapping[int, NamedParent]]
@@ -190,6 +192,26 @@ def _joining(
             yield min(one, other), max(one, other)
             gone, kept = group[other], group[one]
             group = {at: kept if own == gone else own for at, own in group.items()}
+
+
+def _with_whole_mixtures(
+    edges: Sequence[Edge], parents: Mapping[int, Collection[int]]
+) -> list[Edge]:
+    """Edges, without weights and what they tell where not all parents of a mixture have one."""
+    shown: dict[int, set[int]] = {}
+    for one in edges:
+        if one.weight is not None:
+            shown.setdefault(one.b, set()).add(one.a)
+    return [
+        one
+        if one.weight is None or shown[one.b] == parents[one.b]
+        else replace(
+            one,
+            weight=None,
+            basis=None if one.basis is DirectionBasis.BETWEEN else one.basis,
+        )
+        for one in edges
+    ]
 
 
 def _with_one_parent(edges: Sequence[Edge], several: Collection[int], count: int) -> list[Edge]:

@@ -53,6 +53,7 @@ states of one training run the others explain (1 + c) / 2, where c is the cosine
 ways; of a base k children whose changes lie at right angles explain 1 - 1 / k at most."""
 _ALIGNED = 0.25  # of a model's square that a mixture must explain, so that places correspond
 _VOTES = 0.5  # likeness of keys from which on a model can be told to be near another
+_NOTHING = 1e-6  # of what the first parent leaves unexplained
 _IDLE = 0.02  # weight with which a model has no part in a mixture
 
 Place = tuple[str, Component, int | None]
@@ -239,12 +240,13 @@ def _mixture(candidates: Collection[int], fit: Fit, first: int) -> dict[int, flo
     alone = left = fit.left(chosen)
     if not alone < 1.0 - _ALIGNED:
         return {}
+    least = fit.rounding + _NOTHING * alone
     others = {at for at in candidates if at in fit} - {first}
-    while others and left > fit.rounding and len(chosen) < MOST:
+    while others and left > least and len(chosen) < MOST:
         left, added = min((fit.left([*chosen, at]), at) for at in others)
         chosen.append(added)
         others.remove(added)
-    chosen = _needed(chosen, fit)
+    chosen = _needed(chosen, fit, least)
     if len(chosen) < 2 or fit.left(chosen) > (1.0 - EXPLAINED) * alone:
         return {}
     weights = dict(zip(chosen, fit.weights(chosen), strict=True))
@@ -252,16 +254,18 @@ def _mixture(candidates: Collection[int], fit: Fit, first: int) -> dict[int, flo
     return dict(sorted(kept.items(), key=lambda item: -abs(item[1])))
 
 
-def _needed(chosen: Sequence[int], fit: Fit) -> list[int]:
+def _needed(chosen: Sequence[int], fit: Fit, least: float) -> list[int]:
     """Candidates without those that explain little beside the others, the idlest first.
 
-    A model lies between its parent and its child, and the child alone explains it about as well.
+    A model lies between its parent and its child, and the child alone explains it about as well;
+    and of two merges of the same models each is a mixture of the other and one of these. What
+    leaves no more than `least` unexplained explains all.
     """
     kept = list(chosen)
     while len(kept) > 1:
         without = {one: fit.left([other for other in kept if other != one]) for one in kept}
         idlest = min(kept, key=without.__getitem__)
-        if fit.left(kept) <= (1.0 - EXPLAINED) * without[idlest]:
+        if without[idlest] > max(least, fit.left(kept) / (1.0 - EXPLAINED)):
             break
         kept.remove(idlest)
     return kept
