@@ -64,7 +64,8 @@ def linear(
     """A weighted sum, divided by the sum of the weights where `normalize` says so.
 
     Parents are rounded to `precision` first. `fused` sums in float32 with multiplications that are
-    not rounded on their own, as mergekit 0.1.5 does; earlier ones round every step.
+    not rounded on their own, as mergekit 0.1.5 does; earlier ones round every step. Weights that
+    sum to zero give no numbers.
     """
     own = [rounded(parent, precision) for parent in parents]
     if not fused:
@@ -73,12 +74,18 @@ def linear(
         mixed = rounded(_sum(terms), precision)
         if not normalize:
             return mixed
-        return rounded(mixed / rounded(_sum(list(given)), precision), precision)
+        return rounded(_divided(mixed, rounded(_sum(list(given)), precision)), precision)
     given = np.array(weights, np.float32)
     total = np.zeros(own[0].shape, np.float32)
     for weight, one in zip(given, own, strict=True):
         total = (total + np.float64(weight) * one).astype(np.float32)
-    return rounded(total / _sum(list(given)) if normalize else total, precision)
+    return rounded(_divided(total, _sum(list(given))) if normalize else total, precision)
+
+
+def _divided(values: Floats, divisor: Floats) -> Floats:
+    """Numbers divided by one that may be zero."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.asarray(values / divisor)
 
 
 def slerp_coefficients(t: float, cosine: float) -> tuple[float, float]:
