@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import msgspec
@@ -217,6 +218,67 @@ def test_layers_taken_as_they_are_are_mapped(family: Family) -> None:
     assert (moved.source, moved.source_layer) == (1, 2)
 
 
+def carried_out(recipe: str, models: dict[str, dict[str, Floats]]) -> dict[str, Floats]:
+    """What mergekit makes of slices: the first one's model opens the child, the last one's closes
+    it."""
+    parts = [one["sources"][0] for one in yaml.safe_load(recipe)["slices"]]
+    named = [models[Path(one["model"]).name] for one in parts]
+    found = {"model.embed_tokens.weight": named[0]["model.embed_tokens.weight"]}
+    found |= {name: named[-1][name] for name in ("model.norm.weight", "lm_head.weight")}
+    layers = [
+        (model, layer)
+        for model, part in zip(named, parts, strict=True)
+        for layer in range(*part["layer_range"])
+    ]
+    for at, (model, layer) in enumerate(layers):
+        for name, one in model.items():
+            if f".layers.{layer}." in name:
+                found[name.replace(f".layers.{layer}.", f".layers.{at}.")] = one
+    return found
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        ["model.embed_tokens.weight"],
+        ["model.norm.weight", "lm_head.weight"],
+        ["model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"],
+    ],
+)
+def test_a_recipe_of_layers_gives_what_is_outside_them(family: Family, foreign: list[str]) -> None:
+    tensors = {**family.first, **{name: family.second[name] for name in foreign}}
+    found = unmerge(family, family.write("outside", tensors))
+    assert found.methods == (MergeMethod.PASSTHROUGH,) and found.share == 1.0
+    assert found.recipe is not None
+    made = carried_out(found.recipe.yaml, {"first": family.first, "second": family.second})
+    assert all(np.array_equal(tensors[name], made[name]) for name in tensors)
+
+
+def test_a_norm_and_a_head_of_two_models_are_no_slices(family: Family) -> None:
+    tensors = {**family.first, "lm_head.weight": family.second["lm_head.weight"]}
+    found = unmerge(family, family.write("two-ends", tensors))
+    assert MergeMethod.PASSTHROUGH not in found.methods
+
+
+def test_of_one_parent_layers_are_repeated_and_left_out(family: Family) -> None:
+    for name, layers in (("deeper", [0, 1, 2, 1, 2, 3]), ("shallow", [0, 1])):
+        tensors = stacked(family, [("first", layer) for layer in layers])
+        tensors |= {end: family.first[end] for end in ("model.norm.weight", "lm_head.weight")}
+        found = unmerge(family, family.write(name, tensors, layers=len(layers)), "first")
+        assert found.methods == (MergeMethod.PASSTHROUGH,) and found.recipe is not None
+        made = carried_out(found.recipe.yaml, {"first": family.first})
+        assert all(np.array_equal(tensors[one], made[one]) for one in tensors)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_weights_that_sum_to_zero_give_no_numbers(family: Family, fused: bool) -> None:
+    parents = [one["model.norm.weight"] for one in (family.first, family.second)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for weights in ((0.0, 0.0), (1.0, -1.0)):
+            assert not np.isfinite(linear(parents, weights, True, BF16, fused=fused)).any()
+
+
 def test_one_number_that_differs_is_no_passthrough(family: Family) -> None:
     order = [("first", 0), ("first", 1), ("second", 2), ("second", 3)]
     tensors = stacked(family, order)
@@ -326,9 +388,14 @@ def test_numbers_that_are_not_finite_are_a_row_with_its_reason(family: Family) -
     assert found.document.compared == sum(one.numbers for one in found.tensors) - row.numbers
 
 
-def test_one_model_is_no_choice(family: Family) -> None:
-    with pytest.raises(kinprint.BadOption, match="parents"):
-        kinprint.unmerge(family.folder / "base", [family.folder / "first"])
+def test_without_a_parent_there_is_no_merge(family: Family) -> None:
+    with pytest.raises(kinprint.BadOption, match="parent"):
+        kinprint.unmerge(family.folder / "base", [])
+
+
+def test_of_one_parent_alone_a_tune_is_undecided(family: Family) -> None:
+    found = unmerge(family, family.folder / "first", "base")
+    assert found.outcome is MergeOutcome.UNDECIDED and found.recipe is None
 
 
 def test_results_come_back_from_their_files(family: Family, tmp_path: Path) -> None:

@@ -135,10 +135,15 @@ def unmerge_models(family: Family, tell: Tell | None = None) -> Unmerging:
 
 
 def _is_copy(family: Family, passed: Passed) -> bool:
+    """Whether one source has all layers of the child, and no other."""
     (first, *others) = passed.slices
     own = family.child.layers()
     same = not others and (first.first, first.last) == (own[0], own[-1])
-    return same and {source for source, _ in passed.origins} == {first.source}
+    return same and _as_deep(family, first.source)
+
+
+def _as_deep(family: Family, source: int) -> bool:
+    return family.sources[source].layers() == family.child.layers()
 
 
 def _passed(family: Family, passed: Passed) -> Unmerging:
@@ -287,7 +292,8 @@ def _copied(family: Family, measured: Sequence[_Measured]) -> list[int]:
     return [
         at
         for at in range(len(family.sources))
-        if all(one.equal.get(at) == one.tensor.read for one in measured)
+        if (family.sampled or _as_deep(family, at))
+        and all(one.equal.get(at) == one.tensor.read for one in measured)
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -14,17 +14,28 @@ from kinprint.diff.merge_tensors import NUMBERS, Tensor, beginning, precision_of
 from kinprint.errors import KinprintError
 from kinprint.measure.merging import Precision, rounded
 from kinprint.model.model import Model
+from kinprint.records import Role, bias_of
 
 _FIRST = 1024  # numbers of each tensor by which layers are looked up
+_OPENING = (Role.EMBED, Role.POS_EMBED)
+_CLOSING = (Role.NORM_FINAL, Role.LM_HEAD)
+"""What mergekit takes from the source of the first slice, and from that of the last one."""
 _Key = tuple[str, int | None]
 
 
 class Slice(Struct, frozen=True):
-    """Layers of the child in a row that are layers of one source in a row."""
+    """Layers of the child in a row that are layers of one source in a row.
+
+    A slice without layers, `last` before `first`, only says whose tensors open or close the child.
+    """
 
     source: int
     first: int
     last: int
+
+
+def _without_layers(source: int) -> Slice:
+    return Slice(source, 0, -1)
 
 
 class Passed(Struct, frozen=True):
@@ -41,7 +52,11 @@ class Passed(Struct, frozen=True):
 def passed_through(
     child: Model, sources: Sequence[Model], tensors: Sequence[Tensor]
 ) -> Passed | None:
-    """Which layer each layer of the child was taken from; None unless every number is equal."""
+    """Which layer each layer of the child was taken from; None unless slices give every number.
+
+    What opens the child is all from the source of the first slice, what closes it from that of the
+    last. Other tensors outside the layers, of which mergekit does not say, must be in both.
+    """
     layers = child.layers()
     if not layers or any(tensor.precision is None for tensor in tensors):
         return None
@@ -52,27 +67,55 @@ def passed_through(
         for at, source in enumerate(sources)
         for layer, found in _beginnings(source, formats).items()
     }
+    outside = [tensor for tensor in tensors if not _in_layers(tensor, layers)]
+    opening = _whole_sources(child, sources, [one for one in outside if not _is(one, _CLOSING)])
+    closing = _whole_sources(child, sources, [one for one in outside if not _is(one, _OPENING)])
     candidates = [
-        [place for place, found in known.items() if found == own.get(layer)] for layer in layers
+        sorted(
+            (place for place, found in known.items() if found == own.get(layer)),
+            key=lambda place: place[0] not in opening,
+        )
+        for layer in layers
     ]
-    if not all(candidates):
+    if not opening or not closing or not all(candidates):
         return None
     chosen = _longest_runs(candidates)
+    slices = list(_slices(chosen))
+    if slices[0].source not in opening:
+        slices.insert(0, _without_layers(opening[0]))
+    if slices[-1].source not in closing:
+        slices.append(_without_layers(closing[0]))
     by_layer = dict(zip(layers, chosen, strict=True))
-    first, last = chosen[0][0], chosen[-1][0]
-    origins = []
+    origins: list[tuple[int, int | None]] = []
     for tensor in tensors:
         layer = tensor.address.layer
-        if layer is not None and layer in by_layer and not tensor.address.tower:
-            options: Sequence[tuple[int, int | None]] = [by_layer[layer]]
+        if layer is None or not _in_layers(tensor, layers):
+            last = _is(tensor, _CLOSING)
+            origins.append((slices[-1 if last else 0].source, layer))
+        elif _equal(child, sources, tensor, by_layer[layer]):
+            origins.append(by_layer[layer])
         else:
-            others = (first, last, *range(len(sources)))
-            options = [(at, layer) for at in dict.fromkeys(others)]
-        origin = next((one for one in options if _equal(child, sources, tensor, one)), None)
-        if origin is None:
             return None
-        origins.append(origin)
-    return Passed(tuple(_slices(chosen)), tuple(origins))
+    return Passed(tuple(slices), tuple(origins))
+
+
+def _in_layers(tensor: Tensor, layers: Container[int | None]) -> bool:
+    return tensor.address.layer in layers and not tensor.address.tower
+
+
+def _is(tensor: Tensor, roles: Sequence[Role]) -> bool:
+    """Whether a tensor of the text model is of one of the roles, or the bias of one."""
+    address = tensor.address
+    return not address.tower and address.role in (*roles, *map(bias_of, roles))
+
+
+def _whole_sources(child: Model, sources: Sequence[Model], tensors: Sequence[Tensor]) -> list[int]:
+    """Sources that have all of these tensors of the child, number by number."""
+    return [
+        at
+        for at in range(len(sources))
+        if all(_equal(child, sources, one, (at, one.address.layer)) for one in tensors)
+    ]
 
 
 def _formats(child: Model) -> dict[_Key, Precision]:

@@ -44,7 +44,8 @@ def unmerge(
     child : str or path
         The model, named as for `compare`.
     parents : iterable of str or path
-        Models that it may be merged from; some may have no part in it.
+        Models that it may be merged from; some may have no part in it. Of one alone, layers can
+        be repeated, left out or put in another order.
     base : str or path, optional
         The model that the parents were tuned from. Task arithmetic, TIES and DARE are sums over a
         base; without one, a parent that shows as the base is taken for it.
@@ -64,7 +65,7 @@ def unmerge(
     Raises
     ------
     BadOption
-        No parent is given, or fewer than two models with the base.
+        No parent is given.
     BadReference, SourceError, FormatError, BudgetExceeded
         As for `compare`.
 
@@ -155,7 +156,7 @@ def _family(
 ) -> Family:
     given = [os.fspath(one) for one in parents]
     under = None if base is None else os.fspath(base)
-    if not given or len({*given, *(() if under is None else (under,))}) < 2:
+    if not given:
         cause = text.message("cause.unmerge.too-few")
-        raise BadOption(option="parents", value=" ".join(given) or "''", cause=cause)
+        raise BadOption(option="parents", value="", cause=cause)
     return open_family(os.fspath(child), given, under, fetcher_of(reader))
