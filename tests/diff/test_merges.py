@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from markupsafe import escape
+from safetensors.numpy import save_file
 
 import kinprint
 from kinprint import MergeDoubt, MergeMethod, MergeOutcome, MergeStatus
@@ -475,3 +477,33 @@ def test_a_file_that_names_models_that_are_not_there_is_refused(
     assert isinstance(kinprint.report(told), kinprint.Unmerged)
     with pytest.raises(kinprint.FormatError, match="not there"):
         kinprint.report({**told, **broken})
+
+
+def test_the_command_of_a_recipe_names_the_base_that_was_typed(family: Family) -> None:
+    made = family.each(lambda a, b, _: slerp(a, b, slerp_coefficients(0.4, cosine(a, b))))
+    found = unmerge(family, family.write("slerp again", made), base="base")
+    assert found.methods == (MergeMethod.SLERP,) and not found.document.base_given
+    told = found.document.made.command.split()
+    assert told[-2:] == ["--base", "./base"] and told[-4:-2] == ["./first", "./second"]
+
+
+def test_an_adapter_is_called_by_its_own_name(family: Family) -> None:
+    folder = family.folder / "adapter"
+    folder.mkdir()
+    base = family.folder / "base"
+    told = {"peft_type": "LORA", "base_model_name_or_path": str(base), "r": 2, "lora_alpha": 2}
+    told["target_modules"] = ["q_proj"]
+    (folder / "adapter_config.json").write_text(json.dumps(told))
+    name = next(one for one in family.base if "q_proj" in one)
+    rows, columns = family.base[name].shape
+    root = f"base_model.model.{name.removesuffix('.weight')}"
+    chance = np.random.default_rng(5)
+    tensors = {
+        f"{root}.lora_A.weight": chance.normal(size=(2, columns)).astype(np.float32),
+        f"{root}.lora_B.weight": chance.normal(size=(rows, 2)).astype(np.float32),
+    }
+    save_file(tensors, folder / "adapter_model.safetensors")
+    found = unmerge(family, folder)
+    assert found.document.child.title == "adapter"
+    found = unmerge(family, base, "adapter", "second")
+    assert [one.title for one in found.document.sources] == ["adapter", "second"]

@@ -56,7 +56,7 @@ class Unmerging(Struct, frozen=True):
     child : the child.
     sources : the parents, and last the base if it is none of them.
     base : which of the sources the merge started from; None where there is none.
-    base_given : whether that was said, and not found.
+    typed_base : which of them was said to be that, if any was.
     outcome, doubt : what is known, and why no more is.
     methods : those that fit and cannot be told apart by the numbers, the recipe's first.
     recipe, yaml : the recipe, and the same as a file for mergekit.
@@ -71,7 +71,7 @@ class Unmerging(Struct, frozen=True):
     child: ModelRef
     sources: tuple[ModelRef, ...]
     base: int | None
-    base_given: bool
+    typed_base: int | None
     outcome: MergeOutcome
     doubt: MergeDoubt | None
     methods: tuple[MergeMethod, ...]

@@ -64,11 +64,12 @@ _PROVABLE = 0.99  # of the numbers must be in a format that a recipe can be held
 
 
 class Family(Struct, frozen=True):
-    """A child and its sources, opened; `base` is among the sources, `sampled` if some rows of
-    tensors are read."""
+    """A child and its sources, opened, and what each was asked for as, the child first; `base` is
+    among the sources, `sampled` if some rows of tensors are read."""
 
     child: Model
     sources: tuple[Model, ...]
+    refs: tuple[ModelRef, ...]
     base: int | None
     tensors: tuple[Tensor, ...]
     sampled: bool = False
@@ -98,14 +99,15 @@ def open_family(child: str, parents: Sequence[str], base: str | None, fetcher: F
     """Open all models and see which tensors correspond; headers are read, and no weight."""
     given = list(dict.fromkeys((*parents, *(() if base is None else (base,)))))
 
-    def opened(name: str) -> Model:
-        return open_model(open_checkpoint(name, fetcher))
+    def opened(name: str) -> tuple[ModelRef, Model]:
+        checkpoint = open_checkpoint(name, fetcher)
+        return checkpoint.ref, open_model(checkpoint)
 
-    models = side_by_side(opened, [child, *given])
-    titles = full_titles([model.checkpoint.ref for model in models])
-    own, sources = models[0], tuple(models[1:])
-    tensors = tuple(tensors_of(own, sources, titles[1:]))
-    return Family(own, sources, None if base is None else given.index(base), tensors)
+    refs, models = zip(*side_by_side(opened, [child, *given]), strict=True)
+    own, *sources = models
+    tensors = tuple(tensors_of(own, sources, full_titles(refs)[1:]))
+    at = None if base is None else given.index(base)
+    return Family(own, tuple(sources), refs, at, tensors)
 
 
 def sampled_family(family: Family, seed: int, allowance: int = ALLOWANCE) -> Family:
@@ -159,16 +161,12 @@ def _passed(family: Family, passed: Passed) -> Unmerging:
     stored = precision_of(family.tensors[0].parts[0])
     yaml = passthrough_yaml(passed.slices, names, stored)
     return Unmerging(
-        child=family.child.checkpoint.ref, sources=_refs(family), base=family.base,
-        base_given=family.base is not None, outcome=MergeOutcome.RECIPE, doubt=None,
+        child=family.refs[0], sources=family.refs[1:], base=family.base,
+        typed_base=family.base, outcome=MergeOutcome.RECIPE, doubt=None,
         methods=(MergeMethod.PASSTHROUGH,), recipe=None, yaml=yaml, copied=None, weights=(),
         residual=None, equal=total, compared=total, tensors=findings, roles=(), layers=(),
         labels=_labels(family),
     )  # fmt: skip
-
-
-def _refs(family: Family) -> tuple[ModelRef, ...]:
-    return tuple(model.checkpoint.ref for model in family.sources)
 
 
 def _labels(family: Family) -> tuple[text.Message, ...]:
@@ -178,7 +176,7 @@ def _labels(family: Family) -> tuple[text.Message, ...]:
 
 
 def _names(family: Family) -> list[str]:
-    return [model.checkpoint.ref.given for model in family.sources]
+    return [ref.given for ref in family.refs[1:]]
 
 
 def _measure(family: Family, tensor: Tensor) -> _Measured | TensorFinding:
@@ -273,8 +271,8 @@ def _blank(
     own = {one.tensor.name: _finding(one, base) for one in measured}
     own |= {one.name: one for one in rest}
     return Unmerging(
-        child=family.child.checkpoint.ref, sources=_refs(family), base=base,
-        base_given=family.base is not None, outcome=MergeOutcome.UNDECIDED, doubt=None, methods=(),
+        child=family.refs[0], sources=family.refs[1:], base=base,
+        typed_base=family.base, outcome=MergeOutcome.UNDECIDED, doubt=None, methods=(),
         recipe=None, yaml="", copied=None,
         weights=() if pooled is None else pooled.weights,
         residual=None if pooled is None else pooled.residual,

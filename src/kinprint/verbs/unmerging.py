@@ -131,7 +131,7 @@ def plan_unmerge(
             family = sampled_family(family, seed, _allowance(own))
         found = fetcher_of(own).plan(family.wants())
         cost = sum((one.cost for one in found), Cost())
-        ref = family.child.checkpoint.ref
+        ref = family.refs[0]
         document = ReadingPlanDocument(
             model=ref.given,
             commit=ref.commit or None,

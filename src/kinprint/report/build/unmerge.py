@@ -24,14 +24,14 @@ def unmerge_document(found: Unmerging, cost: Cost, seed: int = 0) -> schema.Unme
     models = [_model(ref, title) for ref, title in zip(refs, titles, strict=True)]
     sample = ["--sample", *(["--seed", str(seed)] if seed else [])] if found.sampled else []
     command = ["kinprint", "unmerge", *sample, names[0]]
-    given = found.base if found.base_given else None
+    given = found.typed_base
     command += [name for at, name in enumerate(names[1:]) if at != given]
     command += [] if given is None else ["--base", names[1 + given]]
     return schema.UnmergeDocument(
         child=models[0],
         sources=models[1:],
         base=found.base,
-        base_given=found.base_given,
+        base_given=found.typed_base is not None and found.typed_base == found.base,
         outcome=found.outcome,
         doubt=found.doubt,
         methods=found.methods,
