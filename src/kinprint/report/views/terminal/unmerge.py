@@ -48,6 +48,7 @@ def _weights(document: UnmergeDocument, language: str) -> Iterator[Line]:
         text.say(f"unmerge.column.{one}", language) for one in ("weight", "interval")
     )
     yield Line()
+    yield Line(text.say("unmerge.table.weights", language), Look.TITLE)
     yield Line("  " + padded(head, width) + padded(weight, 10) + interval, Look.TITLE)
     for name, one in rows:
         shown = padded(f"{one.value:.4f}", 10)
