@@ -349,6 +349,8 @@ class PartFinding(Struct, frozen=True):
     weights : how many numbers it has.
     read : the share of them that was read.
     needs : how many bytes would have to be read to decide it; None if not known.
+    least : the share of the larger of both parts that is linked at least; None where it is `share`.
+    most : how many numbers that one has; 0 where it is `weights`.
     """
 
     part: Part
@@ -366,6 +368,18 @@ class PartFinding(Struct, frozen=True):
     weights: int = 0
     read: float = 0.0
     needs: int | None = None
+    least: float | None = None
+    most: int = 0
+
+    @property
+    def sure(self) -> float:
+        """The share that is linked at least, whichever of both models is meant."""
+        return self.share if self.least is None else min(self.share, self.least)
+
+    @property
+    def counted(self) -> int:
+        """How many numbers the larger of both parts has."""
+        return max(self.weights, self.most)
 
 
 class BeyondState(StrEnum):

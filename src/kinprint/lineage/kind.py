@@ -154,15 +154,15 @@ def _unread_experts(parts: Sequence[PartFinding], read: Sequence[PartFinding]) -
 
 
 def amount_of(parts: Sequence[PartFinding]) -> Amount:
-    """How much of what was read is linked, and how alike that is."""
+    """How much of what was read is linked at least, in either model, and how alike that is."""
     read = [one for one in parts if one.state is not PartState.NOT_READ and one.read > 0]
     layers = [one for one in read if one.part.component in MATRICES]
     linked = [one for one in read if one.state.linked]
     known = [one for one in linked if one.likeness is not None]
     weights = sum(one.weights for one in known)
     return Amount(
-        linked=_share(linked, read) or 0.0,
-        layers=_share([one for one in layers if one.state.linked], layers),
+        linked=_sure(linked, read) or 0.0,
+        layers=_sure([one for one in layers if one.state.linked], layers),
         likeness=sum((one.likeness or 0.0) * one.weights for one in known) / weights
         if weights
         else None,
@@ -174,3 +174,8 @@ def amount_of(parts: Sequence[PartFinding]) -> Amount:
 def _share(some: Sequence[PartFinding], of: Sequence[PartFinding]) -> float | None:
     total = sum(one.weights for one in of)
     return sum(one.weights * one.share for one in some) / total if total else None
+
+
+def _sure(some: Sequence[PartFinding], of: Sequence[PartFinding]) -> float | None:
+    total = sum(one.counted for one in of)
+    return sum(one.counted * one.sure for one in some) / total if total else None

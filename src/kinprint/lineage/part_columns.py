@@ -50,6 +50,7 @@ _CLOSER = 0.15  # by which one tensor must be closer than all, over half of the 
 _UNITS = 512  # of the first model that are matched at most
 _OPEN = math.log10(0.05)  # no error is larger
 _NEVER = 0.99  # likeness of rows that do not belong together from which on nothing tells
+_AS_ALIKE, _SOME = 0.25, 0.1  # excess of a linked tensor: as a share of the largest, and at least
 _RIDGE = 0.02  # of the length of a value row, so that mixing them back does not fit noise
 
 
@@ -59,7 +60,8 @@ class ColumnScore(Struct, frozen=True):
     `likenesses` are mean correlations of rows, one a tensor of so many `rows`; `floor` is the least
     log10 p that so many channels could have given. `excess` is how much of what rows that do not
     belong together leave open is alike in those that were matched, on average: rows drawn over one
-    covariance are all alike. `copied` is what `copied_rows` says of all rows.
+    covariance are all alike. `copied` is what `copied_rows` says of all rows. `roles` has the share
+    of the rows of each tensor that is linked for sure.
     """
 
     log10_p: float
@@ -68,6 +70,7 @@ class ColumnScore(Struct, frozen=True):
     rows: tuple[int, ...]
     excess: float
     copied: tuple[float, float] | None
+    roles: Mapping[str, float]
 
 
 class HalfChannels(Struct, frozen=True):
@@ -233,19 +236,34 @@ class HalfChannels(Struct, frozen=True):
         if log10_p <= _OPEN:
             others = _joined(controls).items()
             by_chance = {role: float(_cosines(*rows, unseen).mean()) for role, rows in others}
-        excess = [
-            (one - chance) / (1.0 - chance)
+        excess = {
+            role: (one - chance) / (1.0 - chance)
             for role, one in alike.items()
             if (chance := min(max(by_chance.get(role, 1.0), 0.0), _NEVER)) < _NEVER
-        ]
+        }
+        noise = 1.0 / math.sqrt(max(len(unseen), 1))
         return ColumnScore(
             log10_p,
             least_block_log10_p(blocks.sizes),
             tuple(alike.values()),
             tuple(len(x) for x, _ in told.values()),
-            float(np.mean(excess)) if excess else 0.0,
-            copied_rows(np.concatenate([*cosines.values()]), 1.0 / math.sqrt(max(len(unseen), 1))),
+            float(np.mean([*excess.values()])) if excess else 0.0,
+            copied_rows(np.concatenate([*cosines.values()]), noise),
+            _linked(cosines, excess, noise),
         )
+
+
+def _linked(
+    cosines: Mapping[str, Rows], excess: Mapping[str, float], noise: float
+) -> dict[str, float]:
+    """By tensor, the share of rows that is linked, where the excess is about that of the best."""
+    least = _AS_ALIKE * max((*excess.values(), 0.0))
+    found = {}
+    for role, rows in cosines.items():
+        if excess.get(role, 0.0) >= max(least, _SOME):
+            copied = copied_rows(rows, noise)
+            found[role] = 1.0 if copied is None else copied[0]
+    return found
 
 
 def _ordinary(rows: Rows) -> Bools:

@@ -8,15 +8,16 @@ their own, so that every p-value is exact by itself; `parts.py` pays for all of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kinprint.lineage.alignment.blocks import Blocks, common_blocks
+from kinprint.lineage.alignment.heads import HeadGroupMatch
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
-from kinprint.lineage.alignment.units import Matching
+from kinprint.lineage.alignment.units import Matching, spread
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
 from kinprint.lineage.part_columns import ColumnScore, HalfChannels
 from kinprint.lineage.preparation import DENSE, FeedForward
@@ -31,6 +32,8 @@ from kinprint.nulls.signs import quarter_log10_p, sign_log10_p
 from kinprint.records import Component, Evidence, Group, Part, Status
 
 _AS_ALIKE = 0.25  # as a share of the likeness of the tensor that is most alike
+_ERRORS = 3.0  # standard errors from which on likeness is none by chance
+_UNITS = 512  # of a feed-forward whose matrices are looked at one by one
 OUTSIDE = -1
 """The layer of norms that belong to none."""
 MATCHED_COLUMNS = "Cm.matched"
@@ -54,6 +57,9 @@ class PartScore(Struct, frozen=True):
     excess : of matched rows, how much of what others leave open is alike.
     copies : whether there are such copies, of which one start is no explanation. Units without a
         gate may never fire, and keep their first weights.
+    roles : by tensor, the share of its rows in one of the models that is linked for sure; None
+        where the test is of one tensor, or of all in one.
+    side : which of the models that is.
     """
 
     parts: tuple[Part, Part]
@@ -66,6 +72,8 @@ class PartScore(Struct, frozen=True):
     floor: float = 0.0
     excess: float = 1.0
     copies: bool = False
+    roles: Mapping[str, float] | None = None
+    side: int = 0
 
 
 def part_scores(pair: Pair, evidence: Sequence[Evidence]) -> tuple[PartScore, ...]:
@@ -173,8 +181,13 @@ def _numbered_units(pair: Pair) -> Iterator[PartScore]:
             units, log10_p = _unit_blocks(compared, blocks, residual, alignment.first.units_flip)
             roles = [float(one.mean()) for one in units]
             score = _score(pair, alignment, compared, test, log10_p, float(np.mean(roles)))
+            rows = dict(zip(sorted(compared.read), units, strict=True))
             score = replace(
-                score, as_stored=residual is IDENTITY, share=_alike(roles, [1] * len(roles))
+                score,
+                as_stored=residual is IDENTITY,
+                share=_alike(roles, [1] * len(roles)),
+                roles=linked_rows(rows, 1.0 / math.sqrt(ours.width)),
+                side=_side(pair, alignment),
             )
             copied = copied_rows(np.concatenate(units), 1.0 / math.sqrt(ours.width))
             yield _with_copies(score, copied, ours.gate is not None)
@@ -218,6 +231,38 @@ def _alike(likenesses: Sequence[float], sizes: Sequence[int]) -> float:
     return sum(alike) / sum(sizes)
 
 
+def linked_rows(rows: Mapping[str, np.ndarray], noise: float) -> dict[str, float]:
+    """By tensor, the share of its rows that is linked, from the likeness of each of them.
+
+    Tensors count that are about as alike as the most alike one, and more than by chance; of those
+    in which some rows are copies beside strangers, these rows. `noise` is how alike strangers are.
+    """
+    least = _AS_ALIKE * max((float(one.mean()) for one in rows.values()), default=0.0)
+    found = {}
+    for role, one in rows.items():
+        if _clear(one) and float(one.mean()) >= least:
+            copied = copied_rows(one, noise)
+            found[role] = 1.0 if copied is None else copied[0]
+    return found
+
+
+def _linked_heads(heads: Sequence[Mapping[str, np.ndarray]]) -> dict[str, float]:
+    """By tensor, the share of heads that is linked, from the likeness of each row of each head."""
+    means = [float(one.mean()) for head in heads for one in head.values()]
+    least = _AS_ALIKE * max(means, default=0.0)
+    found: dict[str, float] = {}
+    for head in heads:
+        for role, one in head.items():
+            linked = _clear(one) and float(one.mean()) >= least
+            found[role] = found.get(role, 0.0) + linked / len(heads)
+    return found
+
+
+def _clear(likeness: np.ndarray) -> bool:
+    """Whether rows are alike more than coins for their signs would make them."""
+    return float(likeness.sum()) > _ERRORS * math.sqrt(float(np.square(likeness).sum()))
+
+
 def _of_those_alike(likenesses: Sequence[float]) -> float:
     """The mean of those that are about as alike as the most alike one.
 
@@ -247,7 +292,48 @@ def _matched_units(pair: Pair) -> Iterator[PartScore]:
         whole = len(theirs[to].index) == theirs[to].total
         basis = matching.residual is IDENTITY
         score = _score(pair, alignment, compared, "S1", log10_p, likeness)
-        yield replace(score, matched=whole, as_stored=basis, floor=_coins(len(coins)))
+        yield replace(
+            score,
+            matched=whole,
+            as_stored=basis,
+            floor=_coins(len(coins)),
+            roles=_matched_roles(compared, matching.residual, alignment.first.units_flip),
+            side=_side(pair, alignment),
+        )
+
+
+def _matched_roles(
+    compared: FeedForwardPair, residual: ResidualMap, flips: bool
+) -> Mapping[str, float]:
+    """By matrix, the share of the first feed-forward's units that have a partner in it.
+
+    The matrix that is most alike is taken as all together match. The others are looked at where
+    the rest of them matches: a matrix that had its part in choosing partners is alike for that.
+    """
+    first, second = compared.first, compared.second
+    some = spread(len(first.index), _UNITS)
+    cosines = {
+        role: residual.carry(getattr(first, role)[some]) @ getattr(second, role).T
+        for role in sorted(compared.read)
+    }
+
+    def at_partners(role: str, by: Sequence[str]) -> np.ndarray:
+        near = sum((cosines[one] for one in by if one != "gate"), np.zeros(()))
+        near = np.abs(near) if flips else near
+        near = near + (cosines["gate"] if "gate" in by else 0.0)
+        return np.asarray(cosines[role][np.arange(len(some)), near.argmax(axis=1)])
+
+    together = {role: at_partners(role, list(cosines)) for role in cosines}
+    if len(cosines) < 2:
+        return linked_rows(together, 1.0 / math.sqrt(second.width))
+    best = max(together, key=lambda role: float(together[role].mean()))
+    rows = {
+        role: together[role]
+        if role == best
+        else at_partners(role, [one for one in cosines if one != role])
+        for role in cosines
+    }
+    return linked_rows(rows, 1.0 / math.sqrt(second.width))
 
 
 def _correspondences(
@@ -301,7 +387,24 @@ def _planes(pair: Pair, groups: HeadGroups, test: str) -> Iterator[PartScore]:
             not groups.by_number,
             groups.residual is IDENTITY,
             floor=_coins(planes.size * (1 + quarter)),
+            roles=_linked_heads([_of_planes(groups, match) for match in matches]),
+            side=_side(pair, groups.alignment),
         )
+
+
+def _of_planes(groups: HeadGroups, match: HeadGroupMatch) -> dict[str, np.ndarray]:
+    """How alike the rotary planes of a group are, in k and in its queries."""
+    ours, theirs = groups.layers(match)
+    if ours.q is None or ours.k is None or theirs.q is None or theirs.k is None:
+        return {}
+
+    def products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        table = np.einsum("jd,jd->j", groups.residual.carry(first), second.conj())
+        return np.asarray(table.real)
+
+    queries = [products(ours.q[i], theirs.q[j]) for i, j in match.queries]
+    keys = products(ours.k[match.group], theirs.k[match.partner])
+    return {"k": keys, "q": np.concatenate(queries)} if queries else {"k": keys}
 
 
 def _values(
@@ -328,6 +431,10 @@ def _values(
             share = _alike(both, groups.value_sizes(matches[0]))
             likeness = share * _of_those_alike(both)
         log10_p = float(sign_log10_p(flat[None])[0])
+        each = [
+            _of_values(groups, match, tables[at][cell], cell)
+            for match, at, cell in zip(matches, places, cells, strict=True)
+        ]
         yield PartScore(
             parts,
             test,
@@ -337,7 +444,23 @@ def _values(
             groups.residual is IDENTITY,
             share=share,
             floor=_coins(flat.size),
+            roles=_linked_heads(each),
+            side=_side(pair, groups.alignment),
         )
+
+
+def _of_values(
+    groups: HeadGroups,
+    match: HeadGroupMatch,
+    both: np.ndarray,
+    cell: tuple[np.ndarray, np.ndarray],
+) -> dict[str, np.ndarray]:
+    """How alike the value dimensions of a group are, in values and in outputs."""
+    roles = groups.value_roles([match])
+    if roles != ("v", "o"):
+        return dict.fromkeys(roles, both)
+    values = groups.value_rows(match)[cell]
+    return {"v": values, "o": both - values}
 
 
 def _cells(table: np.ndarray, by_number: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -361,22 +484,24 @@ def _matched_columns(pair: Pair) -> Iterator[PartScore]:
     first, second = alignment.first.prepared, alignment.second.prepared
     if first.width != second.width:
         return
-    halves = HalfChannels.of(alone(alignment.first.channel_clones))
+    halves, side = HalfChannels.of(alone(alignment.first.channel_clones)), _side(pair, alignment)
     for ours, theirs in halves.partners(first.feed_forwards, second.feed_forwards):
         if not (ours.masked and theirs.masked):
             parts = _ordered(pair, alignment, part_of(ours), part_of(theirs))
             whole = len(theirs.index) == theirs.total
             gated = ours.gate is not None
-            yield from _column_score(parts, halves.feed_forwards(ours, theirs), whole, gated)
+            found = halves.feed_forwards(ours, theirs)
+            yield from _column_score(parts, found, whole, gated, side)
     for heads, others in halves.layers(first.heads, second.heads):
         if not heads.masked & others.masked:
             layers = (Part(Component.ATTENTION, one.layer) for one in (heads, others))
             parts = _ordered(pair, alignment, *layers)
-            yield from _column_score(parts, halves.attention(heads, others), True, True)
+            found = halves.attention(heads, others)
+            yield from _column_score(parts, found, True, True, side)
 
 
 def _column_score(
-    parts: tuple[Part, Part], score: ColumnScore | None, whole: bool, telling: bool
+    parts: tuple[Part, Part], score: ColumnScore | None, whole: bool, telling: bool, side: int
 ) -> Iterator[PartScore]:
     if score is not None:
         likeness = float(np.mean(score.likenesses))
@@ -390,6 +515,8 @@ def _column_score(
             share=share,
             floor=score.floor,
             excess=score.excess,
+            roles=score.roles,
+            side=side,
         )
         yield _with_copies(found, score.copied, telling)
 
@@ -474,3 +601,8 @@ def part_of(feed_forward: FeedForward) -> Part:
 def _ordered(pair: Pair, alignment: Alignment, first: Part, second: Part) -> tuple[Part, Part]:
     """Two parts in the order of the pair's models, whichever model supplied the labels."""
     return (first, second) if alignment.first is pair.sides[0] else (second, first)
+
+
+def _side(pair: Pair, alignment: Alignment) -> int:
+    """Which of the pair's models comes first in an alignment."""
+    return 0 if alignment.first is pair.sides[0] else 1

@@ -21,6 +21,7 @@ Whether a shared part was taken over, `taken_over.py` tells.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
@@ -40,6 +41,7 @@ from kinprint.lineage.equality import (
 from kinprint.lineage.gains import gain_likeness
 from kinprint.lineage.other_roles import in_other_roles
 from kinprint.lineage.pair import Pair
+from kinprint.lineage.part_tensors import tensor_sizes
 from kinprint.lineage.part_tests import (
     MATCHED_COLUMNS,
     OUTSIDE,
@@ -55,7 +57,16 @@ from kinprint.lineage.tests.invariants import agreeing_layers
 from kinprint.lineage.tests.registry import registered_test
 from kinprint.lineage.untrained import marked, without_untrained
 from kinprint.mapped import let_go
-from kinprint.records import Component, Evidence, Group, Part, PartFinding, PartState, Reason
+from kinprint.records import (
+    Component,
+    Evidence,
+    Group,
+    Part,
+    PartFinding,
+    PartState,
+    Reason,
+    weight_of,
+)
 from kinprint.text import Message
 
 ARRANGED_NORMS = 0.85
@@ -223,7 +234,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
         pair, a, b, ours, theirs, by_part, len(scores), charge, found, _moved(evidence), numbers
     )
     own = [judge.finding(part) for part in sorted(ours, key=_order)]
-    own += judge.further(own)
+    own = _counted_once([*own, *judge.further(own)])
     towers = a.prepared.sample.tower, b.prepared.sample.tower
     told = judged(
         own,
@@ -349,7 +360,9 @@ class _Judge(Struct, frozen=True):
         elsewhere = (self._between(part, to, self.ours[part]) for to in self.copies[part])
         if self._is_of_another(in_place):
             reason, state = Reason.PART_UNANSWERED.message(), PartState.NOT_COMPARABLE
-            in_place = replace(in_place, state=state, learnt=None, share=1.0, reason=reason)
+            in_place = replace(
+                in_place, state=state, learnt=None, share=1.0, least=None, reason=reason
+            )
         linked = in_place.state.linked
         closer = (
             one
@@ -447,8 +460,8 @@ class _Judge(Struct, frozen=True):
         state = PartState.EQUAL if equal.bits is None else PartState.ROUNDED
         likeness = 1.0 if equal.bits is None else finding.likeness
         return replace(
-            finding, state=state, likeness=likeness, bits=equal.bits, share=1.0, reason=None,
-            needs=None,
+            finding, state=state, likeness=likeness, bits=equal.bits, share=1.0, least=None,
+            reason=None, needs=None,
         )  # fmt: skip
 
     def _equal(self, finding: PartFinding) -> EqualNumbers:
@@ -565,11 +578,18 @@ class _Judge(Struct, frozen=True):
         likeness = max((one.likeness for one in scores), default=None)
         state, share = _state(equal, found), 1.0
         as_stored = equal.any or any(one.as_stored for one in found)
+        least = None
         if state.linked:
             share, likeness = _linked(equal, found)
         kept = self._kept(equal) and (equal.all or share <= _MOSTLY * equal.share)
+        if state is PartState.SHARED:
+            of_smaller, of_larger = self._sure(part, partner, found)
+            share = max(equal.share, min(share, of_smaller))
+            least = max(equal.share, min(share, of_larger))
         return replace(
             nothing,
+            least=least,
+            most=max(ours.weights, theirs.weights),
             state=state,
             likeness=likeness,
             log10_p=min((*known, 0.0)) if known else None,
@@ -582,6 +602,45 @@ class _Judge(Struct, frozen=True):
             tests=tuple(sorted({one.test for one in (found or scores)})),
         )
 
+    def _sure(self, part: Part, partner: Part, found: Sequence[PartScore]) -> tuple[float, float]:
+        """The share of the smaller and of the larger of two parts that tests link for sure.
+
+        By tensors and rows, where tests tell these apart. What they do not see goes with the rest.
+        """
+        ours, theirs = (
+            _sizes(tensor_sizes(side.prepared.stored, one))
+            for side, one in ((self.a, part), (self.b, partner))
+        )
+        told = [one for one in found if one.roles is not None]
+        names = ours.keys() | theirs.keys()
+        names = names & _TESTED if told else names
+        both = {name: sorted((ours.get(name, 0), theirs.get(name, 0))) for name in names}
+        smaller, larger = (sum(one[at] for one in both.values()) for at in (0, 1))
+        if not smaller:
+            return 1.0, 1.0
+        linked = float(smaller)
+        if told:
+            linked = sum(max(self._rows(one, name, both[name][0], ours, theirs) for one in told)
+                         for name in names)  # fmt: skip
+        return min(1.0, linked / smaller), min(1.0, linked / larger)
+
+    def _rows(
+        self,
+        score: PartScore,
+        name: str,
+        most: int,
+        ours: Mapping[str, int],
+        theirs: Mapping[str, int],
+    ) -> float:
+        """How many numbers of a tensor are linked by a test, in both models."""
+        share = (score.roles or {}).get(name, 0.0)
+        sides = (self.a, ours), (self.b, theirs)
+        (first, sizes), (second, _) = sorted(
+            sides, key=lambda one: one[0] is not self.pair.sides[score.side]
+        )
+        narrower = min(1.0, second.prepared.width / max(first.prepared.width, 1))
+        return min(share * sizes.get(name, 0) * narrower, float(most))
+
     def at_least(self, finding: PartFinding) -> PartFinding:
         """A part of which some rows are equal, where tests do not say that the rest was copied.
 
@@ -592,7 +651,7 @@ class _Judge(Struct, frozen=True):
         equal = self._equal(finding)
         if not self._kept(equal):
             return finding
-        return replace(finding, share=equal.share, likeness=1.0, learnt=True)
+        return replace(finding, share=equal.share, least=None, likeness=1.0, learnt=True)
 
     def _kept(self, equal: EqualNumbers) -> bool:
         """Whether trained models have the equal numbers of a part from each other."""
@@ -676,6 +735,36 @@ class _Judge(Struct, frozen=True):
                     return without
                 return None if units[0].read & others[0].read else Reason.PART_SILENT
         return without
+
+
+_TESTED = frozenset(("q", "k", "v", "o", "gate", "up", "down"))
+"""Tensors that tests tell apart."""
+
+
+def _sizes(stored: Mapping[str, int]) -> dict[str, int]:
+    """How many numbers tensors have, biases with their weights, those of experts by their role."""
+    found: dict[str, int] = {}
+    for name, size in stored.items():
+        role = weight_of(name)
+        role = role.removeprefix("expert_").removeprefix("shared_")
+        found[role] = found.get(role, 0) + size
+    return found
+
+
+def _counted_once(findings: Sequence[PartFinding]) -> list[PartFinding]:
+    """Findings in which a partner of several parts, as one that experts were made of, counts as
+    much as each of these."""
+    met = Counter(one.partner for one in findings if one.state.linked)
+    return [
+        replace(
+            one,
+            most=0,
+            least=None if one.least is None else one.least * one.counted / max(one.weights, 1),
+        )
+        if met[one.partner] > 1
+        else one
+        for one in findings
+    ]
 
 
 def _varying(sample: Sample, layer: int) -> set[str]:

@@ -264,8 +264,8 @@ def _run_in_words(run: Sequence[int]) -> str:
 def _linked_share(findings: Sequence[PartFinding]) -> float:
     """The share of linked parts' numbers that the links are about; one where none is linked."""
     linked = [one for one in findings if one.state.linked]
-    weights = sum(one.weights for one in linked)
-    return sum(one.weights * one.share for one in linked) / weights if weights else 1.0
+    weights = sum(one.counted for one in linked)
+    return sum(one.counted * one.sure for one in linked) / weights if weights else 1.0
 
 
 def _moved(finding: PartFinding) -> bool:

@@ -235,7 +235,7 @@ def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
     told = copied and SIGNS[verdict.relation].shares_training
     key = "verdict.amount.share" if told else _OPEN_SHARE
     # What equal rows alone say of a part is no more than a lower limit.
-    low = [one.part.layer for one in linked if one.share < 1]
+    low = [one.part.layer for one in linked if one.sure < 1]
     yield text.words(key, share=_share(amount.linked, bool(low)))
     if amount.layers is not None and share_in_words(amount.layers) != share_in_words(amount.linked):
         inside = any(layer is not None for layer in low)
