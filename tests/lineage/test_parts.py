@@ -410,3 +410,66 @@ def test_equal_numbers_that_are_too_few_are_called_equal_all_the_same(tmp_path: 
     reasons = {(one.part.component, one.part.layer): one.reason for one in found.parts}
     assert reasons[Component.NORMS, 1] == Reason.PART_TOO_PLAIN.message()
     assert reasons[Component.NORMS, 0] != Reason.PART_TOO_PLAIN.message()
+
+
+# What is said to be linked at least is, in either model.
+
+_OF_ATTENTION = {"q_proj": 1 / 3, "k_proj": 1 / 6, "v_proj": 1 / 6, "o_proj": 1 / 3}
+
+
+@pytest.mark.parametrize("name", [*_OF_ATTENTION, "up_proj", "gate_proj", "down_proj"])
+def test_of_a_matrix_in_a_stranger_no_more_is_told(
+    tmp_path: Path, parent: Tensors, stranger: Tensors, name: str
+) -> None:
+    """Trained on, so that no number is equal."""
+    tuned = load_file(ZOO / "a-cpt" / "model.safetensors")
+    thief = {one: tuned[one] if name in one else own for one, own in stranger.items()}
+    found = verdict(str(ZOO / "base-a"), made(tmp_path / "thief", thief))
+    share = _OF_ATTENTION.get(name, 1 / 3)
+    for one in found.parts:
+        matrices = one.part.component in (Component.ATTENTION, Component.FEED_FORWARD)
+        assert not (matrices and one.state.linked) or one.sure <= share + 1e-9
+    numbers = sum(own.size for one, own in thief.items() if name in one)
+    layers = sum(own.size for one, own in thief.items() if ".layers." in one and own.ndim > 1)
+    assert found.amount.layers is not None and found.amount.layers <= numbers / layers + 1e-9
+
+
+def test_equal_queries_alone_are_a_third_of_attention(
+    tmp_path: Path, parent: Tensors, stranger: Tensors
+) -> None:
+    name = f"model.layers.{LAYER}.self_attn.q_proj.weight"
+    found = verdict(str(ZOO / "base-a"), made(tmp_path / "q", {**stranger, name: parent[name]}))
+    linked = [one for one in found.parts if one.state.linked]
+    assert [one.part.layer for one in linked] == [LAYER]
+    assert linked[0].sure == pytest.approx(1 / 3)
+
+
+def _with_units_of(tensors: Tensors, other: Tensors) -> Tensors:
+    """A model whose feed-forwards have the units of another beside its own."""
+    return {
+        name: np.concatenate([own, other[name]], axis=1 if "down_proj" in name else 0)
+        if ".mlp." in name
+        else own
+        for name, own in tensors.items()
+    }
+
+
+def test_units_beside_others_are_counted_in_the_larger_model(
+    tmp_path: Path, parent: Tensors, stranger: Tensors
+) -> None:
+    both = _with_units_of(stranger, parent)
+    folder = Path(made(tmp_path / "both", both))
+    config = json.loads((folder / "config.json").read_text())
+    config["intermediate_size"] *= 2
+    (folder / "config.json").write_text(json.dumps(config))
+    numbers = sum(parent[name].size for name in parent if ".mlp." in name)
+    layers = sum(own.size for name, own in both.items() if ".layers." in name and own.ndim > 1)
+    for pair in ((str(ZOO / "base-a"), str(folder)), (str(folder), str(ZOO / "base-a"))):
+        found = verdict(*pair)
+        assert found.amount.layers == pytest.approx(numbers / layers, abs=0.01)
+        assert found.amount.layers <= numbers / layers + 1e-9
+
+
+def test_a_tune_is_linked_in_all_of_its_matrices() -> None:
+    found = verdict(str(ZOO / "base-a"), str(ZOO / "a-cpt"))
+    assert found.amount.layers == 1.0 and all(one.sure == 1.0 for one in found.parts)

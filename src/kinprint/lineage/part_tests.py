@@ -8,7 +8,7 @@ their own, so that every p-value is exact by itself; `parts.py` pays for all of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -32,6 +32,7 @@ from kinprint.nulls.signs import quarter_log10_p, sign_log10_p
 from kinprint.records import Component, Evidence, Group, Part, Status
 
 _AS_ALIKE = 0.25  # as a share of the likeness of the tensor that is most alike
+_ALONE = -6.0  # log10 p of a matrix by itself that is linked, whatever the others are
 _ERRORS = 3.0  # standard errors from which on likeness is none by chance
 _UNITS = 512  # of a feed-forward whose matrices are looked at one by one
 OUTSIDE = -1
@@ -178,15 +179,16 @@ def _numbered_units(pair: Pair) -> Iterator[PartScore]:
                 continue
             blocks = blocks.single()
         for test, residual in bases:
-            units, log10_p = _unit_blocks(compared, blocks, residual, alignment.first.units_flip)
+            flips = alignment.first.units_flip
+            rows, by_itself, log10_p = _unit_blocks(compared, blocks, residual, flips)
+            units = list(rows.values())
             roles = [float(one.mean()) for one in units]
             score = _score(pair, alignment, compared, test, log10_p, float(np.mean(roles)))
-            rows = dict(zip(sorted(compared.read), units, strict=True))
             score = replace(
                 score,
                 as_stored=residual is IDENTITY,
                 share=_alike(roles, [1] * len(roles)),
-                roles=linked_rows(rows, 1.0 / math.sqrt(ours.width)),
+                roles=linked_rows(rows, 1.0 / math.sqrt(ours.width), by_itself),
                 side=_side(pair, alignment),
             )
             copied = copied_rows(np.concatenate(units), 1.0 / math.sqrt(ours.width))
@@ -195,8 +197,9 @@ def _numbered_units(pair: Pair) -> Iterator[PartScore]:
 
 def _unit_blocks(
     compared: FeedForwardPair, blocks: Blocks, residual: ResidualMap, flips: bool
-) -> tuple[list[np.ndarray], float]:
-    """Correlations of units of equal number by matrix, and the p-value of all."""
+) -> tuple[dict[str, np.ndarray], set[str], float]:
+    """Correlations of units of equal number by matrix, matrices that are linked each by itself, and
+    the p-value of all."""
     products = {
         role: blocks.products(
             residual.carry(getattr(compared.first, role)), getattr(compared.second, role)
@@ -210,8 +213,13 @@ def _unit_blocks(
     else:
         log10_p = block_log10_p(gate + both, blocks.sizes)[0]
     some = blocks.first >= 0
-    units = [one.diagonal(axis1=1, axis2=2)[some] for one in products.values()]
-    return units, float(log10_p)
+    units = {role: one.diagonal(axis1=1, axis2=2)[some] for role, one in products.items()}
+    by_itself = {
+        role
+        for role, one in products.items()
+        if float(block_log10_p(one, blocks.sizes)[0]) <= _ALONE
+    }
+    return units, by_itself, float(log10_p)
 
 
 def _with_copies(score: PartScore, copied: tuple[float, float] | None, telling: bool) -> PartScore:
@@ -231,16 +239,19 @@ def _alike(likenesses: Sequence[float], sizes: Sequence[int]) -> float:
     return sum(alike) / sum(sizes)
 
 
-def linked_rows(rows: Mapping[str, np.ndarray], noise: float) -> dict[str, float]:
+def linked_rows(
+    rows: Mapping[str, np.ndarray], noise: float, by_itself: Container[str] = ()
+) -> dict[str, float]:
     """By tensor, the share of its rows that is linked, from the likeness of each of them.
 
-    Tensors count that are about as alike as the most alike one, and more than by chance; of those
-    in which some rows are copies beside strangers, these rows. `noise` is how alike strangers are.
+    Tensors count that are linked each `by_itself`, or about as alike as the most alike one and more
+    than by chance; of those in which some rows are copies beside strangers, these rows. `noise` is
+    how alike strangers are.
     """
     least = _AS_ALIKE * max((float(one.mean()) for one in rows.values()), default=0.0)
     found = {}
     for role, one in rows.items():
-        if _clear(one) and float(one.mean()) >= least:
+        if role in by_itself or (_clear(one) and float(one.mean()) >= least):
             copied = copied_rows(one, noise)
             found[role] = 1.0 if copied is None else copied[0]
     return found
