@@ -264,3 +264,43 @@ def test_units_that_were_rescaled_are_not_trained(permute: bool, tmp_path: Path)
     one_sided = parent.changed({up: child.tensors[up]})
     alone = kinprint.diff(a, _saved(one_sided, tmp_path / "c"))
     assert Operation.RESCALED not in {one.kind for one in alone.operations}
+
+
+def _kept(found: kinprint.Diff) -> set[str]:
+    """Components of which it is said that they are as they were."""
+    frozen = (one for one in found.operations if one.kind is Operation.FROZEN)
+    return {str(part) for one in frozen for part in one.components}
+
+
+def _with_biases(model: Checkpoint, size: float) -> Checkpoint:
+    """A model with biases of queries and keys, of which some part is drawn anew."""
+    biases = {}
+    for name, values in model.tensors.items():
+        if name.endswith(("q_proj.weight", "k_proj.weight")):
+            bias = np.random.default_rng(1).normal(size=len(values))
+            bias += size * np.random.default_rng(2).normal(size=len(values))
+            biases[name.replace("weight", "bias")] = bias.astype(np.float32)
+    return model.changed(biases, model_type="qwen2", architectures=["Qwen2ForCausalLM"])
+
+
+def test_a_component_whose_vectors_changed_was_not_kept(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    a, b = (_saved(_with_biases(parent, size), tmp_path / str(size)) for size in (0.0, 0.1))
+    assert _kept(kinprint.diff(a, b)) == {"embedding", "feed-forward"}
+
+
+def test_a_component_with_tensors_of_its_own_was_not_kept(tmp_path: Path) -> None:
+    zoo = Zoo(DEMO)
+    whole = surgery.upcycled(zoo["base-a"], np.random.default_rng(0), 4, 0.0, False)
+    words = {"w1": "gate_proj", "w2": "down_proj", "w3": "up_proj"}
+    taken = {}
+    for name in whole.tensors:
+        place = re.fullmatch(r"(.*layers\.\d+)\..*experts\.3\.(w\d)\.weight", name)
+        if place is not None:
+            source = f"{place[1]}.mlp.{words[place[2]]}.weight"
+            taken[name] = zoo["base-b"].tensors[source]
+    assert taken
+    b = _saved(whole.changed(taken), tmp_path / "b")
+    found = kinprint.diff(DEMO / "base-b", b)
+    assert Operation.UPCYCLED in {one.kind for one in found.operations}
+    assert "expert" not in _kept(found)

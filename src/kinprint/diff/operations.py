@@ -8,7 +8,7 @@ where it changed much, and undecided between the two limits.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -130,7 +130,7 @@ def find_operations(
         *_structure(known, sizes, compared),
         *_replaced(compared, gone),
         *_layers(emptied, unlike),
-        *(() if sampled else _frozen(compared, alike)),
+        *(() if sampled else _frozen(tensors, alike)),
         *_numbers(alike),
     )
 
@@ -207,6 +207,10 @@ def _layers(emptied: Collection[int], unlike: Collection[int]) -> Iterator[Opera
         yield _found(Operation.CHANGED, "layers-unlike", layers=_numbered(unlike))
 
 
+def _matrices(tensors: Iterable[TensorChange]) -> list[TensorChange]:
+    return [one for one in tensors if len(one.shape) > 1]
+
+
 def _numbered(layers: Collection[int]) -> str:
     return ", ".join(map(str, sorted(layers)))
 
@@ -244,10 +248,10 @@ def _vocabulary(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[Operation
     yield _found(kind, "vocabulary", before=a.tokens, after=b.tokens, shared=shared)
 
 
-def _by_component(compared: Sequence[TensorChange]) -> dict[Component, list[TensorChange]]:
+def _by_component(tensors: Sequence[TensorChange]) -> dict[Component, list[TensorChange]]:
     groups: dict[Component, list[TensorChange]] = {}
-    for one in compared:
-        if one.component is not None and len(one.shape) > 1:
+    for one in tensors:
+        if one.component is not None:
             groups.setdefault(one.component, []).append(one)
     return groups
 
@@ -262,7 +266,7 @@ def _replaced(
     """
     replaced = tuple(
         component
-        for component, some in _by_component(compared).items()
+        for component, some in _by_component(_matrices(compared)).items()
         if component in gone and not any(is_alike(one) for one in some)
     )
     if replaced:
@@ -270,11 +274,15 @@ def _replaced(
 
 
 def _frozen(
-    compared: Sequence[TensorChange], alike: Sequence[TensorChange]
+    tensors: Sequence[TensorChange], alike: Sequence[TensorChange]
 ) -> Iterator[OperationFound]:
-    """Components that nothing happened to, where something happened to others."""
-    groups = _by_component(compared)
-    frozen = tuple(each for each, some in groups.items() if all(one.equal for one in some))
+    """Components with matrices that nothing happened to, where something happened to others: not
+    to one of their vectors either, and every tensor has a partner whose numbers were read."""
+    frozen = tuple(
+        each
+        for each, some in _by_component(tensors).items()
+        if all(one.equal for one in some) and _matrices(some)
+    )
     if frozen and not all(one.equal for one in alike):
         yield _found(Operation.FROZEN, "frozen", frozen)
 
