@@ -39,6 +39,7 @@ _ALIKE = 0.2  # the least cosine of such rows, in the mean over a layer; strange
 _TOKENS = 64  # rows of the embedding that tell whether it followed its tokenizer
 _AS_GOOD = 0.9  # as the best basis, for one whose channels were only renamed or removed
 _TURNED, _AGREE = 0.6, 0.99  # cosines of units that are alike in a turned basis, and that agree
+_UNITS_ALIKE = 0.3  # the mean cosine of what units read and send: of strangers 0.14
 _MUTUAL = 0.5  # of the units: fewer that are each other's nearest are no match
 
 
@@ -289,8 +290,8 @@ def _unit_rows(model: Model, layer: int, expert: int | None) -> FeedForwardRows 
 def match_units(
     a: FeedForwardRows, b: FeedForwardRows, channels: Match | None = None
 ) -> Match | None:
-    """Units of two feed-forwards that are each other's nearest; None where all have equal numbers,
-    or too few have a partner.
+    """Units of two feed-forwards that are each other's nearest, and alike; None where all have
+    equal numbers, or too few have a partner.
 
     Units are matched by what the gate reads, which no flip changes, or by all they read and send
     where there is no gate. A unit whose up and down are both negated was flipped.
@@ -306,17 +307,21 @@ def match_units(
         first, second = (xp.concatenate([one.up, one.down], axis=1) for one in (ours, theirs))
         near = nearest_rows(unit_rows(first), unit_rows(second))
     there, back = near.there.at, near.back.at
-    mutual = np.flatnonzero(back[there] == np.arange(len(there)))
-    if len(mutual) < _MUTUAL * min(len(there), len(back)):
-        return None
-    left, right = mutual, there[mutual]
-    order = np.argsort(right)
-    left, right = left[order], right[order]
+    left = np.flatnonzero(back[there] == np.arange(len(there)))
+    left = left[np.argsort(there[left])]
+    right = there[left]
     both = sum(
         (unit_rows(one[left]) * unit_rows(other[right])).sum(axis=1)
         for one, other in ((ours.up, theirs.up), (ours.down, theirs.down))
     )
-    signs = np.where(downloaded(both) < 0, -1.0, 1.0).astype(np.float32)
+    both = downloaded(both)
+    gated = ours.gate is not None and theirs.gate is not None
+    likeness = (np.abs(both) + near.there.score[left] * gated) / (2 + gated)
+    alike = likeness >= _UNITS_ALIKE
+    left, right, both = left[alike], right[alike], both[alike]
+    if len(left) < _MUTUAL * min(len(there), len(back)):
+        return None
+    signs = np.where(both < 0, -1.0, 1.0).astype(np.float32)
     if len(there) == len(back) and np.mean(left == right) > _MUTUAL and (signs > 0).all():
         return None
     flips = signs if (signs < 0).any() else None
