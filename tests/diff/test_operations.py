@@ -304,3 +304,82 @@ def test_a_component_with_tensors_of_its_own_was_not_kept(tmp_path: Path) -> Non
     found = kinprint.diff(DEMO / "base-b", b)
     assert Operation.UPCYCLED in {one.kind for one in found.operations}
     assert "expert" not in _kept(found)
+
+
+def _drawn(parent: Checkpoint, layers: int) -> Checkpoint:
+    """A model of random numbers, whose first layers do not depend on how many follow."""
+    draw = np.random.default_rng(0)
+    table = "model.embed_tokens.weight"
+    tensors = {table: draw.normal(0, 0.02, parent.tensors[table].shape).astype(np.float32)}
+    first = [name for name in parent.tensors if ".layers.0." in name]
+    for layer in range(layers):
+        for name in first:
+            shape = parent.tensors[name].shape
+            values = np.ones(shape) if len(shape) == 1 else draw.normal(0, 0.02, shape)
+            tensors[name.replace(".0.", f".{layer}.")] = values.astype(np.float32)
+    tensors["model.norm.weight"] = np.ones(tensors[table].shape[1], np.float32)
+    return replace(parent, tensors=tensors, config={**parent.config, "num_hidden_layers": layers})
+
+
+def test_units_of_a_fresh_layer_are_not_matched(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    a, b = (_saved(_drawn(parent, count), tmp_path / str(count)) for count in (6, 8))
+    found = kinprint.diff(a, b)
+    kinds = {one.kind for one in found.operations}
+    assert Operation.EXPANDED_DEPTH in kinds and Operation.PERMUTED not in kinds
+    assert "units" not in {one.what for one in found.map.axes}
+
+
+def _with_numbers(model: Checkpoint, numbers: Callable[[int], int], layers: int) -> Checkpoint:
+    """A model whose layers have other numbers in their names."""
+
+    def renamed(name: str) -> str:
+        return re.sub(r"layers\.(\d+)\.", lambda it: f"layers.{numbers(int(it[1]))}.", name)
+
+    tensors = {renamed(name): values for name, values in model.tensors.items()}
+    return replace(model, tensors=tensors, config={**model.config, "num_hidden_layers": layers})
+
+
+def test_layers_with_gaps_in_their_numbers_are_not_reordered(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    a = _saved(_with_numbers(parent, lambda at: 10 * at + 7, 58), tmp_path / "a")
+    b = _saved(_with_numbers(parent, lambda at: at + 1, 6), tmp_path / "b")
+    kinds = {one.kind for one in kinprint.diff(a, b).operations}
+    assert Operation.REORDERED not in kinds
+
+
+def test_what_was_coarser_and_was_trained_is_not_said_to_be_rounded_alone(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    draw = np.random.default_rng(8)
+    a = _saved(storage.as_gguf(parent, "Q4_0"), tmp_path / "a")
+    b = _saved(with_adapter(parent, draw, 8, 0.1), tmp_path / "b")
+    first = kinprint.diff(a, b).operations[0]
+    assert first.kind is Operation.CHANGED
+    assert "besides is not told" in first.evidence and "no more than" not in first.evidence
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -0.0])
+def test_a_change_that_has_no_size_is_said(value: float, tmp_path: Path) -> None:
+    parent = storage.cast(Zoo(DEMO)["base-a"], np.float32)
+    name = "model.layers.2.mlp.up_proj.weight"
+    before, after = parent.tensors[name].copy(), parent.tensors[name].copy()
+    before[1, 2] = 0.0
+    after[1, 2] = value
+    a = _saved(parent.changed({name: before}), tmp_path / "a")
+    found = kinprint.diff(a, _saved(parent.changed({name: after}), tmp_path / "b"))
+    assert Operation.CHANGED in {one.kind for one in found.operations}
+    assert "changed" in found.summary
+
+
+def test_more_or_fewer_rows_of_keys_are_said(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    names = [name for name in parent.tensors if "k_proj" in name or "v_proj" in name]
+    twice = {name: np.concatenate([parent.tensors[name]] * 2) for name in names}
+    heads = 2 * parent.geometry["num_key_value_heads"]
+    a = _saved(parent, tmp_path / "a")
+    b = _saved(parent.changed(twice, num_key_value_heads=heads), tmp_path / "b")
+    for pair, rows in (
+        ((a, b), "64 rows of keys became 128"),
+        ((b, a), "128 rows of keys became 64"),
+    ):
+        assert rows in {one.evidence for one in kinprint.diff(*pair).operations}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -33,7 +34,7 @@ from kinprint.text import joined, message, words
 
 class Sizes(Struct, frozen=True):
     """How large a model is, where it has such parts: units are those of a feed-forward, queries
-    rows of its query matrix."""
+    and keys rows of these matrices."""
 
     layers: int
     channels: int | None
@@ -41,6 +42,7 @@ class Sizes(Struct, frozen=True):
     expert_units: int | None
     experts: int | None
     queries: int | None
+    keys: int | None
     tokens: int | None
 
     @classmethod
@@ -66,6 +68,7 @@ class Sizes(Struct, frozen=True):
             next(filter(None, units), None),
             max((one for one in numbers if one is not None), default=-1) + 1 or None,
             size(Role.Q, 0, layer),
+            size(Role.K, 0, layer),
             size(Role.EMBED, 0),
         )
 
@@ -80,11 +83,18 @@ _DENSE = 0.3  # of the numbers that an adapter or noise changes at least: roundi
 _FACTOR, _BESIDE = 1e-3, 0.1  # how well factors agree, and what a factor may leave unexplained
 _UNDONE = 0.02  # how far a factor may be from undoing the other: rounding leaves 0.004
 _LEAST_FACTOR = 0.01  # of a factor from one; smaller ones are in what rounding changes
+_LARGEST = 1.2  # relative change, in the middle, that training or noise makes: strangers have 1.41
+_SPARED, _BY_ROUNDING = (
+    0.15,
+    4.0,
+)  # of the numbers that stay, and where rounding undoes some, more
+_REMOVED, _EXACTLY = 0.1, 0.02  # how far a change may be from what taking out directions gives
 _FEWEST_ADAPTED = 3  # matrices: editors of single facts change one or two by a low rank
 _KEPT_TOKENS = 0.98  # of a vocabulary that was extended or cut
 # Relative errors that quantising makes at most, by bits: about twice those of rounding normal
 # numbers to a grid with a scale for 128 of them (largest 3.0 standard deviations).
 _COARSEST = {1: 1.0, 2: 0.6, 3: 0.35, 4: 0.2, 5: 0.1, 6: 0.05, 8: 0.03}
+_TABLES = (Component.EMBEDDING, Component.HEAD, Component.OTHER)
 _FLOATS = ("F64", "F32", "BF16", "F16")
 
 
@@ -131,7 +141,7 @@ def find_operations(
         *_replaced(compared, gone),
         *_layers(emptied, unlike),
         *(() if sampled else _frozen(tensors, alike)),
-        *_numbers(alike),
+        *_numbers(alike, compared),
     )
 
 
@@ -151,9 +161,9 @@ def _structure(
         moved = [one for one in compared if one.layer != one.from_layer and len(one.shape) > 1]
         each_once = len(set(known.layers.values())) == len(known.layers)
         if moved and _share(moved, is_alike) >= _MOST:
-            if each_once:
+            if each_once and not _in_order(_matrices(compared)):
                 yield _found(Operation.REORDERED, "reordered")
-            else:
+            elif not each_once:
                 pairs = sorted({(one.layer, one.from_layer) for one in moved if is_alike(one)})
                 copies = ", ".join(f"{of}→{to}" for to, of in pairs)
                 yield _found(Operation.CHANGED, "layers-copied", layers=copies)
@@ -164,8 +174,22 @@ def _structure(
             yield _found(kind, what.removeprefix("expert_"), before=before, after=after)
     if a.queries and b.queries and b.queries < a.queries:
         yield _found(Operation.PRUNED_HEADS, "heads", before=a.queries, after=b.queries)
+    each = [one.queries / one.keys for one in sizes if one.queries and one.keys]
+    if a.keys != b.keys and len(set(each)) == 2:  # no head was removed with its keys
+        yield _found(Operation.CHANGED, "keys", before=a.keys, after=b.keys)
     yield from _vocabulary(known, a, b)
     yield from _renamed(known, a, b)
+
+
+def _in_order(tensors: Sequence[TensorChange]) -> bool:
+    """Whether layers stand in the order that they had, whatever numbers they have now."""
+    pairs = {
+        (one.tower, one.layer, one.from_layer)
+        for one in tensors
+        if one.layer is not None and one.from_layer is not None and is_alike(one)
+    }
+    following = pairwise(sorted(pairs))
+    return all(one[0] != other[0] or one[2] < other[2] for one, other in following)
 
 
 def _upcycled(tensors: Sequence[TensorChange]) -> Iterator[OperationFound]:
@@ -287,15 +311,20 @@ def _frozen(
         yield _found(Operation.FROZEN, "frozen", frozen)
 
 
-def _numbers(alike: Sequence[TensorChange]) -> Iterator[OperationFound]:
-    """What happened to the numbers of tensors that are alike."""
+def _numbers(
+    alike: Sequence[TensorChange], compared: Sequence[TensorChange]
+) -> Iterator[OperationFound]:
+    """What happened to the numbers of tensors that are alike, of all that were compared."""
     changed = [one for one in alike if one.relative is not None and one.relative.value > 0]
-    matrices = [one for one in alike if len(one.shape) > 1]
     unexplained = [one for one in changed if not _is_rounded(one) and not _was_coarser(one)]
+    unseen = [one for one in alike if not one.equal and one.read >= one.numbers]
+    if unseen and not changed:
+        yield _found(Operation.CHANGED, "not-in-size", count=len(unseen))
     if _size(unexplained) > (1 - _MOST) * _size(changed):
-        yield from _changes(unexplained, matrices)
+        yield from _changes(unexplained, _matrices(alike), _matrices(compared))
     elif any(_was_coarser(one) for one in changed):
-        yield _found(Operation.CHANGED, "was-coarser")
+        known = all(one.rounding is not None for one in _matrices(changed) if _was_coarser(one))
+        yield _found(Operation.CHANGED, "was-coarser" if known else "was-coarser-perhaps-more")
     yield from _stored_otherwise(alike)
 
 
@@ -323,9 +352,12 @@ def _was_coarser(one: TensorChange) -> bool:
 
 
 def _changes(
-    changed: Sequence[TensorChange], matrices: Sequence[TensorChange]
+    changed: Sequence[TensorChange],
+    matrices: Sequence[TensorChange],
+    compared: Sequence[TensorChange],
 ) -> Iterator[OperationFound]:
-    """What changed numbers beyond the way they are stored; `matrices` are all that are alike."""
+    """What changed numbers beyond the way they are stored; `matrices` are all that are alike, of
+    those `compared`."""
     rescaled = _rescaled(changed)
     if rescaled is not None:
         yield rescaled.operation
@@ -357,12 +389,19 @@ def _changes(
     adapter = _adapter(touched) if _is_dense(touched) else None
     adapter = adapter or _adapter_in_some_roles(touched)
     if adapter is None:
-        yield _in_all_directions(touched, counts)
+        yield _in_all_directions(touched, counts, _is_of_blocks(touched, compared))
         return
-    yield adapter.operation
     others = [one for one in touched if one.role in adapter.other_roles]
+    if _is_removal([one for one in touched if one not in others]):
+        removed = [one for one in touched if _is_removal([one])]
+        yield _found(Operation.CHANGED, "removed", **{**counts, **_counted(removed)})
+        others = [one for one in touched if one not in removed]
+        trained = _is_of_blocks(others, compared)
+    else:
+        yield adapter.operation
+        trained = True  # beside an adapter, whatever else it was saved with
     if others:
-        yield _in_all_directions(others, {**counts, **_counted(others)})
+        yield _in_all_directions(others, {**counts, **_counted(others)}, trained)
     vectors = [one for one in changed if len(one.shape) < 2 and one.relative is not None]
     if vectors:
         yield _found(Operation.CHANGED, "vectors-beside", **_counted(vectors))
@@ -376,18 +415,89 @@ def _counted(tensors: Sequence[TensorChange]) -> dict[str, Any]:
 def _is_dense(matrices: Sequence[TensorChange]) -> bool:
     """Whether nearly all matrices changed in as many numbers as an adapter, noise or training
     changes, and it is known how."""
-    dense = [one for one in matrices if one.changed and one.changed.value >= _DENSE]
     known = any(one.directions is not None for one in matrices)
-    return known and len(dense) >= _MOST * len(matrices)
+    return known and _count(matrices, _is_changed_densely) >= _MOST * len(matrices)
 
 
-def _in_all_directions(matrices: Sequence[TensorChange], counts: dict[str, Any]) -> OperationFound:
-    """Noise or training; undecided where few numbers changed, or too few were read."""
-    if not _is_dense(matrices):
+def _is_changed_densely(one: TensorChange) -> bool:
+    return one.changed is not None and one.changed.value >= _DENSE
+
+
+def _is_changed_throughout(one: TensorChange) -> bool:
+    """Whether numbers changed everywhere, and no factor of each row or column explains it.
+
+    Where rows were replaced and others kept, more numbers stay than rounding leaves as they were.
+    """
+    if not _is_changed_densely(one) or one.row_factors or one.column_factors:
+        return False
+    if one.changed is None or one.rounding_errors is None or _on_a_grid(one):
+        return True
+    stayed = 1.0 - one.changed.value - one.zeros
+    return stayed <= _SPARED + _BY_ROUNDING * one.rounding_errors
+
+
+def _on_a_grid(one: TensorChange) -> bool:
+    """Whether either model has a tensor in a quantised format: small changes are lost in it."""
+    return one.a_format not in _FLOATS or one.b_format not in _FLOATS
+
+
+def _is_of_blocks(matrices: Sequence[TensorChange], compared: Sequence[TensorChange]) -> bool:
+    """Whether matrices are most of those in the parts of layers that differ, in some component.
+
+    Training moves all matrices of an attention or a feed-forward. What changes two that undo each
+    other, or finds one that is alike among strangers, does not. Tables of tokens or places that
+    changed alone may have been replaced, cut or divided by their lengths.
+    """
+    found = set(map(_place, matrices))
+    blocks: dict[tuple[object, ...], list[TensorChange]] = {}
+    for one in compared:
+        table = one.layer is None and one.component in _TABLES and not one.tower
+        if not table:
+            key = one.tower, one.component, one.layer, one.expert
+            blocks.setdefault(key, []).append(one)
+    shares: dict[tuple[object, ...], list[bool]] = {}
+    for (tower, component, *_), some in blocks.items():
+        if not all(one.equal for one in some):
+            most = 2 * _count(some, lambda one: _place(one) in found) > len(some)
+            shares.setdefault((tower, component), []).append(most)
+    return any(2 * sum(some) >= len(some) for some in shares.values())
+
+
+def _place(one: TensorChange) -> tuple[object, ...]:
+    return one.role, one.tower, one.layer, one.expert, one.b
+
+
+def _is_removal(matrices: Sequence[TensorChange], within: float = _REMOVED) -> bool:
+    """Whether what changed is at right angles to what is left: directions were taken out.
+
+    The first model then lies along the change by just the size of that.
+    """
+    known = [
+        (1.0 - one.scale) / one.relative.value**2
+        for one in matrices
+        if one.scale is not None and one.relative is not None and one.relative.value > 0
+    ]
+    return bool(known) and abs(median(known) - 1.0) <= within
+
+
+def _in_all_directions(
+    matrices: Sequence[TensorChange], counts: dict[str, Any], trained: bool
+) -> OperationFound:
+    """Noise or training; undecided where neither is the likely reading, or too few were read.
+
+    `trained` says that what changed is what training would have changed.
+    """
+    throughout = _count(matrices, _is_changed_throughout) >= _MOST * len(matrices)
+    if not _is_dense(matrices) or not throughout or counts["relative"] > _LARGEST:
         return _found(Operation.CHANGED, "changed", **counts)
     whiteness = median(one.directions.whiteness for one in matrices if one.directions is not None)
     if whiteness >= _WHITE:
         return _found(Operation.NOISE, "noise", whiteness=whiteness, **counts)
+    exact = _count(matrices, lambda one: _is_removal([one], _EXACTLY))
+    if exact >= _MOST * len(matrices):
+        return _found(Operation.CHANGED, "removed", **counts)
+    if not trained:
+        return _found(Operation.CHANGED, "changed", **counts)
     kind = Operation.TRAINED
     if counts["relative"] < _FINETUNED:
         kind = Operation.FINETUNE
@@ -445,8 +555,7 @@ class _Adapter(Struct, frozen=True):
 def _adapter_in_some_roles(matrices: Sequence[TensorChange]) -> _Adapter | None:
     """Updates of one rank in some roles, where those of others have none: adapters are put on
     roles, and whatever is trained beside them is trained whole."""
-    spread = [one.directions for one in matrices if one.directions is not None]
-    ranks = Counter(one.rank for one in spread if one.rank is not None)
+    ranks = Counter(rank for rank in map(_rank, matrices) if rank is not None)
     if not ranks:
         return None
     rank, count = ranks.most_common(1)[0]
@@ -465,8 +574,17 @@ def _ranks_by_role(matrices: Sequence[TensorChange], rank: int) -> dict[str, lis
     roles: dict[str, list[int | None]] = {}
     for one in matrices:
         if one.directions is not None and rank <= HIGHEST * min(one.shape):
-            roles.setdefault(one.role, []).append(one.directions.rank)
+            roles.setdefault(one.role, []).append(_rank(one))
     return roles
+
+
+def _rank(one: TensorChange) -> int | None:
+    """The rank of a change, where it is clearly lower than rows and columns that changed at all:
+    some that were replaced have a rank too, their number."""
+    if one.directions is None or one.directions.rank is None or one.changed is None:
+        return None
+    rank = one.directions.rank
+    return rank if rank <= HIGHEST * one.changed.value * min(one.shape) else None
 
 
 def _without_rank(roles: Mapping[str, Sequence[int | None]]) -> frozenset[str]:
@@ -475,12 +593,12 @@ def _without_rank(roles: Mapping[str, Sequence[int | None]]) -> frozenset[str]:
 
 def _adapter(matrices: Sequence[TensorChange]) -> _Adapter | None:
     """Updates of low rank in nearly all matrices that are large enough to show it."""
-    spread = [(min(one.shape), one.directions) for one in matrices if one.directions is not None]
-    ranks = Counter(one.rank for _, one in spread if one.rank is not None)
+    spread = [(min(one.shape), _rank(one)) for one in matrices if one.directions is not None]
+    ranks = Counter(rank for _, rank in spread if rank is not None)
     if not ranks:
         return None
     rank = ranks.most_common(1)[0][0]
-    able = [one.rank for size, one in spread if rank <= HIGHEST * size]
+    able = [one for size, one in spread if rank <= HIGHEST * size]
     others = _without_rank(_ranks_by_role(matrices, rank))
     low = [one for one in able if one is not None]
     if len(low) < _MOST * len(able):
@@ -541,6 +659,10 @@ def _stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]
 def _packed(one: TensorChange) -> bool:
     """Whether the first model has a tensor in a quantised format already."""
     return one.a_format is not None and one.a_format not in _FLOATS
+
+
+def _count(tensors: Sequence[TensorChange], holds: Callable[[TensorChange], bool]) -> int:
+    return sum(map(holds, tensors))
 
 
 def _size(tensors: Sequence[TensorChange]) -> int:

@@ -36,7 +36,8 @@ def summary(document: DiffDocument, language: str) -> str:
         return text.say(f"diff.summary.{key}", language, a=a.title, b=b.title, **fields)
 
     if document.operations:
-        done = "; ".join(operation_words(document, one, language) for one in document.operations)
+        named = (operation_words(document, one, language) for one in document.operations)
+        done = "; ".join(dict.fromkeys(named))
         said = say("operations", operations=done)
         return f"{said} {origin}" if (origin := _origin(document, say)) else said
     moved = any(one.layer != one.source for one in document.map.layers)
