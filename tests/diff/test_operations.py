@@ -383,3 +383,15 @@ def test_more_or_fewer_rows_of_keys_are_said(tmp_path: Path) -> None:
         ((b, a), "128 rows of keys became 64"),
     ):
         assert rows in {one.evidence for one in kinprint.diff(*pair).operations}
+
+
+def test_gains_of_a_stranger_are_not_alike(tmp_path: Path) -> None:
+    zoo = Zoo(DEMO)
+    parent, stranger = zoo["base-a"], zoo["base-b"]
+    gains = {name: stranger.tensors[name] for name in parent.tensors if "norm" in name}
+    a = _saved(parent, tmp_path / "a")
+    for sample in (False, True):
+        b = _saved(parent.changed(gains), tmp_path / f"b{sample}")
+        last = kinprint.diff(a, b, sample=sample).operations[-1]
+        assert last.kind is Operation.CHANGED
+        assert f"not alike at equal places, though all matrices are: {len(gains)}" in last.evidence

@@ -35,6 +35,7 @@ from kinprint.text import Message, message
 from kinprint.workers import Threads, calm_algebra, cores
 
 _LOOKED_AT = 1 << 16  # numbers of a tensor that tell whether it was rounded
+_SPREAD = 0.01  # of a vector's numbers, in terms of their mean: less may be rounding
 _FACTORS = 64  # of rows and of columns that are kept
 _ON_CARD, _SENDING = 1 << 24, 8  # numbers of a block that a graphics card sums, and threads
 _TOGETHER = 64 << 20  # bytes that are asked for at once
@@ -48,6 +49,7 @@ class _Block(Struct, frozen=True, eq=False):
     sums: ChangeSums
     rounding: Rounding | None = None
     variance: float | None = None
+    centred: float | None = None
     factors: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
 
 
@@ -176,8 +178,23 @@ def _block(
     if not first or sums.equal == sums.numbers:
         return _Block(sums, variance=rounding_variance(y[:1]) if first else None)
     rows = max(1, _LOOKED_AT // max(len(extent.columns), 1))
+    centred = centred_cosine(x, y)
     x, y = x[:rows], y[:rows]
-    return _Block(sums, rounding_of(pair, x, y), rounding_variance(y), _factors(x, y))
+    return _Block(sums, rounding_of(pair, x, y), rounding_variance(y), centred, _factors(x, y))
+
+
+def centred_cosine(x: Array, y: Array) -> float | None:
+    """The cosine of two vectors once the mean was taken off both; None of matrices, and where a
+    vector is nearly one number: all gains are about one, those of strangers too."""
+    if x.shape[1] != 1:
+        return None
+    both = np.stack([np.asarray(as_float32(one), np.float64).reshape(-1) for one in (x, y)])
+    means = both.mean(axis=1, keepdims=True)
+    found = both - means
+    sizes = np.sqrt(np.square(found).mean(axis=1))
+    if not np.isfinite(sizes).all() or (sizes <= _SPREAD * np.abs(means[:, 0])).any():
+        return None
+    return float((found[0] * found[1]).mean() / (sizes[0] * sizes[1]))
 
 
 def _factors(x: Array, y: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -233,7 +250,7 @@ def _told(told: TensorChange, futures: Sequence[Future[_Block | KinprintError]])
     assert total is not None and begun is not None
     rows, columns = begun.factors
     found = with_sums(told, total, begun.rounding, begun.variance)
-    return replace(found, row_factors=rows, column_factors=columns)
+    return replace(found, centred=begun.centred, row_factors=rows, column_factors=columns)
 
 
 def with_sums(

@@ -133,6 +133,7 @@ def find_operations(
     alike = [one for one in compared if is_alike(one)]
     if not alike:
         return ()
+    vectors = _unlike_vectors(compared)
     emptied, unlike = _layers_without_likeness(compared)
     alike = [one for one in alike if one.tower or one.layer not in emptied | unlike]
     return (
@@ -140,14 +141,23 @@ def find_operations(
         *_structure(known, sizes, compared),
         *_replaced(compared, gone),
         *_layers(emptied, unlike),
-        *(() if sampled else _frozen(tensors, alike)),
+        *(() if sampled else _frozen(tensors, [*alike, *vectors])),
         *_numbers(alike, compared),
+        *([_found(Operation.CHANGED, "vectors-unlike", count=len(vectors))] if vectors else ()),
     )
 
 
 def is_alike(one: TensorChange) -> bool:
     """Whether a tensor may have become another: unrelated ones are never so alike."""
-    return one.equal or (one.cosine is not None and one.cosine >= ALIKE)
+    cosine = one.cosine if one.centred is None else one.centred
+    return one.equal or (cosine is not None and cosine >= ALIKE)
+
+
+def _unlike_vectors(compared: Sequence[TensorChange]) -> list[TensorChange]:
+    """Vectors that are not alike; none where matrices are not either, which says more."""
+    if not all(map(is_alike, _matrices(compared))):
+        return []
+    return [one for one in compared if len(one.shape) < 2 and not is_alike(one)]
 
 
 def _structure(
@@ -298,7 +308,7 @@ def _replaced(
 
 
 def _frozen(
-    tensors: Sequence[TensorChange], alike: Sequence[TensorChange]
+    tensors: Sequence[TensorChange], told: Sequence[TensorChange]
 ) -> Iterator[OperationFound]:
     """Components with matrices that nothing happened to, where something happened to others: not
     to one of their vectors either, and every tensor has a partner whose numbers were read."""
@@ -307,7 +317,7 @@ def _frozen(
         for each, some in _by_component(tensors).items()
         if all(one.equal for one in some) and _matrices(some)
     )
-    if frozen and not all(one.equal for one in alike):
+    if frozen and not all(one.equal for one in told):
         yield _found(Operation.FROZEN, "frozen", frozen)
 
 

@@ -58,6 +58,8 @@ class TensorChange(Struct, frozen=True):
     relative : the size of the change in terms of what was there.
     largest : the largest change of a number.
     scale, cosine : the factor between the two, and how nearly one is a multiple of the other.
+    centred : of a vector, the same cosine once the mean was taken off both; None where that leaves
+        next to nothing.
     broken : numbers that are not finite in either.
     zeroed : the share of numbers that became zero.
     zeros : the share of numbers that are zero in both, which is no likeness.
@@ -92,6 +94,7 @@ class TensorChange(Struct, frozen=True):
     largest: float | None = None
     scale: float | None = None
     cosine: float | None = None
+    centred: float | None = None
     broken: int = 0
     zeroed: float = 0.0
     zeros: float = 0.0

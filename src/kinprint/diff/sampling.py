@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kinprint.diff.blocks import matrix_shape
-from kinprint.diff.changes import as_floats, described, rounding_of
+from kinprint.diff.changes import as_floats, centred_cosine, described, rounding_of
 from kinprint.diff.pairing import TensorPair
 from kinprint.diff.results import Estimate, Rounding, TensorChange
 from kinprint.errors import KinprintError, attempt
@@ -175,6 +175,7 @@ def change_of_rows(
         largest=total.largest,
         scale=total.scale,
         cosine=total.cosine,
+        centred=centred_cosine(x, y) if len(told.shape) < 2 else None,
         broken=total.broken,
         zeroed=total.zeroed / max(total.numbers, 1),
         zeros=total.zeros / max(total.numbers, 1),
