@@ -174,13 +174,11 @@ def _two_digits(value: float) -> str:
 
 
 def share_in_words(share: float) -> str:
-    """A share in per cent that is never rounded to all or to nothing."""
+    """A share in per cent, rounded down, so that "at least" is true of it, and not to nothing."""
     if share >= 1:
         return "100 %"
-    if share > 0.99:
-        return f"{math.floor(share * 1000) / 10:.1f} %" if share < 0.999 else "> 99.9 %"
-    if share >= 0.1:
-        return f"{share * 100:.0f} %"
     if share >= 0.001:
-        return f"{share * 100:.1f} %"
+        digits = 0 if 0.1 <= share <= 0.99 else 1
+        scale = 10**digits
+        return f"{math.floor(share * 100 * scale + 1e-9) / scale:.{digits}f} %"
     return "< 0.1 %" if share > 0 else "0 %"
