@@ -315,7 +315,7 @@ def _drawn(parent: Checkpoint, layers: int) -> Checkpoint:
     for layer in range(layers):
         for name in first:
             shape = parent.tensors[name].shape
-            values = np.ones(shape) if len(shape) == 1 else draw.normal(0, 0.02, shape)
+            values = draw.normal(float(len(shape) == 1), 0.02, shape)
             tensors[name.replace(".0.", f".{layer}.")] = values.astype(np.float32)
     tensors["model.norm.weight"] = np.ones(tensors[table].shape[1], np.float32)
     return replace(parent, tensors=tensors, config={**parent.config, "num_hidden_layers": layers})

@@ -306,11 +306,11 @@ def test_units_that_are_stored_as_rows_come_with_what_they_send_out(
         assert np.array_equal(one.down, raw[f"h.{layer}.mlp.c_proj.weight"][one.index])
 
 
-def test_layers_beyond_the_stack_are_left_alone(tmp_path: Path, fetcher: Fetcher) -> None:
+def test_layers_beyond_the_stack_are_layers(tmp_path: Path, fetcher: Fetcher) -> None:
     raw = llama(layers=LAYERS + 1)
     sample = final(sampled([stored(tmp_path / "a", raw)], fetcher))[0]
-    assert sample.depth == LAYERS
-    assert set(sample.units) == set(range(LAYERS))
+    assert sample.depth == LAYERS + 1
+    assert set(sample.units) == set(range(LAYERS + 1))
 
 
 def test_the_stack_that_is_compared() -> None:
