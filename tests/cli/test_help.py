@@ -16,6 +16,7 @@ from kinprint import text
 from kinprint.cli.commands import Command, Option
 from kinprint.cli.root import kinprint_command
 from kinprint.text.lines import columns_of
+from kinprint.verbs.studying import ROWS
 
 HANGUL = re.compile(r"[가-힣]")
 
@@ -50,12 +51,19 @@ def test_help_is_complete_and_fits(
         if isinstance(param, Option) and not param.hidden:
             assert all(name in shown.output for name in param.opts)
             assert "{" not in param.words(command.key)
+            assert not re.search(r"\[(\]|None|Sentinel)", param.words(command.key))
             assert language != "ko" or HANGUL.search(param.words(command.key))
     headings = re.findall(r"^(\w+):", shown.output, re.MULTILINE)
     assert headings
     assert language != "ko" or all(HANGUL.search(one) for one in headings)
     first = shown.output.split("\n\n")[1]
     assert language != "ko" or HANGUL.search(first)
+
+
+def test_what_holds_where_nothing_is_given_is_shown_or_nothing_is() -> None:
+    told = Option(["--rows"], show_default="16").words("study.run")
+    assert told == "Rows of a matrix to sample.  [16]" and ROWS == 16
+    assert Option(["--rows"]).words("study.run") == "Rows of a matrix to sample."
 
 
 MISTAKES = [

@@ -31,7 +31,11 @@ class Option(click.Option):
         """What it does, for the command of this key."""
         own = f"help.{key}.{self.name}"
         said = own if text.knows(own) else f"help.option.{self.name}"
-        return say(said, **{"default": self.default} if text.field_names(said) else {})
+        if not text.field_names(said):
+            return say(said)
+        shown = self.show_default if isinstance(self.show_default, str) else self.default
+        known = isinstance(shown, str | int | float)  # else click has a mark of its own there
+        return say(said, default=shown if known else "").removesuffix("  []")
 
     def spelling(self) -> str:
         """Its names and the kind of value it takes."""

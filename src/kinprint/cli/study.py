@@ -97,7 +97,7 @@ def show_study(name: str) -> None:
 @option("--layers", metavar="LIST")
 @option("--roles", metavar="LIST")
 @option("--measures", metavar="LIST")
-@option("--rows", metavar="N", type=Whole(min=1))
+@option("--rows", metavar="N", type=Whole(min=1), show_default="16")
 @option("--full", is_flag=True)
 @option("--seed", metavar="N", type=Whole(min=0), default=0)
 @option("-o", "--output", metavar="FOLDER")
