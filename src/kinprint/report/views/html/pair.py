@@ -23,6 +23,7 @@ from kinprint.records import (
     VerdictReason,
 )
 from kinprint.report import answer as answers
+from kinprint.report import controls
 from kinprint.report.beyond import traces_in
 from kinprint.report.changes import sampled_view
 from kinprint.report.grids import Cell, part_grids
@@ -86,6 +87,7 @@ class ControlsView(Struct, frozen=True):
     heads: tuple[Markup, ...]
     rows: tuple[tuple[Markup | str, tuple[Markup, ...]], ...]
     more: int
+    warnings: tuple[Markup, ...]
 
 
 def pair_page(document: ComparisonDocument, language: str = "en") -> str:
@@ -317,7 +319,16 @@ def _controls(document: ComparisonDocument, say: Say) -> ControlsView | None:
         say("page.controls.of", model=cut(one.model), control=cut(one.control)) for one in shown
     ]
     more = len(document.controls) - len(shown)
-    return ControlsView((say("page.controls.pair"), *heads), tuple(rows), more)
+    warnings = tuple(
+        say(
+            "report.controls.warning",
+            control=kept(one.control),
+            models=Markup(", ").join(map(kept, one.linked)),
+        )
+        for one in controls.findings(document)
+        if one.linked
+    )
+    return ControlsView((say("page.controls.pair"), *heads), tuple(rows), more, warnings)
 
 
 def _facts(

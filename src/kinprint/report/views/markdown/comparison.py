@@ -10,7 +10,7 @@ from kinprint import text
 from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
 from kinprint.records import Tier
-from kinprint.report import answer
+from kinprint.report import answer, controls
 from kinprint.report.beyond import traces_in
 from kinprint.report.changes import sampled_view
 from kinprint.report.evidence import findings, silent
@@ -119,6 +119,10 @@ def _comparison(out: _Page, document: ComparisonDocument, beside: Beside | None)
     out.heading("report.table.evidence")
     _evidence(out, document, beside)
     if document.controls:
+        out.heading("report.controls.title")
+        out.items([controls.says(one, language) for one in controls.findings(document)])
+        for one in controls.warnings(document, language):
+            out.put(f"**{escaped(one)}**")
         out.sentence("report.controls", number=len(document.controls))
     out.heading("report.not-shown")
     out.items(answer.not_shown((verdict.relation,), language))

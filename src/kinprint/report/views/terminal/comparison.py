@@ -8,7 +8,7 @@ from kinprint import text
 from kinprint.errors import printable
 from kinprint.reader.sizes import in_words
 from kinprint.records import Relation, Tier
-from kinprint.report import answer
+from kinprint.report import answer, controls
 from kinprint.report.beyond import beyond_table, traces_in
 from kinprint.report.evidence import (
     Finding,
@@ -78,6 +78,7 @@ def comparison_lines(document: ComparisonDocument, language: str) -> Iterator[Li
         yield from (
             Line("  " + line, Look.ASIDE) for line in wrapped(" ".join(told), width=NARROW - 2)
         )
+    yield from _controls(document, language)
     if answer.diff_command(document):
         said = text.say("report.diff.terminal", language)
         yield from (Line("  " + line, Look.ASIDE) for line in wrapped(said, width=NARROW - 2))
@@ -102,6 +103,19 @@ def beyond_lines(document: Translatable, part: BeyondPart, language: str) -> Ite
     if rows:
         said = text.say("report.beyond.calibrated", language)
         yield from (Line("  " + line, Look.ASIDE) for line in wrapped(said, width=NARROW - 2))
+
+
+def _controls(document: ComparisonDocument, language: str) -> Iterator[Line]:
+    """A line for each model that was given as unrelated, and a warning where it is not."""
+    found = controls.findings(document)
+    if found:
+        yield Line()
+        yield Line(text.say("report.controls.title", language), Look.TITLE)
+    for one in found:
+        look = Look.WARNING if one.linked else Look.PLAIN
+        mark = "! " if one.linked else "- "
+        said = printable(controls.says(one, language), 1000)
+        yield from lines(f"{mark}{said}", "  ", look, NARROW)
 
 
 def _direction(document: ComparisonDocument, part: PrecedencePart, language: str) -> Iterator[Line]:
