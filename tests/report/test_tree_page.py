@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
 from kinprint.records import (
@@ -117,7 +118,8 @@ def test_lines_read_as_trees() -> None:
         "  Family 1: 6 models",
         "  base",
         "  └→ tune  (share trained weights, likeness 0.90)",
-        "      ├⇢ mixed  (share trained weights, likeness 0.70, weight 0.60)",
+        "      ├⇢ mixed  (share trained weights, likeness 0.70, weight 0.60),"
+        " also from other-base (weight 0.40)",
         "      └⇢ tune-of-tune  (share trained weights, likeness 0.80)",
         "  other-base",
         "  same-start  (with base: linked no more than by a common start, likeness 0.30)",
@@ -141,6 +143,16 @@ def test_what_is_said_of_an_edge(language: str) -> None:
     assert all("36" in one for one in told)
     assert ("no more" in told[1]) == (language == "en")
     assert "0.60" in told[2] and "mixed" in told[2]
+
+
+def test_a_merge_names_all_of_its_parents() -> None:
+    given = document()
+    more = edge(0, 3, DirectionBasis.TRACES, likeness=0.4)
+    both = msgspec.structs.replace(given, edges=[*given.edges, more])
+    (line,) = (str(one) for one in tree_lines(both, "en") if " mixed " in str(one))
+    assert line.endswith("also from other-base (weight 0.40), base")
+    (line,) = (str(one) for one in tree_lines(both, "ko") if " mixed " in str(one))
+    assert line.endswith("다음 모델에서도 나옴: other-base (가중치 0.40), base")
 
 
 def test_circles_in_a_document_made_by_hand_end() -> None:

@@ -38,6 +38,8 @@ class Row(Struct, frozen=True):
         Of each model that it hangs below, and of itself, whether it is the last one there.
     link
         Of a model without any edge, its nearest link: why it is in the family.
+    others
+        Edges to its other parents, the most alike first.
     """
 
     model: int
@@ -45,6 +47,7 @@ class Row(Struct, frozen=True):
     edge: TreeEdge | None
     last: tuple[bool, ...] = ()
     link: TreeLink | None = None
+    others: tuple[TreeEdge, ...] = ()
 
 
 def certainty(edge: TreeEdge) -> Certainty:
@@ -99,13 +102,17 @@ def rows_of(document: TreeDocument, family: Sequence[int]) -> list[Row]:
     rows: list[Row] = []
     links = links_by_model(document)
     lone = {at: links[at][0] for at in tops if not met[at] and at in links}
+    others = {
+        at: tuple(one for one in edges if one.b == at and one.basis and one is not above.get(at))
+        for at in family
+    }
     stack = [Row(at, 0, None, link=lone.get(at)) for at in reversed(tops)]
     while stack:
         row = stack.pop()
         rows.append(row)
         ordered = sorted(below[row.model], key=lambda one: title[one[0]], reverse=True)
         stack += [
-            Row(at, row.depth + 1, edge, (*row.last, number == 0))
+            Row(at, row.depth + 1, edge, (*row.last, number == 0), others=others[at])
             for number, (at, edge) in enumerate(ordered)
         ]
     return rows
@@ -185,6 +192,21 @@ def row_line(document: TreeDocument, row: Row, language: str) -> str:
         return ""
     other = document.models[row.link.a + row.link.b - row.model].title
     return text.say("tree.line-link", language, model=other, said=line_of(row.link, language))
+
+
+def other_parents(document: TreeDocument, row: Row, language: str) -> str:
+    """From whom else a model was made, with the weights of a merge."""
+
+    def named(edge: TreeEdge) -> str:
+        name = document.models[edge.a].title
+        if edge.weight is None:
+            return name
+        weight = fixed(edge.weight, 2)
+        return text.say("tree.parent-weight", language, model=name, weight=weight)
+
+    if not row.others:
+        return ""
+    return text.say("tree.also-from", language, models=", ".join(map(named, row.others)))
 
 
 def edge_says(document: TreeDocument, edge: TreeEdge, language: str) -> Iterator[str]:
