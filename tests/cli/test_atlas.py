@@ -158,3 +158,23 @@ def test_families_are_shown_as_trees_and_written(
     assert told["schema"] == "kinprint.tree/1" and told["compared"] == told["pairs"] == 1
     assert run([*asked, "-o", str(tmp_path / "tree.pdf")]) == 2
     assert ".graphml" in capsys.readouterr().err
+
+
+def test_families_are_drawn_again_from_their_json(
+    atlas: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [tmp_path / f"tree.{end}" for end in ("json", "html", "svg", "graphml", "csv")]
+    again = [tmp_path / f"again.{end}" for end in ("json", "html", "svg", "graphml", "csv")]
+    wanted = [part for one in files for part in ("-o", str(one))]
+    assert run(["atlas", "tree", "--atlas", str(atlas), "--jobs", "1", *wanted]) == 0
+    first = capsys.readouterr().out.splitlines()
+    wanted = [part for one in again for part in ("-o", str(one))]
+    assert run(["report", str(files[0]), *wanted]) == 0
+    assert capsys.readouterr().out.splitlines()[: -len(files)] == first[: -len(files)]
+    assert [one.read_bytes() for one in again] == [one.read_bytes() for one in files]
+    assert run(["report", str(files[0]), "-o", str(tmp_path / "tree.pdf")]) == 2
+    assert ".graphml" in capsys.readouterr().err
+    assert run(["report", "--help"]) == 0
+    told = capsys.readouterr().out
+    kinds = ("compare", "matrix", "study run", "diff", "unmerge", "atlas tree")
+    assert all(f"`{kind}`" in " ".join(told.split()) for kind in kinds)

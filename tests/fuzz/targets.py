@@ -49,13 +49,16 @@ from kinprint.report.schema import (
     DiffDocument,
     MatrixDocument,
     StudyDocument,
+    TreeDocument,
     UnmergeDocument,
     decode,
 )
+from kinprint.report.views.html.tree import tree_page
 from kinprint.report.views.html.unmerge import unmerge_page
 from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines
 from kinprint.report.views.terminal.diff import diff_lines
 from kinprint.report.views.terminal.study import study_lines
+from kinprint.report.views.terminal.tree import tree_lines
 from kinprint.report.views.terminal.unmerge import unmerge_lines
 from kinprint.source.recorded import RecordedSource
 from tests.fuzz.whole_model import framed, open_and_read
@@ -128,6 +131,10 @@ def _shown(raw: bytes) -> None:
     if isinstance(document, UnmergeDocument):
         list(unmerge_lines(document, "en"))
         unmerge_page(document)
+        return
+    if isinstance(document, TreeDocument):
+        list(tree_lines(document, "en"))
+        tree_page(document)
         return
     for form in (".html", ".md", ".csv"):
         render(document, form)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -163,7 +163,6 @@ def tree(
 ) -> int:
     """Show who was made from whom."""
     from kinprint.report.results.tree import check_files
-    from kinprint.report.views.terminal.tree import tree_lines
 
     check_files(output)
     found = kinprint.Atlas(place).tree(
@@ -175,15 +174,22 @@ def tree(
         progress=show_progress,
         language=language(),
     )
+    show_tree(found, format, output)
+    return 2 if found.document.left_out or found.document.failed else 0
+
+
+def show_tree(found: kinprint.FamilyTree, format: str, output: Sequence[str]) -> None:
+    """Write the files that were asked for, then print the families in the form asked for."""
+    from kinprint.report.views.terminal.tree import tree_lines
+
     with saved(lambda: found.save(*output)) as written, reader_may_leave():
         if format == "json":
             write_json(found)
-        else:
-            print_lines(tree_lines(found.document, language()))
-            print_cost(found.cost)
-            if written:
-                print_written(output)
-    return 2 if found.document.left_out or found.document.failed else 0
+            return
+        print_lines(tree_lines(found.document, language()))
+        print_cost(found.cost)
+        if written:
+            print_written(output)
 
 
 @_command("stats")

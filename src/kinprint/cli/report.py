@@ -7,6 +7,7 @@ import sys
 import click
 
 import kinprint
+from kinprint.cli.atlas import show_tree
 from kinprint.cli.commands import command, option
 from kinprint.cli.compare import show
 from kinprint.cli.language import language
@@ -30,6 +31,9 @@ def report(file: str, output: tuple[str, ...], format: str) -> None:
     found = kinprint.report(given, language(), name=printable(file))
     if isinstance(found, kinprint.Unmerged):
         show_unmerged(found, format, output)
+        return
+    if isinstance(found, kinprint.FamilyTree):
+        show_tree(found, format, output)
         return
     outputs(output, "paths")
     if not isinstance(found, kinprint.StudyResult):

@@ -11,6 +11,7 @@ from kinprint.report.results.diff import Diff
 from kinprint.report.results.reading import read_result
 from kinprint.report.results.result import read_file
 from kinprint.report.results.study import StudyResult
+from kinprint.report.results.tree import FamilyTree
 from kinprint.report.results.unmerge import Unmerged
 
 
@@ -19,7 +20,7 @@ def report(
     language: str = "en",
     *,
     name: str | None = None,
-) -> Comparison | Matrix | StudyResult | Diff | Unmerged:
+) -> Comparison | Matrix | StudyResult | Diff | Unmerged | FamilyTree:
     """Read a result back, to look at and to save in other forms; nothing else is read.
 
     Parameters
@@ -34,7 +35,7 @@ def report(
 
     Returns
     -------
-    Comparison, Matrix, StudyResult, Diff or Unmerged
+    Comparison, Matrix, StudyResult, Diff, Unmerged or FamilyTree
         The same as when it was computed; what is drawn from it is the same, byte for byte.
 
     Raises
