@@ -361,6 +361,18 @@ def test_the_failing_model_is_named(kinprint: Run, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert str(tmp_path / "broken") in done.stderr
     assert "LlamaForCausalLM" in done.stdout
+    done = kinprint("compare", str(tmp_path / "broken"), "zoo/base-a")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"kinprint: {tmp_path / 'broken'}: 'model.safetensors' ")
+
+
+def test_a_name_that_is_no_folder_is_told_where_the_hub_cannot_be_reached(kinprint: Run) -> None:
+    nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_DOWNLOAD_TIMEOUT": "1"}
+    done = kinprint("compare", "basea", "zoo/base-a", **nowhere)
+    assert done.returncode == 2 and "No connection to 127.0.0.1:9" in done.stderr
+    assert "the name 'basea': there is no folder of that name here" in done.stderr
+    done = kinprint("inspect", "hf://org/basea", **nowhere)
+    assert done.returncode == 2 and "no folder" not in done.stderr
 
 
 def test_a_replica_says_that_it_is_one(kinprint: Run, tmp_path: Path) -> None:

@@ -60,7 +60,10 @@ def test_help_is_complete_and_fits(
     assert language != "ko" or HANGUL.search(first)
 
 
-def test_what_holds_where_nothing_is_given_is_shown_or_nothing_is() -> None:
+def test_what_holds_where_nothing_is_given_is_shown_or_nothing_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KINPRINT_LANG", "en")
     told = Option(["--rows"], show_default="16").words("study.run")
     assert told == "Rows of a matrix to sample.  [16]" and ROWS == 16
     assert Option(["--rows"]).words("study.run") == "Rows of a matrix to sample."
@@ -82,6 +85,7 @@ MISTAKES = [
     (("report", "a.json", "b.json"), "b.json"),
     (("cache", "empty"), "empty"),
     (("compare", "a"), "MODEL"),
+    (("compare", "a", "b", "c", "--direction"), "3"),
 ]
 
 
@@ -104,7 +108,7 @@ def test_a_mistake_is_one_sentence_in_the_users_language(
     )
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith("kinprint: ") and done.stderr.count("\n") == 1
-    assert named in done.stderr
+    assert named in done.stderr and "True" not in done.stderr
     assert bool(HANGUL.search(done.stderr)) == (language == "ko")
 
 

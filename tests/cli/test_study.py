@@ -140,7 +140,7 @@ def test_a_dry_run_says_what_the_run_then_costs(study: Run, server: MirrorServer
         (("same-layer", *PAIR, "--layers", "3-1"), "0-45"),
         (("same-layer", *PAIR, "--layers", "x"), "0-45"),
         (("same-layer", *PAIR, "--rows", "2", "--full"), "--full"),
-        (("same-layer", PAIR[0]), "2 or more"),
+        (("same-layer", PAIR[0]), "MODEL cannot be 'zoo/base-a': 'same-layer' takes 2 or more"),
         (("same-layr", *PAIR), "same-layer"),
         (("same-layer", PAIR[0], "zoo/nothing"), "There is no model 'zoo/nothing'"),
         (("same-layer", *PAIR, "--budget", "1kB"), "--budget"),
@@ -155,6 +155,18 @@ def test_mistakes_are_answered_with_a_sentence(
     assert done.stderr.startswith("kinprint: ")
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+def test_a_place_that_cannot_be_written_to_is_refused_before_anything_is_read(
+    study: Run, server: MirrorServer, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "thesis.txt").write_text("mine")
+    for place in ("/dev/null/out", "taken"):
+        done = study("run", "same-layer", *PAIR, "-o", place)
+        assert done.returncode == 2 and done.stdout == ""
+        assert done.stderr.startswith("kinprint: -o cannot be ")
+    assert server.stats.count("hub") + server.stats.count("storage") == 0
 
 
 def _norm(folder: Path, layer: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

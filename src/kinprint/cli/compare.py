@@ -25,7 +25,7 @@ from kinprint.cli.output import (
     write_json,
 )
 from kinprint.cli.reading import device_option, name_failure, reading_options
-from kinprint.errors import BadOption
+from kinprint.errors import BadOption, UsageError
 from kinprint.records import ALPHA, Level, Relation
 
 if TYPE_CHECKING:
@@ -110,10 +110,12 @@ def compare(
         raise BadOption(option="models", value=models[0], cause=cause)
     if len(models) == 2:
         return compare_two(models[0], models[1], controls, given, direction, not no_hash, **options)
-    if given is not None or direction:
+    if given is not None:
         cause = text.message("cause.given.two-models")
-        name, value = ("given", given) if given is not None else ("direction", direction)
-        raise BadOption(option=name, value=value, cause=cause)
+        raise BadOption(option="given", value=given, cause=cause)
+    if direction:
+        named = text.message("cli.usage.direction", count=len(models), given=" ".join(models))
+        raise UsageError(cause=named)
     if controls:
         cause = text.message("cause.comparison.controls-for-two")
         raise BadOption(option="controls", value=controls[0], cause=cause)

@@ -123,6 +123,10 @@ def run(
     if full and rows is not None:
         cause = text.message("cause.study.rows-and-full")
         raise BadOption(option="rows", value=rows, cause=cause)
+    if output is not None:
+        from kinprint.report.outputs import outputs
+
+        outputs([f"{output}/"], "paths")
     asked |= {
         "layers": None if layers is None else _layers(layers),
         "roles": None if roles is None else _names(roles, "roles"),

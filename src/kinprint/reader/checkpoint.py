@@ -20,6 +20,7 @@ from kinprint.errors import (
     BadConfig,
     BadHeader,
     BadIndex,
+    FormatError,
     NetworkError,
     PartsMissing,
     TensorUnknown,
@@ -300,6 +301,15 @@ class Checkpoint:
         return Want(self.source, entry, ranges)
 
     def _parse(self, shard: str) -> Header:
+        """The header of a weight file; an error notes of which model it is."""
+        try:
+            return self._parse_unnamed(shard)
+        except FormatError as error:
+            if not getattr(error, "__notes__", ()):
+                error.add_note(self.ref.given)
+            raise
+
+    def _parse_unnamed(self, shard: str) -> Header:
         view = self.fetcher.view(self.source, self.files[shard])
         header = self.choice.weights.kind.parse(view)
         check_names(shard, (spec.name for spec in header.tensors))

@@ -22,6 +22,7 @@ from kinprint.errors import (
     FileMissing,
     KinprintError,
     OfflineMiss,
+    Unreachable,
 )
 from kinprint.records import ByteRange, Commit, Cost, FileEntry, ModelRef
 from kinprint.source.bodies import read_range
@@ -60,9 +61,20 @@ def open_hub(reference: Reference) -> Source:
             return _open_snapshot(reference, revision)
         return HubSource(reference, listing, Meter())
     meter = Meter()
-    listing = list_repository(reference, revision, meter)
+    try:
+        listing = list_repository(reference, revision, meter)
+    except Unreachable as error:
+        raise _perhaps_misspelt(reference, error) from error.__cause__
     remember(listing, reference.place)
     return HubSource(reference, listing, meter)
+
+
+def _perhaps_misspelt(reference: Reference, error: Unreachable) -> Unreachable:
+    """The error with the name that was typed: a folder of another name may have been meant."""
+    if "://" in reference.given:
+        return error
+    check = text.message("cause.check.hub-or-name", name=reference.given)
+    return Unreachable(**{**error.fields, "check": check})
 
 
 def _open_snapshot(reference: Reference, revision: str) -> Source:

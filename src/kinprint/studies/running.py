@@ -307,7 +307,7 @@ class _Preparation(Struct, frozen=True):
 def prepare(tasks: Sequence[Task], models: Sequence[Model]) -> list[Prepared]:
     """Read the tokenizers and histories that tasks need, and ask each what else it needs."""
     for task in tasks:
-        _check_count(task.study, len(task.models))
+        _check_count(task.study, [one.checkpoint.ref.given for one in task.models])
     vocabularies = {id(one): one for task in tasks if task.study.vocabulary for one in task.models}
     histories = {id(one): one for task in tasks if task.study.history for one in task.models}
     preparation = _Preparation(
@@ -318,8 +318,8 @@ def prepare(tasks: Sequence[Task], models: Sequence[Model]) -> list[Prepared]:
     return [preparation.plan(task) for task in tasks]
 
 
-def _check_count(study: Study, count: int) -> None:
-    least, most = study.least, study.most
+def _check_count(study: Study, given: Sequence[str]) -> None:
+    count, least, most = len(given), study.least, study.most
     if least <= count and (most is None or count <= most):
         return
     if most is None:
@@ -328,5 +328,4 @@ def _check_count(study: Study, count: int) -> None:
         cause = text.message("cause.study-exactly", study=study.name, least=least)
     else:
         cause = text.message("cause.study-range", study=study.name, least=least, most=most)
-    given = text.message("cause.models", number=count)
-    raise BadOption(option="models", value=given, cause=cause)
+    raise BadOption(option="models", value=" ".join(given), cause=cause)
