@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import kinprint
 from kinprint.demo import FOLDER
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -83,3 +84,23 @@ def test_every_room_in_the_reader_is_on_the_map() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     for name in re.findall(r"`([a-z_]+\.py)`", text):
         assert list((ROOT / "src").rglob(name)), f"{name} is on the map and not in the house"
+
+
+@pytest.mark.parametrize(("end", "language"), [(".md", "en"), (".ko.md", "ko")])
+def test_the_site_quotes_what_comparing_says(end: str, language: str) -> None:
+    zoo, docs = FOLDER / "zoo", ROOT / "docs"
+    index = (docs / f"index{end}").read_text(encoding="utf-8")
+    quoted = re.findall(r"^((?:> .*\n)+)\{ \.answer \}", index, re.MULTILINE)
+    pairs = [
+        kinprint.compare(zoo / "base-a", zoo / other, language=language)
+        for other in ("a-cpt", "base-b")
+    ]
+    assert [" ".join(one.replace("> ", "").split()) for one in quoted] == [
+        one.summary for one in pairs
+    ]
+    linked, apart = (" ".join(one.statements.values()) for one in pairs)
+    p = re.findall(r"p ≤ 10\^-\d+", index)[0]
+    assert p in linked
+    verdicts = (docs / f"verdicts{end}").read_text(encoding="utf-8")
+    (power,) = re.findall(r"(?:feed-forward|피드포워드) 0\.0\d+(?=\")", verdicts)
+    assert power in apart
