@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kinprint import text
 from kinprint.report import numbers
 from kinprint.report.numbers import SENTENCE, SHORT, PStyle, RoundedP, rounded_p
 
@@ -63,3 +64,38 @@ def test_a_zero_has_no_minus() -> None:
     assert numbers.fixed(-0.0004, 3) == "0.000" and numbers.fixed(-0.0005001, 3) == "-0.001"
     assert numbers.shown(-0.0004) == "0.000" and numbers.shown(-0.0016) == "−0.002"
     assert numbers.ends((-0.0, 1.0)) == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("share", "english", "korean"),
+    [
+        (0.0, "0 %", "0 %"),
+        (0.0004, "< 0.1 %", "0.1 % 미만"),
+        (0.25, "25 %", "25 %"),
+        (0.9996, "> 99.9 %", "99.9 % 초과"),
+        (1.0, "100 %", "100 %"),
+    ],
+)
+def test_a_share_in_a_sentence_is_said_in_its_language(
+    share: float, english: str, korean: str
+) -> None:
+    said = numbers.share_said(share)
+    for language, shown in (("en", english), ("ko", korean)):
+        told = text.say("verdict.coverage.share", language, share=said)
+        assert shown in told
+        assert "를" not in told.split(".")[0] or language == "en"
+
+
+@pytest.mark.parametrize(
+    "key", ["page.again.cost-of", "report.cost", "report.notebook.cost", "report.plan.stage"]
+)
+def test_one_request_is_no_requests(key: str) -> None:
+    fields = dict.fromkeys(text.field_names(key) - {"count"}, "1 kB")
+    assert "1 request" in text.say(key, "en", count=1, **fields)
+    assert "requests" not in text.say(key, "en", count=1, **fields)
+    assert "2,000 requests" in text.say(key, "en", count=2000, **fields)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_particle_follows_the_seed(seed: int) -> None:
+    assert f"시드는 {seed}입니다" in text.say("verdict.coverage.rule", "ko", seed=seed)

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from kinprint import text
+
 NOTHING = "–"
 
 
@@ -182,3 +184,11 @@ def share_in_words(share: float) -> str:
         scale = 10**digits
         return f"{math.floor(share * 100 * scale + 1e-9) / scale:.{digits}f} %"
     return "< 0.1 %" if share > 0 else "0 %"
+
+
+def share_said(share: float) -> text.Words | str:
+    """The same for a sentence, where a language may have words for above and below."""
+    shown = share_in_words(share)
+    sign, _, limit = shown.rpartition(" ")[0].rpartition(" ")
+    keys = {"<": "report.share.below", ">": "report.share.above"}
+    return text.words(keys[sign], limit=f"{limit} %") if sign in keys else shown

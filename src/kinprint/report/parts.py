@@ -16,7 +16,7 @@ from kinprint import text
 from kinprint.lineage.tests.registry import Basis, own_tests
 from kinprint.reader.sizes import in_words
 from kinprint.records import Component, Part, PartFinding, PartState
-from kinprint.report.numbers import share_in_words
+from kinprint.report.numbers import share_said
 from kinprint.text import Message, Words
 
 _WHOLE = 0.95  # of a part, from which on no share of it is named
@@ -217,7 +217,7 @@ def _component(
     share = _linked_share(mine)
     if share < _WHOLE:
         key = "verdict.where.share" if share >= _LITTLE else "verdict.where.little"
-        name = text.words(key, part=name, share=share_in_words(share))
+        name = text.words(key, part=name, share=share_said(share))
     swapped = sum(_swapped(one) for one in mine)
     moved = any(_moved(one) for one in mine)
     if len(mine) == len(every) and not moved and not others:

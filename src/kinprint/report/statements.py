@@ -27,7 +27,7 @@ from kinprint.records import (
     Verdict,
     VerdictReason,
 )
-from kinprint.report.numbers import level, p_claim, share_in_words
+from kinprint.report.numbers import level, p_claim, share_in_words, share_said
 from kinprint.report.parts import (
     Standing,
     groups_of_parts,
@@ -253,7 +253,7 @@ def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
 
 
 def _share(share: float, low: bool) -> Words | str:
-    known = share_in_words(share)
+    known = share_said(share)
     return text.words("verdict.amount.at-least", share=known) if low else known
 
 
@@ -264,7 +264,7 @@ def _coverage(verdict: Verdict, reading: Reading) -> Iterator[Words]:
     if reading.earlier:
         yield text.words("verdict.coverage.earlier")
     elif verdict.parts:
-        share = share_in_words(verdict.amount.read)
+        share = share_said(verdict.amount.read)
         key = "verdict.coverage.whole" if verdict.amount.read >= 1 else "verdict.coverage.share"
         yield text.words(key, share=share)
         if verdict.amount.read < 1:

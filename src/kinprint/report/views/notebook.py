@@ -57,7 +57,7 @@ def _framed(
         "report.notebook.cost" if read.requests else "report.notebook.no-cost",
         language,
         size=in_words(read.bytes),
-        requests=f"{read.requests:,}",
+        count=read.requests,
         seconds=f"{read.seconds:.1f}",
     )
     told = warning(document, language)

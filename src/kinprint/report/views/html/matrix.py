@@ -302,7 +302,7 @@ def _facts(document: MatrixDocument, say: Say) -> list[tuple[Markup, object]]:
     cost = say(
         "page.again.cost-of" if read.requests else "page.again.cost-none",
         bytes=in_words(read.bytes),
-        requests=f"{read.requests:,}",
+        count=read.requests,
         seconds=f"{read.seconds:.1f}",
     )
     found: list[tuple[Markup, object]] = [

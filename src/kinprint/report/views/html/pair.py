@@ -336,9 +336,9 @@ def _facts(
 ) -> Iterable[tuple[Markup, object]]:
     """What making this took, and with what."""
     asked, plan, made, read = document.asked, document.plan, document.made, document.read
-    cost = {"bytes": in_words(read.bytes), "requests": f"{read.requests:,}"}
+    cost = {"seconds": f"{read.seconds:.1f}", "count": read.requests}
     key = "page.again.cost-of" if read.bytes or read.requests else "page.again.cost-none"
-    yield say("page.again.cost"), say(key, seconds=f"{read.seconds:.1f}", **cost)
+    yield say("page.again.cost"), say(key, bytes=in_words(read.bytes), **cost)
     if plan.bytes_at_most:
         yield say("page.again.limit"), in_words(plan.bytes_at_most)
     if asked.budget is not None:

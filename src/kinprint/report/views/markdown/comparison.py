@@ -329,7 +329,7 @@ def _costs(out: _Page, document: ComparisonDocument | MatrixDocument) -> None:
     out.sentence(
         "report.cost" if read.requests else "report.cost-none",
         size=in_words(read.bytes),
-        requests=f"{read.requests:,}",
+        count=read.requests,
         seconds=f"{read.seconds:.1f}",
     )
     command = printable(made.command, 5000).replace("`", "'")

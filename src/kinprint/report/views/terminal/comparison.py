@@ -162,10 +162,8 @@ def matrix_lines(document: MatrixDocument, language: str) -> Iterator[Line]:
 def plan_lines(document: PlanDocument, language: str) -> Iterator[Line]:
     """The price of each stage in words."""
     for number, one in enumerate(document.stages, 1):
-        size, requests = in_words(one.bytes), f"{one.requests:,}"
-        yield Line(
-            text.say("report.plan.stage", language, number=number, size=size, requests=requests)
-        )
+        cost = {"size": in_words(one.bytes), "count": one.requests}
+        yield Line(text.say("report.plan.stage", language, number=number, **cost))
     yield Line(text.say("report.plan.limit", language, size=in_words(document.bytes_at_most)))
     yield from _left_out(document, document.left_out, language)
 
