@@ -318,7 +318,9 @@ def _drawn(parent: Checkpoint, layers: int) -> Checkpoint:
             values = draw.normal(float(len(shape) == 1), 0.02, shape)
             tensors[name.replace(".0.", f".{layer}.")] = values.astype(np.float32)
     tensors["model.norm.weight"] = np.ones(tensors[table].shape[1], np.float32)
-    return replace(parent, tensors=tensors, config={**parent.config, "num_hidden_layers": layers})
+    return replace(
+        parent, tensors=tensors, config={**(parent.config or {}), "num_hidden_layers": layers}
+    )
 
 
 def test_units_of_a_fresh_layer_are_not_matched(tmp_path: Path) -> None:
@@ -337,7 +339,9 @@ def _with_numbers(model: Checkpoint, numbers: Callable[[int], int], layers: int)
         return re.sub(r"layers\.(\d+)\.", lambda it: f"layers.{numbers(int(it[1]))}.", name)
 
     tensors = {renamed(name): values for name, values in model.tensors.items()}
-    return replace(model, tensors=tensors, config={**model.config, "num_hidden_layers": layers})
+    return replace(
+        model, tensors=tensors, config={**(model.config or {}), "num_hidden_layers": layers}
+    )
 
 
 def test_layers_with_gaps_in_their_numbers_are_not_reordered(tmp_path: Path) -> None:
