@@ -165,7 +165,7 @@ def test_models_of_a_pipeline_are_towers(tmp_path: Path) -> None:
         found = compare_models(names[0], names[1], fetcher, Settings())
     assert ("text_encoder", "text_encoder") in [(pair.a, pair.b) for pair in found.towers]
     assert found.verdict.relation == "partial"
-    assert {note.key for note in found.notes} == {"note.untested-tower"}
+    assert {note.key for note in found.notes} == {"note.untested-tower", "note.about-model"}
     assert all("vae" in str(note) for note in found.notes)
     strangers = [pipeline(tmp_path / str(at), at, at) for at in (3, 4)]
     with Fetcher() as fetcher:
