@@ -11,6 +11,7 @@ from kinprint import text
 from kinprint.records import Status, Tier
 from kinprint.report.numbers import finite, p_claim
 from kinprint.report.schema import ComparisonDocument, ControlPart, EvidencePart
+from kinprint.titles import public_name
 
 
 class ControlFinding(Struct, frozen=True):
@@ -19,7 +20,7 @@ class ControlFinding(Struct, frozen=True):
     Attributes
     ----------
     control
-        Its name.
+        What it is called, without the folders of whoever compared.
     log10_p
         By the name of each model, the log10 p of all tests together, after paying for their
         number; None where no test could be made.
@@ -36,18 +37,24 @@ def findings(document: ComparisonDocument) -> list[ControlFinding]:
     """What was found for each control, at the same level as for the two models."""
     exact = [one for one in document.evidence if one.tier is Tier.EXACT]
     shares = {one.test: _share(one, len(exact)) for one in exact}
-    titles = {one.name: one.title or one.name for one in document.models}
     level = math.log10(document.verdict.link.alpha)
     found: dict[str, dict[str, float | None]] = {}
     for part in document.controls:
         of_control = found.setdefault(part.control, {})
-        of_control[titles.get(part.model, part.model)] = _together(part, shares)
+        of_control[model_of(document, part)] = _together(part, shares)
     return [
         ControlFinding(
-            control, ps, tuple(model for model, p in ps.items() if p is not None and p <= level)
+            public_name(control),
+            ps,
+            tuple(model for model, p in ps.items() if p is not None and p <= level),
         )
         for control, ps in found.items()
     ]
+
+
+def model_of(document: ComparisonDocument, part: ControlPart) -> str:
+    """What the one of the two models is called that a control was held against."""
+    return next((one.title or one.name for one in document.models if one.name == part.model), "")
 
 
 def says(one: ControlFinding, language: str) -> str:

@@ -44,6 +44,7 @@ from kinprint.report.views.html.likeness import dispute, heat, ties
 from kinprint.report.views.html.subjects import models, settings
 from kinprint.report.views.html.words import NAME, Say, cut, kept, named, speaker
 from kinprint.text import languages
+from kinprint.titles import public_name
 
 _OPEN = 6  # cards of tests that are open at once
 _POWER = 12
@@ -316,7 +317,12 @@ def _controls(document: ComparisonDocument, say: Say) -> ControlsView | None:
         )
         rows.append((evidence.title(one.test, say), (shapes.chance(one.log10_p), *others)))
     heads = [
-        say("page.controls.of", model=cut(one.model), control=cut(one.control)) for one in shown
+        say(
+            "page.controls.of",
+            model=cut(controls.model_of(document, one)),
+            control=cut(public_name(one.control)),
+        )
+        for one in shown
     ]
     more = len(document.controls) - len(shown)
     warnings = tuple(
