@@ -286,7 +286,7 @@ class _Drawing:
         start, end = self._ends[edge.a], self._ends[edge.b]
         between = [stop for at, stop in self._ends.items() if self._is_between(at, y, y2)]
         widest = max((start, end, *between)) + 8 + 0.1 * abs(y2 - y)
-        out = (widest - 0.25 * min(start, end)) / 0.75  # a bow reaches three quarters of its points
+        out = (widest - 0.125 * (start + end + 6)) / 0.75  # in its middle a bow has 3/4 of that
         told = f"M{shapes.num(start)} {shapes.num(y)} C{shapes.num(out)} {shapes.num(y)} "
         told += f"{shapes.num(out)} {shapes.num(y2)} {shapes.num(end + 6)} {shapes.num(y2)}"
         self._column = max(self._column, widest)
