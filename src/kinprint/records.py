@@ -350,7 +350,7 @@ class PartFinding(Struct, frozen=True):
     read : the share of them that was read.
     needs : how many bytes would have to be read to decide it; None if not known.
     least : the share of the larger of both parts that is linked at least; None where it is `share`.
-    most : how many numbers that one has; 0 where it is `weights`.
+    partner_weights : how many numbers the partner has; 0 where it counts as much as the part.
     """
 
     part: Part
@@ -369,7 +369,7 @@ class PartFinding(Struct, frozen=True):
     read: float = 0.0
     needs: int | None = None
     least: float | None = None
-    most: int = 0
+    partner_weights: int = 0
 
     @property
     def sure(self) -> float:
@@ -379,7 +379,12 @@ class PartFinding(Struct, frozen=True):
     @property
     def counted(self) -> int:
         """How many numbers the larger of both parts has."""
-        return max(self.weights, self.most)
+        return max(self.weights, self.partner_weights)
+
+    @property
+    def fewest(self) -> int:
+        """How many numbers the smaller of both parts has."""
+        return min(self.weights, self.partner_weights or self.weights)
 
 
 class BeyondState(StrEnum):

@@ -450,3 +450,16 @@ def test_two_merges_of_the_same_models_have_these_as_parents(tmp_path: Path) -> 
         for name, both in shares.items()
         for parent, share in zip(("one", "other"), both, strict=True)
     }
+
+
+@pytest.mark.parametrize(("own", "one", "other"), [(2, 0, 1), (0, 1, 2), (1, 0, 2)])
+def test_what_a_contradicted_mixture_shows_does_not_hang_on_numbers(
+    own: int, one: int, other: int
+) -> None:
+    first = Direction(Precedence.UNDECIDED, TRACED[:1])
+    found = said(
+        {own: [one, other], one: [own], other: [own]},
+        weights={own: [0.5, 0.5]},
+        directions={(own, one): first, (one, own): first.swapped},
+    )
+    assert all(edge.basis is None and edge.weight is None for edge in found.values())

@@ -218,3 +218,16 @@ def test_no_kind_says_more_than_its_parts(parts: list[PartFinding]) -> None:
         assert not taken
     if found is Relation.SAME_WEIGHTS:
         assert not unequal
+
+
+def test_a_model_that_was_widened_is_all_there_whichever_has_more_weights() -> None:
+    """Feed-forwards of which a quarter is the other model's: all of that one's."""
+    narrow, wide = SIZES[Component.FEED_FORWARD], 4 * SIZES[Component.FEED_FORWARD]
+    same = model(PartState.EQUAL, 1.0, learnt=True)
+    for own, other in ((narrow, wide), (wide, narrow)):
+        sizes = {"weights": own, "partner_weights": other}
+        fields = {"state": PartState.SHARED, "share": 0.25, "least": 0.25, **sizes}
+        parts = altered(same, every(Component.FEED_FORWARD), **fields)
+        assert kind_of_relation(parts, ARRANGED).relation is Relation.DERIVED
+        layers = amount_of(parts).layers
+        assert layers is not None and layers < 0.5

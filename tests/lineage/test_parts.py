@@ -16,6 +16,7 @@ from safetensors.numpy import load_file, save_file
 
 from kinprint.demo import FOLDER
 from kinprint.lineage.compare import compare_models
+from kinprint.lineage.part_tests import _linked_heads, linked_rows
 from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Component, PartState, Reason, Relation, Verdict
@@ -473,3 +474,10 @@ def test_units_beside_others_are_counted_in_the_larger_model(
 def test_a_tune_is_linked_in_all_of_its_matrices() -> None:
     found = verdict(str(ZOO / "base-a"), str(ZOO / "a-cpt"))
     assert found.amount.layers == 1.0 and all(one.sure == 1.0 for one in found.parts)
+
+
+def test_heads_with_few_planes_are_linked_too() -> None:
+    alike, strange = np.full(8, 0.99), np.tile([0.1, -0.1], 4)
+    assert _linked_heads([{"k": alike, "q": alike}] * 2) == {"k": 1.0, "q": 1.0}
+    assert _linked_heads([{"k": alike}, {"k": strange}]) == {"k": 0.5}
+    assert linked_rows({"up": alike, "down": strange}, 0.05) == {"up": 1.0}

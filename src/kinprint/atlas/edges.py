@@ -128,17 +128,18 @@ def edges_of(
         came_first, basis = _told(direction, (0, 0) if same else votes, merged)
         edge = Edge(one, other, verdict, alike, 0.0, basis, direction.traces, votes)
         edge = _swapped(edge) if came_first is Precedence.B_FIRST else edge
-        mixed = edge.b in views.keys() & between
+        mixed = basis is not None and edge.b in views.keys() & between
         edges.append(replace(edge, weight=views[edge.b].weight if mixed else None))
     several = {own for own, answer in named.items() if len(answer.parents) > 1}
-    edges = _with_one_parent(_without_circles(edges, len(place)), several, len(place))
+    parents = {own: {place[each.name] for each in named[own].parents} for own in between}
+    edges = _with_whole_mixtures(_without_circles(edges, len(place)), parents)
+    edges = _with_one_parent(edges, several, len(place))
     told = {one.b for one in edges if one.basis is not None and _names(one.b, one.a, said)}
     edges = [
         one
         for one in edges
         if not (one.basis and one.b in told and _names_alone(one.a, one.b, said))
     ]
-    parents = {own: {place[each.name] for each in named[own].parents} for own in between}
     return _with_whole_mixtures(edges, parents)
 
 
@@ -312,4 +313,7 @@ def _without_circles(edges: Sequence[Edge], count: int) -> list[Edge]:
     ends = tuple(np.array(told, np.int64).reshape(-1, 2).T)
     graph = coo_array((np.ones(len(told), np.int8), ends), (count, count))
     _, label = connected_components(graph.tocsr(), connection="strong")
-    return [replace(one, basis=None) if label[one.a] == label[one.b] else one for one in edges]
+    return [
+        replace(one, basis=None, weight=None) if label[one.a] == label[one.b] else one
+        for one in edges
+    ]

@@ -125,9 +125,10 @@ class Fit:
     def rounding(self) -> float:
         """The share of the target's square that storing it in few digits adds to any distance."""
         target, square = self._table[:, -1], self._products[-1, -1]
-        shorts = (target.astype(kind) for kind in (ml_dtypes.bfloat16, np.float16, np.float32))
-        stored = next(one for one in shorts if np.array_equal(one.astype(np.float64), target))
-        steps = np.spacing(np.abs(stored)).astype(np.float64)
+        with np.errstate(over="ignore"):
+            shorts = (target.astype(kind) for kind in (ml_dtypes.bfloat16, np.float16, np.float32))
+            stored = next(one for one in shorts if np.array_equal(one.astype(np.float64), target))
+            steps = np.spacing(np.abs(stored)).astype(np.float64)
         return float(np.square(steps).sum() / 12.0 / square) if square > 0 else 0.0
 
     def left(self, chosen: Sequence[int]) -> float:

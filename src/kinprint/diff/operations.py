@@ -371,7 +371,8 @@ def _changes(
     rescaled = _rescaled(changed)
     if rescaled is not None:
         yield rescaled.operation
-        changed = [one for one in changed if one not in rescaled.tensors]
+        explained = set(map(id, rescaled.tensors))
+        changed = [one for one in changed if id(one) not in explained]
     touched = [one for one in changed if len(one.shape) > 1]
     if not changed:
         return
@@ -402,10 +403,10 @@ def _changes(
         yield _in_all_directions(touched, counts, _is_of_blocks(touched, compared))
         return
     others = [one for one in touched if one.role in adapter.other_roles]
-    if _is_removal([one for one in touched if one not in others]):
+    if _is_removal([one for one in touched if one.role not in adapter.other_roles]):
         removed = [one for one in touched if _is_removal([one])]
         yield _found(Operation.CHANGED, "removed", **{**counts, **_counted(removed)})
-        others = [one for one in touched if one not in removed]
+        others = [one for one in touched if not _is_removal([one])]
         trained = _is_of_blocks(others, compared)
     else:
         yield adapter.operation

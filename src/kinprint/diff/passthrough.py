@@ -67,19 +67,17 @@ def passed_through(
         for at, source in enumerate(sources)
         for layer, found in _beginnings(source, formats).items()
     }
+    alike = [[place for place, found in known.items() if found == own.get(at)] for at in layers]
+    if not all(alike):
+        return None
     outside = [tensor for tensor in tensors if not _in_layers(tensor, layers)]
     opening = _whole_sources(child, sources, [one for one in outside if not _is(one, _CLOSING)])
     closing = _whole_sources(child, sources, [one for one in outside if not _is(one, _OPENING)])
-    candidates = [
-        sorted(
-            (place for place, found in known.items() if found == own.get(layer)),
-            key=lambda place: place[0] not in opening,
-        )
-        for layer in layers
-    ]
-    if not opening or not closing or not all(candidates):
+    if not opening or not closing:
         return None
-    chosen = _longest_runs(candidates)
+    chosen = _longest_runs(
+        [sorted(some, key=lambda place: place[0] not in opening) for some in alike]
+    )
     slices = list(_slices(chosen))
     if slices[0].source not in opening:
         slices.insert(0, _without_layers(opening[0]))

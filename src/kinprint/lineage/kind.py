@@ -5,7 +5,8 @@
 | `identical`    | equal files, or all numbers of both models read and equal                   |
 | `same-weights` | every part that was read is equal, or equal after rounding; some of each    |
 |                | kind of matrices was read                                                   |
-| `derived`      | parts were taken over, with more than half of the weights of the layers read |
+| `derived`      | parts were taken over, with more than half of the weights of the layers     |
+|                | read; of two parts that differ in size the smaller is the whole             |
 | `partial`      | parts were taken over, with no more than that                               |
 | `same-init`    | linked parts, none of them taken over: the gains that feed them were learnt |
 |                | apart; feed-forwards more alike than strangers' can be made, and no more    |
@@ -126,11 +127,11 @@ def _taken_over(parts: Sequence[PartFinding], read: Sequence[PartFinding]) -> Ki
     reason = VerdictReason.PARTS_EQUAL if equal else VerdictReason.LEARNT_TOGETHER
     layers = [one for one in read if one.part.component in MATRICES and one.read > 0]
     taken = [one for one in layers if one.state.linked and one.learnt]
-    share = _share(taken, layers)
+    share = _of_smaller(taken, layers)
     if share is None:
         return Kind(Relation.PARTIAL, (reason, VerdictReason.LAYERS_NOT_READ))
     if share > HALF:
-        if (_share(taken, [*layers, *_unread_experts(parts, read)]) or 0.0) <= HALF:
+        if (_of_smaller(taken, [*layers, *_unread_experts(parts, read)]) or 0.0) <= HALF:
             return Kind(Relation.PARTIAL, (reason, VerdictReason.EXPERTS_NOT_READ))
         return Kind(Relation.DERIVED, (reason,))
     return Kind(Relation.PARTIAL, (reason, VerdictReason.LAYERS_UNSHARED))
@@ -171,9 +172,12 @@ def amount_of(parts: Sequence[PartFinding]) -> Amount:
     )
 
 
-def _share(some: Sequence[PartFinding], of: Sequence[PartFinding]) -> float | None:
-    total = sum(one.weights for one in of)
-    return sum(one.weights * one.share for one in some) / total if total else None
+def _of_smaller(some: Sequence[PartFinding], of: Sequence[PartFinding]) -> float | None:
+    """The share of linked numbers where the smaller of two parts is the whole: what was pruned or
+    widened is all there."""
+    total = sum(one.fewest for one in of)
+    linked = sum(min(one.sure * one.counted, one.fewest) for one in some)
+    return linked / total if total else None
 
 
 def _sure(some: Sequence[PartFinding], of: Sequence[PartFinding]) -> float | None:

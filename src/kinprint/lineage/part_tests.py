@@ -34,6 +34,7 @@ from kinprint.records import Component, Evidence, Group, Part, Status
 _AS_ALIKE = 0.25  # as a share of the likeness of the tensor that is most alike
 _ALONE = -6.0  # log10 p of a matrix by itself that is linked, whatever the others are
 _ERRORS = 3.0  # standard errors from which on likeness is none by chance
+_FEW_ERRORS = 0.8  # the same as a share of those that so many equal numbers have
 _UNITS = 512  # of a feed-forward whose matrices are looked at one by one
 OUTSIDE = -1
 """The layer of norms that belong to none."""
@@ -244,34 +245,42 @@ def linked_rows(
 ) -> dict[str, float]:
     """By tensor, the share of its rows that is linked, from the likeness of each of them.
 
-    Tensors count that are linked each `by_itself`, or about as alike as the most alike one and more
-    than by chance; of those in which some rows are copies beside strangers, these rows. `noise` is
-    how alike strangers are.
+    Tensors count that are linked each `by_itself`, or about as alike as the most alike one, which
+    counts in any case, and more than by chance; of those in which some rows are copies beside
+    strangers, these rows. `noise` is how alike strangers are.
     """
-    least = _AS_ALIKE * max((float(one.mean()) for one in rows.values()), default=0.0)
+    means = {role: float(one.mean()) for role, one in rows.items()}
+    most = max(means.values(), default=0.0)
     found = {}
     for role, one in rows.items():
-        if role in by_itself or (_clear(one) and float(one.mean()) >= least):
+        alike = _clear(one) and means[role] >= _AS_ALIKE * most
+        if alike or means[role] == most or role in by_itself:
             copied = copied_rows(one, noise)
             found[role] = 1.0 if copied is None else copied[0]
     return found
 
 
 def _linked_heads(heads: Sequence[Mapping[str, np.ndarray]]) -> dict[str, float]:
-    """By tensor, the share of heads that is linked, from the likeness of each row of each head."""
+    """By tensor, the share of heads that is linked, from the likeness of each row of each head.
+
+    That a tensor is alike is told by the rows of a head, or by those of all: a head may have few.
+    """
     means = [float(one.mean()) for head in heads for one in head.values()]
     least = _AS_ALIKE * max(means, default=0.0)
-    found: dict[str, float] = {}
-    for head in heads:
-        for role, one in head.items():
-            linked = _clear(one) and float(one.mean()) >= least
-            found[role] = found.get(role, 0.0) + linked / len(heads)
+    found = {}
+    for role in {role: None for head in heads for role in head}:
+        rows = [head[role] for head in heads if role in head]
+        alike = [one for one in rows if float(one.mean()) >= least]
+        together = _clear(np.concatenate(rows))
+        found[role] = sum(together or _clear(one) for one in alike) / len(heads)
     return found
 
 
 def _clear(likeness: np.ndarray) -> bool:
-    """Whether rows are alike more than coins for their signs would make them."""
-    return float(likeness.sum()) > _ERRORS * math.sqrt(float(np.square(likeness).sum()))
+    """Whether rows are alike more than coins for their signs would make them; of few rows, whether
+    they are all about as alike, since more cannot be."""
+    errors = min(_ERRORS, _FEW_ERRORS * math.sqrt(likeness.size))
+    return float(likeness.sum()) > errors * math.sqrt(float(np.square(likeness).sum()))
 
 
 def _of_those_alike(likenesses: Sequence[float]) -> float:

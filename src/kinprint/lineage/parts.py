@@ -589,7 +589,7 @@ class _Judge(Struct, frozen=True):
         return replace(
             nothing,
             least=least,
-            most=max(ours.weights, theirs.weights),
+            partner_weights=theirs.weights,
             state=state,
             likeness=likeness,
             log10_p=min((*known, 0.0)) if known else None,
@@ -758,7 +758,7 @@ def _counted_once(findings: Sequence[PartFinding]) -> list[PartFinding]:
     return [
         replace(
             one,
-            most=0,
+            partner_weights=0,
             least=None if one.least is None else one.least * one.counted / max(one.weights, 1),
         )
         if met[one.partner] > 1

@@ -3,9 +3,10 @@
 Two strangers may hold the same random numbers, frozen from the start. Training leaves its mark on a
 matrix: a few directions grow beyond what independent numbers reach. Where all that is equal has no
 such mark while the other matrices of both models have it, nothing shows that trained weights are
-shared; nor where so few equal rows were read that they cannot tell; nor where no gain of either
-model varies, as before training. Where the others have none and gains vary, the models tell
-nothing about it. Biases start at zero, so that equal ones were learnt.
+shared; nor where so few equal rows were read that they cannot tell; nor where the others have no
+such mark either and no gain of either model varies, as before training. Where the others have none
+and gains vary, the models tell nothing about it. Biases start at zero, so that equal ones were
+learnt.
 """
 
 from __future__ import annotations
@@ -48,12 +49,13 @@ def without_untrained(
     open_ = [one for one in findings if not one.state.linked]
     ours = [rows for one in open_ for rows in _matrices(a, one.part)]
     theirs = [rows for one in open_ if one.partner for rows in _matrices(b, one.partner)]
-    if _at_start(a) and _at_start(b):
-        why = VerdictReason.NEVER_TRAINED
-    elif not (_trained(ours) and _trained(theirs)):
-        return findings
-    else:
+    marked = _trained(ours), _trained(theirs)
+    if all(marked):
         why = VerdictReason.FEW_EQUAL if trained is None else VerdictReason.AS_DRAWN
+    elif trained is False and not any(marked) and _at_start(a) and _at_start(b):
+        why = VerdictReason.NEVER_TRAINED
+    else:
+        return findings
     return [replace(one, learnt=None, untrained=why) if one in taken else one for one in findings]
 
 
@@ -65,7 +67,8 @@ def marked(finding: PartFinding, a: Sample, b: Sample) -> bool:
 
 def _at_start(sample: Sample) -> bool:
     """Whether a model has gains, and none of them varies."""
-    return bool(sample.norms) and all(np.ptp(gains) == 0 for gains in sample.norms.values())
+    gains = [one for one in sample.norms.values() if one.size]
+    return bool(gains) and all(np.ptp(one) == 0 for one in gains)
 
 
 def _equal(finding: PartFinding, a: Sample, b: Sample) -> Iterator[Floats]:

@@ -34,7 +34,8 @@ class ControlFinding(Struct, frozen=True):
 
 
 def findings(document: ComparisonDocument) -> list[ControlFinding]:
-    """What was found for each control, at the same level as for the two models."""
+    """What was found for each control, at the level of the verdict and paid for each test; not for
+    the number of controls, so that one among many may be called linked by chance."""
     exact = [one for one in document.evidence if one.tier is Tier.EXACT]
     shares = {one.test: _share(one, len(exact)) for one in exact}
     level = math.log10(document.verdict.link.alpha)

@@ -187,8 +187,8 @@ def share_in_words(share: float) -> str:
 
 
 def share_said(share: float) -> text.Words | str:
-    """The same for a sentence, where a language may have words for above and below."""
+    """The same for a sentence, where a language may have a word for below."""
     shown = share_in_words(share)
-    sign, _, limit = shown.rpartition(" ")[0].rpartition(" ")
-    keys = {"<": "report.share.below", ">": "report.share.above"}
-    return text.words(keys[sign], limit=f"{limit} %") if sign in keys else shown
+    if not shown.startswith("< "):
+        return shown
+    return text.words("report.share.below", limit=shown.removeprefix("< "))

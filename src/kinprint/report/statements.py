@@ -254,7 +254,8 @@ def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
 
 def _share(share: float, low: bool) -> Words | str:
     known = share_said(share)
-    return text.words("verdict.amount.at-least", share=known) if low else known
+    told = low and share >= 0.001  # less than that is no lower limit
+    return text.words("verdict.amount.at-least", share=known) if told else known
 
 
 def _coverage(verdict: Verdict, reading: Reading) -> Iterator[Words]:

@@ -117,11 +117,12 @@ class Tower:
         self._spans: dict[Piece, Mapping[str, Sequence[ByteRange]]] = {}
         stated = model.geometry.layers if self.stack == main else None
         self.layers = _layers(model, self.stack, stated, draft)
+        own_layers = frozenset(self.layers)
         places = {
             address: place
             for address, place in model.places.items()
             if address.tower == self.stack
-            and (address.layer in self.layers if address.layer is not None else not draft)
+            and (address.layer in own_layers if address.layer is not None else not draft)
         }
         self.places = {
             address: place for address, place in places.items() if place.contradiction is None
@@ -480,7 +481,7 @@ def _layers(model: Model, stack: str, stated: int | None, draft: bool) -> tuple[
     if model.checkpoint.complete:
         joining = {one.layer for one in model.places if (one.role, one.tower) == (_JOINING, stack)}
         drafting = [one for one in numbers if one in joining and one >= (stated or 0)]
-        kept = [one for one in numbers if one not in drafting]
+        kept = sorted({*numbers} - {*drafting})
         return tuple(drafting if draft else kept) if kept else (() if draft else numbers)
     depth = stated or min(max(numbers, default=-1) + 1, 2 * len(numbers))
     if draft:
