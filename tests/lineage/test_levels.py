@@ -16,6 +16,7 @@ from kinprint.lineage.compare import compare_models
 from kinprint.lineage.results import Settings
 from kinprint.mirror import MirrorServer
 from kinprint.reader.fetch import Fetcher
+from kinprint.records import Level
 from tests.lineage.stored_models import LLAMA, Array, llama, mixture, stored
 from tests.lineage.towered_models import LLAVA, llava
 
@@ -61,6 +62,18 @@ def sharded(folder: Path, seed: int) -> None:
         "weight_map": {key: name for name, part in zip(names, parts, strict=True) for key in part},
     }
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def test_a_configuration_hides_no_layers_in_many_shards(tmp_path: Path) -> None:
+    whole, fewer = tmp_path / "whole", tmp_path / "fewer"
+    sharded(whole, 1)
+    sharded(fewer, 2)
+    config = json.loads((fewer / "config.json").read_text()) | {"num_hidden_layers": 2}
+    (fewer / "config.json").write_text(json.dumps(config))
+    with Fetcher() as fetcher:
+        found = compare_models(str(whole), str(fewer), fetcher, Settings(Level.QUICK))
+    partners = [one.partner.layer for one in found.verdict.parts if one.partner is not None]
+    assert max(layer for layer in partners if layer is not None) > 2 and not found.towers
 
 
 def experts(folder: Path, seed: int) -> None:

@@ -28,7 +28,8 @@ _NORMS = ("norm_in", "norm_post_attn")
 _HEADS = ("k", "q")
 _EXPERTS = 2
 # What a configuration says about towers beside the text model; they lie first or last.
-_OTHER_TOWERS = ("vision_config", "audio_config", "num_nextn_predict_layers")
+_DRAFTING = "num_nextn_predict_layers"
+_OTHER_TOWERS = ("vision_config", "audio_config", _DRAFTING)
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
 
 ShardsByRole = Mapping[int, Mapping[str, int]]
@@ -63,7 +64,8 @@ def _depth(checkpoint: Checkpoint) -> int | None:
 def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
     """The model as far as the shards with the norms of some layers tell, and one layer's heads.
 
-    Two shards are looked at first; from them follows how layers go with shards.
+    Two shards are looked at first; from them follows how layers go with shards. All are read where
+    there are more layers than the configuration says.
     """
     shards, depth = checkpoint.shards, _depth(checkpoint) or 1
     layers = spread_layers(depth, level.layers, level.shift)
@@ -90,6 +92,10 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
         to_read = {at for at in guesses if at is not None}
         if not to_read:
             break
+    drafting = checkpoint.config.get(_DRAFTING)
+    known = drafting if isinstance(drafting, int) else 0
+    if sum(layer >= depth for layer in shards_by_role) > known:
+        return open_model(checkpoint)
     return open_partly(checkpoint, [shards[at] for at in sorted(read)], _FewExperts())
 
 
