@@ -125,9 +125,10 @@ def reading_notes(sampler: Sampler, checkpoints: Sequence[Checkpoint]) -> tuple[
         about = list(checkpoint.notes)
         if sampler.whole[place] and (outside := sampler.outside(place)):
             about.append(text.message("note.outside", count=len(outside), tensor=outside[0]))
-        if others := checkpoint.choice.others:
-            label = others[0].label
-            about.append(text.message("note.other-weights", count=len(others), weights=label))
+        choice = checkpoint.choice
+        others = [one.label for one in choice.others if one.folder not in choice.components]
+        if others:
+            about.append(text.message("note.other-weights", count=len(others), weights=others[0]))
         notes += [note_about(checkpoint.ref.name, note) for note in about]
     return tuple(dict.fromkeys(notes))
 
