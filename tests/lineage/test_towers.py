@@ -85,6 +85,10 @@ def test_a_model_is_the_same_only_if_all_its_towers_are(tmp_path: Path) -> None:
         names = [str(tmp_path / "a" / place) for place in "01"]
         (pair,) = compare_all(names, fetcher, Settings()).pairs
     assert pair.verdict.relation == "same-weights"
+    (tmp_path / "a/1/consolidated.safetensors").write_bytes(b"another set")
+    with Fetcher() as fetcher:
+        notes = compare_models(names[0], names[1], fetcher, Settings()).notes
+    assert any("consolidated.safetensors" in note.say() for note in notes)
     name = "vision_tower.vision_model.encoder.layers.1.mlp.fc1.weight"
     other[name] = other[name] + np.float32(1)
     found = compared(tmp_path / "b", (one, LLAVA), (other, LLAVA))

@@ -125,3 +125,10 @@ def test_slices_for_several_devices_are_refused_and_one_alone_is_read() -> None:
         choose_weights("m", [entry("consolidated.00.pth"), entry("consolidated.01.pth")])
     alone = choose_weights("m", [entry("consolidated.00.pth"), entry("params.json")])
     assert alone.weights.shards == ("consolidated.00.pth",)
+
+
+def test_a_single_file_comes_before_shards_of_its_name() -> None:
+    parts = shards("model", 3)
+    found = choose(*parts, "model.safetensors.index.json", "model.safetensors")
+    assert found.weights.shards == ("model.safetensors",)
+    assert [item.label for item in found.others] == ["model.safetensors.index.json"]

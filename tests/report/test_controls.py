@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.records import Status
@@ -72,6 +73,14 @@ def test_a_linked_control_is_no_control(language: str) -> None:
     assert "p ≤ 10^-299" in told.terminal and "p ≤ 10^-299" in told.markdown
     if language == "en":
         assert "LINKED with elder-7b" in told.terminal and "no control" in told.terminal
+
+
+def test_a_control_is_called_without_the_folders_of_whoever_compared() -> None:
+    document = with_controls(a=-300.0, b=-0.1)
+    parts = [replace(one, control="/home/somebody/stranger") for one in document.controls]
+    told = shown(replace(document, controls=parts), "en")
+    for one in (told.html, told.markdown, told.terminal):
+        assert "./stranger" in one and "somebody" not in one
 
 
 def test_what_could_not_be_tested_is_not_called_unlinked() -> None:
