@@ -135,12 +135,11 @@ def edges_of(
     edges = _with_whole_mixtures(_without_circles(edges, len(place)), parents)
     edges = _with_one_parent(edges, several, len(place))
     told = {one.b for one in edges if one.basis is not None and _names(one.b, one.a, said)}
-    edges = [
+    return [
         one
         for one in edges
         if not (one.basis and one.b in told and _names_alone(one.a, one.b, said))
     ]
-    return _with_whole_mixtures(edges, parents)
 
 
 _Said = Mapping[Places, Mapping[int, NamedParent]]

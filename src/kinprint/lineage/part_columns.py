@@ -217,7 +217,7 @@ class HalfChannels(Struct, frozen=True):
 
         Rows that do not belong together are looked at where those that were matched agree.
         """
-        told = _joined(tensors)
+        told = {role: (_unit(x), _unit(y)) for role, (x, y) in _joined(tensors).items()}
         if sum(len(x) for x, _ in told.values()) < FEWEST_ROWS:
             return None
         x, y = (np.concatenate(rows) for rows in zip(*told.values(), strict=True))
@@ -279,7 +279,7 @@ def _cosines(x: Rows, y: Rows, channels: Indices) -> Rows:
 
 
 def _joined(tensors: Tensors) -> dict[str, tuple[Rows, Rows]]:
-    """Rows of length one by role, where there are any."""
+    """All rows by role, where there are any."""
     roles: dict[str, list[tuple[Rows, Rows]]] = {}
     for role, x, y in tensors:
         roles.setdefault(role, []).append((x, y))
@@ -287,7 +287,7 @@ def _joined(tensors: Tensors) -> dict[str, tuple[Rows, Rows]]:
         role: tuple(np.concatenate(rows) for rows in zip(*pairs, strict=True))
         for role, pairs in roles.items()
     }
-    return {role: (_unit(x), _unit(y)) for role, (x, y) in joined.items() if x.any() and y.any()}
+    return {role: (x, y) for role, (x, y) in joined.items() if x.any() and y.any()}
 
 
 def _closest(match: Rows, single: Sequence[Rows]) -> Rows:

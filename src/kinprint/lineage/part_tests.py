@@ -8,7 +8,8 @@ their own, so that every p-value is exact by itself; `parts.py` pays for all of 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from msgspec import Struct
@@ -181,46 +182,50 @@ def _numbered_units(pair: Pair) -> Iterator[PartScore]:
             blocks = blocks.single()
         for test, residual in bases:
             flips = alignment.first.units_flip
-            rows, by_itself, log10_p = _unit_blocks(compared, blocks, residual, flips)
+            products = _unit_products(compared, blocks, residual)
+            some = blocks.first >= 0
+            rows = {role: one.diagonal(axis1=1, axis2=2)[some] for role, one in products.items()}
             units = list(rows.values())
             roles = [float(one.mean()) for one in units]
+            log10_p = _unit_log10_p(products, blocks, flips)
             score = _score(pair, alignment, compared, test, log10_p, float(np.mean(roles)))
             score = replace(
                 score,
                 as_stored=residual is IDENTITY,
                 share=_alike(roles, [1] * len(roles)),
-                roles=linked_rows(rows, 1.0 / math.sqrt(ours.width), by_itself),
+                roles=linked_rows(
+                    rows, 1.0 / math.sqrt(ours.width), partial(_linked_alone, products, blocks)
+                ),
                 side=_side(pair, alignment),
             )
             copied = copied_rows(np.concatenate(units), 1.0 / math.sqrt(ours.width))
             yield _with_copies(score, copied, ours.gate is not None)
 
 
-def _unit_blocks(
-    compared: FeedForwardPair, blocks: Blocks, residual: ResidualMap, flips: bool
-) -> tuple[dict[str, np.ndarray], set[str], float]:
-    """Correlations of units of equal number by matrix, matrices that are linked each by itself, and
-    the p-value of all."""
-    products = {
+def _unit_products(
+    compared: FeedForwardPair, blocks: Blocks, residual: ResidualMap
+) -> dict[str, np.ndarray]:
+    """Correlations of units of a block with each other, by matrix."""
+    return {
         role: blocks.products(
             residual.carry(getattr(compared.first, role)), getattr(compared.second, role)
         )
         for role in sorted(compared.read)
     }
+
+
+def _unit_log10_p(products: Mapping[str, np.ndarray], blocks: Blocks, flips: bool) -> float:
+    """The p-value of units of equal number, of all matrices together."""
     gate = products.get("gate", np.zeros((len(blocks.sizes), BLOCK, BLOCK)))
     both = sum((products[role] for role in ("up", "down") if role in products), 0 * gate)
     if flips:
-        log10_p = signed_log10_p(gate, both, blocks.sizes)[0]
-    else:
-        log10_p = block_log10_p(gate + both, blocks.sizes)[0]
-    some = blocks.first >= 0
-    units = {role: one.diagonal(axis1=1, axis2=2)[some] for role, one in products.items()}
-    by_itself = {
-        role
-        for role, one in products.items()
-        if float(block_log10_p(one, blocks.sizes)[0]) <= _ALONE
-    }
-    return units, by_itself, float(log10_p)
+        return float(signed_log10_p(gate, both, blocks.sizes)[0])
+    return float(block_log10_p(gate + both, blocks.sizes)[0])
+
+
+def _linked_alone(products: Mapping[str, np.ndarray], blocks: Blocks, role: str) -> bool:
+    """Whether a matrix is linked by itself, whatever the others are."""
+    return float(block_log10_p(products[role], blocks.sizes)[0]) <= _ALONE
 
 
 def _with_copies(score: PartScore, copied: tuple[float, float] | None, telling: bool) -> PartScore:
@@ -241,7 +246,9 @@ def _alike(likenesses: Sequence[float], sizes: Sequence[int]) -> float:
 
 
 def linked_rows(
-    rows: Mapping[str, np.ndarray], noise: float, by_itself: Container[str] = ()
+    rows: Mapping[str, np.ndarray],
+    noise: float,
+    by_itself: Callable[[str], bool] = lambda role: False,
 ) -> dict[str, float]:
     """By tensor, the share of its rows that is linked, from the likeness of each of them.
 
@@ -254,7 +261,7 @@ def linked_rows(
     found = {}
     for role, one in rows.items():
         alike = _clear(one) and means[role] >= _AS_ALIKE * most
-        if alike or means[role] == most or role in by_itself:
+        if alike or means[role] == most or by_itself(role):
             copied = copied_rows(one, noise)
             found[role] = 1.0 if copied is None else copied[0]
     return found

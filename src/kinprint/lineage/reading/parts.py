@@ -16,6 +16,7 @@ _ATTENTION = ("attn_", "cross_attention", "kv_fused", "mla_", "qk_fused", "index
 _COMPUTED = ("buffer", "rope")
 _WHOLE_NUMBERS = ("I", "U", "BOOL")
 _NAMELESS = (None, Component.OTHER)
+_ROLES = frozenset(Role)
 
 
 def component_of(role: str) -> Component | None:
@@ -34,11 +35,11 @@ def component_of(role: str) -> Component | None:
             return Component.ATTENTION
         case Role.GATE | Role.UP | Role.DOWN | Role.GATE_UP:
             return Component.FEED_FORWARD
-        case named if named.startswith("norm_") and named in tuple(Role):
+        case named if named.startswith("norm_") and named in _ROLES:
             return Component.NORMS
         case named if named.startswith("expert_"):
             return Component.EXPERT
-        case named if named.startswith("shared_") and named in tuple(Role):
+        case named if named.startswith("shared_") and named in _ROLES:
             return Component.FEED_FORWARD
         case named if named.startswith(_ATTENTION):
             return Component.ATTENTION
