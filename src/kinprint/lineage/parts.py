@@ -21,11 +21,9 @@ Whether a shared part was taken over, `taken_over.py` tells.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -41,15 +39,16 @@ from kinprint.lineage.equality import (
 from kinprint.lineage.gains import gain_likeness
 from kinprint.lineage.other_roles import in_other_roles
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.part_tensors import tensor_sizes
-from kinprint.lineage.part_tests import (
-    MATCHED_COLUMNS,
-    OUTSIDE,
-    PartScore,
-    part_of,
-    part_scores,
+from kinprint.lineage.part_findings import Sharing, in_order, order
+from kinprint.lineage.part_shares import (
+    MOSTLY,
+    UNLIKE,
+    counted_once,
+    linked_share,
+    sure_shares,
 )
-from kinprint.lineage.preparation import FEWEST_TOKENS
+from kinprint.lineage.part_silence import refused, why_not
+from kinprint.lineage.part_tests import MATCHED_COLUMNS, PartScore, part_scores
 from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.lineage.side import Side
 from kinprint.lineage.taken_over import MATRICES, TRAINED, TURNABLE, Limits, judged, limits_of
@@ -65,18 +64,16 @@ from kinprint.records import (
     PartFinding,
     PartState,
     Reason,
-    weight_of,
 )
-from kinprint.text import Message
 
 ARRANGED_NORMS = 0.85
 """What numbering the channels of a stranger anew gives the mean correlation of k gains over d
 channels, as a share of √(2 ln d / k), with a margin: 0.79 of it was measured at d = 128, k = 13."""
-COPIED, UNLIKE = 0.35, 0.25
-"""The excess of matched rows from which on a part is a copy, and the correlation below which it is
-none. Continued training as long as pre-training leaves an excess of 0.56 or more. Attention that
-was made anew in the basis of its model reaches 0.09 with a correlation of 0.39, rows that were
-drawn apart over one steep covariance 0.08 with 0.76, twins of one initialisation 0.16."""
+COPIED = 0.35
+"""The excess of matched rows from which on a part is a copy. Continued training as long as
+pre-training leaves an excess of 0.56 or more. Attention that was made anew in the basis of its
+model reaches 0.09 with a correlation of 0.39, rows that were drawn apart over one steep covariance
+0.08 with 0.76, twins of one initialisation 0.16."""
 ALONE = 0.75
 """The excess of the matrices of a feed-forward that are alike, where others of it are not."""
 ABLE = 0.75
@@ -94,107 +91,7 @@ strangers of the same data. Values can be mixed freely, which makes attention up
 tells nothing here."""
 
 _UNITED = (Component.FEED_FORWARD, Component.EXPERT)  # matrices that have a row for each unit
-_MOSTLY = 2.0  # times the share of equal rows up to which they speak for all that is linked
-_REST = 0.1  # likeness beyond the share of equal rows from which on the other rows are alike too
-_HEAD_ROLES = ("q", "k", "q_rest", "k_rest", "v", "o")
-_GROUPS = {
-    Component.NORMS: (Group.RESIDUAL,),
-    Component.EMBEDDING: (Group.RESIDUAL, Group.RESIDUAL_SIGN),
-    Component.ROUTER: (Group.EXPERT,),
-    Component.ATTENTION: (
-        Group.PLANE_SIGN, Group.VALUE_SIGN, Group.RESIDUAL,
-    ),
-    Component.FEED_FORWARD: (Group.UNIT, Group.UNIT_SIGN, Group.RESIDUAL),
-    Component.EXPERT: (Group.UNIT, Group.UNIT_SIGN, Group.RESIDUAL),
-}  # fmt: skip
-"""Symmetries that the tests of a part rest on."""
 _TABLE, _HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
-
-
-class Sharing(Struct, frozen=True):
-    """What is known about the parts of two models.
-
-    Attributes
-    ----------
-    own : every part of the first model.
-    alone : the parts of the second model that no part of the first was found to answer to.
-    arranged : the likeness of feed-forwards that strangers of this shape can be given.
-    """
-
-    own: tuple[PartFinding, ...] = ()
-    alone: tuple[PartFinding, ...] = ()
-    arranged: float = 1.0
-
-    @property
-    def parts(self) -> tuple[PartFinding, ...]:
-        """Every part of the first model, then those that only the second has."""
-        return self.own + self.alone
-
-    @property
-    def pairs(self) -> int:
-        """How many pairs of parts could have met, whichever model is called the first."""
-        ours = {one.part for one in self.own}
-        theirs = {one.partner for one in self.own if one.partner} | {one.part for one in self.alone}
-        return max(len(ours), 1) * max(len(theirs), 1)
-
-    def swapped(self) -> Sharing:
-        """The same with the second model called the first."""
-        own = [replace(one, partner=None, reason=_answerless(one, here=True)) for one in self.alone]
-        alone: list[PartFinding] = []
-        met: set[Part | None] = {None}
-        in_place = sorted(self.own, key=lambda one: one.part != one.partner)
-        for one in sorted(in_place, key=lambda one: not one.state.linked):
-            if one.partner in met and not one.state.linked:
-                # The second model's number would be read as that of a part that is linked.
-                if one.state is PartState.NO_TRACE:
-                    one = replace(one, state=PartState.NOT_COMPARABLE)
-                reason = _answerless(one, here=False)
-                alone.append(replace(one, partner=one.part, reason=reason))
-            elif one.partner is not None:
-                met.add(one.partner)
-                own.append(replace(one, part=one.partner, partner=one.part))
-        return Sharing(_in_order(own), _in_order(alone), self.arranged)
-
-
-def _answerless(finding: PartFinding, here: bool) -> Message | None:
-    """Why a part has no partner, if that is all there is to say of it."""
-    if finding.state is not PartState.NOT_COMPARABLE:
-        return finding.reason
-    return (Reason.PART_UNANSWERED if here else Reason.PART_ONLY_THERE).message()
-
-
-def _in_order(findings: Iterable[PartFinding]) -> tuple[PartFinding, ...]:
-    return tuple(sorted(findings, key=lambda one: _order(one.part)))
-
-
-def joined(towers: Sequence[Sharing]) -> Sharing:
-    """What is known about all towers: a tower may meet several, and what is linked counts."""
-    found = [finding for sharing in towers for finding in sharing.own]
-    linked = {one.part for one in found if one.state.linked}
-    best: dict[tuple[Part, Part | None], PartFinding] = {}
-    for one in found:
-        if one.part in linked and not one.state.linked:
-            continue
-        key = one.part, one.partner if one.state.linked else None
-        known = best.get(key)
-        if known is None or _says(one) < _says(known):
-            best[key] = one
-    met = {one.partner for one in best.values()}
-    alone = {
-        one.part: replace(one, partner=one.part, reason=_answerless(one, here=False))
-        for sharing in towers
-        for one in sharing.swapped().own
-        if one.part not in met
-    }
-    arranged = max(one.arranged for one in towers)
-    return Sharing(tuple(best.values()), _in_order(alone.values()), arranged)
-
-
-def _says(finding: PartFinding) -> tuple[bool, int, float]:
-    """The order of findings about one part; without a link its like in place answers to it."""
-    elsewhere = not finding.state.linked and finding.partner != finding.part
-    order = tuple(PartState).index(finding.state)
-    return elsewhere, order, 0.0 if finding.log10_p is None else finding.log10_p
 
 
 def find_sharing(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charge) -> Sharing:
@@ -233,8 +130,8 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     judge = _Judge(
         pair, a, b, ours, theirs, by_part, len(scores), charge, found, _moved(evidence), numbers
     )
-    own = [judge.finding(part) for part in sorted(ours, key=_order)]
-    own = _counted_once([*own, *judge.further(own)])
+    own = [judge.finding(part) for part in sorted(ours, key=order)]
+    own = counted_once([*own, *judge.further(own)])
     towers = a.prepared.sample.tower, b.prepared.sample.tower
     told = judged(
         own,
@@ -261,7 +158,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
         settled = [_together(one, {test.component for test in tests}) for one in settled]
     return Sharing(
         tuple(_in_towers(one, *towers) for one in settled),
-        _in_order(_in_towers(one, towers[1], towers[1]) for one in alone),
+        in_order(_in_towers(one, towers[1], towers[1]) for one in alone),
         arranged_likeness(pair),
     )
 
@@ -580,12 +477,13 @@ class _Judge(Struct, frozen=True):
         as_stored = equal.any or any(one.as_stored for one in found)
         least = None
         if state.linked:
-            share, likeness = _linked(equal, found)
-        kept = self._kept(equal) and (equal.all or share <= _MOSTLY * equal.share)
+            share, likeness = linked_share(equal, found)
+        kept = self._kept(equal) and (equal.all or share <= MOSTLY * equal.share)
         if state is PartState.SHARED:
-            of_smaller, of_larger = self._sure(part, partner, found)
+            of_smaller, of_larger = sure_shares(self.pair, (self.a, part), (self.b, partner), found)
             share = max(equal.share, min(share, of_smaller))
             least = max(equal.share, min(share, of_larger))
+        ours_of, theirs_of = (self.a.prepared, part), (self.b.prepared, partner)
         return replace(
             nothing,
             least=least,
@@ -597,49 +495,12 @@ class _Judge(Struct, frozen=True):
             learnt=True if kept or self._copied(found) else None,
             share=share,
             bits=equal.bits if state is PartState.ROUNDED else None,
-            reason=None if state.linked else self._why_not(part, partner, nothing.needs, equal),
+            reason=None
+            if state.linked
+            else why_not(self.pair, ours_of, theirs_of, nothing.needs, equal),
             needs=nothing.needs if self._may_need(part) and not state.linked else None,
             tests=tuple(sorted({one.test for one in (found or scores)})),
         )
-
-    def _sure(self, part: Part, partner: Part, found: Sequence[PartScore]) -> tuple[float, float]:
-        """The share of the smaller and of the larger of two parts that tests link for sure.
-
-        By tensors and rows, where tests tell these apart. What they do not see goes with the rest.
-        """
-        ours, theirs = (
-            _sizes(tensor_sizes(side.prepared.stored, one))
-            for side, one in ((self.a, part), (self.b, partner))
-        )
-        told = [one for one in found if one.roles is not None]
-        names = ours.keys() | theirs.keys()
-        names = names & _TESTED if told else names
-        both = {name: sorted((ours.get(name, 0), theirs.get(name, 0))) for name in names}
-        smaller, larger = (sum(one[at] for one in both.values()) for at in (0, 1))
-        if not smaller:
-            return 1.0, 1.0
-        linked = float(smaller)
-        if told:
-            linked = sum(max(self._rows(one, name, both[name][0], ours, theirs) for one in told)
-                         for name in names)  # fmt: skip
-        return min(1.0, linked / smaller), min(1.0, linked / larger)
-
-    def _rows(
-        self,
-        score: PartScore,
-        name: str,
-        most: int,
-        ours: Mapping[str, int],
-        theirs: Mapping[str, int],
-    ) -> float:
-        """How many numbers of a tensor are linked by a test, in both models."""
-        share = (score.roles or {}).get(name, 0.0)
-        sides = (self.a, ours), (self.b, theirs)
-        (first, sizes), (second, _) = sorted(
-            sides, key=lambda one: one[0] is not self.pair.sides[score.side]
-        )
-        narrower = min(1.0, second.prepared.width / max(first.prepared.width, 1))
-        return min(share * sizes.get(name, 0) * narrower, float(most))
 
     def at_least(self, finding: PartFinding) -> PartFinding:
         """A part of which some rows are equal, where tests do not say that the rest was copied.
@@ -669,111 +530,7 @@ class _Judge(Struct, frozen=True):
 
     def _may_need(self, part: Part) -> bool:
         """Whether reading more of a part would decide it."""
-        return part.component in MATRICES and not self._refused(part)
-
-    def _refused(self, part: Part) -> bool:
-        """Whether no label and no sign of a part may be called random in either model."""
-        groups = _GROUPS.get(part.component, ())
-        return bool(groups) and all(self.pair.refusal(group) is not None for group in groups)
-
-    def _why_not(
-        self, part: Part, partner: Part, needs: int | None, equal: EqualNumbers
-    ) -> Message:
-        """Why nothing can be said of a part in which nothing was found; `needs` would decide it."""
-        untested = self._untested(part, partner)
-        if equal.consistent and untested not in (Reason.PART_FLAT, Reason.PART_SILENT):
-            return Reason.PART_TOO_PLAIN.message()
-        if self._refused(part):
-            return Reason.PART_WITHOUT_TEST.message()
-        if untested is not None:
-            few = untested in (Reason.PART_WITHOUT_TEST, Reason.PART_SILENT) and needs is not None
-            return (Reason.PART_FEW_ROWS if few else untested).message()
-        match part.component:
-            case Component.NORMS | Component.EMBEDDING | Component.ROUTER:
-                return Reason.PART_CHANNELS_RENAMED.message()
-            case _ if needs is None:
-                return Reason.PART_BLIND.message()
-            case Component.ATTENTION:
-                return Reason.PART_HEADS_RENAMED.message()
-        return Reason.PART_UNITS_RENAMED.message()
-
-    def _untested(self, part: Part, partner: Part) -> Reason | None:
-        """Why no test would have seen a copy that was changed; None where one would have."""
-        first, second = self.a.prepared, self.b.prepared
-        at, to = (OUTSIDE if one.layer is None else one.layer for one in (part, partner))
-        without = Reason.PART_WITHOUT_TEST
-        match part.component:
-            case Component.NORMS if first.width != second.width:
-                return Reason.PART_OTHER_WIDTH
-            case Component.NORMS:
-                ours = {role for role, layer in first.scores if layer == at}
-                theirs = {role for role, layer in second.scores if layer == to}
-                if ours & theirs:
-                    return None
-                vary = _varying(first.sample, at) & _varying(second.sample, to)
-                return without if vary else Reason.PART_FLAT
-            case Component.EMBEDDING:
-                shared = first.token_rows.keys() & second.token_rows.keys()
-                return None if len(shared) >= FEWEST_TOKENS else without
-            case Component.ROUTER:
-                return None if at in first.routers and to in second.routers else without
-            case Component.ATTENTION if at in first.heads and to in second.heads:
-                x, y = first.heads[at], second.heads[to]
-                read = [
-                    role
-                    for role in _HEAD_ROLES
-                    if getattr(x, role) is not None and getattr(y, role) is not None
-                ]
-                if not read:
-                    return without
-                telling = any(x.informative(role) and y.informative(role) for role in read)
-                return None if telling else Reason.PART_SILENT
-            case Component.FEED_FORWARD | Component.EXPERT:
-                units = [one for one in first.feed_forwards if part_of(one) == part]
-                others = [one for one in second.feed_forwards if part_of(one) == partner]
-                if not units or not others:
-                    return without
-                return None if units[0].read & others[0].read else Reason.PART_SILENT
-        return without
-
-
-_TESTED = frozenset(("q", "k", "v", "o", "gate", "up", "down"))
-"""Tensors that tests tell apart."""
-
-
-def _sizes(stored: Mapping[str, int]) -> dict[str, int]:
-    """How many numbers tensors have, biases with their weights, those of experts by their role."""
-    found: dict[str, int] = {}
-    for name, size in stored.items():
-        role = weight_of(name)
-        role = role.removeprefix("expert_").removeprefix("shared_")
-        found[role] = found.get(role, 0) + size
-    return found
-
-
-def _counted_once(findings: Sequence[PartFinding]) -> list[PartFinding]:
-    """Findings in which a partner of several parts, as one that experts were made of, counts as
-    much as each of these."""
-    met = Counter(one.partner for one in findings if one.state.linked)
-    return [
-        replace(
-            one,
-            partner_weights=0,
-            least=None if one.least is None else one.least * one.counted / max(one.weights, 1),
-        )
-        if met[one.partner] > 1
-        else one
-        for one in findings
-    ]
-
-
-def _varying(sample: Sample, layer: int) -> set[str]:
-    """Norms of a layer whose gains are not all the same, known to be tested or not."""
-    return {
-        role
-        for (role, at), gain in sample.norms.items()
-        if at == layer and len(np.unique(gain)) > 1
-    }
+        return part.component in MATRICES and not refused(self.pair, part)
 
 
 def _needs(ours: Extent, theirs: Extent) -> int | None:
@@ -790,50 +547,6 @@ def _state(equal: EqualNumbers, found: Sequence[PartScore]) -> PartState:
     if found or equal.any:
         return PartState.SHARED
     return PartState.NOT_COMPARABLE
-
-
-def _linked(equal: EqualNumbers, found: Sequence[PartScore]) -> tuple[float, float | None]:
-    """The share of a part's numbers that is linked, and how alike that share is.
-
-    Where some rows are equal and make up all of the likeness, the others are not linked. Columns
-    tell tensors apart. Without them, tests of keys and queries and tests of values and outputs
-    speak of half of the attention each.
-    """
-    if equal.all and equal.bits is None:
-        return 1.0, 1.0
-    beyond = any(_beyond(one, equal.alike) for one in found)
-    if equal.share > 0.0 and not equal.all and not beyond:
-        return equal.share, 1.0
-    some = max((one for one in found if one.copies), key=lambda one: one.share, default=None)
-    if some is not None:
-        return max(equal.share, some.share), some.likeness / some.share
-    columns = next((one for one in found if one.test == MATCHED_COLUMNS), None)
-    if columns is not None and columns.share < 1.0:
-        return max(equal.share, columns.share), min(1.0, columns.likeness / columns.share)
-    alike = max((min(1.0, one.likeness / one.share) for one in found), default=None)
-    by_halves = math.fsum(
-        max((one.share for one in found if one.test in half), default=0.0) / 2
-        for half in (_KEYED, _VALUED)
-    )
-    others = [one.share for one in found if one.test not in _KEYED | _VALUED]
-    return max(equal.share, by_halves, *others), alike
-
-
-_KEYED = dict.fromkeys(("S2", "S2.numbered"), ("q", "k"))
-_VALUED = dict.fromkeys(("E4.blocks", "S4"), ("v", "o"))
-"""Tests of half of the attention, with the tensors that they compare."""
-
-
-def _beyond(score: PartScore, alike: Mapping[str, float]) -> bool:
-    """Whether tensors are more alike than their equal rows make them.
-
-    Rows that were matched are somewhat alike anyway.
-    """
-    matched = UNLIKE if score.test == MATCHED_COLUMNS else 0.0
-    names = (_KEYED | _VALUED).get(score.test, alike)
-    known = [alike[name] for name in names if name in alike]
-    equal = sum(known) / len(known) if known else 0.0
-    return score.likeness / score.share - matched > equal / score.share + _REST
 
 
 def _together(finding: PartFinding, linked: Container[Component | None]) -> PartFinding:
@@ -930,8 +643,3 @@ def _moved(evidence: Sequence[Evidence]) -> float:
     """How far gains have moved from their start; one where nobody looked."""
     known = [one.gain_spread for one in evidence if one.gain_spread is not None]
     return max(known, default=1.0)
-
-
-def _order(part: Part) -> tuple[str, int, str, int]:
-    layer = -1 if part.layer is None else part.layer
-    return part.tower, layer, part.component, part.expert or 0

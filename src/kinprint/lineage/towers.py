@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.identity import same_numbers
 from kinprint.lineage.kind import amount_of, kind_of_relation
-from kinprint.lineage.parts import Sharing, joined
+from kinprint.lineage.part_findings import Sharing, joined
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.taken_over import MATRICES
 from kinprint.lineage.verdict import decide
