@@ -13,10 +13,11 @@ from kinprint.diff.direction import Direction, direction_beside_weights, log_wan
 from kinprint.diff.given import beyond_base
 from kinprint.diff.mapping import find_correspondence, find_tokens
 from kinprint.diff.merge_operation import Candidates, family_wants, find_merge, with_merge
-from kinprint.diff.operations import Sizes, find_operations, without_trace
+from kinprint.diff.operations import find_operations, without_trace
 from kinprint.diff.pairing import Correspondence, pair_tensors
 from kinprint.diff.results import Diff, OperationFound, TensorChange
 from kinprint.diff.sampling import ALLOWANCE, SamplePlan
+from kinprint.diff.structure import Sizes
 from kinprint.lineage.about.description import CommonTokens
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.opening import labels_of, naming, note_about

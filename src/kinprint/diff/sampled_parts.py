@@ -12,11 +12,13 @@ import numpy as np
 from msgspec import Struct
 
 from kinprint.diff.changes import described, rounding_of
+from kinprint.diff.findings import is_alike
 from kinprint.diff.given import token_rows
-from kinprint.diff.operations import Sizes, find_operations, is_alike, without_trace
+from kinprint.diff.operations import find_operations, without_trace
 from kinprint.diff.pairing import Correspondence, TensorPair
 from kinprint.diff.results import OperationFound, TensorChange
 from kinprint.diff.sampling import change_of_rows
+from kinprint.diff.structure import Sizes
 from kinprint.lineage.part_tensors import Rows, compared
 from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.results import Comparison, Material

@@ -1,0 +1,84 @@
+"""How numbers are stored: casts and quantising, and changes that are no more than these."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from kinprint.diff.results import OperationFound, TensorChange
+from kinprint.records import Operation, Side
+from kinprint.text import message
+
+FLOATS = ("F64", "F32", "BF16", "F16")
+"""Formats that are not quantised."""
+# Relative errors that quantising makes at most, by bits: about twice those of rounding normal
+# numbers to a grid with a scale for 128 of them (largest 3.0 standard deviations).
+_COARSEST = {1: 1.0, 2: 0.6, 3: 0.35, 4: 0.2, 5: 0.1, 6: 0.05, 8: 0.03}
+
+
+def is_rounded(one: TensorChange) -> bool:
+    """Whether a tensor changed no more than the format that it is stored in now would change it.
+
+    Formats that carry errors on from column to column (GPTQ) are no rounding of single numbers.
+    """
+    if one.rounding is not None:
+        return one.rounding.coarser is Side.B
+    packed = one.b_format not in FLOATS and one.a_format != one.b_format
+    if not packed or one.b_bits is None or one.relative is None or was_coarser(one):
+        return False
+    return one.relative.value <= _COARSEST.get(one.b_bits, 0.0)
+
+
+def was_coarser(one: TensorChange) -> bool:
+    """Whether the first model holds a tensor more coarsely than the second."""
+    if one.rounding is not None:
+        return one.rounding.coarser is Side.A
+    if one.a_bits is None or one.b_bits is None or one.relative is None or not _packed(one):
+        return False
+    finer = one.a_bits < one.b_bits or one.b_format in FLOATS
+    return finer and one.relative.value <= _COARSEST.get(one.a_bits, 0.0)
+
+
+def stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]:
+    """Casts and quantisations, by the format that most numbers of the second model have.
+
+    Vectors count only where there are no matrices: GGUF files keep them in single precision.
+    """
+    numbers: Counter[str] = Counter()
+    alike = [one for one in alike if len(one.shape) > 1] or alike
+    for one in alike:
+        rounded = one.rounding is not None and one.rounding.coarser is Side.B
+        if one.b_format is not None and (one.a_format != one.b_format or rounded):
+            numbers[one.b_format] += one.numbers
+    if not numbers:
+        return
+    name = numbers.most_common(1)[0][0]
+    of_it = [one for one in alike if one.b_format == name]
+    bits, before = (
+        of_it[0].b_bits,
+        next((one.a_format for one in of_it if one.a_format != name), name),
+    )
+    known = [one.rounding for one in of_it if one.rounding is not None]
+    grids = Counter(one.bits for one in known if one.coarser is Side.B)
+    grid = grids.most_common(1)[0][0] if grids else None
+    if name in FLOATS and grid is not None and bits is not None and grid < bits:
+        evidence = message("diff.operation.grid", bits=grid, format=name)
+        yield OperationFound(Operation.QUANTIZED, evidence, bits=grid)
+    elif name in FLOATS or any(was_coarser(one) or one.equal for one in of_it if _packed(one)):
+        if before != name:
+            evidence = message("diff.operation.cast", before=before, after=name)
+            yield OperationFound(Operation.CAST, evidence, format=name, bits=bits)
+    else:
+        packed = [one for one in of_it if len(one.shape) > 1 and not one.equal]
+        key = "quantized-besides"
+        if packed and all(one.rounding is not None for one in packed):
+            key = "quantized"
+        elif all(is_rounded(one) for one in packed):
+            key = "quantized-perhaps-more"
+        evidence = message(f"diff.operation.{key}", format=name, bits=bits)
+        yield OperationFound(Operation.QUANTIZED, evidence, format=name, bits=bits)
+
+
+def _packed(one: TensorChange) -> bool:
+    """Whether the first model has a tensor in a quantised format already."""
+    return one.a_format is not None and one.a_format not in FLOATS

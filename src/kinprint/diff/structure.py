@@ -1,0 +1,218 @@
+"""What parts a model was given, lost or kept: layers, widths, heads, experts, tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from kinprint.diff.findings import MOST, found, is_alike, matrices_of, share_of
+from kinprint.diff.pairing import Correspondence
+from kinprint.diff.results import OperationFound, TensorChange
+from kinprint.model.model import Model
+from kinprint.model.places import Address
+from kinprint.records import Component, Operation, Role
+from kinprint.text import joined, message, words
+
+_KEPT_TOKENS = 0.98  # of a vocabulary that was extended or cut
+
+
+class Sizes(Struct, frozen=True):
+    """How large a model is, where it has such parts: units are those of a feed-forward, queries
+    and keys rows of these matrices."""
+
+    layers: int
+    channels: int | None
+    units: int | None
+    expert_units: int | None
+    experts: int | None
+    queries: int | None
+    keys: int | None
+    tokens: int | None
+
+    @classmethod
+    def of(cls, model: Model) -> Sizes:
+        """How large a model is, by its tensors."""
+        layer = next(iter(model.layers()), None)
+
+        def size(
+            role: Role, axis: int, at: int | None = None, expert: int | None = None
+        ) -> int | None:
+            place = model.places.get(Address(role, at, expert))
+            shape = None if place is None else place.shape
+            return None if shape is None or len(shape) <= axis else shape[axis]
+
+        numbers = [
+            one.expert for one in model.places if one.role == Role.EXPERT_UP and not one.tower
+        ]
+        units = (size(Role.EXPERT_UP, 0, at, 0) for at in model.layers())
+        return cls(
+            len(model.layers()),
+            size(Role.EMBED, 1) or size(Role.UP, 1, layer),
+            size(Role.UP, 0, layer),
+            next(filter(None, units), None),
+            max((one for one in numbers if one is not None), default=-1) + 1 or None,
+            size(Role.Q, 0, layer),
+            size(Role.K, 0, layer),
+            size(Role.EMBED, 0),
+        )
+
+
+def resized(
+    known: Correspondence, sizes: tuple[Sizes, Sizes], compared: Sequence[TensorChange]
+) -> Iterator[OperationFound]:
+    """Layers, widths, heads and tokens of which there are more or fewer, or in another order."""
+    a, b = sizes
+    if b.layers != a.layers:
+        kind = Operation.EXPANDED_DEPTH if b.layers > a.layers else Operation.PRUNED_DEPTH
+        yield found(kind, "depth", before=a.layers, after=b.layers)
+    else:
+        moved = [one for one in compared if one.layer != one.from_layer and len(one.shape) > 1]
+        each_once = len(set(known.layers.values())) == len(known.layers)
+        if moved and share_of(moved, is_alike) >= MOST:
+            if each_once and not _in_order(matrices_of(compared)):
+                yield found(Operation.REORDERED, "reordered")
+            elif not each_once:
+                pairs = sorted({(one.layer, one.from_layer) for one in moved if is_alike(one)})
+                copies = ", ".join(f"{of}→{to}" for to, of in pairs)
+                yield found(Operation.CHANGED, "layers-copied", layers=copies)
+    for what in ("channels", "units", "expert_units", "experts"):
+        before, after = getattr(a, what), getattr(b, what)
+        if before and after and before != after:
+            kind = Operation.EXPANDED_WIDTH if after > before else Operation.PRUNED_WIDTH
+            yield found(kind, what.removeprefix("expert_"), before=before, after=after)
+    if a.queries and b.queries and b.queries < a.queries:
+        yield found(Operation.PRUNED_HEADS, "heads", before=a.queries, after=b.queries)
+    each = [one.queries / one.keys for one in sizes if one.queries and one.keys]
+    if a.keys != b.keys and len(set(each)) == 2:  # no head was removed with its keys
+        yield found(Operation.CHANGED, "keys", before=a.keys, after=b.keys)
+    yield from _vocabulary(known, a, b)
+    yield from _renamed(known, a, b)
+
+
+def _in_order(tensors: Sequence[TensorChange]) -> bool:
+    """Whether layers stand in the order that they had, whatever numbers they have now."""
+    pairs = {
+        (one.tower, one.layer, one.from_layer)
+        for one in tensors
+        if one.layer is not None and one.from_layer is not None and is_alike(one)
+    }
+    following = pairwise(sorted(pairs))
+    return all(one[0] != other[0] or one[2] < other[2] for one, other in following)
+
+
+def upcycled(tensors: Sequence[TensorChange]) -> Iterator[OperationFound]:
+    """Experts that come from feed-forwards, of all that the second model has."""
+    experts = [one for one in tensors if one.expert is not None and one.b is not None]
+    made = {(one.layer, one.expert) for one in experts if one.from_expert is None and one.a}
+    alike = {(one.layer, one.expert) for one in experts if one.a and is_alike(one)}
+    if made and len(made & alike) >= MOST * len(made):
+        of = len({(one.layer, one.expert) for one in experts})
+        yield found(Operation.UPCYCLED, "upcycled", count=len(made & alike), of=of)
+
+
+def layers_without_likeness(
+    compared: Sequence[TensorChange],
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Layers of the text model whose matrices all became zero, and those of which none is alike;
+    none where that is so of all."""
+    groups: dict[int, list[TensorChange]] = {}
+    for one in compared:
+        if one.layer is not None and not one.tower and len(one.shape) > 1:
+            groups.setdefault(one.layer, []).append(one)
+    emptied = {at for at, some in groups.items() if all(_is_emptied(one) for one in some)}
+    unlike = {
+        at for at, some in groups.items() if at not in emptied and not any(map(is_alike, some))
+    }
+    if len(emptied | unlike) == len(groups):
+        return frozenset(), frozenset()
+    return frozenset(emptied), frozenset(unlike)
+
+
+def _is_emptied(one: TensorChange) -> bool:
+    return one.zeroed > 0 and one.zeroed + one.zeros >= 1
+
+
+def lost_layers(emptied: Collection[int], unlike: Collection[int]) -> Iterator[OperationFound]:
+    """Layers that became zero, and layers that are not alike."""
+    if emptied:
+        yield found(Operation.PRUNED_NUMBERS, "layers-zero", layers=_numbered(emptied))
+    if unlike:
+        yield found(Operation.CHANGED, "layers-unlike", layers=_numbered(unlike))
+
+
+def _numbered(layers: Collection[int]) -> str:
+    return ", ".join(map(str, sorted(layers)))
+
+
+def _renamed(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[OperationFound]:
+    """Channels, units, heads and experts of equal number that changed places or signs."""
+    moved = []
+    if known.channels is not None and a.channels == b.channels:
+        moved.append("channels")
+    if known.units and a.units == b.units:
+        moved.append("units")
+    if known.queries or known.groups:
+        moved.append("heads")
+    if any(source not in (None, expert) for (_, expert), source in known.experts.items()):
+        moved.append("experts")
+    tokens = known.tokens if known.spelt else None
+    if tokens is not None and len(tokens.a) >= _KEPT_TOKENS * max(tokens.before, tokens.after):
+        moved.append("tokens")
+    if moved:
+        what = joined((words(f"diff.permuted.{one}") for one in moved), ", ")
+        yield OperationFound(Operation.PERMUTED, message("diff.operation.permuted", what=what))
+
+
+def _vocabulary(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[OperationFound]:
+    if known.tokens is None or not known.spelt or not a.tokens or not b.tokens:
+        return
+    shared = len(known.tokens.a)
+    if shared >= _KEPT_TOKENS * max(a.tokens, b.tokens):
+        return  # the same tokens in another order
+    kind = Operation.TRANSPLANTED_VOCABULARY
+    if shared >= _KEPT_TOKENS * a.tokens and b.tokens > a.tokens:
+        kind = Operation.EXPANDED_VOCABULARY
+    elif shared >= _KEPT_TOKENS * b.tokens and b.tokens < a.tokens:
+        kind = Operation.REDUCED_VOCABULARY
+    yield found(kind, "vocabulary", before=a.tokens, after=b.tokens, shared=shared)
+
+
+def _by_component(tensors: Sequence[TensorChange]) -> dict[Component, list[TensorChange]]:
+    groups: dict[Component, list[TensorChange]] = {}
+    for one in tensors:
+        if one.component is not None:
+            groups.setdefault(one.component, []).append(one)
+    return groups
+
+
+def replaced(
+    compared: Sequence[TensorChange], gone: Collection[Component]
+) -> Iterator[OperationFound]:
+    """Components of which nothing is left.
+
+    Numbers at equal places do not tell that: a copy may have been renumbered in a way that was not
+    undone here. So a comparison must say it too.
+    """
+    replaced = tuple(
+        component
+        for component, some in _by_component(matrices_of(compared)).items()
+        if component in gone and not any(is_alike(one) for one in some)
+    )
+    if replaced:
+        yield found(Operation.REPLACED, "replaced", replaced)
+
+
+def kept_as_it_was(
+    tensors: Sequence[TensorChange], told: Sequence[TensorChange]
+) -> Iterator[OperationFound]:
+    """Components with matrices that nothing happened to, where something happened to others: not
+    to one of their vectors either, and every tensor has a partner whose numbers were read."""
+    frozen = tuple(
+        each
+        for each, some in _by_component(tensors).items()
+        if all(one.equal for one in some) and matrices_of(some)
+    )
+    if frozen and not all(one.equal for one in told):
+        yield found(Operation.FROZEN, "frozen", frozen)
