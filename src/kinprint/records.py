@@ -349,6 +349,7 @@ class PartFinding(Struct, frozen=True):
     weights : how many numbers it has.
     read : the share of them that was read.
     needs : how many bytes would have to be read to decide it; None if not known.
+    basis : those among them that every part of its tower needs, and that are read once for all.
     least : the share of the larger of both parts that is linked at least; None where it is `share`.
     partner_weights : how many numbers the partner has; 0 where it counts as much as the part.
     """
@@ -370,6 +371,7 @@ class PartFinding(Struct, frozen=True):
     needs: int | None = None
     least: float | None = None
     partner_weights: int = 0
+    basis: int = 0
 
     @property
     def sure(self) -> float:

@@ -175,6 +175,18 @@ def test_controls_rank_and_never_decide(demo: Path) -> None:
     assert ranked.log10_p >= ranked.floor
 
 
+def test_a_plan_says_what_goes_over_the_network_and_what_a_budget_counts(
+    run: Run, demo: Path
+) -> None:
+    """Of files in place nothing does, and a budget counts them all the same."""
+    local = [str(demo / name) for name in CHILD]
+    here, there = (run("compare", *names, "--dry-run").stdout for names in (local, CHILD))
+    assert here.startswith("stage 1: nothing over the network\n")
+    assert there.startswith("stage 1: 6.8 MB over the network, ")
+    counted = [one.split("knowing")[0].split("\n", 1)[1] for one in (here, there)]
+    assert counted[0] == counted[1] and "a budget would count at most 7." in counted[0]
+
+
 def test_an_adapter_needs_the_base_that_it_does_not_name(run: Run, tmp_path: Path) -> None:
     """A low-rank change of base-a is derived from it; without a base nothing can be said."""
     chance = np.random.default_rng(0)

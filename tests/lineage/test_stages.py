@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from kinprint.lineage.compare import compare_models
+from kinprint.lineage.planning import plan_comparison
 from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Component, Part, PartState, Reason, Status
+from kinprint.report.parts import needed_bytes
 
 
 def test_strangers_are_read_to_the_end(demo: Path) -> None:
@@ -47,3 +49,26 @@ def test_parts_say_what_would_decide_them(demo: Path) -> None:
     tables = parts[Part(Component.EMBEDDING)]
     assert tables.read > 0 and tables.needs is None
     assert all(one.needs is None for one in whole.verdict.parts if one.read == 1.0)
+
+
+def test_what_is_missing_is_never_more_than_the_files(demo: Path) -> None:
+    """Rows of a basis and the vocabulary serve all parts, and are counted once."""
+    one, other = (demo / "zoo" / name for name in ("base-a", "a-cpt"))
+    with Fetcher() as fetcher:
+        found = compare_models(str(one), str(other), fetcher, Settings(budget=100_000))
+    needs = needed_bytes(found.verdict.parts)
+    stored = sum(file.stat().st_size for folder in (one, other) for file in folder.iterdir())
+    assert needs is not None and 0.5 * stored < needs < stored
+
+
+def test_a_budget_for_all_steps_and_not_for_the_whole_is_said_to_leave_something_out(
+    demo: Path,
+) -> None:
+    names = [str(demo / "zoo" / name) for name in ("base-a", "a-cpt")]
+    with Fetcher() as fetcher:
+        plans = [
+            plan_comparison(names, fetcher, Settings(budget=budget))
+            for budget in (6_000_000, 8_000_000, None)
+        ]
+    told = [[str(one) for one in plan.left_out] for plan in plans]
+    assert told == [["the rest of the models"], [], []]

@@ -15,6 +15,7 @@ from kinprint.records import (
     Relation,
     Verdict,
 )
+from kinprint.report.parts import needed_bytes
 from kinprint.report.statements import Reading, spoken
 
 TITLES = ("one", "other")
@@ -126,7 +127,22 @@ def test_bytes_are_those_of_the_parts_that_more_reading_decides() -> None:
         (Level.STANDARD, True, "Not read within this budget: "),
     ):
         coverage = spoken(verdict, TITLES, Reading(level, limited=limited)).coverage["en"]
-        assert f"{words}embedding (about 147 kB); state-space or convolution blocks." in coverage
+        assert f"{words}embedding (reading about 147 kB would decide); state-space or convolution blocks." in coverage
+
+
+def test_what_all_parts_of_a_tower_need_is_counted_once() -> None:
+    unread = [
+        finding(
+            Component.ATTENTION, layer, PartState.NOT_READ,
+            reason=Reason.PART_NOT_READ.message(), needs=1_100_000, basis=1_000_000,
+        )
+        for layer in range(5)
+    ]  # fmt: skip
+    assert needed_bytes(unread) == 1_500_000
+    assert needed_bytes(unread[:0]) is None
+    verdict = Verdict(Relation.PARTIAL, -99.0, 1e-6, tuple(unread), Amount(read=0.1))
+    coverage = spoken(verdict, TITLES, Reading(Level.STANDARD, limited=True)).coverage["en"]
+    assert "(reading about 1.5 MB would decide)" in coverage
 
 
 def test_a_link_without_a_linked_part_is_one_of_many_together() -> None:

@@ -461,7 +461,8 @@ class _Judge(Struct, frozen=True):
             state = PartState.NOT_COMPARABLE if ours.read else PartState.NOT_READ
             missing = Reason.PART_MISSING.message()
             return replace(nothing, partner=None, state=state, reason=missing)
-        nothing = replace(nothing, needs=_needs(ours, theirs))
+        needs = _needs(ours, theirs)
+        nothing = replace(nothing, needs=needs, basis=ours.basis + theirs.basis if needs else 0)
         if not ours.read or not theirs.read:
             return nothing
         found = [one for one in scores if self._significant(one)]

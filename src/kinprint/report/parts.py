@@ -63,8 +63,21 @@ class PartGroup(Struct, frozen=True):
     @property
     def needs(self) -> int | None:
         """Bytes that would decide all of them; None if that is not known."""
-        known = [one.needs for one in self.parts]
-        return sum(one or 0 for one in known) if known and None not in known else None
+        return None if any(one.needs is None for one in self.parts) else needed_bytes(self.parts)
+
+
+def needed_bytes(findings: Iterable[PartFinding]) -> int | None:
+    """Bytes that would decide some parts, as far as they are known; None where none are.
+
+    What all parts of a tower need, the rows for a basis and the vocabulary, is read once for all.
+    """
+    known = [one for one in findings if one.needs is not None]
+    once: dict[tuple[str, str], int] = {}
+    for one in known:
+        towers = one.part.tower, "" if one.partner is None else one.partner.tower
+        once[towers] = max(one.basis, once.get(towers, 0))
+    own = sum((one.needs or 0) - one.basis for one in known)
+    return own + sum(once.values()) if known else None
 
 
 def standing_of(finding: PartFinding) -> Standing:

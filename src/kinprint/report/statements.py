@@ -31,6 +31,7 @@ from kinprint.report.numbers import level, p_claim, share_in_words, share_said
 from kinprint.report.parts import (
     Standing,
     groups_of_parts,
+    needed_bytes,
     parts_by_name,
     parts_in_words,
     standing_of,
@@ -302,7 +303,7 @@ def _with_needs(parts: Sequence[PartFinding], findings: Sequence[PartFinding]) -
     known = [one for one in parts if one.needs]
     others = [one for one in parts if not one.needs]
     if known:
-        needs = in_words(sum(one.needs or 0 for one in known))
+        needs = in_words(needed_bytes(known) or 0)
         named = parts_in_words(known, findings)
         yield text.words("verdict.where.unread", parts=named, bytes=needs)
     if others:

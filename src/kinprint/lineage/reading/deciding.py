@@ -78,7 +78,7 @@ def _size(tower: Tower, part: Part, members: list[Address], basis: int) -> Exten
         return Extent(weights, tensors=tensors)
     table = part.component in TABLES
     stored = 0 if table else sum(tower.stored_bytes(address) for address in members)
-    return Extent(weights, needs=stored + basis, tensors=tensors)
+    return Extent(weights, needs=stored + basis, basis=basis, tensors=tensors)
 
 
 def _basis_bytes(tower: Tower) -> int:

@@ -118,7 +118,7 @@ def plan_reading(
     """
     main, *others = towers
     most = level.limit(limit)
-    free = (level.whole if most is None else most) - main.opening_bytes
+    free = _free(towers, level, limit)
     if not main.partial and _whole_cost(towers) <= free:
         costs = [tower.whole_bytes for tower in towers]
         costs[0] += main.opening_bytes + main.tokenizer_bytes
@@ -130,9 +130,18 @@ def plan_reading(
     each = max(free, 0) // _OTHERS // max(len(others), 1)
     besides = [planner.plan(tower, each) for tower in others]
     first = planner.plan(main)
+    if not main.partial and _whole_cost(towers) <= _free(towers, level):
+        # All steps may fit where the whole does not: more would be read without the limit.
+        first = replace(first, left_out=(*first.left_out, text.message("note.left-out.whole")))
     # Headers that are longer than a limit were refused before; lists are estimated.
     opening = min(main.opening_bytes, most) if most is not None else main.opening_bytes
     return replace(first, bytes=first.bytes + opening), *besides
+
+
+def _free(towers: Sequence[Tower], level: LevelPlan, limit: int | None = None) -> int:
+    """Bytes for the weights of a model, within a limit; without one, up to which it is whole."""
+    most = level.limit(limit)
+    return (level.whole if most is None else most) - towers[0].opening_bytes
 
 
 def _whole_cost(towers: Sequence[Tower]) -> int:

@@ -115,12 +115,14 @@ class Extent(Struct, frozen=True):
     """How many numbers a part of a model has, and how many of them were read.
 
     `needs` are the bytes of this model that matching the part takes; None where no test does.
+    `basis` are those among them that all parts of the tower take alike.
     `tensors` are the numbers of each of its tensors, by name.
     """
 
     weights: int = 0
     read: int = 0
     needs: int | None = None
+    basis: int = 0
     tensors: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -40,6 +40,7 @@ from kinprint.report.build.beyond import beyond_part
 from kinprint.report.build.common import made_with, titled
 from kinprint.report.build.diff import changes_part
 from kinprint.report.build.direction import direction_part
+from kinprint.report.parts import needed_bytes
 from kinprint.report.statements import Reading, Spoken, spoken
 from kinprint.report.translation import Translator
 from kinprint.titles import full_titles, public_name, short_titles
@@ -343,8 +344,7 @@ def _open_parts(findings: Sequence[PartFinding], translator: Translator) -> list
 
 def _needed(findings: Sequence[PartFinding]) -> int | None:
     """Bytes that would decide what is open, as far as they are known."""
-    known = [one.needs for one in findings if one.needs is not None and not one.state.linked]
-    return sum(known) if known else None
+    return needed_bytes(one for one in findings if not one.state.linked)
 
 
 def _samples(read: Sequence[Sequence[SampleRecord]]) -> list[list[schema.SampleRead]]:

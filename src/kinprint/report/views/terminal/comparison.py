@@ -163,8 +163,10 @@ def plan_lines(document: PlanDocument, language: str) -> Iterator[Line]:
     """The price of each stage in words."""
     for number, one in enumerate(document.stages, 1):
         cost = {"size": in_words(one.bytes), "count": one.requests}
-        yield Line(text.say("report.plan.stage", language, number=number, **cost))
-    yield Line(text.say("report.plan.limit", language, size=in_words(document.bytes_at_most)))
+        key = "report.plan.stage" if one.requests else "report.plan.stage-nothing"
+        yield Line(text.say(key, language, number=number, **cost))
+    size = in_words(document.bytes_at_most)
+    yield from lines(text.say("report.plan.limit", language, size=size), "  ", width=NARROW)
     yield from _left_out(document, document.left_out, language)
 
 
