@@ -184,7 +184,7 @@ def test_a_plan_says_what_goes_over_the_network_and_what_a_budget_counts(
     assert here.startswith("stage 1: nothing over the network\n")
     assert there.startswith("stage 1: 6.8 MB over the network, ")
     counted = [one.split("knowing")[0].split("\n", 1)[1] for one in (here, there)]
-    assert counted[0] == counted[1] and "a budget would count at most 7." in counted[0]
+    assert counted[0] == counted[1] and "a budget counts at most 7." in counted[0]
 
 
 def test_an_adapter_needs_the_base_that_it_does_not_name(run: Run, tmp_path: Path) -> None:

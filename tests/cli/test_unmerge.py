@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kinprint.cli.root import run
+from kinprint.mirror import MirrorServer
 from tests.diff.merged_models import Family, drawn, tuned
 
 
@@ -43,7 +47,30 @@ def test_json_is_one_line(family: Family, capsys: pytest.CaptureFixture[str]) ->
 def test_a_plan_reads_no_weight(family: Family, capsys: pytest.CaptureFixture[str]) -> None:
     names = [str(family.folder / name) for name in ("child", "a", "b")]
     assert run(["unmerge", *names, "--dry-run"]) == 0
-    assert "child" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert told.startswith(f"{', '.join(names)} together: ") and "read in place" in told
+
+
+def test_a_plan_counts_the_bytes_of_all_models(
+    family: Family, hub_environment: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
+    """A child in a folder is read in place, and its parents elsewhere are not."""
+    names = [str(family.folder / "child"), "a", "b"]
+    (tmp_path / "elsewhere").mkdir()
+    with MirrorServer(family.folder) as server:
+        done = [
+            subprocess.run(
+                [sys.executable, "-m", "kinprint", "unmerge", *names, "--dry-run", *more],
+                env=hub_environment(server.endpoint),
+                cwd=tmp_path / "elsewhere",
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+            for more in ((), ("--format", "json"))
+        ]
+    assert done[0].startswith(f"{', '.join(names)} together: ") and "in place" not in done[0]
+    assert json.loads(done[1])["models"] == names
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def unmerge(
     asked: dict[str, Any] = {"base": base, "sample": sample, "seed": seed, "reader": reader}
     if dry_run:
         plan = kinprint.plan_unmerge(child, parents, language=language(), **asked)
-        return _show_plan(plan, child, format)
+        return _show_plan(plan, format)
     found = kinprint.unmerge(child, parents, language=language(), **asked)
     show_unmerged(found, format, output)
     return 0
@@ -71,12 +71,14 @@ def show_unmerged(found: kinprint.Unmerged, format: str, output: Sequence[str]) 
             print_written(output)
 
 
-def _show_plan(plan: kinprint.Plan, child: str, format: str) -> int:
-    from kinprint.report.costs import cost_message
+def _show_plan(plan: kinprint.Plan, format: str) -> int:
+    from kinprint.report.costs import cost_line, cost_message
 
     if format == "json":
         write_json(plan)
         return 0
     cost = say("cli.plan.in-place") if plan.local else cost_message(plan.cost).say(language())
-    click.echo(say("cli.plan.model", model=printable(child), count=plan.tensors, cost=cost))
+    models = ", ".join(printable(one) for one in plan.models)
+    click.echo(say("cli.plan.together", models=models, count=plan.tensors, cost=cost))
+    click.echo(say("cli.plan.spent", cost=cost_line(plan.spent, language())))
     return 0

@@ -132,8 +132,10 @@ def plan_unmerge(
         found = fetcher_of(own).plan(family.wants())
         cost = sum((one.cost for one in found), Cost())
         ref = family.refs[0]
+        read = family.child, *family.sources
         document = ReadingPlanDocument(
             model=ref.given,
+            models=[one.given for one in family.refs],
             commit=ref.commit or None,
             what=_WHAT,
             tensors=sum(one.status is not MergeStatus.NOT_READ for one in family.tensors),
@@ -141,7 +143,7 @@ def plan_unmerge(
             requests=cost.requests,
             spent=StageCost.of(meter.cost),
         )
-        return Plan(document, language, local=ref.kind == "local")
+        return Plan(document, language, local=all(one.checkpoint.ref.kind == "local" for one in read))
 
 
 def _allowance(reader: Reader) -> int:

@@ -44,7 +44,7 @@ class Plan(Result[PlanOf]):
     def models(self) -> tuple[str, ...]:
         """The models, as they were given."""
         if isinstance(self._document, ReadingPlanDocument):
-            return (self._document.model,)
+            return tuple(self._document.models or (self._document.model,))
         return tuple(self._document.models)
 
     @property

@@ -47,9 +47,13 @@ class PlanDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=PL
 class ReadingPlanDocument(
     Struct, frozen=True, kw_only=True, tag_field="schema", tag=READING_PLAN_SCHEMA
 ):
-    """What reading tensors of a model would cost, or its headers."""
+    """What reading tensors of a model would cost, or its headers.
+
+    `models` are all that are read where it is more than one, `model` first.
+    """
 
     model: str
+    models: list[str] | UnsetType = UNSET
     commit: str | None
     what: str
     tensors: Count | None
