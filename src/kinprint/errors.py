@@ -37,13 +37,26 @@ command line shows it as its own option (see `spelled`).
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import ClassVar, ParamSpec, Self, TypeVar
 
 from kinprint import text
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+# Parameters that are no option of the same name; names in capitals are left as they are.
+_NAMES = {
+    "a": "MODEL",
+    "cache=False": "--no-cache",
+    "controls": "--control",
+    "faults": "--fault",
+    "file": "RESULT.json",
+    "folder": "FOLDER",
+    "models": "MODEL",
+    "name": "NAME",
+    "paths": "-o",
+}
 
 
 class KinprintError(Exception):
@@ -94,6 +107,20 @@ class KinprintError(Exception):
         again.__dict__.update({**self.__dict__, "fields": again.fields})
         again.__cause__ = self.__cause__
         return again.with_traceback(self.__traceback__)
+
+
+def option_name(parameter: str) -> str:
+    """How the command line calls a parameter of the library.
+
+    Documents call it so too, since they are read where nobody knows how they were asked for.
+    """
+    if parameter in _NAMES:
+        return _NAMES[parameter]
+    return (
+        f"--{parameter.replace('_', '-')}"
+        if parameter.isidentifier() and parameter.islower()
+        else parameter
+    )
 
 
 def _spelled(key: str, value: object, spell: Callable[[str], str]) -> object:
@@ -409,6 +436,17 @@ class InternalError(KinprintError):
 
 _CONCERNS_ALL = (BadOption, BudgetExceeded, CacheError, AtlasBroken, AtlasFull)
 """What no single model has brought about: trying the others would fail in the same way."""
+
+
+@contextmanager
+def naming(model: str) -> Iterator[None]:
+    """Note on an error which of several models it is about."""
+    try:
+        yield
+    except KinprintError as error:
+        if not getattr(error, "__notes__", ()):
+            error.add_note(model)
+        raise
 
 
 def attempt(

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from kinprint.cli.root import run
 from kinprint.mirror import MirrorServer
-from tests.diff.merged_models import Family, drawn, tuned
+from tests.diff.merged_models import WIDTH, Family, drawn, tuned
 
 
 @pytest.fixture
@@ -83,6 +85,28 @@ def test_a_mistake_is_one_sentence(
     assert run(["unmerge", *names, *more]) == 2
     told = capsys.readouterr().err
     assert named in told and len(told.strip().splitlines()) == 1
+
+
+def test_an_adapter_without_a_base_says_which_it_is_and_stands_on_the_one_that_is_given(
+    family: Family, capsys: pytest.CaptureFixture[str]
+) -> None:
+    family.write("base", family.base)
+    adapter = family.folder / "adapter"
+    adapter.mkdir()
+    told = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]}
+    (adapter / "adapter_config.json").write_text(json.dumps(told))
+    root = "base_model.model.model.layers.0.self_attn.q_proj.lora_"
+    sides = {"A": np.ones((2, WIDTH), np.float32), "B": np.ones((WIDTH, 2), np.float32)}
+    save_file(
+        {f"{root}{side}.weight": one for side, one in sides.items()},
+        adapter / "adapter_model.safetensors",
+    )
+    child, base = (str(family.folder / name) for name in ("child", "base"))
+    asked = ["unmerge", child, str(adapter), "--dry-run"]
+    assert run(asked) == 2
+    failed = capsys.readouterr().err
+    assert failed.startswith(f"kinprint: {adapter}: ") and "give it with --base" in failed
+    assert run([*asked, "--base", base]) == 0
 
 
 def test_report_shows_it_again(family: Family, capsys: pytest.CaptureFixture[str]) -> None:

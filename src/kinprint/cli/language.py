@@ -9,21 +9,9 @@ import os
 import re
 
 from kinprint import text
-from kinprint.errors import KinprintError
+from kinprint.errors import KinprintError, option_name
 
 _VARIABLES = ("KINPRINT_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
-# Parameters that are no option of the same name; names in capitals are left as they are.
-_NAMES = {
-    "a": "MODEL",
-    "cache=False": "--no-cache",
-    "controls": "--control",
-    "faults": "--fault",
-    "file": "RESULT.json",
-    "folder": "FOLDER",
-    "models": "MODEL",
-    "name": "NAME",
-    "paths": "-o",
-}
 
 
 def language() -> str:
@@ -41,14 +29,3 @@ def say(key: str, /, **fields: object) -> str:
 def sentence(error: KinprintError) -> str:
     """What an error says to somebody who typed a command."""
     return error.spelled(option_name).sentence(language())
-
-
-def option_name(parameter: str) -> str:
-    """How the command line calls a parameter of the library."""
-    if parameter in _NAMES:
-        return _NAMES[parameter]
-    return (
-        f"--{parameter.replace('_', '-')}"
-        if parameter.isidentifier() and parameter.islower()
-        else parameter
-    )

@@ -18,9 +18,10 @@ from kinprint.diff.pairing import Correspondence, pair_tensors
 from kinprint.diff.results import Diff, OperationFound, TensorChange
 from kinprint.diff.sampling import ALLOWANCE, SamplePlan
 from kinprint.diff.structure import Sizes
+from kinprint.errors import naming
 from kinprint.lineage.about.description import CommonTokens
 from kinprint.lineage.compare import compare_models
-from kinprint.lineage.opening import labels_of, naming, note_about
+from kinprint.lineage.opening import labels_of, note_about
 from kinprint.lineage.planning import plan_comparison
 from kinprint.lineage.results import Comparison, ComparisonPlan, Settings
 from kinprint.model.model import Model

@@ -21,7 +21,7 @@ from kinprint.diff.merge_sampling import sampled_tensors
 from kinprint.diff.merge_tensors import Tensor, precision_of, tensor_blocks, tensors_of, wants
 from kinprint.diff.passthrough import Passed, passed_through
 from kinprint.diff.sampling import ALLOWANCE
-from kinprint.errors import KinprintError
+from kinprint.errors import BadAdapter, KinprintError, naming
 from kinprint.measure.dropping import dropped_sums, random_sums, trimmed_sums, with_scales
 from kinprint.measure.masks import MagnitudeCounts, Magnitudes
 from kinprint.measure.merge_fitting import (
@@ -40,7 +40,7 @@ from kinprint.measure.mixtures import Mixture, Products, mixture_of
 from kinprint.measure.recipes import Facts, Recipe, Settings, agreeing
 from kinprint.model.model import Floats, Model
 from kinprint.model.opening import open_model
-from kinprint.reader.checkpoint import open_checkpoint
+from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher, Want, side_by_side
 from kinprint.records import (
     MergeDoubt,
@@ -100,14 +100,25 @@ def open_family(child: str, parents: Sequence[str], base: str | None, fetcher: F
     given = list(dict.fromkeys((*parents, *(() if base is None else (base,)))))
 
     def opened(name: str) -> tuple[ModelRef, Model]:
-        checkpoint = open_checkpoint(name, fetcher)
-        return checkpoint.ref, open_model(checkpoint)
+        with naming(name):
+            checkpoint = open_checkpoint(name, fetcher)
+            return checkpoint.ref, _open_source(checkpoint, base)
 
     refs, models = zip(*side_by_side(opened, [child, *given]), strict=True)
     own, *sources = models
     tensors = tuple(tensors_of(own, sources, full_titles(refs)[1:]))
     at = None if base is None else given.index(base)
     return Family(own, tuple(sources), refs, at, tensors)
+
+
+def _open_source(checkpoint: Checkpoint, base: str | None) -> Model:
+    """A model of a merge; an adapter without a base that can be had stands on that of the merge."""
+    try:
+        return open_model(checkpoint)
+    except BadAdapter:
+        if base is None:
+            raise
+        return open_model(checkpoint, base)
 
 
 def sampled_family(family: Family, seed: int, allowance: int = ALLOWANCE) -> Family:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from kinprint import text
-from kinprint.errors import KinprintError, attempt
+from kinprint.errors import KinprintError, attempt, naming
 from kinprint.lineage.reading.headers import open_with_few_headers
 from kinprint.lineage.reading.levels import level_plan
 from kinprint.lineage.reading.sample import Sample
@@ -105,17 +104,6 @@ def read_readable(
         lost += failed
         readable = [one for one, outcome in alone if not isinstance(outcome, KinprintError)]
         kept = _enough(readable, lost)
-
-
-@contextmanager
-def naming(model: str) -> Iterator[None]:
-    """Note on an error which of several models it is about."""
-    try:
-        yield
-    except KinprintError as error:
-        if not getattr(error, "__notes__", ()):
-            error.add_note(model)
-        raise
 
 
 def reading_notes(sampler: Sampler, checkpoints: Sequence[Checkpoint]) -> tuple[Message, ...]:

@@ -20,10 +20,10 @@ from kinprint.errors import (
     BadConfig,
     BadHeader,
     BadIndex,
-    FormatError,
     NetworkError,
     PartsMissing,
     TensorUnknown,
+    naming,
 )
 from kinprint.reader.assemble import assemble
 from kinprint.reader.decode import Array, widen
@@ -302,12 +302,8 @@ class Checkpoint:
 
     def _parse(self, shard: str) -> Header:
         """The header of a weight file; an error notes of which model it is."""
-        try:
+        with naming(self.ref.given):
             return self._parse_unnamed(shard)
-        except FormatError as error:
-            if not getattr(error, "__notes__", ()):
-                error.add_note(self.ref.given)
-            raise
 
     def _parse_unnamed(self, shard: str) -> Header:
         view = self.fetcher.view(self.source, self.files[shard])

@@ -48,7 +48,8 @@ def unmerge(
         be repeated, left out or put in another order.
     base : str or path, optional
         The model that the parents were tuned from. Task arithmetic, TIES and DARE are sums over a
-        base; without one, a parent that shows as the base is taken for it.
+        base; without one, a parent that shows as the base is taken for it. An adapter that names no
+        base that can be had stands on it, too.
     sample : bool
         Whether to read some rows of each tensor, a few megabytes in all. Averages and task
         arithmetic can be told from these; TIES, DARE, passthrough and most slerps cannot.
@@ -132,7 +133,7 @@ def plan_unmerge(
         found = fetcher_of(own).plan(family.wants())
         cost = sum((one.cost for one in found), Cost())
         ref = family.refs[0]
-        read = family.child, *family.sources
+        local = all(one.checkpoint.ref.kind == "local" for one in (family.child, *family.sources))
         document = ReadingPlanDocument(
             model=ref.given,
             models=[one.given for one in family.refs],
@@ -143,7 +144,7 @@ def plan_unmerge(
             requests=cost.requests,
             spent=StageCost.of(meter.cost),
         )
-        return Plan(document, language, local=all(one.checkpoint.ref.kind == "local" for one in read))
+        return Plan(document, language, local=local)
 
 
 def _allowance(reader: Reader) -> int:

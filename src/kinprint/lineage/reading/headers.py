@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
+from kinprint.errors import naming
 from kinprint.lineage.reading.levels import LevelPlan, StepKind, choose_layers, spread_layers
 from kinprint.model.geometry import geometry_of
 from kinprint.model.model import Model
@@ -42,9 +43,10 @@ def open_with_few_headers(
     """Read the headers that a level needs, of all models side by side."""
 
     def open_one(checkpoint: Checkpoint) -> Model:
-        if not _needs_some_headers(checkpoint, level):
-            return open_model(checkpoint, base)
-        return _open_shards_of_layers(checkpoint, level)
+        with naming(checkpoint.ref.given):
+            if not _needs_some_headers(checkpoint, level):
+                return open_model(checkpoint, base)
+            return _open_shards_of_layers(checkpoint, level)
 
     return side_by_side(open_one, checkpoints)
 

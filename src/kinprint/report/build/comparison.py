@@ -14,6 +14,7 @@ import msgspec
 
 from kinprint.diff.direction import Direction
 from kinprint.diff.given import Beyond
+from kinprint.errors import option_name
 from kinprint.lineage.about.description import Description
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.reading.sample import SampleRecord
@@ -129,7 +130,7 @@ def matrix_document(found: Matrix, cost: Cost) -> schema.MatrixDocument:
         unread=[
             schema.Unread(
                 given=one.given,
-                error=translator.kept_in_all(one.error.sentence),
+                error=translator.kept_in_all(one.error.spelled(option_name).sentence),
             )
             for one in found.unread
         ],
@@ -137,7 +138,7 @@ def matrix_document(found: Matrix, cost: Cost) -> schema.MatrixDocument:
             schema.FailedPair(
                 a=found.models[one.a].given,
                 b=found.models[one.b].given,
-                error=translator.kept_in_all(one.error.sentence),
+                error=translator.kept_in_all(one.error.spelled(option_name).sentence),
             )
             for one in found.failed
         ],
