@@ -410,6 +410,14 @@ class WorkerDied(ClusterError):
 class SystemFailed(KinprintError):
     """The operating system refused something that has no error of its own here."""
 
+    @classmethod
+    def of(cls, error: OSError) -> SystemFailed:
+        """What the system said, and of which file."""
+        if error.filename is None:
+            return cls(cause=system_cause(error))
+        named = {"cause": system_cause(error), "file": str(error.filename)}
+        return cls(cause=text.message("cause.system-file", **named))
+
 
 class InternalError(KinprintError):
     """kinprint itself failed, in a way that nobody foresaw: a fault of ours, to be reported.
@@ -464,6 +472,6 @@ def attempt(
     except KinprintError as error:
         return error
     except OSError as error:
-        return SystemFailed(cause=error)
+        return SystemFailed.of(error)
     except Exception as error:
         return InternalError.of(error)

@@ -60,7 +60,7 @@ def test_names_from_strangers_stay_text(found: kinprint.Diff) -> None:
 
 def test_both_languages_say_what_was_done(found: kinprint.Diff) -> None:
     found = kinprint.Diff(found.document, "ko")
-    assert found.summary.startswith("base-a에서 a-cpt")
+    assert found.summary.startswith("base-a 모델에서 a-cpt 모델로")
     page = render(found.document, ".html", "ko").decode()
     assert found.summary in page
 

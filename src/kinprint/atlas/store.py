@@ -163,6 +163,8 @@ class Atlas:
 
     def __init__(self, place: str | None = None) -> None:
         self.place = place if place is not None else str(assets_folder("atlas", "v1"))
+        if "://" not in self.place and Path(self.place).expanduser().is_file():
+            raise AtlasBroken(place=self.place, cause=text.message("cause.system.ENOTDIR"))
 
     @property
     def address(self) -> str:

@@ -22,7 +22,7 @@ from kinprint.cli.output import (
     write_line,
 )
 from kinprint.cli.reading import name_failure, reading_options, show_progress
-from kinprint.errors import BadOption, printable
+from kinprint.errors import UsageError, printable
 from kinprint.records import Standing
 
 
@@ -70,7 +70,7 @@ def build(**asked: Any) -> int:
     """Add all models of lists, of folders, and of a search of the Hub."""
     if not asked["models"] and asked["search"] is None:
         cause = text.message("cause.atlas.nothing-to-add", option="search")
-        raise BadOption(option="models", value="", cause=cause)
+        raise UsageError(cause=cause)
     return _build(**asked)
 
 
@@ -175,6 +175,9 @@ def tree(
         language=language(),
     )
     show_tree(found, format, output)
+    if not found.document.models:
+        where = printable(kinprint.Atlas(place).place, 1000)
+        click.echo(say("cli.atlas.empty", place=where), err=True)
     return 2 if found.document.left_out or found.document.failed else 0
 
 

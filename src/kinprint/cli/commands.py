@@ -83,7 +83,11 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Understand what was typed; what is too much is named."""
         extra, ctx.allow_extra_args = ctx.allow_extra_args, True
-        rest = super().parse_args(ctx, args)
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # click does not say whose value is missing
+            raise
         ctx.allow_extra_args = extra
         if rest and not extra and not ctx.resilient_parsing:
             _refuse(ctx, "cli.usage.too-many", given=" ".join(rest))
@@ -112,6 +116,11 @@ class Group(Command, click.Group):
         """Find the command that was typed."""
         name = str(args[0])
         if not ctx.resilient_parsing and self.get_command(ctx, name) is None:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, self.list_commands(ctx), 1)
+            if near:
+                _refuse(ctx, "cli.usage.no-such-command-near", given=name, near=near[0])
             _refuse(ctx, "cli.usage.no-such-command", given=name)
         return super().resolve_command(ctx, args)
 
@@ -195,7 +204,8 @@ def usage_sentence(error: click.UsageError) -> str:
                 return say("cli.usage.no-such-option-near", given=name, near=near[0], **where)
             return say("cli.usage.no-such-option", given=name, **where)
         case click.MissingParameter(param=click.Parameter() as param):
-            return say("cli.usage.missing", given=param.metavar or param.name, **where)
+            named = param.metavar or (param.name or "").upper()
+            return say("cli.usage.missing", given=named, **where)
         case click.BadOptionUsage(option_name=name):
             flags = [] if error.ctx is None else error.ctx.command.params
             is_flag = any(name in one.opts and getattr(one, "is_flag", False) for one in flags)

@@ -74,7 +74,7 @@ def identify(
                 print_written(output)
     if not found.searched:
         place = printable(kinprint.Atlas(atlas).place, 1000)
-        click.echo(say("cli.identify.empty", place=place), err=True)
+        click.echo(say("cli.atlas.empty", place=place), err=True)
     if not found.compared and (found.searched or exit_code):  # 0 would say that nothing links
         return 2
     linked = (*found.parents, *found.descendants, *found.relatives)

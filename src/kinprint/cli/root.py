@@ -124,7 +124,7 @@ def _tell(error: BaseException) -> int:
             about = getattr(error, "__notes__", []) if isinstance(error, FormatError) else []
             _say(": ".join(("kinprint", *map(printable, about[:1]), sentence(error))))
         case OSError():
-            _say(f"kinprint: {sentence(SystemFailed(cause=error))}")
+            _say(f"kinprint: {sentence(SystemFailed.of(error))}")
         case _:
             _say_fault(InternalError.of(error))
     return FAILED

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kinprint import text
-from kinprint.errors import BadOption, FormatError
+from kinprint.errors import BadOption, FormatError, system_cause
 from kinprint.report.exports import Export, export_for, exports, render
 from kinprint.report.files import in_language, readme, stems, write_file
 from kinprint.report.schema import (
@@ -220,6 +220,5 @@ def _check_place(path: Path, is_file: bool, option: str, data: str) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        why = error.strerror or str(error)
-        cause = text.message("cause.cannot-write", folder=folder, cause=why)
+        cause = text.message("cause.cannot-write", folder=folder, cause=system_cause(error))
         raise BadOption(option=option, value=str(path), cause=cause) from None

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import logging
 import re
+import socket
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -256,8 +258,23 @@ def unreachable(error: Exception, address: str) -> Unreachable:
     """No connection, with the first line of what the library said about it."""
     if isinstance(error, TimeoutError):
         return no_connection(address, text.message("cause.source.no-answer"))
+    if (known := _system_words(error)) is not None:
+        return no_connection(address, known)
     lines = str(error).strip().splitlines()
     return no_connection(address, lines[0][:120] if lines and lines[0] else type(error).__name__)
+
+
+def _system_words(error: BaseException | None) -> text.Message | None:
+    """What the system said of a connection, where a library has only put it into its own words."""
+    while error is not None:
+        if isinstance(error, socket.gaierror):
+            return text.message("cause.source.no-such-host")
+        if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):  # its own numbers
+            known = system_cause(error)
+            if isinstance(known, text.Message):
+                return known
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def no_connection(address: str, cause: str | text.Message) -> Unreachable:

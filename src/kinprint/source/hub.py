@@ -84,7 +84,9 @@ def _open_snapshot(reference: Reference, revision: str) -> Source:
     try:
         folder = snapshot_download(reference.place, revision=revision, local_files_only=True)
     except (OSError, ValueError):
-        missing = text.message("cause.source.missing-list", name=reference.given)
+        # A folder of another name may have been meant, unless the Hub was named.
+        key = "missing-list" if "://" in reference.given else "missing-list-or-folder"
+        missing = text.message(f"cause.source.{key}", name=reference.given)
         raise OfflineMiss(what=missing) from None
     return LocalSource(reference.given, folder, name=reference.place, path=reference.path)
 

@@ -78,6 +78,7 @@ def _parse_file(given: str, text: str) -> Reference:
 def _parse_bare(given: str, text: str) -> Reference:
     path = Path(text).expanduser()
     looks_local = text.startswith((".", "/", "~", "\\")) or bool(path.drive)
+    looks_local = looks_local or text.find("/") == len(text) - 1  # a folder, as shells complete it
     if looks_local or path.exists():
         if not path.exists():
             raise BadReference(given=given, cause=message("cause.reference.no-such-path"))
@@ -103,7 +104,9 @@ def _parse_single(given: str, text: str) -> Reference:
 
 def _parse_hub(given: str, address: str) -> Reference:
     body = address.removeprefix("hf://").removeprefix("https://huggingface.co/").rstrip("/")
-    if body and "/" not in body and body not in _LISTS:
+    if not body:
+        raise BadReference(given=given, cause=message("cause.reference.names-no-model"))
+    if "/" not in body and body not in _LISTS:
         return _parse_single(given, body)
     from huggingface_hub.errors import HfUriError
     from huggingface_hub.utils import parse_hf_uri

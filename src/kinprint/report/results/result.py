@@ -346,8 +346,11 @@ def read_file(path: str | os.PathLike[str], data: str = DATA) -> bytes:
     file = Path(path)
     inside = file / data
     file = inside if inside.is_file() else file
+    if file.is_dir():
+        cause = text.message("cause.result.folder", folder=str(path), file=data)
+        raise FormatError(cause=cause)
     if not file.is_file():
-        raise FileMissing(name=str(file.parent), path=file.name)
+        raise FileMissing(name=str(file.absolute().parent), path=file.name)
     with file.open("rb") as opened:
         return opened.read(MOST_BYTES)
 

@@ -111,8 +111,10 @@ def _read(kind: Any, raw: bytes, name: str) -> Any:
         read = _decoder(kind).decode(raw)
     except RecursionError:
         raise _unreadable(name, text.message("cause.nested-too-deeply")) from None
-    except ValueError as error:  # all of msgspec's, and bytes that are no text
-        raise _unreadable(name, str(error)[:_SHOWN]) from None
+    except msgspec.ValidationError as error:
+        raise _unreadable(name, _misfit(str(error)[:_SHOWN])) from None
+    except ValueError:  # msgspec's, and bytes that are no text
+        raise _unreadable(name, text.message("cause.document.no-json")) from None
     found = read.today() if isinstance(read, FirstComparison | FirstMatrix) else read
     for cause in _contradictions(found):
         raise _unreadable(name, cause)
@@ -195,6 +197,15 @@ def _is_tree(document: MatrixDocument, leaves: int) -> bool:
         if not math.isfinite(merge.height):
             return False
     return True
+
+
+def _misfit(detail: str) -> text.Message:
+    """What is wrong with JSON that is no document, from what msgspec says of it."""
+    if "`schema`" in detail:
+        return text.message("cause.document.no-kind")
+    if "`$.schema`" in detail:
+        return text.message("cause.document.unknown-kind")
+    return text.message("cause.document.other-form", detail=detail)
 
 
 def _unreadable(name: str, cause: str | text.Message) -> FormatError:

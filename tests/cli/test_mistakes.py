@@ -1,0 +1,101 @@
+"""What somebody new types wrongly: one sentence says what happened and what to do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kinprint.cli.root import run
+
+ZOO = Path(__file__).resolve().parents[2] / "src" / "kinprint" / "demo" / "zoo"
+BASE, CHILD = str(ZOO / "base-a"), str(ZOO / "a-cpt")
+MISTAKES: dict[str, tuple[list[str], str]] = {
+    "a misspelt command": (["compar", BASE, CHILD], "the nearest is compare"),
+    "a misspelt command of a group": (["atlas", "serch", BASE], "the nearest is search"),
+    "a command like no other": (["frobnicate"], " --help` lists all"),
+    "one model": (["compare", BASE], "it is the only one"),
+    "an option without its value": (["compare", BASE, CHILD, "--given"], " compare --help`"),
+    "an argument without a metavar": (["mirror"], "FOLDER is missing"),
+    "a folder that is not there": (["inspect", "nothing/"], "there is no such file or folder"),
+    "the Hub itself": (["inspect", "https://huggingface.co/"], "names no model"),
+    "an atlas that is a file": (["identify", BASE, "--atlas", "notes.txt"], "Not a directory"),
+    "nothing to add": (["atlas", "build"], "There is nothing to add"),
+    "no JSON": (["report", "notes.txt"], "it is not JSON. Give a JSON file"),
+    "JSON of something else": (["report", f"{BASE}/config.json"], "what kind of result it is"),
+    "a result of a later version": (["report", "later.json"], "this version of kinprint does not"),
+    "no such result": (["report", "nothing.json"], "has no file 'nothing.json'"),
+    "a folder without a result": (["report", "empty"], "is a folder without a result"),
+    "nowhere to write": (["compare", BASE, CHILD, "-o", "notes.txt/x.html"], "Not a directory"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "later.json").write_text('{"schema": "kinprint.compare/99"}')
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_sentence_in_each_language(
+    mistake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments, words = MISTAKES[mistake]
+    told = {}
+    for language in ("en", "ko"):
+        monkeypatch.setenv("KINPRINT_LANG", language)
+        assert run(arguments) == 2
+        told[language] = capsys.readouterr().err
+        assert told[language].startswith("kinprint: ") and told[language].count("\n") == 1
+        assert told[language].endswith(".\n")
+    assert words in told["en"]
+    said = told["ko"].partition("kinprint: ")[2]
+    assert any("가" <= letter <= "힣" for letter in said)
+    assert not any(word in said for word in ("there is", "is not", "Not a", "malformed", "missing"))
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_empty_atlas_says_where_it_was_looked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["atlas", "tree", "--atlas", "nothing"]) == 0
+    assert capsys.readouterr().err.startswith("Looked in nothing. ")
+
+
+def test_offline_a_name_may_have_been_meant_for_a_folder(
+    hub_environment: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
+    for name, told in (("zoo/nothing", True), ("hf://zoo/nothing", False)):
+        done = subprocess.run(
+            [sys.executable, "-m", "kinprint", "inspect", name],
+            env=hub_environment("http://127.0.0.1:9", HF_HUB_OFFLINE="1"),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert ("there is no folder of that name here" in done.stderr) is told
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [("en", "(Connection refused)"), ("ko", "(접속이 거부되었습니다)")],
+)
+def test_what_the_system_says_is_said_in_the_users_language(
+    hub_environment: Callable[..., dict[str, str]], tmp_path: Path, language: str, words: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "kinprint", "inspect", "zoo/nothing"],
+        env=hub_environment("http://127.0.0.1:9", KINPRINT_LANG=language),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2 and words in done.stderr
