@@ -26,7 +26,7 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "nothing to add": (["atlas", "build"], "There is nothing to add"),
     "no JSON": (["report", "notes.txt"], "it is not JSON. Give a JSON file"),
     "JSON of something else": (["report", f"{BASE}/config.json"], "what kind of result it is"),
-    "a result of a later version": (["report", "later.json"], "this version of kinprint does not"),
+    "a result of a later version": (["report", "later.json"], "(kinprint.compare/99)"),
     "no such result": (["report", "nothing.json"], "has no file 'nothing.json'"),
     "a folder without a result": (["report", "empty"], "is a folder without a result"),
     "nowhere to write": (["compare", BASE, CHILD, "-o", "notes.txt/x.html"], "Not a directory"),

@@ -127,11 +127,11 @@ def test_numbers_that_are_none_become_null() -> None:
 @pytest.mark.parametrize(
     ("raw", "cause"),
     [
-        (b"", "truncated"),
-        (b"not json", "malformed"),
+        (b"", "it is not json"),
+        (b"not json", "it is not json"),
         (b"\xff\xfe", ""),
         (b"[]", "expected"),
-        (b"{}", "schema"),
+        (b"{}", "what kind of result"),
         (b'{"schema": "kinprint.study/2"}', "kinprint.study/2"),
         (b'{"schema": "kinprint.study/1"}', "missing"),
         (b'{"schema": "kinprint.compare/1"}', "missing"),

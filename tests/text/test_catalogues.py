@@ -100,6 +100,6 @@ def test_pieces_make_the_sentence_and_name_their_fields() -> None:
 
 def test_a_message_inside_a_message_is_said_in_its_language() -> None:
     inner = text.message("error.BadConfig", file="config.json", cause="c")
-    outer = text.words("error.FormatError", cause=inner)
+    outer = text.words("cause.other", cause=inner)
     assert outer["ko"] == inner.say("ko")
     assert outer["en"] == inner.say("en")

@@ -7,6 +7,7 @@ the first picture (`settled`), so that redrawing from the file gives the same by
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from functools import cache
 from threading import Lock
@@ -54,6 +55,7 @@ Shown = TypeVar(
 )
 
 _SHOWN = 200  # characters of a cause
+_UNKNOWN_KIND = re.compile(r"Invalid value '(.*)' - at `\$\.schema`")
 # More than any comparison has; a page of it would help nobody.
 _MOST = {"models": 1000, "evidence": 500, "seeds": 20_000, "labels": 2000, "notes": 2000,
          "configuration": 500, "controls": 2000, "samples": 1000, "unread": 2000,
@@ -203,8 +205,8 @@ def _misfit(detail: str) -> text.Message:
     """What is wrong with JSON that is no document, from what msgspec says of it."""
     if "`schema`" in detail:
         return text.message("cause.document.no-kind")
-    if "`$.schema`" in detail:
-        return text.message("cause.document.unknown-kind")
+    if (kind := _UNKNOWN_KIND.match(detail)) is not None:
+        return text.message("cause.document.unknown-kind", kind=kind[1])
     return text.message("cause.document.other-form", detail=detail)
 
 
