@@ -61,6 +61,13 @@ def test_a_mistake_is_one_sentence_in_each_language(
     assert not any(word in said for word in ("there is", "is not", "Not a", "malformed", "missing"))
 
 
+def test_one_model_given_twice_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", BASE, BASE]) == 0
+    assert "it was compared with itself" in capsys.readouterr().err
+    assert run(["compare", BASE, CHILD, "--level", "quick"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.usefixtures("folder")
 def test_an_empty_atlas_says_where_it_was_looked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["atlas", "tree", "--atlas", "nothing"]) == 0

@@ -25,7 +25,7 @@ from kinprint.cli.output import (
     write_json,
 )
 from kinprint.cli.reading import device_option, name_failure, reading_options
-from kinprint.errors import BadOption, UsageError
+from kinprint.errors import BadOption, UsageError, printable
 from kinprint.records import ALPHA, Level, Relation
 
 if TYPE_CHECKING:
@@ -152,6 +152,9 @@ def compare_two(
         a, b, controls=controls, given=given, direction=direction, hashes=hashes, **settings
     )
     show(found, format, output)
+    first, second = ((one.kind, one.name, one.commit) for one in found.document.models)
+    if first == second:
+        click.echo(say("cli.compare.one-model", a=printable(a), b=printable(b)), err=True)
     return code_for([found.relation]) if exit_code else 0
 
 
