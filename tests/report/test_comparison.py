@@ -275,7 +275,7 @@ def test_a_plan_says_what_each_stage_costs() -> None:
     assert document["stages"] == [{"bytes": 1000, "requests": 2}, {"bytes": 5000, "requests": 3}]
     assert document["spent"] == {"bytes": 100, "requests": 4}
     lines = [line.text for line in plan_lines(planned, "en")]
-    assert lines[0] == "stage 1: 1 kB, 2 requests" and "routers" in lines[-1]
+    assert lines[0] == "stage 1: 1 kB over the network, 2 requests" and "routers" in lines[-1]
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
