@@ -554,6 +554,7 @@ class Reason(StrEnum):
     RELABELLING_CHANGES_NOTHING = auto()
     # What self-tests of one model found.
     CHANNELS_SORTED = auto()
+    CHANNELS_ALONG_INDEX = auto()
     CHANNELS_UNCORRELATED = auto()
     CHANNEL_SIGNS_UNFAIR = auto()
     CHANNEL_SIGNS_TOO_FEW = auto()

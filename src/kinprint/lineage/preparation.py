@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from kinprint.lineage.common_starts import without_common_starts
 from kinprint.lineage.reading.sample import Attention, Floats, Indices, Sample, Units
 from kinprint.mapped import keep, let_go
 from kinprint.measure.basis import unit_rows
@@ -126,7 +127,7 @@ class Prepared:
 
     def __init__(self, sample: Sample) -> None:
         self.stored = sample
-        self.sample = _as_tested(sample)
+        self.sample = without_common_starts(_as_tested(sample))
         self.key = sample.key
         self.facts = sample.facts
         self.width = sample.width

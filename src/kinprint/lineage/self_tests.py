@@ -20,8 +20,10 @@ from kinprint.nulls import copies
 from kinprint.nulls.exchangeability import (
     LEVEL,
     Doubt,
+    along_index,
     balance,
     canonical_axes,
+    column_profiles,
     lags,
     skewness,
     trend,
@@ -49,9 +51,9 @@ def self_test(side: Side, group: Group) -> Message | None:
     """Why labels or signs of a group mean something in this model; None where they do not."""
     match group:
         case Group.RESIDUAL:
-            return _canonical_channels(side) or _periodic_gains(side)
+            return _ordered_channels(side) or _periodic_gains(side)
         case Group.RESIDUAL_SIGN:
-            return _canonical_channels(side) or _channel_signs(side)
+            return _ordered_channels(side) or _channel_signs(side)
         case Group.UNIT:
             return _sorted_units(side)
         case Group.UNIT_SIGN:
@@ -86,6 +88,31 @@ def _canonical_channels(side: Side) -> Message | None:
             return Reason.CHANNELS_UNCORRELATED.message()
         case _:
             return None
+
+
+def _ordered_channels(side: Side) -> Message | None:
+    """Whether channels are canonical axes, or follow a course along their index."""
+    return _canonical_channels(side) or side.course_of_channels
+
+
+def course_of_channels(side: Side) -> Message | None:
+    """Whether embedding columns follow a course along the index: sorted, or with a formula in them.
+
+    Channels sorted by the mean of their columns have signs that go with the index, and a table of
+    sines that was added is the same in strangers. Copies of channels are left out: they lie at one
+    distance, and are tied.
+    """
+    embedding = side.prepared.sample.embedding
+    if embedding is None or len(embedding.rows) < _FEWEST_TOKENS:
+        return None
+    tokens = np.argsort(embedding.ids, kind="stable")[spread(len(embedding.ids), _TOKENS)]
+    channels = np.flatnonzero(np.bincount(side.channel_clones)[side.channel_clones] == 1)
+    rows = embedding.rows[tokens][:, channels[spread(len(channels), _CHANNELS)]]
+    rows = rows[np.isfinite(rows).all(axis=1)]
+    rows = rows[:, ~one_valued(rows.T)]
+    if min(rows.shape) < _FEWEST_TOKENS or along_index(column_profiles(rows)).exchangeable:
+        return None
+    return Reason.CHANNELS_ALONG_INDEX.message()
 
 
 def _channel_signs(side: Side) -> Message | None:

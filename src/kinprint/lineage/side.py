@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinprint.lineage.alignment.units import spread
 from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Sample
-from kinprint.lineage.self_tests import self_test
+from kinprint.lineage.self_tests import course_of_channels, self_test
 from kinprint.model.symmetries import group_named, refusal
 from kinprint.nulls import copies
 from kinprint.nulls.result import Ints
@@ -77,6 +77,11 @@ class Side:
             architecture = refusal(group_named(group), self.prepared.facts)
             self._refusals[group] = architecture or self_test(self, group)
         return self._refusals[group]
+
+    @cached_property
+    def course_of_channels(self) -> Message | None:
+        """Why channels follow a course along their index; None where they do not."""
+        return course_of_channels(self)
 
     @property
     def rank(self) -> tuple[int, int, bool, str]:

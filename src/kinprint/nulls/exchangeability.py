@@ -8,6 +8,7 @@ such models agree without being related. Each test asks one model alone, has an 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache
 
@@ -27,6 +28,9 @@ from kinprint.nulls.result import Floats, portions
 
 LEVEL = 1e-3
 _FEW = 32  # units whose signs may be drawn again by chance
+_MIXTURES = 32  # rows that many tokens are added up to
+_SCALED_BY = 32  # draws that tell how far a statistic scatters
+_BAND = 4  # frequencies in the lowest band, each next one twice as wide
 
 
 class Doubt(StrEnum):
@@ -35,6 +39,7 @@ class Doubt(StrEnum):
     NONE = ""
     SORTED = "sorted"
     PERIODIC = "periodic"
+    ALONG_INDEX = "along the index"
     UNFAIR = "signs are not fair"
     UNCORRELATED = "uncorrelated axes"
     TOO_SHORT = "too short"
@@ -198,6 +203,71 @@ def canonical_axes(table: ArrayLike, level: float = LEVEL) -> SelfTest:
     return SelfTest("canonical axes", True, sorted_by_size.log10_p, sorted_by_size.effect)
 
 
+def along_index(
+    profiles: Sequence[ArrayLike], draws: int = 999, seed: int = 0, level: float = LEVEL
+) -> SelfTest:
+    """Ask whether profiles of labels (channels, say) follow a course along the index.
+
+    Labels in random order have, on average, the same power at every frequency of the index. What is
+    sorted, turns with the index or is smooth along it has more at some. Of each table of profiles
+    (rows, n) the largest power of a single frequency, and of the lowest or highest 2, 4, 8, … of
+    them, is taken; the statistic is the largest of these, in deviations that `_SCALED_BY` random
+    orders tell, and is compared with further ones. One order is drawn for all rows, and drawing
+    ends as in `lags`. The effect is the largest share of the power of a table that one
+    frequency has.
+    """
+    tables = [_without_mean(np.atleast_2d(np.asarray(table, np.float64))) for table in profiles]
+    tables = [table for table in tables if table.any()]
+    n = tables[0].shape[1] if tables else 0
+    if n < 4 or not all(np.isfinite(table).all() for table in tables):
+        return SelfTest("along index", True, 0.0, 0.0)
+    rng = np.random.default_rng(seed)
+
+    def drawn(some: int) -> Floats:
+        return _courses(tables, rng.permuted(np.tile(np.arange(n), (some, 1)), axis=1))
+
+    scale = drawn(_SCALED_BY)
+    middle, spread = scale.mean(axis=0), np.maximum(scale.std(axis=0), 1e-12)
+    found = _courses(tables, np.arange(n)[None])[0]
+    observed = float(((found - middle) / spread).max())
+    null, p, some = np.empty(0), 0.0, 4
+    while len(null) < draws:
+        some = min(2 * some, draws - len(null))
+        null = np.concatenate([null, ((drawn(some) - middle) / spread).max(axis=1)])
+        p = drawn_log10_p(observed, null)
+        if not _fails(p + math.log10((len(null) + 1) / (draws + 1)), level):
+            break  # even if no further draw reaches it
+    effect = math.exp(float(found[::2].max())) / (n // 2)
+    return _judge("along index", p, min(effect, 1.0), level, Doubt.ALONG_INDEX)
+
+
+def column_profiles(table: ArrayLike, seed: int = 0) -> tuple[Floats, Floats, Floats]:
+    """What columns of a table (tokens in order, channels) are like, as rows over the channels.
+
+    Sums of tokens with random signs, which show what all tokens do along the channels; and what
+    each column does along the tokens: where its power lies, by octaves, and at which place it is
+    largest beyond what is usual there. Formulas of a token's number and the channel's, such as
+    position tables, show in these. Each column is treated by itself or with all others alike, so
+    this commutes with permutations of the columns.
+    """
+    x = np.array(np.asarray(table).T, np.float64, order="C")  # one contiguous row a channel
+    x -= x.mean(axis=1, keepdims=True)
+    x /= np.maximum(np.sqrt(np.einsum("ct,ct->c", x, x)), 1e-300)[:, None]
+    mixtures = min(_MIXTURES, x.shape[1])
+    tokens = x.shape[1] // mixtures * mixtures
+    signs = np.random.default_rng(seed).integers(2, size=tokens) * 2.0 - 1.0
+    sums = (x[:, :tokens] * signs).reshape(len(x), mixtures, -1).sum(axis=2).T
+    power = np.square(np.abs(np.fft.rfft(x, axis=1)[:, 1:])).T
+    power /= np.maximum(power.mean(axis=1, keepdims=True), 1e-300)
+    octaves, start, width = [], 0, _BAND
+    while start < len(power):
+        octaves.append(power[start : start + width].mean(axis=0))
+        start, width = start + width, 2 * width
+    shares = np.log(np.maximum(octaves, 1e-300))
+    places = average_ranks(power.argmax(axis=0))
+    return _evened(_without_mean(sums)), normal_scores(shares - shares.mean(axis=0)), places[None]
+
+
 @lru_cache(maxsize=4)
 def _coins(draws: int, n: int, seed: int) -> NDArray[np.float32]:
     """Fair coins, the same for the same question: several self-tests of a model share them."""
@@ -227,6 +297,38 @@ def _autocorrelation(rows: Floats) -> Floats:
     power = np.square(np.abs(np.fft.rfft(rows, axis=-1))).mean(axis=-2)
     found: Floats = np.fft.irfft(power, n)[..., 1 : n // 2 + 1]
     return found
+
+
+def _without_mean(rows: Floats) -> Floats:
+    centred: Floats = rows - rows.mean(axis=1, keepdims=True)
+    return centred
+
+
+def _evened(rows: Floats) -> Floats:
+    """Rows turned to their principal axes, each of which has the root of its length.
+
+    A few directions have most of the length of an embedding, and would hide what others do.
+    """
+    squares, axes = np.linalg.eigh(rows @ rows.T)
+    squares = np.maximum(squares, 1e-12 * max(float(squares[-1]), 1e-300))
+    evened: Floats = (axes * squares**-0.25).T @ rows
+    return evened
+
+
+def _courses(tables: Sequence[Floats], orders: NDArray[np.int64]) -> Floats:
+    """For some orders of the labels, by table: largest power at a frequency, and in a band.
+
+    As logarithms, since powers have long tails; those of bands times the root of their width.
+    """
+    found = []
+    for table in tables:
+        power = np.square(np.abs(np.fft.rfft(table[:, orders], axis=2)[..., 1:])).sum(axis=0)
+        power /= np.maximum(power.mean(axis=1, keepdims=True), 1e-300)
+        widths = 2 ** np.arange(1, max(2, power.shape[1].bit_length() - 1))
+        ends = np.stack([power.cumsum(axis=1), power[:, ::-1].cumsum(axis=1)])[..., widths - 1]
+        bands = np.log(np.maximum(ends / widths, 1e-300)) * np.sqrt(widths)
+        found += [np.log(power.max(axis=1)), bands.max(axis=(0, 2))]
+    return np.stack(found, axis=1)
 
 
 def _off_diagonal(columns: Floats) -> float:

@@ -1,0 +1,94 @@
+"""Diagonals: what matrices that began as the identity, or near it, have in common.
+
+Such a start is public, and strangers that had it keep it: row i leans to column i, or to the column
+that a padded, repeated, spread or reversed identity gives it. Few numbers of a matrix lie there,
+and they are found by their mean alone, however small each is against the others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+FEWEST_COLUMNS = 32
+"""Narrower matrices are not looked at."""
+_BLOCK = 4  # neighbours that tests exchange, of rows and of columns
+_REPEATS = 8  # of an identity side by side that are looked for
+_ROWS = 256  # rows that tell
+_ASIDE = np.array([0, 5, 11, 18, 29])  # columns from a diagonal to those that it is held against
+_FAR = 3.0  # deviations beyond which a number counts no more
+DEVIATIONS = 4.0
+"""From which on a diagonal is no chance. Losing one for nothing costs next to nothing."""
+
+
+def diagonals(numbers: Ints, total: int | None, width: int) -> Ints:
+    """Columns (rows, diagonals) that diagonals give to rows of these numbers among so many.
+
+    Where there are fewer rows than columns, diagonals stand side by side, or each row has several
+    neighbouring columns; where there are more, several rows have a column. `total` is None where
+    it is not known, and more than the columns then.
+
+    Examples
+    --------
+    >>> diagonals(np.array([0, 1, 7]), 8, 8).tolist()
+    [[0, 7], [1, 6], [7, 0]]
+    >>> diagonals(np.array([0, 5]), 8, 4).tolist()
+    [[0, 3, 0], [1, 2, 2]]
+    """
+    least = width if total is None else min(total, width)
+    within, found = numbers % least, []
+    for start in range(0, min(width // least, _REPEATS) * least, least):
+        found += [start + within, start + least - 1 - within]
+    if total is not None and total != width:
+        first = -(-numbers * width // total) if total < width else numbers * width // total
+        found += [first + one for one in range(min(max(width // total, 1), _REPEATS))]
+    return np.minimum(np.stack(found, axis=1), width - 1)
+
+
+def lean(rows: Floats, columns: Ints) -> NDArray[np.float64]:
+    """How far rows lean to diagonals, in deviations of chance, with their sign and without it.
+
+    Two rows of numbers, one a diagonal. Numbers on it are held against those a few columns aside.
+    """
+    some = np.linspace(0, len(rows) - 1, min(len(rows), _ROWS)).astype(np.int64)
+    places = (columns[some, :, None] + _ASIDE) % rows.shape[1]
+    cells = rows[some[:, None, None], places].astype(np.float64)
+    cells = np.where(np.isfinite(cells), cells, 0.0)
+    size = np.sqrt(np.square(cells[:, :, 1:]).mean(axis=(0, 2), keepdims=True))
+    cells = np.clip(cells / np.maximum(size, 1e-300), -_FAR, _FAR)
+    found = []
+    for values in (cells, np.abs(cells)):
+        others = values[:, :, 1:]
+        middle, spread = others.mean(axis=(0, 2)), others.std(axis=(0, 2))
+        chance = spread * np.sqrt((1 + 1 / others.shape[2]) / len(some))
+        found.append((values[:, :, 0].mean(axis=0) - middle) / np.maximum(chance, 1e-9))
+    return np.stack(found)
+
+
+def without_diagonal(rows: Floats, numbers: Ints, total: int | None, which: int) -> Floats:
+    """Rows with their own mean in place of a diagonal, as `diagonals` counts them.
+
+    Blocks of four neighbouring rows and columns lose all that is in them: neighbours that change
+    places have then lost the same columns.
+    """
+    width = rows.shape[1]
+    start = numbers - numbers % _BLOCK
+    members = (start[:, None] + np.arange(_BLOCK)).reshape(-1)
+    if total is not None:
+        members = np.minimum(members, total - 1)
+    columns = diagonals(members, total, width)[:, which].reshape(len(rows), _BLOCK)
+    first = columns - columns % _BLOCK
+    cells = np.minimum((first[:, :, None] + np.arange(_BLOCK)).reshape(len(rows), -1), width - 1)
+    left = np.array(rows)
+    at = np.arange(len(rows))[:, None]
+    left[at, cells] = 0
+    kept = np.ones(rows.shape, bool)
+    kept[at, cells] = False
+    count = np.maximum(kept.sum(axis=1, keepdims=True), 1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        mean = left.sum(axis=1, dtype=np.float64, keepdims=True) / count
+    left[at, cells] = mean
+    return left
