@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from kinprint.lineage.alignment.blocks import common_blocks
 from kinprint.lineage.reading.sample import Attention, Floats, Indices, Sample, Units
 from kinprint.measure.diagonals import (
     DEVIATIONS,
@@ -27,18 +28,18 @@ from kinprint.measure.diagonals import (
     lean,
     without_diagonal,
 )
-from kinprint.nulls.blocks import BLOCK, block_log10_p
-from kinprint.nulls.exchangeability import LEVEL
-from kinprint.nulls.preparation import normalise_rows
-from kinprint.nulls.result import Ints
 from kinprint.nulls.signs import sign_log10_p
 
 _UNITS, _HEADS = ("gate", "up", "down"), ("q", "k", "v", "o")
+_KINDS = _UNITS, ("q", "k"), ("v", "o"), ("router",)
 _ALONE = 0.5  # more deviations that a single matrix needs than those of all layers together
 _STRIDES = (1, 2)  # layers apart: one that was copied is like its copy, and not like all others
-_LAYERS = 12  # that are held against each other
-_FEWEST_ROWS, _NUMBERS = 256, 1 << 18  # rows and numbers of a matrix that are
-_DOUBTED = 2.5  # deviations below which no p-value is asked for
+_LEVEL = 1e-2  # of each of these, and both must be reached
+_PLACES = 64  # matrices of a role that are held against each other
+_FEWEST_PAIRS, _NUMBERS = 128, 1 << 16  # pairs of rows and numbers of a matrix that are
+_USUAL = 1.0  # deviations that chance gives, where other matrices were found
+_TINY = 1e-30
+_DOUBTED = 2.0  # deviations below which no p-value is asked for
 
 
 class _Matrix(Struct, frozen=True):
@@ -54,6 +55,7 @@ class _Matrix(Struct, frozen=True):
 
 
 Place = tuple[int, int]  # layer, expert
+Coins = NDArray[np.float64]
 Matrices = dict[str, dict[Place, _Matrix]]
 
 
@@ -114,142 +116,165 @@ def _numbers_of_heads(part: Attention, role: str, rope: str | None) -> tuple[Ind
 
 def _without_diagonals(parts: Mapping[Place, _Matrix]) -> Iterator[tuple[Place, Floats]]:
     """Matrices of one role that lean to a diagonal, each or all together, without it."""
-    wide = {place: part for place, part in parts.items() if part.width >= FEWEST_COLUMNS}
-    found = {
-        place: lean(part.rows, diagonals(part.numbers, part.total, part.width))
-        for place, part in wide.items()
-    }
-    for shape in {one.shape for one in found.values()}:
-        alike = [place for place, one in found.items() if one.shape == shape]
-        together = np.sum([found[place] for place in alike], axis=0) / math.sqrt(len(alike))
-        common = (np.abs(together[0]) > DEVIATIONS) | (together[1] > DEVIATIONS)
-        for place in alike:
-            signed, size = np.abs(found[place][0]), found[place][1]
-            leans = common | (np.maximum(signed, size) > DEVIATIONS + _ALONE)
-            part, rows = wide[place], wide[place].rows
-            for which in np.flatnonzero(leans).tolist():
-                rows = without_diagonal(rows, part.numbers, part.total, which)
-            if leans.any():
+    for places in _of_equal_rows(parts):
+        one = parts[places[0]]
+        if one.width < FEWEST_COLUMNS:
+            continue
+        columns = diagonals(one.numbers, one.total, one.width)
+        found = lean([parts[place].rows for place in places], columns)
+        together = np.abs(found.sum(axis=0)) / math.sqrt(len(places))
+        leans = (together > DEVIATIONS) | (np.abs(found) > DEVIATIONS + _ALONE)
+        for place, which in zip(places, leans.any(axis=1), strict=True):
+            rows = parts[place].rows
+            for at in np.flatnonzero(which).tolist():
+                rows = without_diagonal(rows, one.numbers, one.total, at)
+            if which.any():
                 yield place, rows
 
 
-def _repeated_roles(matrices: Matrices, sample: Sample) -> set[str]:
-    """Roles whose matrices are alike at equal places from layer to layer, each or all of a kind.
+def _of_equal_rows(parts: Mapping[Place, _Matrix]) -> list[list[Place]]:
+    """Places of the matrices with rows of the same numbers, together."""
+    found: dict[tuple[Any, ...], list[Place]] = {}
+    for place, part in parts.items():
+        key = part.total, part.width, part.numbers.tobytes()
+        found.setdefault(key, []).append(place)
+    return list(found.values())
 
-    Matrices of a kind share labels or coins, so that their scores are added up.
+
+def _repeated_roles(matrices: Matrices, sample: Sample) -> set[str]:
+    """Roles whose matrices are alike at equal places from layer to layer.
+
+    Each role is asked, all of a kind, and all kinds. Matrices of a kind share labels or coins, so
+    that what their rows have in common is added up. Where one role is found, or all together are,
+    the others need not be as clear.
     """
+    alone: dict[str, list[Coins]] = {}
+    kinds: list[list[Coins]] = []
     found = set[str]()
-    for roles in (_UNITS, ("v", "o"), ("router",), ("q", "k")):
-        apart = {
-            role: _alike(matrices[role], sample if role in ("q", "k") else None)
+    for roles in _KINDS:
+        ready = {
+            role: {
+                place: _coined(role, part, sample.attention.get(place[0]))
+                for place, part in sorted(matrices[role].items())[:_PLACES]
+            }
             for role in roles
             if role in matrices
         }
-        found |= {role for role, distances in apart.items() if _is_repeated(distances)}
-        shapes = {tuple(one.values.shape for one in distances) for distances in apart.values()}
-        if len(apart) > 1 and len(shapes) == 1:
-            together = [_Alike.summed(some) for some in zip(*apart.values(), strict=True)]
-            found |= set(apart) if _is_repeated(together) else set()
+        alone |= {role: _apart([layers]) for role, layers in ready.items()}
+        kinds.append(_apart([*ready.values()]) if ready else [])
+        if _beyond_chance(kinds[-1]):
+            found |= {role for role in ready if _leans(alone[role])}
+    found |= {role for role, distances in alone.items() if _beyond_chance(distances)}
+    every = [np.concatenate(some) for some in zip_longest(*kinds, fillvalue=np.empty(0))]
+    if found or _beyond_chance(every):
+        found |= {role for role, distances in alone.items() if _leans(distances)}
     return found
 
 
-class _Alike(Struct, frozen=True):
-    """How alike rows of equal number are in layers at one distance.
+def _beyond_chance(distances: Sequence[Coins]) -> bool:
+    """Whether rows are alike at every distance of layers, more than coins would make them."""
+    some = [coins for coins in distances if coins.any()]
+    return bool(some) and all(
+        _deviations(coins) >= _DOUBTED and float(sign_log10_p(coins[None])[0]) <= math.log10(_LEVEL)
+        for coins in some
+    )
 
-    Scores of rows in blocks of the number (blocks × 4 × 4) with the sizes of blocks; or coins,
-    where rows have no free labels.
+
+def _leans(distances: Sequence[Coins]) -> bool:
+    """Whether rows are alike more than usual, if need be by chance."""
+    return bool(distances) and _deviations(np.concatenate(distances)) >= _USUAL
+
+
+def _deviations(coins: Coins) -> float:
+    return float(coins.sum()) / max(math.sqrt(float(np.square(coins).sum())), _TINY)
+
+
+class _Coined(Struct, frozen=True):
+    """Rows that a relabelling negates: their lengths, their names, and which coin they have.
+
+    Differences of two neighbouring rows, which change places; or rows of q and k, whose planes turn
+    over.
     """
 
-    values: np.ndarray
-    sizes: Ints | None
-
-    @classmethod
-    def summed(cls, some: Sequence[_Alike]) -> _Alike:
-        """Scores of several matrices whose rows belong together."""
-        return cls(np.sum([one.values for one in some], axis=0), some[0].sizes)
-
-    @property
-    def beyond_chance(self) -> bool:
-        """Whether they are more alike than their neighbours, or than coins would make them."""
-        values = self.values
-        if self.sizes is None:
-            deviations = values.sum() / max(math.sqrt(np.square(values).sum()), 1e-300)
-        else:
-            centred = values - values.mean(axis=1, keepdims=True)
-            centred -= centred.mean(axis=2, keepdims=True)
-            chance = math.sqrt(np.square(centred).sum() / (BLOCK - 1))
-            deviations = centred.trace(axis1=1, axis2=2).sum() / max(chance, 1e-300)
-        if deviations < _DOUBTED:
-            return False
-        if self.sizes is None:
-            return float(sign_log10_p(values[None])[0]) <= math.log10(LEVEL)
-        return float(block_log10_p(values, self.sizes)[0]) <= math.log10(LEVEL)
+    rows: Floats
+    lengths: Floats
+    names: Indices
+    coins: Indices
 
 
-def _is_repeated(distances: Sequence[_Alike]) -> bool:
-    return bool(distances) and all(one.beyond_chance for one in distances)
+def _coined(role: str, part: _Matrix, heads: Attention | None) -> _Coined:
+    """The rows of a matrix that have coins. `heads` is the attention that it belongs to."""
+    rows, names, coins = part.rows, part.numbers, part.numbers // 2
+    if role in _HEADS:
+        assert heads is not None
+        coins = _coins_of_heads(role, heads)
+    if role not in ("q", "k"):
+        pairs = (names[:-1] % 2 == 0) & (names[1:] == names[:-1] + 1)
+        first = np.flatnonzero(pairs)
+        first = first[:: max(1, len(first) // max(_FEWEST_PAIRS, _NUMBERS // part.width))]
+        rows, names, coins = rows[first] - rows[first + 1], names[first], coins[first]
+    lengths = np.sqrt(np.einsum("nd,nd->n", rows, rows))
+    return _Coined(rows, lengths, names, coins)
 
 
-def _alike(parts: Mapping[Place, _Matrix], coins_of: Sample | None) -> list[_Alike]:
-    """Matrices of one role at each distance of layers, as far as there are layers.
+def _coins_of_heads(role: str, heads: Attention) -> Indices:
+    """Which coin each row of a role has: planes and values of a group have one for all its heads.
 
-    Layers of one distance form chains, in which each has labels and coins of its own: those of one
-    relative to those of the next are independent of all others.
+    Where groups are not known, all heads are one.
     """
+    shape = getattr(heads, role).shape
+    others = heads.k if role in ("q", "k") else heads.v
+    groups = 1 if others is None or shape[0] % len(others) else len(others)
+    within = np.arange(shape[1]) // 2
+    if role in ("q", "k"):
+        half = heads.rotated // 2
+        within = np.arange(shape[1])
+        within[half : 2 * half] -= half
+    group = np.arange(shape[0]) * groups // shape[0]
+    return np.asarray((group[:, None] * shape[1] + within).reshape(-1))
+
+
+def _apart(roles: Sequence[Mapping[Place, _Coined]]) -> list[Coins]:
+    """How alike rows of some roles are in layers at each distance, one number a coin.
+
+    Layers of one distance form chains, in which each has coins of its own: those of one relative to
+    those of the next are independent of all others.
+    """
+    chains = _chains(roles)
     found = []
-    experts = sorted({expert for _, expert in parts})
-    chains = [
-        [place for place in sorted(parts) if place[1] == expert][:_LAYERS] for expert in experts
-    ]
-    ready = {place: _ready(parts[place]) for chain in chains for place in chain}
     for stride in _STRIDES:
-        values, sizes = [], []
-        for chain in chains:
-            for one, other in zip(chain, chain[stride:], strict=False):
-                if ready[one].width != ready[other].width:
-                    continue
-                if coins_of is not None:
-                    values.append(_coins(ready[one], ready[other], coins_of.attention[one[0]]))
-                    continue
-                blocks = common_blocks(ready[one].numbers, ready[other].numbers)
-                values.append(blocks.products(ready[one].rows, ready[other].rows))
-                sizes.append(blocks.sizes)
-        if values and sum(map(len, values)):
-            lengths = None if coins_of is not None else np.concatenate(sizes)
-            found.append(_Alike(np.concatenate(values), lengths))
+        coins = [
+            _products([(layers[one], layers[other]) for layers in roles])
+            for chain in chains
+            for one, other in zip(chain, chain[stride:], strict=False)
+        ]
+        found.append(np.concatenate(coins or [np.empty(0)]))
     return found
 
 
-def _ready(part: _Matrix) -> _Matrix:
-    """Some blocks of neighbouring rows, less their means and of length one."""
-    most = max(_FEWEST_ROWS, _NUMBERS // part.width)
-    at = np.arange(len(part.rows))
-    if len(at) > most:
-        blocks = part.numbers // BLOCK
-        different = np.unique(blocks)
-        some = np.linspace(0, len(different) - 1, most // BLOCK).astype(np.int64)
-        at = np.flatnonzero(np.isin(blocks, different[some]))
-    rows = part.rows[at].astype(np.float64)
-    rows -= rows.mean(axis=1, keepdims=True)
-    return _Matrix(normalise_rows(rows).astype(np.float32), part.numbers[at], part.total)
+def _chains(roles: Sequence[Mapping[Place, _Coined]]) -> list[list[Place]]:
+    """Places that all roles have, layer by layer, for each expert."""
+    common = sorted(set.intersection(*(set(layers) for layers in roles)))
+    experts = sorted({expert for _, expert in common})
+    return [[place for place in common if place[1] == expert] for expert in experts]
 
 
-def _coins(one: _Matrix, other: _Matrix, heads: Attention) -> np.ndarray:
-    """Products of equal rows of q or k, added up where they share a coin.
-
-    Planes of all queries of a group turn together. Where groups are not known, all heads are one.
-    """
-    if not np.array_equal(one.numbers, other.numbers):
-        return np.empty(0)
-    stored = heads.q if heads.q is not None and heads.q.size == one.rows.size else heads.k
-    assert stored is not None
-    products = np.einsum("nd,nd->n", one.rows, other.rows, dtype=np.float64)
-    table = products.reshape(stored.shape[:2])
-    half = heads.rotated // 2
-    planes = table[:, :half] + table[:, half : 2 * half]
-    table = np.concatenate([planes, table[:, 2 * half :]], axis=1)
-    groups = 1 if heads.k is None or len(table) % len(heads.k) else len(heads.k)
-    return np.asarray(table.reshape(groups, -1, table.shape[1]).sum(axis=1).reshape(-1))
+def _products(pairs: Sequence[tuple[_Coined, _Coined]]) -> Coins:
+    """Cosines of rows of equal name in two layers, added up by coin."""
+    values, coins = [np.empty(0)], [np.empty(0, np.int64)]
+    for one, other in pairs:
+        if one.rows.shape[1] != other.rows.shape[1]:
+            continue
+        at = to = np.arange(len(one.names))
+        if not np.array_equal(one.names, other.names):
+            _, at, to = np.intersect1d(one.names, other.names, return_indices=True)
+        x, y = (one.rows, other.rows) if at is to else (one.rows[at], other.rows[to])
+        lengths = one.lengths[at] * other.lengths[to]
+        cosines = np.einsum("nd,nd->n", x, y) / np.where(lengths > _TINY, lengths, np.inf)
+        values.append(np.where(np.isfinite(cosines), cosines, 0.0))
+        coins.append(one.coins[at])
+    summed = np.bincount(np.concatenate(coins), np.concatenate(values))
+    return np.asarray(summed, np.float64)
 
 
 def _with(sample: Sample, changed: Mapping[tuple[str, Place], Floats]) -> Sample:

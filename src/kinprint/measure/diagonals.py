@@ -7,6 +7,8 @@ and they are found by their mean alone, however small each is against the others
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,10 +19,12 @@ FEWEST_COLUMNS = 32
 """Narrower matrices are not looked at."""
 _BLOCK = 4  # neighbours that tests exchange, of rows and of columns
 _REPEATS = 8  # of an identity side by side that are looked for
-_ROWS = 256  # rows that tell
+_ROWS = 128  # rows that tell
+_LEAST = np.float32(1e-30)
 _ASIDE = np.array([0, 5, 11, 18, 29])  # columns from a diagonal to those that it is held against
+_CONTROLLED = 1 + 1 / (len(_ASIDE) - 1)  # what these add to the variance
 _FAR = 3.0  # deviations beyond which a number counts no more
-DEVIATIONS = 4.0
+DEVIATIONS = 5.0
 """From which on a diagonal is no chance. Losing one for nothing costs next to nothing."""
 
 
@@ -48,24 +52,25 @@ def diagonals(numbers: Ints, total: int | None, width: int) -> Ints:
     return np.minimum(np.stack(found, axis=1), width - 1)
 
 
-def lean(rows: Floats, columns: Ints) -> NDArray[np.float64]:
-    """How far rows lean to diagonals, in deviations of chance, with their sign and without it.
+def lean(matrices: Sequence[Floats], columns: Ints) -> NDArray[np.float64]:
+    """How far matrices lean to diagonals, in deviations of chance, with their sign and without it.
 
-    Two rows of numbers, one a diagonal. Numbers on it are held against those a few columns aside.
+    Matrices of one shape; the answer is (matrices, 2, diagonals). Numbers on a diagonal are held
+    against those a few columns aside.
     """
-    some = np.linspace(0, len(rows) - 1, min(len(rows), _ROWS)).astype(np.int64)
-    places = (columns[some, :, None] + _ASIDE) % rows.shape[1]
-    cells = rows[some[:, None, None], places].astype(np.float64)
-    cells = np.where(np.isfinite(cells), cells, 0.0)
-    size = np.sqrt(np.square(cells[:, :, 1:]).mean(axis=(0, 2), keepdims=True))
-    cells = np.clip(cells / np.maximum(size, 1e-300), -_FAR, _FAR)
-    found = []
-    for values in (cells, np.abs(cells)):
-        others = values[:, :, 1:]
-        middle, spread = others.mean(axis=(0, 2)), others.std(axis=(0, 2))
-        chance = spread * np.sqrt((1 + 1 / others.shape[2]) / len(some))
-        found.append((values[:, :, 0].mean(axis=0) - middle) / np.maximum(chance, 1e-9))
-    return np.stack(found)
+    height, width = matrices[0].shape
+    some = np.linspace(0, height - 1, min(height, _ROWS)).astype(np.int64)
+    places = (columns[some].T[:, None] + _ASIDE[:, None]) % width + some * width
+    cells = np.stack([rows.reshape(-1).take(places) for rows in matrices])
+    cells[~np.isfinite(cells)] = 0
+    size = np.sqrt(np.square(cells[:, :, 1:]).mean(axis=(2, 3), keepdims=True))
+    cells = np.clip(cells / np.maximum(size, _LEAST), -_FAR, _FAR)
+    both = np.stack([cells, np.abs(cells)], axis=1)
+    means = both.mean(axis=4)
+    squares = np.square(both[:, :, :, 1:]).mean(axis=(3, 4))
+    middle = means[..., 1:].mean(axis=3)
+    chance = np.sqrt(np.maximum(squares - np.square(middle), 0.0) * _CONTROLLED / len(some))
+    return np.asarray((means[..., 0] - middle) / np.maximum(chance, _LEAST), np.float64)
 
 
 def without_diagonal(rows: Floats, numbers: Ints, total: int | None, which: int) -> Floats:

@@ -28,7 +28,7 @@ from kinprint.nulls.result import Floats, portions
 
 LEVEL = 1e-3
 _FEW = 32  # units whose signs may be drawn again by chance
-_MIXTURES = 32  # rows that many tokens are added up to
+_MIXTURES = 48  # rows that many tokens are added up to
 _SCALED_BY = 32  # draws that tell how far a statistic scatters
 _BAND = 4  # frequencies in the lowest band, each next one twice as wide
 
@@ -210,11 +210,11 @@ def along_index(
 
     Labels in random order have, on average, the same power at every frequency of the index. What is
     sorted, turns with the index or is smooth along it has more at some. Of each table of profiles
-    (rows, n) the largest power of a single frequency, and of the lowest or highest 2, 4, 8, … of
-    them, is taken; the statistic is the largest of these, in deviations that `_SCALED_BY` random
-    orders tell, and is compared with further ones. One order is drawn for all rows, and drawing
-    ends as in `lags`. The effect is the largest share of the power of a table that one
-    frequency has.
+    (rows, n) the largest power of a single frequency is taken, in one row and in all, and that of
+    the lowest or highest 2, 4, 8, … of them. The statistic is the largest of these, in deviations
+    that `_SCALED_BY` random orders tell, and is compared with further ones. One order is drawn for
+    all rows, and drawing ends as in `lags`. The effect is the largest share of the power of a row
+    that one frequency has.
     """
     tables = [_without_mean(np.atleast_2d(np.asarray(table, np.float64))) for table in profiles]
     tables = [table for table in tables if table.any()]
@@ -237,7 +237,7 @@ def along_index(
         p = drawn_log10_p(observed, null)
         if not _fails(p + math.log10((len(null) + 1) / (draws + 1)), level):
             break  # even if no further draw reaches it
-    effect = math.exp(float(found[::2].max())) / (n // 2)
+    effect = math.exp(float(found[::3].max())) / (n // 2)
     return _judge("along index", p, min(effect, 1.0), level, Doubt.ALONG_INDEX)
 
 
@@ -257,7 +257,7 @@ def column_profiles(table: ArrayLike, seed: int = 0) -> tuple[Floats, Floats, Fl
     tokens = x.shape[1] // mixtures * mixtures
     signs = np.random.default_rng(seed).integers(2, size=tokens) * 2.0 - 1.0
     sums = (x[:, :tokens] * signs).reshape(len(x), mixtures, -1).sum(axis=2).T
-    power = np.square(np.abs(np.fft.rfft(x, axis=1)[:, 1:])).T
+    power = np.square(np.abs(np.fft.rfft(x.astype(np.float32), axis=1)[:, 1:]), dtype=np.float64).T
     power /= np.maximum(power.mean(axis=1, keepdims=True), 1e-300)
     octaves, start, width = [], 0, _BAND
     while start < len(power):
@@ -316,18 +316,20 @@ def _evened(rows: Floats) -> Floats:
 
 
 def _courses(tables: Sequence[Floats], orders: NDArray[np.int64]) -> Floats:
-    """For some orders of the labels, by table: largest power at a frequency, and in a band.
+    """For some orders of the labels, by table: largest power of a row, of all, and in a band.
 
     As logarithms, since powers have long tails; those of bands times the root of their width.
     """
     found = []
     for table in tables:
-        power = np.square(np.abs(np.fft.rfft(table[:, orders], axis=2)[..., 1:])).sum(axis=0)
+        single = np.square(np.abs(np.fft.rfft(table[:, orders], axis=2)[..., 1:]))
+        power = single.sum(axis=0)
         power /= np.maximum(power.mean(axis=1, keepdims=True), 1e-300)
+        rows = (single.max(axis=2) / np.maximum(single.mean(axis=2), 1e-300)).max(axis=0)
         widths = 2 ** np.arange(1, max(2, power.shape[1].bit_length() - 1))
         ends = np.stack([power.cumsum(axis=1), power[:, ::-1].cumsum(axis=1)])[..., widths - 1]
         bands = np.log(np.maximum(ends / widths, 1e-300)) * np.sqrt(widths)
-        found += [np.log(power.max(axis=1)), bands.max(axis=(0, 2))]
+        found += [np.log(rows), np.log(power.max(axis=1)), bands.max(axis=(0, 2))]
     return np.stack(found, axis=1)
 
 
