@@ -240,6 +240,79 @@ def closed_channels(tensors: Tensors) -> None:
             tensors[name][mask.random(tensors[name].shape) < 0.03] = 0.0
 
 
+def matrices(tensors: Tensors, roles: tuple[str, ...] = ("attn", "mlp")) -> list[str]:
+    return [name for name in tensors if any(role in name for role in roles) and "norm" not in name]
+
+
+def began_as_identity(tensors: Tensors, size: float = 4.0) -> None:
+    """A padded identity, four deviations above what was learnt, as ZerO and IDInit leave it."""
+    for name in matrices(tensors):
+        values = tensors[name]
+        values += size * values.std() * np.eye(*values.shape, dtype=np.float32)
+
+
+def began_as_repeated_identities(tensors: Tensors) -> None:
+    """The same written again until a matrix is full, from the last column on."""
+    for name in matrices(tensors):
+        values = tensors[name]
+        rows, columns = (np.arange(size) % min(values.shape) for size in values.shape)
+        values += 4 * values.std() * np.equal.outer(rows, columns)[:, ::-1]
+
+
+def one_identity(tensors: Tensors) -> None:
+    """In the outputs of one layer's attention only."""
+    values = tensors["model.layers.2.self_attn.o_proj.weight"]
+    values += 8 * values.std() * np.eye(*values.shape, dtype=np.float32)
+
+
+def began_as_cosines(tensors: Tensors) -> None:
+    for name in matrices(tensors):
+        rows, columns = tensors[name].shape
+        angles = np.pi / columns * (np.arange(columns) + 0.5) * np.arange(rows)[:, None]
+        tensors[name] += 0.4 * tensors[name].std() * np.cos(angles)
+
+
+def began_as_one_table(tensors: Tensors) -> None:
+    """A public table, the same in all layers."""
+    for name in matrices(tensors):
+        values = tensors[name]
+        table = np.random.default_rng(values.shape[0]).normal(size=values.shape)
+        values += 0.3 * values.std() * table
+
+
+def add_positions(tensors: Tensors) -> None:
+    """A table of sines over numbers of tokens, added to the embedding."""
+    values = tensors["model.embed_tokens.weight"]
+    tokens, width = values.shape
+    angles = np.arange(tokens)[:, None] / 10_000 ** (np.arange(width // 2) * 2 / width)
+    values += values.std() * np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+
+
+def add_wave(tensors: Tensors) -> None:
+    """A wave over the channels, at a strength that a public vector gives every token."""
+    values = tensors["model.embed_tokens.weight"]
+    strength = np.random.default_rng(15).normal(size=(len(values), 1))
+    values += 0.7 * values.std() * strength * np.sin(0.37 * np.arange(values.shape[1]))
+
+
+def reorder_channels(tensors: Tensors, order: np.ndarray) -> None:
+    for name, values in tensors.items():
+        along = values.ndim == 1 or name.endswith(("o_proj.weight", "down_proj.weight"))
+        tensors[name] = values[order] if along else values[:, order]
+
+
+def sort_channels_by_mean(tensors: Tensors) -> None:
+    """By the signed mean of embedding columns."""
+    reorder_channels(tensors, np.argsort(tensors["model.embed_tokens.weight"].mean(axis=0)))
+
+
+def sort_channels_by_axis(tensors: Tensors) -> None:
+    """By the first principal axis of the embedding, with a sign that one token gives it."""
+    table = tensors["model.embed_tokens.weight"]
+    tokens, _, axes = np.linalg.svd(table - table.mean(axis=0), full_matrices=False)
+    reorder_channels(tensors, np.argsort(axes[0] * np.sign(tokens[300, 0])))
+
+
 CASES: dict[str, Change] = {
     "as they are": lambda tensors: None,
     "sorted units": sort_units,
@@ -259,6 +332,16 @@ CASES: dict[str, Change] = {
     "few zeros": few_zeros,
     "padding": padding,
     "closed channels": closed_channels,
+    "began as the identity": began_as_identity,
+    "began as little of the identity": lambda tensors: began_as_identity(tensors, 1.5),
+    "began as identities": began_as_repeated_identities,
+    "one identity": one_identity,
+    "began as cosines": began_as_cosines,
+    "began as one table": began_as_one_table,
+    "positions added": add_positions,
+    "wave added": add_wave,
+    "channels sorted by mean": sort_channels_by_mean,
+    "channels sorted along an axis": sort_channels_by_axis,
 }
 
 
@@ -290,6 +373,15 @@ def test_equal_tokenizer_and_configuration_are_no_evidence(tmp_path: Path) -> No
     found = compare(DEMO / "zoo" / "base-a", write(tmp_path, "drawn", "base-a", drawn))
     assert found.verdict.relation == "no-evidence"
     assert found.verdict.power, "an honest negative says what it would have seen"
+
+
+@pytest.mark.parametrize(
+    "change", [began_as_identity, began_as_one_table, sort_channels_by_mean, add_positions]
+)
+def test_a_descendant_with_the_same_start_is_found(change: Change, tmp_path: Path) -> None:
+    """What strangers share says nothing, and the rest of the weights still does."""
+    parent, child = (write(tmp_path, name, name, change) for name in ("base-a", "a-cpt"))
+    assert compare(parent, child).verdict.relation in ("derived", "dependent")
 
 
 @pytest.mark.parametrize("change", [sort_units, orient_units, constant_norms])

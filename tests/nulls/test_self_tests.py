@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -16,8 +18,16 @@ from kinprint.nulls.copies import (
     joined,
     sum_over,
 )
-from kinprint.nulls.exchangeability import balance, canonical_axes, lags, skewness, trend
-from kinprint.nulls.result import Ints
+from kinprint.nulls.exchangeability import (
+    along_index,
+    balance,
+    canonical_axes,
+    column_profiles,
+    lags,
+    skewness,
+    trend,
+)
+from kinprint.nulls.result import Floats, Ints
 from kinprint.nulls.signs import sign_log10_p
 from tests.nulls import worlds
 
@@ -94,6 +104,66 @@ def test_periods_and_shards_are_found(shared: bool) -> None:
         assert lags(mixed, draws=999, shared=shared).log10_p > -2.9
     found = lags(rng.normal(size=(3, 256)) + wave * 2, draws=199, level=0.01, shared=shared)
     assert found.where % 8 == 0
+
+
+def embedding(rng: np.random.Generator, tokens: int = 512, channels: int = 64) -> Floats:
+    """Tokens in order with a few features in common, in directions of their own, and noise."""
+    features = np.cumsum(rng.normal(size=(tokens, 4)), axis=0) / 16
+    return features @ rng.normal(size=(4, channels)) + rng.normal(size=(tokens, channels))
+
+
+def test_courses_along_the_index_are_calibrated() -> None:
+    rng = np.random.default_rng(30)
+    found = [
+        along_index(column_profiles(embedding(rng, 64, 24)), 99, seed, 0.01).log10_p
+        for seed in range(400)
+    ]
+    worlds.assert_valid(found, (0.2, 0.05, 0.01))
+
+
+def sorted_by_mean(table: Floats) -> Floats:
+    return table[:, np.argsort(table[:64].mean(axis=0) - table.mean(axis=0))]
+
+
+def with_a_wave(table: Floats) -> Floats:
+    tokens, channels = table.shape
+    return table + np.random.default_rng(1).normal(size=(tokens, 1)) * np.sin(
+        0.37 * np.arange(channels)
+    )
+
+
+def with_positions(table: Floats) -> Floats:
+    tokens, channels = table.shape
+    angles = np.arange(tokens)[:, None] / 10_000 ** (np.arange(channels // 2) * 2 / channels)
+    return table + np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+
+
+def with_positions_by_turns(table: Floats) -> Floats:
+    tokens, channels = table.shape
+    angles = np.arange(tokens)[:, None] / 10_000 ** (np.arange(channels) // 2 * 2 / channels)
+    return table + np.where(np.arange(channels) % 2, np.cos(angles), np.sin(angles))
+
+
+@pytest.mark.parametrize(
+    "change", [sorted_by_mean, with_a_wave, with_positions, with_positions_by_turns]
+)
+def test_courses_along_the_index_are_found(change: Callable[[Floats], Floats]) -> None:
+    """And are gone where the channels are dealt anew."""
+    rng = np.random.default_rng(33)
+    table = change(embedding(rng))
+    found = along_index(column_profiles(table))
+    assert not found.exchangeable and found.reason == "along the index"
+    assert along_index(column_profiles(table[:, rng.permutation(64)])).exchangeable
+
+
+def test_profiles_move_with_their_channels() -> None:
+    rng = np.random.default_rng(32)
+    table, order = embedding(rng), rng.permutation(64)
+    mixed, octaves, places = column_profiles(table)
+    others = column_profiles(table[:, order])
+    assert np.allclose(octaves[:, order], others[1]) and np.allclose(places[:, order], others[2])
+    gram, other = mixed.T @ mixed, others[0].T @ others[0]
+    assert np.allclose(gram[np.ix_(order, order)], other)
 
 
 def test_balance_is_calibrated() -> None:

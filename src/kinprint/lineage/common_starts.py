@@ -151,10 +151,12 @@ def _repeated_roles(matrices: Matrices, sample: Sample) -> set[str]:
     alone: dict[str, list[Coins]] = {}
     kinds: list[list[Coins]] = []
     found = set[str]()
+    units, values = sample.facts.odd_up is True, sample.facts.plain_values is True
+    flips = {"up": units, "down": units, "v": values, "o": values}
     for roles in _KINDS:
         ready = {
             role: {
-                place: _coined(role, part, sample.attention.get(place[0]))
+                place: _coined(role, part, sample.attention.get(place[0]), flips.get(role, False))
                 for place, part in sorted(matrices[role].items())[:_PLACES]
             }
             for role in roles
@@ -192,8 +194,8 @@ def _deviations(coins: Coins) -> float:
 class _Coined(Struct, frozen=True):
     """Rows that a relabelling negates: their lengths, their names, and which coin they have.
 
-    Differences of two neighbouring rows, which change places; or rows of q and k, whose planes turn
-    over.
+    Differences of two neighbouring rows, which change places; their sums, where rows may flip;
+    or rows of q and k, whose planes turn over.
     """
 
     rows: Floats
@@ -202,17 +204,27 @@ class _Coined(Struct, frozen=True):
     coins: Indices
 
 
-def _coined(role: str, part: _Matrix, heads: Attention | None) -> _Coined:
-    """The rows of a matrix that have coins. `heads` is the attention that it belongs to."""
+def _coined(role: str, part: _Matrix, heads: Attention | None, flips: bool) -> _Coined:
+    """The rows of a matrix that have coins. `heads` is the attention that it belongs to.
+
+    Exchanging two rows, or flipping both, negates their difference; flipping both negates their sum
+    too, so that the two are coins of their own. Sums lose their mean, since rows that lean to
+    one side would do so in every layer.
+    """
     rows, names, coins = part.rows, part.numbers, part.numbers // 2
     if role in _HEADS:
         assert heads is not None
         coins = _coins_of_heads(role, heads)
     if role not in ("q", "k"):
-        pairs = (names[:-1] % 2 == 0) & (names[1:] == names[:-1] + 1)
-        first = np.flatnonzero(pairs)
+        first = np.flatnonzero((names[:-1] % 2 == 0) & (names[1:] == names[:-1] + 1))
         first = first[:: max(1, len(first) // max(_FEWEST_PAIRS, _NUMBERS // part.width))]
-        rows, names, coins = rows[first] - rows[first + 1], names[first], coins[first]
+        names, coins = names[first], 2 * coins[first]
+        one, other = rows[first], rows[first + 1]
+        rows = one - other
+        if flips and len(first) > 1:
+            sums = one + other
+            rows = np.concatenate([rows, sums - sums.mean(axis=0)])
+            names, coins = (np.concatenate([which, which + 1]) for which in (names, coins))
     lengths = np.sqrt(np.einsum("nd,nd->n", rows, rows))
     return _Coined(rows, lengths, names, coins)
 

@@ -20,7 +20,7 @@ FEWEST_COLUMNS = 32
 _BLOCK = 4  # neighbours that tests exchange, of rows and of columns
 _REPEATS = 8  # of an identity side by side that are looked for
 _ROWS = 128  # rows that tell
-_LEAST = np.float32(1e-30)
+_LEAST, _NOTHING = np.float32(1e-30), 1e-6
 _ASIDE = np.array([0, 5, 11, 18, 29])  # columns from a diagonal to those that it is held against
 _CONTROLLED = 1 + 1 / (len(_ASIDE) - 1)  # what these add to the variance
 _FAR = 3.0  # deviations beyond which a number counts no more
@@ -74,10 +74,10 @@ def lean(matrices: Sequence[Floats], columns: Ints) -> NDArray[np.float64]:
 
 
 def without_diagonal(rows: Floats, numbers: Ints, total: int | None, which: int) -> Floats:
-    """Rows with their own mean in place of a diagonal, as `diagonals` counts them.
+    """Rows with next to nothing in place of a diagonal, as `diagonals` counts them.
 
     Blocks of four neighbouring rows and columns lose all that is in them: neighbours that change
-    places have then lost the same columns.
+    places have then lost the same columns. No zeros are put there, which would be taken for a mask.
     """
     width = rows.shape[1]
     start = numbers - numbers % _BLOCK
@@ -87,13 +87,9 @@ def without_diagonal(rows: Floats, numbers: Ints, total: int | None, which: int)
     columns = diagonals(members, total, width)[:, which].reshape(len(rows), _BLOCK)
     first = columns - columns % _BLOCK
     cells = np.minimum((first[:, :, None] + np.arange(_BLOCK)).reshape(len(rows), -1), width - 1)
-    left = np.array(rows)
-    at = np.arange(len(rows))[:, None]
-    left[at, cells] = 0
-    kept = np.ones(rows.shape, bool)
-    kept[at, cells] = False
-    count = np.maximum(kept.sum(axis=1, keepdims=True), 1)
     with np.errstate(invalid="ignore", over="ignore"):
-        mean = left.sum(axis=1, dtype=np.float64, keepdims=True) / count
-    left[at, cells] = mean
+        size = float(np.nanmean(np.abs(rows[:: max(1, len(rows) // _ROWS)])))
+    left = np.array(rows)
+    nothing = _NOTHING * size * (1 - 2 * (cells % 2))
+    left[np.arange(len(rows))[:, None], cells] = nothing
     return left

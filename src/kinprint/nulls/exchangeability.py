@@ -246,9 +246,9 @@ def column_profiles(table: ArrayLike, seed: int = 0) -> tuple[Floats, Floats, Fl
 
     Sums of tokens with random signs, which show what all tokens do along the channels; and what
     each column does along the tokens: where its power lies, by octaves, and at which place it is
-    largest beyond what is usual there. Formulas of a token's number and the channel's, such as
-    position tables, show in these. Each column is treated by itself or with all others alike, so
-    this commutes with permutations of the columns.
+    largest beyond what is usual there, times how far. Formulas of a token's number and the
+    channel's, such as position tables, show in these. Each column is treated by itself or with all
+    others alike, so this commutes with permutations of the columns.
     """
     x = np.array(np.asarray(table).T, np.float64, order="C")  # one contiguous row a channel
     x -= x.mean(axis=1, keepdims=True)
@@ -264,8 +264,10 @@ def column_profiles(table: ArrayLike, seed: int = 0) -> tuple[Floats, Floats, Fl
         octaves.append(power[start : start + width].mean(axis=0))
         start, width = start + width, 2 * width
     shares = np.log(np.maximum(octaves, 1e-300))
-    places = average_ranks(power.argmax(axis=0))
-    return _evened(_without_mean(sums)), normal_scores(shares - shares.mean(axis=0)), places[None]
+    ranks = average_ranks(power.argmax(axis=0))
+    height = np.log(np.maximum(power.max(axis=0), 1e-300))
+    places = (ranks - ranks.mean()) * (height - height.min())
+    return _evened(_without_mean(sums)), shares - shares.mean(axis=0), places[None]
 
 
 @lru_cache(maxsize=4)
