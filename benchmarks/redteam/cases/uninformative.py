@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import ml_dtypes
 import numpy as np
 import scipy.linalg
@@ -17,8 +19,16 @@ from benchmarks.redteam.cases.registry import (
     true,
 )
 from benchmarks.redteam.checkpoint import Array, Checkpoint
-from benchmarks.redteam.layers import FINAL, NORMS, O, names_of
-from benchmarks.redteam.relabelling import Rng, fold_gains
+from benchmarks.redteam.layers import (
+    ATTENTION,
+    EMBEDDING,
+    FEED_FORWARD,
+    FINAL,
+    NORMS,
+    O,
+    names_of,
+)
+from benchmarks.redteam.relabelling import Rng, fold_gains, permute_channels
 from benchmarks.redteam.storage import cast, renamed
 from benchmarks.redteam.truth import Fact
 from benchmarks.redteam.zoo import Zoo
@@ -155,3 +165,78 @@ def other_formulas(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """One model with Hadamard's matrix for outputs of attention here and cosines there."""
     model = zoo.root(seed)
     return _with_outputs(model, _signs(128)), _with_outputs(model, _cosines(128))
+
+
+def _began_as(model: Checkpoint, start: Callable[[int, int], Array], size: float) -> Checkpoint:
+    """The matrices of all layers with one start of so many deviations in them."""
+    names = names_of(model, (*ATTENTION, *FEED_FORWARD), _ALL)
+    tensors = {name: model.tensors[name] for name in names}
+    return model.changed(
+        {
+            name: (one + size * one.std() * start(*one.shape)).astype(np.float32)
+            for name, one in tensors.items()
+        }
+    )
+
+
+def _identity(rows: int, columns: int) -> Array:
+    return np.eye(rows, columns)
+
+
+def _one_table(rows: int, columns: int) -> Array:
+    return np.random.default_rng(rows * columns).normal(size=(rows, columns))
+
+
+def _with_embedding(model: Checkpoint, table: Array) -> Checkpoint:
+    """A table added to the embedding, at the size that its numbers have."""
+    own = model.tensors[EMBEDDING]
+    return model.changed({EMBEDDING: (own + own.std() * table).astype(np.float32)})
+
+
+@case("strangers-began-as-the-identity", STRANGERS)
+def strangers_identity(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers whose matrices all began as a padded identity."""
+    first, second = zoo.root(seed), zoo.stranger(seed)
+    return _began_as(first, _identity, 4.0), _began_as(second, _identity, 4.0)
+
+
+@case("strangers-began-near-the-identity", STRANGERS)
+def strangers_near_identity(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """The same, with an identity that is hardly larger than what was learnt."""
+    first, second = zoo.root(seed), zoo.stranger(seed)
+    return _began_as(first, _identity, 1.5), _began_as(second, _identity, 1.5)
+
+
+@case("strangers-began-as-one-table", STRANGERS)
+def strangers_one_table(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers whose matrices began as a public table, the same in all layers."""
+    first, second = zoo.root(seed), zoo.stranger(seed)
+    return _began_as(first, _one_table, 0.3), _began_as(second, _one_table, 0.3)
+
+
+@case("strangers-positions-in-the-embedding", STRANGERS)
+def strangers_positions(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers with one table of sines over numbers of tokens added to the embedding."""
+    tokens, width = zoo.root(seed).tensors[EMBEDDING].shape
+    angles = np.arange(tokens)[:, None] / 10_000 ** (np.arange(width // 2) * 2 / width)
+    table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    return _with_embedding(zoo.root(seed), table), _with_embedding(zoo.stranger(seed), table)
+
+
+@case("strangers-wave-in-the-embedding", STRANGERS)
+def strangers_wave(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers with one wave over the channels in every token, as strong as chance made it."""
+    tokens, width = zoo.root(seed).tensors[EMBEDDING].shape
+    table = rng.normal(size=(tokens, 1)) * np.sin(0.37 * np.arange(width))
+    return _with_embedding(zoo.root(seed), table), _with_embedding(zoo.stranger(seed), table)
+
+
+@case("strangers-channels-sorted-by-mean", STRANGERS)
+def strangers_sorted(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Two strangers whose channels were sorted by the mean of their embedding columns."""
+
+    def in_order(model: Checkpoint) -> Checkpoint:
+        order = np.argsort(model.tensors[EMBEDDING].mean(axis=0))
+        return permute_channels(model, order, np.ones(model.width, np.float32))
+
+    return in_order(zoo.root(seed)), in_order(zoo.stranger(seed))
