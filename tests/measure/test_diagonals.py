@@ -24,7 +24,8 @@ def reversed_identity(rows: int, columns: int) -> Array:
 
 def repeated(rows: int, columns: int) -> Array:
     least = min(rows, columns)
-    return (np.arange(rows)[:, None] % least == np.arange(columns) % least).astype(float)
+    alike = np.equal.outer(np.arange(rows) % least, np.arange(columns) % least)
+    return np.asarray(alike, float)
 
 
 def drawn_out(rows: int, columns: int) -> Array:

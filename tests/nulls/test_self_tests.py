@@ -127,21 +127,20 @@ def sorted_by_mean(table: Floats) -> Floats:
 
 def with_a_wave(table: Floats) -> Floats:
     tokens, channels = table.shape
-    return table + np.random.default_rng(1).normal(size=(tokens, 1)) * np.sin(
-        0.37 * np.arange(channels)
-    )
+    strength = np.random.default_rng(1).normal(size=(tokens, 1))
+    return np.asarray(table + strength * np.sin(0.37 * np.arange(channels)))
 
 
 def with_positions(table: Floats) -> Floats:
     tokens, channels = table.shape
     angles = np.arange(tokens)[:, None] / 10_000 ** (np.arange(channels // 2) * 2 / channels)
-    return table + np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    return np.asarray(table + np.concatenate([np.sin(angles), np.cos(angles)], axis=1))
 
 
 def with_positions_by_turns(table: Floats) -> Floats:
     tokens, channels = table.shape
     angles = np.arange(tokens)[:, None] / 10_000 ** (np.arange(channels) // 2 * 2 / channels)
-    return table + np.where(np.arange(channels) % 2, np.cos(angles), np.sin(angles))
+    return np.asarray(table + np.where(np.arange(channels) % 2, np.cos(angles), np.sin(angles)))
 
 
 @pytest.mark.parametrize(
