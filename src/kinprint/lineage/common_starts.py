@@ -153,10 +153,20 @@ def _repeated_roles(matrices: Matrices, sample: Sample) -> set[str]:
     found = set[str]()
     units, values = sample.facts.odd_up is True, sample.facts.plain_values is True
     flips = {"up": units, "down": units, "v": values, "o": values}
+    everywhere = {
+        role: min((part.numbers for part in parts.values()), key=len)
+        for role, parts in matrices.items()
+    }
     for roles in _KINDS:
         ready = {
             role: {
-                place: _coined(role, part, sample.attention.get(place[0]), flips.get(role, False))
+                place: _coined(
+                    role,
+                    part,
+                    sample.attention.get(place[0]),
+                    flips.get(role, False),
+                    everywhere[role],
+                )
                 for place, part in sorted(matrices[role].items())[:_PLACES]
             }
             for role in roles
@@ -204,8 +214,12 @@ class _Coined(Struct, frozen=True):
     coins: Indices
 
 
-def _coined(role: str, part: _Matrix, heads: Attention | None, flips: bool) -> _Coined:
+def _coined(
+    role: str, part: _Matrix, heads: Attention | None, flips: bool, everywhere: Indices
+) -> _Coined:
     """The rows of a matrix that have coins. `heads` is the attention that it belongs to.
+
+    Of many rows those are taken whose numbers were read in all layers.
 
     Exchanging two rows, or flipping both, negates their difference; flipping both negates their sum
     too, so that the two are coins of their own. Sums lose their mean, since rows that lean to
@@ -217,7 +231,10 @@ def _coined(role: str, part: _Matrix, heads: Attention | None, flips: bool) -> _
         coins = _coins_of_heads(role, heads)
     if role not in ("q", "k"):
         first = np.flatnonzero((names[:-1] % 2 == 0) & (names[1:] == names[:-1] + 1))
-        first = first[:: max(1, len(first) // max(_FEWEST_PAIRS, _NUMBERS // part.width))]
+        most = max(_FEWEST_PAIRS, _NUMBERS // part.width)
+        if len(first) > most:
+            first = first[np.isin(names[first], everywhere)]
+        first = first[:: max(1, len(first) // most)]
         names, coins = names[first], 2 * coins[first]
         one, other = rows[first], rows[first + 1]
         rows = one - other
