@@ -121,15 +121,23 @@ def _without_diagonals(parts: Mapping[Place, _Matrix]) -> Iterator[tuple[Place, 
         if one.width < FEWEST_COLUMNS:
             continue
         columns = diagonals(one.numbers, one.total, one.width)
-        found = lean([parts[place].rows for place in places], columns)
-        together = np.abs(found.sum(axis=0)) / math.sqrt(len(places))
-        leans = (together > DEVIATIONS) | (np.abs(found) > DEVIATIONS + _ALONE)
+        leans = _leaning([parts[place].rows for place in places], columns)
+        if leans.any():  # rows that share a direction have large columns, which are no diagonal
+            rest = [parts[place].rows for place in places]
+            leans &= _leaning([rows - rows.mean(axis=0) for rows in rest], columns)
         for place, which in zip(places, leans.any(axis=1), strict=True):
             rows = parts[place].rows
             for at in np.flatnonzero(which).tolist():
                 rows = without_diagonal(rows, one.numbers, one.total, at)
             if which.any():
                 yield place, rows
+
+
+def _leaning(matrices: Sequence[Floats], columns: Indices) -> NDArray[np.bool_]:
+    """Which matrices lean to which diagonals, with their sign or without it."""
+    found = lean(matrices, columns)
+    together = np.abs(found.sum(axis=0)) / math.sqrt(len(matrices))
+    return np.asarray((together > DEVIATIONS) | (np.abs(found) > DEVIATIONS + _ALONE))
 
 
 def _of_equal_rows(parts: Mapping[Place, _Matrix]) -> list[list[Place]]:

@@ -70,14 +70,17 @@ def lean(matrices: Sequence[Floats], columns: Ints) -> NDArray[np.float64]:
     squares = np.square(both[:, :, :, 1:]).mean(axis=(3, 4))
     middle = means[..., 1:].mean(axis=3)
     chance = np.sqrt(np.maximum(squares - np.square(middle), 0.0) * _CONTROLLED / len(some))
-    return np.asarray((means[..., 0] - middle) / np.maximum(chance, _LEAST), np.float64)
+    found = (means[..., 0] - middle) / np.maximum(chance, _LEAST)
+    # Nothing beside a diagonal: such rows hold one value, and say nothing anyway.
+    return np.asarray(np.where(size[:, None, :, 0, 0] > _LEAST, found, 0.0), np.float64)
 
 
 def without_diagonal(rows: Floats, numbers: Ints, total: int | None, which: int) -> Floats:
-    """Rows with next to nothing in place of a diagonal, as `diagonals` counts them.
+    """Rows with what their columns have elsewhere in place of a diagonal, as `diagonals` counts.
 
     Blocks of four neighbouring rows and columns lose all that is in them: neighbours that change
-    places have then lost the same columns. No zeros are put there, which would be taken for a mask.
+    places have then lost the same columns. Where rows share a direction, columns have a mean, which
+    a hole would show; no zeros are put there, which would be taken for a mask.
     """
     width = rows.shape[1]
     start = numbers - numbers % _BLOCK
@@ -90,6 +93,11 @@ def without_diagonal(rows: Floats, numbers: Ints, total: int | None, which: int)
     with np.errstate(invalid="ignore", over="ignore"):
         size = float(np.nanmean(np.abs(rows[:: max(1, len(rows) // _ROWS)])))
     left = np.array(rows)
-    nothing = _NOTHING * size * (1 - 2 * (cells % 2))
-    left[np.arange(len(rows))[:, None], cells] = nothing
+    at = np.arange(len(rows))[:, None]
+    kept = np.ones(rows.shape, bool)
+    kept[at, cells] = False
+    with np.errstate(invalid="ignore", over="ignore"):
+        mean = np.where(kept, rows, 0).sum(axis=0, dtype=np.float64)
+        mean /= np.maximum(kept.sum(axis=0), 1)
+    left[at, cells] = mean[cells] + _NOTHING * size * (1 - 2 * (cells % 2))
     return left
