@@ -125,7 +125,8 @@ def _without_diagonals(parts: Mapping[Place, _Matrix]) -> Iterator[tuple[Place, 
         if leans.any():  # rows that share a direction have large columns, which are no diagonal
             rest = [parts[place].rows for place in places]
             leans &= _leaning([rows - rows.mean(axis=0) for rows in rest], columns)
-        for place, which in zip(places, leans.any(axis=1), strict=True):
+        either = leans[:, 0] | leans[:, 1]
+        for place, which in zip(places, either, strict=True):
             rows = parts[place].rows
             for at in np.flatnonzero(which).tolist():
                 rows = without_diagonal(rows, one.numbers, one.total, at)
