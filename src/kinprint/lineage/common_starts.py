@@ -11,7 +11,8 @@ anew: a matrix whose rows of equal number are alike from layer to layer says not
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import zip_longest
 from typing import Any
 
@@ -181,8 +182,9 @@ def _repeated_roles(matrices: Matrices, sample: Sample) -> set[str]:
             for role in roles
             if role in matrices
         }
-        alone |= {role: _apart([layers]) for role, layers in ready.items()}
-        kinds.append(_apart([*ready.values()]) if ready else [])
+        products = cache(partial(_products, ready))
+        alone |= {role: _apart([role], ready, products) for role in ready}
+        kinds.append(_apart([*ready], ready, products) if ready else [])
         if _beyond_chance(kinds[-1]):
             found |= {role for role in ready if _leans(alone[role])}
     found |= {role for role, distances in alone.items() if _beyond_chance(distances)}
@@ -221,6 +223,9 @@ class _Coined(Struct, frozen=True):
     lengths: Floats
     names: Indices
     coins: Indices
+
+
+Ready = Mapping[str, Mapping[Place, _Coined]]
 
 
 def _coined(
@@ -272,17 +277,19 @@ def _coins_of_heads(role: str, heads: Attention) -> Indices:
     return np.asarray((group[:, None] * shape[1] + within).reshape(-1))
 
 
-def _apart(roles: Sequence[Mapping[Place, _Coined]]) -> list[Coins]:
+def _apart(
+    roles: Sequence[str], ready: Ready, products: Callable[[str, Place, Place], Coins]
+) -> list[Coins]:
     """How alike rows of some roles are in layers at each distance, one number a coin.
 
     Layers of one distance form chains, in which each has coins of its own: those of one relative to
     those of the next are independent of all others.
     """
-    chains = _chains(roles)
+    chains = _chains([ready[role] for role in roles])
     found = []
     for stride in _STRIDES:
         coins = [
-            _products([(layers[one], layers[other]) for layers in roles])
+            _added([products(role, one, other) for role in roles])
             for chain in chains
             for one, other in zip(chain, chain[stride:], strict=False)
         ]
@@ -297,22 +304,29 @@ def _chains(roles: Sequence[Mapping[Place, _Coined]]) -> list[list[Place]]:
     return [[place for place in common if place[1] == expert] for expert in experts]
 
 
-def _products(pairs: Sequence[tuple[_Coined, _Coined]]) -> Coins:
+def _products(ready: Ready, role: str, at: Place, to: Place) -> Coins:
     """Cosines of rows of equal name in two layers, added up by coin."""
-    values, coins = [np.empty(0)], [np.empty(0, np.int64)]
-    for one, other in pairs:
-        if one.rows.shape[1] != other.rows.shape[1]:
-            continue
-        at = to = np.arange(len(one.names))
-        if not np.array_equal(one.names, other.names):
-            _, at, to = np.intersect1d(one.names, other.names, return_indices=True)
-        x, y = (one.rows, other.rows) if at is to else (one.rows[at], other.rows[to])
-        lengths = one.lengths[at] * other.lengths[to]
-        cosines = np.einsum("nd,nd->n", x, y) / np.where(lengths > _TINY, lengths, np.inf)
-        values.append(np.where(np.isfinite(cosines), cosines, 0.0))
-        coins.append(one.coins[at])
-    summed = np.bincount(np.concatenate(coins), np.concatenate(values))
+    one, other = ready[role][at], ready[role][to]
+    if one.rows.shape[1] != other.rows.shape[1]:
+        return np.empty(0)
+    x, y, coins = one.rows, other.rows, one.coins
+    if np.array_equal(one.names, other.names):
+        lengths = one.lengths * other.lengths
+    else:
+        _, ours, theirs = np.intersect1d(one.names, other.names, return_indices=True)
+        x, y, coins = x[ours], y[theirs], coins[ours]
+        lengths = one.lengths[ours] * other.lengths[theirs]
+    cosines = np.einsum("nd,nd->n", x, y) / np.where(lengths > _TINY, lengths, np.inf)
+    summed = np.bincount(coins, np.where(np.isfinite(cosines), cosines, 0.0))
     return np.asarray(summed, np.float64)
+
+
+def _added(roles: Sequence[Coins]) -> Coins:
+    """The sum over roles, coin by coin; some roles have fewer."""
+    total = np.zeros(max(map(len, roles)))
+    for coins in roles:
+        total[: len(coins)] += coins
+    return total
 
 
 def _with(sample: Sample, changed: Mapping[tuple[str, Place], Floats]) -> Sample:
