@@ -99,18 +99,10 @@ class Checkpoint:
         """Where tensors lie: all of them, or those named."""
         if names is None:
             self.load_headers(self.shards)
-            found: dict[str, TensorSpec] = {}
-            home = {} if self.index is None else self.index.weight_map
-            for shard in self.shards:
-                for spec in self._headers[shard].tensors:
-                    if home.get(spec.name, shard) != shard:  # to be taken from another shard
-                        continue
-                    if spec.name in found:
-                        also = found[spec.name].file
-                        cause = text.message("cause.weights.twice", tensor=spec.name, file=also)
-                        raise BadHeader(file=shard, cause=cause)
-                    found[spec.name] = spec
-            return found
+            headers = [self._headers[shard] for shard in self.shards]
+            found = {spec.name: spec for header in headers for spec in header.tensors}
+            once = len(found) == sum(len(header.tensors) for header in headers)
+            return found if once else self._at_home()
         if self.index is None:
             everything = self.tensors()
             return {name: self._need(everything, name) for name in names}
@@ -121,6 +113,21 @@ class Checkpoint:
             for shard in set(wanted.values())
         }
         return {name: by_shard[shard][name] for name, shard in wanted.items()}
+
+    def _at_home(self) -> dict[str, TensorSpec]:
+        """All tensors where several shards have one of a name: it is taken where the index says."""
+        found: dict[str, TensorSpec] = {}
+        home = {} if self.index is None else self.index.weight_map
+        for shard in self.shards:
+            for spec in self._headers[shard].tensors:
+                if home.get(spec.name, shard) != shard:
+                    continue
+                if spec.name in found:
+                    also = found[spec.name].file
+                    cause = text.message("cause.weights.twice", tensor=spec.name, file=also)
+                    raise BadHeader(file=shard, cause=cause)
+                found[spec.name] = spec
+        return found
 
     def tensors_in(self, shards: Sequence[str]) -> dict[str, TensorSpec]:
         """Where the tensors of some weight files lie; the other files are left alone."""
@@ -308,7 +315,7 @@ class Checkpoint:
     def _parse_unnamed(self, shard: str) -> Header:
         view = self.fetcher.view(self.source, self.files[shard])
         header = self.choice.weights.kind.parse(view)
-        check_names(shard, (spec.name for spec in header.tensors))
+        check_names(shard, [spec.name for spec in header.tensors])
         if isinstance(said := header.metadata.get(LABEL), str):
             self._origins[shard] = origins(header.metadata)
             label = label_of(said)

@@ -132,12 +132,12 @@ _quick_tensors = msgspec.json.Decoder(dict[str, _QuickEntry])
 _quick_metadata = msgspec.json.Decoder(_QuickMetadata)
 
 
-class _Sizes(dict[tuple[str, tuple[int, ...]], int]):
-    """Bytes by dtype and shape, worked out once: a model has few shapes and many tensors."""
+class _Kinds(dict[tuple[str, tuple[int, ...]], tuple[str, tuple[int, ...], int]]):
+    """Dtype, shape and bytes, worked out and kept once: a model has few shapes and many tensors."""
 
-    def __missing__(self, key: tuple[str, tuple[int, ...]]) -> int:
-        nbytes = self[key] = _bytes_needed(*key)
-        return nbytes
+    def __missing__(self, key: tuple[str, tuple[int, ...]]) -> tuple[str, tuple[int, ...], int]:
+        kind = self[key] = (*key, _bytes_needed(*key))
+        return kind
 
 
 def _parse_quickly(raw: bytes, file: _File) -> _Parsed | None:
@@ -162,22 +162,23 @@ def _parse_quickly(raw: bytes, file: _File) -> _Parsed | None:
             return None
         if raw.count(b"-") != written.count("-"):
             return None
-        entries = [(one.data_offsets, name, one.dtype, one.shape) for name, one in found.items()]
-        entries.sort(key=itemgetter(0))
-        offsets, names, dtypes, shapes = zip(*entries, strict=True)
-        begins, ends = zip(*offsets, strict=True)
-        nbytes = list(map(sub, ends, begins))
+        offsets = [one.data_offsets for one in found.values()]
+        if offsets != (placed := sorted(offsets)):
+            found = dict(sorted(found.items(), key=lambda entry: entry[1].data_offsets))
+        begins, ends = zip(*placed, strict=True)
+        nbytes = tuple(map(sub, ends, begins))
         # All columns at once: no range runs backwards, each has the size that its
         # shape needs, and each begins where the one before it ends.
-        needed = list(map(_Sizes().__getitem__, zip(dtypes, shapes, strict=True)))
+        kinds = map(_Kinds().__getitem__, [(one.dtype, one.shape) for one in found.values()])
+        dtypes, shapes, needed = zip(*kinds, strict=True)
     except (msgspec.MsgspecError, ValueError, KeyError, RecursionError):
         return None
     filled = (0, *ends[:-1]) == begins and file.data_start + ends[-1] == file.size
     if nbytes != needed or min(nbytes) < 0 or not filled:
         return None
-    places = [file.data_start + begin for begin in begins]
+    places = map(file.data_start.__add__, begins)
     return tuple(
-        map(TensorSpec, names, dtypes, shapes, repeat(file.path), places, nbytes)
+        map(TensorSpec, found, dtypes, shapes, repeat(file.path), places, nbytes)
     ), metadata
 
 

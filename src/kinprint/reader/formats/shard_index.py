@@ -99,11 +99,8 @@ def check_names(path: str, names: Iterable[str]) -> None:
 
     The longest names of published models have about 150 characters in 15 segments.
     """
-    for name in names:
-        length = len(name)
-        if length < _MOST_SEGMENTS:
-            continue
-        if length > _LONGEST_NAME or name.count(".") >= _MOST_SEGMENTS:
+    for name in [one for one in names if len(one) >= _MOST_SEGMENTS]:
+        if len(name) > _LONGEST_NAME or name.count(".") >= _MOST_SEGMENTS:
             cause = text.message(
                 "cause.weights.odd-name",
                 file=path,
@@ -158,9 +155,9 @@ def _quick_content(raw: bytes) -> dict[str, Any] | None:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     names, metadata = found.weight_map, found.metadata
+    beyond = raw.count(b":") - (2 + len(names) + len(metadata))
     said = [*metadata, *filter(lambda one: isinstance(one, str), metadata.values())]
-    written = "".join((*names, *names.values(), *map(str, said))).count(":")
-    if raw.count(b":") != 2 + len(names) + len(metadata) + written:
+    if beyond and beyond != "".join((*names, *names.values(), *map(str, said))).count(":"):
         return None
     return {"weight_map": names, "metadata": metadata}
 
