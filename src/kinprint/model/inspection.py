@@ -79,9 +79,8 @@ class Inspection(Struct, frozen=True):
     def dtypes(self) -> dict[str, int]:
         """Number formats with how many stored numbers each holds, most first."""
         counts: Counter[str] = Counter()
-        alike = Counter((one.spec.dtype, one.spec.shape) for one in self.tensor_map.tensors)
-        for (dtype, shape), times in alike.items():
-            counts[dtype] += prod(shape) * times
+        for one, times in self.tensor_map.kinds:
+            counts[one.spec.dtype] += prod(one.spec.shape) * times
         return dict(counts.most_common())
 
     @property
@@ -98,13 +97,12 @@ class Inspection(Struct, frozen=True):
     @property
     def fused(self) -> dict[str, int]:
         """What is stored as one tensor, by role and parts, with how many tensors."""
-        return dict(
-            Counter(
-                f"{one.role.role}: {', '.join(part.role for part in one.layout.parts)}"
-                for one in self.tensor_map.tensors
-                if one.layout.fused and one.role.role is not Role.BIAS
-            ).most_common()
-        )
+        counts: Counter[str] = Counter()
+        for one, times in self.tensor_map.kinds:
+            if one.layout.fused and one.role.role is not Role.BIAS:
+                parts = ", ".join(part.role for part in one.layout.parts)
+                counts[f"{one.role.role}: {parts}"] += times
+        return dict(counts.most_common())
 
     @property
     def tokenizer(self) -> VocabularyChoice | None:
@@ -138,47 +136,14 @@ def inspect_checkpoint(checkpoint: Checkpoint) -> Inspection:
 
 def group_tensors(tensor_map: TensorMap) -> list[TensorGroup]:
     """Fold names that repeat for every layer and expert into one line each."""
-    folded = _Names().folded
-    alike: dict[tuple[int, str, str | None, str], list[MappedTensor]] = {}
-    for one in tensor_map.tensors:  # those with one layout have one shape and role
-        name = folded(one.spec.name)
-        alike.setdefault((id(one.layout), one.spec.dtype, one.role.tower, name), []).append(one)
-    groups: dict[_Key, int] = {}
-    for (*_, name), members in alike.items():
-        first = members[0]
-        key = (name, first.spec.dtype, first.spec.shape, _role(first))
-        groups[key] = groups.get(key, 0) + len(members)
+    groups: Counter[_Key] = Counter()
+    for one, times in tensor_map.kinds:
+        name = _NUMBER.sub("*", one.spec.name)
+        groups[name, one.spec.dtype, one.spec.shape, _role(one)] += times
     return [
         TensorGroup(*key[:3], _role_in_words(*key[3]), groups[key])
         for key in sorted(groups, key=_place_in_model)
     ]
-
-
-class _Stars(dict[str, str]):
-    """Pieces of names with stars for numbers, each looked at once; `before` precedes them."""
-
-    def __init__(self, before: str) -> None:
-        super().__init__()
-        self._before = before
-
-    def __missing__(self, piece: str) -> str:
-        before = self._before
-        star = self[piece] = _NUMBER.sub("*", f"{before}{piece}.")[len(before) : -1]
-        return star
-
-
-class _Names:
-    """Names with stars for the numbers between their segments; experts share most of theirs."""
-
-    def __init__(self) -> None:
-        self._first, self._inner = _Stars(""), _Stars(".")
-
-    def folded(self, name: str) -> str:
-        pieces = name.rsplit(".", 3)
-        if len(pieces) < 4 or "/" in pieces[3]:
-            return _NUMBER.sub("*", name)
-        first, copy, module, last = pieces
-        return f"{self._first[first]}.{self._inner[copy]}.{self._inner[module]}.{last}"
 
 
 def _role(one: MappedTensor) -> _Role:

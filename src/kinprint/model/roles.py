@@ -7,16 +7,16 @@ what stays unknown is called so: comparisons must never rest on a guess about a 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from kinprint.model.geometry import Geometry, geometry_of
 from kinprint.model.names.contradictions import contradiction, layer_contradiction
-from kinprint.model.names.patterns import Pattern, Patterns, is_number, read_patterns
+from kinprint.model.names.patterns import Pattern, Patterns, Series, is_number, read_patterns
 from kinprint.model.names.shapes import expert_count, settle
 from kinprint.model.names.tables import GGUF, Ending, Family, Tables, Word, load_tables
 from kinprint.model.names.towers import split_by_width, split_stacks, tower_of
@@ -54,15 +54,15 @@ class RoleMap(Struct, frozen=True):
     """The roles of a model's tensors, with everything that could not be settled.
 
     `family` is the naming family whose words were used, "unknown" where none was
-    recognised. `tied` says that the output head is the embedding, None if unknown. `patterns`
-    has the name of each tensor with stars for numbers, in the order of the tensors.
+    recognised. `tied` says that the output head is the embedding, None if unknown. `series` has
+    tensors together whose roles differ by the expert alone, or by the weight they belong to.
     """
 
     roles: Mapping[str, TensorRole]
     warnings: tuple[Message, ...]
     family: str
     tied: bool | None = None
-    patterns: tuple[str, ...] = ()
+    series: tuple[Series, ...] = ()
 
 
 class _Meaning(Struct, frozen=True):
@@ -71,6 +71,14 @@ class _Meaning(Struct, frozen=True):
     word: Word | None
     ending: Ending | None
     tower: str | None
+
+
+class _Kind(Struct, frozen=True):
+    """A series, with the first of its tensors."""
+
+    series: Series
+    spec: TensorSpec
+    role: TensorRole
 
 
 def assign_roles(
@@ -90,25 +98,23 @@ def assign_roles(
     meanings, experts = _meanings(
         found.patterns, finder, expert_count(config, geometry), _text_width(config, geometry)
     )
-    names = {spec.name for spec in tensors}
-    roles = {
-        spec.name: _role(spec, meanings[id(place[0])], place, experts, names)
-        for spec, place in zip(tensors, found.places, strict=True)
-    }
+    # In the order of the tensors, each with its role once it is known.
+    roles = dict.fromkeys([spec.name for spec in tensors], TensorRole(Role.OTHER))
+    series = [part for one in found.series for part in _alike(one, meanings[id(one.pattern)])]
+    for one in series:
+        members = [tensors[place] for place in one.members]
+        roles.update(_roles(members, one, meanings[id(one.pattern)], experts, roles.keys()))
     _own_router_biases(roles)
-    warnings = [
-        *_unknown(found.patterns, meanings),
-        *_contradictions(tensors, found, roles, geometry, config),
-    ]
-    tied = _tied(roles, geometry)
+    kinds = [_Kind(one, spec := tensors[one.members[0]], roles[spec.name]) for one in series]
+    warnings = [*_unknown(found.patterns, meanings), *_contradictions(kinds, geometry, config)]
+    tied = _tied(kinds, geometry)
     if (
         tied is None
         and geometry.tied is False
         and (geometry.architecture or "").endswith("CausalLM")
     ):
         warnings.append(message("note.no-head"))
-    patterns = tuple([pattern.text for pattern, _, _ in found.places])
-    return RoleMap(roles, tuple(warnings), family.name, tied, patterns)
+    return RoleMap(roles, tuple(warnings), family.name, tied, tuple(series))
 
 
 def _family(
@@ -209,14 +215,40 @@ def _with_towers(
     return result
 
 
+def _alike(series: Series, meaning: _Meaning) -> list[Series]:
+    """A series, or each of its tensors where other names decide on what it is: see `_role`."""
+    scale = meaning.ending is not None and meaning.ending.detail == "scale"
+    return series.apart() if scale else [series]
+
+
+def _roles(
+    members: Sequence[TensorSpec],
+    series: Series,
+    meaning: _Meaning,
+    experts: int | None,
+    names: Set[str],
+) -> Iterable[tuple[str, TensorRole]]:
+    """The role of each tensor of a series by its name."""
+    numbered = iter(zip(members, series.experts, strict=True))
+    first = _role(*next(numbered), series, meaning, experts, names)
+    if first.of is None:  # then names add nothing but the expert's number
+        role, layer, _, stacked, detail, tower, _ = astuple(first)
+        others = series.experts[1:]
+        rest = [TensorRole(role, layer, expert, stacked, detail, tower) for expert in others]
+    else:
+        rest = [_role(spec, expert, series, meaning, experts, names) for spec, expert in numbered]
+    return zip([spec.name for spec in members], [first, *rest], strict=True)
+
+
 def _role(
     spec: TensorSpec,
+    expert: int | None,
+    series: Series,
     meaning: _Meaning,
-    place: tuple[Pattern, int | None, int | None],
     experts: int | None,
-    names: set[str],
+    names: Set[str],
 ) -> TensorRole:
-    pattern, layer, expert = place
+    pattern, layer = series.pattern, series.layer
     word, ending = meaning.word or _UNKNOWN, meaning.ending
     role, detail, of = word.role, word.detail, None
     stacked = None
@@ -257,7 +289,7 @@ def _adapted(name: str, adapter: str) -> str:
     return ".".join(segments[:place])
 
 
-def _owner(name: str, names: set[str]) -> str:
+def _owner(name: str, names: Set[str]) -> str:
     """The weight that a companion's name extends, or at least their common beginning."""
     base = name
     for _ in range(4):
@@ -294,58 +326,49 @@ def _unknown(patterns: Sequence[Pattern], meanings: Mapping[int, _Meaning]) -> l
 
 
 def _contradictions(
-    tensors: Sequence[TensorSpec],
-    found: Patterns,
-    roles: Mapping[str, TensorRole],
-    geometry: Geometry,
-    config: Mapping[str, Any],
+    kinds: Sequence[_Kind], geometry: Geometry, config: Mapping[str, Any]
 ) -> list[Message]:
     seen: dict[tuple[str, tuple[int, ...]], Message | None] = {}
-    for spec, (pattern, _, _) in zip(tensors, found.places, strict=True):
-        key = (pattern.text, spec.shape)
+    for one in kinds:
+        pattern, role, shape = one.series.pattern, one.role, one.spec.shape
+        key = (pattern.text, shape)
         if key in seen:
             continue
-        role = roles[spec.name]
         seen[key] = None
         if role.tower is None and role.detail is None:
-            seen[key] = contradiction(pattern, role.role, spec.shape, geometry, config)
+            seen[key] = contradiction(pattern, role.role, shape, geometry, config)
     lines = [
         message("note.shape", shape=list(shape), name=name, wanted=wanted)
         for (name, shape), wanted in seen.items()
         if wanted is not None
     ]
-    layers = layer_contradiction(_layer_counts(found, roles, tensors), geometry, config)
+    layers = layer_contradiction(_layer_counts(kinds), geometry, config)
     return [*lines, layers] if layers else lines
 
 
-def _layer_counts(
-    found: Patterns, roles: Mapping[str, TensorRole], tensors: Sequence[TensorSpec]
-) -> Iterable[int]:
+def _layer_counts(kinds: Sequence[_Kind]) -> Iterable[int]:
     """The number of layers of each stack, for language models of one stack of blocks.
 
     Layers with a projection of their own for predicting further tokens do not count.
     """
-    kinds = {(role.role, role.tower) for role in roles.values()}
-    if (Role.EMBED, None) not in kinds or {"encoder", "decoder"} & {tower for _, tower in kinds}:
+    towers = {one.role.tower for one in kinds}
+    embedded = any(one.role.role is Role.EMBED and one.role.tower is None for one in kinds)
+    if not embedded or {"encoder", "decoder"} & towers:
         return ()
-    further = {role.layer for role in roles.values() if role.detail == "mtp_eh_proj"}
-    reached: dict[int, int] = {}  # by pattern
-    for spec, (pattern, layer, _) in zip(tensors, found.places, strict=True):
-        if layer is None or layer < reached.get(id(pattern), 0):
+    further = {one.role.layer for one in kinds if one.role.detail == "mtp_eh_proj"}
+    last: dict[tuple[str, ...], int] = {}
+    for one in kinds:
+        layer, role, stack = one.series.layer, one.role, one.series.pattern.stack
+        if layer is None or layer in further or role.tower is not None:
             continue
-        role = roles[spec.name]
-        if layer not in further and role.tower is None and role.role not in _IN_ANY_STACK:
-            reached[id(pattern)] = layer + 1
-    last: dict[tuple[str, ...], int] = defaultdict(int)
-    for pattern in found.patterns:
-        if id(pattern) in reached:
-            last[pattern.stack] = max(last[pattern.stack], reached[id(pattern)])
+        if role.role not in _IN_ANY_STACK:
+            last[stack] = max(last.get(stack, 0), layer + 1)
     return last.values()
 
 
-def _tied(roles: Mapping[str, TensorRole], geometry: Geometry) -> bool | None:
+def _tied(kinds: Iterable[_Kind], geometry: Geometry) -> bool | None:
     # an encoder's embedding may serve its decoder and the head
-    kinds = {role.role for role in roles.values() if role.tower in (None, "encoder", "decoder")}
-    if Role.LM_HEAD in kinds or Role.EMBED not in kinds:
-        return False if Role.LM_HEAD in kinds else None
+    roles = {one.role.role for one in kinds if one.role.tower in (None, "encoder", "decoder")}
+    if Role.LM_HEAD in roles or Role.EMBED not in roles:
+        return False if Role.LM_HEAD in roles else None
     return True if geometry.tied is not False else None

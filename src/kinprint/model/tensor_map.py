@@ -17,7 +17,7 @@ from kinprint.records import Role, TensorSpec
 from kinprint.text import Message, message
 
 
-class MappedTensor(msgspec.Struct, frozen=True):
+class MappedTensor(msgspec.Struct, frozen=True, gc=False):
     """One tensor with its meaning: role, axes, and the parts it is made of if it is fused."""
 
     spec: TensorSpec
@@ -32,22 +32,32 @@ class MappedTensor(msgspec.Struct, frozen=True):
 
 
 class TensorMap(Struct, frozen=True):
-    """All tensors of a model, and what about them could not be settled."""
+    """All tensors of a model, and what about them could not be settled.
+
+    `series` has the places of tensors that differ by the expert alone, in order: they have one
+    shape, type and layout, and one meaning but for the weight that each belongs to.
+    """
 
     tensors: tuple[MappedTensor, ...]
     family: str
     tied: bool | None
     warnings: tuple[Message, ...]
+    series: tuple[Sequence[int], ...]
+
+    @property
+    def kinds(self) -> list[tuple[MappedTensor, int]]:
+        """The first tensor of each series, with how many there are."""
+        return [(self.tensors[places[0]], len(places)) for places in self.series]
 
     @property
     def unknown(self) -> tuple[str, ...]:
         """Names that no table explains."""
-        other = Role.OTHER
-        return tuple(
-            one.spec.name
-            for one in self.tensors
-            if one.role.role is other and one.role.detail is None and one.role.tower is None
-        )
+        places: list[int] = []
+        for (one, _), members in zip(self.kinds, self.series, strict=True):
+            role = one.role
+            if role.role is Role.OTHER and role.detail is None and role.tower is None:
+                places += members
+        return tuple(self.tensors[place].spec.name for place in sorted(places))
 
 
 def map_tensors(
@@ -58,32 +68,46 @@ def map_tensors(
 ) -> TensorMap:
     """Say of every tensor what it is; contradictions become warnings, never guesses."""
     found: RoleMap = assign_roles(specs, config, gguf)
-    tensors: list[MappedTensor] = []
-    warnings = list(found.warnings)
-    # Experts differ by their number alone, layers nearly always: there may be thousands.
+    tensors: dict[int, MappedTensor] = {}
+    contradicted: list[int] = []
     layered = differ_by_layer(config, gguf)
+    # Series of most layers are alike: there may be hundreds.
     alike: dict[tuple[object, ...], tuple[Layout, tuple[str, ...]]] = {}
-    for spec, pattern in zip(specs, found.patterns, strict=True):
-        role = found.roles[spec.name]
-        key = (pattern, spec.shape, role.role, role.detail, role.layer if layered else None)
+    for series in found.series:
+        first = specs[series.members[0]]
+        role, shape = found.roles[first.name], first.shape
+        layer = role.layer if layered else None
+        key = (series.pattern.text, shape, role.role, role.detail, layer)
         if key not in alike:
             layout = layout_of(
                 role.role,
-                spec.shape,
+                shape,
                 config,
-                name=spec.name,
+                name=first.name,
                 detail=role.detail,
                 layer=role.layer,
                 format=format,
                 gguf=gguf,
             )
-            axes = axes_of(role.role, len(spec.shape), layout.orient, detail=role.detail)
-            known = axes[: len(spec.shape)]
-            alike[key] = layout, ("none",) * (len(spec.shape) - len(known)) + known
+            axes = axes_of(role.role, len(shape), layout.orient, detail=role.detail)
+            known = axes[: len(shape)]
+            alike[key] = layout, ("none",) * (len(shape) - len(known)) + known
         layout, axes = alike[key]
         if layout.warnings:
-            warnings += [
-                message("note.tensor", name=spec.name, note=one) for one in layout.warnings
-            ]
-        tensors.append(MappedTensor(spec, role, layout, axes))
-    return TensorMap(tuple(tensors), found.family, found.tied, tuple(warnings))
+            contradicted += series.members
+        for place in series.members:
+            spec = specs[place]
+            tensors[place] = MappedTensor(spec, found.roles[spec.name], layout, axes)
+    ordered = tuple(map(tensors.__getitem__, range(len(specs))))
+    warnings = [
+        message("note.tensor", name=ordered[place].spec.name, note=one)
+        for place in sorted(contradicted)
+        for one in ordered[place].layout.warnings
+    ]
+    return TensorMap(
+        ordered,
+        found.family,
+        found.tied,
+        (*found.warnings, *warnings),
+        tuple(series.members for series in found.series),
+    )

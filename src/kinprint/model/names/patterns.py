@@ -1,7 +1,7 @@
 """Names cut into what repeats and what is looked up: stack, layer, expert, part, ending.
 
-A model has tens of thousands of names and a few hundred patterns; everything that thinks
-works on patterns, and only numbers are read from each name.
+A model has tens of thousands of names, and a few hundred patterns and series of experts:
+everything that thinks works on these, and only an expert's number is read from each name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kinprint.records import TensorSpec
 # No model has ten digits of layers; longer numbers are part of a name.
 _NUMBER = re.compile(r"(?:expert_)?([0-9]{1,9})")
 _STAR, _LAYER, _EXPERT = "*", "#", "@"
-_ENDS = 3  # segments after an expert's number
+_ENDS = 3  # segments of a name from an expert's number on
 # Segments that training tools put into names, anywhere: they wrap what is already there.
 _WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "base_layer")
 _WRAPPED = re.compile(rf"(?<![^.])(?:{'|'.join(_WRAPPERS)})\.")
@@ -57,57 +57,80 @@ class Pattern(Struct):
         return self.adapter is None and (self.ending is None or self.ending.role is None)
 
 
+class Series(Struct, frozen=True):
+    """Tensors of one shape and type whose names differ by an expert's number alone: often one.
+
+    `members` are their places among all tensors, in order, and `experts` their numbers.
+    """
+
+    pattern: Pattern
+    layer: int | None
+    members: list[int]
+    experts: list[int | None]
+
+    def apart(self) -> list[Series]:
+        """The same tensors, each a series of its own."""
+        return [
+            Series(self.pattern, self.layer, [member], [expert])
+            for member, expert in zip(self.members, self.experts, strict=True)
+        ]
+
+
 class Patterns(Struct):
-    """The patterns of a model, and each tensor's pattern, layer and expert."""
+    """The patterns of a model and the series in them, both in the order of their first tensors."""
 
     patterns: list[Pattern] = field(default_factory=list)
-    places: list[tuple[Pattern, int | None, int | None]] = field(default_factory=list)
+    series: list[Series] = field(default_factory=list)
 
 
 class _Plan(Struct, frozen=True):
-    """Which segment of a name is the layer, which the expert; other numbers are spelled out.
-
-    A place is the same as a piece of the name and a segment in it.
-    """
+    """Which segment of a name is the layer, which the expert; other numbers are spelled out."""
 
     layer: int | None
     expert: int | None
     literal: tuple[int, ...]
-    layer_place: tuple[int, int]
-    expert_place: tuple[int, int]
 
 
 class _Stars(dict[str, str]):
-    """Pieces of names, with a star for each segment that is a number.
+    """Segments of names, with a star for each that is a number; a star in a name is none."""
 
-    A star in a name is none. Names share most of their pieces, each of which is read once.
-    """
-
-    def __missing__(self, piece: str) -> str:
-        star = self[piece] = ".".join(
-            _STAR if _NUMBER.fullmatch(segment) else segment.replace(_STAR, "?")
-            for segment in piece.split(".")
-        )
+    def __missing__(self, segment: str) -> str:
+        number = _NUMBER.fullmatch(segment)
+        star = self[segment] = _STAR if number else segment.replace(_STAR, "?")
         return star
 
 
-class _Numbers(dict[str, list[int]]):
-    """What the segments of a piece count, in their order; -1 for those that are no numbers."""
+class _Plans(dict[str, _Plan]):
+    """Plans by names with stars for numbers, each made once."""
 
-    def __missing__(self, piece: str) -> list[int]:
-        numbers = self[piece] = [
-            int(_digits(segment)) if _NUMBER.fullmatch(segment) else -1
-            for segment in piece.split(".")
-        ]
-        return numbers
+    def __init__(self, tables: Tables) -> None:
+        super().__init__()
+        self._tables = tables
+
+    def __missing__(self, starred: str) -> _Plan:
+        plan = self[starred] = _plan(starred, self._tables)
+        return plan
 
 
-class _Counts(dict[tuple[int, ...], int]):
-    """How many numbers a tensor of some shape has."""
+class _BeforeExperts(dict[str, bool]):
+    """Whether a number after some first segments of a name is an expert's."""
 
-    def __missing__(self, shape: tuple[int, ...]) -> int:
-        count = self[shape] = prod(shape)
-        return count
+    def __init__(self, plans: _Plans) -> None:
+        super().__init__()
+        self._plans = plans
+
+    def __missing__(self, first: str) -> bool:
+        segments = [*map(_Stars().__getitem__, unwrapped(f"{first}.").split(".")[:-1]), _STAR]
+        found = self[first] = self._plans[".".join(segments)].expert == len(segments) - 1
+        return found
+
+
+class _Numbers(dict[str, int | None]):
+    """What segments of names count; None for those that are no plain numbers."""
+
+    def __missing__(self, segment: str) -> int | None:
+        number = self[segment] = int(segment) if is_number(segment) else None
+        return number
 
 
 def _digits(segment: str) -> str:
@@ -130,43 +153,41 @@ def unwrapped(name: str) -> str:
 
 
 def read_patterns(tensors: Sequence[TensorSpec], tables: Tables) -> Patterns:
-    """Find the patterns of all names in one pass."""
-    result = Patterns()
-    plans: dict[str, _Plan] = {}
-    known: dict[tuple[str, tuple[str, ...], bool], Pattern] = {}
-    counts = _Counts()
+    """Find the patterns and series of all names in one pass."""
+    patterns: dict[tuple[str, tuple[str, ...], bool], Pattern] = {}
+    found: dict[object, Series] = {}
+    star, numbers, plans = _Stars().__getitem__, _Numbers(), _Plans(tables)
+    before_experts = _BeforeExperts(plans)
     marked = _marked_modules(tensors, tables)
-    names = "\n".join([spec.name for spec in tensors])
-    wrapped = any(word in names for word in _WRAPPERS)
-    star, numbers = _Stars().__getitem__, _Numbers()
-    for spec in tensors:
-        name = unwrapped(spec.name) if wrapped else spec.name
-        pieces = name.rsplit(".", _ENDS)  # the first is the same for all experts of a layer
-        starred = ".".join(map(star, pieces))
-        plan = plans.get(starred)
-        if plan is None:
-            plan = plans[starred] = _plan(starred, tables)
-        literal: tuple[str, ...] = ()
-        if plan.literal:
-            segments = name.split(".")
-            literal = tuple([_digits(segments[at]) for at in plan.literal])
+    for place, spec in enumerate(tensors):
         inside = bool(marked) and _inside(spec.name, marked)
+        same: object = place
+        pieces = spec.name.rsplit(".", _ENDS)
+        if len(pieces) > _ENDS and before_experts[pieces[0]]:
+            first, copy, module, last = pieces
+            expert = numbers[copy]
+            if expert is not None:
+                same = (first, module, last, spec.shape, spec.dtype, inside)
+                if (series := found.get(same)) is not None:
+                    series.members.append(place)
+                    series.experts.append(expert)
+                    continue
+        segments = unwrapped(spec.name).split(".")
+        starred = ".".join(map(star, segments))
+        plan = plans[starred]
+        literal = tuple([_digits(segments[at]) for at in plan.literal])
         key = (starred, literal, inside)
-        pattern = known.get(key)
-        if pattern is None:
-            pattern = known[key] = _pattern(starred, plan, literal, inside, spec, tables)
-            result.patterns.append(pattern)
-        pattern.numbers += counts[spec.shape]
-        pattern.tensors += 1
-        layer = expert = None
-        if plan.layer is not None:
-            piece, at = plan.layer_place
-            layer = numbers[pieces[piece]][at]
-        if plan.expert is not None:
-            piece, at = plan.expert_place
-            expert = numbers[pieces[piece]][at]
-        result.places.append((pattern, layer, expert))
-    return result
+        if key not in patterns:
+            patterns[key] = _pattern(starred, plan, literal, inside, spec, tables)
+        layer, expert = (
+            None if at is None else int(_digits(segments[at])) for at in (plan.layer, plan.expert)
+        )
+        found[same] = Series(patterns[key], layer, [place], [expert])
+    for series in found.values():
+        count = len(series.members)
+        series.pattern.tensors += count
+        series.pattern.numbers += count * prod(tensors[series.members[0]].shape)
+    return Patterns(list(patterns.values()), list(found.values()))
 
 
 def _marked_modules(tensors: Sequence[TensorSpec], tables: Tables) -> set[str]:
@@ -199,14 +220,7 @@ def _plan(starred: str, tables: Tables) -> _Plan:
     if layer is None:
         layer = _layer_by_zone(segments, places, expert, tables)
     literal = tuple(index for index in places if index not in (layer, expert))
-    of_layer, of_expert = (_place(index or 0, len(segments)) for index in (layer, expert))
-    return _Plan(layer, expert, literal, of_layer, of_expert)
-
-
-def _place(index: int, segments: int) -> tuple[int, int]:
-    """The piece that a segment is in, and its place there: the first piece has many."""
-    first = max(segments - _ENDS, 1)
-    return (0, index) if index < first else (index - first + 1, 0)
+    return _Plan(layer, expert, literal)
 
 
 def _layer_by_zone(
