@@ -67,8 +67,7 @@ class Inspection(Struct, frozen=True):
     @property
     def parameters(self) -> int:
         """Numbers in the model; quantised weights count as what they stand for."""
-        shapes = Counter(_shape(weight) for weight in self.model.weights.values())
-        return sum(prod(shape) * times for shape, times in shapes.items())
+        return sum(prod(_shape(weight)) * times for weight, times in self.model.kinds)
 
     @property
     def nbytes(self) -> int:
@@ -86,12 +85,13 @@ class Inspection(Struct, frozen=True):
     @property
     def quantisation(self) -> Scheme | None:
         """How the weights say they are quantised."""
-        return scheme_for(self.model.config, [spec.name for spec in self.tensors])
+        names = [one.spec.name for one, _ in self.tensor_map.kinds]
+        return scheme_for(self.model.config, names)
 
     @property
     def quantised(self) -> dict[Message, int]:
         """Formats of quantised weights, with how many weights each holds."""
-        found = (one.quantised for one in self.model.weights.values())
+        found = (one.quantised for one, _ in self.model.kinds)
         return dict(Counter(one.summary for one in found if one is not None).most_common())
 
     @property

@@ -106,6 +106,7 @@ class Model:
         self.tensor_map: TensorMap = map_tensors(
             tuple(specs.values()), self.config, checkpoint.format, self.metadata
         )
+        self.quantised: dict[str, QuantisedWeight] = {}
         self.weights: dict[str, Weight] = self._logical(specs)
         self.components: tuple[Model, ...] = ()
 
@@ -123,13 +124,21 @@ class Model:
         """Every address of the model, with what contradicts others."""
         return consistent(places_of(self.weights.values()), self.geometry)
 
+    @property
+    def kinds(self) -> list[tuple[Weight, int]]:
+        """Weights that differ by the expert alone, one of each kind, with how many there are.
+
+        Those of a quantised model, which may differ by their packing, are told one by one.
+        """
+        if self.quantised:
+            return [(weight, 1) for weight in self.weights.values()]
+        return [(self.weights[one.spec.name], times) for one, times in self.tensor_map.kinds]
+
     @cached_property
     def _layers(self) -> dict[str, tuple[int, ...]]:
         found: dict[str, set[int]] = {}
-        for layer, tower, word in {
-            (one.role.layer, one.role.tower or "", word_of(one.role))
-            for one in self.weights.values()
-        }:
+        for weight, _ in self.kinds:
+            layer, tower, word = weight.role.layer, weight.role.tower or "", word_of(weight.role)
             if layer is not None and word is not None and not word.startswith(Role.OTHER):
                 found.setdefault(tower, set()).add(layer)
         return {tower: tuple(sorted(layers)) for tower, layers in found.items()}
@@ -238,12 +247,15 @@ class Model:
 
     def _logical(self, specs: Mapping[str, TensorSpec]) -> dict[str, Weight]:
         refusal: Message | None = None
+        kinds = [one.spec for one, _ in self.tensor_map.kinds]
         try:
-            quantised = logical_weights(specs, self.config)
+            self.quantised = logical_weights(specs, self.config, kinds)
         except BadQuantisation as error:  # norms and embeddings can be read all the same
-            quantised, refusal = {}, error.cause
+            refusal = error.cause
         packed = {
-            spec.name: weight for weight in quantised.values() for spec in weight.parts.values()
+            spec.name: weight
+            for weight in self.quantised.values()
+            for spec in weight.parts.values()
         }
         weights: dict[str, Weight] = {}
         # Tensors stored alike have one layout; so have the weights that are packed in them.
@@ -252,7 +264,7 @@ class Model:
             name = one.spec.name
             if name not in packed:
                 why = refusal if refusal and _is_packed(one) else None
-                weights[name] = Weight(name, one.spec, one.role, one.layout, refusal=why)
+                weights[name] = Weight(name, one.spec, one.role, one.layout, None, why)
             elif one.role.of is None and one.role.role is not Role.BIAS:
                 whole = packed[name]
                 key = (id(one.layout), whole.shape, "qweight" in whole.parts)
@@ -348,14 +360,12 @@ def _metadata(checkpoint: Checkpoint) -> Mapping[str, object] | None:
 def _with_sidecar(checkpoint: Checkpoint, specs: Mapping[str, TensorSpec]) -> dict[str, Any]:
     """The configuration, completed by an older tool's own file about quantisation."""
     config = checkpoint.config
-    betrayed = scheme_for(config, specs.keys())
-    if betrayed is None or scheme_for(config) is not None:
-        return config
     folder = checkpoint.choice.weights.folder
-    for name in SIDECARS:
-        path = f"{folder}/{name}".lstrip("/")
-        if path not in checkpoint.files:
-            continue
+    paths = {name: f"{folder}/{name}".lstrip("/") for name in SIDECARS}
+    there = {name: path for name, path in paths.items() if path in checkpoint.files}
+    if not there or scheme_for(config) is not None or scheme_for(config, specs.keys()) is None:
+        return config
+    for name, path in there.items():
         try:
             said = parse_object(path, checkpoint.read_file(path))
         except FormatError as error:

@@ -49,7 +49,7 @@ class Address(msgspec.Struct, frozen=True, order=True, gc=False):
         return " ".join(filter(None, words))
 
 
-class Weight(msgspec.Struct, frozen=True):
+class Weight(msgspec.Struct, frozen=True, gc=False):
     """One tensor as it would be without quantisation.
 
     `layout` is None as long as only a stored tensor's values tell the shape; `refusal` is

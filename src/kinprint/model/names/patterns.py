@@ -192,10 +192,9 @@ def read_patterns(tensors: Sequence[TensorSpec], tables: Tables) -> Patterns:
 
 def _marked_modules(tensors: Sequence[TensorSpec], tables: Tables) -> set[str]:
     """Modules that hold a state-space parameter, whatever their own name is."""
-    lasts = {spec.name.rpartition(".")[2] for spec in tensors}
-    marks = {last for last in lasts if last.lower() in tables.state_space_marks}
-    ends = (spec.name.rpartition(".") for spec in tensors if marks)
-    return {module for module, _, last in ends if last in marks}
+    names = [spec.name for spec in tensors if not spec.name.endswith(".weight")]  # no mark does
+    ends = [name.rpartition(".") for name in names]
+    return {module for module, _, last in ends if last.lower() in tables.state_space_marks}
 
 
 def _inside(name: str, modules: set[str]) -> bool:

@@ -7,7 +7,7 @@ this room: it is read as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from kinprint.errors import BadQuantisation
@@ -38,20 +38,26 @@ _SCALE_TYPES = FLOATS | EXPONENTS
 _SCALE_TYPES_OF_FP4 = EXPONENTS | {"F8_E4M3"}
 
 
-def logical_weights(specs: Specs, config: Mapping[str, Any]) -> dict[str, QuantisedWeight]:
+def logical_weights(
+    specs: Specs, config: Mapping[str, Any], kinds: Collection[TensorSpec] = ()
+) -> dict[str, QuantisedWeight]:
     """Every quantised weight of a model by its logical name; the other tensors are plain.
 
+    `kinds` are tensors of all types and ends of names that there are, if they are known.
     Raises where the method is one that kinprint cannot read, and where the tensors of a
     weight contradict each other: numbers from either would be wrong without a sign of it.
     """
-    scheme = scheme_for(config, specs.keys())
+    kinds = kinds or specs.values()
+    scheme = scheme_for(config, [one.name for one in kinds])
     if scheme is not None and scheme.refusal:
         cause = message("cause.quantised.method", method=scheme.refusal)
         raise BadQuantisation(file="config.json", cause=cause)
     found: dict[str, QuantisedWeight] = {}
-    four = any(name.endswith(_ABSMAX) for name in specs)
+    four = any(one.name.endswith(_ABSMAX) for one in kinds)
+    if not (four or any(map(_holds_codes, kinds))):
+        return found
     for name, spec in specs.items():
-        if not (four or spec.dtype in _EIGHT or name.endswith(_MARKS)):
+        if not (four or _holds_codes(spec)):
             continue
         weight = _weight(name, spec, specs, scheme or _NOWHERE)
         if weight is None:
@@ -61,6 +67,11 @@ def logical_weights(specs: Specs, config: Mapping[str, Any]) -> dict[str, Quanti
             raise conflict(spec, "cause.quantised.twice", weight=weight.name)
         found[weight.name] = weight
     return found
+
+
+def _holds_codes(spec: TensorSpec) -> bool:
+    """Whether a tensor looks as if it held the codes of a weight."""
+    return spec.dtype in _EIGHT or spec.name.endswith(_MARKS)
 
 
 def _names(weight: QuantisedWeight) -> set[str]:
