@@ -17,6 +17,7 @@ Fields that the format does not know are passed over, as the library does.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable
 from itertools import repeat
@@ -37,6 +38,7 @@ HEADER_LIMIT = 100_000_000
 """Longest header that the format allows, in bytes."""
 
 _METADATA = "__metadata__"
+_METADATA_FIRST = b'{"__metadata__":{'
 _WORD_LIMIT = 2**64 - 1  # numbers in a header are unsigned and have 64 bits
 _DEPTH_LIMIT = 126  # objects and arrays within each other in one entry, as in the library
 
@@ -154,7 +156,7 @@ def _parse_quickly(raw: bytes, file: _File) -> _Parsed | None:
     try:
         raw.decode("utf-8")  # the decoder does not look at the encoding of what it skips
         found = _quick_tensors.decode(raw)
-        metadata = _quick_metadata.decode(raw).content or {}
+        metadata = _metadata_of(raw)
         keys = len(found) + len(metadata)
         found.pop(_METADATA, None)
         written = "".join((*found, *metadata, *metadata.values()))
@@ -162,10 +164,10 @@ def _parse_quickly(raw: bytes, file: _File) -> _Parsed | None:
             return None
         if raw.count(b"-") != written.count("-"):
             return None
-        offsets = [one.data_offsets for one in found.values()]
-        if offsets != (placed := sorted(offsets)):
+        begins, ends = zip(*[one.data_offsets for one in found.values()], strict=True)
+        if begins != (0, *ends[:-1]):
             found = dict(sorted(found.items(), key=lambda entry: entry[1].data_offsets))
-        begins, ends = zip(*placed, strict=True)
+            begins, ends = zip(*[one.data_offsets for one in found.values()], strict=True)
         nbytes = tuple(map(sub, ends, begins))
         # All columns at once: no range runs backwards, each has the size that its
         # shape needs, and each begins where the one before it ends.
@@ -180,6 +182,17 @@ def _parse_quickly(raw: bytes, file: _File) -> _Parsed | None:
     return tuple(
         map(TensorSpec, found, dtypes, shapes, repeat(file.path), places, nbytes)
     ), metadata
+
+
+def _metadata_of(raw: bytes) -> dict[str, str]:
+    """The metadata of a header, which nearly always comes first: up to its brace, if that will do.
+
+    A brace within a string would leave half of it, which is no JSON.
+    """
+    if raw.startswith(_METADATA_FIRST):
+        with contextlib.suppress(msgspec.MsgspecError):
+            return _quick_metadata.decode(raw[: raw.find(b"}") + 1] + b"}").content or {}
+    return _quick_metadata.decode(raw).content or {}
 
 
 def _parse_carefully(raw: bytes, file: _File) -> _Parsed:

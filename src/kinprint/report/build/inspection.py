@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kinprint.model.inspection import Inspection, TensorGroup, group_tensors
-from kinprint.model.tensor_map import MappedTensor
+from kinprint.model.tensor_map import MappedTensor, TensorMap
 from kinprint.records import Cost
 from kinprint.report import schema
 from kinprint.report.translation import Translator
@@ -39,7 +39,7 @@ def inspection_document(found: Inspection, spent: Cost) -> schema.InspectionDocu
         layers=len(found.model.layers()),
         tied=found.tensor_map.tied,
         unknown=found.tensor_map.unknown,
-        tensors=tuple(_tensor(one) for one in found.tensor_map.tensors),
+        tensors=_tensors(found.tensor_map),
         groups=tuple(_group(one, translator) for one in group_tensors(found.tensor_map)),
         warnings=tuple(translator.all_said(found.tensor_map.warnings)),
         labels=tuple(translator.all_said(checkpoint.labels)),
@@ -95,23 +95,34 @@ def _adapter(found: Inspection, translator: Translator) -> schema.AdapterPart | 
     )
 
 
-def _tensor(one: MappedTensor) -> schema.TensorPart:
-    role, layout, spec = one.role, one.layout, one.spec
-    splits = None
-    if (layout.flat or layout.fused) and (pattern := one.splits):  # most are one matrix
-        splits = schema.SplitsPart(dim=0 if layout.flat else layout.axis, pattern=pattern)
-    return schema.TensorPart(
-        name=spec.name,
-        shape=spec.shape,
-        dtype=spec.dtype,
-        file=spec.file,
-        offset=spec.offset,
-        nbytes=spec.nbytes,
-        role=role.role,
-        detail=role.detail,
-        tower=role.tower,
-        layer=role.layer,
-        expert=f"stacked:{role.stacked}" if role.stacked is not None else role.expert,
-        axes=one.axes,
-        splits=splits,
-    )
+def _tensors(found: TensorMap) -> tuple[schema.TensorPart, ...]:
+    parts: dict[int, schema.TensorPart] = {}
+    for places in found.series:
+        first = found.tensors[places[0]]
+        spec, role, splits = first.spec, first.role, _splits(first)
+        stacked = None if role.stacked is None else f"stacked:{role.stacked}"
+        for place in places:
+            one = found.tensors[place]
+            parts[place] = schema.TensorPart(
+                name=one.spec.name,
+                shape=spec.shape,
+                dtype=spec.dtype,
+                file=one.spec.file,
+                offset=one.spec.offset,
+                nbytes=one.spec.nbytes,
+                role=role.role,
+                detail=role.detail,
+                tower=role.tower,
+                layer=role.layer,
+                expert=stacked or one.role.expert,
+                axes=first.axes,
+                splits=splits,
+            )
+    return tuple(parts[place] for place in range(len(parts)))
+
+
+def _splits(one: MappedTensor) -> schema.SplitsPart | None:
+    pattern, layout = one.splits, one.layout
+    if not pattern:
+        return None
+    return schema.SplitsPart(dim=0 if layout.flat else layout.axis, pattern=pattern)

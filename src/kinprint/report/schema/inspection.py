@@ -63,7 +63,7 @@ class SplitsPart(Struct, frozen=True, kw_only=True):
     pattern: str
 
 
-class TensorPart(Struct, frozen=True, kw_only=True):
+class TensorPart(Struct, frozen=True, kw_only=True, gc=False):
     """One stored tensor: where it lies, how it is written, and what it is."""
 
     name: str
