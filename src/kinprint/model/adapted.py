@@ -37,6 +37,7 @@ class AdaptedModel(Model):
         self.checkpoint = base.checkpoint
         self.config, self.metadata = base.config, base.metadata
         self.geometry, self.tensor_map = base.geometry, base.tensor_map
+        self.quantised, self.refusal = base.quantised, base.refusal
         self.weights, self.places = base.weights, base.places
         self.components = base.components
         shapes = {name: _shape(weight) for name, weight in base.weights.items()}

@@ -94,8 +94,9 @@ class Reading(Struct, frozen=True):
 class Model:
     """One checkpoint and what its tensors mean.
 
-    `components` are the other models of a pipeline, such as the text encoder beside the model that
-    makes pictures.
+    `quantised` are the weights that are packed in stored tensors, by their logical names, and
+    `refusal` is why those of a method that cannot be read are not among them. `components` are
+    the other models of a pipeline, such as the text encoder beside the model that makes pictures.
     """
 
     def __init__(self, checkpoint: Checkpoint, specs: Mapping[str, TensorSpec]) -> None:
@@ -107,7 +108,12 @@ class Model:
             tuple(specs.values()), self.config, checkpoint.format, self.metadata
         )
         self.quantised: dict[str, QuantisedWeight] = {}
-        self.weights: dict[str, Weight] = self._logical(specs)
+        self.refusal: Message | None = None
+        try:
+            kinds = [one.spec for one, _ in self.tensor_map.kinds]
+            self.quantised = logical_weights(specs, self.config, kinds)
+        except BadQuantisation as error:  # norms and embeddings can be read all the same
+            self.refusal = error.cause
         self.components: tuple[Model, ...] = ()
 
     @property
@@ -124,6 +130,29 @@ class Model:
         """Every address of the model, with what contradicts others."""
         return consistent(places_of(self.weights.values()), self.geometry)
 
+    @cached_property
+    def weights(self) -> dict[str, Weight]:
+        """Every tensor as it would be without quantisation, by its name."""
+        packed = {
+            spec.name: weight
+            for weight in self.quantised.values()
+            for spec in weight.parts.values()
+        }
+        weights: dict[str, Weight] = {}
+        # Tensors stored alike have one layout; so have the weights that are packed in them.
+        alike: dict[tuple[object, ...], Layout | None] = {}
+        for one in self.tensor_map.tensors:
+            name = one.spec.name
+            if name not in packed:
+                weights[name] = self._plain(one)
+            elif one.role.of is None and one.role.role is not Role.BIAS:
+                whole = packed[name]
+                key = (id(one.layout), whole.shape, "qweight" in whole.parts)
+                if key not in alike:
+                    alike[key] = self._unpacked_layout(one.spec, one.role, whole)
+                weights[whole.name] = Weight(whole.name, one.spec, one.role, alike[key], whole)
+        return weights
+
     @property
     def kinds(self) -> list[tuple[Weight, int]]:
         """Weights that differ by the expert alone, one of each kind, with how many there are.
@@ -132,7 +161,7 @@ class Model:
         """
         if self.quantised:
             return [(weight, 1) for weight in self.weights.values()]
-        return [(self.weights[one.spec.name], times) for one, times in self.tensor_map.kinds]
+        return [(self._plain(one), times) for one, times in self.tensor_map.kinds]
 
     @cached_property
     def _layers(self) -> dict[str, tuple[int, ...]]:
@@ -245,33 +274,9 @@ class Model:
 
         return Reading(place, self.checkpoint, needed(weight, stored), assembled, True)
 
-    def _logical(self, specs: Mapping[str, TensorSpec]) -> dict[str, Weight]:
-        refusal: Message | None = None
-        kinds = [one.spec for one, _ in self.tensor_map.kinds]
-        try:
-            self.quantised = logical_weights(specs, self.config, kinds)
-        except BadQuantisation as error:  # norms and embeddings can be read all the same
-            refusal = error.cause
-        packed = {
-            spec.name: weight
-            for weight in self.quantised.values()
-            for spec in weight.parts.values()
-        }
-        weights: dict[str, Weight] = {}
-        # Tensors stored alike have one layout; so have the weights that are packed in them.
-        alike: dict[tuple[object, ...], Layout | None] = {}
-        for one in self.tensor_map.tensors:
-            name = one.spec.name
-            if name not in packed:
-                why = refusal if refusal and _is_packed(one) else None
-                weights[name] = Weight(name, one.spec, one.role, one.layout, None, why)
-            elif one.role.of is None and one.role.role is not Role.BIAS:
-                whole = packed[name]
-                key = (id(one.layout), whole.shape, "qweight" in whole.parts)
-                if key not in alike:
-                    alike[key] = self._unpacked_layout(one.spec, one.role, whole)
-                weights[whole.name] = Weight(whole.name, one.spec, one.role, alike[key], whole)
-        return weights
+    def _plain(self, one: MappedTensor) -> Weight:
+        refusal = self.refusal if one.role.detail == "packed" else None
+        return Weight(one.spec.name, one.spec, one.role, one.layout, None, refusal)
 
     def _unpacked_layout(
         self, spec: TensorSpec, role: TensorRole, quantised: QuantisedWeight
@@ -345,10 +350,6 @@ def vocabulary_files(checkpoint: Checkpoint) -> tuple[str, ...]:
 
 def _single(array: NDArray[Any]) -> Floats:
     return np.ascontiguousarray(array, dtype=np.float32)
-
-
-def _is_packed(one: MappedTensor) -> bool:
-    return one.role.detail == "packed"
 
 
 def _metadata(checkpoint: Checkpoint) -> Mapping[str, object] | None:

@@ -104,8 +104,8 @@ def assign_roles(
     for one in series:
         members = [tensors[place] for place in one.members]
         roles.update(_roles(members, one, meanings[id(one.pattern)], experts, roles.keys()))
-    _own_router_biases(roles)
     kinds = [_Kind(one, spec := tensors[one.members[0]], roles[spec.name]) for one in series]
+    _own_router_biases(roles, kinds)
     warnings = [*_unknown(found.patterns, meanings), *_contradictions(kinds, geometry, config)]
     tied = _tied(kinds, geometry)
     if (
@@ -303,14 +303,20 @@ def _owner(name: str, names: Set[str]) -> str:
     return name.rpartition(".")[0]
 
 
-def _own_router_biases(roles: dict[str, TensorRole]) -> None:
+def _own_router_biases(roles: dict[str, TensorRole], kinds: Iterable[_Kind]) -> None:
     """Give the routers' correction terms, which lie in many places, to their routers."""
+    if not any(_is_lone_router_bias(one.role) for one in kinds):
+        return
     routers = {
         (role.tower, role.layer): name for name, role in roles.items() if role.role is _ROUTER
     }
     for name, role in roles.items():
-        if role.role is _BIAS and role.detail == _ROUTER and role.of is None:
+        if _is_lone_router_bias(role):
             roles[name] = replace(role, of=routers.get((role.tower, role.layer)))
+
+
+def _is_lone_router_bias(role: TensorRole) -> bool:
+    return role.role is _BIAS and role.detail == _ROUTER and role.of is None
 
 
 def _unknown(patterns: Sequence[Pattern], meanings: Mapping[int, _Meaning]) -> list[Message]:
