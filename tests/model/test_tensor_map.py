@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kinprint.model.inspection import group_tensors
+from kinprint.model.names.patterns import Patterns, read_patterns
+from kinprint.model.names.tables import Tables, load_tables
 from kinprint.model.tensor_map import MappedTensor, map_tensors
-from kinprint.records import TensorSpec
+from kinprint.records import Role, TensorSpec
 
 GLM4 = {
     "model_type": "glm4", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -143,3 +148,88 @@ def test_rows_in_pairs_of_unknown_width_are_not_passed_off_as_halves() -> None:
     silent = understood({}, **names)
     assert [one.layout.known for one in silent] == [False, False, True, True]
     assert all("pairs" in str(one.layout.warnings[0]) for one in silent[:2])
+
+
+_STACKS = ("model.layers.0", "model.layers.1", "_orig_mod.model.layers.1", "h.3", "x")
+_MODULES = ("mlp.experts", "experts", "mlp.shared_experts", "mlp.experts._orig_mod", "mixer")
+_COPIES = ("0", "1", "2", "007", "1234567890", "expert_2", "*", "?", "w1")
+_PARTS = ("gate_proj", "down_proj", "mixer", "_orig_mod", "lora_A", "4")
+_ENDS = ("weight", "bias", "scale", "weight_scale_inv", "A_log", "5")
+
+
+@st.composite
+def numbered_tensors(draw: st.DrawFn) -> list[TensorSpec]:
+    """Tensors whose names differ by many things, and most of them by one number alone."""
+    families = [draw(st.sampled_from(some)) for some in (_STACKS, _MODULES, _PARTS, _ENDS)]
+    names = []
+    for _ in range(draw(st.integers(1, 4))):
+        changed = draw(st.integers(0, 3))
+        some = (_STACKS, _MODULES, _PARTS, _ENDS)[changed]
+        families[changed] = draw(st.sampled_from(some))
+        stack, module, part, end = families
+        copies = draw(st.lists(st.sampled_from(_COPIES), min_size=1, unique=True))
+        names += [f"{stack}.{module}.{copy}.{part}.{end}" for copy in copies]
+    kinds = st.sampled_from(
+        [("BF16", (64, 32)), ("BF16", (64, 32)), ("F32", (64, 32)), ("BF16", (64,))]
+    )
+    shuffled = draw(st.permutations(sorted(set(names))))
+    return [TensorSpec(name, *draw(kinds), "f", 0, 0) for name in shuffled]
+
+
+@given(numbered_tensors())
+def test_a_series_says_of_a_tensor_what_its_own_name_does(specs: list[TensorSpec]) -> None:
+    found = read_patterns(specs, load_tables())
+    assert sorted(place for one in found.series for place in one.members) == [*range(len(specs))]
+    assert sum(pattern.tensors for pattern in found.patterns) == len(specs)
+    for series in found.series:
+        assert series.members == sorted(series.members)
+        assert len({(specs[at].shape, specs[at].dtype) for at in series.members}) == 1
+        for one in series.apart():
+            (alone,) = read_patterns([specs[one.members[0]]], load_tables()).series
+            assert (alone.pattern.text, alone.pattern.parts) == (
+                series.pattern.text,
+                series.pattern.parts,
+            )
+            assert (alone.layer, alone.experts) == (one.layer, one.experts)
+
+
+@given(numbered_tensors())
+def test_tensors_mean_in_series_what_they_mean_one_by_one(specs: list[TensorSpec]) -> None:
+    config = {"model_type": "qwen3_moe", "hidden_size": 64, "num_experts": 8}
+
+    def apart(tensors: Sequence[TensorSpec], tables: Tables) -> Patterns:
+        found = read_patterns(tensors, tables)
+        return Patterns(found.patterns, [part for one in found.series for part in one.apart()])
+
+    together = map_tensors(specs, config, "safetensors")
+    with mock.patch("kinprint.model.roles.read_patterns", apart):
+        singly = map_tensors(specs, config, "safetensors")
+    assert together.tensors == singly.tensors
+    unknown = [one.role for one in together.tensors if one.spec.name in together.unknown]
+    assert all(role.role is Role.OTHER and role.detail is role.tower is None for role in unknown)
+    assert together.unknown == singly.unknown
+    in_order = [spec.name for spec in specs if spec.name in together.unknown]
+    assert together.unknown == tuple(in_order)
+    assert (together.family, together.tied) == (singly.family, singly.tied)
+    assert set(map(str, together.warnings)) == set(map(str, singly.warnings))
+    groups, each = (
+        {(one.pattern, one.dtype, one.shape, str(one.role), one.count) for one in group_tensors(it)}
+        for it in (together, singly)
+    )
+    assert groups == each
+
+
+def test_experts_of_a_layer_are_one_series() -> None:
+    names = [
+        f"model.layers.{layer}.mlp.experts.{expert}.{part}_proj.weight"
+        for layer in range(2)
+        for expert in range(5)
+        for part in ("gate", "down")
+    ]
+    specs = [TensorSpec(name, "BF16", (8, 8), "f", 0, 0) for name in names]
+    found = map_tensors(specs, {"model_type": "qwen3_moe"}, "safetensors")
+    assert [times for _, times in found.kinds] == [5, 5, 5, 5]
+    assert [one.role.expert for one in found.tensors] == 2 * [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert [(one.pattern, one.count) for one in group_tensors(found)] == [
+        (f"model.layers.*.mlp.experts.*.{part}_proj.weight", 10) for part in ("down", "gate")
+    ]

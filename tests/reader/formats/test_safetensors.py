@@ -214,7 +214,7 @@ def test_an_unknown_type_is_named(dtype: str) -> None:
     assert caught.value.fields == {"dtype": dtype, "file": "model.safetensors"}
 
 
-METADATA = ({"format": "pt"}, {"note": 'a "b": c-d\n\\', "e-f": ":"})
+METADATA = ({"format": "pt"}, {"note": 'a "b": c-d\n\\', "e-f": ":"}, {"a}": "{}", "b": '"}'})
 
 
 def large_header(
@@ -241,6 +241,17 @@ def test_the_quick_way_and_the_careful_way_agree(
     nothing: Callable[..., None] = lambda raw, file: None  # noqa: E731
     monkeypatch.setattr(safetensors, "_parse_quickly", nothing)
     assert parse_safetensors(view_of(raw, len(raw) + data)) == quick
+
+
+@pytest.mark.parametrize("metadata", METADATA)
+def test_metadata_and_tensors_may_stand_in_any_order(metadata: dict[str, str]) -> None:
+    raw, data = large_header(7, metadata)
+    content = list(json.loads(raw[8:]).items())
+    turned = json.dumps(dict(reversed(content)), separators=(",", ":")).encode()
+    assert len(turned) == len(raw) - 8
+    found = parse_safetensors(view_of(raw[:8] + turned, len(raw) + data))
+    assert found == parse_safetensors(view_of(raw, len(raw) + data))
+    assert found.metadata == metadata
 
 
 @pytest.mark.parametrize("metadata", METADATA)
