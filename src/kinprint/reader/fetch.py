@@ -182,7 +182,12 @@ class Fetcher:
         self._finish([self._submit(want, (part,)) for want, plan in plans for part in plan.reads])
 
     def each(self, wants: Sequence[Want], action: Callable[[Want], _T]) -> list[_T]:
-        """Do something with each file as soon as its ranges are there, the rest still coming."""
+        """Do something with each file as soon as its ranges are there, the rest still coming.
+
+        Files on this machine are there: threads would do nothing but wait for each other.
+        """
+        if all(want.entry.local is not None for want in wants):
+            return [action(want) for want in wants]
         # Each file by itself: of two that are equal, none can wait for the other.
         plans = [plan for want in wants for plan in self._plans([want])]
         self._announce(plans)
