@@ -151,7 +151,10 @@ def test_rows_in_pairs_of_unknown_width_are_not_passed_off_as_halves() -> None:
 
 
 _STACKS = ("model.layers.0", "model.layers.1", "_orig_mod.model.layers.1", "h.3", "x")
-_MODULES = ("mlp.experts", "experts", "mlp.shared_experts", "mlp.experts._orig_mod", "mixer")
+_MODULES = (
+    "mlp.experts", "experts", "mlp.shared_experts", "mlp.experts._orig_mod", "mixer",
+    "mlp.experts.3", "mlp.experts.4", "mlp.experts.4.", "mlp.experts._orig_mod.5.w2",
+)  # fmt: skip
 _COPIES = ("0", "1", "2", "007", "1234567890", "expert_2", "*", "?", "w1")
 _PARTS = ("gate_proj", "down_proj", "mixer", "_orig_mod", "lora_A", "4")
 _ENDS = ("weight", "bias", "scale", "weight_scale_inv", "A_log", "5")

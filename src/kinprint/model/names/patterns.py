@@ -112,16 +112,33 @@ class _Plans(dict[str, _Plan]):
         return plan
 
 
-class _BeforeExperts(dict[str, bool]):
-    """Whether a number after some first segments of a name is an expert's."""
+class _Head(Struct, frozen=True):
+    """The first segments of a name: those around an expert's number, or if it follows them."""
+
+    before: str
+    after: str = ""
+    expert: int | None = None
+    followed: bool = False
+
+
+class _Heads(dict[str, _Head]):
+    """What is known of the first segments of names, which many share, each looked at once."""
 
     def __init__(self, plans: _Plans) -> None:
         super().__init__()
         self._plans = plans
 
-    def __missing__(self, first: str) -> bool:
-        segments = [*map(_Stars().__getitem__, unwrapped(f"{first}.").split(".")[:-1]), _STAR]
-        found = self[first] = self._plans[".".join(segments)].expert == len(segments) - 1
+    def __missing__(self, head: str) -> _Head:
+        segments = head.split(".")
+        kept = [at for at, segment in enumerate(segments) if segment not in _WRAPPERS]
+        stars = [*(_Stars()[segments[at]] for at in kept), _STAR]
+        place = self._plans[".".join(stars)].expert
+        found = _Head(head, followed=place == len(kept))
+        if place is not None and place < len(kept) and is_number(segments[kept[place]]):
+            at = kept[place]
+            before, after = ".".join(segments[:at]), ".".join(["", *segments[at + 1 :]])
+            found = _Head(before, after, int(segments[at]))
+        self[head] = found
         return found
 
 
@@ -157,21 +174,23 @@ def read_patterns(tensors: Sequence[TensorSpec], tables: Tables) -> Patterns:
     patterns: dict[tuple[str, tuple[str, ...], bool], Pattern] = {}
     found: dict[object, Series] = {}
     star, numbers, plans = _Stars().__getitem__, _Numbers(), _Plans(tables)
-    before_experts = _BeforeExperts(plans)
+    heads = _Heads(plans)
     marked = _marked_modules(tensors, tables)
     for place, spec in enumerate(tensors):
         inside = bool(marked) and _inside(spec.name, marked)
         same: object = place
         pieces = spec.name.rsplit(".", _ENDS)
-        if len(pieces) > _ENDS and before_experts[pieces[0]]:
-            first, copy, module, last = pieces
-            expert = numbers[copy]
-            if expert is not None:
-                same = (first, module, last, spec.shape, spec.dtype, inside)
-                if (series := found.get(same)) is not None:
-                    series.members.append(place)
-                    series.experts.append(expert)
-                    continue
+        head, expert = heads[pieces[0]], None
+        if head.expert is not None:
+            expert, ends = head.expert, pieces[1:]
+        elif head.followed and len(pieces) > _ENDS:
+            expert, ends = numbers[pieces[1]], pieces[2:]
+        if expert is not None:
+            same = (head.before, head.after, *ends, spec.shape, spec.dtype, inside)
+            if (series := found.get(same)) is not None:
+                series.members.append(place)
+                series.experts.append(expert)
+                continue
         segments = unwrapped(spec.name).split(".")
         starred = ".".join(map(star, segments))
         plan = plans[starred]
