@@ -30,6 +30,7 @@ LEVEL = 1e-3
 _FEW = 32  # units whose signs may be drawn again by chance
 _MIXTURES = 48  # rows that many tokens are added up to
 _SCALED_BY = 32  # draws that tell how far a statistic scatters
+_AT_ONCE = 32  # orders of a table whose spectra are in memory together: some 20 MB
 _BAND = 4  # frequencies in the lowest band, each next one twice as wide
 
 
@@ -232,7 +233,7 @@ def along_index(
     observed = float(((found - middle) / spread).max())
     null, p, some = np.empty(0), 0.0, 4
     while len(null) < draws:
-        some = min(2 * some, draws - len(null))
+        some = min(2 * some, _AT_ONCE, draws - len(null))
         null = np.concatenate([null, ((drawn(some) - middle) / spread).max(axis=1)])
         p = drawn_log10_p(observed, null)
         if not _fails(p + math.log10((len(null) + 1) / (draws + 1)), level):
