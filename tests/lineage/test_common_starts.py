@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from scipy.linalg import hadamard
 
 from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.common_starts import without_common_starts
@@ -21,21 +20,17 @@ Start = Callable[[int, int], np.ndarray]
 SIZES = {"width": 64, "depth": 5, "units": 96, "tokens": 40}
 
 
-def cosines(rows: int, columns: int) -> np.ndarray:
-    angles = np.pi / columns * (np.arange(columns) + 0.5) * np.arange(rows)[:, None]
-    return np.asarray(np.sqrt(2) * np.cos(angles))
-
-
-def signs(rows: int, columns: int) -> np.ndarray:
-    return np.asarray(hadamard(128)[:rows, :columns], float)
-
-
-def one_table(rows: int, columns: int) -> np.ndarray:
-    return np.random.default_rng(rows * columns).normal(size=(rows, columns))
-
-
 def identity(rows: int, columns: int) -> np.ndarray:
     return 5 * np.eye(rows, columns)
+
+
+def identities(rows: int, columns: int) -> np.ndarray:
+    return (
+        5
+        * np.tile(np.eye(min(rows, columns)), (-(-rows // columns), -(-columns // rows)))[
+            :rows, :columns
+        ]
+    )
 
 
 def started(sample: Sample, start: Start, strength: float = 1.0) -> Sample:
@@ -55,14 +50,6 @@ def matrices(sample: Sample) -> list[np.ndarray]:
     return [one for one in (*units, *heads) if one is not None]
 
 
-@pytest.mark.parametrize("start", [cosines, signs, one_table])
-def test_one_start_in_all_layers_says_nothing(start: Start) -> None:
-    sample = started(made(1, **SIZES), start, 0.5)
-    left = without_common_starts(sample)
-    assert not any(one.any() for one in matrices(left))
-    assert left.embedding is sample.embedding and left.norms is sample.norms
-
-
 def test_an_identity_is_taken_out_and_the_rest_stays() -> None:
     sample = made(2, **SIZES)
     left = without_common_starts(started(sample, identity))
@@ -77,7 +64,9 @@ def test_models_of_chance_are_left_as_they_are() -> None:
     assert sum(without_common_starts(sample) is not sample for sample in samples) <= 2
 
 
-@pytest.mark.parametrize("layers", [(0, 1, 2, 0, 1, 2), (0, 0, 1, 1, 2, 2), (0, 1, 2, 1, 2, 3)])
+@pytest.mark.parametrize(
+    "layers", [(0, 1, 2, 0, 1, 2), (0, 0, 1, 1, 2, 2), (0, 0, 0, 1, 1, 1), (0, 1, 0, 1, 0, 1)]
+)
 def test_copied_layers_are_no_common_start(layers: tuple[int, ...]) -> None:
     sample = made(3, **SIZES)
     copied = replace(
@@ -88,18 +77,26 @@ def test_copied_layers_are_no_common_start(layers: tuple[int, ...]) -> None:
     assert without_common_starts(copied) is copied
 
 
-def test_p_values_of_strangers_that_began_as_the_identity_are_valid() -> None:
-    """In every test that saw it: uniform or above."""
+@pytest.mark.parametrize(
+    ("start", "pairs", "sizes"),
+    [
+        (identity, 60, {"width": 64, "depth": 2, "units": 64}),
+        (identities, 24, {"width": 64, "depth": 12, "units": 16}),
+    ],
+)
+def test_p_values_of_strangers_that_began_as_the_identity_are_valid(
+    start: Start, pairs: int, sizes: dict[str, int]
+) -> None:
+    """In every test that saw it: uniform or above. What permutes whole layers has no labels left,
+    since rows with the same columns gone are more alike."""
     found: dict[str, list[float]] = {}
-    for seed in range(120):
-        models = [
-            keyed(started(made(1000 + 2 * seed + one, width=64, depth=2, units=64), identity))
-            for one in range(2)
-        ]
+    for seed in range(pairs):
+        models = [keyed(started(made(1000 + 2 * seed + one, **sizes), start)) for one in range(2)]
         for one in gather_evidence(Pair(*models)):
             if one.status is Status.OK:
                 found.setdefault(one.test, []).append(one.log10_p)
-    assert {"U1.blocks", "U1.fixed", "Cm.blocks", "E4.blocks", "S1", "S2.numbered"} <= found.keys()
+    assert {"U1.blocks", "Cm.blocks", "E4.blocks", "S1", "S2.numbered"} <= found.keys()
+    assert not {"U1.fixed", "U1.aligned"} & found.keys()
     for log10_ps in found.values():
         worlds.assert_valid(log10_ps, (0.1, 0.01, 1e-4))
 

@@ -69,8 +69,8 @@ SHORT = (
     "cast-narrow-gains-to-fp8", "cast-folded", "strangers-computed-tables",
     "renamed-with-computed-tables", "strangers-gains-of-a-formula",
     "strangers-began-as-the-identity", "strangers-began-near-the-identity",
-    "strangers-began-as-one-table", "strangers-positions-in-the-embedding",
-    "strangers-wave-in-the-embedding", "strangers-channels-sorted-by-mean",
+    "strangers-positions-in-the-embedding", "strangers-wave-in-the-embedding",
+    "strangers-channels-sorted-by-mean",
     "strangers-hadamard-outputs", "strangers-cosine-outputs", "outputs-of-other-formulas",
     # broken files
     "broken-norm-too-short", "broken-norm-a-matrix", "broken-gate-narrower",

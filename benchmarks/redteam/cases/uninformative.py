@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import ml_dtypes
 import numpy as np
 import scipy.linalg
@@ -167,24 +165,16 @@ def other_formulas(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     return _with_outputs(model, _signs(128)), _with_outputs(model, _cosines(128))
 
 
-def _began_as(model: Checkpoint, start: Callable[[int, int], Array], size: float) -> Checkpoint:
-    """The matrices of all layers with one start of so many deviations in them."""
+def _began_as_identity(model: Checkpoint, size: float) -> Checkpoint:
+    """The matrices of all layers with a padded identity of so many deviations in them."""
     names = names_of(model, (*ATTENTION, *FEED_FORWARD), _ALL)
     tensors = {name: model.tensors[name] for name in names}
     return model.changed(
         {
-            name: (one + size * one.std() * start(*one.shape)).astype(np.float32)
+            name: (one + size * one.std() * np.eye(*one.shape)).astype(np.float32)
             for name, one in tensors.items()
         }
     )
-
-
-def _identity(rows: int, columns: int) -> Array:
-    return np.eye(rows, columns)
-
-
-def _one_table(rows: int, columns: int) -> Array:
-    return np.random.default_rng(rows * columns).normal(size=(rows, columns))
 
 
 def _with_embedding(model: Checkpoint, table: Array) -> Checkpoint:
@@ -197,21 +187,14 @@ def _with_embedding(model: Checkpoint, table: Array) -> Checkpoint:
 def strangers_identity(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """Two strangers whose matrices all began as a padded identity."""
     first, second = zoo.root(seed), zoo.stranger(seed)
-    return _began_as(first, _identity, 4.0), _began_as(second, _identity, 4.0)
+    return _began_as_identity(first, 4.0), _began_as_identity(second, 4.0)
 
 
 @case("strangers-began-near-the-identity", STRANGERS)
 def strangers_near_identity(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """The same, with an identity that is hardly larger than what was learnt."""
     first, second = zoo.root(seed), zoo.stranger(seed)
-    return _began_as(first, _identity, 1.5), _began_as(second, _identity, 1.5)
-
-
-@case("strangers-began-as-one-table", STRANGERS)
-def strangers_one_table(zoo: Zoo, seed: int, rng: Rng) -> Pair:
-    """Two strangers whose matrices began as a public table, the same in all layers."""
-    first, second = zoo.root(seed), zoo.stranger(seed)
-    return _began_as(first, _one_table, 0.3), _began_as(second, _one_table, 0.3)
+    return _began_as_identity(first, 1.5), _began_as_identity(second, 1.5)
 
 
 @case("strangers-positions-in-the-embedding", STRANGERS)

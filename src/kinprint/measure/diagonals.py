@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
-FEWEST_COLUMNS = 32
-"""Narrower matrices are not looked at."""
+FEWEST_COLUMNS, FEWEST_ROWS = 32, 8
+"""Smaller matrices are not looked at."""
 _BLOCK = 4  # neighbours that tests exchange, of rows and of columns
 _REPEATS = 8  # of an identity side by side that are looked for
 _ROWS = 128  # rows that tell
-_LEAST, _NOTHING = np.float32(1e-30), 1e-6
+_LEAST = np.float32(1e-30)
 _ASIDE = np.array([0, 5, 11, 18, 29])  # columns from a diagonal to those that it is held against
 _CONTROLLED = 1 + 1 / (len(_ASIDE) - 1)  # what these add to the variance
 _FAR = 3.0  # deviations beyond which a number counts no more
 DEVIATIONS = 5.0
-"""From which on a diagonal is no chance. Losing one for nothing costs next to nothing."""
+"""From which on a diagonal is no chance."""
 
 
 def diagonals(numbers: Ints, total: int | None, width: int) -> Ints:
@@ -76,11 +76,10 @@ def lean(matrices: Sequence[Floats], columns: Ints) -> NDArray[np.float64]:
 
 
 def without_diagonal(rows: Floats, numbers: Ints, total: int | None, which: int) -> Floats:
-    """Rows with what their columns have elsewhere in place of a diagonal, as `diagonals` counts.
+    """Rows with zeros in place of a diagonal, as `diagonals` counts.
 
     Blocks of four neighbouring rows and columns lose all that is in them: neighbours that change
-    places have then lost the same columns. Where rows share a direction, columns have a mean, which
-    a hole would show; no zeros are put there, which would be taken for a mask.
+    places have then lost the same columns.
     """
     width = rows.shape[1]
     start = numbers - numbers % _BLOCK
@@ -90,14 +89,14 @@ def without_diagonal(rows: Floats, numbers: Ints, total: int | None, which: int)
     columns = diagonals(members, total, width)[:, which].reshape(len(rows), _BLOCK)
     first = columns - columns % _BLOCK
     cells = np.minimum((first[:, :, None] + np.arange(_BLOCK)).reshape(len(rows), -1), width - 1)
-    with np.errstate(invalid="ignore", over="ignore"):
-        size = float(np.nanmean(np.abs(rows[:: max(1, len(rows) // _ROWS)])))
     left = np.array(rows)
-    at = np.arange(len(rows))[:, None]
-    kept = np.ones(rows.shape, bool)
-    kept[at, cells] = False
-    with np.errstate(invalid="ignore", over="ignore"):
-        mean = np.where(kept, rows, 0).sum(axis=0, dtype=np.float64)
-        mean /= np.maximum(kept.sum(axis=0), 1)
-    left[at, cells] = mean[cells] + _NOTHING * size * (1 - 2 * (cells % 2))
+    left[np.arange(len(rows))[:, None], cells] = 0
     return left
+
+
+def without_means(rows: Floats) -> Floats:
+    """Rows less the mean of each column, over numbers that are finite."""
+    finite = np.isfinite(rows)
+    total = np.where(finite, rows, 0).sum(axis=0, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(rows - total / np.maximum(finite.sum(axis=0), 1), np.float32)
