@@ -1,9 +1,10 @@
 """A sample made ready for comparison: inputs scaled by their norm, rows of length one.
 
-Everything here treats all units, heads and channels alike, so that relabelling a model
-relabels what comes out and changes nothing else. Up, down, values and outputs are never
-centred over units, because a mean does not survive flips; but each row loses its own mean,
-since two tensors with a common offset are alike without being related.
+Everything here treats all units, heads and channels alike, so that relabelling a model relabels
+what comes out and changes nothing else; only diagonals, which no relabelling explains, are taken
+out where they stand. Up, down, values and outputs are never centred over units, because a mean does
+not survive flips; but each row loses its own mean, since two tensors with a common offset are alike
+without being related.
 """
 
 from __future__ import annotations
@@ -238,7 +239,7 @@ class Prepared:
         return {token: row for row, token in reversed(list(enumerate(embedding.tokens)))}
 
     def stored_units(self, part: FeedForward) -> Units:
-        """The units of a feed-forward as they were read."""
+        """The units of a feed-forward as they are tested, neither scaled nor centred."""
         if part.expert == DENSE:
             return self.sample.units[part.layer]
         return self.sample.experts[part.layer, part.expert]
