@@ -32,7 +32,8 @@ def diagonals(numbers: Ints, total: int | None, width: int) -> Ints:
     """Columns (rows, diagonals) that diagonals give to rows of these numbers among so many.
 
     Where there are fewer rows than columns, diagonals stand side by side, or each row has several
-    neighbouring columns; where there are more, several rows have a column. `total` is None where
+    neighbouring columns; where there are more, several rows have a column. Either may begin at the
+    last row or column, where the larger number is no multiple of the other. `total` is None where
     it is not known, and more than the columns then.
 
     Examples
@@ -46,6 +47,11 @@ def diagonals(numbers: Ints, total: int | None, width: int) -> Ints:
     within, found = numbers % least, []
     for start in range(0, min(width // least, _REPEATS) * least, least):
         found += [start + within, start + least - 1 - within]
+    if total is not None and max(total, width) % least:  # written from the last row or column on
+        if total > width:
+            found += [(numbers - total) % least, (total - 1 - numbers) % least]
+        else:
+            found += [width - least + within, width - 1 - within]
     if total is not None and total != width:
         first = -(-numbers * width // total) if total < width else numbers * width // total
         found += [first + one for one in range(min(max(width // total, 1), _REPEATS))]
