@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.lineage.reading.sample import Attention, Floats, Indices, Sample, Units
-from kinprint.measure.diagonals import (
+from kinprint.nulls.diagonals import (
     DEVIATIONS,
     FEWEST_COLUMNS,
     FEWEST_ROWS,

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint.nulls.blocks import BLOCK
+
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
 FEWEST_COLUMNS, FEWEST_ROWS = 32, 8
 """Smaller matrices are not looked at."""
-_BLOCK = 4  # neighbours that tests exchange, of rows and of columns
 _REPEATS = 8  # of an identity side by side that are looked for
 _ROWS = 128  # rows that tell
 _LEAST = np.float32(1e-30)
@@ -88,13 +89,13 @@ def without_diagonal(rows: Floats, numbers: Ints, total: int | None, which: int)
     places have then lost the same columns.
     """
     width = rows.shape[1]
-    start = numbers - numbers % _BLOCK
-    members = (start[:, None] + np.arange(_BLOCK)).reshape(-1)
+    start = numbers - numbers % BLOCK
+    members = (start[:, None] + np.arange(BLOCK)).reshape(-1)
     if total is not None:
         members = np.minimum(members, total - 1)
-    columns = diagonals(members, total, width)[:, which].reshape(len(rows), _BLOCK)
-    first = columns - columns % _BLOCK
-    cells = np.minimum((first[:, :, None] + np.arange(_BLOCK)).reshape(len(rows), -1), width - 1)
+    columns = diagonals(members, total, width)[:, which].reshape(len(rows), BLOCK)
+    first = columns - columns % BLOCK
+    cells = np.minimum((first[:, :, None] + np.arange(BLOCK)).reshape(len(rows), -1), width - 1)
     left = np.array(rows)
     left[np.arange(len(rows))[:, None], cells] = 0
     return left

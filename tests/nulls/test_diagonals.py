@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kinprint.measure.diagonals import (
+from kinprint.nulls.blocks import block_log10_p, signed_log10_p
+from kinprint.nulls.diagonals import (
     DEVIATIONS,
     diagonals,
     lean,
     without_diagonal,
     without_means,
 )
-from kinprint.nulls.blocks import block_log10_p, signed_log10_p
 from kinprint.nulls.masks import masked
 from kinprint.nulls.preparation import normalise_rows
 from tests.nulls import worlds
