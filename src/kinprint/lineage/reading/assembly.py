@@ -40,9 +40,8 @@ class ReadPiece(Struct, frozen=True):
     read: tuple[ReadTensor, ...]
 
     @classmethod
-    def of(cls, tower: Tower, piece: Piece, values: Floats) -> ReadPiece:
-        """A piece with its numbers, and where they were."""
-        digest = hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()
+    def of(cls, tower: Tower, piece: Piece, values: Floats, digest: str) -> ReadPiece:
+        """A piece with its numbers and their digest, and where they were."""
         ranges: dict[tuple[str, str], list[ByteRange]] = {}
         for reading in tower.readings(piece):
             for _, slices in reading.parts():
@@ -54,6 +53,11 @@ class ReadPiece(Struct, frozen=True):
 
 
 ReadPieces = Mapping[PieceKey, ReadPiece]
+
+
+def sha256_of(values: Floats) -> str:
+    """The digest of numbers, row by row."""
+    return hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()
 
 
 def assemble(

@@ -31,7 +31,7 @@ _EXPERTS = 2
 # What a configuration says about towers beside the text model; they lie first or last.
 _DRAFTING = "num_nextn_predict_layers"
 _OTHER_TOWERS = ("vision_config", "audio_config", _DRAFTING)
-_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
+_NUMBER = re.compile(r"\.(\d+)(?=\.)")
 
 ShardsByRole = Mapping[int, Mapping[str, int]]
 """By layer and role, the number of the shard that holds it."""

@@ -8,12 +8,13 @@ when the answer is clear; what has been read is kept, and the samples of each st
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from functools import cached_property
 
 import numpy as np
 
 from kinprint.errors import FormatError
-from kinprint.lineage.reading.assembly import ReadPiece, assemble
+from kinprint.lineage.reading.assembly import ReadPiece, assemble, sha256_of
 from kinprint.lineage.reading.deciding import part_sizes
 from kinprint.lineage.reading.levels import LevelPlan, level_plan
 from kinprint.lineage.reading.plan import PieceKey, ReadingPlan, Stage, plan_reading
@@ -27,6 +28,7 @@ from kinprint.model.tokens import Vocabulary
 from kinprint.reader.fetch import Fetcher, Want, joined_wants
 from kinprint.records import ByteRange, Component, Cost, Level, Part
 from kinprint.text import Message, message
+from kinprint.workers import Threads
 
 _NO_STAGE = Stage(())
 
@@ -90,15 +92,15 @@ class TowerReader:
         pieces = self._token_pieces(number)
         return wants_of(reading for piece in pieces for reading in self.tower.readings(piece))
 
-    def take(self, number: int) -> None:
-        """Keep a stage's numbers, and the rows of its tokens."""
+    def take(self, number: int, beside: Executor) -> None:
+        """Keep a stage's numbers, and the rows of its tokens; digests are made beside."""
         stage = self.stage(number)
-        for piece in stage.pieces:
-            self._pieces[piece.address, piece.inputs] = read_piece(self.tower, piece)
+        for piece, read in read_pieces(self.tower, stage.pieces, beside):
+            self._pieces[piece.address, piece.inputs] = read
         if self.plan.whole and number == 0 and self.tower.embedding is not None:
             self._keep_whole_tables()
-        for piece in self._token_pieces(number):
-            read, chosen = read_piece(self.tower, piece), self._chosen[number]
+        for piece, read in read_pieces(self.tower, self._token_pieces(number), beside):
+            chosen = self._chosen[number]
             assert piece.rows is not None
             place = {token: row for row, token in enumerate(piece.rows)}
             rows = keep(read.values[[place[token] for token in chosen.ids]])
@@ -272,8 +274,9 @@ class Sampler:
         """All towers of each model, the main one first, as they are after a stage."""
         for number in range(self._stages_read, min(stage + 1, self.stages)):
             self._fetch(number)
-            for reader in self.readers:
-                reader.take(number)
+            with Threads(1, "kinprint-digests") as beside:
+                for reader in self.readers:
+                    reader.take(number, beside)
             self._stages_read = number + 1
         return [tuple(reader.sample() for reader in model) for model in self.models]
 
@@ -282,9 +285,10 @@ class Sampler:
         for number in range(self.stages):
             self._fetch(number)
         for model in self.models:
-            for reader in model:
-                for number in range(self.stages):
-                    reader.take(number)
+            with Threads(1, "kinprint-digests") as beside:
+                for reader in model:
+                    for number in range(self.stages):
+                        reader.take(number, beside)
             yield tuple(reader.sample() for reader in model)
             for reader in model:
                 reader.forget()
@@ -319,8 +323,25 @@ def _readers(
     return tuple(TowerReader(*both, level) for both in zip(towers, plans, strict=True))
 
 
-def read_piece(tower: Tower, piece: Piece) -> ReadPiece:
-    """The numbers of a piece, with what was read for them."""
+def read_pieces(
+    tower: Tower, pieces: Sequence[Piece], beside: Executor
+) -> list[tuple[Piece, ReadPiece]]:
+    """Pieces with their numbers and what was read for them.
+
+    A digest takes as long as the reading, and leaves the interpreter alone: it is made beside.
+    """
+    read = []
+    for piece in pieces:
+        values = _numbers(tower, piece)
+        read.append((piece, values, beside.submit(sha256_of, values)))
+    return [
+        (piece, ReadPiece.of(tower, piece, values, digest.result()))
+        for piece, values, digest in read
+    ]
+
+
+def _numbers(tower: Tower, piece: Piece) -> Floats:
+    """The numbers of a piece; those that are none are noted."""
     arrays: list[Floats] = [reading.take() for reading in tower.readings(piece)]
     values = arrays[0]
     if piece.inputs:
@@ -328,7 +349,7 @@ def read_piece(tower: Tower, piece: Piece) -> ReadPiece:
     if not np.isfinite(values).all():
         name = tower.places[piece.address].weight.name
         tower.notes.append(message("note.not-finite", model=tower.name, name=name))
-    return ReadPiece.of(tower, piece, keep(values))
+    return keep(values)
 
 
 def _tokenizer_wants(tower: Tower) -> list[Want]:
