@@ -20,7 +20,7 @@ from kinprint import text
 from kinprint.lineage.about.description import commit_dates, first_bytes
 from kinprint.lineage.compare import algebra_for
 from kinprint.lineage.opening import open_all, read_headers, sampler_of
-from kinprint.lineage.part_tensors import compared
+from kinprint.lineage.part_tensors import at_equal_numbers, compared
 from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.results import Settings
@@ -272,8 +272,7 @@ def _rows(a: Sample, b: Sample) -> Iterator[tuple[Floats, Floats]]:
         if part.component not in MATRICES or part not in b.parts:
             continue
         for _, (ours, theirs) in compared(a, b, part, part):
-            _, left, right = np.intersect1d(ours[0], theirs[0], return_indices=True)
-            x, y = ours[1][left], theirs[1][right]
+            x, y = at_equal_numbers(ours, theirs)
             if x.shape == y.shape and x.size:
                 yield x, y
 

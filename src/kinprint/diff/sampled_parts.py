@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 from msgspec import Struct
 
 from kinprint.diff.changes import described, rounding_of
@@ -19,7 +18,7 @@ from kinprint.diff.pairing import Correspondence, TensorPair
 from kinprint.diff.results import OperationFound, TensorChange
 from kinprint.diff.sampling import change_of_rows
 from kinprint.diff.structure import Sizes
-from kinprint.lineage.part_tensors import Rows, compared
+from kinprint.lineage.part_tensors import Rows, at_equal_numbers, compared
 from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.results import Comparison, Material
 from kinprint.model.model import Model
@@ -74,8 +73,7 @@ def _changes(material: Material, one: PartFinding, partner: Part) -> Iterator[Te
     for name, (ours, theirs) in _rows(material, one.part, partner):
         pair = TensorPair(_place(a, name, one.part), _place(b, name, partner))
         told = None if pair.a is None or pair.b is None else described(pair)
-        _, left, right = np.intersect1d(ours[0], theirs[0], return_indices=True)
-        x, y = ours[1][left], theirs[1][right]
+        x, y = at_equal_numbers(ours, theirs)
         if told is None or told.status is not TensorStatus.COMPARED or x.shape != y.shape:
             continue
         if not x.size:

@@ -14,7 +14,14 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kinprint.lineage.part_tensors import Rows, TensorKey, compared, tensor_sizes, tensors_of
+from kinprint.lineage.part_tensors import (
+    Rows,
+    TensorKey,
+    at_equal_numbers,
+    compared,
+    tensor_sizes,
+    tensors_of,
+)
 from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.measure.computed import computed
@@ -258,9 +265,8 @@ def _is_computed(rows: Floats) -> bool:
 
 def _compare(ours: Rows, theirs: Rows, least: float) -> _Agreement | None:
     """Rows of equal number; None where there is none, or where they have different lengths."""
-    _, left, right = np.intersect1d(ours[0], theirs[0], return_indices=True)
-    x, y = _as_vector(ours[1][left]), _as_vector(theirs[1][right])
-    if not len(left) or x.shape != y.shape:
+    x, y = map(_as_vector, at_equal_numbers(ours, theirs))
+    if not x.size or x.shape != y.shape:
         return None
     whole = equality(x, y)
     if whole.same:

@@ -210,7 +210,8 @@ class HalfChannels(Struct, frozen=True):
         x, y = x[:, ordinary], y[:, ordinary]
         gram = x @ x.T
         gram.flat[:: len(gram) + 1] += _RIDGE * max(float(np.trace(gram)) / len(gram), 1e-30)
-        return np.asarray(y @ x.T @ np.linalg.solve(gram, first.astype(np.float64)))
+        mix = np.linalg.solve(gram, x @ y.T).T
+        return np.asarray(mix @ first.astype(np.float64))
 
     def _score(self, tensors: Tensors, controls: Tensors) -> ColumnScore | None:
         """The agreement of columns of equal channels, over the rows of all tensors.

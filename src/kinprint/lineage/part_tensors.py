@@ -58,6 +58,15 @@ def compared(
                 break
 
 
+def at_equal_numbers(ours: Rows, theirs: Rows) -> tuple[Floats, Floats]:
+    """Rows that two tensors have under one number, in the order of these."""
+    numbers = ours[0]
+    if np.array_equal(numbers, theirs[0]) and (numbers[1:] > numbers[:-1]).all():
+        return ours[1], theirs[1]
+    _, left, right = np.intersect1d(numbers, theirs[0], return_indices=True)
+    return ours[1][left], theirs[1][right]
+
+
 def along_both_axes(sample: Sample, part: Part) -> dict[TensorKey, Rows]:
     """What was read of a part, tensor by tensor; whole tensors along either axis."""
     found = tensors_of(sample, part)

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kinprint.lineage.equality import INFORMATION
-from kinprint.lineage.part_tensors import compared, tensor_sizes, tensors_of
+from kinprint.lineage.part_tensors import at_equal_numbers, compared, tensor_sizes, tensors_of
 from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.taken_over import MATRICES
@@ -79,8 +79,7 @@ def _equal(finding: PartFinding, a: Sample, b: Sample) -> Iterator[Floats]:
     if table is not None and finding.state is PartState.EQUAL:
         yield table.rows
     for _, (ours, theirs) in compared(a, b, finding.part, finding.partner):
-        _, left, right = np.intersect1d(ours[0], theirs[0], return_indices=True)
-        if np.array_equal(ours[1][left], theirs[1][right]):
+        if np.array_equal(*at_equal_numbers(ours, theirs)):
             yield ours[1]
 
 
