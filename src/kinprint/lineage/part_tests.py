@@ -344,20 +344,21 @@ def _matched_roles(
         for role in sorted(compared.read)
     }
 
-    def at_partners(role: str, by: Sequence[str]) -> np.ndarray:
+    def partners(by: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         near = sum((cosines[one] for one in by if one != "gate"), np.zeros(()))
         near = np.abs(near) if flips else near
         near = near + (cosines["gate"] if "gate" in by else 0.0)
-        return np.asarray(cosines[role][np.arange(len(some)), near.argmax(axis=1)])
+        return np.arange(len(some)), near.argmax(axis=1)
 
-    together = {role: at_partners(role, list(cosines)) for role in cosines}
+    of_all = partners(list(cosines))
+    together = {role: cosines[role][of_all] for role in cosines}
     if len(cosines) < 2:
         return linked_rows(together, 1.0 / math.sqrt(second.width))
     best = max(together, key=lambda role: float(together[role].mean()))
     rows = {
         role: together[role]
         if role == best
-        else at_partners(role, [one for one in cosines if one != role])
+        else cosines[role][partners([one for one in cosines if one != role])]
         for role in cosines
     }
     return linked_rows(rows, 1.0 / math.sqrt(second.width))
