@@ -64,6 +64,25 @@ def test_models_of_chance_are_left_as_they_are() -> None:
     assert sum(without_common_starts(sample) is not sample for sample in samples) <= 2
 
 
+def test_rows_that_share_a_direction_have_no_diagonal() -> None:
+    """Columns are large then, and some of them lie on a diagonal, in all layers alike."""
+    for seed in range(10):
+        shared = 3 * np.random.default_rng(seed).standard_normal(64) ** 3
+
+        def direction(rows: int, columns: int, shared: np.ndarray = shared) -> np.ndarray:
+            return np.broadcast_to(shared, (rows, columns))
+
+        sample = started(made(seed, **SIZES), direction)
+        assert without_common_starts(sample) is sample
+
+
+def test_few_rows_are_left_as_they_are() -> None:
+    sample = started(made(2, **{**SIZES, "units": 6}), identity)
+    left = without_common_starts(sample)
+    for layer, part in sample.units.items():
+        assert np.array_equal(left.units[layer].up, part.up)
+
+
 @pytest.mark.parametrize(
     "layers", [(0, 1, 2, 0, 1, 2), (0, 0, 1, 1, 2, 2), (0, 0, 0, 1, 1, 1), (0, 1, 0, 1, 0, 1)]
 )

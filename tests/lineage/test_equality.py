@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from kinprint.lineage.equality import INFORMATION, copies, equal_numbers
+from kinprint.lineage.part_tensors import at_equal_numbers
 from kinprint.lineage.reading.sample import Attention, Floats, Sample, Units
 from kinprint.model.places import Address
 from kinprint.records import Component, Part
@@ -32,6 +33,17 @@ def with_units(sample: Sample, rows: int, of: Sample) -> Sample:
         gate=some(own.gate, others.gate),
     )
     return replace(sample, units={**sample.units, 1: taken})
+
+
+def test_rows_meet_under_their_numbers() -> None:
+    ours, theirs = np.arange(6, dtype=np.float32), np.arange(10, 16, dtype=np.float32)
+    x, y = ours.reshape(3, 2), theirs.reshape(3, 2)
+    same = at_equal_numbers((np.array([0, 2, 4]), x), (np.array([0, 2, 4]), y))
+    assert np.array_equal(same[0], x) and np.array_equal(same[1], y)
+    others = at_equal_numbers((np.array([0, 2, 4]), x), (np.array([2, 4, 6]), y))
+    assert np.array_equal(others[0], x[1:]) and np.array_equal(others[1], y[:2])
+    turned = at_equal_numbers((np.array([4, 0, 2]), x), (np.array([4, 0, 2]), y))
+    assert np.array_equal(turned[0], x[[1, 2, 0]]) and np.array_equal(turned[1], y[[1, 2, 0]])
 
 
 def test_rows_that_are_equal_are_found_among_others() -> None:

@@ -11,15 +11,18 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
 from kinprint.demo import FOLDER
 from kinprint.lineage.compare import compare_models
-from kinprint.lineage.part_tests import _linked_heads, linked_rows
+from kinprint.lineage.pair import Pair
+from kinprint.lineage.part_tests import _linked_heads, linked_rows, part_scores
 from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Component, PartState, Reason, Relation, Verdict
+from tests.lineage.made import made as made_sample
 from tests.lineage.stored_models import LLAMA, llama, stored
 
 Tensors = dict[str, NDArray[Any]]
@@ -481,3 +484,16 @@ def test_heads_with_few_planes_are_linked_too() -> None:
     assert _linked_heads([{"k": alike, "q": alike}] * 2) == {"k": 1.0, "q": 1.0}
     assert _linked_heads([{"k": alike}, {"k": strange}]) == {"k": 0.5}
     assert linked_rows({"up": alike, "down": strange}, 0.05) == {"up": 1.0}
+
+
+def test_a_matrix_that_is_hardly_alike_is_linked_where_it_is_so_by_itself() -> None:
+    """Beside a copied gate, up rows of a fifth of the likeness would count as strangers."""
+    sizes = {"width": 64, "depth": 2, "units": 96, "tokens": 40}
+    ours, others = made_sample(1, **sizes), made_sample(2, **sizes)
+    units = {
+        layer: replace(part, gate=ours.units[layer].gate, up=0.2 * ours.units[layer].up + part.up)
+        for layer, part in others.units.items()
+    }
+    scores = part_scores(Pair(ours, replace(others, units=units, key="other")), ())
+    by_number = [score for score in scores if score.test == "U1.blocks"]
+    assert [score.roles for score in by_number] == 2 * [{"gate": 1.0, "up": 1.0}]
