@@ -74,6 +74,18 @@ def states(found: kinprint.Comparison, component: Component) -> set[BeyondState]
     return {one.state for one in beyond(found).parts if one.component is component}
 
 
+def test_constants_are_nothing_that_is_shared(tmp_path: Path) -> None:
+    """Gains that were set to one, as before a rotation, in tunes that were made apart."""
+
+    def flat(seed: int) -> Callable[[str, np.ndarray], np.ndarray]:
+        tuned = tune(seed)
+        return lambda name, value: np.ones_like(value) if value.ndim == 1 else tuned(name, value)
+
+    found = compared(stored(tmp_path / "one", flat(1)), stored(tmp_path / "other", flat(2)))
+    assert beyond(found).state is BeyondState.APART
+    assert states(found, Component.NORMS) == {BeyondState.NOT_COMPARABLE}
+
+
 def test_tunes_made_apart_share_nothing_beyond_their_base(tuned: Path, tmp_path: Path) -> None:
     found = compared(tuned, stored(tmp_path / "other", tune(2)))
     assert beyond(found).state is BeyondState.APART

@@ -19,6 +19,7 @@ from kinprint import text
 from kinprint.errors import BadOption
 from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.compare import algebra_for, charge_of
+from kinprint.lineage.equality import INFORMATION
 from kinprint.lineage.identity import same_files
 from kinprint.lineage.opening import open_all, read_headers, sampler_of
 from kinprint.lineage.pair import Pair
@@ -31,7 +32,7 @@ from kinprint.lineage.results import Settings
 from kinprint.lineage.side import Side
 from kinprint.lineage.towers import compared_towers, joined_verdict, same_towers
 from kinprint.lineage.verdict import decide
-from kinprint.measure.rounding import equality
+from kinprint.measure.rounding import arrangements, equality
 from kinprint.measure.updates import Overlap, Updates, overlap, updates
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import BeyondState, Component, ModelRef, Part, PartFinding, Relation, Verdict
@@ -289,6 +290,9 @@ def finding_of(part: Part, tensors: Sequence[Three], weights: int = 0) -> Beyond
         reason = text.message("report.given.reason.far")
         return replace(finding, state=BeyondState.NOT_COMPARABLE, reason=reason)
     same = _same(tensors, 0, 1)
+    if same is not None and not any(_informs(a) or _informs(b) for a, b, _ in tensors):
+        reason = text.message("report.given.reason.constant")
+        return replace(finding, state=BeyondState.NOT_COMPARABLE, reason=reason)
     one_update = abs(total.cosine or 0.0) >= SAME_UPDATE
     if same is not None and (same == 0 or one_update) and total.changed >= FEWEST_CHANGED:
         return replace(finding, state=BeyondState.EQUAL, bits=same or None)
@@ -306,6 +310,11 @@ def finding_of(part: Part, tensors: Sequence[Three], weights: int = 0) -> Beyond
         reason = text.message("report.given.reason.rounding")
         return replace(finding, state=BeyondState.NOT_COMPARABLE, reason=reason)
     return replace(finding, state=state)
+
+
+def _informs(rows: Floats) -> bool:
+    """Whether equal numbers tell of a common source: anyone may set gains to one."""
+    return arrangements(np.atleast_2d(rows)) >= INFORMATION
 
 
 def _same(tensors: Sequence[Three], one: int, other: int) -> int | None:

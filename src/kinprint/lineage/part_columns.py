@@ -36,7 +36,7 @@ from kinprint.lineage.alignment.units import (
 from kinprint.lineage.preparation import FeedForward, Heads
 from kinprint.lineage.reading.sample import Indices
 from kinprint.lineage.side import alone, copied_channels
-from kinprint.measure.rows import copied_rows
+from kinprint.measure.rows import clear_share, copied_rows
 from kinprint.nulls.blocks import BLOCK, block_log10_p, least_block_log10_p
 from kinprint.nulls.preparation import massive, standardise_columns
 
@@ -46,6 +46,8 @@ Tensors = Iterator[tuple[str, Rows, Rows]]
 """Rows that belong together, by the role of their tensor."""
 FEWEST_ROWS = 16
 """Fewer rows than this do not make a column."""
+UNLIKE = 0.25
+"""The correlation of matched rows below which a part is no copy."""
 _CLOSER = 0.15  # by which one tensor must be closer than all, over half of the channels
 _UNITS = 512  # of the first model that are matched at most
 _OPEN = math.log10(0.05)  # no error is larger
@@ -233,10 +235,11 @@ class HalfChannels(Struct, frozen=True):
         unseen = np.flatnonzero(~self.fitted & ordinary)
         cosines = {role: _cosines(*rows, unseen) for role, rows in told.items()}
         alike = {role: float(rows.mean()) for role, rows in cosines.items()}
-        by_chance = {}
+        strangers: dict[str, Rows] = {}
         if log10_p <= _OPEN:
             others = _joined(controls).items()
-            by_chance = {role: float(_cosines(*rows, unseen).mean()) for role, rows in others}
+            strangers = {role: _cosines(*rows, unseen) for role, rows in others}
+        by_chance = {role: float(rows.mean()) for role, rows in strangers.items()}
         excess = {
             role: (one - chance) / (1.0 - chance)
             for role, one in alike.items()
@@ -250,21 +253,29 @@ class HalfChannels(Struct, frozen=True):
             tuple(len(x) for x, _ in told.values()),
             float(np.mean([*excess.values()])) if excess else 0.0,
             copied_rows(np.concatenate([*cosines.values()]), noise),
-            _linked(cosines, excess, noise),
+            _linked(cosines, excess, strangers),
         )
 
 
 def _linked(
-    cosines: Mapping[str, Rows], excess: Mapping[str, float], noise: float
+    cosines: Mapping[str, Rows], excess: Mapping[str, float], strangers: Mapping[str, Rows]
 ) -> dict[str, float]:
     """By tensor, the share of rows that is linked, where the excess is about that of the best."""
-    least = _AS_ALIKE * max((*excess.values(), 0.0))
-    found = {}
-    for role, rows in cosines.items():
-        if excess.get(role, 0.0) >= max(least, _SOME):
-            copied = copied_rows(rows, noise)
-            found[role] = 1.0 if copied is None else copied[0]
-    return found
+    least = max(_AS_ALIKE * max((*excess.values(), 0.0)), _SOME)
+    return {
+        role: matched_share(rows, strangers[role], len(rows) ** 2)
+        for role, rows in cosines.items()
+        if excess.get(role, 0.0) >= least
+    }
+
+
+def matched_share(likeness: Rows, others: Rows, count: int) -> float:
+    """The least share of rows that are linked among those that were matched.
+
+    Rows of strangers that were trained on like texts are somewhat alike where they match best.
+    """
+    told = np.where(np.abs(likeness) >= UNLIKE, np.abs(likeness), 0.0)
+    return clear_share(told, others, count)
 
 
 def _ordinary(rows: Rows) -> Bools:

@@ -10,13 +10,12 @@ from msgspec.structs import replace
 
 from kinprint.lineage.equality import EqualNumbers
 from kinprint.lineage.pair import Pair
+from kinprint.lineage.part_columns import UNLIKE
 from kinprint.lineage.part_tensors import tensor_sizes
 from kinprint.lineage.part_tests import MATCHED_COLUMNS, PartScore
 from kinprint.lineage.side import Side
 from kinprint.records import Part, PartFinding, weight_of
 
-UNLIKE = 0.25
-"""The correlation of matched rows below which a part is no copy."""
 MOSTLY = 2.0
 """Times the share of equal rows up to which they speak for all that is linked."""
 

@@ -20,12 +20,12 @@ from kinprint.lineage.alignment.heads import HeadGroupMatch
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
 from kinprint.lineage.alignment.units import Matching, spread
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
-from kinprint.lineage.part_columns import ColumnScore, HalfChannels
+from kinprint.lineage.part_columns import ColumnScore, HalfChannels, matched_share
 from kinprint.lineage.preparation import DENSE, FeedForward
 from kinprint.lineage.side import alone
 from kinprint.lineage.tests.attention import HeadGroups
 from kinprint.lineage.tests.registry import Likeness, NoResult, registered_test
-from kinprint.measure.rows import copied_rows
+from kinprint.measure.rows import alike_share, copied_rows
 from kinprint.nulls.blocks import BLOCK, block_log10_p, signed_log10_p
 from kinprint.nulls.copies import sum_over
 from kinprint.nulls.masks import masked
@@ -37,6 +37,7 @@ _ALONE = -6.0  # log10 p of a matrix by itself that is linked, whatever the othe
 _ERRORS = 3.0  # standard errors from which on likeness is none by chance
 _FEW_ERRORS = 0.8  # the same as a share of those that so many equal numbers have
 _UNITS = 512  # of a feed-forward whose matrices are looked at one by one
+_STRANGERS = 32  # rows that tell how alike strangers are
 OUTSIDE = -1
 """The layer of norms that belong to none."""
 MATCHED_COLUMNS = "Cm.matched"
@@ -194,7 +195,12 @@ def _numbered_units(pair: Pair) -> Iterator[PartScore]:
                 as_stored=residual is IDENTITY,
                 share=_alike(roles, [1] * len(roles)),
                 roles=linked_rows(
-                    rows, 1.0 / math.sqrt(ours.width), partial(_linked_alone, products, blocks)
+                    rows,
+                    {
+                        role: alike_share(one, _of_other_numbers(products[role], blocks))
+                        for role, one in rows.items()
+                    },
+                    partial(_linked_alone, products, blocks),
                 ),
                 side=_side(pair, alignment),
             )
@@ -223,6 +229,13 @@ def _unit_log10_p(products: Mapping[str, np.ndarray], blocks: Blocks, flips: boo
     return float(block_log10_p(gate + both, blocks.sizes)[0])
 
 
+def _of_other_numbers(products: np.ndarray, blocks: Blocks) -> np.ndarray:
+    """How alike units of a block are that have other numbers."""
+    some = blocks.first >= 0
+    pairs = some[:, :, None] & some[:, None, :] & ~np.eye(BLOCK, dtype=bool)
+    return np.asarray(products[pairs])
+
+
 def _linked_alone(products: Mapping[str, np.ndarray], blocks: Blocks, role: str) -> bool:
     """Whether a matrix is linked by itself, whatever the others are."""
     return float(block_log10_p(products[role], blocks.sizes)[0]) <= _ALONE
@@ -247,14 +260,13 @@ def _alike(likenesses: Sequence[float], sizes: Sequence[int]) -> float:
 
 def linked_rows(
     rows: Mapping[str, np.ndarray],
-    noise: float,
+    shares: Mapping[str, float],
     by_itself: Callable[[str], bool] = lambda role: False,
 ) -> dict[str, float]:
-    """By tensor, the share of its rows that is linked, from the likeness of each of them.
+    """By tensor, the share of its rows that is linked, of the `shares` that are alike for sure.
 
     Tensors count that are linked each `by_itself`, or about as alike as the most alike one, which
-    counts in any case, and more than by chance; of those in which some rows are copies beside
-    strangers, these rows. `noise` is how alike strangers are.
+    counts in any case, and more than by chance.
     """
     means = {role: float(one.mean()) for role, one in rows.items()}
     most = max(means.values(), default=0.0)
@@ -262,8 +274,7 @@ def linked_rows(
     for role, one in rows.items():
         alike = _clear(one) and means[role] >= _AS_ALIKE * most
         if alike or means[role] == most or by_itself(role):
-            copied = copied_rows(one, noise)
-            found[role] = 1.0 if copied is None else copied[0]
+            found[role] = shares[role]
     return found
 
 
@@ -351,17 +362,20 @@ def _matched_roles(
         return np.arange(len(some)), near.argmax(axis=1)
 
     of_all = partners(list(cosines))
-    together = {role: cosines[role][of_all] for role in cosines}
-    if len(cosines) < 2:
-        return linked_rows(together, 1.0 / math.sqrt(second.width))
-    best = max(together, key=lambda role: float(together[role].mean()))
-    rows = {
-        role: together[role]
-        if role == best
-        else cosines[role][partners([one for one in cosines if one != role])]
-        for role in cosines
+    rows = {role: table[of_all] for role, table in cosines.items()}
+    best = max(rows, key=lambda role: float(rows[role].mean()))
+    for role in cosines.keys() - {best}:
+        rows[role] = cosines[role][partners([one for one in cosines if one != role])]
+    shares = {
+        role: matched_share(one, _some(cosines[role]), cosines[role].size)
+        for role, one in rows.items()
     }
-    return linked_rows(rows, 1.0 / math.sqrt(second.width))
+    return linked_rows(rows, shares)
+
+
+def _some(table: np.ndarray) -> np.ndarray:
+    """The likeness of some rows with all of the other model: nearly all of them are strangers."""
+    return table[:: max(1, len(table) // _STRANGERS)].reshape(-1)
 
 
 def _correspondences(

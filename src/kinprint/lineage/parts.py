@@ -39,10 +39,10 @@ from kinprint.lineage.equality import (
 from kinprint.lineage.gains import gain_likeness
 from kinprint.lineage.other_roles import in_other_roles
 from kinprint.lineage.pair import Pair
+from kinprint.lineage.part_columns import UNLIKE
 from kinprint.lineage.part_findings import Sharing, in_order, order
 from kinprint.lineage.part_shares import (
     MOSTLY,
-    UNLIKE,
     counted_once,
     linked_share,
     sure_shares,

@@ -17,6 +17,7 @@ from kinprint.measure.blocks import BLOCK, Floats
 
 _COPY, _SPLIT = 0.75, 0.5  # likeness of copies on average, and of the least of them
 _NOTHING, _ERRORS = 0.02, 3.0  # likeness of strangers on average, and standard errors of it
+_BEYOND = 1.0  # deviations above the best of many strangers
 
 
 @blocks.quiet
@@ -71,6 +72,31 @@ def copied_rows(likeness: Floats, noise: float) -> tuple[float, float] | None:
     if mean < _COPY or abs(float(others.mean())) > chance:
         return None
     return float(copied.mean()), mean
+
+
+def alike_share(likeness: Floats, others: Floats) -> float:
+    """The least share of rows that are alike, where chance has numbered the rows of strangers.
+
+    The likeness of strangers then lies above that of `others`, rows of other numbers, as often as
+    below. So of n rows of which m lie below, no more than 2m are strangers, give or take what
+    chance adds to m coins. And rows that are more alike than any stranger are none.
+    """
+    middle = float(others.mean()) if len(others) else 0.0
+    below = int(np.count_nonzero(likeness <= middle))
+    strangers = 2.0 * (below + _ERRORS * math.sqrt(below))
+    by_coins = 1.0 - strangers / max(len(likeness), 1)
+    return max(by_coins, clear_share(likeness, others, len(likeness)))
+
+
+def clear_share(likeness: Floats, others: Floats, count: int) -> float:
+    """The share of rows that are more alike than the best of so many strangers.
+
+    The best of n normal numbers is about √(2 ln n) deviations above their mean, here of `others`.
+    """
+    if not len(others) or not len(likeness):
+        return 0.0
+    deviations = _BEYOND + math.sqrt(2.0 * math.log(max(count, 2)))
+    return float((likeness > others.mean() + deviations * others.std()).mean())
 
 
 def _mean(values: Floats) -> float:
