@@ -479,6 +479,44 @@ def test_a_tune_is_linked_in_all_of_its_matrices() -> None:
     assert found.amount.layers == 1.0 and all(one.sure == 1.0 for one in found.parts)
 
 
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("model.random_projection", (64, 128)),
+        ("score.weight", (2, 128)),
+        ("multi_modal_projector.linear_1.weight", (128, 64)),
+    ],
+)
+def test_random_numbers_of_one_seed_are_not_shared_as_trained(
+    name: str, shape: tuple[int, ...], parent: Tensors, stranger: Tensors, tmp_path: Path
+) -> None:
+    drawn = np.random.default_rng(0).normal(0, 0.02, shape).astype(np.float32)
+    models = (made(tmp_path / at, {**one, name: drawn}) for at, one in
+              (("a", parent), ("b", stranger)))  # fmt: skip
+    assert verdict(*models).relation is Relation.DEPENDENT
+
+
+def test_biases_may_be_random_too(parent: Tensors, stranger: Tensors, tmp_path: Path) -> None:
+    """Matrices and biases of one layer as a library draws them, frozen in two strangers."""
+    rng, drawn = np.random.default_rng(0), Tensors()
+    for role, shape in (("gate", (352, 128)), ("up", (352, 128)), ("down", (128, 352))):
+        limit, at = shape[1] ** -0.5, f"model.layers.{LAYER}.mlp.{role}_proj"
+        drawn[f"{at}.weight"] = rng.uniform(-limit, limit, shape).astype(np.float32)
+        drawn[f"{at}.bias"] = rng.uniform(-limit, limit, shape[0]).astype(np.float32)
+    models = (made(tmp_path / at, {**one, **drawn}) for at, one in
+              (("a", parent), ("b", stranger)))  # fmt: skip
+    assert verdict(*models).relation is Relation.DEPENDENT
+
+
+def test_a_trained_tensor_of_no_role_is_shared_as_trained(
+    parent: Tensors, stranger: Tensors, tmp_path: Path
+) -> None:
+    trained = parent[f"model.layers.{LAYER}.mlp.up_proj.weight"]
+    models = (made(tmp_path / at, {**one, "model.adaptor.weight": trained}) for at, one in
+              (("a", parent), ("b", stranger)))  # fmt: skip
+    assert verdict(*models).relation is Relation.PARTIAL
+
+
 @pytest.mark.parametrize("units", [20, 60, 176])
 def test_no_more_is_said_to_be_linked_than_the_units_that_are(
     units: int, stranger: Tensors, tmp_path: Path
