@@ -543,7 +543,7 @@ def test_no_more_is_said_to_be_linked_than_the_heads_that_are(
         tensors[name][some] = planted[name][some]
     found = verdict(str(ZOO / "base-a"), made(tmp_path / "child", tensors))
     shares = [one.sure for one in found.parts if one.part.component is Component.ATTENTION]
-    assert shares == pytest.approx(6 * [0.5], abs=0.02)
+    assert shares == pytest.approx(6 * [0.5], abs=0.03)
 
 
 def test_heads_with_few_planes_are_linked_too() -> None:

@@ -62,17 +62,20 @@ def vision_apart(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 
 @case(
-    "projector-copied", true(f"partial {UNTOLD}", "partial", "partial", {projector(): Fact.EQUAL})
+    "projector-copied",
+    true(f"partial {UNTOLD}", "dependent", "dependent", {projector(): Fact.EQUAL}),
 )
 def projector_copied(zoo: Zoo, seed: int, rng: Rng) -> Pair:
-    """Two LLaVA-like models that share nothing but the projector between their towers."""
+    """Two LLaVA-like models that share nothing but a projector, whose numbers are as drawn."""
     first, second = vision_tower(zoo, seed), vision_tower(zoo, seed + 50, made=True)
     return llava(zoo.root(seed), first, 1), llava(zoo.stranger(seed), second, 1)
 
 
-@case("merger-copied", true(f"partial {UNTOLD}", "partial", "partial", {projector(): Fact.EQUAL}))
+@case(
+    "merger-copied", true(f"partial {UNTOLD}", "dependent", "dependent", {projector(): Fact.EQUAL})
+)
 def merger_copied(zoo: Zoo, seed: int, rng: Rng) -> Pair:
-    """Two Qwen-VL-like models that share nothing but the merger, named inside the vision tower."""
+    """Two Qwen-VL-like models that share a merger as drawn, named inside the vision tower."""
     first, second = vision_tower(zoo, seed), vision_tower(zoo, seed + 50, made=True)
     return qwen_vl(zoo.root(seed), first, 1), qwen_vl(zoo.stranger(seed), second, 1)
 

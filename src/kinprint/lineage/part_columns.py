@@ -48,6 +48,7 @@ FEWEST_ROWS = 16
 """Fewer rows than this do not make a column."""
 UNLIKE = 0.25
 """The correlation of matched rows below which a part is no copy."""
+_NEARLY_ALL, _MOST = 0.9, 0.8  # of strangers' rows
 _CLOSER = 0.15  # by which one tensor must be closer than all, over half of the channels
 _UNITS = 512  # of the first model that are matched at most
 _OPEN = math.log10(0.05)  # no error is larger
@@ -253,29 +254,39 @@ class HalfChannels(Struct, frozen=True):
             tuple(len(x) for x, _ in told.values()),
             float(np.mean([*excess.values()])) if excess else 0.0,
             copied_rows(np.concatenate([*cosines.values()]), noise),
-            _linked(cosines, excess, strangers),
+            _linked(cosines, excess, strangers, noise),
         )
 
 
 def _linked(
-    cosines: Mapping[str, Rows], excess: Mapping[str, float], strangers: Mapping[str, Rows]
+    cosines: Mapping[str, Rows],
+    excess: Mapping[str, float],
+    strangers: Mapping[str, Rows],
+    noise: float,
 ) -> dict[str, float]:
     """By tensor, the share of rows that is linked, where the excess is about that of the best."""
     least = max(_AS_ALIKE * max((*excess.values(), 0.0)), _SOME)
     return {
-        role: matched_share(rows, strangers[role], len(rows) ** 2)
+        role: matched_share(rows, strangers[role], noise)
         for role, rows in cosines.items()
         if excess.get(role, 0.0) >= least
     }
 
 
-def matched_share(likeness: Rows, others: Rows, count: int) -> float:
-    """The least share of rows that are linked among those that were matched.
+def matched_share(likeness: Rows, others: Rows, noise: float) -> float:
+    """The least share of rows that are linked among those that match best; `others` match next.
 
-    Rows of strangers that were trained on like texts are somewhat alike where they match best.
+    Rows of strangers that were trained on like texts are somewhat alike where they match, the best
+    hardly more than the next: most of theirs are no more alike than nearly all of the others are.
+    Rows that no stranger reaches count in any case. `noise` is how far chance alone takes a row.
     """
-    told = np.where(np.abs(likeness) >= UNLIKE, np.abs(likeness), 0.0)
-    return clear_share(told, others, count)
+    ours, theirs = np.abs(likeness), np.abs(others)
+    if not ours.size or not theirs.size:
+        return 0.0
+    limit = max(float(np.quantile(theirs, _NEARLY_ALL)), UNLIKE + noise)
+    strangers = float((ours <= limit).mean()) / _MOST
+    clear = clear_share(np.where(ours >= UNLIKE, ours, 0.0), others, len(ours) ** 2)
+    return max(1.0 - strangers, clear)
 
 
 def _ordinary(rows: Rows) -> Bools:

@@ -37,7 +37,6 @@ _ALONE = -6.0  # log10 p of a matrix by itself that is linked, whatever the othe
 _ERRORS = 3.0  # standard errors from which on likeness is none by chance
 _FEW_ERRORS = 0.8  # the same as a share of those that so many equal numbers have
 _UNITS = 512  # of a feed-forward whose matrices are looked at one by one
-_STRANGERS = 32  # rows that tell how alike strangers are
 OUTSIDE = -1
 """The layer of norms that belong to none."""
 MATCHED_COLUMNS = "Cm.matched"
@@ -355,27 +354,21 @@ def _matched_roles(
         for role in sorted(compared.read)
     }
 
-    def partners(by: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    def matched(role: str, by: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """How alike units are to their partners by some matrices, and to those that match next."""
         near = sum((cosines[one] for one in by if one != "gate"), np.zeros(()))
         near = np.abs(near) if flips else near
         near = near + (cosines["gate"] if "gate" in by else 0.0)
-        return np.arange(len(some)), near.argmax(axis=1)
+        every, best = np.arange(len(some)), near.argmax(axis=1)
+        near[every, best] = -np.inf
+        return cosines[role][every, best], cosines[role][every, near.argmax(axis=1)]
 
-    of_all = partners(list(cosines))
-    rows = {role: table[of_all] for role, table in cosines.items()}
-    best = max(rows, key=lambda role: float(rows[role].mean()))
+    found = {role: matched(role, list(cosines)) for role in cosines}
+    best = max(found, key=lambda role: float(found[role][0].mean()))
     for role in cosines.keys() - {best}:
-        rows[role] = cosines[role][partners([one for one in cosines if one != role])]
-    shares = {
-        role: matched_share(one, _some(cosines[role]), cosines[role].size)
-        for role, one in rows.items()
-    }
-    return linked_rows(rows, shares)
-
-
-def _some(table: np.ndarray) -> np.ndarray:
-    """The likeness of some rows with all of the other model: nearly all of them are strangers."""
-    return table[:: max(1, len(table) // _STRANGERS)].reshape(-1)
+        found[role] = matched(role, [one for one in cosines if one != role])
+    shares = {role: matched_share(*both, second.width**-0.5) for role, both in found.items()}
+    return linked_rows({role: rows for role, (rows, _) in found.items()}, shares)
 
 
 def _correspondences(

@@ -18,6 +18,7 @@ from kinprint.measure.blocks import BLOCK, Floats
 _COPY, _SPLIT = 0.75, 0.5  # likeness of copies on average, and of the least of them
 _NOTHING, _ERRORS = 0.02, 3.0  # likeness of strangers on average, and standard errors of it
 _BEYOND = 1.0  # deviations above the best of many strangers
+_WHOLE = 1.0 - 1e-6  # where correlations end
 
 
 @blocks.quiet
@@ -92,11 +93,14 @@ def clear_share(likeness: Floats, others: Floats, count: int) -> float:
     """The share of rows that are more alike than the best of so many strangers.
 
     The best of n normal numbers is about √(2 ln n) deviations above their mean, here of `others`.
+    The inverse hyperbolic tangent makes correlations about normal (Fisher 1915), where rows of few
+    numbers would not be.
     """
     if not len(others) or not len(likeness):
         return 0.0
+    ours, strangers = (np.arctanh(np.clip(one, -_WHOLE, _WHOLE)) for one in (likeness, others))
     deviations = _BEYOND + math.sqrt(2.0 * math.log(max(count, 2)))
-    return float((likeness > others.mean() + deviations * others.std()).mean())
+    return float((ours > strangers.mean() + deviations * strangers.std()).mean())
 
 
 def _mean(values: Floats) -> float:
