@@ -399,3 +399,18 @@ def test_gains_of_a_stranger_are_not_alike(tmp_path: Path) -> None:
         last = kinprint.diff(a, b, sample=sample).operations[-1]
         assert last.kind is Operation.CHANGED
         assert f"not alike at equal places, though all matrices are: {len(gains)}" in last.evidence
+
+
+@pytest.mark.parametrize("shorter", [False, True])
+def test_a_table_with_more_rows_for_the_same_tokens_is_not_renumbered(
+    shorter: bool, tmp_path: Path
+) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    name = "model.embed_tokens.weight"
+    padded = np.pad(parent.tensors[name], ((0, 64), (0, 0)))
+    child = parent.changed({name: padded}, vocab_size=len(padded))
+    pair = [_saved(parent, tmp_path / "a"), _saved(child, tmp_path / "b")]
+    (found,) = kinprint.diff(*(pair[::-1] if shorter else pair)).operations
+    assert found.kind is Operation.CHANGED
+    sizes = ("4,160", "4,096") if shorter else ("4,096", "4,160")
+    assert found.evidence.startswith("{} rows of the embedding became {};".format(*sizes))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
+import numpy as np
 from msgspec import Struct
 
 from kinprint.diff.findings import MOST, found, is_alike, matrices_of, share_of
-from kinprint.diff.pairing import Correspondence
+from kinprint.diff.pairing import Correspondence, Match
 from kinprint.diff.results import OperationFound, TensorChange
 from kinprint.model.model import Model
 from kinprint.model.places import Address
@@ -157,20 +158,31 @@ def _renamed(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[OperationFou
         moved.append("heads")
     if any(source not in (None, expert) for (_, expert), source in known.experts.items()):
         moved.append("experts")
-    tokens = known.tokens if known.spelt else None
-    if tokens is not None and len(tokens.a) >= _KEPT_TOKENS * max(tokens.before, tokens.after):
+    if _have_moved(known.tokens if known.spelt else None):
         moved.append("tokens")
     if moved:
         what = joined((words(f"diff.permuted.{one}") for one in moved), ", ")
         yield OperationFound(Operation.PERMUTED, message("diff.operation.permuted", what=what))
 
 
+def _have_moved(tokens: Match | None) -> bool:
+    """Whether nearly all tokens of either model are in the other, and some have another number."""
+    if tokens is None or len(tokens.a) < _KEPT_TOKENS * max(tokens.before, tokens.after):
+        return False
+    return not np.array_equal(tokens.a, tokens.b)
+
+
 def _vocabulary(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[OperationFound]:
+    """Tokens that were added, removed or replaced, or a table with more or fewer rows for the same
+    ones."""
     if known.tokens is None or not known.spelt or not a.tokens or not b.tokens:
         return
     shared = len(known.tokens.a)
-    if shared >= _KEPT_TOKENS * max(a.tokens, b.tokens):
-        return  # the same tokens in another order
+    if shared >= _KEPT_TOKENS * max(a.tokens, b.tokens):  # the same tokens, in whatever order
+        if a.tokens != b.tokens:
+            fields = {"before": a.tokens, "after": b.tokens, "shared": shared}
+            yield found(Operation.CHANGED, "table", **fields)
+        return
     kind = Operation.TRANSPLANTED_VOCABULARY
     if shared >= _KEPT_TOKENS * a.tokens and b.tokens > a.tokens:
         kind = Operation.EXPANDED_VOCABULARY
