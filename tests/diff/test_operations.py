@@ -414,3 +414,27 @@ def test_a_table_with_more_rows_for_the_same_tokens_is_not_renumbered(
     assert found.kind is Operation.CHANGED
     sizes = ("4,160", "4,096") if shorter else ("4,096", "4,160")
     assert found.evidence.startswith("{} rows of the embedding became {};".format(*sizes))
+
+
+def _on_a_grid(model: Checkpoint, levels: int = 7) -> Checkpoint:
+    """Layer matrices rounded to so many levels of each sign, a step for 32 numbers, in float32."""
+    new = {}
+    for name, values in storage.cast(model, np.float32).tensors.items():
+        if values.ndim > 1 and ".layers." in name:
+            blocks = values.reshape(-1, 32)
+            steps = np.abs(blocks).max(axis=1, keepdims=True) / levels
+            new[name] = (np.round(blocks / steps) * steps).reshape(values.shape)
+    return storage.cast(model, np.float32).changed(new)
+
+
+def test_who_is_coarser_is_told_by_numbers_and_not_by_their_type(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    fine = _saved(parent, tmp_path / "fine")
+    coarse = _saved(_on_a_grid(parent), tmp_path / "coarse")
+    there, back = kinprint.diff(fine, coarse), kinprint.diff(coarse, fine)
+    assert {one.kind for one in there.operations} == {Operation.FROZEN, Operation.QUANTIZED}
+    assert there.operations[-1].bits == 4
+    assert Operation.QUANTIZED not in {one.kind for one in back.operations}
+    assert any(
+        "first model holds its numbers more coarsely" in one.evidence for one in back.operations
+    )

@@ -25,7 +25,7 @@ from kinprint.lineage.reading.parts import component_of
 from kinprint.measure.change import ChangeSums, change_sums
 from kinprint.measure.low_rank import rounding_variance, spectrum_of
 from kinprint.measure.multiples import row_factors
-from kinprint.measure.rounding import equality
+from kinprint.measure.rounding import coarser, equality
 from kinprint.model.model import Model, wants_of
 from kinprint.model.places import Place
 from kinprint.reader.decode import Array, as_float32
@@ -231,10 +231,10 @@ def rounding_of(pair: TensorPair, x: Array, y: Array) -> Rounding | None:
     found = equality(as_float32(x), as_float32(y))
     if found.bits is None:
         return None
-    before, after = pair.a.weight.format.bits, pair.b.weight.format.bits
-    if before is None or after is None or before == after:
-        before, after = len(np.unique(x)), len(np.unique(y))
-    return Rounding(found.bits, Side.B if after <= before else Side.A, found.exact)
+    place = coarser(as_float32(x), as_float32(y))
+    if place is None:
+        place = int(len(np.unique(y)) <= len(np.unique(x)))
+    return Rounding(found.bits, Side.B if place else Side.A, found.exact)
 
 
 def _told(told: TensorChange, futures: Sequence[Future[_Block | KinprintError]]) -> TensorChange:
