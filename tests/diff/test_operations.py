@@ -438,3 +438,112 @@ def test_who_is_coarser_is_told_by_numbers_and_not_by_their_type(tmp_path: Path)
     assert any(
         "first model holds its numbers more coarsely" in one.evidence for one in back.operations
     )
+
+
+_UNITS = ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
+
+
+def _with_units(parent: Checkpoint, count: int, source: Checkpoint | None = None) -> Checkpoint:
+    """A model whose feed-forwards have so many units: drawn anew, or the first of another model."""
+    draw = np.random.default_rng(3)
+    new = {}
+    for name, values in parent.tensors.items():
+        if not name.removesuffix(".weight").endswith(_UNITS):
+            continue
+        down = "down_proj" in name
+        if source is not None:
+            new[name] = source.tensors[name][(slice(None), slice(count)) if down else slice(count)]
+        else:
+            shape = (len(values), count) if down else (count, values.shape[1])
+            new[name] = draw.normal(0, 0.03, shape).astype(np.float32)
+    return parent.changed(new, intermediate_size=count)
+
+
+@pytest.mark.parametrize("count", [256, 512])
+def test_layers_keep_their_numbers_where_feed_forwards_were_drawn_anew(
+    count: int, tmp_path: Path
+) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    a = _saved(parent, tmp_path / "a")
+    found = kinprint.diff(a, _saved(_with_units(parent, count), tmp_path / "b"))
+    assert all(one.layer == one.source for one in found.map.layers)
+    assert found.totals.equal == found.totals.compared == 38
+    changed, frozen = found.operations
+    assert changed.kind is Operation.CHANGED and "none was found" in changed.evidence
+    assert (frozen.kind, _kept(found)) == (Operation.FROZEN, {"embedding", "attention"})
+
+
+@pytest.mark.parametrize(("count", "permuted"), [(256, False), (352, True)])
+def test_channels_are_renamed_only_where_the_embedding_is(
+    count: int, permuted: bool, tmp_path: Path
+) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    drawn = _with_units(parent, count)
+    attention = {
+        name: np.random.default_rng(at).normal(0, 0.03, values.shape).astype(np.float32)
+        for at, (name, values) in enumerate(parent.tensors.items())
+        if "layers.0.self_attn" in name
+    }
+    child = drawn.changed(attention)
+    if permuted:
+        order = np.random.default_rng(5).permutation(parent.width)
+        child = relabelling.permute_channels(child, order, np.ones(parent.width))
+    a = _saved(parent, tmp_path / "a")
+    found = kinprint.diff(a, _saved(child, tmp_path / "b"))
+    assert all(one.layer == one.source for one in found.map.layers)
+    assert {one.kind for one in found.operations} <= {Operation.CHANGED, Operation.FROZEN}
+    assert [one.what for one in found.map.axes] == ["channels"] * permuted
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_feed_forwards_of_a_stranger_are_not_pruned(sample: bool, tmp_path: Path) -> None:
+    zoo = Zoo(DEMO)
+    child = _with_units(zoo["base-a"], 256, zoo["base-b"])
+    a = _saved(zoo["base-a"], tmp_path / "a")
+    found = kinprint.diff(a, _saved(child, tmp_path / "b"), sample=sample)
+    kinds = {one.kind for one in found.operations}
+    assert Operation.CHANGED in kinds and not kinds & {Operation.PRUNED_WIDTH, Operation.PERMUTED}
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_heads_that_were_drawn_anew_are_neither_pruned_nor_renumbered(
+    sample: bool, tmp_path: Path
+) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    fewer = surgery.without_heads(parent, (0,))
+    draw = np.random.default_rng(3)
+    new = {
+        name: draw.normal(0, 0.03, values.shape).astype(np.float32)
+        for name, values in fewer.tensors.items()
+        if "self_attn" in name
+    }
+    a = _saved(parent, tmp_path / "a")
+    found = kinprint.diff(a, _saved(fewer.changed(new), tmp_path / "b"), sample=sample)
+    kinds = {one.kind for one in found.operations}
+    assert not kinds & {Operation.PRUNED_HEADS, Operation.PERMUTED}
+    assert {Operation.CHANGED, Operation.REPLACED} <= kinds
+    assert not found.map.axes
+
+
+@pytest.mark.parametrize("group", [0, 1])
+def test_heads_that_are_left_have_partners(group: int, tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    a = _saved(parent, tmp_path / "a")
+    found = kinprint.diff(a, _saved(surgery.without_heads(parent, (group,)), tmp_path / "b"))
+    assert [one.kind for one in found.operations] == [Operation.PRUNED_HEADS]
+    assert found.totals.equal == found.totals.tensors
+
+
+def test_key_value_heads_that_were_pooled_are_not_renumbered(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    new = {
+        name: values.reshape(2, -1, values.shape[1]).mean(axis=0)
+        for name, values in parent.tensors.items()
+        if "k_proj" in name or "v_proj" in name
+    }
+    a = _saved(parent, tmp_path / "a")
+    b = _saved(parent.changed(new, num_key_value_heads=1), tmp_path / "b")
+    found = kinprint.diff(a, b)
+    assert [one.kind for one in found.operations] == [Operation.CHANGED, Operation.FROZEN]
+    assert "64 rows of keys became 32" in found.operations[0].evidence
+    assert not found.map.axes

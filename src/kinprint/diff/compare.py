@@ -13,7 +13,7 @@ from kinprint.diff.direction import Direction, direction_beside_weights, log_wan
 from kinprint.diff.given import beyond_base
 from kinprint.diff.mapping import find_correspondence, find_tokens
 from kinprint.diff.merge_operation import Candidates, family_wants, find_merge, with_merge
-from kinprint.diff.operations import find_operations, without_trace
+from kinprint.diff.operations import find_operations, with_trace, without_trace
 from kinprint.diff.pairing import Correspondence, pair_tensors
 from kinprint.diff.results import Diff, OperationFound, TensorChange
 from kinprint.diff.sampling import ALLOWANCE, SamplePlan
@@ -82,7 +82,8 @@ def diff_models(
     gone = without_trace(compared.verdict.parts)
     operations: tuple[OperationFound, ...] = ()
     if _is_taken_over(relation, tensors):
-        operations = find_operations(tensors, known, sizes, gone, sampled=sampled)
+        linked = with_trace(compared.verdict.parts)
+        operations = find_operations(tensors, known, sizes, gone, linked, sampled=sampled)
     merge = None
     if operations and candidates:
         families = candidates.families(a, b, fetcher, shares.allowance, settings.seed)

@@ -40,7 +40,10 @@ _TOKENS = 64  # rows of the embedding that tell whether it followed its tokenize
 _AS_GOOD = 0.9  # as the best basis, for one whose channels were only renamed or removed
 _TURNED, _AGREE = 0.6, 0.99  # cosines of units that are alike in a turned basis, and that agree
 _UNITS_ALIKE = 0.3  # the mean cosine of what units read and send; base-a and base-b have 0.17
+_HEADS_ALIKE = 0.3  # the mean size of what planes of queries and keys share; strangers have 0.06
 _MUTUAL = 0.5  # of the units: fewer that are each other's nearest are no match
+
+_PartKey = tuple[str, int | None, int | None, Component | None]  # tower, layer, expert
 
 
 def find_correspondence(a: Model, b: Model) -> Correspondence:
@@ -50,13 +53,20 @@ def find_correspondence(a: Model, b: Model) -> Correspondence:
     comparison.
     """
     tokens, spelt = find_tokens(a, b)
-    if _numbered_alike(a, b):
+    alike = _alike_by_number(a, b)
+    if alike is not None and all(alike.values()):
         return Correspondence(tokens=tokens, spelt=spelt)
+    if alike is not None and _only_units_differ(a, b, alike):
+        found = Correspondence({("", layer): layer for layer in b.layers()})
+        return replace(found, units=dict(_units(a, b, found)), tokens=tokens, spelt=spelt)
     sampler = Sampler((a, b), Level.DEEP)
     with algebra_for(Level.DEEP):
         ours, theirs = (Side(one) for one in sampler.samples(sampler.stages - 1))
         alignment = Pair(ours, theirs, level=Level.STANDARD).alignment_from(theirs)
         found = _aligned(a, b, alignment)
+    unsure = None if found.layers else found.channels  # no feed-forward is a copy in this basis
+    if unsure is not None and not _rows_fit(a, b, unsure, tokens):
+        found = AS_NUMBERED
     return replace(found, tokens=tokens, spelt=spelt)
 
 
@@ -105,26 +115,53 @@ def _rows_stay(a: Model, b: Model, left: NDArray[np.int64], right: NDArray[np.in
     return likeness[0] > likeness[1]
 
 
-def _numbered_alike(a: Model, b: Model) -> bool:
-    """Whether attention, feed-forward and each expert of all layers have rows that are alike at
-    equal numbers."""
-    if a.layers() != b.layers() or a.stacks != b.stacks:
+def _rows_fit(a: Model, b: Model, channels: Match, tokens: Match | None) -> bool:
+    """Whether rows of the embedding are alike once channels are renamed."""
+    table, other = (one.places.get(Address(Role.EMBED)) for one in (a, b))
+    if table is None or other is None or table.shape is None or other.shape is None:
         return False
-    by_part: dict[tuple[str, int | None, int | None, Component | None], list[float]] = {}
+    known = np.arange(min(table.shape[0], other.shape[0]))
+    left, right = (known, known) if tokens is None else (tokens.a, tokens.b)
+    some = slice(None, None, max(1, len(left) // _TOKENS))
+    x = a.reading(table, tuple(left[some].tolist())).take()
+    y = b.reading(other, tuple(right[some].tolist())).take()
+    cosines = row_cosines(channels.of_a(x, 1), channels.of_b(y, 1), centred=True)
+    return bool(np.nanmean(cosines) >= _ALIKE)
+
+
+def _alike_by_number(a: Model, b: Model) -> dict[_PartKey, bool] | None:
+    """Whether attention, feed-forward and each expert of a layer have rows that are alike at equal
+    numbers; None where layers have other numbers."""
+    if a.layers() != b.layers() or a.stacks != b.stacks:
+        return None
+    by_part: dict[_PartKey, list[float]] = {}
+    resized: set[_PartKey] = set()
     for address, place in b.places.items():
         partner = a.places.get(address)
         if address.layer is None or place.shape is None or len(place.shape) < 2:
             continue
+        key = address.tower, address.layer, address.expert, component_of(address.role)
         if partner is None or partner.shape != place.shape:
-            return False
+            resized.add(key)
+            continue
         rows = range(min(_PROBED, place.shape[0]))
         x, y = (np.atleast_2d(m.reading(p, rows).take()) for m, p in ((a, partner), (b, place)))
         cosines = row_cosines(x, y)
         known = cosines[np.isfinite(cosines)]
         likeness = float(known.mean()) if len(known) else float(np.array_equal(x, y))
-        key = address.tower, address.layer, address.expert, component_of(address.role)
         by_part.setdefault(key, []).append(likeness)
-    return all(np.mean(some) >= _ALIKE for some in by_part.values())
+    found = {key: bool(np.mean(some) >= _ALIKE) for key, some in by_part.items()}
+    return found | dict.fromkeys(resized, False)
+
+
+def _only_units_differ(a: Model, b: Model, alike: Mapping[_PartKey, bool]) -> bool:
+    """Whether the attention of every layer is alike at equal numbers, and what is not are
+    feed-forwards: layers are then as they were numbered, whatever became of their units."""
+    if any(one.expert is not None for one in (*a.places, *b.places)):
+        return False
+    layers = all(alike.get(("", at, None, Component.ATTENTION)) for at in b.layers())
+    unlike = {(tower, component) for (tower, _, _, component), one in alike.items() if not one}
+    return layers and unlike == {("", Component.FEED_FORWARD)}
 
 
 def _aligned(a: Model, b: Model, alignment: Alignment) -> Correspondence:
@@ -145,10 +182,9 @@ def _aligned(a: Model, b: Model, alignment: Alignment) -> Correspondence:
         if to < 0:
             continue
         partner = ours[to]
-        pairs, _ = alignment.matched_units(
-            FeedForwardPair(at, to, part, partner), matching.residual
-        )
-        if len(pairs.first) < _MUTUAL * min(len(part.index), len(partner.index)):
+        _, both = alignment.matched_units(FeedForwardPair(at, to, part, partner), matching.residual)
+        copied = np.count_nonzero(np.abs(both) >= 2 * _UNITS_ALIKE)  # of what they read and send
+        if copied < _MUTUAL * min(len(part.index), len(partner.index)):
             continue  # the nearest, and no copy: it keeps its number
         votes.setdefault(part.layer, []).append(partner.layer)
         if part.expert != DENSE:
@@ -215,20 +251,30 @@ def _by_channels(alignment: Alignment, turned: Matching) -> Matching | None:
 def _heads(
     alignment: Alignment, layers: Mapping[tuple[str, int], int]
 ) -> tuple[dict[int, Match], dict[int, Match]]:
-    """Query and key-value heads of layers that correspond, where they changed places."""
+    """Query and key-value heads of layers that correspond, where they are alike and changed places
+    or number. Heads that share keys otherwise than before have no partners."""
+    theirs, ours = (side.prepared.heads for side in (alignment.first, alignment.second))
     pairs: dict[int, tuple[dict[int, int], dict[int, int]]] = {}
+    unlike: set[int] = set()
     for one in alignment.head_groups:
         if layers.get(("", one.layer)) == one.partner_layer:
+            shared = theirs[one.layer].queries == ours[one.partner_layer].queries
+            if not shared or (one.planes.size and np.abs(one.planes).mean() < _HEADS_ALIKE):
+                unlike.add(one.layer)
             queries, groups = pairs.setdefault(one.layer, ({}, {}))
             groups[one.group] = one.partner
             queries |= dict(one.queries)
     found: tuple[dict[int, Match], dict[int, Match]] = {}, {}
     for layer, both in pairs.items():
+        if layer in unlike:
+            continue
+        as_many = theirs[layer].groups == ours[layers["", layer]].groups
         for known, to in zip(both, found, strict=True):
-            theirs = np.array(sorted(known), np.int64)
-            ours = np.array([known[at] for at in theirs.tolist()], np.int64)
-            if len(set(ours.tolist())) == len(ours) and not np.array_equal(ours, theirs):
-                to[layer] = Match(ours, theirs, len(ours), len(theirs))
+            second = np.array(sorted(known), np.int64)
+            first = np.array([known[at] for at in second.tolist()], np.int64)
+            moved = not as_many or not np.array_equal(first, second)
+            if len(set(first.tolist())) == len(first) and moved:
+                to[layer] = Match(first, second, len(first), len(second))
     return found
 
 

@@ -19,6 +19,7 @@ from kinprint.diff.pairing import Correspondence
 from kinprint.diff.results import OperationFound, TensorChange
 from kinprint.diff.storage import FLOATS, is_rounded, stored_otherwise, was_coarser
 from kinprint.diff.structure import (
+    Linked,
     Sizes,
     kept_as_it_was,
     layers_without_likeness,
@@ -59,11 +60,17 @@ def without_trace(parts: Sequence[PartFinding]) -> frozenset[Component]:
     return frozenset(each for each, some in states.items() if some == {PartState.NO_TRACE})
 
 
+def with_trace(parts: Sequence[PartFinding]) -> frozenset[Component]:
+    """Components of which something is in both models."""
+    return frozenset(one.part.component for one in parts if one.state.linked)
+
+
 def find_operations(
     tensors: Sequence[TensorChange],
     known: Correspondence,
     sizes: tuple[Sizes, Sizes],
     gone: Collection[Component] = (),
+    linked: Collection[Component] = (),
     *,
     sampled: bool = False,
 ) -> tuple[OperationFound, ...]:
@@ -75,6 +82,8 @@ def find_operations(
         What became of tensors, how parts correspond, and how large the models are.
     gone
         Components of which a comparison says that a copy would have been seen and was not.
+    linked
+        Components of which a comparison has found something in both models.
     sampled
         Whether only some rows were read: nobody knows then that a component was kept as it was.
     """
@@ -91,8 +100,8 @@ def find_operations(
     alike = [one for one in alike if one.tower or one.layer not in emptied | unlike]
     return (
         *upcycled(tensors),
-        *resized(known, sizes, compared),
-        *replaced(compared, gone),
+        *resized(known, sizes, Linked(compared, linked, sampled)),
+        *replaced(tensors, gone),
         *lost_layers(emptied, unlike),
         *(() if sampled else kept_as_it_was(tensors, [*alike, *vectors])),
         *_numbers(alike, compared),

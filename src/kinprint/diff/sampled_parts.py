@@ -13,7 +13,7 @@ from msgspec import Struct
 from kinprint.diff.changes import described, rounding_of
 from kinprint.diff.findings import is_alike
 from kinprint.diff.given import token_rows
-from kinprint.diff.operations import find_operations, without_trace
+from kinprint.diff.operations import find_operations, with_trace, without_trace
 from kinprint.diff.pairing import Correspondence, TensorPair
 from kinprint.diff.results import OperationFound, TensorChange
 from kinprint.diff.sampling import change_of_rows
@@ -55,9 +55,9 @@ def changes_of(found: Comparison) -> SampledChanges | None:
         layers = {("", one.b): one.a for one in found.shared.layers if one.quality}
     a, b = material.models
     gone = without_trace(found.verdict.parts)
-    operations = find_operations(
-        tensors, Correspondence(layers), (Sizes.of(a), Sizes.of(b)), gone, sampled=True
-    )
+    linked = with_trace(found.verdict.parts)
+    sizes = Sizes.of(a), Sizes.of(b)
+    operations = find_operations(tensors, Correspondence(layers), sizes, gone, linked, sampled=True)
     return SampledChanges(operations, tuple(one for one in tensors if _is_told(one)))
 
 

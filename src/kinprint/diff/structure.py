@@ -13,10 +13,17 @@ from kinprint.diff.pairing import Correspondence, Match
 from kinprint.diff.results import OperationFound, TensorChange
 from kinprint.model.model import Model
 from kinprint.model.places import Address
-from kinprint.records import Component, Operation, Role
+from kinprint.records import Component, Operation, Role, TensorStatus
 from kinprint.text import joined, message, words
 
 _KEPT_TOKENS = 0.98  # of a vocabulary that was extended or cut
+_IN_BOTH = (TensorStatus.COMPARED, TensorStatus.OTHER_SHAPE)
+_WIDTHS = {  # with the component that has such parts; channels are those of all
+    "channels": None,
+    "units": Component.FEED_FORWARD,
+    "expert_units": Component.EXPERT,
+    "experts": Component.EXPERT,
+}
 
 
 class Sizes(Struct, frozen=True):
@@ -60,11 +67,40 @@ class Sizes(Struct, frozen=True):
         )
 
 
+class Linked(Struct, frozen=True):
+    """What says that parts of which there are more or fewer come from one another: tensors that
+    were compared, and `components` that a comparison has found in both models.
+
+    `sampled` says that parts of another number were not matched with each other.
+    """
+
+    compared: Sequence[TensorChange]
+    components: Collection[Component] = ()
+    sampled: bool = False
+
+    @property
+    def heads(self) -> bool:
+        """Whether queries are alike; in a sample, whether anything of attention is."""
+        if self.sampled:
+            return Component.ATTENTION in self.components
+        return any(one.role == Role.Q and is_alike(one) for one in self._matrices)
+
+    def has(self, component: Component) -> bool:
+        """Whether anything of a component is in both models."""
+        alike = (is_alike(one) for one in self._matrices if one.component is component)
+        return component in self.components or any(alike)
+
+    @property
+    def _matrices(self) -> list[TensorChange]:
+        return [one for one in matrices_of(self.compared) if not one.tower]
+
+
 def resized(
-    known: Correspondence, sizes: tuple[Sizes, Sizes], compared: Sequence[TensorChange]
+    known: Correspondence, sizes: tuple[Sizes, Sizes], linked: Linked
 ) -> Iterator[OperationFound]:
     """Layers, widths, heads and tokens of which there are more or fewer, or in another order."""
     a, b = sizes
+    compared = linked.compared
     if b.layers != a.layers:
         kind = Operation.EXPANDED_DEPTH if b.layers > a.layers else Operation.PRUNED_DEPTH
         yield found(kind, "depth", before=a.layers, after=b.layers)
@@ -78,18 +114,26 @@ def resized(
                 pairs = sorted({(one.layer, one.from_layer) for one in moved if is_alike(one)})
                 copies = ", ".join(f"{of}→{to}" for to, of in pairs)
                 yield found(Operation.CHANGED, "layers-copied", layers=copies)
-    for what in ("channels", "units", "expert_units", "experts"):
+    for what, component in _WIDTHS.items():
         before, after = getattr(a, what), getattr(b, what)
         if before and after and before != after:
             kind = Operation.EXPANDED_WIDTH if after > before else Operation.PRUNED_WIDTH
-            yield found(kind, what.removeprefix("expert_"), before=before, after=after)
+            kept = component is None or linked.has(component)
+            yield _resized(kind, what.removeprefix("expert_"), before, after, kept)
     if a.queries and b.queries and b.queries < a.queries:
-        yield found(Operation.PRUNED_HEADS, "heads", before=a.queries, after=b.queries)
+        yield _resized(Operation.PRUNED_HEADS, "heads", a.queries, b.queries, linked.heads)
     each = [one.queries / one.keys for one in sizes if one.queries and one.keys]
     if a.keys != b.keys and len(set(each)) == 2:  # no head was removed with its keys
         yield found(Operation.CHANGED, "keys", before=a.keys, after=b.keys)
     yield from _vocabulary(known, a, b)
     yield from _renamed(known, a, b)
+
+
+def _resized(kind: Operation, key: str, before: int, after: int, kept: bool) -> OperationFound:
+    """Parts of another number; where none was kept they may be new ones."""
+    if not kept:
+        kind, key = Operation.CHANGED, f"{key}-new"
+    return found(kind, key, before=before, after=after)
 
 
 def _in_order(tensors: Sequence[TensorChange]) -> bool:
@@ -154,7 +198,7 @@ def _renamed(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[OperationFou
         moved.append("channels")
     if known.units and a.units == b.units:
         moved.append("units")
-    if known.queries or known.groups:
+    if (known.queries or known.groups) and (a.queries, a.keys) == (b.queries, b.keys):
         moved.append("heads")
     if any(source not in (None, expert) for (_, expert), source in known.experts.items()):
         moved.append("experts")
@@ -180,8 +224,8 @@ def _vocabulary(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[Operation
     shared = len(known.tokens.a)
     if shared >= _KEPT_TOKENS * max(a.tokens, b.tokens):  # the same tokens, in whatever order
         if a.tokens != b.tokens:
-            fields = {"before": a.tokens, "after": b.tokens, "shared": shared}
-            yield found(Operation.CHANGED, "table", **fields)
+            kind = Operation.CHANGED
+            yield found(kind, "table", before=a.tokens, after=b.tokens, shared=shared)
         return
     kind = Operation.TRANSPLANTED_VOCABULARY
     if shared >= _KEPT_TOKENS * a.tokens and b.tokens > a.tokens:
@@ -200,16 +244,17 @@ def _by_component(tensors: Sequence[TensorChange]) -> dict[Component, list[Tenso
 
 
 def replaced(
-    compared: Sequence[TensorChange], gone: Collection[Component]
+    tensors: Sequence[TensorChange], gone: Collection[Component]
 ) -> Iterator[OperationFound]:
-    """Components of which nothing is left.
+    """Components that both models have and of which nothing is left, of whatever shape.
 
     Numbers at equal places do not tell that: a copy may have been renumbered in a way that was not
     undone here. So a comparison must say it too.
     """
+    known = [one for one in tensors if one.status in _IN_BOTH]
     replaced = tuple(
         component
-        for component, some in _by_component(matrices_of(compared)).items()
+        for component, some in _by_component(matrices_of(known)).items()
         if component in gone and not any(is_alike(one) for one in some)
     )
     if replaced:
@@ -226,5 +271,6 @@ def kept_as_it_was(
         for each, some in _by_component(tensors).items()
         if all(one.equal for one in some) and matrices_of(some)
     )
-    if frozen and not all(one.equal for one in told):
+    resized = any(one.status is TensorStatus.OTHER_SHAPE for one in tensors)
+    if frozen and (resized or not all(one.equal for one in told)):
         yield found(Operation.FROZEN, "frozen", frozen)

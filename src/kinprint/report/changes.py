@@ -267,6 +267,8 @@ def map_lines(document: DiffDocument, language: str) -> Iterator[str]:
             name: sum(getattr(one, name) for one in some)
             for name in ("before", "after", "kept", "moved", "flipped")
         }
+        if what in ("queries", "groups") and not fields["moved"]:
+            continue  # heads are gone, and the others kept their numbers
         yield text.say(f"diff.map.{what}", language, **fields)
     turn = known.turned
     if turn is not None and all(one.kind is not Operation.ROTATED for one in document.operations):
