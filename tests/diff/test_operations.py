@@ -547,3 +547,32 @@ def test_key_value_heads_that_were_pooled_are_not_renumbered(tmp_path: Path) -> 
     assert [one.kind for one in found.operations] == [Operation.CHANGED, Operation.FROZEN]
     assert "64 rows of keys became 32" in found.operations[0].evidence
     assert not found.map.axes
+
+
+def test_layers_that_were_pruned_beside_a_trained_embedding(tmp_path: Path) -> None:
+    zoo = Zoo(DEMO)
+    parent, trained = zoo["base-a"], zoo["a-cpt"]
+    pruned = {}
+    for name, values in trained.tensors.items():
+        if values.ndim > 1 and ".layers." in name:
+            sizes = np.abs(values)
+            pruned[name] = np.where(sizes < np.median(sizes), 0, values).astype(np.float32)
+    a = _saved(parent, tmp_path / "a")
+    found = kinprint.diff(a, _saved(trained.changed(pruned), tmp_path / "b"))
+    layers, table = found.operations
+    assert {layers.kind, table.kind} == {Operation.CHANGED}
+    assert "50% of the numbers became zero and others changed in 42 of 43" in layers.evidence
+    assert table.evidence.startswith("tables outside the layers changed too: 1,")
+
+
+def test_noise_may_be_rounding_to_a_fine_grid(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    new = {}
+    for name, values in parent.tensors.items():
+        if values.ndim > 1 and ".layers." in name:
+            steps = np.abs(values).max(axis=1, keepdims=True) / 127
+            new[name] = (np.round(values / steps) * steps).astype(np.float32)
+    b = _saved(parent.changed(new), tmp_path / "b")
+    last = kinprint.diff(_saved(parent, tmp_path / "a"), b).operations[-1]
+    assert last.kind is Operation.NOISE
+    assert last.evidence.endswith("rounding to a fine grid would look the same")

@@ -155,12 +155,12 @@ def _changes(
         return
     relative = median(one.relative.value for one in touched if one.relative is not None)
     counts: dict[str, Any] = {"relative": relative, "count": len(touched), "of": len(matrices)}
-    if share_of(touched, lambda one: one.zeroed >= _ZEROED) >= MOST:
-        share = median(one.zeroed for one in touched)
-        if all(one.changed and one.changed.value <= _ONLY * one.zeroed for one in touched):
-            yield found(Operation.PRUNED_NUMBERS, "zeroed", share=share)
-        else:  # pruned and trained, or levels of a grid
-            yield found(Operation.CHANGED, "zeroed-and-changed", share=share, **counts)
+    inner = [one for one in touched if not _is_table(one)] or touched
+    if share_of(inner, _has_more_zeros) >= MOST:
+        spared = [one for one in touched if _is_table(one) and not _has_more_zeros(one)]
+        yield _zeroed([one for one in touched if one not in spared], counts)
+        if spared:  # as tables are by most who prune
+            yield found(Operation.CHANGED, "tables-beside", **_counted(spared))
         return
     if all(_is_multiple(one) for one in touched):
         scales = [one.scale for one in touched if one.scale is not None]
@@ -188,6 +188,19 @@ def _changes(
     vectors = [one for one in changed if len(one.shape) < 2 and one.relative is not None]
     if vectors:
         yield found(Operation.CHANGED, "vectors-beside", **_counted(vectors))
+
+
+def _has_more_zeros(one: TensorChange) -> bool:
+    return one.zeroed >= _ZEROED
+
+
+def _zeroed(matrices: Sequence[TensorChange], counts: dict[str, Any]) -> OperationFound:
+    """Numbers that became zero: by pruning alone, or beside training, or as a level of a grid."""
+    share = median(one.zeroed for one in matrices)
+    if all(one.changed and one.changed.value <= _ONLY * one.zeroed for one in matrices):
+        return found(Operation.PRUNED_NUMBERS, "zeroed", share=share)
+    fields = {**counts, **_counted(matrices), "share": share}
+    return found(Operation.CHANGED, "zeroed-and-changed", **fields)
 
 
 def _counted(tensors: Sequence[TensorChange]) -> dict[str, Any]:
@@ -234,8 +247,7 @@ def _is_of_blocks(matrices: Sequence[TensorChange], compared: Sequence[TensorCha
     found = set(map(_place, matrices))
     blocks: dict[tuple[object, ...], list[TensorChange]] = {}
     for one in compared:
-        table = one.layer is None and one.component in _TABLES and not one.tower
-        if not table:
+        if not _is_table(one):
             key = one.tower, one.component, one.layer, one.expert
             blocks.setdefault(key, []).append(one)
     shares: dict[tuple[object, ...], list[bool]] = {}
@@ -244,6 +256,11 @@ def _is_of_blocks(matrices: Sequence[TensorChange], compared: Sequence[TensorCha
             most = 2 * count_of(some, lambda one: _place(one) in found) > len(some)
             shares.setdefault((tower, component), []).append(most)
     return any(2 * sum(some) >= len(some) for some in shares.values())
+
+
+def _is_table(one: TensorChange) -> bool:
+    """Whether a matrix of the text model is in no layer: tokens, places, and the like."""
+    return one.layer is None and one.component in _TABLES and not one.tower
 
 
 def _place(one: TensorChange) -> tuple[object, ...]:
