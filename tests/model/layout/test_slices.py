@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kinprint.model.layout import IN_OUT, OUT_IN, Layout, StoredPart, cut
+from kinprint.model.layout import IN_OUT, OUT_IN, Layout, StoredPart, cut, layout_of
 from kinprint.model.layout.parts import interleave
 from kinprint.reader.plan import element_runs, result_shape
 from kinprint.records import Slice, TensorSpec
@@ -135,6 +136,34 @@ def test_a_single_number_is_a_vector_of_one() -> None:
     layout = Layout("t", (), OUT_IN, 0, (StoredPart("t", 0, 1, 1),))
     plan = cut(TensorSpec("t", "F64", (), "f", 0, 8), layout, "t")
     np.testing.assert_array_equal(plan.assemble([stored]), [3.0])
+
+
+@pytest.mark.parametrize(
+    ("name", "detail", "shape", "expert"),
+    [
+        ("self_attn.q_norm.bias", "norm_q.bias", (4, 16), None),
+        ("mlp.moe_statics.e_score_correction_bias", "router.bias", (2, 8), None),
+        ("mamba.dt_proj_bias", None, (2, 64), None),
+        ("mlp.experts.gate_proj_bias", "expert_gate.bias", (3, 2, 16), 1),
+    ],
+)
+def test_a_bias_with_a_row_for_each_head_keeps_its_rows(
+    name: str, detail: str | None, shape: tuple[int, ...], expert: int | None
+) -> None:
+    stored = np.arange(int(np.prod(shape))).reshape(shape)
+    layout = layout_of("bias", shape, {"model_type": "llama"}, name=name, detail=detail)
+    spec = TensorSpec(name, "I64", shape, "f", 0, stored.nbytes)
+    plan = cut(spec, layout, layout.parts[0].role, expert=expert)
+    wanted = stored if expert is None else stored[expert]
+    np.testing.assert_array_equal(plan.assemble([read(stored, p) for p in plan.slices]), wanted)
+
+
+def test_a_bias_in_a_single_row_is_a_vector() -> None:
+    layout = layout_of("bias", (1, 8), {}, name="e_score_correction_bias", detail="router.bias")
+    stored = np.arange(8).reshape(1, 8)
+    plan = cut(TensorSpec("b", "I64", (1, 8), "f", 0, 64), layout, "router")
+    got = plan.assemble([read(stored, p) for p in plan.slices])
+    np.testing.assert_array_equal(got, np.arange(8))
 
 
 def test_heads_with_an_axis_of_their_own_are_folded() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 from msgspec.structs import replace
@@ -96,15 +97,21 @@ def _whole_layout(
         flat = flat and experts > 0 and shape[0] % experts == 0
         experts = experts if flat or stacked else 0
     warnings: list[Message] = []
+    first = 1 if experts and not flat else 0
     if bias or len(shape) < 2:
-        orient, axis = OUT_IN, max(len(shape) - 1, 0)
+        orient, axis = OUT_IN, _bias_axis(shape, first)
     else:
         orient = _orientation(role, shape, sizes, name, experts, flat, is_gguf, warnings)
-        first = 1 if experts and not flat else 0
         axis = len(shape) - 1 if orient == IN_OUT else first
     layout = Layout(role, shape, orient, axis, (), experts, flat, warnings=tuple(warnings))
     rows = layout.outputs
     return replace(layout, parts=(StoredPart(role, 0, rows, rows),))
+
+
+def _bias_axis(shape: tuple[int, ...], first: int) -> int:
+    """The axis that holds a bias: the last one, or the first where each head has a row."""
+    several = prod(shape[first:-1]) > 1
+    return first if several else max(len(shape) - 1, 0)
 
 
 def _stacked_heads(layout: Layout, orient: str) -> Layout:
