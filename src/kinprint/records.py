@@ -594,6 +594,7 @@ class Reason(StrEnum):
     PART_ONLY_THERE = auto()
     PART_UNANSWERED = auto()
     PART_NOT_READ = auto()
+    PART_PACKED = auto()
     PART_WITHOUT_TEST = auto()
     PART_BLIND = auto()
     PART_NOT_FOUND = auto()

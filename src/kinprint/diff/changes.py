@@ -334,7 +334,7 @@ def _status(pair: TensorPair) -> TensorStatus:
 def _reason(pair: TensorPair, status: TensorStatus) -> Message | None:
     if status is TensorStatus.UNREADABLE and pair.missing:
         return message("diff.reason.not-in-replica")
-    if status is TensorStatus.UNREADABLE:
+    if status in (TensorStatus.UNREADABLE, TensorStatus.ONLY_A, TensorStatus.ONLY_B):
         places = [place for place in (pair.a, pair.b) if place is not None]
         return next((one.weight.refusal for one in places if one.weight.refusal), None)
     if status is TensorStatus.OTHER_SHAPE:

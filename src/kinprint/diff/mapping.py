@@ -29,7 +29,7 @@ from kinprint.lineage.side import Side
 from kinprint.measure.basis import polar_factor, unit_rows
 from kinprint.measure.rows import row_cosines
 from kinprint.model.model import Floats, Model
-from kinprint.model.places import Address
+from kinprint.model.places import Address, Place
 from kinprint.model.tokens import align
 from kinprint.nulls.fixed_points import nearest_rows
 from kinprint.records import Component, Level, Role
@@ -76,7 +76,7 @@ def find_tokens(a: Model, b: Model) -> tuple[Match | None, bool]:
     Also whether the spelling of tokens is known: otherwise rows of equal number are given.
     """
     tables = [one.places.get(Address(Role.EMBED)) for one in (a, b)]
-    if any(table is None or table.shape is None for table in tables):
+    if any(table is None or table.shape is None or table.weight.refusal for table in tables):
         return None, False
     sizes = [table.shape[0] for table in tables if table is not None and table.shape is not None]
     known = []
@@ -141,7 +141,7 @@ def _alike_by_number(a: Model, b: Model) -> dict[_PartKey, bool] | None:
         if address.layer is None or place.shape is None or len(place.shape) < 2:
             continue
         key = address.tower, address.layer, address.expert, component_of(address.role)
-        if partner is None or partner.shape != place.shape:
+        if partner is None or not _comparable(partner, place):
             resized.add(key)
             continue
         rows = range(min(_PROBED, place.shape[0]))
@@ -308,6 +308,12 @@ def _units(
             yield (address.layer, address.expert), match
 
 
+def _comparable(one: Place, other: Place) -> bool:
+    """Whether two tensors have one shape and can be read."""
+    refused = one.weight.refusal or other.weight.refusal
+    return refused is None and one.shape == other.shape
+
+
 class FeedForwardRows(Struct, frozen=True, eq=False):
     """What units read and send: rows of up, of down turned, and of the gate if there is one."""
 
@@ -327,6 +333,7 @@ def _unit_rows(model: Model, layer: int, expert: int | None) -> FeedForwardRows 
         model.places.get(Address(prefix + role, layer, expert))
         for role in (Role.UP, Role.DOWN, Role.GATE)
     ]
+    places = [None if one is None or one.weight.refusal else one for one in places]
     up, down, gate = (None if one is None else model.reading(one).take() for one in places)
     if up is None or down is None:
         return None
@@ -346,6 +353,8 @@ def match_units(
         _carried(one, channels, picked).uploaded()
         for one, picked in ((a, Match.of_a), (b, Match.of_b))
     )
+    if ours.up.shape[1] != theirs.up.shape[1] or ours.down.shape[1] != theirs.down.shape[1]:
+        return None
     if ours.gate is not None and theirs.gate is not None:
         near = nearest_rows(unit_rows(ours.gate), unit_rows(theirs.gate))
     else:

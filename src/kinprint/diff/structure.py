@@ -48,7 +48,7 @@ class Sizes(Struct, frozen=True):
             role: Role, axis: int, at: int | None = None, expert: int | None = None
         ) -> int | None:
             place = model.places.get(Address(role, at, expert))
-            shape = None if place is None else place.shape
+            shape = None if place is None or place.weight.refusal else place.shape
             return None if shape is None or len(shape) <= axis else shape[axis]
 
         numbers = [

@@ -90,6 +90,7 @@ residual stream turned as well, in turns with the units: 0.26 at width 64, 0.31 
 strangers of the same data. Values can be mixed freely, which makes attention up to 0.57 alike: it
 tells nothing here."""
 
+_MOST_READ = 0.5  # of a part that is packed in places: less says nothing of its matrices
 _UNITED = (Component.FEED_FORWARD, Component.EXPERT)  # matrices that have a row for each unit
 _TABLE, _HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
 
@@ -145,8 +146,9 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     )
     told = list(without_untrained([judge.at_least(one) for one in told], *samples))
     met = {one.partner for one in own}
+    hidden = _has_nameless_codes(ours)
     alone = (
-        _only_there(part, extent, part in ours)
+        _only_there(part, extent, part in ours, hidden)
         for part, extent in theirs.items()
         if part not in met
     )
@@ -454,13 +456,16 @@ class _Judge(Struct, frozen=True):
         ours, theirs = self.ours[part], self.theirs.get(partner)
         nothing = PartFinding(
             part, partner, PartState.NOT_READ,
-            reason=Reason.PART_NOT_READ.message(),
-            weights=size.weights, read=size.read / max(size.weights, 1),
+            reason=Reason.PART_NOT_READ.message(), weights=size.weights, read=size.share,
         )  # fmt: skip
+        if theirs is None and _has_nameless_codes(self.theirs):
+            return replace(nothing, read=0.0, reason=Reason.PART_PACKED.message())
         if theirs is None:
             state = PartState.NOT_COMPARABLE if ours.read else PartState.NOT_READ
             missing = Reason.PART_MISSING.message()
             return replace(nothing, partner=None, state=state, reason=missing)
+        if any(one.packed and one.share < _MOST_READ for one in (ours, theirs)):
+            return _packed(nothing, ours, theirs)
         needs = _needs(ours, theirs)
         nothing = replace(nothing, needs=needs, basis=ours.basis + theirs.basis if needs else 0)
         if not ours.read or not theirs.read:
@@ -626,18 +631,33 @@ def _in_towers(finding: PartFinding, tower: str, other: str) -> PartFinding:
     )
 
 
-def _only_there(part: Part, extent: Extent, known: bool) -> PartFinding:
+def _only_there(part: Part, extent: Extent, known: bool, packed: bool) -> PartFinding:
     """A part of the second model that has no counterpart; it counts as much as one of the first.
 
-    It may be `known` in the first model too, where it met another one.
+    It may be `known` in the first model too, where it met another one, or `packed` there.
     """
+    if (packed and not known) or (extent.packed and extent.share < _MOST_READ):
+        nothing = PartFinding(part, part, PartState.NOT_READ, weights=extent.weights, read=0.0)
+        return replace(nothing, reason=Reason.PART_PACKED.message())
     unread = Reason.PART_NOT_READ if known else Reason.PART_MISSING
     reason = Reason.PART_ONLY_THERE if extent.read else unread
     return PartFinding(
         part, part, PartState.NOT_COMPARABLE if extent.read else PartState.NOT_READ,
         reason=reason.message(),
-        weights=extent.weights, read=extent.read / max(extent.weights, 1),
+        weights=extent.weights, read=extent.share,
     )  # fmt: skip
+
+
+def _has_nameless_codes(parts: Mapping[Part, Extent]) -> bool:
+    """Whether a model holds packed weights whose names do not say what they are."""
+    return any(one.packed for part, one in parts.items() if part.component is Component.OTHER)
+
+
+def _packed(finding: PartFinding, ours: Extent, theirs: Extent) -> PartFinding:
+    """The finding of a part that is packed in a model: the numbers are those of the other."""
+    plain = next((one for one in (ours, theirs) if not one.packed), ours)
+    reason = Reason.PART_PACKED.message()
+    return replace(finding, reason=reason, weights=plain.weights, read=0.0)
 
 
 def _moved(evidence: Sequence[Evidence]) -> float:

@@ -115,10 +115,15 @@ def _contradictions(places: Places, geometry: Geometry) -> Iterator[tuple[Addres
 
 
 def _shapes(places: Places) -> dict[Address, tuple[int, ...]]:
-    """Shapes of all places where they are known, worked out once for those stored alike."""
+    """Shapes of all places where they are known, worked out once for those stored alike.
+
+    Those of codes that cannot be read are not the weights'.
+    """
     found: dict[Address, tuple[int, ...]] = {}
     alike: dict[tuple[int, str], tuple[int, ...] | None] = {}
     for address, place in places.items():
+        if place.weight.refusal is not None:
+            continue
         key = (id(place.weight.layout), place.part)
         shape = alike[key] if key in alike else alike.setdefault(key, place.shape)
         if shape is not None:

@@ -51,6 +51,7 @@ from kinprint.text import Message, message
 
 Floats = NDArray[np.float32]
 Rows = range | tuple[int, ...]
+_CODES = ("U8", "U16", "U32", "U64", "I16", "I32", "I64")
 SIDECARS = ("quantize_config.json", "quant_config.json", "hf_quant_config.json")
 """Where older tools wrote what newer ones keep in the configuration."""
 
@@ -275,7 +276,8 @@ class Model:
         return Reading(place, self.checkpoint, needed(weight, stored), assembled, True)
 
     def _plain(self, one: MappedTensor) -> Weight:
-        refusal = self.refusal if one.role.detail == "packed" else None
+        packed = one.role.detail == "packed" or _holds_codes(one.spec)
+        refusal = self.refusal if packed else None
         return Weight(one.spec.name, one.spec, one.role, one.layout, None, refusal)
 
     def _unpacked_layout(
@@ -346,6 +348,14 @@ def vocabulary_files(checkpoint: Checkpoint) -> tuple[str, ...]:
     if choice is None or choice.in_header:
         return ()
     return choice.path, *choice.companions
+
+
+def _holds_codes(spec: TensorSpec) -> bool:
+    """Whether a tensor of a model that is packed holds codes, several to a number as a rule.
+
+    Eight bits with a sign are one number each, up to a scale.
+    """
+    return len(spec.shape) > 1 and spec.dtype in _CODES
 
 
 def _single(array: NDArray[Any]) -> Floats:

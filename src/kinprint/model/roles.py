@@ -28,6 +28,7 @@ _UNKNOWN = Word(Role.OTHER)
 _SCALES = Ending(Role.OTHER, "scales")
 _ROUTER, _BIAS = Role.ROUTER, Role.BIAS
 _IN_ANY_STACK = (Role.OTHER, Role.BIAS, Role.NORM_OTHER)
+_SCALED = (".weight", ".W_q")
 _WEIGHT_ENDINGS = (".weight", "", ".qweight", ".weight_packed", "_blocks", ".blocks", ".scale")
 
 
@@ -265,7 +266,7 @@ def _role(
     if (
         ending is not None
         and ending.detail == "scale"
-        and f"{spec.name.removesuffix('.scale')}.weight" in names
+        and any(spec.name.removesuffix(".scale") + end in names for end in _SCALED)
     ):
         ending = _SCALES
     if ending is not None and ending.role is not None:

@@ -25,11 +25,27 @@ from kinprint.report.translation import translated
 from kinprint.titles import tensor_title
 
 Changed = TypeVar("Changed", TensorChangePart, ChangedTensor)
+_UNREADABLE = (TensorStatus.UNREADABLE, TensorStatus.ONLY_A, TensorStatus.ONLY_B)
 _SAME = (Relation.IDENTICAL, Relation.SAME_WEIGHTS)
 
 
 def summary(document: DiffDocument, language: str) -> str:
-    """The headline: the operations in a row, or why none is named."""
+    """The headline: the operations in a row, or why none is named, and what could not be read."""
+    return " ".join((_headline(document, language), *_unreadable(document, language)))
+
+
+def _unreadable(document: DiffDocument, language: str) -> Iterator[str]:
+    """That tensors are stored in a way that is not read, where others were compared."""
+    count = document.totals.tensors if document.totals.compared else 0
+    reasons = Counter(one.reason for one in document.tensors if one.status in _UNREADABLE)
+    for reason, some in reasons.items():
+        if reason and count:
+            why = translated(document, reason, language)
+            fields = {"count": some, "tensors": count, "reason": why}
+            yield text.say("diff.summary.unreadable", language, **fields)
+
+
+def _headline(document: DiffDocument, language: str) -> str:
     totals, (a, b) = document.totals, document.models
 
     def say(key: str, **fields: object) -> str:

@@ -269,10 +269,17 @@ def _coverage(verdict: Verdict, reading: Reading) -> Iterator[Words]:
         share = share_said(verdict.amount.read)
         key = "verdict.coverage.whole" if verdict.amount.read >= 1 else "verdict.coverage.share"
         yield text.words(key, share=share)
-        if verdict.amount.read < 1:
+        if verdict.amount.read < 1 and not _all_readable_read(verdict):
             yield text.words("verdict.coverage.rule", seed=reading.seed)
     yield from _not_read(verdict, reading)
     yield from _silence(verdict)
+
+
+def _all_readable_read(verdict: Verdict) -> bool:
+    """Whether nothing is left unread but what is stored in a way that cannot be read."""
+    left = [one for one in verdict.parts if one.read < 1]
+    keys = {None if one.reason is None else one.reason.key for one in left}
+    return keys == {Reason.PART_PACKED}
 
 
 def _not_read(verdict: Verdict, reading: Reading) -> Iterator[Words]:

@@ -7,7 +7,7 @@ was turned by as many tokens as there are channels. All of it is known from head
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from math import prod
 
 from msgspec.structs import replace
@@ -36,8 +36,9 @@ def part_sizes(tower: Tower, *, more: bool = True) -> dict[Part, Extent]:
     sizes = {part: _size(tower, part, own, basis) for part, own in members.items()}
     decided = _decided(tower, members) if more else ()
     sizes |= {part: replace(sizes[part], needs=None) for part in members if part not in decided}
+    sizes |= _packed_sizes(tower, sizes)
     by_layer: dict[int | None, list[Part]] = defaultdict(list)
-    for part in members:
+    for part in sizes:
         by_layer[part.layer].append(part)
     known: list[Part] = []
     for layer in tower.layers:
@@ -45,6 +46,16 @@ def part_sizes(tower: Tower, *, more: bool = True) -> dict[Part, Extent]:
         sizes |= {replace(part, layer=layer): sizes[part] for part in known if not own}
         known = own or known
     return sizes
+
+
+def _packed_sizes(tower: Tower, sizes: Mapping[Part, Extent]) -> dict[Part, Extent]:
+    """Parts with tensors that cannot be read: no reading decides about these."""
+    found: dict[Part, Extent] = {}
+    for address, part in tower.packed.items():
+        known = found.get(part) or sizes.get(part) or Extent()
+        weights = known.weights + prod(tower.places[address].shape or ())
+        found[part] = replace(known, weights=weights, needs=None, packed=True)
+    return found
 
 
 def _decided(tower: Tower, parts: Collection[Part]) -> Collection[Part]:

@@ -58,6 +58,8 @@ def is_without_scale(place: Place) -> bool:
     """Whether a tensor holds weights as whole numbers whose scale is not known."""
     if not has_whole_numbers(place) or place.weight.spec.dtype == "BOOL":
         return False
+    if place.weight.refusal is not None:
+        return False
     shape = place.shape
     matrix = shape is not None and len(shape) > 1
     return matrix and component_of(place.address.role) not in _NAMELESS
@@ -67,12 +69,13 @@ def part_of(place: Place, tower: str) -> Part | None:
     """The part of a model that a tensor belongs to; None for what is no weight.
 
     Tables that are computed, single numbers and whole numbers are none; matrices of whole numbers
-    that the name says are weights are those up to a scale.
+    that the name says are weights are those up to a scale. Codes that cannot be read are weights.
     """
     weight, address, shape = place.weight, place.address, place.shape
     if shape is not None and prod(shape) < 2:
         return None
-    if has_whole_numbers(place) and not is_without_scale(place):
+    plain = weight.refusal is None and not is_without_scale(place)
+    if plain and has_whole_numbers(place):
         return None
     if address.tower == PROJECTOR != tower:
         return Part(Component.PROJECTOR, tower=tower)

@@ -116,7 +116,8 @@ class Extent(Struct, frozen=True):
 
     `needs` are the bytes of this model that matching the part takes; None where no test does.
     `basis` are those among them that all parts of the tower take alike.
-    `tensors` are the numbers of each of its tensors, by name.
+    `tensors` are the numbers of each of its tensors, by name. Of a `packed` part some or all are
+    stored in a way that cannot be read; they count as many weights as there are codes.
     """
 
     weights: int = 0
@@ -124,6 +125,12 @@ class Extent(Struct, frozen=True):
     needs: int | None = None
     basis: int = 0
     tensors: Mapping[str, int] = field(default_factory=dict)
+    packed: bool = False
+
+    @property
+    def share(self) -> float:
+        """How much of it was read."""
+        return self.read / max(self.weights, 1)
 
 
 class Sample(Struct, frozen=True):

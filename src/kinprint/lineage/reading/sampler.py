@@ -202,9 +202,18 @@ class Sampler:
         return not self.outside(place)
 
     def outside(self, place: int) -> tuple[str, ...]:
-        """Tensors that a model stores and of which nothing was read, by name."""
+        """Tensors that a model stores and of which nothing was read, by name.
+
+        Those that cannot be read have a remark of their own.
+        """
         model = self.models[place]
         read = {one.tensor for reader in model for one in reader.record().tensors}
+        read |= {
+            one.weight.spec.name
+            for reader in model
+            for one in reader.tower.places.values()
+            if one.weight.refusal is not None
+        }
         stored = (reader.tower.model.checkpoint.tensors() for reader in model)
         return tuple(sorted({name for names in stored for name in names} - read))
 

@@ -6,7 +6,7 @@ Bytes are counted from lengths alone, so that a plan is the same wherever a mode
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from math import prod
@@ -133,6 +133,7 @@ class Tower:
                 *(_settings_notes(model) if self.main else ()),
                 *contradiction_notes(places.values()),
                 *_scale_notes(self.places.values()),
+                *_packing_notes(self.places.values()),
             )
         )
 
@@ -217,6 +218,13 @@ class Tower:
         }
         named = any(part.component is not Component.OTHER for part in found.values())
         return found if named else {}
+
+    @cached_property
+    def packed(self) -> dict[Address, Part]:
+        """Tensors that hold weights in a way that cannot be read, and what they are parts of."""
+        refused = {at: one for at, one in self.places.items() if one.weight.refusal is not None}
+        parts = {at: part_of(one, self.label) for at, one in refused.items()}
+        return {at: part for at, part in parts.items() if part is not None}
 
     @cached_property
     def experts(self) -> dict[int, tuple[int, ...]]:
@@ -498,6 +506,16 @@ def _scale_notes(places: Iterable[Place]) -> list[Message]:
     """That matrices are compared as whole numbers, where their scales are not stored."""
     names = sorted({one.weight.spec.name for one in places if is_without_scale(one)})
     return [message("note.without-scale", tensor=names[0], count=len(names))] if names else []
+
+
+def _packing_notes(places: Iterable[Place]) -> Iterator[Message]:
+    """That packed tensors are left out, for every reason once."""
+    reasons: dict[Message, set[str]] = {}
+    for one in places:
+        if one.weight.refusal is not None:
+            reasons.setdefault(one.weight.refusal, set()).add(one.weight.spec.name)
+    for cause, names in reasons.items():
+        yield message("note.packed", cause=cause, tensor=min(names), count=len(names))
 
 
 def main_stack(stacks: Sequence[str]) -> str:
