@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from kinprint.errors import BadQuantisation
+from kinprint.model.quantised.affine import affine
 from kinprint.model.quantised.bnb4 import bnb4
 from kinprint.model.quantised.codes import EXPONENTS, FLOATS, FP8
 from kinprint.model.quantised.columns import awq, gptq
@@ -34,6 +35,7 @@ _NOWHERE = Scheme("", "")
 _EIGHT = FP8 | {"I8", "U8"}
 _HOLDS_FOUR = _EIGHT | FLOATS  # bitsandbytes may store its bytes under any type
 _ABSMAX = ".absmax"
+_WORD = "U32"
 _SCALE_TYPES = FLOATS | EXPONENTS
 _SCALE_TYPES_OF_FP4 = EXPONENTS | {"F8_E4M3"}
 
@@ -71,7 +73,7 @@ def logical_weights(
 
 def _holds_codes(spec: TensorSpec) -> bool:
     """Whether a tensor looks as if it held the codes of a weight."""
-    return spec.dtype in _EIGHT or spec.name.endswith(_MARKS)
+    return spec.dtype in _EIGHT or spec.dtype == _WORD or spec.name.endswith(_MARKS)
 
 
 def _names(weight: QuantisedWeight) -> set[str]:
@@ -87,7 +89,18 @@ def _weight(name: str, spec: TensorSpec, specs: Specs, scheme: Scheme) -> Quanti
         return _four_bits(name, spec, specs)
     if spec.dtype in _EIGHT:
         return _eight_bits(name, spec, specs, scheme)
-    return None
+    return _affine(name, spec, specs, scheme) if spec.dtype == _WORD else None
+
+
+def _affine(name: str, spec: TensorSpec, specs: Specs, scheme: Scheme) -> QuantisedWeight | None:
+    """MLX's weights, with scales and biases beside them."""
+    stem = name.removesuffix(".weight")
+    scales, biases = specs.get(f"{stem}.scales"), specs.get(f"{stem}.biases")
+    if stem == name or scales is None or biases is None:
+        return None
+    parts = {"weight": spec, "scales": scales, "biases": biases}
+    bits, group = scheme.modules.get(stem, (scheme.bits, scheme.group))
+    return QuantisedWeight(name, affine(parts, bits, group), parts)
 
 
 def _from_words(

@@ -32,6 +32,7 @@ _METHODS = {
     "compressed-tensors": "compressed-tensors",
     "bitsandbytes": "bitsandbytes",
     "mxfp4": "mxfp4",
+    "mlx": "mlx",
 }
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 # Endings that betray a method when no configuration does.
@@ -56,6 +57,7 @@ class Scheme(Struct, frozen=True):
 
     `method` is its own word for it, `family` the layouts to expect. `group` and `bits` are
     None where nothing is said or modules differ. `stored_less_one` is GPTQ's first format.
+    `modules` are the bits and group sizes of MLX's modules that differ from the others.
     `options` are the bits and group sizes of compressed-tensors' groups. `refusal`, where
     there is one, names what of it cannot be read.
     """
@@ -67,6 +69,7 @@ class Scheme(Struct, frozen=True):
     block: tuple[int, int] | None = None
     stored_less_one: bool = True
     options: tuple[tuple[int, int | None], ...] = ()
+    modules: Mapping[str, tuple[int | None, int | None]] = {}
     refusal: Message | None = None
 
 
@@ -75,7 +78,7 @@ def scheme_for(config: Mapping[str, Any], names: Collection[str] = ()) -> Scheme
     said = _section(config)
     if said is None:
         return _betrayed(names)
-    method = _word(said, "quant_method", "method") or _implied(said)
+    method = _word(said, "quant_method", "method") or _implied(said, names)
     family = _METHODS.get(method, "")
     if method in ("auto-round", "intel/auto-round"):
         family = _auto_round(said)
@@ -90,6 +93,8 @@ def scheme_for(config: Mapping[str, Any], names: Collection[str] = ()) -> Scheme
             method, family, None if loose else bits, None if loose else group,
             stored_less_one=form != "gptq_v2", refusal=refusal,
         )  # fmt: skip
+    if family == "mlx":
+        return _by_module(method, said, bits, group)
     if family == "awq":
         version = _word(said, "version", "format", "checkpoint_format")
         if version not in _AWQ_VERSIONS or bits not in (None, 4):
@@ -117,8 +122,10 @@ def _section(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None
 
 
-def _implied(said: Mapping[str, Any]) -> str:
+def _implied(said: Mapping[str, Any], names: Collection[str]) -> str:
     """The method of a section that does not name it."""
+    if {"bits", "group_size"} <= said.keys() and _is_affine(names):
+        return "mlx"
     if said.get("load_in_8bit") or said.get("load_in_4bit"):
         return "bitsandbytes"
     if "config_groups" in said:
@@ -126,6 +133,27 @@ def _implied(said: Mapping[str, Any]) -> str:
     if "quant_algo" in said:
         return "modelopt"
     return "gptq" if "desc_act" in said else "unnamed method"
+
+
+def _is_affine(names: Collection[str]) -> bool:
+    """Whether weights have scales and biases beside them, as MLX writes them."""
+    return any(
+        name.endswith(".biases") and f"{name.removesuffix('biases')}scales" in names
+        for name in names
+    )
+
+
+def _by_module(method: str, said: Mapping[str, Any], bits: int | None, group: int | None) -> Scheme:
+    """MLX: one mode for all, and sections for modules that are packed in another way."""
+    own = {name: one for name, one in said.items() if isinstance(one, Mapping)}
+    modes = {_word(one, "mode") or "affine" for one in (said, *own.values())}
+    others = sorted(modes - {"affine"})
+    refusal = message("note.scheme.mlx", mode=_short(others[0])) if others else None
+    modules = {
+        name: (_whole(one, "bits") or bits, _whole(one, "group_size") or group)
+        for name, one in own.items()
+    }
+    return Scheme(method, "mlx", bits, group, modules=modules, refusal=refusal)
 
 
 def _auto_round(said: Mapping[str, Any]) -> str:
