@@ -16,7 +16,7 @@ from kinprint.model.opening import adapter_config
 from kinprint.model.places import Weight
 from kinprint.model.quantised import Scheme, scheme_for
 from kinprint.model.tensor_map import MappedTensor, TensorMap
-from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
+from kinprint.model.tokens import VocabularyChoice, choose_vocabulary, has_vocabulary
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.records import FileEntry, ModelRef, Role, TensorSpec
 from kinprint.text import Message, message
@@ -106,9 +106,12 @@ class Inspection(Struct, frozen=True):
 
     @property
     def tokenizer(self) -> VocabularyChoice | None:
-        """The file that holds the vocabulary; it is not read."""
+        """The file that holds the vocabulary; it is not read. A header may have none."""
         checkpoint = self.model.checkpoint
-        return choose_vocabulary(checkpoint.files.values(), checkpoint.shards[0])
+        found = choose_vocabulary(checkpoint.files.values(), checkpoint.shards[0])
+        if found is not None and found.in_header and not has_vocabulary(self.model.metadata or {}):
+            return None
+        return found
 
 
 class TensorGroup(Struct, frozen=True):

@@ -30,7 +30,7 @@ from kinprint.lineage.about.claims import (
 from kinprint.model.geometry import geometry_of
 from kinprint.model.model import Model
 from kinprint.model.opening import CONFIG
-from kinprint.model.tokens import Vocabulary, align, choose_vocabulary
+from kinprint.model.tokens import Vocabulary, align, choose_vocabulary, has_vocabulary
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.fetch import Want
 from kinprint.reader.formats.registry import GGUF
@@ -165,7 +165,7 @@ def describe(
             replace(entry, sha256=digest)
             for entry, digest in zip(shards[:_DIGESTS], read.digests, strict=True)
         ),
-        tokenizer=_tokenizer(checkpoint, vocabulary, sizes.vocabulary),
+        tokenizer=_tokenizer(checkpoint, metadata, vocabulary, sizes.vocabulary),
         claims=(*read.claims, *_own_claims(checkpoint, metadata)),
     )
 
@@ -240,10 +240,15 @@ def _formats(model: Model) -> tuple[str | Message, ...]:
 
 
 def _tokenizer(
-    checkpoint: Checkpoint, vocabulary: Vocabulary | None, stated_size: int | None
+    checkpoint: Checkpoint,
+    metadata: Mapping[str, object] | None,
+    vocabulary: Vocabulary | None,
+    stated_size: int | None,
 ) -> TokenizerFile | None:
     choice = choose_vocabulary(checkpoint.files.values(), checkpoint.choice.weights.label)
     if choice is None:
+        return None
+    if choice.in_header and metadata is not None and not has_vocabulary(metadata):
         return None
     known: dict[str, Any] = {"tokens": stated_size}
     if vocabulary is not None:
