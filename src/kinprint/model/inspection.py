@@ -13,7 +13,7 @@ from kinprint.model.adapters import Adapter, parse_adapter
 from kinprint.model.geometry import Geometry
 from kinprint.model.model import Model
 from kinprint.model.opening import adapter_config
-from kinprint.model.places import Weight
+from kinprint.model.places import Weight, word_of
 from kinprint.model.quantised import Scheme, scheme_for
 from kinprint.model.tensor_map import MappedTensor, TensorMap
 from kinprint.model.tokens import VocabularyChoice, choose_vocabulary, has_vocabulary
@@ -66,8 +66,13 @@ class Inspection(Struct, frozen=True):
 
     @property
     def parameters(self) -> int:
-        """Numbers in the model; quantised weights count as what they stand for."""
-        return sum(prod(_shape(weight)) * times for weight, times in self.model.kinds)
+        """Numbers in the model; quantised weights count as what they stand for, scales as none."""
+        quantised = self.quantisation is not None
+        return sum(
+            _numbers(weight) * times
+            for weight, times in self.model.kinds
+            if not (quantised and word_of(weight.role) is None)
+        )
 
     @property
     def nbytes(self) -> int:
@@ -163,9 +168,14 @@ def _role_in_words(word: str, bias: bool, tower: str, fused: bool) -> str | Mess
     return message("note.role.fused", role=said) if fused else said
 
 
-def _shape(weight: Weight) -> tuple[int, ...]:
-    known = None if weight.quantised is None else weight.quantised.shape
-    return weight.spec.shape if known is None else known
+def _numbers(weight: Weight) -> int:
+    """How many numbers a weight has; by its bits where only stored values tell its shape."""
+    if weight.quantised is None:
+        return prod(weight.spec.shape)
+    shape, bits = weight.quantised.shape, weight.format.bits
+    if shape is not None:
+        return prod(shape)
+    return weight.spec.nbytes * 8 // bits if bits else prod(weight.spec.shape)
 
 
 def _place_in_model(key: _Key) -> tuple[int, str]:
