@@ -532,6 +532,17 @@ def test_no_more_is_said_to_be_linked_than_the_units_that_are(
     assert shares == pytest.approx(6 * [units / 352], abs=0.01)
 
 
+def test_no_more_is_said_to_be_linked_than_the_tokens_that_are(
+    parent: Tensors, stranger: Tensors, tmp_path: Path
+) -> None:
+    name = "model.embed_tokens.weight"
+    table = stranger[name].copy()
+    table[:400] = parent[name][:400]
+    found = verdict(str(ZOO / "base-a"), made(tmp_path / "child", {**stranger, name: table}))
+    shares = [one.sure for one in found.parts if one.part.component is Component.EMBEDDING]
+    assert shares == pytest.approx([400 / 4096], abs=0.01)
+
+
 def test_no_more_is_said_to_be_linked_than_the_heads_that_are(
     stranger: Tensors, tmp_path: Path
 ) -> None:

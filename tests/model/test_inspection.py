@@ -60,7 +60,8 @@ def nvfp4(stem: str, weight: Array) -> dict[str, Array]:
 def test_a_quantised_model_has_as_many_numbers_as_before(
     method: str, pack: Callable[[str, Array], dict[str, Array]], tmp_path: Path
 ) -> None:
-    plain, packed = llama(1), {}
+    plain = llama(1)
+    packed: dict[str, Array] = {}
     for name, values in plain.items():
         packed |= pack(name.removesuffix(".weight"), values) if "_proj" in name else {name: values}
     config = {**LLAMA, "quantization_config": {"quant_method": method}}

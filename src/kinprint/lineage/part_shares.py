@@ -20,7 +20,7 @@ MOSTLY = 2.0
 """Times the share of equal rows up to which they speak for all that is linked."""
 
 _REST = 0.1  # likeness beyond the share of equal rows from which on the other rows are alike too
-_TESTED = frozenset(("q", "k", "v", "o", "gate", "up", "down"))
+_TESTED = frozenset(("q", "k", "v", "o", "gate", "up", "down", "embed"))
 """Tensors that tests tell apart."""
 _KEYED = dict.fromkeys(("S2", "S2.numbered"), ("q", "k"))
 _VALUED = dict.fromkeys(("E4.blocks", "S4"), ("v", "o"))

@@ -24,19 +24,20 @@ from kinprint.lineage.part_columns import ColumnScore, HalfChannels, matched_sha
 from kinprint.lineage.preparation import DENSE, FeedForward
 from kinprint.lineage.side import alone
 from kinprint.lineage.tests.attention import HeadGroups
-from kinprint.lineage.tests.registry import Likeness, NoResult, registered_test
-from kinprint.measure.rows import alike_share, copied_rows
+from kinprint.lineage.tests.registry import Basis, Likeness, NoResult, registered_test
+from kinprint.measure.rows import alike_share, copied_rows, row_cosines
 from kinprint.nulls.blocks import BLOCK, block_log10_p, signed_log10_p
 from kinprint.nulls.copies import sum_over
 from kinprint.nulls.masks import masked
 from kinprint.nulls.signs import quarter_log10_p, sign_log10_p
-from kinprint.records import Component, Evidence, Group, Part, Status
+from kinprint.records import Component, Evidence, Group, Part, Role, Status
 
 _AS_ALIKE = 0.25  # as a share of the likeness of the tensor that is most alike
 _ALONE = -6.0  # log10 p of a matrix by itself that is linked, whatever the others are
 _ERRORS = 3.0  # standard errors from which on likeness is none by chance
 _FEW_ERRORS = 0.8  # the same as a share of those that so many equal numbers have
 _UNITS = 512  # of a feed-forward whose matrices are looked at one by one
+_NEARLY_ALL = 0.9  # tokens, of which the others are no strangers
 OUTSIDE = -1
 """The layer of norms that belong to none."""
 MATCHED_COLUMNS = "Cm.matched"
@@ -88,7 +89,7 @@ def part_scores(pair: Pair, evidence: Sequence[Evidence]) -> tuple[PartScore, ..
         *_heads(pair),
         *_matched_columns(pair),
         *_routers(pair),
-        *_embedding(evidence),
+        *_embedding(pair, evidence),
     )
 
 
@@ -596,8 +597,9 @@ def _residual(alignment: Alignment) -> ResidualMap | None:
     return IDENTITY if alignment.first.prepared.width == alignment.second.prepared.width else None
 
 
-def _embedding(evidence: Sequence[Evidence]) -> Iterator[PartScore]:
-    """The embedding is one part: the tests of the menu are tests of it.
+def _embedding(pair: Pair, evidence: Sequence[Evidence]) -> Iterator[PartScore]:
+    """The embedding is one part: the tests of the menu are tests of it, and rows of equal tokens
+    tell how much of it is alike in channels as they are numbered.
 
     Their effects are sizes of several kinds; the likeness is that of columns of equal channels, or
     of matched ones where these have none.
@@ -610,8 +612,24 @@ def _embedding(evidence: Sequence[Evidence]) -> Iterator[PartScore]:
         if registered_test(one).likeness is Likeness.EMBEDDING and one.effect is not None
     }
     likeness = max(effects.values(), default=0.0)
+    widths = [side.prepared.width for side in pair.sides]
     for one in tests:
-        yield PartScore((part, part), one.test, one.log10_p, likeness)
+        as_stored = registered_test(one).basis is Basis.AS_STORED and widths[0] == widths[1]
+        roles = {str(Role.EMBED): _alike_tokens(pair)} if as_stored else None
+        yield PartScore((part, part), one.test, one.log10_p, likeness, roles=roles)
+
+
+def _alike_tokens(pair: Pair) -> float:
+    """The least share of tokens whose rows are more alike than those of other tokens.
+
+    Where these are nearly all, the rest are tokens that training has moved far.
+    """
+    shared = pair.alignment(Group.RESIDUAL).channels.shared
+    same, others = (
+        row_cosines(shared.first, rows) for rows in (shared.second, np.roll(shared.second, 1, 0))
+    )
+    share = alike_share(same[np.isfinite(same)], others[np.isfinite(others)])
+    return share if share < _NEARLY_ALL else 1.0
 
 
 def _score(
