@@ -23,6 +23,7 @@ from kinprint.measure.merging import (
     slerp_coefficients,
     task_vectors,
 )
+from kinprint.report.merging import summary
 from tests.diff.merged_models import (
     BF16,
     LAYERS,
@@ -54,6 +55,15 @@ def unmerge(
     names = parents or ("first", "second")
     under = None if base is None else family.folder / base
     return kinprint.unmerge(child, [family.folder / name for name in names], base=under)
+
+
+def test_what_all_changes_are_multiplied_by_is_said(family: Family) -> None:
+    tasks = family.each(lambda a, b, base: summed(a, b, base, (0.6, 0.8)))
+    found = unmerge(family, family.write("twice", tasks), base="base").document
+    assert found.recipe is not None and "all times" not in summary(found, "en")
+    further = msgspec.structs.replace(found.recipe, scale=1.5)
+    said = summary(msgspec.structs.replace(found, recipe=further), "en")
+    assert ", all times 1.5, over base" in said
 
 
 def test_a_linear_average_is_told_with_its_weights(family: Family) -> None:

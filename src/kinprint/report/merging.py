@@ -96,6 +96,8 @@ def _merged(document: UnmergeDocument, language: str) -> str:
             fields["density"] = settings.densities[number]
         shown.append(text.say(key, language, **fields))
     merged = ", ".join(shown)
+    if recipe.scale != 1:
+        merged = text.say("unmerge.scaled", language, models=merged, scale=recipe.scale)
     if recipe.base is None:
         return merged
     return text.say("unmerge.over", language, models=merged, base=titles[recipe.base])
