@@ -190,6 +190,16 @@ def test_an_index_that_leaves_the_repository_is_refused(tmp_path: Path, fetcher:
         open_local(folder, fetcher)
 
 
+def test_a_single_file_comes_before_an_index_of_others(tmp_path: Path) -> None:
+    save_file({"a": np.ones(3, dtype=np.float32)}, tmp_path / "model.safetensors")
+    index = {"metadata": {}, "weight_map": {"a": "model-00001-of-00002.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    with Fetcher() as fetcher:
+        opened = open_checkpoint(str(tmp_path), fetcher)
+        assert opened.shards == ("model.safetensors",) and set(opened.tensors()) == {"a"}
+        assert [note.key for note in opened.notes] == ["note.other-index"]
+
+
 def test_an_index_that_names_a_missing_shard_is_refused(tmp_path: Path, fetcher: Fetcher) -> None:
     folder = make_sharded(
         tmp_path / "m", weight_map={"a.weight": "model-00009-of-00009.safetensors"}

@@ -272,6 +272,11 @@ class Checkpoint:
         if self.index is None:
             return self._complete(weights.shards)
         named = tuple(dict.fromkeys(self.index.weight_map.values()))
+        if len(weights.shards) == 1 and weights.shards[0] not in named:
+            # Who loads a model takes a single file of its name first, whatever an index says.
+            self.notes.append(text.message("note.other-index", path=self.index.path))
+            self.index = None
+            return self._complete(weights.shards)
         unlisted = [shard for shard in named if shard not in self.files]
         for shard, entry in zip(unlisted, side_by_side(self.source.find, unlisted), strict=True):
             if entry is not None:
