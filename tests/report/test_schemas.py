@@ -216,4 +216,13 @@ def test_example_reports_keep_to_the_schema_and_say_what_is_said_today(
     told = check(compared(fetcher, ZOO / "base-a", ZOO / other), validators)
     kept = json.loads((FOLDER.parent / "docs/reports" / f"{example}.json").read_bytes())
     validators[kept["schema"]].validate(kept)
-    assert told["verdict"] == kept["verdict"]
+    assert shortened(told["verdict"]) == shortened(kept["verdict"])
+
+
+def shortened(value: Any) -> Any:
+    """The same with six digits of each number: the rest is how a processor sums."""
+    if isinstance(value, dict):
+        return {key: shortened(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [shortened(one) for one in value]
+    return float(f"{value:.5e}") if isinstance(value, float) else value
