@@ -99,6 +99,44 @@ def test_equal_files_are_read_once(
         assert server.stats.storage_body_bytes == 9000
 
 
+def test_what_is_there_is_done_by_whoever_asks_and_the_rest_as_it_comes(
+    demo: Path, tmp_path: Path, make_mirror: Callable[..., MirrorServer], cache: Cache
+) -> None:
+    names = ["one", "two", "three"]
+    for at, name in enumerate(names):
+        shutil.copytree(demo / "zoo/base-a", tmp_path / "models/zoo" / name)
+        with (tmp_path / "models/zoo" / name / FILE).open("ab") as file:
+            file.write(bytes(at))
+    make_mirror(tmp_path / "models")
+    sources = [open_source(f"zoo/{name}") for name in names]
+    asked = [want for source in sources for want in wants(source, (0, 9000))]
+    workers: dict[str, str] = {}
+
+    def note(want: Want) -> str:
+        workers[want.source.ref.name] = threading.current_thread().name
+        return want.source.ref.name
+
+    with Fetcher(cache=cache) as fetcher:
+        fetcher.ensure(asked[1:2])
+        assert fetcher.each(asked, note) == [source.ref.name for source in sources]
+    here = threading.current_thread().name
+    assert [workers[source.ref.name] == here for source in sources] == [False, True, False]
+
+
+def test_a_failure_with_what_is_there_ends_the_rest(mirror: MirrorServer, cache: Cache) -> None:
+    there, coming = open_source("zoo/base-a"), open_source("zoo/a-cpt")
+
+    def refuse(want: Want) -> None:
+        if want.source is there:
+            raise ValueError("refused")
+
+    with Fetcher(cache=cache) as fetcher:
+        asked = wants(there, (0, 100))
+        fetcher.ensure(asked)
+        with pytest.raises(ValueError, match="refused"):
+            fetcher.each([*wants(coming, (0, 100)), *asked], refuse)
+
+
 def test_without_a_cache_bytes_are_kept_for_the_run(mirror: MirrorServer, truth: bytes) -> None:
     source = open_source("zoo/base-a")
     with Fetcher(cache=None) as fetcher:

@@ -184,15 +184,20 @@ class Fetcher:
     def each(self, wants: Sequence[Want], action: Callable[[Want], _T]) -> list[_T]:
         """Do something with each file as soon as its ranges are there, the rest still coming.
 
-        Files on this machine are there: threads would do nothing but wait for each other.
+        What is there already is done here: threads would do nothing but wait for each other.
         """
-        if all(want.entry.local is not None for want in wants):
-            return [action(want) for want in wants]
         # Each file by itself: of two that are equal, none can wait for the other.
         plans = [plan for want in wants for plan in self._plans([want])]
         self._announce(plans)
-        reads = {id(want): () for want in wants} | {id(want): plan.reads for want, plan in plans}
-        return self._finish([self._submit(want, reads[id(want)], action) for want in wants])
+        reads = {id(want): plan.reads for want, plan in plans}
+        coming = [self._submit(want, reads[id(want)], action) for want, _ in plans]
+        try:
+            there = {id(want): action(want) for want in wants if id(want) not in reads}
+        except BaseException:
+            _cancel(coming)
+            raise
+        done = dict(zip(reads, self._finish(coming), strict=True))
+        return [(done if id(want) in done else there)[id(want)] for want in wants]
 
     def _submit(
         self,
@@ -219,8 +224,7 @@ class Fetcher:
                 future.result()
             return [future.result() for future in futures]
         except BaseException:
-            for future in futures:
-                future.cancel()
+            _cancel(futures)
             raise
 
     def view(self, source: Source, entry: FileEntry) -> FileView:
@@ -383,6 +387,11 @@ def _has_holes(file: int, size: int) -> bool:
     hole = os.lseek(file, 0, os.SEEK_HOLE)
     os.lseek(file, 0, os.SEEK_SET)
     return hole < size
+
+
+def _cancel(futures: Iterable[Future[Any]]) -> None:
+    for future in futures:
+        future.cancel()
 
 
 def joined_wants(wants: Sequence[Want]) -> list[Want]:
