@@ -154,8 +154,11 @@ def _unread_experts(parts: Sequence[PartFinding], read: Sequence[PartFinding]) -
     ]
 
 
-def amount_of(parts: Sequence[PartFinding]) -> Amount:
-    """How much of what was read is linked at least, in either model, and how alike that is."""
+def amount_of(parts: Sequence[PartFinding], hidden: int = 0) -> Amount:
+    """How much of what was read is linked at least, in either model, and how alike that is.
+
+    `hidden` are weights that belong to no part that is known.
+    """
     read = [one for one in parts if one.state is not PartState.NOT_READ and one.read > 0]
     layers = [one for one in read if one.part.component in MATRICES]
     linked = [one for one in read if one.state.linked]
@@ -168,7 +171,7 @@ def amount_of(parts: Sequence[PartFinding]) -> Amount:
         if weights
         else None,
         read=sum(one.weights * one.read for one in parts)
-        / max(sum(one.weights for one in parts), 1),
+        / max(sum(one.weights for one in parts) + hidden, 1),
     )
 
 

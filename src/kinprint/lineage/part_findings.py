@@ -19,11 +19,13 @@ class Sharing(Struct, frozen=True):
     own : every part of the first model.
     alone : the parts of the second model that no part of the first was found to answer to.
     arranged : the likeness of feed-forwards that strangers of this shape can be given.
+    hidden : about how many weights no part is known of, in files whose headers were not read.
     """
 
     own: tuple[PartFinding, ...] = ()
     alone: tuple[PartFinding, ...] = ()
     arranged: float = 1.0
+    hidden: int = 0
 
     @property
     def parts(self) -> tuple[PartFinding, ...]:
@@ -53,7 +55,7 @@ class Sharing(Struct, frozen=True):
             elif one.partner is not None:
                 met.add(one.partner)
                 own.append(replace(one, part=one.partner, partner=one.part))
-        return Sharing(in_order(own), in_order(alone), self.arranged)
+        return Sharing(in_order(own), in_order(alone), self.arranged, self.hidden)
 
 
 def _answerless(finding: PartFinding, here: bool) -> Message | None:
@@ -88,7 +90,8 @@ def joined(towers: Sequence[Sharing]) -> Sharing:
         if one.part not in met
     }
     arranged = max(one.arranged for one in towers)
-    return Sharing(tuple(best.values()), in_order(alone.values()), arranged)
+    hidden = sum(one.hidden for one in towers)
+    return Sharing(tuple(best.values()), in_order(alone.values()), arranged, hidden)
 
 
 def _says(finding: PartFinding) -> tuple[bool, int, float]:

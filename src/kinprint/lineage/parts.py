@@ -146,9 +146,11 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     )
     told = list(without_untrained([judge.at_least(one) for one in told], *samples))
     met = {one.partner for one in own}
-    hidden = _has_nameless_codes(ours)
+    packed = _has_nameless_codes(ours)
     alone = (
-        _only_there(part, extent, part in ours, hidden)
+        _not_met(part, extent)
+        if _may_be_hidden(part, a, ours) or _unread_there(part, ours)
+        else _only_there(part, extent, part in ours, packed)
         for part, extent in theirs.items()
         if part not in met
     )
@@ -162,6 +164,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
         tuple(_in_towers(one, *towers) for one in settled),
         in_order(_in_towers(one, towers[1], towers[1]) for one in alone),
         arranged_likeness(pair),
+        max(side.prepared.sample.hidden for side in (a, b)),
     )
 
 
@@ -460,6 +463,8 @@ class _Judge(Struct, frozen=True):
         )  # fmt: skip
         if theirs is None and _has_nameless_codes(self.theirs):
             return replace(nothing, read=0.0, reason=Reason.PART_PACKED.message())
+        if theirs is None and _may_be_hidden(partner, self.b, self.theirs):
+            return replace(nothing, read=0.0)
         if theirs is None:
             state = PartState.NOT_COMPARABLE if ours.read else PartState.NOT_READ
             missing = Reason.PART_MISSING.message()
@@ -467,7 +472,12 @@ class _Judge(Struct, frozen=True):
         if any(one.packed and one.share < _MOST_READ for one in (ours, theirs)):
             return _packed(nothing, ours, theirs)
         needs = _needs(ours, theirs)
-        nothing = replace(nothing, needs=needs, basis=ours.basis + theirs.basis if needs else 0)
+        nothing = replace(
+            nothing,
+            read=min(ours.share, theirs.share),
+            needs=needs,
+            basis=ours.basis + theirs.basis if needs else 0,
+        )
         if not ours.read or not theirs.read:
             return nothing
         found = [one for one in scores if self._significant(one)]
@@ -646,6 +656,35 @@ def _only_there(part: Part, extent: Extent, known: bool, packed: bool) -> PartFi
         reason=reason.message(),
         weights=extent.weights, read=extent.share,
     )  # fmt: skip
+
+
+def _not_met(part: Part, extent: Extent) -> PartFinding:
+    """A part of the second model of which what would answer to it was not read in the first."""
+    reason = Reason.PART_NOT_READ.message()
+    return PartFinding(part, part, PartState.NOT_READ, reason=reason, weights=extent.weights)
+
+
+def _may_be_hidden(part: Part, side: Side, known: Mapping[Part, Extent]) -> bool:
+    """Whether a part that is not known of a model may lie in a file whose header was not read.
+
+    What no layer that is known has, others will not have either.
+    """
+    if part in known or not side.prepared.sample.partial:
+        return False
+    return part.layer is None or any(one.component is part.component for one in known)
+
+
+def _unread_there(part: Part, known: Mapping[Part, Extent]) -> bool:
+    """Whether a layer has other feed-forwards in place of one, experts, and none of them was read.
+
+    Each may be made of it.
+    """
+    others = [
+        extent
+        for one, extent in known.items()
+        if one.layer == part.layer and one.component in _UNITED and part.component in _UNITED
+    ]
+    return bool(others) and part not in known and not any(one.read for one in others)
 
 
 def _has_nameless_codes(parts: Mapping[Part, Extent]) -> bool:

@@ -87,7 +87,7 @@ def joined_verdict(main: Verdict, sharing: Sharing, besides: Sequence[TowerCompa
     whole = joined([sharing, *(one.sharing for one in besides)])
     verdicts = [main, *(one.verdict for one in besides)]
     linked = [verdict for verdict in verdicts if verdict.relation.linked]
-    found = replace(main, parts=whole.parts, amount=amount_of(whole.parts))
+    found = replace(main, parts=whole.parts, amount=amount_of(whole.parts, whole.hidden))
     if not linked or main.relation is Relation.IDENTICAL:
         return found
     if all(verdict.relation is Relation.LAUNDERED for verdict in linked):

@@ -57,7 +57,7 @@ def decide(
         min(charge.combined(exact), 0.0 if equal is None else equal),
         charge.alpha,
         sharing.parts,
-        amount_of(sharing.parts),
+        amount_of(sharing.parts, sharing.hidden),
         detectable_effects(exact, charge),
         kind.reasons,
     )
@@ -90,7 +90,7 @@ def _without_link(
 ) -> Verdict:
     """Exact tests found nothing, or could not have; the invariants' tier may still speak."""
     able = [one for one in exact if charge.could_reject(one)]
-    combined, amount = charge.combined(exact), amount_of(sharing.parts)
+    combined, amount = charge.combined(exact), amount_of(sharing.parts, sharing.hidden)
     if _invariants_speak(evidence):
         return Verdict(
             Relation.LAUNDERED,

@@ -101,6 +101,8 @@ def assemble(
         parts=_extents(
             tower, sizes, pieces, {Component.EMBEDDING: embedding, Component.HEAD: head}
         ),
+        partial=tower.partial,
+        hidden=_hidden(tower, sizes),
         dtypes={address.role: tower.places[address].weight.spec.dtype for address, _ in pieces},
         notes=tuple(tower.notes),
         read=_all_read(pieces, tables),
@@ -146,6 +148,13 @@ def _extents(
             read[part] = max(read.get(part, 0), table.rows.size)
     some = {part: replace(sizes[part], read=min(read[part], sizes[part].weights)) for part in read}
     return {**sizes, **some}
+
+
+def _hidden(tower: Tower, sizes: Mapping[Part, Extent]) -> int:
+    """About how many weights of a model are in no part, as some headers were not read."""
+    if not (tower.main and tower.partial):
+        return 0
+    return max(tower.model_weights - sum(extent.weights for extent in sizes.values()), 0)
 
 
 class _Layers:

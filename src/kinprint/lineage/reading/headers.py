@@ -24,13 +24,12 @@ from kinprint.reader.fetch import side_by_side
 from kinprint.reader.formats.registry import GGUF
 from kinprint.records import TensorSpec
 
-_ROUNDS = 4  # of headers; most layers are found in the second
+_ROUNDS = 6  # of headers; most layers are found in the second
 _NORMS = ("norm_in", "norm_post_attn")
 _HEADS = ("k", "q")
+_UNITS = ("down", "up")
 _EXPERTS = 2
-# What a configuration says about towers beside the text model; they lie first or last.
 _DRAFTING = "num_nextn_predict_layers"
-_OTHER_TOWERS = ("vision_config", "audio_config", _DRAFTING)
 _NUMBER = re.compile(r"\.(\d+)(?=\.)")
 
 ShardsByRole = Mapping[int, Mapping[str, int]]
@@ -52,10 +51,14 @@ def open_with_few_headers(
 
 
 def _needs_some_headers(checkpoint: Checkpoint, level: LevelPlan) -> bool:
-    """Whether a model has so many shards that only some of their headers are read."""
+    """Whether a model has so many shards that only some of their headers are read.
+
+    Not of one that is read whole: what is found must not depend on how it was cut into files.
+    """
     adapter = posixpath.join(checkpoint.choice.weights.folder, CONFIG) in checkpoint.files
     whole = checkpoint.format == GGUF or adapter or checkpoint.index is not None
-    whole = whole or bool(checkpoint.components)
+    length = sum(checkpoint.files[shard].size for shard in checkpoint.shards)
+    whole = whole or bool(checkpoint.components) or length <= (level.limit() or level.whole)
     return not whole and len(checkpoint.shards) > level.layers and _depth(checkpoint) is not None
 
 
@@ -66,19 +69,16 @@ def _depth(checkpoint: Checkpoint) -> int | None:
 def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
     """The model as far as the shards with the norms of some layers tell, and one layer's heads.
 
-    Two shards are looked at first; from them follows how layers go with shards. All are read where
-    there are more layers than the configuration says.
+    Two shards are looked at first, from which follows how layers go with shards, beside the first
+    and the last one: what belongs to no layer lies there. All are read where there are more layers
+    than the configuration says.
     """
     shards, depth = checkpoint.shards, _depth(checkpoint) or 1
     layers = spread_layers(depth, level.layers, level.shift)
-    wanted = [(layer, role) for layer in layers for role in _NORMS]
-    if any(step.kind is StepKind.ATTENTION for step in level.steps):
-        one = choose_layers(layers, depth, 1, level.shift)
-        wanted += [(layer, role) for layer in one for role in _HEADS]
+    wanted = _wanted(level, layers, depth, bool(geometry_of(checkpoint.config).experts))
     thirds = {layers[len(layers) // 3], layers[2 * len(layers) // 3]}
     to_read = {_shard_by_length(checkpoint, layer, depth) for layer in thirds}
-    if any(checkpoint.config.get(key) for key in _OTHER_TOWERS):
-        to_read |= {0, len(shards) - 1}
+    to_read |= {0, len(shards) - 1}
     number_of = {shard: at for at, shard in enumerate(shards)}
     shards_by_role: dict[int, dict[str, int]] = {}
     read: set[int] = set()
@@ -99,6 +99,23 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
     if sum(layer >= depth for layer in shards_by_role) > known:
         return open_model(checkpoint)
     return open_partly(checkpoint, [shards[at] for at in sorted(read)], _FewExperts())
+
+
+def _wanted(
+    level: LevelPlan, layers: Sequence[int], depth: int, with_experts: bool
+) -> list[tuple[int, str]]:
+    """Layers and roles that the steps of a level read first, in every model.
+
+    Experts are listed by themselves, in whichever shards are known.
+    """
+    wanted = [(layer, role) for layer in layers for role in _NORMS]
+    for step in level.steps:
+        roles: tuple[str, ...] = _HEADS if step.kind is StepKind.ATTENTION else ()
+        if step.kind is StepKind.UNITS and not with_experts:
+            roles = _UNITS
+        some = choose_layers(layers, depth, step.layers, level.shift) if roles else ()
+        wanted += [(layer, role) for layer in some for role in roles]
+    return wanted
 
 
 def _is_no_expert(spec: TensorSpec) -> bool:

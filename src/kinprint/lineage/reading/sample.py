@@ -165,6 +165,10 @@ class Sample(Struct, frozen=True):
         tower) and whether they lie along the inputs, with their numbers. Equality looks at them.
     parts
         The parts that the model has, read or not, as far as its headers are known.
+    partial
+        Whether headers of some of its files were not read.
+    hidden
+        About how many weights it has in these files beside the parts.
     dtypes
         The stored number formats by role.
     notes
@@ -190,6 +194,8 @@ class Sample(Struct, frozen=True):
     head: Embedding | None = None
     few: Mapping[tuple[Address, bool], tuple[Indices, Floats]] = field(default_factory=dict)
     parts: Mapping[Part, Extent] = field(default_factory=dict)
+    partial: bool = False
+    hidden: int = 0
     dtypes: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Message, ...] = ()
     read: tuple[ReadTensor, ...] = ()

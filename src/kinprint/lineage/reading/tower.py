@@ -261,6 +261,15 @@ class Tower:
         parts = self.model, *self.model.components
         return not all(model.checkpoint.complete for model in parts)
 
+    @property
+    def model_weights(self) -> int:
+        """About how many weights its model has, by the length of all files."""
+        checkpoint = self.model.checkpoint
+        length = sum(checkpoint.files[shard].size for shard in checkpoint.shards)
+        specs = {place.weight.spec.name: place.weight.spec for place in self.model.places.values()}
+        known = sum(prod(spec.shape) for spec in specs.values())
+        return round(length * known / max(sum(spec.nbytes for spec in specs.values()), 1))
+
     def heads(self, layer: int) -> HeadShape | None:
         """How q, k and v of a layer are made of heads; None where they do not fit."""
         if not (self.has("q", layer) and self.has("k", layer)):

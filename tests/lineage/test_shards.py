@@ -1,0 +1,114 @@
+"""How a model is cut into files: what is found does not depend on it, and what was not opened is
+not taken for missing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import kinprint
+from kinprint.report.results.comparison import Comparison
+from tests.lineage.stored_models import LLAMA, Array, llama
+
+SIZES = {"layers": 24, "width": 128, "units": 512}
+CONFIG = LLAMA | {"num_hidden_layers": 24, "hidden_size": 128, "intermediate_size": 512}
+
+
+def cut(folder: Path, tensors: dict[str, Array], files: int, config: dict[str, Any]) -> Path:
+    """A model in so many files of about as many tensors, the first tensors first."""
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config))
+    for at, names in enumerate(np.array_split(np.array(list(tensors), object), files), 1):
+        file = folder / f"model-{at:05}-of-{files:05}.safetensors"
+        save_file({name: tensors[name] for name in names}, file)
+    return folder
+
+
+def moved(tensors: dict[str, Array], by: float) -> dict[str, Array]:
+    """The same after some training: matrices move by a part of their size."""
+    chance = np.random.default_rng(7)
+    return {
+        name: one + np.float32(by * one.std()) * chance.normal(size=one.shape).astype(np.float32)
+        for name, one in tensors.items()
+    }
+
+
+def found(result: Comparison) -> tuple[Any, ...]:
+    """What a comparison says, but for names and costs."""
+    verdict = result.to_dict()["verdict"]
+    return verdict["relation"], verdict["link"]["log10_p"], verdict["parts"]
+
+
+@pytest.mark.parametrize("files", [13, 40])
+def test_a_model_that_is_read_whole_is_the_same_in_many_files(
+    demo: Path, tmp_path: Path, files: int
+) -> None:
+    a, b = demo / "zoo/base-a", demo / "zoo/a-cpt"
+    raw = load_file(b / "model.safetensors")
+    config = json.loads((b / "config.json").read_text())
+    many = cut(tmp_path / "a-cpt", dict(reversed(raw.items())), files, config)
+    shutil.copy(b / "tokenizer.json", many)
+    assert found(kinprint.compare(a, many)) == found(kinprint.compare(a, b))
+
+
+@pytest.mark.parametrize("files", [13, 40])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_what_lies_in_files_that_were_not_opened_is_not_missing(
+    tmp_path: Path, files: int, swapped: bool
+) -> None:
+    raw = llama(**SIZES)
+    whole = cut(tmp_path / "whole", raw, 1, CONFIG)
+    many = cut(tmp_path / "many", moved(raw, 0.05), files, CONFIG)
+    result = kinprint.compare(*((many, whole) if swapped else (whole, many)))
+    assert result.relation == "derived"
+    verdict = result.to_dict()["verdict"]
+    reasons = {part["reason"] for part in verdict["parts"]} - {""}
+    assert reasons == {
+        "it was not read in both models",
+        "the answer was clear after stage 1 of 2",
+    }
+    assert verdict["coverage"]["read"] < 0.01
+
+
+def test_strangers_in_many_files_are_not_said_to_be_read_whole(tmp_path: Path) -> None:
+    one = cut(tmp_path / "one", llama(1, **SIZES), 1, CONFIG)
+    other = cut(tmp_path / "other", llama(2, **SIZES), 20, CONFIG)
+    result = kinprint.compare(one, other)
+    assert result.relation == "no-evidence"
+    assert "All weights" not in result.to_dict()["verdict"]["statements"]["coverage"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_feed_forwards_whose_experts_were_not_read_do_not_count_as_others(
+    demo: Path, tmp_path: Path, dtype: Any, seed: int
+) -> None:
+    raw = {
+        name: one.astype(np.float32)
+        for name, one in load_file(demo / "zoo/base-a/model.safetensors").items()
+    }
+    config = json.loads((demo / "zoo/base-a/config.json").read_text())
+    experts = {name: one for name, one in raw.items() if ".mlp." not in name}
+    chance = np.random.default_rng(3)
+    for layer in range(6):
+        root = f"model.layers.{layer}"
+        experts[f"{root}.block_sparse_moe.gate.weight"] = chance.normal(size=(4, 128)).astype("f4")
+        for expert in range(4):
+            for ours, theirs in (("gate", "w1"), ("down", "w2"), ("up", "w3")):
+                name = f"{root}.block_sparse_moe.experts.{expert}.{theirs}.weight"
+                experts[name] = raw[f"{root}.mlp.{ours}_proj.weight"]
+    mixed = config | {"model_type": "mixtral", "architectures": ["MixtralForCausalLM"]}
+    mixed |= {"num_local_experts": 4, "num_experts_per_tok": 2}
+    models = [
+        cut(tmp_path / name, {key: one.astype(dtype) for key, one in own.items()}, 1, said)
+        for name, own, said in (("dense", raw, config), ("experts", moved(experts, 0.1), mixed))
+    ]
+    result = kinprint.compare(*models, budget="2.4MB", seed=seed)
+    assert result.relation == "derived"
