@@ -161,6 +161,34 @@ def test_layers_that_were_repeated_have_two_diagonals(tmp_path: Path) -> None:
     assert found.totals.equal == found.totals.tensors
 
 
+@pytest.mark.parametrize("stored_first", [False, True])
+def test_a_head_that_only_one_model_stores_meets_the_embedding(
+    stored_first: bool, tmp_path: Path
+) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    table = parent.tensors["model.embed_tokens.weight"]
+    stored = parent.changed({"lm_head.weight": table})
+    pair = [_saved(parent, tmp_path / "left-out"), _saved(stored, tmp_path / "stored")]
+    found = kinprint.diff(*(pair[::-1] if stored_first else pair))
+    assert found.operations == ()
+    assert found.totals.equal == found.totals.tensors == len(stored.tensors)
+    assert "same numbers" in found.summary
+    (note,) = found.document.notes
+    assert note.startswith("left-out: stores no output head")
+
+
+def test_a_head_that_became_its_own_is_compared_with_the_embedding(tmp_path: Path) -> None:
+    zoo = Zoo(DEMO)
+    parent, trained = zoo["base-a"], zoo["a-cpt"]
+    head = {"lm_head.weight": trained.tensors["model.embed_tokens.weight"]}
+    child = parent.changed(head, tie_word_embeddings=False)
+    found = kinprint.diff(_saved(parent, tmp_path / "a"), _saved(child, tmp_path / "b"))
+    (changed,) = (one for one in found.tensors if not one.changed or one.changed.value)
+    assert (changed.a, changed.b) == ("model.embed_tokens.weight", "lm_head.weight")
+    assert Operation.CHANGED in {one.kind for one in found.operations}
+    assert "undecided" not in found.summary
+
+
 def _edited(parent: Checkpoint, layer: int, edit: Callable[[str], Array]) -> Checkpoint:
     """A model with the matrices of a layer replaced."""
     place = f"model.layers.{layer}."

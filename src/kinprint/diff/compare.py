@@ -14,7 +14,7 @@ from kinprint.diff.given import beyond_base
 from kinprint.diff.mapping import find_correspondence, find_tokens
 from kinprint.diff.merge_operation import Candidates, family_wants, find_merge, with_merge
 from kinprint.diff.operations import find_operations, with_trace, without_trace
-from kinprint.diff.pairing import Correspondence, pair_tensors
+from kinprint.diff.pairing import Correspondence, pair_tensors, tied_head
 from kinprint.diff.results import Diff, OperationFound, TensorChange
 from kinprint.diff.sampling import ALLOWANCE, SamplePlan
 from kinprint.diff.structure import Sizes
@@ -91,6 +91,9 @@ def diff_models(
         operations = operations if merge is None else with_merge(operations, merge)
     either_way = any(one.kind.either_way for one in operations)
     notes = [note_about(one.ref.name, note) for one in pair.checkpoints for note in one.notes]
+    tied = tied_head(*pair.models)
+    if tied is not None:
+        notes.append(note_about(tied.model.name, message("diff.note.tied-head")))
     if operations and parents and merge is None:
         notes.append(message("diff.merge.none"))
     elif operations and merge is None:

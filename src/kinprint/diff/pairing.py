@@ -22,6 +22,7 @@ from kinprint.model.symmetries import axes_of
 from kinprint.records import Role, is_bias, weight_of
 
 Indices = NDArray[np.int64]
+_EMBEDDING, _HEAD = Address(Role.EMBED), Address(Role.LM_HEAD)
 
 
 class Match(Struct, frozen=True, eq=False):
@@ -142,11 +143,20 @@ AS_NUMBERED = Correspondence()
 
 def pair_tensors(a: Model, b: Model, known: Correspondence = AS_NUMBERED) -> list[TensorPair]:
     """Tensors of the second model, in its order, each with that of the first that it is from; then
-    those of the first that nothing is from."""
-    ours = a.places
+    those of the first that nothing is from.
+
+    Where one model stores an output head and that of the other is its embedding, the head meets
+    this: see `tied_head`.
+    """
+    ours, theirs = a.places, b.places
+    tied = tied_head(a, b)
+    if tied is not None and tied.model is a:
+        ours = {**ours, tied.head.address: tied.head}
+    elif tied is not None:
+        theirs = {**theirs, tied.head.address: tied.head}
     used: set[Address] = set()
     found: list[TensorPair] = []
-    for address, place in b.places.items():
+    for address, place in theirs.items():
         source = _source(address, known)
         partner = ours.get(source)
         if partner is not None:
@@ -159,6 +169,24 @@ def pair_tensors(a: Model, b: Model, known: Correspondence = AS_NUMBERED) -> lis
     return found + [
         TensorPair(place, None) for address, place in ours.items() if address not in used
     ]
+
+
+class TiedHead(Struct, frozen=True, eq=False):
+    """The output head of a model that stores none: its embedding."""
+
+    model: Model
+    head: Place
+
+
+def tied_head(a: Model, b: Model) -> TiedHead | None:
+    """The head of that model which stores none and is said to use its embedding, where the other
+    stores one; None where both or neither do."""
+    for model, other in ((a, b), (b, a)):
+        embedding = model.places.get(_EMBEDDING)
+        stored = _HEAD in other.places and _HEAD not in model.places
+        if stored and embedding is not None and model.tensor_map.tied:
+            return TiedHead(model, replace(embedding, address=_HEAD))
+    return None
 
 
 def _matched(a: Place | None, b: Place, known: Correspondence) -> TensorPair:
