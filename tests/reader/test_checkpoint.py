@@ -176,11 +176,21 @@ def test_a_tensor_in_two_shards_is_refused(tmp_path: Path, fetcher: Fetcher) -> 
         open_local(folder, fetcher).tensors()
 
 
-def test_a_promise_that_a_shard_breaks_is_named(tmp_path: Path, fetcher: Fetcher) -> None:
-    shard = "model-00001-of-00002.safetensors"
-    folder = make_sharded(tmp_path / "m", weight_map={"a.weight": shard, "ghost.weight": shard})
-    with pytest.raises(TensorMissing, match=r"ghost\.weight"):
-        open_local(folder, fetcher).tensors()
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_promise_that_a_shard_breaks_is_noted(
+    indexed: bool, tmp_path: Path, fetcher: Fetcher
+) -> None:
+    shard, other = (f"model-0000{at}-of-00002.safetensors" for at in (1, 2))
+    named = {"a.weight": shard, "ghost.weight": shard, "b.weight": other}
+    folder = make_sharded(tmp_path / "m", weight_map=named)
+    opened = open_checkpoint(str(folder), fetcher, indexed=indexed)
+    assert set(opened.tensors()) == {"a.weight", "b.weight"}
+    (note,) = opened.notes
+    assert str(note).startswith(f"{shard} lacks 1 tensor that the index names: ghost.weight")
+    assert "ghost.weight" in note.say("ko")
+    if indexed:
+        with pytest.raises(TensorMissing, match=r"ghost\.weight"):
+            opened.tensors(["ghost.weight"])
 
 
 def test_an_index_that_leaves_the_repository_is_refused(tmp_path: Path, fetcher: Fetcher) -> None:
@@ -200,12 +210,23 @@ def test_a_single_file_comes_before_an_index_of_others(tmp_path: Path) -> None:
         assert [note.key for note in opened.notes] == ["note.other-index"]
 
 
-def test_an_index_that_names_a_missing_shard_is_refused(tmp_path: Path, fetcher: Fetcher) -> None:
+@pytest.mark.parametrize("indexed", [True, False])
+def test_an_index_that_names_a_missing_shard_is_refused(
+    indexed: bool, tmp_path: Path, fetcher: Fetcher
+) -> None:
     folder = make_sharded(
         tmp_path / "m", weight_map={"a.weight": "model-00009-of-00009.safetensors"}
     )
     with pytest.raises(PartsMissing, match="model-00009-of-00009"):
-        open_local(folder, fetcher)
+        open_checkpoint(str(folder), fetcher, indexed=indexed)
+
+
+def test_a_bad_index_that_is_not_needed_is_noted(tmp_path: Path, fetcher: Fetcher) -> None:
+    folder = make_sharded(tmp_path / "m")
+    (folder / "model.safetensors.index.json").write_text("{}")
+    opened = open_checkpoint(str(folder), fetcher, indexed=False)
+    assert set(opened.tensors()) == {"a.weight", "b.weight"}
+    assert "no weight_map" in str(opened.notes[0])
 
 
 def test_tensors_that_the_index_does_not_name_are_noted(tmp_path: Path, fetcher: Fetcher) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -91,3 +93,40 @@ def test_a_name_that_names_nothing_is_refused(verb: object, tmp_path: Path) -> N
     assert callable(verb)
     with pytest.raises(kinprint.BadReference):
         verb(tmp_path / "nowhere")
+
+
+def _indexed_with(base: Path, folder: Path, **more: str) -> Path:
+    """A copy of a model in shards whose index names further tensors, each with its file."""
+    shutil.copytree(base, folder)
+    (index,) = folder.glob("*.index.json")
+    content = json.loads(index.read_text())
+    content["weight_map"] |= more
+    index.write_text(json.dumps(content))
+    return folder
+
+
+def test_all_verbs_read_what_is_there_of_what_an_index_names(demo: Path, tmp_path: Path) -> None:
+    base = demo / "zoo/base-b"
+    shard = min(path.name for path in base.glob("*.safetensors"))
+    model = _indexed_with(base, tmp_path / "m", **{"lm_head.weight": shard})
+    documents = (
+        kinprint.inspect(model).document,
+        kinprint.compare(demo / BASE, model).document,
+        kinprint.diff(demo / BASE, model).document,
+    )
+    for document in documents:
+        assert [note for note in document.notes if "lm_head.weight" in note]
+
+
+def test_all_verbs_refuse_a_model_without_files_that_its_index_names(
+    demo: Path, tmp_path: Path
+) -> None:
+    base = demo / "zoo/base-b"
+    model = _indexed_with(base, tmp_path / "m", extra="extra.safetensors")
+    for ask in (
+        lambda: kinprint.inspect(model),
+        lambda: kinprint.compare(base, model),
+        lambda: kinprint.diff(base, model),
+    ):
+        with pytest.raises(kinprint.PartsMissing, match=r"extra\.safetensors"):
+            ask()

@@ -22,6 +22,7 @@ from kinprint.errors import (
     BadIndex,
     NetworkError,
     PartsMissing,
+    TensorMissing,
     TensorUnknown,
     naming,
 )
@@ -30,6 +31,7 @@ from kinprint.reader.decode import Array, widen
 from kinprint.reader.fetch import Fetcher, Want, side_by_side
 from kinprint.reader.formats.shard_index import (
     INDEX_LIMIT,
+    Promises,
     ShardIndex,
     check_names,
     check_promises,
@@ -41,6 +43,7 @@ from kinprint.reader.plan import FilePlan, slice_bytes
 from kinprint.reader.weights import Choice, choose_weights
 from kinprint.records import ByteRange, FileEntry, Header, ModelRef, Slice, TensorSpec
 from kinprint.source import Source
+from kinprint.source.local import read_local
 
 _NUMBERED = re.compile(r"-(\d{3,6})-of-(\d{3,6})\.[a-z]+$")
 _LARGEST_CONFIG = 4 * 1024 * 1024
@@ -52,10 +55,11 @@ class Checkpoint:
     def __init__(
         self, source: Source, fetcher: Fetcher, *, indexed: bool = True, focus: str | None = None
     ) -> None:
-        """Open what `source` holds; without `indexed` the index is left unread.
+        """Open what `source` holds; without `indexed` an index that must be fetched is left unread.
 
         The index of a large mixture of experts is longer than the headers of the few shards
-        that a quick look needs; shards then number themselves. `focus` is a file or folder to open
+        that a quick look needs; shards then number themselves. One on this machine costs nothing,
+        and files are held against it. `focus` is a file or folder to open
         instead of the one that was asked for.
         """
         self.source = source
@@ -76,6 +80,7 @@ class Checkpoint:
         self.config: dict[str, Any] = {}
         self._config_bytes = 0
         self.index: ShardIndex | None = None
+        self._promised: ShardIndex | None = None  # what files are held against, if it is known
         self._open_small_files(indexed)
         self.shards: tuple[str, ...] = self._shards()
 
@@ -112,6 +117,9 @@ class Checkpoint:
             shard: {spec.name: spec for spec in self._headers[shard].tensors}
             for shard in set(wanted.values())
         }
+        for name, shard in wanted.items():
+            if name not in by_shard[shard]:
+                raise TensorMissing(tensor=name, file=shard, promised=self.index.path)
         return {name: by_shard[shard][name] for name, shard in wanted.items()}
 
     def _at_home(self) -> dict[str, TensorSpec]:
@@ -231,7 +239,19 @@ class Checkpoint:
             except BadConfig as error:  # weights can be read without it
                 self.notes.append(error.message)
         if index is not None:
-            self.index = parse_index(index.path, self.read_file(index.path))
+            self.index = self._promised = parse_index(index.path, self.read_file(index.path))
+        elif weights.index is not None:
+            self._promised = self._index_beside(self.files[weights.index])
+
+    def _index_beside(self, entry: FileEntry) -> ShardIndex | None:
+        """An index to hold files against and look nothing up in; None if it must be fetched."""
+        if entry.local is None or entry.size > INDEX_LIMIT:
+            return None
+        try:
+            return parse_index(entry.path, read_local(entry.local, ByteRange(0, entry.size)))
+        except BadIndex as error:  # shards number themselves
+            self.notes.append(error.message)
+            return None
 
     def _find_config(self, folder: str) -> FileEntry | None:
         """The configuration beside the weights, or at the root; nobody must have one.
@@ -269,13 +289,13 @@ class Checkpoint:
 
     def _shards(self) -> tuple[str, ...]:
         weights = self.choice.weights
-        if self.index is None:
+        if self._promised is None:
             return self._complete(weights.shards)
-        named = tuple(dict.fromkeys(self.index.weight_map.values()))
+        named = tuple(dict.fromkeys(self._promised.weight_map.values()))
         if len(weights.shards) == 1 and weights.shards[0] not in named:
             # Who loads a model takes a single file of its name first, whatever an index says.
-            self.notes.append(text.message("note.other-index", path=self.index.path))
-            self.index = None
+            self.notes.append(text.message("note.other-index", path=self._promised.path))
+            self.index = self._promised = None
             return self._complete(weights.shards)
         unlisted = [shard for shard in named if shard not in self.files]
         for shard, entry in zip(unlisted, side_by_side(self.source.find, unlisted), strict=True):
@@ -287,6 +307,8 @@ class Checkpoint:
             key = "cause.weights.missing-several" if more else "cause.weights.missing-file"
             missing = text.message(key, first=first, more=more)
             raise PartsMissing(name=self.ref.name, missing=missing)
+        if self.index is None:  # the same files as where an index would have to be fetched
+            return self._complete(weights.shards)
         beside = sorted(set(weights.shards) - set(named))
         if beside:
             self.notes.append(text.message("note.files-outside-index", files=len(beside)))
@@ -326,12 +348,20 @@ class Checkpoint:
             label = label_of(said)
             if label not in self.labels:
                 self.labels.append(label)
-        if self.index is not None:
-            extra = check_promises(self.index, shard, header)
-            if extra:
-                extras = text.message("note.tensors-outside-index", file=shard, tensors=len(extra))
-                self.notes.append(extras)
+        if self._promised is not None:
+            self._note_promises(shard, check_promises(self._promised, shard, header))
         return header
+
+    def _note_promises(self, shard: str, found: Promises) -> None:
+        """Say what an index names and a shard lacks, and the other way round."""
+        if found.missing:
+            fields = {"file": shard, "tensor": found.missing[0], "count": len(found.missing)}
+            self.notes.append(text.message("note.tensors-missing", **fields))
+        if found.beyond:
+            beyond = text.message(
+                "note.tensors-outside-index", file=shard, tensors=len(found.beyond)
+            )
+            self.notes.append(beyond)
 
     def origin_of(self, spec: TensorSpec) -> Origin | None:
         """Where the numbers of a tensor of a replica come from; None for any other model."""

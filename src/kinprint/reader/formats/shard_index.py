@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, field
 
 from kinprint import text
-from kinprint.errors import BadIndex, FormatError, TensorMissing
+from kinprint.errors import BadIndex, FormatError
 from kinprint.reader.jsonfile import DuplicateKeyError, quoted, unique_keys
 from kinprint.records import Header
 
@@ -111,23 +111,28 @@ def check_names(path: str, names: Iterable[str]) -> None:
             raise FormatError(cause=cause)
 
 
-def check_promises(index: ShardIndex, shard: str, header: Header) -> tuple[str, ...]:
-    """Tensors that `shard` holds beyond those that `index` promises for it.
+class Promises(Struct, frozen=True):
+    """How a shard differs from what an index says of it: tensors it lacks, and those beyond."""
 
-    They are real and can be read, so a caller notes them. A tensor that is promised and
-    not there makes the model incomplete, and is an error.
+    missing: tuple[str, ...] = ()
+    beyond: tuple[str, ...] = ()
+
+
+def check_promises(index: ShardIndex, shard: str, header: Header) -> Promises:
+    """What `index` names for `shard` and is not there, and what is there and not named.
+
+    Neither keeps anybody from reading the rest: a head that is the embedding is often named and
+    not stored. A caller notes both.
     """
     held = {tensor.name for tensor in header.tensors}
     promised = index.shards.get(shard, ())
     if len(held) == len(promised) and held.issuperset(promised):
-        return ()
-    missing = [name for name in promised if name not in held]
-    if missing:
-        more = len(missing) - 1
-        several = text.message("cause.index.promises-more", path=index.path, more=more)
-        raise TensorMissing(tensor=missing[0], file=shard, promised=several if more else index.path)
+        return Promises()
     known = set(promised)
-    return tuple(tensor.name for tensor in header.tensors if tensor.name not in known)
+    return Promises(
+        tuple(name for name in promised if name not in held),
+        tuple(tensor.name for tensor in header.tensors if tensor.name not in known),
+    )
 
 
 def _refuse(path: str, key: str, /, **fields: object) -> NoReturn:
