@@ -81,8 +81,8 @@ def test_a_link_without_an_exact_p_value_borrows_none() -> None:
     page = matrix_page(document)
     said = line(page, "en-1-2")
     assert "disguised" in said and "p " not in said.partition("disguised")[2]
-    assert "1 are very likely disguised copies." in page and "for which there is no such" in page
-    assert "0 of 1 pairs share trained weights, in whole or in part." in page
+    assert "1 is very likely a disguised copy." in page and "for which there is no such" in page
+    assert "0 of 1 pair share trained weights, in whole or in part." in page
 
 
 def test_rows_go_group_by_group_in_the_order_of_the_tree() -> None:
@@ -158,7 +158,7 @@ def test_one_initialisation_is_a_link_but_no_common_training() -> None:
     assert [group.places for group in groups_of(document)] == [(0, 1)]
     text = side(matrix_page(document), "en")
     assert (
-        "0 of 1 pairs share trained weights, in whole or in part. 1 more are linked as well" in text
+        "0 of 1 pair share trained weights, in whole or in part. 1 more is linked as well" in text
     )
 
 

@@ -103,3 +103,52 @@ def test_a_message_inside_a_message_is_said_in_its_language() -> None:
     outer = text.words("cause.other", cause=inner)
     assert outer["ko"] == inner.say("ko")
     assert outer["en"] == inner.say("en")
+
+
+COUNTED = re.compile(
+    r"\{(\w+)(?::,)?\} (?:more |shared |norm |linked |packed |weight |query |key-value )?"
+    r"(?:tensors|layers|matrices|rows|tokens|units|experts|pairs|files"
+    r"|numbers|vectors|tests|parts|settings|heads|channels|bytes|groups|bits|values|steps)\b"
+)
+NEVER_ONE = {  # limits, lengths of what exists, and what is said of several alone
+    "cause.gguf.alignment", "cause.gguf.split.other-count", "cause.gguf.split.tensors",
+    "cause.index.too-long", "cause.reference.too-many-files",
+    "cause.safetensors.header-beyond-file", "cause.safetensors.header-too-long",
+    "cause.source.too-many-bytes", "cause.tokenizer.size", "cause.tokenizer.special",
+    "cause.torch.large-entry", "diff.map.turned", "diff.operation.rotated",
+    "error.AtlasFull", "error.DiskFull", "error.RangeIgnored",
+    "note.adapter.replaced-several", "note.one-of-several",
+    "page.config.tokens-of", "page.picture.ties", "reason.shared-tokens",
+    "report.direction.training.a-first", "report.direction.training.b-first",
+    "report.matrix.all-linked", "report.matrix.group-all",
+    "report.matrix.level", "report.matrix.level-many",
+    "study.claim.derived.finds", "study.claim.expected-if-independent.finds",
+    "study.claim.random-level.finds", "study.common.several-pairs", "study.metrics.finding.random",
+}  # fmt: skip
+
+
+def _may_be_one(key: str) -> bool:
+    """Whether the forms of a sentence are told apart, by gettext or by each number in it."""
+    return text.catalogue.template(key, "en", 1) != text.catalogue.template(key, "en", 2)
+
+
+def test_one_thing_is_not_several_in_english() -> None:
+    plural = {
+        key
+        for key in text.known_keys()
+        if COUNTED.search(text.catalogue.template(key, "en")) and not _may_be_one(key)
+    }
+    assert plural - NEVER_ONE == set()
+
+
+def test_each_number_of_a_sentence_has_its_form() -> None:
+    fields = {"compared": 1, "tensors": 2, "equal": 0, "share": 0.5, "numbers": 1}
+    said = text.say("diff.totals", "en", **fields)
+    assert said.startswith("1 of 2 tensors was compared, 0 of them are equal; 50.0% of 1 number ")
+    (number, word) = (
+        piece for piece in text.spans("diff.several", "en", count=1) if piece.text != " "
+    )
+    assert (number.field, word.field, word.text) == ("count", "", "tensor")
+    assert text.say("diff.several", "ko", count=1) == text.say(
+        "diff.several", "ko", count=2
+    ).replace("2", "1")

@@ -173,6 +173,8 @@ def group_says(document: MatrixDocument, group: Group, language: str) -> str:
         )
         for relation, number, parts in _kinds(linked)
     )
+    if count == 1:
+        return text.say("report.matrix.group-pair", language, kinds=kinds)
     key = "report.matrix.group-all" if len(linked) == count else "report.matrix.group-some"
     return text.say(key, language, linked=len(linked), pairs=count, kinds=kinds)
 

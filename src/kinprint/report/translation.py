@@ -134,8 +134,15 @@ def _sentences() -> tuple[tuple[str, re.Pattern[str]], ...]:
         parts = list(Formatter().parse(template(key, FIRST)))
         if any(literal.strip() for literal, _, _, _ in parts):
             pattern = "".join(
-                re.escape(literal) + (f"(?P<{field}>.+)" if field else "")
-                for literal, field, _, _ in parts
+                re.escape(literal) + (_shown(field, form or "") if field else "")
+                for literal, field, form, _ in parts
             )
             found.append((key, re.compile(pattern, re.DOTALL)))
     return tuple(found)
+
+
+def _shown(field: str, form: str) -> str:
+    """What a field looks like: anything, or one of the words that go with a number."""
+    if "|" in form:
+        return f"(?:{'|'.join(map(re.escape, form.split('|')))})"
+    return f"(?P<{field}>.+)"

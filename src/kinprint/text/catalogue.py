@@ -26,14 +26,21 @@ def languages() -> tuple[str, ...]:
 
 def template(key: str, language: str, count: int | None = None) -> str:
     """A sentence with its fields in braces; in English where a language does not have it."""
+    catalogue = _speaking(key, language)
+    said = key if count is None else catalogue.ngettext(key, key, count)
+    return catalogue.gettext(key) if said == key else said
+
+
+def plural_form(key: str, language: str, count: int) -> int:
+    """Which form of a word goes with a number, by the rule of the language that says a key."""
+    return int(_speaking(key, language).plural(count))  # type: ignore[attr-defined]
+
+
+def _speaking(key: str, language: str) -> GNUTranslations:
+    """The catalogue of a language, or the English one, whichever has a sentence first."""
     for code in (language, FIRST):
-        catalogue = _catalogue(code) if code in languages() else None
-        if catalogue is None:
-            continue
-        said = key if count is None else catalogue.ngettext(key, key, count)
-        said = catalogue.gettext(key) if said == key else said
-        if said != key:
-            return said
+        if code in languages() and _catalogue(code).gettext(key) != key:
+            return _catalogue(code)
     raise KeyError(f"no catalogue has the key {key!r}")
 
 

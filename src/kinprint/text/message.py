@@ -6,7 +6,7 @@ import string
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Self
 
-from kinprint.text.catalogue import FIRST, languages, template
+from kinprint.text.catalogue import FIRST, languages, plural_form, template
 
 _FORMATTER = string.Formatter()
 
@@ -94,7 +94,10 @@ class Message:
         for literal, field, form, conversion in _FORMATTER.parse(text):
             if literal:
                 found.append(Span(literal))
-            if field is not None:
+            if field is not None and "|" in (form or ""):
+                number = _FORMATTER.get_field(field, (), self.fields)[0]
+                found.append(Span(_chosen(form or "", self.key, language, number)))
+            elif field is not None:
                 value = _said(_FORMATTER.get_field(field, (), self.fields)[0], language)
                 shown = format(_FORMATTER.convert_field(value, conversion), form or "")
                 found.append(Span(shown, field))
@@ -161,6 +164,17 @@ def joined_sentences(parts: Iterable[str], between: str = "; ") -> Sentence:
     return Sentence(
         joined((one.words if isinstance(one, Sentence) else plain(one) for one in given), between)
     )
+
+
+def _chosen(forms: str, key: str, language: str, number: object) -> str:
+    """The one of some forms that goes with a number: `{tensors:tensor|tensors}`.
+
+    A sentence may count several things, and gettext lets one number decide; so its rule is asked
+    for each of them.
+    """
+    several = forms.split("|")
+    count = number if isinstance(number, int) else 1 if str(number) == "1" else 2
+    return several[min(plural_form(key, language, count), len(several) - 1)]
 
 
 def _said(value: object, language: str) -> object:
