@@ -68,3 +68,21 @@ def test_a_quantised_model_has_as_many_numbers_as_before(
     path = stored(tmp_path / "packed", packed, config)
     wanted = sum(values.size for values in plain.values())
     assert kinprint.inspect(path, cache=False).parameters == wanted
+
+
+def test_codes_of_a_format_that_is_not_read_are_no_parameters(tmp_path: Path) -> None:
+    plain = llama(1)
+    packed: dict[str, Array] = {}
+    for name, values in plain.items():
+        stem = name.removesuffix(".weight")
+        if "_proj" in name:
+            packed[f"{stem}.W_q"] = np.zeros((values.size // 2, 1), np.uint8)
+            packed[f"{stem}.scale"] = np.ones((values.size // 64, 1), np.float32)
+        else:
+            packed[name] = values
+    config = {**LLAMA, "quantization_config": {"quant_method": "hqq"}}
+    found = kinprint.inspect(stored(tmp_path / "packed", packed, config), cache=False)
+    rest = sum(values.size for name, values in plain.items() if "_proj" not in name)
+    codes = sum(values.size // 2 for name, values in plain.items() if "_proj" in name)
+    assert (found.parameters, found.codes) == (rest, codes)
+    assert f"{codes:,} stored numbers of packed weights that cannot" in repr(found)

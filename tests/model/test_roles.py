@@ -301,6 +301,19 @@ def test_a_table_of_tokens_may_be_padded_but_not_cut() -> None:
     assert str(warning).endswith(wanted)
 
 
+@pytest.mark.parametrize(("rows", "tokens"), [(50304, 50257), (32768, 32000), (151936, 151665)])
+def test_a_table_of_tokens_may_be_padded_to_a_multiple(rows: int, tokens: int) -> None:
+    embed = spec("model.embed_tokens.weight", rows, 64)
+    assert roles(embed, hidden_size=64, vocab_size=tokens).warnings == ()
+
+
+@pytest.mark.parametrize("tokens", [7, 1000, 2048])
+def test_a_table_of_far_more_rows_than_tokens_is_told(tokens: int) -> None:
+    embed = spec("model.embed_tokens.weight", 4096, 64)
+    (warning,) = roles(embed, hidden_size=64, vocab_size=tokens).warnings
+    assert str(warning).endswith(f"which asks for {tokens} tokens")
+
+
 def layers(count: int, *more: TensorSpec, **config: object) -> tuple[str, ...]:
     blocks = (spec(f"model.layers.{n}.self_attn.q_proj.weight", 64, 64) for n in range(count))
     found = roles(spec("model.embed_tokens.weight", 8, 64), *blocks, *more, **config)

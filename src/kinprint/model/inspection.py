@@ -66,12 +66,25 @@ class Inspection(Struct, frozen=True):
 
     @property
     def parameters(self) -> int:
-        """Numbers in the model; quantised weights count as what they stand for, scales as none."""
+        """Numbers in the model; quantised weights count as what they stand for, scales as none, and
+        those in a format that is not read are not counted: see `codes`."""
         quantised = self.quantisation is not None
+        packed = {_stem(weight) for weight, _ in self.model.kinds if weight.refusal is not None}
         return sum(
             _numbers(weight) * times
             for weight, times in self.model.kinds
-            if not (quantised and word_of(weight.role) is None)
+            if (weight.role.role is Role.BIAS or _stem(weight) not in packed)
+            and not (quantised and word_of(weight.role) is None)
+        )
+
+    @property
+    def codes(self) -> int:
+        """Stored numbers of weights in a format that is not read: how many weights they stand for
+        is not known."""
+        return sum(
+            _numbers(weight) * times
+            for weight, times in self.model.kinds
+            if weight.refusal is not None
         )
 
     @property
@@ -166,6 +179,11 @@ def _role_in_words(word: str, bias: bool, tower: str, fused: bool) -> str | Mess
     if tower:
         said = message("note.role.tower", tower=tower, role=said)
     return message("note.role.fused", role=said) if fused else said
+
+
+def _stem(weight: Weight) -> str:
+    """What the names of codes, scales and zeros of one weight begin with."""
+    return weight.name.rpartition(".")[0]
 
 
 def _numbers(weight: Weight) -> int:

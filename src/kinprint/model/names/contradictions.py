@@ -35,6 +35,7 @@ _FEED_FORWARD_SIZE = re.compile(
 )
 # Settings by which a model computes its feed-forward width or adds tokens to its table.
 _COMPUTED = ("block_auto_adjust_ff_dim", "ffn_dim_multiplier", "additional_vocab_size")
+_PADDED_TO, _FEW = 1024, 0.02  # rows that padding goes to, and the share of tokens that it adds
 _LAYERS = re.compile(r"layers|depth|n_layer|block_count")
 # Layers that predict further tokens follow the others and are counted apart.
 _FURTHER_LAYERS = re.compile(r"nextn|mtp|num_predict_layers")
@@ -51,7 +52,7 @@ def contradiction(
 
     A norm is as long as the residual stream, a matrix has an axis of that width, heads
     divide the other axis of q, k and v, a router has a row for each expert (or more: some
-    experts do nothing), and there is a row for each token (or more: tables are padded).
+    experts do nothing), and there is a row for each token (or a few more: tables are padded).
     """
     hidden = geometry.hidden
     if not hidden or not pattern.is_weight or pattern.ending == PACKED:
@@ -72,12 +73,22 @@ def contradiction(
         return message("note.wanted.experts", size=geometry.experts)
     if any(name in source for source in _parts(config) for name in _COMPUTED):
         return None
-    if role in _TOKENS and geometry.vocabulary and other < geometry.vocabulary:
+    if role in _TOKENS and geometry.vocabulary and not _is_table(other, geometry.vocabulary):
         return message("note.wanted.tokens", size=geometry.vocabulary)
     # Four times the stream is what models take that have no setting of their own.
     if role in FEED_FORWARD and hidden in shape and other != 4 * hidden:
         return _feed_forward(other, config)
     return None
+
+
+def _is_table(rows: int, tokens: int) -> bool:
+    """Whether a table may be of so many tokens: of no more than padding adds to them.
+
+    Tables are padded to a multiple of a power of two, up to 128 for each of eight devices, or by
+    a few rows.
+    """
+    multiple = min(rows & -rows, _PADDED_TO)
+    return 0 <= rows - tokens < max(multiple, _FEW * tokens)
 
 
 def _heads(role: Role, geometry: Geometry) -> int | None:

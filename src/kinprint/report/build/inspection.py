@@ -24,6 +24,7 @@ def inspection_document(found: Inspection, spent: Cost) -> schema.InspectionDocu
         format=found.format,
         geometry=msgspec.convert(found.geometry, schema.GeometryPart, from_attributes=True),
         parameters=found.parameters,
+        codes=found.codes,
         bytes=found.nbytes,
         dtypes=found.dtypes,
         files=tuple(

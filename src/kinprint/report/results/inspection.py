@@ -68,8 +68,14 @@ class Inspection(Result[InspectionDocument]):
 
     @property
     def parameters(self) -> int:
-        """Numbers in the model; quantised weights count as what they stand for."""
+        """Numbers in the model; quantised weights count as what they stand for, those in a format
+        that is not read as none."""
         return self._document.parameters
+
+    @property
+    def codes(self) -> int:
+        """Stored numbers of quantised weights in a format that is not read."""
+        return self._document.codes
 
     @property
     def dtypes(self) -> Mapping[str, int]:
@@ -146,12 +152,9 @@ class Inspection(Result[InspectionDocument]):
         return warning(self._document, self.language)
 
     def _in_short(self) -> str:
-        shown = text.message(
-            "report.inspect.parameters",
-            parameters=self.parameters,
-            count=len(self._document.tensors),
-        )
-        return f"{self.name}: {shown.say(self.language)}"
+        from kinprint.report.views.inspection import parameters_say
+
+        return f"{self.name}: {parameters_say(self._document, self.language)}"
 
     def _repr_html_(self) -> str:
         from kinprint.report.results.html import fragment

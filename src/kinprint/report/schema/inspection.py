@@ -101,6 +101,7 @@ class InspectionDocument(Struct, frozen=True, kw_only=True, tag_field="schema", 
     format: str
     geometry: GeometryPart
     parameters: Count
+    codes: Count = 0
     bytes: Count
     dtypes: dict[str, Count]
     files: tuple[FilePart, ...]

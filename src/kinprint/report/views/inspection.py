@@ -107,11 +107,10 @@ def _traits(document: InspectionDocument, language: str) -> Iterator[tuple[str, 
         say("active", number=shape.experts_active) if shape.experts_active else "",
     ]
     size = in_words(document.bytes)
-    count = len(document.tensors)
     lines = [
         ("family", say("family-names", family=family or say("no-family"), names=document.family)),
         ("weights", say("files", format=document.format, count=len(document.files), size=size)),
-        ("", say("parameters", parameters=document.parameters, count=count)),
+        ("", parameters_say(document, language)),
         ("numbers", _shares(document)),
         ("layers", str(shape.layers or document.layers or "")),
         ("widths", ", ".join(filter(None, widths))),
@@ -126,6 +125,15 @@ def _traits(document: InspectionDocument, language: str) -> Iterator[tuple[str, 
     for name, said in lines:
         if said:
             yield say(name) if name else "", said
+
+
+def parameters_say(document: InspectionDocument, language: str) -> str:
+    """How many numbers a model has, and how many codes that nobody can read for it."""
+    key = "parameters-and-codes" if document.codes else "parameters"
+    fields = {"parameters": document.parameters, "count": len(document.tensors)}
+    if document.codes:
+        fields["codes"] = document.codes
+    return text.say(f"report.inspect.{key}", language, **fields)
 
 
 def _has_head(document: InspectionDocument) -> bool:
