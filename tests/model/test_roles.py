@@ -332,3 +332,35 @@ def test_layers_that_predict_further_tokens_are_counted_apart() -> None:
     assert layers(5, further, num_hidden_layers=4) == ()
     assert layers(5, num_hidden_layers=4, num_nextn_predict_layers=1) == ()
     assert layers(1, num_hidden_layers=12) == ()  # one set of weights for all layers
+
+
+def test_a_layer_with_two_attentions_counts_as_two() -> None:
+    blocks = [
+        spec(f"model.layers.{layer}.{part}.{half}.{name}.weight", 64, 64)
+        for layer in range(3)
+        for half in range(2)
+        for part, name in (("self_attn", "o_proj"), ("mlps", "gate_proj"))
+    ]
+    experts = [spec(f"model.layers.{at}.mlp.experts.1.up_proj.weight", 32, 64) for at in range(3)]
+    embed = spec("model.embed_tokens.weight", 8, 64)
+    config = {"model_type": "longcat_flash", "hidden_size": 64, "num_layers": 3}
+    found = roles(embed, *blocks, *experts, **config)
+    assert found.warnings == ()
+    places = {(role.role, role.layer, role.expert) for role in found.roles.values()}
+    assert places == {
+        ("embed", None, None),
+        *((role, layer, None) for role in ("o", "gate") for layer in range(6)),
+        *(("expert_up", layer, 1) for layer in (0, 2, 4)),
+    }
+
+
+def test_stacks_of_a_unet_are_towers_of_their_own() -> None:
+    names = ("down_blocks.0.attentions.1", "down_blocks.1.attentions.0", "mid_block.attentions.0")
+    tensors = [
+        spec(f"{name}.transformer_blocks.{layer}.attn1.to_q.weight", 64, 64)
+        for name in names
+        for layer in range(2)
+    ]
+    found = roles(*tensors, spec("down_blocks.0.downsamplers.0.conv.weight", 64, 64, 3, 3))
+    queries = {(one.tower, one.layer) for one in found.roles.values() if one.role == "q"}
+    assert queries == {(name, layer) for name in names for layer in range(2)}

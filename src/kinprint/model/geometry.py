@@ -42,6 +42,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "experts_active": ("num_experts_per_tok", "moe_topk", "moe_k", "num_experts_per_token"),
     "vocabulary": ("vocab_size", "padded_vocab_size", "n_vocab"),
 }  # fmt: skip
+# Models whose `num_layers` have two attentions each, as `num_hidden_layers` counts them.
+_IN_HALVES = ("longcat_flash",)
 # Parts of a configuration that describe the language model, from the outside inwards.
 _NESTED = (
     "text_config",
@@ -97,6 +99,8 @@ def _from_config(config: Mapping[str, Any]) -> Geometry:
                 sizes[field] = value
                 used.add(name)
                 break
+    if inner.get("model_type") in _IN_HALVES and "num_hidden_layers" not in used:
+        sizes["layers"] = sizes["layers"] and 2 * sizes["layers"]
     listed = config.get("architectures")
     first = listed[0] if isinstance(listed, list) and listed else None
     # either level may say so: the other's word is often a default that nobody meant

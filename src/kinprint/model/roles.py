@@ -16,7 +16,14 @@ from msgspec.structs import astuple, replace
 
 from kinprint.model.geometry import Geometry, geometry_of
 from kinprint.model.names.contradictions import contradiction, layer_contradiction
-from kinprint.model.names.patterns import Pattern, Patterns, Series, is_number, read_patterns
+from kinprint.model.names.patterns import (
+    Pattern,
+    Patterns,
+    Series,
+    is_number,
+    read_patterns,
+    with_halves,
+)
 from kinprint.model.names.shapes import expert_count, settle
 from kinprint.model.names.tables import GGUF, Ending, Family, Tables, Word, load_tables
 from kinprint.model.names.towers import split_by_width, split_stacks, tower_of
@@ -95,6 +102,8 @@ def assign_roles(
     found = read_patterns(tensors, tables)
     geometry = geometry_of(config, metadata)
     family = _family(found, config, metadata or {}, tables)
+    if family.halves:
+        found = with_halves(found, family.halves)
     finder = WordFinder(tables, family)
     meanings, experts = _meanings(
         found.patterns, finder, expert_count(config, geometry), _text_width(config, geometry)

@@ -7,10 +7,11 @@ everything that thinks works on these, and only an expert's number is read from 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from math import prod
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kinprint.model.names.tables import Ending, Tables
 from kinprint.records import TensorSpec
@@ -18,6 +19,7 @@ from kinprint.records import TensorSpec
 # No model has ten digits of layers; longer numbers are part of a name.
 _NUMBER = re.compile(r"(?:expert_)?([0-9]{1,9})")
 _STAR, _LAYER, _EXPERT = "*", "#", "@"
+_LISTED = "_projs"  # how a module ends that lists one matrix for each expert
 _ENDS = 3  # segments of a name from an expert's number on
 # Segments that training tools put into names, anywhere: they wrap what is already there.
 _WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "base_layer")
@@ -209,6 +211,26 @@ def read_patterns(tensors: Sequence[TensorSpec], tables: Tables) -> Patterns:
     return Patterns(list(patterns.values()), list(found.values()))
 
 
+def with_halves(found: Patterns, halves: Set[str]) -> Patterns:
+    """The same with two layers for each that has some parts twice, numbered 0 and 1.
+
+    What such a layer has once belongs to its first half.
+    """
+    stacks = {pattern.stack for pattern in found.patterns if _half(pattern, halves) is not None}
+    series = [
+        replace(one, layer=2 * one.layer + (_half(one.pattern, halves) or 0))
+        if one.layer is not None and one.pattern.stack in stacks
+        else one
+        for one in found.series
+    ]
+    return Patterns(found.patterns, series)
+
+
+def _half(pattern: Pattern, halves: Set[str]) -> int | None:
+    first, number, *_ = (*pattern.parts, "", "")
+    return int(number) if first in halves and number in ("0", "1") else None
+
+
 def _marked_modules(tensors: Sequence[TensorSpec], tables: Tables) -> set[str]:
     """Modules that hold a state-space parameter, whatever their own name is."""
     names = [spec.name for spec in tensors if not spec.name.endswith(".weight")]  # no mark does
@@ -229,16 +251,26 @@ def _plan(starred: str, tables: Tables) -> _Plan:
     segments = starred.lower().split(".")
     places = [index for index, segment in enumerate(segments) if segment == _STAR]
     layer = expert = None
+    inner = False  # a block inside of a part that has a number
     for index in places:
         before = segments[index - 1] if index else ""
-        if layer is None and (before in tables.containers or before in tables.containers_named):
-            layer = index
-        elif expert is None and "expert" in before and "shared" not in before:
+        if layer is None and before in tables.containers_named:
+            layer, inner = index, True
+        elif (layer is None or inner) and before in tables.containers:
+            layer, inner = index, False
+        elif expert is None and _counts_experts(segments[:index]):
             expert = index
     if layer is None:
         layer = _layer_by_zone(segments, places, expert, tables)
     literal = tuple(index for index in places if index not in (layer, expert))
     return _Plan(layer, expert, literal)
+
+
+def _counts_experts(before: Sequence[str]) -> bool:
+    """Whether a number after these segments is an expert's: `experts.0`, `experts.down_projs.0`."""
+    listed = len(before) > 1 and before[-1].endswith(_LISTED)
+    name = before[-2] if listed else before[-1] if before else ""
+    return "expert" in name and "shared" not in name
 
 
 def _layer_by_zone(

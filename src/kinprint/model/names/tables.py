@@ -65,6 +65,7 @@ class Family(Struct, frozen=True):
     starts: Mapping[str, Word] = field(default_factory=dict)
     towers: Mapping[str, str] = field(default_factory=dict)
     marks: tuple[frozenset[str], ...] = ()
+    halves: frozenset[str] = frozenset()
 
     def is_marked_by(self, parts: Set[str]) -> bool:
         """Say whether one of the family's sets of marks is among a model's parts."""
@@ -180,6 +181,7 @@ def _family(name: str, table: Mapping[str, Any]) -> Family:
         _words(table.get("starts", {})),
         table.get("towers", {}),
         _marks(table.get("marks", [])),
+        frozenset(table.get("halves", ())),
     )
 
 

@@ -13,7 +13,7 @@ from kinprint.model.names.patterns import Pattern
 from kinprint.model.names.tables import Family, Tables, Word
 from kinprint.records import Role
 
-SIDE = "side"
+SIDE, EACH_STACK = "side", "*"
 _VISION, _PROJECTOR = "vision", "projector"
 _MERGER = "merger"  # the projector of Qwen's vision towers, which lies inside of them
 Towers = dict[int, str | None]
@@ -29,7 +29,9 @@ def tower_of(pattern: Pattern, family: Family, tables: Tables) -> str | None:
     segments = pattern.stack if pattern.layered else pattern.parts
     outer = next((segment for segment in segments if segment != "model"), "")
     if named := family.towers.get(f"^{outer}"):
-        return named
+        if named != EACH_STACK:
+            return named
+        return ".".join(segments[:-1] or segments) if pattern.layered else None
     for segment in segments:
         if named := family.towers.get(segment) or tables.towers.get(segment):
             merged = named == _VISION and any(_MERGER in one for one in segments)
