@@ -18,6 +18,10 @@ from benchmarks.redteam.checkpoint import Array, Checkpoint
 from benchmarks.redteam.zoo import DEMO, Zoo
 from kinprint import Operation
 
+_NORMAL = (  # the levels of NF4
+    -1.0, -0.6961928, -0.5250731, -0.3949175, -0.2844414, -0.1847734, -0.0910500, 0.0,
+    0.0795803, 0.1609302, 0.2461123, 0.3379152, 0.4407098, 0.5626170, 0.7229568, 1.0,
+)  # fmt: skip
 _SIBLINGS = (  # of what others are made like, or stored like
     *(f"GGUF {kind}" for kind in ("Q4_1", "Q5_0", "Q5_1", "F16", "BF16", "MXFP4")),
     *(f"adapter of rank {rank}" for rank in (1, 2, 4, 16, 64)),
@@ -604,3 +608,44 @@ def test_noise_may_be_rounding_to_a_fine_grid(tmp_path: Path) -> None:
     last = kinprint.diff(_saved(parent, tmp_path / "a"), b).operations[-1]
     assert last.kind is Operation.NOISE
     assert last.evidence.endswith("rounding to a fine grid would look the same")
+
+
+def _normal_quantiles(model: Checkpoint) -> Checkpoint:
+    """Layer matrices on the sixteen levels of NF4, a scale for 32 numbers, as floats."""
+    table = np.array(_NORMAL, np.float32)
+    new = {}
+    for name, values in model.tensors.items():
+        if values.ndim > 1 and ".layers." in name:
+            blocks = values.reshape(-1, 32)
+            scales = np.abs(blocks).max(axis=1, keepdims=True)
+            nearest = np.abs((blocks / scales)[..., None] - table).argmin(axis=-1)
+            new[name] = (table[nearest] * scales).reshape(values.shape)
+    return model.changed(new)
+
+
+@pytest.mark.parametrize("rounded", [_on_a_grid, _normal_quantiles])
+def test_rounding_after_training_is_told_beside_it(
+    rounded: Callable[[Checkpoint], Checkpoint], tmp_path: Path
+) -> None:
+    zoo = Zoo(DEMO)
+    a = _saved(zoo["base-a"], tmp_path / "a")
+    found = kinprint.diff(a, _saved(rounded(zoo["a-cpt"]), tmp_path / "b"))
+    trained, grid = (one for one in found.operations if one.kind is not Operation.CAST)
+    assert trained.kind is Operation.CONTINUED
+    assert (grid.kind, grid.bits) == (Operation.QUANTIZED, 4)
+    assert grid.evidence.endswith("they changed by more than that")
+
+
+def test_training_that_rounding_hides_is_not_told(tmp_path: Path) -> None:
+    zoo = Zoo(DEMO)
+    parent, trained = zoo["base-a"], zoo["a-cpt"]
+    new = {
+        name: (values + 0.06 * (trained.tensors[name] - values)).astype(np.float32)
+        for name, values in parent.tensors.items()
+        if ".layers." in name
+    }
+    a = _saved(parent, tmp_path / "a")
+    found = kinprint.diff(a, _saved(_normal_quantiles(parent.changed(new)), tmp_path / "b"))
+    kinds = {one.kind for one in found.operations}
+    assert not kinds & {Operation.FINETUNE, Operation.CONTINUED, Operation.TRAINED}
+    assert found.operations[-1].evidence.endswith("whether they were changed before is not told")

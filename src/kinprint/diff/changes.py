@@ -25,7 +25,7 @@ from kinprint.lineage.reading.parts import component_of
 from kinprint.measure.change import ChangeSums, change_sums
 from kinprint.measure.low_rank import rounding_variance, spectrum_of
 from kinprint.measure.multiples import row_factors
-from kinprint.measure.rounding import coarser, equality
+from kinprint.measure.rounding import coarser, equality, grid_of_one
 from kinprint.model.model import Model, wants_of
 from kinprint.model.places import Place
 from kinprint.reader.decode import Array, as_float32
@@ -48,6 +48,7 @@ class _Block(Struct, frozen=True, eq=False):
 
     sums: ChangeSums
     rounding: Rounding | None = None
+    grid: int | None = None
     variance: float | None = None
     centred: float | None = None
     factors: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
@@ -180,7 +181,9 @@ def _block(
     rows = max(1, _LOOKED_AT // max(len(extent.columns), 1))
     centred = centred_cosine(x, y)
     x, y = x[:rows], y[:rows]
-    return _Block(sums, rounding_of(pair, x, y), rounding_variance(y), centred, _factors(x, y))
+    rounding = rounding_of(pair, x, y)
+    grid = grid_beside(x, y, rounding)
+    return _Block(sums, rounding, grid, rounding_variance(y), centred, _factors(x, y))
 
 
 def centred_cosine(x: Array, y: Array) -> float | None:
@@ -237,6 +240,13 @@ def rounding_of(pair: TensorPair, x: Array, y: Array) -> Rounding | None:
     return Rounding(found.bits, Side.B if place else Side.A, found.exact)
 
 
+def grid_beside(x: Array, y: Array, rounding: Rounding | None) -> int | None:
+    """The bits of a grid that the second tensor lies on and is not the first one rounded to."""
+    if rounding is not None or x.shape[1] == 1:
+        return None
+    return grid_of_one(as_float32(x), as_float32(y))
+
+
 def _told(told: TensorChange, futures: Sequence[Future[_Block | KinprintError]]) -> TensorChange:
     """The record of a tensor once its blocks are summed."""
     total: ChangeSums | None = None
@@ -250,7 +260,9 @@ def _told(told: TensorChange, futures: Sequence[Future[_Block | KinprintError]])
     assert total is not None and begun is not None
     rows, columns = begun.factors
     found = with_sums(told, total, begun.rounding, begun.variance)
-    return replace(found, centred=begun.centred, row_factors=rows, column_factors=columns)
+    return replace(
+        found, grid=begun.grid, centred=begun.centred, row_factors=rows, column_factors=columns
+    )
 
 
 def with_sums(

@@ -41,6 +41,7 @@ from kinprint.text import message
 _WHITE = 0.95  # in the middle of all matrices: noise has 0.98, training at most 0.91
 _FINETUNED, _CONTINUED = 0.15, 0.35  # relative changes, in the middle of all matrices
 _ZEROED, _ONLY = 0.05, 1.02  # of the numbers; times as many changed where nothing else did
+_LEVEL = 0.5  # of the numbers, more than the zero level of a grid of two bits takes
 _DENSE = 0.3  # of the numbers that an adapter or noise changes at least: rounding spares some
 _FACTOR, _BESIDE = 1e-3, 0.1  # how well factors agree, and what a factor may leave unexplained
 _UNDONE = 0.02  # how far a factor may be from undoing the other: rounding leaves 0.004
@@ -191,7 +192,8 @@ def _changes(
 
 
 def _has_more_zeros(one: TensorChange) -> bool:
-    return one.zeroed >= _ZEROED
+    """Whether numbers became zero that no level of a grid made so."""
+    return one.zeroed >= (_ZEROED if one.grid is None else _LEVEL)
 
 
 def _zeroed(matrices: Sequence[TensorChange], counts: dict[str, Any]) -> OperationFound:
@@ -233,8 +235,8 @@ def _is_changed_throughout(one: TensorChange) -> bool:
 
 
 def _on_a_grid(one: TensorChange) -> bool:
-    """Whether either model has a tensor in a quantised format: small changes are lost in it."""
-    return one.a_format not in FLOATS or one.b_format not in FLOATS
+    """Whether either model has a tensor on a coarse grid: small changes are lost in it."""
+    return one.grid is not None or one.a_format not in FLOATS or one.b_format not in FLOATS
 
 
 def _is_of_blocks(matrices: Sequence[TensorChange], compared: Sequence[TensorChange]) -> bool:

@@ -64,6 +64,8 @@ class TensorChange(Struct, frozen=True):
     zeroed : the share of numbers that became zero.
     zeros : the share of numbers that are zero in both, which is no likeness.
     rounding : where one is the other rounded.
+    grid : bits of a coarse grid that the second lies on and the first does not, where neither is
+        the other rounded.
     directions : how the change is spread, where it was read whole.
     rounding_errors : the size of what rounding to the second model's type changes, in terms of the
         change.
@@ -99,6 +101,7 @@ class TensorChange(Struct, frozen=True):
     zeroed: float = 0.0
     zeros: float = 0.0
     rounding: Rounding | None = None
+    grid: int | None = None
     directions: Directions | None = None
     rounding_errors: float | None = None
     row_factors: tuple[float, ...] = ()

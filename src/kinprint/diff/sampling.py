@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kinprint.diff.blocks import matrix_shape
-from kinprint.diff.changes import as_floats, centred_cosine, described, rounding_of
+from kinprint.diff.changes import as_floats, centred_cosine, described, grid_beside, rounding_of
 from kinprint.diff.pairing import TensorPair
 from kinprint.diff.results import Estimate, Rounding, TensorChange
 from kinprint.errors import KinprintError, attempt
@@ -180,6 +180,7 @@ def change_of_rows(
         zeroed=total.zeroed / max(total.numbers, 1),
         zeros=total.zeros / max(total.numbers, 1),
         rounding=rounding,
+        grid=grid_beside(x, y, rounding) if len(told.shape) > 1 else None,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from kinprint.diff.findings import MOST, share_of
 from kinprint.diff.results import OperationFound, TensorChange
 from kinprint.records import Operation, Side
 from kinprint.text import message
@@ -23,6 +24,8 @@ def is_rounded(one: TensorChange) -> bool:
     """
     if one.rounding is not None:
         return one.rounding.coarser is Side.B
+    if one.grid is not None and one.b_format in FLOATS and one.relative is not None:
+        return one.relative.value <= _COARSEST.get(one.grid, 0.0)
     packed = one.b_format not in FLOATS and one.a_format != one.b_format
     if not packed or one.b_bits is None or one.relative is None or was_coarser(one):
         return False
@@ -48,6 +51,7 @@ def stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]:
     alike = [one for one in alike if len(one.shape) > 1] or alike
     for one in alike:
         rounded = one.rounding is not None and one.rounding.coarser is Side.B
+        rounded = rounded or one.grid is not None
         if one.b_format is not None and (one.a_format != one.b_format or rounded):
             numbers[one.b_format] += one.numbers
     if not numbers:
@@ -61,8 +65,14 @@ def stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]:
     known = [one.rounding for one in of_it if one.rounding is not None]
     grids = Counter(one.bits for one in known if one.coarser is Side.B)
     grid = grids.most_common(1)[0][0] if grids else None
+    beside = [one for one in of_it if one.grid is not None]
     if name in FLOATS and grid is not None and bits is not None and grid < bits:
         evidence = message("diff.operation.grid", bits=grid, format=name)
+        yield OperationFound(Operation.QUANTIZED, evidence, bits=grid)
+    elif name in FLOATS and share_of(of_it, lambda one: one.grid is not None) >= 1 - MOST:
+        grid = Counter(one.grid for one in beside).most_common(1)[0][0]
+        key = "grid-perhaps-more" if all(map(is_rounded, beside)) else "grid-besides"
+        evidence = message(f"diff.operation.{key}", bits=grid, format=name)
         yield OperationFound(Operation.QUANTIZED, evidence, bits=grid)
     elif name in FLOATS or any(was_coarser(one) or one.equal for one in of_it if _packed(one)):
         if before != name:

@@ -46,6 +46,7 @@ _BLOCKS = (_BLOCK, 16)  # half as many in Q2_K, Q3_K, Q6_K and NVFP4
 _BYTE_LEVELS = (127, 128, 126, 125, 124)  # the largest number of a block, in steps
 _GROUPS = (32, 64, 128)  # numbers that share a scale of eight bits, or else a whole row
 _SIX_BITS = (16, tuple(range(32, 15, -1)))  # numbers that share a scale of six, as in Q6_K
+_REPEATED = 0.65  # different values among neighbours on a grid of four bits at most, as a share
 _FINER = 1.25  # times as many different numbers are in the finer of two arrays
 _AS_LARGE = 0.75  # of the largest numbers of other blocks
 _SEEN = 0.75  # a block with more distinct values than this share of its numbers shows no grid
@@ -189,6 +190,37 @@ def _near(x: Floats, y: Floats) -> bool:
     error = np.square(some - other).sum()
     size = np.square(some - some.mean(axis=1, keepdims=True)).sum()
     return bool(error <= _COARSEST * size)
+
+
+def grid_of_one(x: Floats, y: Floats) -> int | None:
+    """The bits of a coarse grid that the numbers of `y` lie on and those of `x` do not.
+
+    Unlike `equality` this does not ask whether one is the other rounded, so it is told where
+    numbers were changed before they were rounded too. Neighbours that share a step have few
+    different values, zeros left out: of 32 normal numbers a grid of four bits leaves about ten, one
+    of eight bits nearly all, and of that nothing is said.
+    """
+    x, y = (_some_rows(np.atleast_2d(np.asarray(one, np.float32))) for one in (x, y))
+    for before, after in ((x, y), (x.T, y.T)):
+        bits = _few_values(after)
+        if bits is not None:
+            return bits if _few_values(before) is None else None
+    return None
+
+
+def _few_values(rows: Floats) -> int | None:
+    """The bits of the grid that nearly all blocks of some rows lie on; None where they do not."""
+    blocks = _blocks(rows, _BLOCK)
+    blocks = blocks[np.count_nonzero(blocks, axis=1) >= _BLOCK // 2]
+    if len(blocks) < _FEW_BLOCKS:
+        return None
+    counts = np.count_nonzero(blocks, axis=1)
+    ordered = np.sort(blocks, axis=1)
+    distinct = 1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1) - (counts < _BLOCK)
+    if (distinct <= _REPEATED * counts).mean() < _NEARLY:
+        return None
+    levels = int(np.quantile(distinct, _NEARLY)) + bool((counts < _BLOCK).any())  # zero is one
+    return max(2, math.ceil(math.log2(levels)))
 
 
 def arrangements(rows: Floats) -> float:
