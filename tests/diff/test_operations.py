@@ -649,3 +649,24 @@ def test_training_that_rounding_hides_is_not_told(tmp_path: Path) -> None:
     kinds = {one.kind for one in found.operations}
     assert not kinds & {Operation.FINETUNE, Operation.CONTINUED, Operation.TRAINED}
     assert found.operations[-1].evidence.endswith("whether they were changed before is not told")
+
+
+def _average(one: Checkpoint, other: Checkpoint, weight: float) -> Checkpoint:
+    return one.changed(
+        {
+            name: (weight * values + (1 - weight) * other.tensors[name]).astype(np.float32)
+            for name, values in one.tensors.items()
+        }
+    )
+
+
+@pytest.mark.parametrize("weight", [0.5, 0.7])
+def test_an_average_with_a_stranger_is_no_training(weight: float, tmp_path: Path) -> None:
+    zoo = Zoo(DEMO)
+    a = _saved(zoo["base-a"], tmp_path / "a")
+    b = _saved(_average(zoo["base-a"], zoo["base-b"], weight), tmp_path / "b")
+    (found,) = (one for one in kinprint.diff(a, b).operations if one.kind is not Operation.FROZEN)
+    assert found.kind is Operation.CHANGED
+    assert f"hold one share of the first model, {weight:.0%}" in found.evidence
+    trained = {Operation.FINETUNE, Operation.CONTINUED, Operation.TRAINED}
+    assert not trained & {one.kind for one in kinprint.diff(b, a).operations}

@@ -50,6 +50,8 @@ _LARGEST = 1.2  # relative change, in the middle, that training or noise makes: 
 _SPARED = 0.15  # of the numbers that stay where all were changed
 _BY_ROUNDING = 4.0  # times the relative error of rounding: numbers more that stay by it
 _REMOVED, _EXACTLY = 0.1, 0.02  # how far a change may be from what taking out directions gives
+_SEVERAL, _LEAST_SHARE, _MOST_SHARE = 4, 0.05, 0.95  # matrices, and shares that are told from all
+_SAME_SHARE = 0.03  # how far shares are apart: 0.015 in averages, 0.1 and more after training
 _TABLES = (Component.EMBEDDING, Component.HEAD, Component.OTHER)
 
 
@@ -300,12 +302,28 @@ def _in_all_directions(
         return found(Operation.CHANGED, "removed", **counts)
     if not trained:
         return found(Operation.CHANGED, "changed", **counts)
+    shares = [one.scale for one in matrices if one.scale is not None]
+    if _are_one_share(shares):
+        return found(Operation.CHANGED, "averaged", share=median(shares), **counts)
+    if _are_one_share([one.cosine**2 / one.scale for one in matrices if one.cosine and one.scale]):
+        return found(Operation.CHANGED, "changed", **counts)  # the first may be an average
     kind = Operation.TRAINED
     if counts["relative"] < _FINETUNED:
         kind = Operation.FINETUNE
     elif counts["relative"] > _CONTINUED:
         kind = Operation.CONTINUED
     return found(kind, "trained", **counts)
+
+
+def _are_one_share(shares: Sequence[float]) -> bool:
+    """Whether matrices hold the same share of others, and clearly less than all of them.
+
+    What an average with an unrelated model leaves of each is the weight that it has in it.
+    Training leaves more of some than of others.
+    """
+    if len(shares) < _SEVERAL or not _LEAST_SHARE <= median(shares) <= _MOST_SHARE:
+        return False
+    return max(abs(one - median(shares)) for one in shares) <= _SAME_SHARE
 
 
 class _Rescaled(Struct, frozen=True):
