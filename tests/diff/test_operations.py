@@ -670,3 +670,37 @@ def test_an_average_with_a_stranger_is_no_training(weight: float, tmp_path: Path
     assert f"hold one share of the first model, {weight:.0%}" in found.evidence
     trained = {Operation.FINETUNE, Operation.CONTINUED, Operation.TRAINED}
     assert not trained & {one.kind for one in kinprint.diff(b, a).operations}
+
+
+_FILLED: dict[str, Callable[[Array], Array]] = {
+    "zero": lambda table: np.zeros_like(table[:512]),
+    "constant": lambda table: np.full_like(table[:512], 0.01),
+    "mean": lambda table: np.tile(table.mean(axis=0), (512, 1)),
+}
+
+
+@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("kind", _FILLED)
+def test_a_padded_vocabulary_is_not_extended(kind: str, sample: bool, tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    name = "model.embed_tokens.weight"
+    table = parent.tensors[name]
+    longer = np.concatenate([table, _FILLED[kind](table)])
+    child = parent.changed({name: longer}, vocab_size=len(longer))
+    pair = _saved(parent, tmp_path / "a"), _saved(child, tmp_path / "b")
+    (found,) = kinprint.diff(*pair, sample=sample).operations
+    assert found.kind is Operation.CHANGED
+    assert found.evidence.startswith("4,096 rows of the embedding became 4,608; 4,096 tokens are")
+    (back,) = kinprint.diff(*pair[::-1], sample=sample).operations
+    assert back.kind is Operation.CHANGED
+
+
+def test_rows_with_numbers_of_their_own_extend_a_vocabulary(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    name = "model.embed_tokens.weight"
+    table = parent.tensors[name]
+    drawn = np.random.default_rng(0).normal(0, table.std(), (512, table.shape[1]))
+    longer = np.concatenate([table, drawn]).astype(np.float32)
+    child = parent.changed({name: longer}, vocab_size=len(longer))
+    found = kinprint.diff(_saved(parent, tmp_path / "a"), _saved(child, tmp_path / "b"))
+    assert [one.kind for one in found.operations] == [Operation.EXPANDED_VOCABULARY]

@@ -180,7 +180,7 @@ class _Pair(Struct, frozen=True):
         sizes = [Sizes.of(model).tokens for model in self.models]
         if sizes[0] == sizes[1]:
             return Correspondence(layers)
-        tokens, spelt = find_tokens(*self.models)
+        tokens, spelt = find_tokens(*self.models, sampled=True)
         return Correspondence(layers, tokens=tokens, spelt=spelt)
 
     def direction(self, tokens: CommonTokens | None) -> Direction:

@@ -27,10 +27,10 @@ from kinprint.lineage.reading.parts import component_of
 from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.side import Side
 from kinprint.measure.basis import polar_factor, unit_rows
-from kinprint.measure.rows import row_cosines
+from kinprint.measure.rows import are_filled, row_cosines
 from kinprint.model.model import Floats, Model
 from kinprint.model.places import Address, Place
-from kinprint.model.tokens import align
+from kinprint.model.tokens import Vocabulary, align
 from kinprint.nulls.fixed_points import nearest_rows
 from kinprint.records import Component, Level, Role
 
@@ -70,10 +70,11 @@ def find_correspondence(a: Model, b: Model) -> Correspondence:
     return replace(found, tokens=tokens, spelt=spelt)
 
 
-def find_tokens(a: Model, b: Model) -> tuple[Match | None, bool]:
+def find_tokens(a: Model, b: Model, *, sampled: bool = False) -> tuple[Match | None, bool]:
     """Rows of the vocabularies that stand for the same text; None where all have equal numbers.
 
-    Also whether the spelling of tokens is known: otherwise rows of equal number are given.
+    Also whether the spelling of tokens is known: otherwise rows of equal number are given. Where
+    only samples are read, rows that stand for no token are taken for padding.
     """
     tables = [one.places.get(Address(Role.EMBED)) for one in (a, b)]
     if any(table is None or table.shape is None or table.weight.refusal for table in tables):
@@ -93,7 +94,31 @@ def find_tokens(a: Model, b: Model) -> tuple[Match | None, bool]:
     left, right = shared.a[kept], shared.b[kept]
     if sizes[0] == sizes[1] and (np.array_equal(left, right) or _rows_stay(a, b, left, right)):
         return None, True
-    return Match(left, right, sizes[0], sizes[1]), True
+    padding = 0, 0
+    if sizes[0] != sizes[1]:
+        free = _free(known[0], sizes[0], left), _free(known[1], sizes[1], right)
+        padding = len(free[0]), len(free[1])
+        if not sampled:
+            padding = _padding(a, free[0]), _padding(b, free[1])
+    return Match(left, right, sizes[0], sizes[1], padding=padding), True
+
+
+def _free(vocabulary: Vocabulary, size: int, matched: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of an embedding of some size that stand for no token."""
+    free = np.ones(size, np.bool_)
+    free[matched] = False
+    spelt = [token is not None for token in vocabulary.tokens[:size]]
+    free[: len(spelt)] &= ~np.array(spelt, np.bool_)
+    return np.flatnonzero(free)
+
+
+def _padding(model: Model, rows: NDArray[np.int64]) -> int:
+    """How many of the rows of an embedding hold no numbers of their own: all of them, or none."""
+    some = rows[:: max(1, len(rows) // _TOKENS)][:_TOKENS]
+    if not len(some):
+        return 0
+    values = model.reading(model.places[Address(Role.EMBED)], tuple(some.tolist())).take()
+    return len(rows) if are_filled(values) else 0
 
 
 def _rows_stay(a: Model, b: Model, left: NDArray[np.int64], right: NDArray[np.int64]) -> bool:

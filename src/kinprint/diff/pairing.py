@@ -29,7 +29,8 @@ class Match(Struct, frozen=True, eq=False):
     """Places of the first model along an axis, and those of the second that they belong to.
 
     `before` and `after` are how many places either has; `signs` are what the first is multiplied
-    by, where some were flipped.
+    by, where some were flipped. Of rows of a vocabulary, `padding` are as many of each model as
+    stand for no token and hold no numbers of their own.
     """
 
     a: Indices
@@ -37,6 +38,7 @@ class Match(Struct, frozen=True, eq=False):
     before: int
     after: int
     signs: NDArray[np.float32] | None = None
+    padding: tuple[int, int] = (0, 0)
 
     def of_a(self, values: NDArray[Any], axis: int) -> NDArray[Any]:
         """What the first model has at these places, with the signs of the second."""

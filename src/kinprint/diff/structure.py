@@ -222,15 +222,16 @@ def _vocabulary(known: Correspondence, a: Sizes, b: Sizes) -> Iterator[Operation
     if known.tokens is None or not known.spelt or not a.tokens or not b.tokens:
         return
     shared = len(known.tokens.a)
-    if shared >= _KEPT_TOKENS * max(a.tokens, b.tokens):  # the same tokens, in whatever order
+    before, after = a.tokens - known.tokens.padding[0], b.tokens - known.tokens.padding[1]
+    if shared >= _KEPT_TOKENS * max(before, after):  # the same tokens, in whatever order
         if a.tokens != b.tokens:
             kind = Operation.CHANGED
             yield found(kind, "table", before=a.tokens, after=b.tokens, shared=shared)
         return
     kind = Operation.TRANSPLANTED_VOCABULARY
-    if shared >= _KEPT_TOKENS * a.tokens and b.tokens > a.tokens:
+    if shared >= _KEPT_TOKENS * before and after > before:
         kind = Operation.EXPANDED_VOCABULARY
-    elif shared >= _KEPT_TOKENS * b.tokens and b.tokens < a.tokens:
+    elif shared >= _KEPT_TOKENS * after and after < before:
         kind = Operation.REDUCED_VOCABULARY
     yield found(kind, "vocabulary", before=a.tokens, after=b.tokens, shared=shared)
 

@@ -39,6 +39,9 @@ def row_cosines(a: ArrayLike, b: ArrayLike, centred: bool = False, block: int = 
     return found
 
 
+_ONE_ROW = 0.01  # of their size that rows which are one may differ by: rounding leaves 0.002
+
+
 def row_pearsons(a: ArrayLike, b: ArrayLike, block: int = BLOCK) -> Floats:
     """Pearson correlation of each pair of rows; NaN also where a row is constant."""
     return row_cosines(a, b, centred=True, block=block)
@@ -119,3 +122,24 @@ def _prepare(rows: Floats, centred: bool) -> Floats:
         scaled -= scaled.mean(axis=1, keepdims=True)
     scaled /= np.abs(scaled).max(axis=1, keepdims=True)
     return scaled
+
+
+def are_filled(rows: ArrayLike) -> bool:
+    """Whether rows hold no numbers of their own: each is one number, or all are nearly one row.
+
+    Tables are padded with zeros, with a constant, or with the mean of all rows, to which some
+    tools add a little noise.
+
+    Examples
+    --------
+    >>> are_filled(np.zeros((3, 8))), are_filled(np.tile(np.arange(8.0), (3, 1)))
+    (True, True)
+    >>> are_filled(np.eye(8)[:3])
+    False
+    """
+    values = np.asarray(rows, np.float64)
+    constant = np.ptp(values, axis=1) == 0
+    if len(values) < 2 or constant.all():
+        return bool(constant.all())
+    apart = np.linalg.norm(values - values.mean(axis=0))
+    return bool(apart <= _ONE_ROW * np.linalg.norm(values))
