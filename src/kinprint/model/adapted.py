@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from kinprint.errors import BadAdapter
 from kinprint.model.adapters import (
@@ -52,6 +53,21 @@ class AdaptedModel(Model):
         if not self.updates:
             cause = message("cause.adapter.no-names", base=base.name)
             raise BadAdapter(file=checkpoint.shards[0], cause=cause)
+        self._resize()
+
+    def _resize(self) -> None:
+        """Give tables that stand in the base's place their own number of rows: new tokens."""
+        longer = {
+            name: _with_rows(self.base.weights[name], update.shape[0])
+            for name, update in self.updates.items()
+            if update.stored is not None and _rows(self.base.weights[name]) != update.shape[0]
+        }
+        if longer:
+            self.weights = {**self.base.weights, **longer}
+            self.places = {
+                address: replace(place, weight=longer.get(place.weight.name, place.weight))
+                for address, place in self.base.places.items()
+            }
 
     @property
     def name(self) -> str:
@@ -86,6 +102,20 @@ class AdaptedModel(Model):
     def vocabulary(self, known: dict[bytes, Vocabulary] | None = None) -> Vocabulary | None:
         """The adapter's own tokenizer where it brings one, else the base's."""
         return vocabulary_of(self.adapter_checkpoint, known) or self.base.vocabulary(known)
+
+
+def _rows(weight: Weight) -> int | None:
+    return None if weight.layout is None else weight.layout.outputs
+
+
+def _with_rows(weight: Weight, rows: int) -> Weight:
+    """A weight of one part with another number of rows."""
+    layout = weight.layout
+    if layout is None or layout.fused or layout.experts or len(layout.shape) != 2:
+        return weight
+    shape = (rows, layout.shape[1]) if layout.axis == 0 else (layout.shape[0], rows)
+    part = replace(layout.parts[0], length=rows, period=rows)
+    return replace(weight, layout=replace(layout, shape=shape, parts=(part,)))
 
 
 def _shape(weight: Weight) -> tuple[int, ...] | None:

@@ -161,3 +161,36 @@ def test_only_what_the_rows_need_is_read_of_base_and_adapter(
     names = [[piece.tensor.name for piece in slices] for _, slices in parts]
     assert all("lora" in name for name in names[0]) and len(names) == 2
     assert names[1] == ["model.layers.0.self_attn.q_proj.weight"]
+
+
+@pytest.mark.parametrize("name", ["embed_tokens.weight", "embed_tokens.modules_to_save.weight"])
+def test_a_longer_embedding_of_an_adapter_keeps_its_length(
+    name: str, tmp_path: Path, fetcher: Fetcher
+) -> None:
+    draw = np.random.default_rng(0)
+    table = draw.normal(size=(16, 8)).astype(np.float32)
+    tensors = {
+        "model.embed_tokens.weight": table,
+        "model.layers.0.self_attn.q_proj.weight": draw.normal(size=(8, 8)).astype(np.float32),
+    }
+    base = write(tmp_path / "base", tensors, "model.safetensors", "config.json", LLAMA)
+    longer = np.concatenate([table + 1, np.full((3, 8), 7.0, np.float32)])
+    said = {
+        "peft_type": "LORA", "r": 2, "lora_alpha": 2, "target_modules": ["q_proj"],
+        "modules_to_save": ["embed_tokens"], "base_model_name_or_path": str(base),
+    }  # fmt: skip
+    stem = "base_model.model.model."
+    factors = {
+        f"{stem}layers.0.self_attn.q_proj.lora_A.weight": np.ones((2, 8), np.float32),
+        f"{stem}layers.0.self_attn.q_proj.lora_B.weight": np.ones((8, 2), np.float32),
+        f"{stem}{name}": longer,
+    }
+    file = "adapter_model.safetensors"
+    adapter = write(tmp_path / "adapter", factors, file, "adapter_config.json", said)
+    model = open_model(open_checkpoint(str(adapter), fetcher))
+    assert isinstance(model, AdaptedModel)
+    (place,) = model.locate([Address("embed")])
+    assert place is not None and place.shape == longer.shape
+    np.testing.assert_array_equal(rows(model, Address("embed")), longer)
+    np.testing.assert_array_equal(rows(model, Address("embed"), (18, 0)), longer[[18, 0]])
+    assert rows(model.base, Address("embed")).shape == table.shape
