@@ -608,6 +608,9 @@ class Reason(StrEnum):
     PART_OTHER_WIDTH = auto()
     PART_HEADS_RENAMED = auto()
     PART_UNITS_RENAMED = auto()
+    TOWER_MISSING = auto()
+    TOWER_ONLY_THERE = auto()
+    TOWER_UNLIKE = auto()
     # What is no silence of a test of ours.
     SAME_FILES = auto()
     EXTENSION_FAILED = auto()
@@ -617,6 +620,10 @@ class Reason(StrEnum):
     def message(self, **fields: object) -> Message:
         """The sentence, with its fields, to be said in any language."""
         return message(self.value, **fields)
+
+
+LONE_TOWERS = (Reason.TOWER_MISSING, Reason.TOWER_ONLY_THERE, Reason.TOWER_UNLIKE)
+"""Why a part is one of a tower that was compared with none."""
 
 
 class Role(StrEnum):

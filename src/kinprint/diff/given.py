@@ -21,6 +21,7 @@ from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.compare import algebra_for, charge_of
 from kinprint.lineage.equality import INFORMATION
 from kinprint.lineage.identity import same_files
+from kinprint.lineage.lone_towers import lone_towers
 from kinprint.lineage.opening import open_all, read_headers, sampler_of
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.part_tensors import TensorKey, along_both_axes
@@ -175,7 +176,8 @@ def _verdict(
     equal = covered and same_towers(*samples)
     evidence, sharing = found[0]
     main = decide(evidence, charge, sharing, identical=equal)
-    return joined_verdict(main, sharing, compared_towers(labels[1:], found[1:], charge))
+    besides = compared_towers(labels[1:], found[1:], charge)
+    return joined_verdict(main, sharing, besides, lone_towers(*samples, places))
 
 
 def _findings(

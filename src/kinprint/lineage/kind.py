@@ -31,6 +31,7 @@ from msgspec import Struct
 
 from kinprint.lineage.taken_over import APART_GAINS, MATRICES
 from kinprint.records import (
+    LONE_TOWERS,
     Amount,
     Component,
     Part,
@@ -46,7 +47,7 @@ HALF = 0.5
 parts: above attention alone, below feed-forwards alone."""
 
 
-_ONE_HAS = (Reason.PART_MISSING, Reason.PART_ONLY_THERE)
+_ONE_HAS = (Reason.PART_MISSING, Reason.PART_ONLY_THERE, *LONE_TOWERS)
 _MANY_EXPERTS = 7  # all of them are among the shared half of a model's once in a hundred times
 
 

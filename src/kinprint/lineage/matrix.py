@@ -30,6 +30,7 @@ from kinprint.lineage.charge import false_links
 from kinprint.lineage.compare import algebra_for, charge_of
 from kinprint.lineage.families import family_tree, likeness_of
 from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict
+from kinprint.lineage.lone_towers import lone_towers
 from kinprint.lineage.opening import (
     ReadModels,
     labels_of,
@@ -194,16 +195,17 @@ def _judge(
     towers = compared_towers(labels, besides, charge)
     equal = whole and same_towers(ours, theirs) and all(map(read.sampler.covered, pair))
     tests, sharing = main
-    verdict = joined_verdict(decide(tests, charge, sharing, identical=equal), sharing, towers)
+    decided = decide(tests, charge, sharing, identical=equal)
+    verdict = joined_verdict(decided, sharing, towers, lone_towers(ours, theirs, places))
     if evidence.screened:
-        amount = replace(verdict.amount, read=min(_share_read(ours[0]), _share_read(theirs[0])))
+        amount = replace(verdict.amount, read=min(_share_read(ours), _share_read(theirs)))
         verdict = replace(verdict, amount=amount, reasons=(VerdictReason.SHORT_LOOK,))
     return PairVerdict(*pair, verdict, tests, likeness_of(verdict), towers)
 
 
-def _share_read(sample: Sample) -> float:
-    """The share of a tower's weights that was read."""
-    extents = sample.parts.values()
+def _share_read(towers: Towers) -> float:
+    """The share of a model's weights that was read."""
+    extents = [extent for tower in towers for extent in tower.parts.values()]
     return sum(one.read for one in extents) / max(sum(one.weights for one in extents), 1)
 
 

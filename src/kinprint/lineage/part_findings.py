@@ -39,6 +39,10 @@ class Sharing(Struct, frozen=True):
         theirs = {one.partner for one in self.own if one.partner} | {one.part for one in self.alone}
         return max(len(ours), 1) * max(len(theirs), 1)
 
+    def beside(self, lone: Sharing) -> Sharing:
+        """The same with what is known about towers that were compared with none."""
+        return Sharing(self.own + lone.own, self.alone + lone.alone, self.arranged)
+
     def swapped(self) -> Sharing:
         """The same with the second model called the first."""
         own = [replace(one, partner=None, reason=_answerless(one, here=True)) for one in self.alone]

@@ -77,14 +77,25 @@ def same_towers(ones: Sequence[Sample], others: Sequence[Sample]) -> bool:
     )
 
 
-def joined_verdict(main: Verdict, sharing: Sharing, besides: Sequence[TowerComparison]) -> Verdict:
+def joined_verdict(
+    main: Verdict, sharing: Sharing, besides: Sequence[TowerComparison], lone: Sharing
+) -> Verdict:
     """What all towers say about the models together.
 
-    The link is that of any of them, and the kind is read from the parts of all.
+    The link is that of any of them, and the kind is read from the parts of all, those of towers
+    that were compared with none too.
+
+    Parameters
+    ----------
+    main : the verdict on the main towers, as if there were no others.
+    sharing : what is known about their parts.
+    besides : other towers that met.
+    lone : what is known about the parts of towers that met none.
     """
-    if not besides:
+    if not besides and not lone.parts:
         return main
-    whole = joined([sharing, *(one.sharing for one in besides)])
+    met = joined([sharing, *(one.sharing for one in besides)]) if besides else sharing
+    whole = met.beside(lone)
     verdicts = [main, *(one.verdict for one in besides)]
     linked = [verdict for verdict in verdicts if verdict.relation.linked]
     found = replace(main, parts=whole.parts, amount=amount_of(whole.parts, whole.hidden))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kinprint import text
 from kinprint.lineage.tests.registry import Basis, own_tests
 from kinprint.reader.sizes import in_words
-from kinprint.records import Component, Part, PartFinding, PartState
+from kinprint.records import LONE_TOWERS, Component, Part, PartFinding, PartState
 from kinprint.report.numbers import share_said
 from kinprint.text import Message, Words
 
@@ -144,6 +144,21 @@ def parts_by_name(some: Sequence[PartFinding], findings: Sequence[PartFinding]) 
     return text.joined(_named(some, findings), ", ")
 
 
+def in_tower(named: Words, tower: str, findings: Sequence[PartFinding]) -> Words:
+    """Parts with the name of their tower, where there are several."""
+    if tower:
+        return text.words("verdict.where.tower", part=named, tower=tower)
+    if any(one.part.tower for one in findings):
+        main = text.words("verdict.where.main-tower")
+        return text.words("verdict.where.tower", part=named, tower=main)
+    return named
+
+
+def is_lone(finding: PartFinding) -> bool:
+    """Whether a part is one of a tower that was compared with none of the other model."""
+    return finding.reason is not None and finding.reason.key in LONE_TOWERS
+
+
 def layers_in_words(layers: Iterable[int]) -> str:
     """Numbers of layers in runs: 0–5, 7."""
     runs: list[tuple[int, int]] = []
@@ -203,8 +218,7 @@ def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iter
             named = text.words("verdict.where.moved", part=named, layers=place.there)
         if place.swapped:
             named = text.words("verdict.where.swapped", part=named, count=place.swapped)
-        if place.tower:
-            named = text.words("verdict.where.tower", part=named, tower=place.tower)
+        named = in_tower(named, place.tower, findings)
         if place.tower_there:
             named = text.words("verdict.where.tower-there", part=named, tower=place.tower_there)
         yield named

@@ -31,6 +31,8 @@ from kinprint.report.numbers import level, p_claim, share_in_words, share_said
 from kinprint.report.parts import (
     Standing,
     groups_of_parts,
+    in_tower,
+    is_lone,
     needed_bytes,
     parts_by_name,
     parts_in_words,
@@ -133,20 +135,20 @@ def _linked_in_words(linked: Sequence[PartFinding], findings: Sequence[PartFindi
         return exact
     every = {(one.part.tower, one.part.component) for one in linked}
     same = [one for one in findings if (one.part.tower, one.part.component) in every]
-    named = components_in_words(linked)
+    named = components_in_words(linked, findings)
     whole = len(same) == len(linked)
     return named if whole else text.words("verdict.where.some-layers", part=named)
 
 
-def components_in_words(findings: Sequence[PartFinding]) -> Words:
-    """Components with their towers and no layers, for a headline."""
-    known = dict.fromkeys((one.part.tower, one.part.component) for one in findings)
+def components_in_words(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Words:
+    """Components with their towers and no layers, for a headline; `findings` are all there are."""
+    known: dict[str, dict[Component, Words]] = {}
+    for one in some:
+        known.setdefault(one.part.tower, {})[one.part.component] = _component(one.part.component)
     return text.joined(
         (
-            text.words("verdict.where.tower", part=_component(component), tower=tower)
-            if tower
-            else _component(component)
-            for tower, component in known
+            in_tower(text.joined(names.values(), ", "), tower, findings)
+            for tower, names in known.items()
         ),
         ", ",
     )
@@ -187,7 +189,8 @@ def _what(verdict: Verdict, reading: Reading) -> Iterator[Words]:
         yield text.words("verdict.what.earlier")
         return
     if reading.earlier:
-        named = components_in_words([one for one in verdict.parts if one.state.linked])
+        linked = [one for one in verdict.parts if one.state.linked]
+        named = components_in_words(linked, verdict.parts)
         yield text.words("verdict.what.components", parts=named)
         return
     if not any(one.state.linked for one in verdict.parts):
@@ -331,8 +334,16 @@ def _silence(verdict: Verdict) -> Iterator[Words]:
     """What would have been seen where nothing was, and what would not."""
     if verdict.relation is Relation.NO_EVIDENCE:
         yield from _power(verdict)
+    yield from _uncompared(verdict)
     if not verdict.relation.linked:
         yield text.words("verdict.coverage.blind")
+
+
+def _uncompared(verdict: Verdict) -> Iterator[Words]:
+    """Towers that met none of the other model, of which no test says anything."""
+    towers = dict.fromkeys(one.part.tower for one in verdict.parts if is_lone(one))
+    if towers:
+        yield text.words("verdict.coverage.uncompared", towers=", ".join(towers))
 
 
 def _power(verdict: Verdict) -> Iterator[Words]:
