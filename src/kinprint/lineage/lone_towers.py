@@ -63,13 +63,14 @@ def _why(part: Part, others: set[str], missing: Reason) -> Reason:
 def _finding(
     part: Part, extent: Extent, partner: tuple[Part | None, Extent], reason: Reason
 ) -> PartFinding:
-    """A part that nothing is known of; of two the larger counts, whichever is called the first."""
+    """A part that nothing is known of; of two the larger counts, whichever is called the first.
+
+    That the smaller of two is the whole is for what was pruned or widened, and nobody knows that.
+    """
     other, there = partner
     both = [one for one in (extent, there) if one.weights]
     read = min((one.share for one in both), default=0.0)
     return PartFinding(
         part, other, PartState.NOT_COMPARABLE if read else PartState.NOT_READ,
-        reason=reason.message(), read=read,
-        weights=max(extent.weights, there.weights),
-        partner_weights=min(extent.weights, there.weights),
+        reason=reason.message(), read=read, weights=max(extent.weights, there.weights),
     )  # fmt: skip
