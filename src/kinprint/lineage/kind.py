@@ -4,9 +4,10 @@
 |----------------|-----------------------------------------------------------------------------|
 | `identical`    | equal files, or all numbers of both models read and equal                   |
 | `same-weights` | every part that was read is equal, or equal after rounding; some of each    |
-|                | kind of matrices was read                                                   |
+|                | kind of matrices was read; neither model has parts or towers of its own     |
 | `derived`      | parts were taken over, with more than half of the weights of the layers     |
-|                | read; of two parts that differ in size the smaller is the whole             |
+|                | read; of two parts that differ in size the smaller is the whole, towers     |
+|                | that were compared with none count as not taken over                        |
 | `partial`      | parts were taken over, with no more than that                               |
 | `same-init`    | linked parts, none of them taken over: the gains that feed them were learnt |
 |                | apart; feed-forwards more alike than strangers' can be made, and no more    |
