@@ -177,7 +177,7 @@ def _verdict(
     evidence, sharing = found[0]
     main = decide(evidence, charge, sharing, identical=equal)
     besides = compared_towers(labels[1:], found[1:], charge)
-    return joined_verdict(main, sharing, besides, lone_towers(*samples, places))
+    return joined_verdict(main, sharing, besides, lone_towers(samples[0], samples[1], places))
 
 
 def _findings(

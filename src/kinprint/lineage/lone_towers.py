@@ -7,13 +7,13 @@ it too: that it was read or not, and that nothing of it is known to be shared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
+
+from msgspec.structs import replace
 
 from kinprint.lineage.part_findings import Sharing, in_order
 from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.records import Part, PartFinding, PartState, Reason
-
-_NOTHING = Extent()
 
 
 def lone_towers(
@@ -28,20 +28,20 @@ def lone_towers(
     """
     first = _lone(ours, {at for at, _ in places})
     second = _lone(theirs, {to for _, to in places})
-    here, there = ({one.tower for one in towers} for towers in (ours, theirs))
     own = [
-        _finding(part, extent, _partner(part, second), _why(part, there, Reason.TOWER_MISSING))
+        _finding(part, extent, second.get(part), _why(part, theirs, Reason.TOWER_MISSING))
         for part, extent in first.items()
     ]
     alone = [
-        _finding(part, extent, (part, _NOTHING), _why(part, here, Reason.TOWER_ONLY_THERE))
+        replace(one, partner=part)
         for part, extent in second.items()
         if part not in first
+        for one in (_finding(part, extent, None, _why(part, ours, Reason.TOWER_ONLY_THERE)),)
     ]
     return Sharing(in_order(own), in_order(alone))
 
 
-def _lone(towers: Sequence[Sample], met: set[int]) -> dict[Part, Extent]:
+def _lone(towers: Sequence[Sample], met: Container[int]) -> dict[Part, Extent]:
     """The parts of towers that meet none."""
     return {
         part: extent
@@ -51,26 +51,29 @@ def _lone(towers: Sequence[Sample], met: set[int]) -> dict[Part, Extent]:
     }
 
 
-def _partner(part: Part, second: Mapping[Part, Extent]) -> tuple[Part | None, Extent]:
-    """The part in the same place of a tower that is called the same and meets none either."""
-    return (part, second[part]) if part in second else (None, _NOTHING)
+def _why(part: Part, others: Sequence[Sample], missing: Reason) -> Reason:
+    """Why a part was not compared with any of the other model's towers.
 
-
-def _why(part: Part, others: set[str], missing: Reason) -> Reason:
-    return Reason.TOWER_UNLIKE if part.tower in others else missing
-
-
-def _finding(
-    part: Part, extent: Extent, partner: tuple[Part | None, Extent], reason: Reason
-) -> PartFinding:
-    """A part that nothing is known of; of two the larger counts, whichever is called the first.
-
-    That the smaller of two is the whole is for what was pruned or widened, and nobody knows that.
+    A tower that is not known of a model may lie in a file whose header was not read.
     """
-    other, there = partner
-    both = [one for one in (extent, there) if one.weights]
-    read = min((one.share for one in both), default=0.0)
+    if any(one.tower == part.tower for one in others):
+        return Reason.TOWER_UNLIKE
+    return Reason.PART_NOT_READ if any(one.partial for one in others) else missing
+
+
+def _finding(part: Part, extent: Extent, other: Extent | None, reason: Reason) -> PartFinding:
+    """A part that nothing is known of, and the `other` model's in its place, if there is one.
+
+    Of two the larger counts, whichever is called the first: that the smaller is the whole is for
+    what was pruned or widened, and nobody knows that.
+    """
+    both = [extent] if other is None else [extent, other]
+    read = 0.0 if reason is Reason.PART_NOT_READ else min(one.share for one in both)
     return PartFinding(
-        part, other, PartState.NOT_COMPARABLE if read else PartState.NOT_READ,
-        reason=reason.message(), read=read, weights=max(extent.weights, there.weights),
-    )  # fmt: skip
+        part,
+        None if other is None else part,
+        PartState.NOT_COMPARABLE if read else PartState.NOT_READ,
+        reason=reason.message(),
+        weights=max(one.weights for one in both),
+        read=read,
+    )

@@ -41,7 +41,7 @@ class Sharing(Struct, frozen=True):
 
     def beside(self, lone: Sharing) -> Sharing:
         """The same with what is known about towers that were compared with none."""
-        return Sharing(self.own + lone.own, self.alone + lone.alone, self.arranged)
+        return replace(self, own=self.own + lone.own, alone=self.alone + lone.alone)
 
     def swapped(self) -> Sharing:
         """The same with the second model called the first."""
