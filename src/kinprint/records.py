@@ -611,6 +611,7 @@ class Reason(StrEnum):
     TOWER_MISSING = auto()
     TOWER_ONLY_THERE = auto()
     TOWER_UNLIKE = auto()
+    TOWER_UNTESTED = auto()
     # What is no silence of a test of ours.
     SAME_FILES = auto()
     EXTENSION_FAILED = auto()

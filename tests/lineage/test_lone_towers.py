@@ -9,15 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from safetensors.numpy import load_file
 
 from kinprint.lineage.compare import compare_models
+from kinprint.lineage.lone_towers import ModelTowers, lone_towers
 from kinprint.lineage.matrix import compare_all
 from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import LONE_TOWERS, PartFinding, PartState, Reason, Verdict
 from kinprint.report.statements import Reading, spoken
-from tests.lineage.stored_models import Array, stored
+from tests.lineage.stored_models import Array, sampled, stored
 
 Make = Callable[..., str]
 
@@ -196,3 +198,45 @@ def test_lone_towers_in_a_matrix(make: Make) -> None:
             unrelated = names[3] in pair
             assert one.verdict.relation == ("no-evidence" if unrelated else "partial")
             assert "not have been seen: vision" in said(one.verdict)
+
+
+def convolutions(seed: int) -> dict[str, Array]:
+    """Blocks for pictures that no test is made for."""
+    chance = np.random.default_rng(seed)
+    return {
+        f"vision_tower.vision_model.encoder.layers.{layer}.conv1.weight": chance.normal(
+            size=(32, 32, 3, 3)
+        ).astype(np.float32)
+        for layer in range(3)
+    }
+
+
+def test_blocks_without_a_test_are_not_called_read(demo: Path, tmp_path: Path) -> None:
+    folder = demo / "zoo/base-a"
+    text = {f"language_model.{name}": one for name, one in tensors_of(folder).items()}
+    config = {
+        "model_type": "llava",
+        "text_config": json.loads((folder / "config.json").read_text()),
+        "vision_config": {"model_type": "clip_vision_model", "hidden_size": 32},
+    }
+    one, other = (
+        stored(tmp_path / f"{seed}", text | convolutions(seed), config) for seed in (1, 2)
+    )
+    for found in both_orders(one, str(folder)):
+        assert found.relation == "derived" and found.amount.read < 1
+        assert "not have been seen: vision" in said(found)
+    for found in both_orders(one, other):
+        assert found.amount.read < 1 and "no test is made for it" in said(found)
+
+
+def test_a_tower_in_a_file_that_was_not_opened_is_not_missing(make: Make) -> None:
+    names = [make("a", "base-a", pictures(1, 64, 2)), make("b", "base-a")]
+    with Fetcher() as fetcher:
+        ours, theirs = sampled(names, fetcher).towers(0)
+    partly = [replace(theirs[0], partial=True)]
+    told, unread = (
+        lone_towers(ModelTowers(ours), ModelTowers(some), [(0, 0)]) for some in (theirs, partly)
+    )
+    assert {str(one.reason) for one in told.own} == {str(Reason.TOWER_MISSING.message())}
+    assert {str(one.reason) for one in unread.own} == {str(Reason.PART_NOT_READ.message())}
+    assert all(one.state is PartState.NOT_READ for one in unread.own)

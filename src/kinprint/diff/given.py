@@ -21,7 +21,7 @@ from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.compare import algebra_for, charge_of
 from kinprint.lineage.equality import INFORMATION
 from kinprint.lineage.identity import same_files
-from kinprint.lineage.lone_towers import lone_towers
+from kinprint.lineage.lone_towers import ModelTowers, lone_towers
 from kinprint.lineage.opening import open_all, read_headers, sampler_of
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.part_tensors import TensorKey, along_both_axes
@@ -177,7 +177,11 @@ def _verdict(
     evidence, sharing = found[0]
     main = decide(evidence, charge, sharing, identical=equal)
     besides = compared_towers(labels[1:], found[1:], charge)
-    return joined_verdict(main, sharing, besides, lone_towers(samples[0], samples[1], places))
+    base, other = (
+        ModelTowers(some, sampler.unclaimed(at))
+        for some, at in zip(samples, (2, place), strict=True)
+    )
+    return joined_verdict(main, sharing, besides, lone_towers(base, other, places))
 
 
 def _findings(

@@ -28,7 +28,7 @@ from kinprint.lineage.contents import same_contents
 from kinprint.lineage.controls import Control, calibrated
 from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict
 from kinprint.lineage.kind import only_equal
-from kinprint.lineage.lone_towers import lone_towers
+from kinprint.lineage.lone_towers import ModelTowers, lone_towers
 from kinprint.lineage.opening import labels_of, open_all, read_headers, reading_notes, sampler_of
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.parts import find_sharing
@@ -210,7 +210,8 @@ def _read_in_stages(sampler: Sampler, settings: Settings, controlled: bool) -> _
         covered = all(sampler.whole[:2]) and sampler.covered(0) and sampler.covered(1)
         equal = covered and same_towers(*samples[:2])
         main = decide(evidence, charge, sharing, identical=equal)
-        lone = lone_towers(samples[0], samples[1], places)
+        whole = [ModelTowers(samples[at], sampler.unclaimed(at)) for at in (0, 1)]
+        lone = lone_towers(whole[0], whole[1], places)
         verdict = joined_verdict(main, sharing, towers, lone)
         outcome = _Outcome(
             (sides[0][0], sides[1][0]), pair, verdict, evidence, stages, charge, controls, towers

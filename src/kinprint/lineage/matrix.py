@@ -30,7 +30,7 @@ from kinprint.lineage.charge import false_links
 from kinprint.lineage.compare import algebra_for, charge_of
 from kinprint.lineage.families import family_tree, likeness_of
 from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict
-from kinprint.lineage.lone_towers import lone_towers
+from kinprint.lineage.lone_towers import ModelTowers, lone_towers
 from kinprint.lineage.opening import (
     ReadModels,
     labels_of,
@@ -196,7 +196,8 @@ def _judge(
     equal = whole and same_towers(ours, theirs) and all(map(read.sampler.covered, pair))
     tests, sharing = main
     decided = decide(tests, charge, sharing, identical=equal)
-    verdict = joined_verdict(decided, sharing, towers, lone_towers(ours, theirs, places))
+    known = [ModelTowers(read.samples[at], read.sampler.unclaimed(at)) for at in pair]
+    verdict = joined_verdict(decided, sharing, towers, lone_towers(known[0], known[1], places))
     if evidence.screened:
         amount = replace(verdict.amount, read=min(_share_read(ours), _share_read(theirs)))
         verdict = replace(verdict, amount=amount, reasons=(VerdictReason.SHORT_LOOK,))

@@ -282,7 +282,7 @@ def _all_readable_read(verdict: Verdict) -> bool:
     """Whether nothing is left unread but what is stored in a way that cannot be read."""
     left = [one for one in verdict.parts if one.read < 1]
     keys = {None if one.reason is None else one.reason.key for one in left}
-    return keys == {Reason.PART_PACKED}
+    return keys <= {Reason.PART_PACKED, Reason.TOWER_UNTESTED}
 
 
 def _not_read(verdict: Verdict, reading: Reading) -> Iterator[Words]:

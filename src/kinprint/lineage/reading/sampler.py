@@ -7,7 +7,7 @@ when the answer is clear; what has been read is kept, and the samples of each st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import cached_property
 
@@ -20,7 +20,7 @@ from kinprint.lineage.reading.levels import LevelPlan, level_plan
 from kinprint.lineage.reading.plan import PieceKey, ReadingPlan, Stage, plan_reading
 from kinprint.lineage.reading.sample import Embedding, Extent, Floats, Sample, SampleRecord
 from kinprint.lineage.reading.tokens import ChosenTokens, all_tokens, choose_tokens
-from kinprint.lineage.reading.tower import Piece, Tower, could_match, towers_of
+from kinprint.lineage.reading.tower import Piece, Tower, could_match, towers_of, unclaimed_parts
 from kinprint.mapped import keep
 from kinprint.model.model import Model, wants_of
 from kinprint.model.places import Address
@@ -181,6 +181,7 @@ class Sampler:
         )
         self._parsed: dict[bytes, Vocabulary] = {}
         self._stages_read = 0
+        self._unclaimed: dict[int, Mapping[Part, int]] = {}
 
     @property
     def readers(self) -> tuple[TowerReader, ...]:
@@ -241,6 +242,15 @@ class Sampler:
     def read(self) -> tuple[tuple[SampleRecord, ...], ...]:
         """What has been read of each model, tower by tower."""
         return tuple(tuple(reader.record() for reader in model) for model in self.models)
+
+    def unclaimed(self, place: int) -> Mapping[Part, int]:
+        """Parts of a model that belong to no tower that is read, with how many numbers they have.
+
+        Blocks that no test is made for, and what stands alone beside a tower.
+        """
+        if place not in self._unclaimed:
+            self._unclaimed[place] = unclaimed_parts([one.tower for one in self.models[place]])
+        return self._unclaimed[place]
 
     def tower_pairs(self, one: int, other: int) -> tuple[tuple[int, int], ...]:
         """Places of the towers of two models that meet; the main towers come first."""

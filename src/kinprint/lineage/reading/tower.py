@@ -464,6 +464,27 @@ def towers_of(model: Model, component: str = "") -> tuple[Tower, ...]:
     return main, *testable
 
 
+def unclaimed_parts(towers: Sequence[Tower]) -> dict[Part, int]:
+    """Parts of a model that none of its towers has, with how many numbers they have.
+
+    Told by headers; what contradicts others has a remark of its own.
+    """
+    claimed = {(id(tower.model), address) for tower in towers for address in tower.places}
+    model = towers[0].model
+    folders = [(part, part.checkpoint.choice.weights.folder) for part in model.components]
+    found: dict[Part, int] = {}
+    for one, folder in ((model, ""), *folders):
+        for address, place in one.places.items():
+            if (id(one), address) in claimed or place.contradiction is not None:
+                continue
+            part = part_of(place, "/".join(filter(None, (folder, address.tower))))
+            if part is not None and part.tower:
+                shape = place.shape
+                count = place.weight.spec.count if shape is None else prod(shape)
+                found[part] = found.get(part, 0) + count
+    return found
+
+
 def could_match(one: Tower, other: Tower) -> bool:
     """Whether two towers have the same kind of block and as many channels; told by headers.
 
