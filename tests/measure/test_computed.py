@@ -8,8 +8,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.stats
 
-from kinprint.measure.computed import Floats, computed, continues, of_a_formula
+from kinprint.measure.computed import (
+    Floats,
+    computed,
+    continues,
+    of_a_formula,
+    right_angled,
+    tabulated,
+)
 
 TIME, RUN = np.arange(400), slice(40, 48)
 
@@ -106,3 +114,61 @@ def test_matrices_that_were_learnt_or_drawn_are_of_no_formula() -> None:
                  matrix * (rng.random(matrix.shape) < 0.3), np.tile(matrix, (1, 2)),
                  np.zeros((96, 128)), np.eye(96)):  # fmt: skip
         assert not of_a_formula(rows.astype(np.float32))
+
+
+def quadratic_residues(order: int) -> Any:
+    """Paley's matrix of signs, of an order that is a prime of the form 4 n + 3 and one."""
+    prime = order - 1
+    squares = {place * place % prime for place in range(1, prime)}
+    signs = np.ones((order, order))
+    signs[1:, 0] = -1
+    for row in range(prime):
+        for column in range(prime):
+            square = (column - row) % prime in squares or row == column
+            signs[row + 1, column + 1] = 1 if square else -1
+    assert np.array_equal(signs @ signs.T, order * np.eye(order))
+    return signs
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("order", [20, 60, 108, 140])
+def test_signs_at_right_angles_are_tabulated(order: int, kind: Any) -> None:
+    rng = np.random.default_rng(order)
+    signs = quadratic_residues(order)
+    scaled = signs * rng.lognormal(size=(order, 1))
+    blocks = np.kron(np.eye(3), signs) / np.sqrt(order)
+    padded = np.pad(scaled, ((0, 0), (0, 40)))
+    for matrix in (signs / np.sqrt(order), scaled, scaled.T, blocks, padded, signs[7:19] * 0.3):
+        stored: Floats = matrix.astype(kind).astype(np.float32)
+        assert right_angled(stored) and tabulated(stored)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_tables_that_fill_an_interval_evenly_are_tabulated(kind: Any) -> None:
+    sobol = scipy.stats.qmc.Sobol(64, scramble=False).random(256)
+    scrambled = scipy.stats.qmc.Sobol(64, rng=np.random.default_rng(1)).random(256)
+    halton = scipy.stats.qmc.Halton(16, scramble=False).random(512)
+    corput = scipy.stats.qmc.Halton(1, scramble=False).random(512).T
+    few = 2 * sobol[::17] - 1
+    for table in (sobol, few, corput, *((scrambled, halton) if kind is np.float32 else ())):
+        assert tabulated(table.astype(kind).astype(np.float32))
+
+
+def test_whole_numbers_are_tabulated() -> None:
+    rng = np.random.default_rng(4)
+    for table in (rng.integers(0, 2, (64, 64)), rng.permutation(512)[None]):
+        assert tabulated(table.astype(np.float32))
+    assert not tabulated(np.zeros((8, 8), np.float32))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_what_was_learnt_or_drawn_is_not_tabulated(kind: Any) -> None:
+    rng = np.random.default_rng(5)
+    matrix = rng.normal(size=(96, 128))
+    ternary = 0.3 * np.rint(matrix).clip(-1, 1)
+    for rows in (
+        matrix, rng.random((96, 128)), 2 * rng.random((96, 128)) - 1, 1 + 0.02 * matrix,
+        0.3 * np.sign(matrix), ternary, 0.3 * np.eye(96), matrix * (rng.random(matrix.shape) < 0.1),
+    ):  # fmt: skip
+        assert not tabulated(rows.astype(kind).astype(np.float32))
+        assert not right_angled(rows.astype(kind).astype(np.float32))

@@ -28,6 +28,15 @@ _SOME = 0.25  # of the series of a table: in two dimensions some stand still whe
 _COARSE, _FINE = 2.0**-6, 2.0**-10  # what rounding to bfloat16, and sines in single, leave
 _NEARLY_ALL = 0.9  # of the power: chance leaves a third of the frequencies 0.7 of it
 _LINEAR = 0.7  # of the steps of a filter's slopes
+_ROWS = 96  # rows of a table that tell
+_SIGNS = 2.0**-7  # how far apart rounding puts numbers of one size
+_PAIRS = 15  # of rows: six random ones of 128 signs are at right angles once in 10^17 times
+_MANY = 256  # numbers among which short floats have small ones, with more binary places
+_FEW_PLACES, _MORE_PLACES = 12, 16  # binary places of a short fraction, in short floats and others
+_FILLED = 0.1  # distance from an even distribution
+# Kolmogorov's distance times the root of the number: of random ones 0.0028 have less than 0.4, and
+# 3 in 10^8 less than 0.25.
+_EVEN, _VERY_EVEN = 0.4, 0.25
 
 
 def computed(rows: Floats) -> bool:
@@ -85,6 +94,90 @@ def _is_concentrated(series: Floats) -> bool:
     """
     power = np.sort(np.square(np.abs(np.fft.rfft(series)[1:])))
     return bool(power[-len(power) // 3 :].sum() >= _NEARLY_ALL * power.sum())
+
+
+def tabulated(rows: Floats) -> bool:
+    """Whether numbers stand in a table that nobody trains: patterns of signs at right angles, also
+    in blocks and between zeros, whole numbers, and numbers that are spread more evenly than chance
+    spreads them, as the tables of Sobol, Halton and van der Corput.
+
+    Examples
+    --------
+    >>> tabulated(np.random.default_rng(0).permutation(64)[None].astype(np.float32) / 64)
+    True
+    >>> tabulated(np.random.default_rng(0).random((8, 64)).astype(np.float32))
+    False
+    """
+    if not rows.size or not np.isfinite(rows).all() or not rows.any():
+        return False
+    return right_angled(rows) or whole(rows) or _spread_evenly(rows)
+
+
+def right_angled(rows: Floats) -> bool:
+    """Whether rows are signs of one size and zeros, and at right angles, along either axis.
+
+    Rows without a place in common say nothing: as many must have some as chance does not bring to
+    right angles.
+    """
+    return any(_are_right_angled(one[:_ROWS]) for one in (rows, rows.T))
+
+
+def _are_right_angled(rows: Floats) -> bool:
+    size = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
+    off = np.abs(np.abs(rows) - size)
+    if not ((off <= _SIGNS * size) | (rows == 0)).all():
+        return False
+    signs = np.sign(rows, dtype=np.float32)
+    products, common = signs @ signs.T, np.abs(signs) @ np.abs(signs).T
+    pairs = np.triu(common >= _FEWEST, 1)
+    return bool(pairs.sum() >= _PAIRS and not products[pairs].any())
+
+
+def whole(rows: Floats) -> bool:
+    """Whether all numbers are whole, as those of a mask, an index or a count."""
+    return bool(rows.size and np.array_equal(rows, np.rint(rows)) and rows.any())
+
+
+def _spread_evenly(rows: Floats) -> bool:
+    """Whether numbers have few binary places and fill an interval, or fill it too evenly."""
+    return _is_dyadic(rows) or any(_evenness(one) for one in (rows, rows.T))
+
+
+def _is_dyadic(rows: Floats) -> bool:
+    """Whether a table fills the interval from nought or minus one to one with short fractions.
+
+    Short floats have few binary places too, but small ones among them have them further down.
+    """
+    if rows.size < _MANY or rows.min() < -1 or rows.max() > 1:
+        return False
+    coarse = np.array_equal(rows.astype(ml_dtypes.bfloat16).astype(np.float32), rows)
+    coarse = coarse or np.array_equal(rows.astype(np.float16).astype(np.float32), rows)
+    places = np.ldexp(np.asarray(rows, np.float64), _FEW_PLACES if coarse else _MORE_PLACES)
+    if not np.array_equal(places, np.rint(places)):
+        return False
+    low = -1.0 if rows.min() < 0 else 0.0
+    return bool(_distance(np.sort(rows, axis=None)[None], low, 1.0)[0] <= _FILLED)
+
+
+def _evenness(series: Floats) -> bool:
+    """Whether series fill their intervals more evenly than chance does, most of them or the one."""
+    length = series.shape[1]
+    if length < _LONG:
+        return False
+    ordered = np.sort(np.asarray(series, np.float64)[:_ROWS], axis=1)
+    ordered = ordered[np.diff(ordered, axis=1).all(axis=1)]  # what repeats has other reasons
+    if 2 * len(ordered) < min(len(series), _ROWS):
+        return False
+    far = _distance(ordered, ordered[:, :1], ordered[:, -1:]) * np.sqrt(length)
+    return bool(np.median(far) <= (_EVEN if len(far) >= _FEWEST else _VERY_EVEN))
+
+
+def _distance(ordered: NDArray[Any], low: Any, high: Any) -> NDArray[np.float64]:
+    """How far the distributions of series are from an even one (Kolmogorov's distance)."""
+    steps = np.arange(ordered.shape[1] + 1) / ordered.shape[1]
+    share = (ordered - low) / (high - low)
+    far = np.maximum(np.abs(share - steps[:-1]), np.abs(share - steps[1:]))
+    return np.asarray(far.max(axis=1), np.float64)
 
 
 def _is_of_signs(rows: Floats) -> bool:
