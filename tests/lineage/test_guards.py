@@ -14,6 +14,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+import scipy.stats
 from safetensors.numpy import load_file, save_file
 
 from kinprint.lineage.compare import compare_models
@@ -178,6 +179,51 @@ def computed_tables(tensors: Tensors) -> None:
         tensors[name] = 10_000.0 ** (-np.arange(16) / 16)
 
 
+def partly_moved(tensors: Tensors, name: str, start: np.ndarray) -> None:
+    """Every layer has a start that all models have, of which this one moves some numbers."""
+    rng = np.random.default_rng(int(1e6 * np.abs(tensors["model.norm.weight"]).sum()))
+    for layer in range(LAYERS):
+        moved = start * (1 + 0.05 * rng.normal(size=start.shape))
+        stays = rng.random(start.shape) < 0.7
+        tensors[f"model.layers.{layer}.{name}"] = np.where(stays, start, moved)
+
+
+def decays_partly_moved(tensors: Tensors) -> None:
+    start = -6 + 5 * (np.arange(128) / 127) ** 0.85
+    partly_moved(tensors, "attention.time_decay", start)
+
+
+def mixes_partly_moved(tensors: Tensors) -> None:
+    partly_moved(tensors, "attention.time_mix_key", ((np.arange(128) / 128) ** 0.8)[None, None])
+
+
+def rates_partly_moved(tensors: Tensors) -> None:
+    partly_moved(tensors, "mamba.A_log", np.tile(np.log(np.arange(1, 33)), (256, 1)))
+
+
+def rates_of_half_the_rows_moved(tensors: Tensors) -> None:
+    partly_moved(tensors, "mamba.A_log", np.tile(np.log(np.arange(1, 25)), (256, 1)))
+    start = np.log(np.arange(1, 25))
+    for layer in range(LAYERS):
+        tensors[f"model.layers.{layer}.mamba.A_log"][layer % 2 :: 2] = start
+
+
+def signs_at_right_angles(tensors: Tensors) -> None:
+    """A matrix of signs for activations beside the weights that take them."""
+    squares = np.arange(1, 107) ** 2 % 107
+    turns = (np.arange(107) - np.arange(107)[:, None]) % 107
+    signs = np.ones((108, 108))
+    signs[1:, 1:] = np.where(np.isin(turns, squares) | (turns == 0), 1, -1)
+    signs[1:, 0] = -1
+    for layer in range(LAYERS):
+        tensors[f"model.layers.{layer}.mlp.down_proj.had_K"] = signs
+    tensors["model.rotation"] = signs / np.sqrt(108)
+
+
+def codes_of_few_bits(tensors: Tensors) -> None:
+    tensors["model.codebook"] = scipy.stats.qmc.Sobol(64, scramble=False).random(256)
+
+
 def principal_axes(tensors: Tensors) -> None:
     """Norms folded, the residual stream turned to the embedding's sorted principal axes."""
     for layer in range(LAYERS):
@@ -311,6 +357,12 @@ CASES: dict[str, Change] = {
     "half padding": blank_half,
     "no numbers": broken,
     "computed tables": computed_tables,
+    "decays partly moved": decays_partly_moved,
+    "mixes partly moved": mixes_partly_moved,
+    "rates partly moved": rates_partly_moved,
+    "rates of half the rows moved": rates_of_half_the_rows_moved,
+    "signs at right angles": signs_at_right_angles,
+    "codes of few bits": codes_of_few_bits,
     "principal axes": principal_axes,
     "one mask": one_mask,
     "two of four": two_of_four,
@@ -371,6 +423,18 @@ def test_a_guard_does_not_blind(change: Change, tmp_path: Path) -> None:
     child = write(tmp_path, "child", "a-cpt", change)
     found = compare(DEMO / "zoo" / "base-a", child)
     assert found.verdict.relation == "derived"
+
+
+def test_learnt_numbers_that_a_change_spared_are_found_among_other_tensors(tmp_path: Path) -> None:
+    """As for decays that all models start from, but learnt before the one was made of the other."""
+
+    def learnt(tensors: Tensors) -> None:
+        start = -6 + 5 * (np.arange(128) / 127) ** 0.85
+        start += 0.2 * np.random.default_rng(9).normal(size=128)
+        partly_moved(tensors, "attention.time_decay", start)
+
+    found = strangers(tmp_path, learnt).verdict
+    assert found.relation == "partial" and found.linked == (Component.OTHER,)
 
 
 @pytest.mark.parametrize("mask", [one_mask, two_of_four])

@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+import scipy.linalg
 from msgspec.structs import replace
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
@@ -237,6 +238,7 @@ def test_tensors_of_unknown_names_are_compared_by_content(
     tables: Tensors = {
         "frequencies": (1e4 ** -np.linspace(0, 1, 32)).astype(np.float32),
         "positions": np.arange(512)[None],
+        "signs": scipy.linalg.hadamard(128)[:, np.random.default_rng(1).permutation(128)] / 8.0,
     }
     computed = (
         unnamed("one-table", {**numbered(parent), **tables}),

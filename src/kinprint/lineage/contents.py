@@ -21,7 +21,7 @@ from kinprint.lineage.equality import INFORMATION
 from kinprint.lineage.kind import HALF, amount_of
 from kinprint.lineage.reading.deciding import part_sizes
 from kinprint.lineage.reading.tower import towers_of
-from kinprint.measure.computed import computed
+from kinprint.measure.computed import computed, right_angled
 from kinprint.measure.rounding import Equality, Floats, constant, equality
 from kinprint.model.adapted import AdaptedModel
 from kinprint.model.model import Model
@@ -162,16 +162,20 @@ def _link(contents: _Contents, tried: int, left: int | None) -> float | None:
         if one.exact and one.information >= least and _is_matrix(contents.model.weights[name])
     }
     for information, name in sorted(linking.values())[:_PROBED]:
-        if computed(contents.tensors[name].rows):
+        if _is_computed(contents.tensors[name].rows):
             continue
         weight = contents.model.weights[name]
         cost = _slice_cost(contents.model, _slices(weight, _neighbours))
         if left is not None and cost > left:
             continue
         left = None if left is None else left - cost
-        if not computed(_rows(contents.model, weight, _neighbours)):
+        if not _is_computed(_rows(contents.model, weight, _neighbours)):
             return information + math.log10(max(tried, 1))
     return None
+
+
+def _is_computed(rows: Floats) -> bool:
+    return computed(rows) or right_angled(rows)
 
 
 def _cost(model: Model) -> int:
@@ -327,7 +331,7 @@ def _computed_names(contents: _Contents) -> Iterator[str]:
     """Equal tables outside the known roles that a formula gives, or that are too many to tell."""
     for number, name in enumerate(_other_matrices(contents)):
         weight = contents.model.weights[name]
-        if number >= _PROBED or computed(_rows(contents.model, weight, _neighbours)):
+        if number >= _PROBED or _is_computed(_rows(contents.model, weight, _neighbours)):
             yield name
 
 

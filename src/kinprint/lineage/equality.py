@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from kinprint.lineage.part_tensors import (
     Rows,
@@ -24,13 +25,15 @@ from kinprint.lineage.part_tensors import (
 )
 from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.reading.sample import Floats, Sample
-from kinprint.measure.computed import computed
+from kinprint.measure.computed import computed, tabulated
+from kinprint.measure.courses import on_course
 from kinprint.measure.rounding import (
     arrangements,
     constant,
     equal_places,
     equal_rows,
     equality,
+    found_in,
 )
 from kinprint.model.places import Address
 from kinprint.records import Component, Part, Role
@@ -219,9 +222,10 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _
     found: dict[str, _Agreement] = {}
     silent = 0
     for name, (ours, theirs) in compared(a, b, part, partner):
-        agreement = _compare(ours, theirs, least)
+        often = part.component in _OFTEN_COMPUTED
+        agreement = _compare(ours, theirs, least, often)
         if agreement is not None:
-            if agreement.same and part.component in _OFTEN_COMPUTED and _is_computed(ours[1]):
+            if agreement.same and often and _is_computed(ours[1]):
                 agreement = replace(agreement, information=0.0)
             size, most = sorted(some[name] for some in sizes)
             telling = not agreement.same or agreement.lost or agreement.information > 0
@@ -260,11 +264,18 @@ def _is_computed(rows: Floats) -> bool:
     """
     starts = {0, 1, len(rows) // 2}
     some = (rows[start : start + _RUN, :_LOOKED_AT] for start in sorted(starts))
-    return any(computed(one) or computed(np.exp(np.minimum(one, _LOG))) for one in some)
+    if any(computed(one) or computed(np.exp(np.minimum(one, _LOG))) for one in some):
+        return True
+    rows = _as_vector(rows)
+    return tabulated(rows) or (len(rows) == 1 and on_course(rows, np.ones(rows.shape, np.bool_)))
 
 
-def _compare(ours: Rows, theirs: Rows, least: float) -> _Agreement | None:
-    """Rows of equal number; None where there is none, or where they have different lengths."""
+def _compare(ours: Rows, theirs: Rows, least: float, often: bool = False) -> _Agreement | None:
+    """Rows of equal number; None where there is none, or where they have different lengths.
+
+    Where a formula may have given what is equal, it counts for nothing. `often` says that the part
+    is one whose tensors are often computed.
+    """
     x, y = map(_as_vector, at_equal_numbers(ours, theirs))
     if not x.size or x.shape != y.shape:
         return None
@@ -275,10 +286,19 @@ def _compare(ours: Rows, theirs: Rows, least: float) -> _Agreement | None:
         told = whole.bits, whole.information, whole.exact
         return _Agreement(True, *told, share, x.size, alike=share, lost=lost)
     rows, of_row = equal_rows(x, y, least)
+    if rows and often and _is_computed(x[found_in(x, y)]):
+        rows, of_row = 0.0, 0.0
     share, of_all, information = equal_places(x, y)
+    if information >= least and _may_be_computed(x, (x == y) & (x != 0), often):
+        information = 0.0
     if information < least or share <= rows:
         return _Agreement(False, None, of_row, True, rows, x.size, alike=rows)
     return _Agreement(False, None, information, True, share, x.size, alike=of_all, spared=True)
+
+
+def _may_be_computed(rows: Floats, equal: NDArray[np.bool_], often: bool) -> bool:
+    """Whether a formula may have given the numbers of a table that are equal in another one."""
+    return on_course(rows, equal) or (often and tabulated(rows[equal][None]))
 
 
 def _as_vector(rows: Floats) -> Floats:

@@ -275,7 +275,7 @@ def equal_rows(x: Floats, y: Floats, least: float) -> tuple[float, float]:
     all pairs.
     """
     paid = math.log10(max(len(x) * len(y), 1))
-    same = np.flatnonzero(_found_in(x, y))
+    same = np.flatnonzero(found_in(x, y))
     some = same[:: max(1, len(same) // _ROWS)]
     known = [_arrangements(x[at]) - paid for at in some]
     telling = sum(one >= least for one in known)
@@ -317,7 +317,7 @@ def _occur_once(row: Floats) -> NDArray[np.bool_]:
     return np.asarray(counts[place] == 1)
 
 
-def _found_in(x: Floats, y: Floats) -> NDArray[np.bool_]:
+def found_in(x: Floats, y: Floats) -> NDArray[np.bool_]:
     """Which rows of the first array are in the second; they are looked up by some columns."""
     step = max(1, x.shape[1] // _COLUMNS)
     ours, theirs = (_hashed(rows[:, ::step]) for rows in (x, y))
