@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
+from math import prod
 from typing import Any
 
 import msgspec
@@ -15,7 +16,11 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from kinprint.model.geometry import Geometry, geometry_of
-from kinprint.model.names.contradictions import contradiction, layer_contradiction
+from kinprint.model.names.contradictions import (
+    allowed_numbers,
+    contradiction,
+    layer_contradiction,
+)
 from kinprint.model.names.patterns import (
     Pattern,
     Patterns,
@@ -24,9 +29,10 @@ from kinprint.model.names.patterns import (
     read_patterns,
     with_halves,
 )
+from kinprint.model.names.rivals import split_rivals
 from kinprint.model.names.shapes import expert_count, settle
 from kinprint.model.names.tables import GGUF, Ending, Family, Tables, Word, load_tables
-from kinprint.model.names.towers import split_by_width, split_stacks, tower_of
+from kinprint.model.names.towers import BESIDE, split_by_width, split_stacks, tower_of
 from kinprint.model.names.words import FINAL_NORM, SIDE_NORM, WordFinder
 from kinprint.records import Role, TensorSpec, bias_of
 from kinprint.text import Message, message
@@ -36,6 +42,7 @@ _SCALES = Ending(Role.OTHER, "scales")
 _ROUTER, _BIAS = Role.ROUTER, Role.BIAS
 _IN_ANY_STACK = (Role.OTHER, Role.BIAS, Role.NORM_OTHER)
 _SCALED = (".weight", ".W_q")
+_GGUF_NAMES = ("blk.", "token_embd.")
 _WEIGHT_ENDINGS = (".weight", "", ".qweight", ".weight_packed", "_blocks", ".blocks", ".scale")
 
 
@@ -105,9 +112,23 @@ def assign_roles(
     if family.halves:
         found = with_halves(found, family.halves)
     finder = WordFinder(tables, family)
-    meanings, experts = _meanings(
-        found.patterns, finder, expert_count(config, geometry), _text_width(config, geometry)
-    )
+    words, endings, experts = _words(found.patterns, finder, expert_count(config, geometry))
+    towers = {id(p): tower_of(p, family, tables) for p in found.patterns}
+    split_stacks(found.patterns, towers)
+    split_by_width(found.patterns, words, towers, _text_width(config, geometry))
+
+    def allowed(series: Series, word: Word) -> int:
+        """How many numbers of a series have a place in the configured model."""
+        shape, count = tensors[series.members[0]].shape, len(series.members)
+        if series.layer is not None and geometry.layers and series.layer >= geometry.layers:
+            return 0
+        if word.detail is not None:
+            return count * prod(shape)
+        return allowed_numbers(series.pattern, word.role, shape, count, geometry, config)
+
+    rivals = split_rivals(found, words, endings, towers, finder, allowed)
+    meanings = {key: _Meaning(word, endings[key], towers[key]) for key, word in words.items()}
+    meanings = _with_towers(found.patterns, meanings, tables)
     # In the order of the tensors, each with its role once it is known.
     roles = dict.fromkeys([spec.name for spec in tensors], TensorRole(Role.OTHER))
     series = [part for one in found.series for part in _alike(one, meanings[id(one.pattern)])]
@@ -116,7 +137,11 @@ def assign_roles(
         roles.update(_roles(members, one, meanings[id(one.pattern)], experts, roles.keys()))
     kinds = [_Kind(one, spec := tensors[one.members[0]], roles[spec.name]) for one in series]
     _own_router_biases(roles, kinds)
-    warnings = [*_unknown(found.patterns, meanings), *_contradictions(kinds, geometry, config)]
+    warnings = [
+        *rivals,
+        *_unknown(found.patterns, meanings),
+        *_contradictions(kinds, geometry, config),
+    ]
     tied = _tied(kinds, geometry)
     if (
         tied is None
@@ -131,8 +156,9 @@ def _family(
     found: Patterns, config: Mapping[str, Any], metadata: Mapping[str, object], tables: Tables
 ) -> Family:
     """Names come first for GGUF, whose words are its own whatever the configuration says."""
-    firsts = {pattern.text.split(".", 1)[0] for pattern in found.patterns}
-    if firsts & {"blk", "token_embd"} or "general.architecture" in metadata:
+    in_gguf = sum(one.numbers for one in found.patterns if one.text.startswith(_GGUF_NAMES))
+    most = 2 * in_gguf > sum(one.numbers for one in found.patterns)
+    if most or "general.architecture" in metadata:
         return tables.family_of(config, str(metadata.get("general.architecture", GGUF))) or Family(
             GGUF
         )
@@ -149,11 +175,10 @@ def _family(
     return declared
 
 
-def _meanings(
-    patterns: Sequence[Pattern], finder: WordFinder, experts: int | None, hidden: int | None
-) -> tuple[dict[int, _Meaning], int | None]:
-    towers = {id(p): tower_of(p, finder.family, finder.tables) for p in patterns}
-    split_stacks(patterns, towers)
+def _words(
+    patterns: Sequence[Pattern], finder: WordFinder, experts: int | None
+) -> tuple[dict[int, Word | None], dict[int, Ending | None], int | None]:
+    """What the names of patterns say, and the number of experts."""
     stacks: dict[tuple[str, ...], list[Pattern]] = defaultdict(list)
     for pattern in patterns:
         stacks[pattern.stack].append(pattern)
@@ -176,12 +201,7 @@ def _meanings(
             words[id(pattern)], endings[id(pattern)] = finder.find(pattern, context)
             pattern.ending = endings[id(pattern)] or pattern.ending
         experts = settle(members, words, experts)
-    split_by_width(patterns, words, towers, hidden)
-    meanings = {
-        id(pattern): _Meaning(words[id(pattern)], endings[id(pattern)], towers[id(pattern)])
-        for pattern in patterns
-    }
-    return _with_towers(patterns, meanings, finder.tables), experts
+    return words, endings, experts
 
 
 def _text_width(config: Mapping[str, Any], geometry: Geometry) -> int | None:
@@ -215,7 +235,8 @@ def _with_towers(
     result = {}
     for pattern in patterns:
         meaning = meanings[id(pattern)]
-        if main and meaning.tower is not None and meaning.tower not in kept:
+        named = meaning.tower is not None and not meaning.tower.endswith(BESIDE)
+        if main and named and meaning.tower not in kept:
             inner = None if meaning.word is None else _meant(meaning.word)
             if meaning.ending is not None and meaning.ending.role is not None:
                 own = meaning.ending.role

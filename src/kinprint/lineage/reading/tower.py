@@ -23,6 +23,7 @@ from kinprint.model.consistency import contradiction_notes, stream_width
 from kinprint.model.layout.parts import IN_OUT
 from kinprint.model.layout.sizes import tower_of
 from kinprint.model.model import SIDECARS, Model, Reading
+from kinprint.model.names.towers import BESIDE
 from kinprint.model.opening import CONFIG
 from kinprint.model.places import Address, Place
 from kinprint.model.symmetries import Facts, facts_of
@@ -38,6 +39,11 @@ DRAFT = "mtp"
 _OF_THE_MODEL = ("", "encoder", "decoder", DRAFT)
 _READERS = ("up", "q")  # matrices whose inputs are the residual stream
 _JOINING = "mtp_eh_proj"  # joins a token and the stream, in layers that draft
+# What is said of names and shapes wherever a model is compared.
+_SHOWN = (
+    "note.layers", "note.rival-names", "note.rival-stack", "note.rival-stacks",
+    "note.rival-tensors", "note.shape",
+)  # fmt: skip
 # Files that say how weights were packed or adapted.
 _SMALL_FILES = (*SIDECARS, CONFIG)
 _LISTS, _LISTED = 32_000, 400  # bytes of what a host says about a model, and about each file
@@ -408,7 +414,7 @@ class Tower:
     @property
     def _config(self) -> Mapping[str, Any]:
         """The part of the configuration that is about this tower."""
-        if self.main or self.stack in _OF_THE_MODEL:
+        if self.main or self.stack in _OF_THE_MODEL or self.stack.endswith(BESIDE):
             return self.model.config
         inner = tower_of(self.model.config, self.stack).get("text_config")
         return inner if isinstance(inner, Mapping) else {}
@@ -528,8 +534,8 @@ def _layers(model: Model, stack: str, stated: int | None, draft: bool) -> tuple[
 
 
 def _settings_notes(model: Model) -> list[Message]:
-    """Where shapes contradict the configuration."""
-    return [note for note in model.tensor_map.warnings if note.key in ("note.shape", "note.layers")]
+    """Where shapes contradict the configuration, or tensors one another."""
+    return [note for note in model.tensor_map.warnings if note.key in _SHOWN]
 
 
 def _scale_notes(places: Iterable[Place]) -> list[Message]:

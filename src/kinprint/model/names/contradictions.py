@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from math import prod
 from typing import Any
 
 from kinprint.model.geometry import Geometry
@@ -89,6 +90,42 @@ def _is_table(rows: int, tokens: int) -> bool:
     """
     multiple = min(rows & -rows, _PADDED_TO)
     return 0 <= rows - tokens < max(multiple, _FEW * tokens)
+
+
+def allowed_numbers(
+    pattern: Pattern,
+    role: Role,
+    shape: tuple[int, ...],
+    tensors: int,
+    geometry: Geometry,
+    config: Mapping[str, Any],
+) -> int:
+    """How many numbers of tensors of one shape have a place in the configured model.
+
+    Stricter than a contradiction: one axis is the residual stream's, the other no longer than
+    fused or gated matrices have it, and there are as many experts as are configured. Who fills a
+    place with more than the model has does not count for more.
+    """
+    numbers = tensors * prod(shape)
+    hidden = geometry.hidden
+    packed = pattern.ending == PACKED or pattern.dtype.startswith(("I", "U"))
+    if not hidden or packed or not pattern.is_weight:
+        return numbers
+    if contradiction(pattern, role, shape, geometry, config) is not None:
+        return 0
+    if role in _TOKENS or _varies(config, hidden):
+        return numbers
+    if hidden not in shape:
+        return 0
+    if role in _NORMS:
+        return min(numbers, hidden)
+    heads = geometry.heads or 1
+    width = max(hidden, heads * (geometry.head_dim or hidden // heads))
+    experts = geometry.experts or 1 if role.of_experts else 1
+    other = 3 * width
+    if role in FEED_FORWARD or role.of_experts or role.shared:
+        other = 2 * (geometry.feed_forward or 4 * hidden)
+    return min(numbers, experts * hidden * other)
 
 
 def _heads(role: Role, geometry: Geometry) -> int | None:

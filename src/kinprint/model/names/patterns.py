@@ -33,7 +33,7 @@ class Pattern(Struct):
 
     `stack` are the segments up to the layer number (none outside layers), `parts` those
     after it without their ending; `ending` is what kind of companion the ending makes it.
-    `shape` is that of the first tensor, `numbers` counts the elements of all of them.
+    `shape` is that of the largest tensor, `numbers` counts the elements of all of them.
     """
 
     text: str
@@ -204,10 +204,15 @@ def read_patterns(tensors: Sequence[TensorSpec], tables: Tables) -> Patterns:
             None if at is None else int(_digits(segments[at])) for at in (plan.layer, plan.expert)
         )
         found[same] = Series(patterns[key], layer, [place], [expert])
+    largest: dict[int, int] = {}
     for series in found.values():
-        count = len(series.members)
-        series.pattern.tensors += count
-        series.pattern.numbers += count * prod(tensors[series.members[0]].shape)
+        pattern, first, count = series.pattern, tensors[series.members[0]], len(series.members)
+        size = prod(first.shape)
+        pattern.tensors += count
+        pattern.numbers += count * size
+        if size > largest.get(id(pattern), -1):
+            largest[id(pattern)] = size
+            pattern.shape, pattern.dtype = first.shape, first.dtype
     return Patterns(list(patterns.values()), list(found.values()))
 
 

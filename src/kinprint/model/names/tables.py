@@ -66,6 +66,7 @@ class Family(Struct, frozen=True):
     towers: Mapping[str, str] = field(default_factory=dict)
     marks: tuple[frozenset[str], ...] = ()
     halves: frozenset[str] = frozenset()
+    stacks: tuple[str, ...] = ()
 
     def is_marked_by(self, parts: Set[str]) -> bool:
         """Say whether one of the family's sets of marks is among a model's parts."""
@@ -77,6 +78,7 @@ class Tables(Struct, frozen=True):
 
     containers: frozenset[str]
     containers_named: frozenset[str]
+    stacks: tuple[str, ...]
     wrapping: frozenset[str]
     state_space_marks: frozenset[str]
     zones: Mapping[str, str]
@@ -124,6 +126,7 @@ def load_tables() -> Tables:
     return Tables(
         containers=frozenset(generic["containers"]),
         containers_named=frozenset(generic["containers_named"]),
+        stacks=tuple(generic["stacks"]),
         wrapping=frozenset(generic["wrapping"]),
         state_space_marks=frozenset(generic["state_space_marks"]),
         zones=_turned(generic["zones"]),
@@ -151,6 +154,7 @@ def load_tables() -> Tables:
                 {**base.top, **_words(table.get("top", {}))},
                 base.starts,
                 base.towers,
+                stacks=base.stacks,
             )
             for name, table in gguf["arch"].items()
         },
@@ -182,6 +186,7 @@ def _family(name: str, table: Mapping[str, Any]) -> Family:
         table.get("towers", {}),
         _marks(table.get("marks", [])),
         frozenset(table.get("halves", ())),
+        tuple(table.get("stacks", ())),
     )
 
 

@@ -6,7 +6,7 @@ configuration's text model, beside one that is, belongs to something else.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from kinprint.model.names.patterns import Pattern
@@ -14,12 +14,15 @@ from kinprint.model.names.tables import Family, Tables, Word
 from kinprint.records import Role
 
 SIDE, EACH_STACK = "side", "*"
+BESIDE = ".*"
+"""How names of towers end that are known by the beginning of their tensors' names alone."""
 _VISION, _PROJECTOR = "vision", "projector"
 _MERGER = "merger"  # the projector of Qwen's vision towers, which lies inside of them
 Towers = dict[int, str | None]
 Stack = tuple[str, ...]
 
 _STACK_NAMES = {"encoder": "encoder", "enc": "encoder", "decoder": "decoder", "dec": "decoder"}
+_SMALLEST = 1 / 64  # of an encoder and its decoder, as a share of the larger: some have one layer
 _NORMS = frozenset({Role.NORM_IN, Role.NORM_POST_ATTN, Role.NORM_PRE_FFN, Role.NORM_POST_FFN})
 _MATRICES = frozenset({Role.Q, Role.K, Role.V, Role.QKV, Role.UP})
 
@@ -44,16 +47,19 @@ def tower_of(pattern: Pattern, family: Family, tables: Tables) -> str | None:
 
 
 def split_stacks(patterns: Sequence[Pattern], towers: Towers) -> None:
-    """Name encoder and decoder apart where a model has both side by side."""
-    places: dict[Stack, set[str]] = defaultdict(set)
+    """Name encoder and decoder apart where a model has both side by side.
+
+    Next to nothing is neither: a handful of numbers beside a model does not make it a decoder.
+    """
+    places: dict[Stack, Counter[str]] = defaultdict(Counter)
     for pattern in patterns:
         if pattern.layered and towers[id(pattern)] is None:
             for index, segment in enumerate(pattern.stack):
                 if segment in _STACK_NAMES:
-                    places[pattern.stack[:index]].add(_STACK_NAMES[segment])
+                    places[pattern.stack[:index]][_STACK_NAMES[segment]] += pattern.numbers
                     break
     for before, names in places.items():
-        if len(names) < 2:
+        if len(names) < 2 or min(names.values()) < _SMALLEST * max(names.values()):
             continue
         depth = len(before)
         for pattern in patterns:
@@ -86,18 +92,25 @@ def split_by_width(
     others = [stack for stack in sizes if stack not in own]
     if not own:
         return
-    for root in {_root(stack, own) for stack in others}:
+    for root in {root_of(stack, own) for stack in others}:
         for pattern in patterns:
-            path = pattern.stack or pattern.parts
-            if towers[id(pattern)] is None and path[: len(root)] == root:
+            if towers[id(pattern)] is None and is_inside(pattern, root):
                 towers[id(pattern)] = SIDE
 
 
-def _root(stack: Stack, own: Iterable[Stack]) -> Stack:
-    """The shortest beginning of a stack's place that no stack of the text model shares."""
-    shared = max(
-        next((i for i, pair in enumerate(zip(stack, other, strict=False)) if pair[0] != pair[1]),
-             min(len(stack), len(other)))
-        for other in own
-    )  # fmt: skip
-    return stack[: shared + 1]
+def is_inside(pattern: Pattern, root: Stack) -> bool:
+    """Whether a pattern lies below a place: what is called like the place itself does not."""
+    path = pattern.stack if pattern.layered else pattern.parts[:-1]
+    return path[: len(root)] == root
+
+
+def common_length(stack: Stack, other: Stack) -> int:
+    """How many segments two places have in common at their beginning."""
+    pairs = enumerate(zip(stack, other, strict=False))
+    shorter = min(len(stack), len(other))
+    return next((index for index, (one, two) in pairs if one != two), shorter)
+
+
+def root_of(stack: Stack, own: Iterable[Stack]) -> Stack:
+    """The shortest beginning of a stack's place that none of the model's own stacks shares."""
+    return stack[: max(common_length(stack, other) for other in own) + 1]

@@ -27,6 +27,11 @@ class WordFinder:
         self.tables = tables
         self.family = family
 
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """Where models of the family keep their layers, the usual place first."""
+        return self.family.stacks or self.tables.stacks
+
     def find(
         self, pattern: Pattern, context: Mapping[str, Word] | None = None
     ) -> tuple[Word | None, Ending | None]:
