@@ -191,7 +191,7 @@ def test_a_length_that_cannot_be_true(first: bytes, size: int, clause: str) -> N
         (f'{{"a":{ENTRY},"b":{entry("U8", "[4]", 6, 10)}}}', 10, "bytes 4 to 6 belong to no"),
         (f'{{"a":{ENTRY}}}', 3, "cut short"),
         (f'{{"a":{ENTRY}}}', 6, "2 bytes follow its last tensor"),
-        ("{}", 1, "1 bytes follow its last tensor"),
+        ("{}", 1, "1 byte follows its last tensor"),
         (f'{{"{"n" * 5000}":1}}', 0, "nn…' is not"),
     ],
 )
