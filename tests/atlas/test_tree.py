@@ -426,10 +426,13 @@ def test_weights_are_shown_of_all_parents_of_a_mixture_or_of_none() -> None:
     assert all(one.weight is None for one in found.values())
 
 
-def test_two_merges_of_the_same_models_have_these_as_parents(tmp_path: Path) -> None:
+@pytest.mark.parametrize("turned", [(0.64, 0.43), (0.7, 0.3), (0.4, 0.65), (0.52, 0.46)])
+def test_two_merges_of_the_same_models_have_these_as_parents(
+    tmp_path: Path, turned: tuple[float, float]
+) -> None:
     one, other = tuned(llama(1), 61), tuned(llama(1), 62)
     made = {"one": one, "other": other}
-    shares = {"half": (0.5, 0.5), "turned": (0.64, 0.43)}
+    shares = {"half": (0.5, 0.5), "turned": turned}
     for name, (first, second) in shares.items():
         made[name] = {
             key: np.float32(first) * one[key] + np.float32(second) * other[key] for key in one

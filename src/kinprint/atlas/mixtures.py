@@ -115,10 +115,11 @@ class Fit:
         found = products[one, one] + products[other, other] - 2.0 * products[one, other]
         return max(float(found), 0.0)
 
-    def weights(self, chosen: Sequence[int]) -> list[float]:
-        """The weights of the nearest mixture of some columns."""
-        at = [self._place[one] for one in chosen]
-        solved = np.linalg.lstsq(self._products[np.ix_(at, at)], self._products[at, -1], rcond=None)
+    def weights(self, chosen: Sequence[int], of: int | None = None) -> list[float]:
+        """The weights of the mixture of some columns that is nearest to the model, or to another
+        column."""
+        at, to = [self._place[one] for one in chosen], -1 if of is None else self._place[of]
+        solved = np.linalg.lstsq(self._products[np.ix_(at, at)], self._products[at, to], rcond=None)
         return [float(one) for one in solved[0]]
 
     @cached_property

@@ -246,7 +246,7 @@ def _mixture(candidates: Collection[int], fit: Fit, first: int) -> dict[int, flo
         left, added = min((fit.left([*chosen, at]), at) for at in others)
         chosen.append(added)
         others.remove(added)
-    chosen = _needed(chosen, fit, least)
+    chosen = _needed(_outermost(chosen, others, fit, least), fit, least)
     if len(chosen) < 2 or fit.left(chosen) > (1.0 - EXPLAINED) * alone:
         return {}
     weights = dict(zip(chosen, fit.weights(chosen), strict=True))
@@ -254,18 +254,40 @@ def _mixture(candidates: Collection[int], fit: Fit, first: int) -> dict[int, flo
     return dict(sorted(kept.items(), key=lambda item: -abs(item[1])))
 
 
+def _outermost(chosen: Sequence[int], others: Collection[int], fit: Fit, least: float) -> list[int]:
+    """Candidates, where some lie between others that explain as much: these in place of them.
+
+    Of two merges of the same models each is a mixture of the other and one of these.
+    """
+    kept = list(chosen)
+    for other in sorted(others):
+        for at, one in enumerate(kept):
+            instead = [*kept[:at], other, *kept[at + 1 :]]
+            if fit.left(instead) <= least and _is_between(one, instead, fit):
+                kept = instead
+                break
+    return kept
+
+
+def _is_between(one: int, others: Sequence[int], fit: Fit) -> bool:
+    """Whether a candidate is a mixture of several others in which each has a positive part."""
+    return len(others) > 1 and min(fit.weights(others, of=one)) > _IDLE
+
+
 def _needed(chosen: Sequence[int], fit: Fit, least: float) -> list[int]:
     """Candidates without those that explain little beside the others, the idlest first.
 
-    A model lies between its parent and its child, and the child alone explains it about as well;
-    and of two merges of the same models each is a mixture of the other and one of these. What
-    leaves no more than `least` unexplained explains all.
+    A model lies between its parent and its child, and the child alone explains it about as well.
+    What leaves no more than `least` unexplained explains all; of several that can be done without
+    those go first that lie between the others, whatever rounding has left.
     """
     kept = list(chosen)
     while len(kept) > 1:
-        without = {one: fit.left([other for other in kept if other != one]) for one in kept}
-        idlest = min(kept, key=without.__getitem__)
-        if without[idlest] > max(least, fit.left(kept) / (1.0 - EXPLAINED)):
+        rest = {one: [other for other in kept if other != one] for one in kept}
+        without = {one: fit.left(others) for one, others in rest.items()}
+        most = max(least, fit.left(kept) / (1.0 - EXPLAINED))
+        idle = [one for one in kept if without[one] <= most]
+        if not idle:
             break
-        kept.remove(idlest)
+        kept.remove(min(idle, key=lambda at: (not _is_between(at, rest[at], fit), without[at])))
     return kept
