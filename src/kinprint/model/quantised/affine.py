@@ -11,14 +11,12 @@ experts put an axis in front of all of these. Source: ml-explore/mlx, mlx/backen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from msgspec import Struct
 
 from kinprint.model.quantised.codes import fields, words_for
 from kinprint.model.quantised.weight import (
     Floats,
+    HeaderCodec,
     NumberFormat,
     Pieces,
     Rows,
@@ -27,14 +25,14 @@ from kinprint.model.quantised.weight import (
     join_rows,
     row_slices,
 )
-from kinprint.reader.decode import Array, as_float32
-from kinprint.records import Slice, TensorSpec
+from kinprint.reader.decode import as_float32
+from kinprint.records import TensorSpec
 from kinprint.text import Message, message
 
 BITS = (2, 3, 4, 5, 6, 8)
 
 
-class Affine(Struct, frozen=True):
+class Affine(HeaderCodec, frozen=True):
     """A weight of MLX in its affine mode."""
 
     weight: TensorSpec
@@ -57,14 +55,6 @@ class Affine(Struct, frozen=True):
     def format(self) -> NumberFormat:
         """What the format is called, and its bits."""
         return NumberFormat("MLX", self.bits)
-
-    def describing(self) -> tuple[Slice, ...]:
-        """Nothing: headers and configuration tell all."""
-        return ()
-
-    def described(self, arrays: Sequence[Array]) -> Affine:
-        """Itself."""
-        return self
 
     def wanted(self, rows: Rows) -> Wanted:
         """The same rows of all three tensors."""

@@ -20,13 +20,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.errors import BadQuantisation
 from kinprint.model.quantised.codes import fields, words_for, words_spanning
 from kinprint.model.quantised.weight import (
     Floats,
+    HeaderCodec,
     NumberFormat,
     Pieces,
     Rows,
@@ -45,7 +45,7 @@ GPTQ_BITS = (2, 3, 4, 8)
 _AWQ_PLACE = np.array([0, 4, 1, 5, 2, 6, 3, 7], np.int64)
 
 
-class Gptq(Struct, frozen=True):
+class Gptq(HeaderCodec, frozen=True):
     """GPTQ in its first and second format, with groups in order or by activation."""
 
     qweight: TensorSpec
@@ -71,14 +71,6 @@ class Gptq(Struct, frozen=True):
     def format(self) -> NumberFormat:
         """What the format is called, and its bits."""
         return NumberFormat("GPTQ", self.bits)
-
-    def describing(self) -> tuple[Slice, ...]:
-        """Nothing: headers tell all."""
-        return ()
-
-    def described(self, arrays: Sequence[Array]) -> Gptq:
-        """Itself."""
-        return self
 
     def wanted(self, rows: Rows) -> Wanted:
         """Columns of the packed tensors, and the whole of the group index."""
@@ -125,7 +117,7 @@ class Gptq(Struct, frozen=True):
         return (zeros + 1) & ((1 << self.bits) - 1) if self.stored_less_one else zeros
 
 
-class Awq(Struct, frozen=True):
+class Awq(HeaderCodec, frozen=True):
     """AWQ in the layout that its `gemm` kernels read, by far the commonest."""
 
     qweight: TensorSpec
@@ -147,14 +139,6 @@ class Awq(Struct, frozen=True):
     def format(self) -> NumberFormat:
         """What the format is called, and its bits."""
         return NumberFormat("AWQ", 4)
-
-    def describing(self) -> tuple[Slice, ...]:
-        """Nothing: headers tell all."""
-        return ()
-
-    def described(self, arrays: Sequence[Array]) -> Awq:
-        """Itself."""
-        return self
 
     def wanted(self, rows: Rows) -> Wanted:
         """Columns of the packed tensors, whole words at a time."""

@@ -14,15 +14,14 @@ file, and what comes out here, is [E, out, in], gate and up rows alternating.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-from msgspec import Struct
 
 from kinprint.model.quantised.codes import EXPONENTS, FP4, nibbles, scale_floats
 from kinprint.model.quantised.weight import (
     Floats,
+    HeaderCodec,
     NumberFormat,
     Pieces,
     Rows,
@@ -32,12 +31,12 @@ from kinprint.model.quantised.weight import (
     join_rows,
     row_slices,
 )
-from kinprint.reader.decode import Array, as_float32
+from kinprint.reader.decode import as_float32
 from kinprint.records import Slice, TensorSpec
 from kinprint.text import Message, message
 
 
-class Fp4(Struct, frozen=True):
+class Fp4(HeaderCodec, frozen=True):
     """Four-bit floats with a scale for each group along the inputs."""
 
     codes: TensorSpec
@@ -57,14 +56,6 @@ class Fp4(Struct, frozen=True):
     def format(self) -> NumberFormat:
         """What the format is called, and its bits."""
         return NumberFormat("MXFP4" if self.scale.dtype in EXPONENTS else "NVFP4", 4)
-
-    def describing(self) -> tuple[Slice, ...]:
-        """Nothing: headers tell all."""
-        return ()
-
-    def described(self, arrays: Sequence[Array]) -> Fp4:
-        """Itself."""
-        return self
 
     def wanted(self, rows: Rows) -> Wanted:
         """Rows of codes and of scales, and the scale over all, if there is one."""

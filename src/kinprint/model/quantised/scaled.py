@@ -10,7 +10,6 @@ integrations/finegrained_fp8.py and fbgemm_fp8.py; compressed-tensors, naive_qua
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
@@ -22,6 +21,7 @@ from kinprint.errors import Malformed
 from kinprint.model.quantised.codes import FP8, scale_floats
 from kinprint.model.quantised.weight import (
     Floats,
+    HeaderCodec,
     NumberFormat,
     Pieces,
     Rows,
@@ -31,7 +31,7 @@ from kinprint.model.quantised.weight import (
     join_rows,
     row_slices,
 )
-from kinprint.reader.decode import Array, as_float32
+from kinprint.reader.decode import as_float32
 from kinprint.records import Slice, TensorSpec
 from kinprint.text import Message, message
 
@@ -114,7 +114,7 @@ def _guess(scale: tuple[int, ...], axes: list[tuple[int, int]], shape: tuple[int
     raise Malformed("cause.quantised.no-block", shape=list(scale), weight=list(shape))
 
 
-class Scaled(msgspec.Struct, frozen=True):
+class Scaled(HeaderCodec, frozen=True):
     """Numbers of eight bits with scales on a grid, and perhaps zero points on the same."""
 
     weight: TensorSpec
@@ -138,14 +138,6 @@ class Scaled(msgspec.Struct, frozen=True):
     def format(self) -> NumberFormat:
         """What the format is called, and its bits."""
         return NumberFormat("fp8" if self.weight.dtype in FP8 else "int8", 8)
-
-    def describing(self) -> tuple[Slice, ...]:
-        """Nothing: headers tell all."""
-        return ()
-
-    def described(self, arrays: Sequence[Array]) -> Scaled:
-        """Itself."""
-        return self
 
     def wanted(self, rows: Rows) -> Wanted:
         """Rows of the weight, and those rows of the grid that they fall into."""

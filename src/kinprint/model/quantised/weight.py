@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Protocol
+from typing import Protocol, Self
 
 import msgspec
 import numpy as np
@@ -66,6 +66,18 @@ class Codec(Protocol):
 
     def floats(self, rows: Rows, pieces: Pieces) -> Floats:
         """The rows, from what was wanted."""
+
+
+class HeaderCodec(msgspec.Struct, frozen=True):
+    """A codec of which headers and the configuration tell all."""
+
+    def describing(self) -> tuple[Slice, ...]:
+        """Nothing."""
+        return ()
+
+    def described(self, arrays: Sequence[Array]) -> Self:
+        """Itself."""
+        return self
 
 
 class QuantisedWeight(msgspec.Struct, frozen=True):
