@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 import kinprint
 from kinprint.report.results.comparison import Comparison
-from tests.lineage.stored_models import LLAMA, Array, llama
+from tests.lineage.stored_models import LLAMA, Array, llama, mixture
 
 SIZES = {"layers": 24, "width": 128, "units": 512}
 CONFIG = LLAMA | {"num_hidden_layers": 24, "hidden_size": 128, "intermediate_size": 512}
@@ -112,3 +112,14 @@ def test_feed_forwards_whose_experts_were_not_read_do_not_count_as_others(
     ]
     result = kinprint.compare(*models, budget="2.4MB", seed=seed)
     assert result.relation == "derived"
+
+
+def test_the_share_that_was_read_counts_experts_that_no_header_told_of(tmp_path: Path) -> None:
+    raw, config = mixture(24)
+    models = [
+        cut(tmp_path / name, some, 12, config)
+        for name, some in (("one", raw), ("other", moved(raw, 0.05)))
+    ]
+    result = kinprint.compare(*models, level="quick").to_dict()
+    told = result["verdict"]["coverage"]["read"]
+    assert 0 < told < 1.1 * max(one["read"] / one["bytes"] for one in result["models"])
