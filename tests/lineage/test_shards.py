@@ -123,3 +123,24 @@ def test_the_share_that_was_read_counts_experts_that_no_header_told_of(tmp_path:
     result = kinprint.compare(*models, level="quick").to_dict()
     told = result["verdict"]["coverage"]["read"]
     assert 0 < told < 1.1 * max(one["read"] / one["bytes"] for one in result["models"])
+
+
+def test_what_lies_outside_the_layers_is_found_in_the_last_file(tmp_path: Path) -> None:
+    models = []
+    for seed in (1, 2):
+        raw = llama(seed, **SIZES)
+        table = raw.pop("model.embed_tokens.weight")
+        raw |= {"model.embed_tokens.weight": table}
+        models.append(cut(tmp_path / str(seed), raw, 40, CONFIG))
+    parts = kinprint.compare(*models).to_dict()["verdict"]["parts"]
+    (embedding,) = (one for one in parts if one["component"] == "embedding")
+    assert embedding["state"] == "not-comparable"
+
+
+def test_a_model_of_which_little_was_read_beside_a_whole_one(tmp_path: Path) -> None:
+    raw = llama(**SIZES)
+    short = {name: one.astype(ml_dtypes.bfloat16) for name, one in raw.items()}
+    short["lm_head.weight"] = short["model.embed_tokens.weight"][::-1].copy()  # one part more
+    models = [cut(tmp_path / "short", short, 1, CONFIG), cut(tmp_path / "long", raw, 1, CONFIG)]
+    verdict = kinprint.compare(*models).to_dict()["verdict"]
+    assert verdict["coverage"]["read"] < 0.5
