@@ -94,6 +94,31 @@ def test_a_layer_in_a_stranger_was_taken_over(
     assert linked == {(Component.FEED_FORWARD, LAYER), (Component.ATTENTION, LAYER)}
 
 
+def test_layers_that_are_there_twice_bring_their_norms(tmp_path: Path, parent: Tensors) -> None:
+    """Trained on after stacking, so that no row is equal; seen alike from either model."""
+    order = (0, 1, 2, 3, 2, 3, 4, 5)
+    deeper = {name: own for name, own in parent.items() if ".layers." not in name}
+    for to, at in enumerate(order):
+        start = f"model.layers.{at}."
+        deeper |= {
+            name.replace(start, f"model.layers.{to}."): own
+            for name, own in parent.items()
+            if name.startswith(start)
+        }
+    deeper = {name: noisy(own, 0.1, to) for to, (name, own) in enumerate(deeper.items())}
+    other = made(tmp_path / "deeper", deeper)
+    config = json.loads((tmp_path / "deeper/config.json").read_text())
+    config["num_hidden_layers"] = len(order)
+    (tmp_path / "deeper/config.json").write_text(json.dumps(config))
+    there = verdict(str(ZOO / "base-a"), other).parts
+    back = verdict(other, str(ZOO / "base-a")).parts
+    assert all(one.state.linked for one in (*there, *back))
+    met = {(one.part, one.partner) for one in there}
+    assert met == {(one.partner, one.part) for one in back}
+    norms = {(one.layer, to.layer) for one, to in met if to and one.component is Component.NORMS}
+    assert norms == {(None, None), *((at, to) for to, at in enumerate(order))}
+
+
 def test_attention_in_a_stranger_was_taken_over(
     tmp_path: Path, parent: Tensors, stranger: Tensors
 ) -> None:

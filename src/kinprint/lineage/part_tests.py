@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kinprint.lineage.alignment.blocks import Blocks, common_blocks
 from kinprint.lineage.alignment.heads import HeadGroupMatch
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
-from kinprint.lineage.alignment.units import Matching, spread
+from kinprint.lineage.alignment.units import Matching, UnitStack, best_partners, spread
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
 from kinprint.lineage.part_columns import ColumnScore, HalfChannels, matched_share
 from kinprint.lineage.preparation import DENSE, FeedForward
@@ -146,9 +146,15 @@ def _layers_elsewhere(pair: Pair, alignment: Alignment) -> list[tuple[int, int]]
     if matching is None or not matching.trusted or matching.residual is not IDENTITY:
         return []
     ours, theirs = (side.prepared.feed_forwards for side in (units.first, units.second))
-    found = {
-        (ours[at].layer, theirs[to].layer) for at, to in enumerate(matching.partners) if to >= 0
-    }
+    met = {(at, to) for at, to in enumerate(matching.partners) if to >= 0}
+    # A layer may be there twice: those that nothing met look for the one they are made of.
+    rest = sorted(set(range(len(theirs))) - {to for _, to in met})
+    if rest:
+        back = best_partners(
+            [theirs[to] for to in rest], UnitStack.of(ours), IDENTITY, units.first.units_flip
+        )
+        met |= set(zip(back, rest, strict=True))
+    found = {(ours[at].layer, theirs[to].layer) for at, to in met}
     straight = units.first is alignment.first
     return sorted((at, to) if straight else (to, at) for at, to in found if at != to)
 
