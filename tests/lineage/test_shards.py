@@ -75,6 +75,15 @@ def test_what_lies_in_files_that_were_not_opened_is_not_missing(
         "the answer was clear after stage 1 of 2",
     }
     assert verdict["coverage"]["read"] < 0.01
+    assert result.to_dict()["notes"] == []
+
+
+def test_layers_that_are_missing_are_told_of_where_all_files_were_opened(tmp_path: Path) -> None:
+    raw = llama(**SIZES)
+    short = {name: one for name, one in raw.items() if ".layers.23." not in name}
+    models = [cut(tmp_path / str(files), short, files, CONFIG) for files in (1, 40)]
+    (note,) = kinprint.compare(*models).to_dict()["notes"]
+    assert note.endswith("/1: 23 layers contradict the configuration, which asks for 24")
 
 
 def test_strangers_in_many_files_are_not_said_to_be_read_whole(tmp_path: Path) -> None:

@@ -95,11 +95,23 @@ def test_norms_know_the_width_better_than_the_configuration(hidden: int, width: 
     assert stream_width({}, geometry_of(config)) == (hidden or 0)
 
 
+def test_a_gate_may_lie_in_a_file_that_was_not_opened() -> None:
+    shapes = {name: value.shape for name, value in llama().items()}
+    del shapes["model.layers.1.mlp.gate_proj.weight"]
+    places = placed(shapes, LLAMA)
+    (alone,) = (one for one in places.values() if one.contradiction)
+    assert alone.weight.name == "model.layers.1.mlp.up_proj.weight"
+    assert list(contradiction_notes(places.values(), True))
+    assert not list(contradiction_notes(places.values(), False))
+
+
 def test_one_sentence_tells_of_many_alike() -> None:
     shapes = {name: value.shape for name, value in llama().items()}
     for layer in (1, 3, 4):
         shapes[f"model.layers.{layer}.mlp.gate_proj.weight"] = (45, 64)
-    notes = [note.words()["en"] for note in contradiction_notes(placed(shapes, LLAMA).values())]
+    notes = [
+        note.words()["en"] for note in contradiction_notes(placed(shapes, LLAMA).values(), True)
+    ]
     assert notes == [
         "shape [45, 64] of model.layers.1.mlp.gate_proj.weight contradicts the other tensors, which"
         " ask for 48 rows: it is left out, and 2 more like it"

@@ -26,6 +26,7 @@ _ATTENTION = ("q", "k", "v", "o")
 _UNITS = ("gate", "up", "down")
 _UPS = {f"{prefix}up": prefix for prefix in _PREFIXES}
 _READERS = ("q", "k", "gate", "up")
+_GATE = "note.wanted.gate"
 _MATRICES = frozenset(
     ("embed", "router", *_ATTENTION, *(prefix + role for prefix in _PREFIXES for role in _UNITS))
 )
@@ -63,13 +64,18 @@ def _inputs(places: Places, tower: str) -> Iterator[int]:
             yield shape[1]
 
 
-def contradiction_notes(places: Iterable[Place]) -> Iterator[Message]:
-    """A sentence for every kind of contradiction: the first tensor, and how many are like it."""
+def contradiction_notes(places: Iterable[Place], complete: bool) -> Iterator[Message]:
+    """A sentence for every kind of contradiction: the first tensor, and how many are like it.
+
+    Unless tensors are `complete`, a gate may lie in a file that is not known.
+    """
     kinds: dict[tuple[str, Message], list[Place]] = {}
     for place in places:
         if place.contradiction is not None:
             kinds.setdefault((place.address.role, place.contradiction), []).append(place)
     for (_, wanted), alike in kinds.items():
+        if wanted.key == _GATE and not complete:
+            continue
         weight = alike[0].weight
         fields = {"shape": list(weight.spec.shape), "name": weight.name, "wanted": wanted}
         if len(alike) == 1:
@@ -153,7 +159,7 @@ def _feed_forwards(
             continue
         found = list(_feed_forward(known, matrices, widths[tower]))
         if gateless:
-            found.insert(0, (address, message("note.wanted.gate")))
+            found.insert(0, (address, message(_GATE)))
         if bias in shapes and address in matrices and prod(shapes[bias]) != matrices[address][0]:
             found.append((bias, message("note.wanted.numbers", size=matrices[address][0])))
         if not found:

@@ -106,8 +106,9 @@ class Model:
         self.metadata = _metadata(checkpoint)
         self.geometry: Geometry = geometry_of(self.config, self.metadata)
         self.tensor_map: TensorMap = map_tensors(
-            tuple(specs.values()), self.config, checkpoint.format, self.metadata
-        )
+            tuple(specs.values()), self.config, checkpoint.format, self.metadata,
+            checkpoint.complete,
+        )  # fmt: skip
         self.quantised: dict[str, QuantisedWeight] = {}
         self.refusal: Message | None = None
         try:

@@ -100,10 +100,12 @@ def assign_roles(
     tensors: Sequence[TensorSpec],
     config: Mapping[str, Any],
     metadata: Mapping[str, object] | None = None,
+    complete: bool = True,
 ) -> RoleMap:
     """Give every tensor its role; `metadata` is a GGUF file's own, if it is one.
 
-    Nothing is read but names, shapes and the configuration, so this costs no bytes.
+    Nothing is read but names, shapes and the configuration, so this costs no bytes. Unless the
+    tensors are `complete`, nothing is said of what is missing among them.
     """
     tables = load_tables()
     found = read_patterns(tensors, tables)
@@ -140,11 +142,12 @@ def assign_roles(
     warnings = [
         *rivals,
         *_unknown(found.patterns, meanings),
-        *_contradictions(kinds, geometry, config),
+        *_contradictions(kinds, geometry, config, complete),
     ]
     tied = _tied(kinds, geometry)
     if (
-        tied is None
+        complete
+        and tied is None
         and geometry.tied is False
         and (geometry.architecture or "").endswith("CausalLM")
     ):
@@ -363,7 +366,7 @@ def _unknown(patterns: Sequence[Pattern], meanings: Mapping[int, _Meaning]) -> l
 
 
 def _contradictions(
-    kinds: Sequence[_Kind], geometry: Geometry, config: Mapping[str, Any]
+    kinds: Sequence[_Kind], geometry: Geometry, config: Mapping[str, Any], complete: bool
 ) -> list[Message]:
     seen: dict[tuple[str, tuple[int, ...]], Message | None] = {}
     for one in kinds:
@@ -379,7 +382,7 @@ def _contradictions(
         for (name, shape), wanted in seen.items()
         if wanted is not None
     ]
-    layers = layer_contradiction(_layer_counts(kinds), geometry, config)
+    layers = layer_contradiction(_layer_counts(kinds), geometry, config, complete)
     return [*lines, layers] if layers else lines
 
 

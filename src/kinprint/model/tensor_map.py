@@ -65,9 +65,13 @@ def map_tensors(
     config: Mapping[str, Any],
     format: str,
     gguf: Mapping[str, object] | None = None,
+    complete: bool = True,
 ) -> TensorMap:
-    """Say of every tensor what it is; contradictions become warnings, never guesses."""
-    found: RoleMap = assign_roles(specs, config, gguf)
+    """Say of every tensor what it is; contradictions become warnings, never guesses.
+
+    What a model lacks is said only where its tensors are `complete`.
+    """
+    found: RoleMap = assign_roles(specs, config, gguf, complete)
     tensors: dict[int, MappedTensor] = {}
     contradicted: list[int] = []
     layered = differ_by_layer(config, gguf)

@@ -137,7 +137,7 @@ class Tower:
             message("note.about-model", model=model.name, note=note)
             for note in (
                 *(_settings_notes(model) if self.main else ()),
-                *contradiction_notes(places.values()),
+                *contradiction_notes(places.values(), model.checkpoint.complete),
                 *_scale_notes(self.places.values()),
                 *_packing_notes(self.places.values()),
             )

@@ -135,9 +135,11 @@ def _heads(role: Role, geometry: Geometry) -> int | None:
 
 
 def layer_contradiction(
-    counts: Iterable[int], geometry: Geometry, config: Mapping[str, Any]
+    counts: Iterable[int], geometry: Geometry, config: Mapping[str, Any], complete: bool
 ) -> Message | None:
     """What is wrong with the number of layers; `counts` has one for each stack of the text.
+
+    Unless all tensors are known, there may be more.
 
     Layers that all share one set of weights are stored once, which contradicts nothing, and
     any number of layers that the configuration gives will do: stacks may be named apart.
@@ -146,6 +148,8 @@ def layer_contradiction(
     wanted = geometry.layers
     known = {value for name, value in _sizes(config) if _LAYERS.search(name)}
     if not wanted or found <= 1 or found in {wanted, *known}:
+        return None
+    if found < wanted and not complete:
         return None
     further = sum(value for name, value in _sizes(config) if _FURTHER_LAYERS.search(name))
     if wanted < found <= wanted + further:
