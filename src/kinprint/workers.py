@@ -7,15 +7,17 @@ spend their time waiting for each other.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing.connection import Connection
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -57,21 +59,48 @@ def cores() -> int:
 def workers(
     count: int, prepare: Callable[..., object] | None = None, given: tuple[Any, ...] = ()
 ) -> Iterator[ProcessPoolExecutor]:
-    """A pool of processes that know nothing of this one's threads and sockets."""
+    """A pool of processes that know nothing of this one's threads and sockets.
+
+    They end with this process, and at once where what they work for fails.
+    """
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
+    context = get_context("spawn")
+    here, there = context.Pipe()
     try:
-        with ProcessPoolExecutor(count, get_context("spawn"), prepare, given) as pool:
-            yield pool
+        with ProcessPoolExecutor(count, context, _begin, (there, prepare, given)) as pool:
+            try:
+                yield pool
+            except BaseException:
+                here.close()
+                pool.shutdown(cancel_futures=True)
+                raise
     finally:
+        here.close()
+        there.close()
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _begin(
+    parent: Connection, prepare: Callable[..., object] | None, given: tuple[Any, ...]
+) -> None:
+    """Begin as a worker: end without a word where the terminal says so, and with the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    Thread(target=_end_with, args=(parent,), daemon=True).start()
+    if prepare is not None:
+        prepare(*given)
+
+
+def _end_with(parent: Connection) -> None:
+    parent.poll(None)  # nothing is ever sent: until the other end is closed
+    os._exit(1)
 
 
 class Threads(ThreadPoolExecutor):

@@ -307,6 +307,29 @@ def test_an_interrupt_ends_the_command_at_once(
     assert said.strip() == b"Stopped. What was read so far is kept."
 
 
+def test_an_interrupt_ends_all_processes_of_a_command(
+    hub_environment: Environment, server: MirrorServer, demo: Path, tmp_path: Path
+) -> None:
+    """As a terminal sends it, to all of them. Whoever stayed would keep the pipe open."""
+    server.faults.replace([Fault("slow", rate=1, port="storage")])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kinprint", "atlas", "build", "zoo/base-a", "zoo/base-b",
+         "zoo/a-cpt", "--atlas", str(tmp_path / "atlas"), "--jobs", "2"],
+        env=hub_environment(server.endpoint, HF_HUB_DOWNLOAD_TIMEOUT="3600"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=listen_to_interrupts,
+    )  # fmt: skip
+    while server.stats.count("storage") == 0:
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    said, _ = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert said.strip().endswith(b"Stopped. What was read so far is kept.")
+
+
 def test_hostile_names_cannot_write_on_the_terminal(kinprint: Run, tmp_path: Path) -> None:
     folder = tmp_path / "hostile"
     folder.mkdir()

@@ -28,6 +28,7 @@ from kinprint.diff.direction import (
     weighed,
 )
 from kinprint.measure.drift import drift_of
+from kinprint.measure.rounding import equality
 from kinprint.model.tokens import Vocabulary
 from kinprint.records import Precedence, Trace
 
@@ -153,13 +154,43 @@ def test_dates_set_back_are_undecided() -> None:
 
 def test_digits_filled_in_are_named_and_undecided() -> None:
     parent = bf16(matrix())
-    child = parent * (1 + DRAWS.uniform(-1, 1, parent.shape).astype(np.float32) * 2.0**-10)
+    half = np.ldexp(np.float32(0.49), np.frexp(parent)[1] - 8)
+    child = parent + DRAWS.uniform(-1, 1, parent.shape).astype(np.float32) * half
     lie = rounding([(parent, child)])
     assert speaks(lie) is B, "the parent is what the filled-in child rounds to"
     assert weighed([lie] if lie else []) is OPEN
     assert lie is not None
     said = text.Message(lie.says.key, {**lie.says.fields, "a": "X", "b": "Y"})
     assert "fills in lost digits" in str(said)
+
+
+@pytest.mark.parametrize("levels", [7, 127, None])
+def test_a_change_smaller_than_the_grid_it_began_on_is_no_rounding(levels: int | None) -> None:
+    """A tune of what was released on a grid rounds to it, number by number."""
+    fine = matrix()
+    parent = bf16(fine) if levels is None else quantised(fine, levels)
+    steps = np.abs(parent - fine).max(axis=1, keepdims=True)
+    child = (parent + 0.04 * steps * DRAWS.normal(size=parent.shape)).astype(np.float32)
+    assert rounding([(parent, child)]) is None
+    assert not equality(parent, child).same
+
+
+def test_norms_and_tables_that_are_no_rounding_refute_it(tmp_path: Path) -> None:
+    for name in ("fine", "coarse"):
+        shutil.copytree(ZOO / "base-a", tmp_path / name)
+    tensors = load_file(ZOO / "base-a" / "model.safetensors")
+    for moved in (False, True):
+        coarse = {
+            name: value * ml_dtypes.bfloat16(1.5 if moved else 1.0)
+            if "norm" in name
+            else value.astype(ml_dtypes.float8_e4m3fn).astype(value.dtype)
+            for name, value in tensors.items()
+        }
+        save_file(coarse, tmp_path / "coarse" / "model.safetensors", {"format": "pt"})
+        found = kinprint.compare(tmp_path / "fine", tmp_path / "coarse", direction=True)
+        assert found.direction is not None
+        traces = [row.trace for row in found.direction.traces if row.counted]
+        assert traces == ([] if moved else [Trace.ROUNDING])
 
 
 def test_noise_is_no_trace() -> None:

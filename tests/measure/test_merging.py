@@ -14,7 +14,7 @@ from kinprint.measure.merging import (
     slerp_coefficients,
     task_vectors,
 )
-from kinprint.measure.mixtures import Products, mixture_of
+from kinprint.measure.mixtures import Products, dependent_columns, mixture_of
 
 DRAWS = np.random.default_rng(3)
 
@@ -39,7 +39,8 @@ def test_a_weight_is_never_negative_but_that_of_a_free_column() -> None:
     products = Products(2)
     products.add([a, b], 1.4 * a - 0.4 * b + floats(4000, size=0.01))
     bound = mixture_of(products)
-    assert bound.weights[1].value == bound.weights[1].low == 0
+    assert bound.weights[1].value == bound.weights[1].high == 0
+    assert bound.weights[1].low == pytest.approx(-0.4, abs=0.01), "of the fit without that limit"
     free = mixture_of(products, [1])
     assert free.weights[1].value == pytest.approx(-0.4, abs=0.01)
     assert free.residual < bound.residual
@@ -53,6 +54,26 @@ def test_columns_that_are_equal_or_nearly_so_are_one_weight() -> None:
         found = mixture_of(products)
         assert [one.columns for one in found.weights] == [(0, 1), (2,)]
         assert found.weights[0].value == pytest.approx(0.3, abs=0.01)
+
+
+def test_a_column_that_is_a_sum_of_others_is_told_with_them() -> None:
+    a, b = floats(4000), floats(4000)
+    products = Products(3)
+    products.add([a, (a + b) / 2, b], 0.3 * a + 0.7 * b + floats(4000, size=0.01))
+    assert sorted(dependent_columns(products)) == [0, 1, 2]
+    (found,) = mixture_of(products).weights
+    assert found.columns == (0, 1, 2)
+    assert found.low <= 1 <= found.high and found.value == pytest.approx(1, abs=0.01)
+    assert not dependent_columns(products.of([0, 2]))
+    assert min(mixture_of(products).spread) > 100, "of each by itself nothing is known"
+
+
+def test_zeros_have_no_weight_that_could_be_known() -> None:
+    a, zeros = floats(4000), np.zeros(4000, np.float32)
+    products = Products(2)
+    products.add([a, zeros], a + floats(4000, size=0.01))
+    found = mixture_of(products)
+    assert found.spread[0] < 0.01 and found.spread[1] > 100
 
 
 def test_blocks_add_up_to_the_whole() -> None:

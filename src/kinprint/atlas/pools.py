@@ -105,15 +105,11 @@ def _until_one_dies(
                 failed.set_exception(error)
                 return failed
 
-        try:
-            for one, future in _as_done(submit, while_all_live(), lambda: jobs + 1):
-                try:
-                    yield one, future.result()
-                except BrokenProcessPool:
-                    lost.append(one)
-        except BaseException:  # nobody waits for what is still being done
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for one, future in _as_done(submit, while_all_live(), lambda: jobs + 1):
+            try:
+                yield one, future.result()
+            except BrokenProcessPool:
+                lost.append(one)
     return lost
 
 

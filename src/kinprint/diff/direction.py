@@ -24,7 +24,6 @@ from kinprint.lineage.part_tensors import at_equal_numbers, compared
 from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.results import Settings
-from kinprint.lineage.taken_over import MATRICES
 from kinprint.measure.drift import Drift, drift_of
 from kinprint.measure.rounding import coarser
 from kinprint.model.tokens import Vocabulary
@@ -267,9 +266,12 @@ def _log_path(checkpoint: Checkpoint) -> str:
 
 
 def _rows(a: Sample, b: Sample) -> Iterator[tuple[Floats, Floats]]:
-    """Rows of matrices that were read of both models, at equal places."""
+    """Rows that were read of both models, at equal places: of matrices, tables and norms.
+
+    A model that holds another's numbers rounded has no others in place of these.
+    """
     for part in a.parts:
-        if part.component not in MATRICES or part not in b.parts:
+        if part.component is Component.OTHER or part not in b.parts:
             continue
         for _, (ours, theirs) in compared(a, b, part, part):
             x, y = at_equal_numbers(ours, theirs)

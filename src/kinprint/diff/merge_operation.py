@@ -14,6 +14,8 @@ from kinprint.reader.fetch import Fetcher, Want, joined_wants
 from kinprint.records import MergeOutcome, Operation
 from kinprint.text import message
 
+_NEARLY_ALL = 0.99  # of the numbers: what else there is would go unsaid
+
 
 class Candidates(Struct, frozen=True):
     """Models beside the two that a merge may have been made from, and the base of its parents."""
@@ -46,10 +48,10 @@ def family_wants(families: Sequence[Family]) -> list[Want]:
 
 
 def find_merge(families: Sequence[Family]) -> Unmerging | None:
-    """The first merge that is proved; None where none is."""
+    """The first merge that is proved of nearly all numbers; None where none is."""
     for family in families:
         found = unmerge_models(family)
-        if found.outcome is MergeOutcome.RECIPE:
+        if found.outcome is MergeOutcome.RECIPE and found.held >= _NEARLY_ALL:
             return found
     return None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from msgspec import Struct
 
 from kinprint.measure.mixtures import Weight
@@ -60,12 +62,14 @@ class Unmerging(Struct, frozen=True):
     outcome, doubt : what is known, and why no more is.
     methods : those that fit and cannot be told apart by the numbers, the recipe's first.
     recipe, yaml : the recipe, and the same as a file for mergekit.
-    copied : the source that the child equals.
+    copied, rounded : the source that the child equals, and whether only after rounding.
     weights, residual : of the mixture nearest to all tensors together.
     equal, compared : numbers that the recipe gives bit by bit, of how many.
     tensors, roles, layers : the same in detail.
     labels : what models say they are not, as replicas do.
     sampled : whether some rows of tensors were read.
+    dependent : whether some sources are sums of others, so that several recipes give the same.
+    aside : models that were given and lack much of what the child and the others have.
     """
 
     child: ModelRef
@@ -87,3 +91,21 @@ class Unmerging(Struct, frozen=True):
     layers: tuple[GroupFinding, ...]
     labels: tuple[Message, ...] = ()
     sampled: bool = False
+    rounded: bool = False
+    dependent: bool = False
+    aside: tuple[ModelRef, ...] = ()
+
+    def uses(self, some: Container[int]) -> bool:
+        """Whether a recipe was found that takes numbers of one of some sources."""
+        if self.outcome is not MergeOutcome.RECIPE:
+            return False
+        if self.recipe is None:  # layers taken as they are
+            return any(one.origin is not None and one.origin[0] in some for one in self.tensors)
+        used = (*self.recipe.parents, self.recipe.base)
+        return any(at is not None and at in some for at in used)
+
+    @property
+    def held(self) -> float:
+        """The share of the child's numbers in tensors that the recipe was held against."""
+        told = sum(one.numbers for one in self.tensors if one.equal is not None)
+        return told / max(sum(one.numbers for one in self.tensors), 1)

@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.diff.blocks import blocks, extents, matrix_shape, reading_of
@@ -68,6 +69,13 @@ class Tensor(Struct, frozen=True):
     def available(self) -> tuple[int, ...]:
         """The sources that have it."""
         return tuple(at for at, one in enumerate(self.counterparts) if one is not None)
+
+    def only(self, kept: Sequence[int]) -> Tensor:
+        """The same with some of the sources."""
+        found = tuple(self.counterparts[at] for at in kept)
+        if self.status is MergeStatus.PARTLY and all(one is not None for one in found):
+            return replace(self, counterparts=found, status=MergeStatus.MEASURED, reason=None)
+        return replace(self, counterparts=found)
 
 
 def precision_of(place: Place) -> Precision | None:

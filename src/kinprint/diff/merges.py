@@ -8,7 +8,7 @@ its proof. TIES and DARE need what whole task vectors hold: then tensors are str
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -33,10 +33,11 @@ from kinprint.measure.merge_fitting import (
     mixed,
     path,
     precisions,
+    rank,
     score,
 )
 from kinprint.measure.merging import Precision, rounded, task_vectors
-from kinprint.measure.mixtures import Mixture, Products, mixture_of
+from kinprint.measure.mixtures import Mixture, Products, dependent_columns, mixture_of
 from kinprint.measure.recipes import Facts, Recipe, Settings, agreeing
 from kinprint.model.model import Floats, Model
 from kinprint.model.opening import open_model
@@ -61,6 +62,7 @@ _MOST_PARENTS = 4  # whose task vectors are looked at together
 
 
 _PROVABLE = 0.99  # of the numbers must be in a format that a recipe can be held against
+_FITTING = 0.99  # of what the source that has most of the child's tensors has of them
 
 
 class Family(Struct, frozen=True):
@@ -83,14 +85,37 @@ class Family(Struct, frozen=True):
         """All bytes that are read."""
         return wants(self.child, self.sources, self.tensors)
 
+    @property
+    def fitting(self) -> tuple[int, ...]:
+        """Sources that have the tensors of the child that some source has, or nearly all."""
+        held = [
+            sum(tensor.numbers for tensor in self.tensors if at in tensor.available)
+            for at in range(len(self.sources))
+        ]
+        return tuple(at for at, one in enumerate(held) if one >= _FITTING * max(held))
+
+    def only(self, kept: Sequence[int]) -> Family:
+        """The same with some of the sources, the base among them if there is one."""
+        return replace(
+            self,
+            sources=tuple(self.sources[at] for at in kept),
+            refs=(self.refs[0], *(self.refs[1 + at] for at in kept)),
+            base=None if self.base is None else kept.index(self.base),
+            tensors=tuple(tensor.only(kept) for tensor in self.tensors),
+        )
+
 
 class _Measured(Struct):
-    """What the first pass found of a tensor."""
+    """What the first pass found of a tensor.
+
+    `equal` counts by source the numbers that are the child's after rounding, `exact` before it.
+    """
 
     tensor: Tensor
     columns: tuple[int, ...]
     products: Products
     equal: dict[int, int]
+    exact: dict[int, int]
     child: Floats
     sources: tuple[Floats, ...]
 
@@ -128,9 +153,27 @@ def sampled_family(family: Family, seed: int, allowance: int = ALLOWANCE) -> Fam
 
 
 def unmerge_models(family: Family, tell: Tell | None = None) -> Unmerging:
-    """Say which merge made the child."""
-    checkpoint = family.child.checkpoint
-    checkpoint.fetcher.ensure(family.wants())
+    """Say which merge made the child.
+
+    A source that lacks tensors would take them away from what a recipe is held against. So the
+    others are looked at first, without those that lack many. Then all, on what all of them have:
+    a recipe without these was refuted by the rest.
+    """
+    family.child.checkpoint.fetcher.ensure(family.wants())
+    kept = family.fitting
+    needed = 1 if family.base is not None else 2
+    if needed <= len(kept) < len(family.sources) and family.base in (None, *kept):
+        others = [at for at in range(len(family.sources)) if at not in kept]
+        found = _unmerged(family.only(kept), tell)
+        fewer = replace(found, aside=tuple(family.refs[1 + at] for at in others))
+        if fewer.outcome is not MergeOutcome.UNDECIDED:
+            return fewer
+        every = _unmerged(family, tell)
+        return every if every.uses(others) else fewer
+    return _unmerged(family, tell)
+
+
+def _unmerged(family: Family, tell: Tell | None) -> Unmerging:
     if not family.sampled:
         passed = passed_through(family.child, family.sources, family.tensors)
         if passed is not None and not _is_copy(family, passed):
@@ -198,7 +241,7 @@ def _measure(family: Family, tensor: Tensor) -> _Measured | TensorFinding:
     if left_out or not columns or not tensor.numbers:
         return own
     products = Products(len(columns))
-    equal = dict.fromkeys(columns, 0)
+    equal, exact = dict.fromkeys(columns, 0), dict.fromkeys(columns, 0)
     each = max(_LEAST, _SAMPLED // len(family.tensors))
     step = max(1, tensor.read // each)
     kept: list[list[Floats]] = [[] for _ in range(len(columns) + 1)]
@@ -211,27 +254,27 @@ def _measure(family: Family, tensor: Tensor) -> _Measured | TensorFinding:
             products.add(sources, child)
             for at, source in zip(columns, sources, strict=True):
                 equal[at] += int((rounded(source, stored) == child).sum())
+                exact[at] += int((source == child).sum())
             for some, one in zip(kept, (child, *sources), strict=True):
                 some.append(one[::step].copy())
     except KinprintError as error:
         return replace(own, status=MergeStatus.UNREADABLE, reason=error.message)
     whole = [np.concatenate(some) for some in kept]
-    return _Measured(tensor, columns, products, equal, whole[0], tuple(whole[1:]))
+    return _Measured(tensor, columns, products, equal, exact, whole[0], tuple(whole[1:]))
 
 
-def _finding(found: _Measured, base: int | None) -> TensorFinding:
+def _finding(found: _Measured, free: Container[int | None]) -> TensorFinding:
     tensor = found.tensor
-    mixture = _mixture(found.products, found.columns, base)
+    mixture = _mixture(found.products, found.columns, free)
     return TensorFinding(
         tensor.name, tensor.address, tensor.numbers, tensor.status, tensor.reason,
         mixture.weights, mixture.residual, read=tensor.read,
     )  # fmt: skip
 
 
-def _mixture(products: Products, columns: Sequence[int], base: int | None) -> Mixture:
+def _mixture(products: Products, columns: Sequence[int], free: Container[int | None]) -> Mixture:
     """The mixture of some sources, weights numbered as the sources are."""
-    free = [at for at, column in enumerate(columns) if column == base]
-    found = mixture_of(products, free)
+    found = mixture_of(products, [at for at, column in enumerate(columns) if column in free])
     weights = tuple(
         replace(one, columns=tuple(columns[at] for at in one.columns)) for one in found.weights
     )
@@ -241,15 +284,16 @@ def _mixture(products: Products, columns: Sequence[int], base: int | None) -> Mi
 def _decided(
     family: Family, measured: Sequence[_Measured], rest: Sequence[TensorFinding]
 ) -> Unmerging:
-    blank = _blank(family, measured, rest, family.base)
+    blank = _blank(family, measured, rest, (family.base,))
     full = _whole(family, measured)
     if not measured:
         return replace(blank, doubt=MergeDoubt.NOTHING_COMPARABLE)
     if copied := _copied(family, measured):
         total = sum(one.tensor.read for one in measured)
         own = replace(
-            blank, outcome=MergeOutcome.COPY, copied=copied[0], equal=total, compared=total
-        )
+            blank, outcome=MergeOutcome.COPY, copied=copied[0], equal=total, compared=total,
+            rounded=any(one.exact[copied[0]] < one.tensor.read for one in measured),
+        )  # fmt: skip
         return replace(own, tensors=tuple(_with_equal(blank.tensors, measured, copied[0])))
     usable = [one for one in full if one.tensor.precision is not None]
     # A recipe that gives the norms says nothing about matrices that are stored otherwise.
@@ -259,7 +303,9 @@ def _decided(
             blank, doubt=MergeDoubt.OTHER_FORMAT if full else MergeDoubt.NOTHING_COMPARABLE
         )
     found = _explained(family, usable)
-    told = _blank(family, measured, rest, found.base)
+    free = (found.base, *(() if found.recipe is None else found.recipe.subtracted))
+    told = _blank(family, measured, rest, free)
+    told = replace(told, base=found.base, dependent=found.dependent)
     if found.recipe is None:
         return replace(told, outcome=found.outcome, doubt=found.doubt)
     return _proved(family, usable, found, told)
@@ -274,22 +320,22 @@ def _blank(
     family: Family,
     measured: Sequence[_Measured],
     rest: Sequence[TensorFinding],
-    base: int | None,
+    free: Container[int | None],
 ) -> Unmerging:
-    """Weights, and nothing said about them."""
+    """Weights, those of sources that are `free` below zero too, and nothing said about them."""
     full = _whole(family, measured)
-    pooled = _pooled(full, family, base)
-    own = {one.tensor.name: _finding(one, base) for one in measured}
+    pooled = _pooled(full, family, free)
+    own = {one.tensor.name: _finding(one, free) for one in measured}
     own |= {one.name: one for one in rest}
     return Unmerging(
-        child=family.refs[0], sources=family.refs[1:], base=base,
+        child=family.refs[0], sources=family.refs[1:], base=family.base,
         typed_base=family.base, outcome=MergeOutcome.UNDECIDED, doubt=None, methods=(),
         recipe=None, yaml="", copied=None,
         weights=() if pooled is None else pooled.weights,
         residual=None if pooled is None else pooled.residual,
         equal=0, compared=0, tensors=tuple(own[one.name] for one in family.tensors),
-        roles=tuple(_groups(full, family, base, by_role=True)),
-        layers=tuple(_groups(full, family, base, by_role=False)), labels=_labels(family),
+        roles=tuple(_groups(full, family, free, by_role=True)),
+        layers=tuple(_groups(full, family, free, by_role=False)), labels=_labels(family),
         sampled=family.sampled,
     )  # fmt: skip
 
@@ -314,13 +360,15 @@ def _with_equal(
         yield replace(one, equal=equal.get(one.name), origin=(source, one.address.layer))
 
 
-def _pooled(measured: Sequence[_Measured], family: Family, base: int | None) -> Mixture | None:
+def _pooled(
+    measured: Sequence[_Measured], family: Family, free: Container[int | None]
+) -> Mixture | None:
     if not measured:
         return None
     total = _of_all_rows(measured[0])
     for one in measured[1:]:
         total = total + _of_all_rows(one)
-    return _mixture(total, range(len(family.sources)), base)
+    return _mixture(total, range(len(family.sources)), free)
 
 
 def _of_all_rows(one: _Measured) -> Products:
@@ -332,7 +380,7 @@ def _of_all_rows(one: _Measured) -> Products:
 
 
 def _groups(
-    measured: Sequence[_Measured], family: Family, base: int | None, *, by_role: bool
+    measured: Sequence[_Measured], family: Family, free: Container[int | None], *, by_role: bool
 ) -> Iterable[GroupFinding]:
     members: dict[str | int | None, list[_Measured]] = {}
     for one in measured:
@@ -342,14 +390,17 @@ def _groups(
         elif address.layer is not None and not address.tower:
             members.setdefault(address.layer, []).append(one)
     for key, some in members.items():
-        found = _pooled(some, family, base)
+        found = _pooled(some, family, free)
         assert found is not None
         role, layer = (key, None) if isinstance(key, str) else (None, key)
         yield GroupFinding(role, layer, found.weights, found.residual)
 
 
 class _Explanation(Struct, frozen=True):
-    """What the samples tell; a recipe comes with the methods that do as well, and its facts."""
+    """What the samples tell; a recipe comes with the methods that do as well, and its facts.
+
+    `rank` is its place among recipes of other sources, `dependent` says that there are some.
+    """
 
     outcome: MergeOutcome
     base: int | None
@@ -357,24 +408,49 @@ class _Explanation(Struct, frozen=True):
     recipe: Recipe | None = None
     methods: tuple[MergeMethod, ...] = ()
     facts: tuple[Facts, ...] = ()
+    rank: tuple[float, ...] = ()
+    dependent: bool = False
 
 
 def _explained(family: Family, usable: Sequence[_Measured]) -> _Explanation:
-    """Look for a recipe: sums first, then task vectors over the base or over what may be one."""
+    """Look for a recipe of sources that are independent of each other."""
+    choices = _independent(family, usable)
+    found = [_explained_by(family, usable, chosen) for chosen in choices]
+    outcomes = (MergeOutcome.RECIPE, MergeOutcome.OTHER, MergeOutcome.UNDECIDED)
+    best_of_all = min(found, key=lambda one: (outcomes.index(one.outcome), one.rank))
+    return replace(best_of_all, dependent=len(choices) > 1)
+
+
+def _independent(family: Family, usable: Sequence[_Measured]) -> list[tuple[int, ...]]:
+    """All sources; where some are sums of others, every choice that leaves out one of these."""
+    total = sum((one.products for one in usable[1:]), usable[0].products)
+    found: list[tuple[int, ...]] = []
+    open_ = [tuple(range(len(family.sources)))]
+    while open_:
+        some = open_.pop(0)
+        places = dependent_columns(total.of(some))
+        fewer = [some[:at] + some[at + 1 :] for at in reversed(places) if some[at] != family.base]
+        open_ += [one for one in fewer if one not in open_]
+        if not fewer:
+            found.append(some)
+    return found
+
+
+def _explained_by(
+    family: Family, usable: Sequence[_Measured], chosen: tuple[int, ...]
+) -> _Explanation:
+    """Sums first, then task vectors over the base or over what may be one."""
     samples = [_sampled(one) for one in usable]
-    parents = _active(usable, family.parents)
-    bases = (
-        [family.base]
-        if family.base is not None
-        else [None, *_possible_bases(usable, family.parents)]
-    )
+    sources = _active(usable, chosen)
+    parents = tuple(at for at in sources if at != family.base)
+    known = [at for at in chosen if at != family.base]
+    bases = [family.base] if family.base is not None else [None, *_possible_bases(usable, known)]
     for base in bases:
         others = tuple(at for at in parents if at != base)
         if found := _sums(samples, others, base):
             return found
     if family.sampled:  # TIES, DARE and the angle of slerp are of whole tensors
         return _Explanation(MergeOutcome.UNDECIDED, family.base, MergeDoubt.SAMPLED)
-    sources = _active(usable, range(len(family.sources)))
     if len(sources) > 1 and score(any_mixture(samples, sources), samples).believed:
         return _Explanation(MergeOutcome.OTHER, family.base)
     for base in bases:
@@ -403,8 +479,9 @@ def _sums(
         methods.append(MergeMethod.TASK_ARITHMETIC)  # over whatever base it gives the same sums
     facts = tuple(one.facts for one in samples)
     return _Explanation(
-        MergeOutcome.RECIPE, first.recipe.base, None, first.recipe, tuple(methods), facts
-    )
+        MergeOutcome.RECIPE, first.recipe.base, None, first.recipe, tuple(methods), facts,
+        rank(first),
+    )  # fmt: skip
 
 
 def _task_vectors(
@@ -419,16 +496,19 @@ def _task_vectors(
     samples = [replace(one, facts=own) for one, own in zip(samples, facts, strict=True)]
     if tried := best(trimmed_sums(samples, parents, base), samples):
         return _Explanation(
-            MergeOutcome.RECIPE, base, None, tried[0].recipe, (MergeMethod.TIES,), facts
-        )
+            MergeOutcome.RECIPE, base, None, tried[0].recipe, (MergeMethod.TIES,), facts,
+            rank(tried[0]),
+        )  # fmt: skip
     dropped = dropped_sums(samples, parents, base)
     if dropped is None or not dropped.believed:
         return None
     for recipe in random_sums(samples, parents, base, dropped) if dropped.at_random else ():
         scaled = with_scales(recipe, samples, dropped.factors) if recipe.rescale else samples
-        if best([recipe], scaled):
+        if tried := best([recipe], scaled):
             facts = tuple(one.facts for one in scaled)
-            return _Explanation(MergeOutcome.RECIPE, base, None, recipe, (recipe.method,), facts)
+            return _Explanation(
+                MergeOutcome.RECIPE, base, None, recipe, (recipe.method,), facts, rank(tried[0])
+            )
     return None if dropped.at_random else _Explanation(MergeOutcome.OTHER, base)
 
 
@@ -443,15 +523,15 @@ def _sampled(one: _Measured) -> Sampled:
     return Sampled(one.child, one.sources, parents, one.products, Facts(stored), layer)
 
 
-def _active(measured: Sequence[_Measured], parents: Sequence[int]) -> tuple[int, ...]:
-    """Parents that the child has something of, in some tensors at least."""
+def _active(measured: Sequence[_Measured], chosen: Sequence[int]) -> tuple[int, ...]:
+    """Sources that the child has something of, in some tensors at least."""
     found = []
-    mixtures = [mixture_of(one.products) for one in measured]
-    for at in parents:
+    mixtures = [mixture_of(one.products.of(chosen)) for one in measured]
+    for place, at in enumerate(chosen):
         clear = sum(
             one.tensor.numbers
             for one, mixture in zip(measured, mixtures, strict=True)
-            if abs(mixture.coefficients[at]) > SURE * mixture.spread[at] + _SLIGHT
+            if abs(mixture.coefficients[place]) > SURE * mixture.spread[place] + _SLIGHT
         )
         if clear > _SOME_EQUAL * sum(one.tensor.numbers for one in measured):
             found.append(at)
@@ -462,14 +542,14 @@ def _possible_bases(measured: Sequence[_Measured], parents: Sequence[int]) -> li
     """Parents that may be the base: one that was subtracted, those left as they are in places."""
     if len(parents) < 2:
         return []
-    total = measured[0].products
-    for one in measured[1:]:
-        total = total + one.products
-    mixture = mixture_of(total)
+    total = sum((one.products for one in measured[1:]), measured[0].products)
+    mixture = mixture_of(total.of(parents))
     size = sum(one.tensor.read for one in measured)
     shares = {at: sum(one.equal[at] for one in measured) / size for at in parents}
     subtracted = [
-        at for at in parents if mixture.coefficients[at] < -SURE * mixture.spread[at] - _SLIGHT
+        at
+        for place, at in enumerate(parents)
+        if mixture.coefficients[place] < -SURE * mixture.spread[place] - _SLIGHT
     ]
     left = sorted((at for at in parents if shares[at] > _SOME_EQUAL), key=lambda at: -shares[at])
     return list(dict.fromkeys((*subtracted, *left)))

@@ -125,12 +125,12 @@ def best(recipes: Iterable[Recipe], samples: Sequence[Sampled]) -> list[Tried]:
         for method in dict.fromkeys(one.recipe.method for one in tried):
             own = [one for one in tried if one.recipe.method is method]
             proposed += [
-                one.recipe for one in sorted(own, key=_rank)[:most] if one.score.share > 0.9
+                one.recipe for one in sorted(own, key=rank)[:most] if one.score.share > 0.9
             ]
     tried = [Tried(recipe, score(recipe, samples)) for recipe in proposed]
     tried = [one for one in tried if one.score.believed]
     kept: dict[MergeMethod, Tried] = {}
-    for one in sorted(tried, key=_rank):
+    for one in sorted(tried, key=rank):
         if 1 - one.score.share <= 3 * (
             1 - tried[0].score.share if not kept else 1 - next(iter(kept.values())).score.share
         ):
@@ -138,7 +138,8 @@ def best(recipes: Iterable[Recipe], samples: Sequence[Sampled]) -> list[Tried]:
     return list(kept.values())
 
 
-def _rank(one: Tried) -> tuple[float, float, float]:
+def rank(one: Tried) -> tuple[float, float, float]:
+    """Where a recipe comes among others: the one that gives most, then the shortest, is first."""
     first = one.recipe.settings[0]
     return -one.score.share, first.digits + (one.recipe.scale != 1), abs(sum(first.weights) - 1)
 

@@ -21,6 +21,8 @@ GROUPS = 16
 _STUDENT = 2.131  # the 97.5 % quantile of Student's t with 15 degrees of freedom
 _EQUAL = 1e-13  # of the squares: columns that differ by less are one column
 _SINGULAR = 1e-14  # of the largest eigenvalue
+_ANYTHING = 1e3  # standard error of a weight of which the numbers say nothing
+_INVOLVED = 1e-6  # of the largest entry: columns that depend on each other
 _UNTOLD, _AS_SURE = 0.25, 4.0  # spread of a difference that says nothing, over that of the sum
 
 
@@ -81,7 +83,8 @@ class Mixture(Struct, frozen=True):
 
     Attributes
     ----------
-    weights : a weight a column, or a group of columns that cannot be told apart.
+    weights : a weight a column, or a group of columns that cannot be told apart: equal ones, those
+        of which one is a sum of the others, and those of which only the sum of the weights shows.
     coefficients : by column, without the limit that none is negative; columns that are equal share.
     spread : standard errors of the coefficients.
     residual : the part of the target's squares that the weights leave, between 0 and 1.
@@ -91,6 +94,11 @@ class Mixture(Struct, frozen=True):
     coefficients: tuple[float, ...]
     spread: tuple[float, ...]
     residual: float
+
+
+def dependent_columns(products: Products) -> list[int]:
+    """Some columns of which each is a sum of the others, or none where all are needed."""
+    return next(iter(_dependent(_unseen(products.total))), [])
 
 
 def mixture_of(products: Products, free: Sequence[int] = ()) -> Mixture:
@@ -107,17 +115,19 @@ def mixture_of(products: Products, free: Sequence[int] = ()) -> Mixture:
     deviations = left_out - left_out.mean(axis=0)
     covariance = share * deviations.T @ deviations
     values = _limited(total[np.ix_(kept, kept)], [first.index(own[one][0]) for one in free])
-    groups = _untold(covariance)
+    unseen = _unseen(total[np.ix_(kept, kept)])
+    groups = _joined([*_untold(covariance), *_dependent(unseen)])
+    covariance += _ANYTHING**2 * unseen @ unseen.T
     weights = []
     for group in groups:
         direction = np.zeros(len(first))
         direction[list(group)] = 1
         reach = _STUDENT * float(np.sqrt(max(0.0, direction @ covariance @ direction)))
         columns = tuple(sorted(one for at in group for one in own[first[at]]))
-        open_ended = any(one in free for one in columns)
         value, centre = float(direction @ values), float(direction @ coefficients)
-        low, high = min(value, centre - reach), max(value, centre + reach)
-        weights.append(Weight(columns, value, low if open_ended else max(0.0, low), high))
+        weights.append(
+            Weight(columns, value, min(value, centre - reach), max(value, centre + reach))
+        )
     errors = np.sqrt(np.diag(covariance))
     at = {one: first.index(own[one][0]) for one in range(count)}
     return Mixture(
@@ -150,6 +160,31 @@ def _solve(total: Doubles) -> Doubles:
     known = values > _SINGULAR * max(float(values[-1]), np.finfo(float).tiny)
     inverse = vectors[:, known] / values[known] @ vectors[:, known].T
     return np.asarray(inverse @ (target / scale) / scale)
+
+
+def _unseen(total: Doubles) -> Doubles:
+    """Changes of the weights that leave the sum as it is, a column each: their length is one."""
+    gram = total[:-1, :-1]
+    scale = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
+    unknown = values <= _SINGULAR * max(float(values[-1]), np.finfo(float).tiny)
+    found = vectors[:, unknown] / scale[:, None]
+    return np.asarray(found / np.sqrt(np.square(found).sum(axis=0)))
+
+
+def _dependent(unseen: Doubles) -> list[list[int]]:
+    """Columns that change together without a trace."""
+    sizes = np.abs(unseen)
+    return [np.flatnonzero(one > _INVOLVED * one.max()).tolist() for one in sizes.T]
+
+
+def _joined(groups: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Groups that have a column in common as one."""
+    found: list[set[int]] = []
+    for group in map(set, groups):
+        others = [one for one in found if not one & group]
+        found = [*others, group.union(*(one for one in found if one & group))]
+    return sorted(sorted(one) for one in found)
 
 
 def _limited(total: Doubles, free: Sequence[int]) -> Doubles:

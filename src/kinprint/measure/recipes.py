@@ -63,6 +63,16 @@ class Recipe(Struct, frozen=True):
     rescale: bool = False
     fused: bool = True
 
+    @property
+    def subtracted(self) -> frozenset[int]:
+        """Parents that have a weight below zero somewhere."""
+        return frozenset(
+            at
+            for own in self.settings
+            for at, weight in zip(self.parents, own.weights, strict=False)
+            if weight < 0
+        )
+
 
 class Facts(Struct, frozen=True):
     """What must be known of a whole tensor before a block of it can be merged.

@@ -37,6 +37,9 @@ _COLUMNS = 16  # by which a row is looked up among others
 _COARSEST = 1.0  # more than the square of what two bits miss by; strangers differ by 2
 _FEW_BLOCKS = 16  # blocks, or some more, of which some must lie on a grid before all are looked at
 _FEWEST_EQUAL = 0.25  # of the numbers: fewer are not looked at one by one
+_FILLED = 0.2  # of a step: what rounding changes numbers by, 0.29 on the average
+_FEWEST_ROUNDED = 32  # numbers that rounding changed
+_SPREAD = 0.7  # steps that numbers vary by, from which on what rounding changes fills the steps
 _HARDLY_EQUAL = 0.02  # of the numbers of some rows, zeros counted: the others need no look
 _BY_CHANCE = 0.05  # of the numbers: where more are equal by chance, their grid is coarse
 _SPARSE = 4  # every so many of these tell how many different numbers there are
@@ -157,13 +160,12 @@ def equality(x: Floats, y: Floats) -> Equality:
     x, y = (np.atleast_2d(np.asarray(one, np.float32)) for one in (x, y))
     equal = np.array_equal(x, y)
     finite = bool(np.isfinite(x).all() and np.isfinite(y).all())
-    cast = None if equal or not finite else _cast(x, y) or _cast(y, x)
-    bits = cast
-    if not equal and finite and cast is None and _near(x, y):
-        bits = _rounded(x, y) or _rounded(y, x)
+    bits = place = None
+    if not equal and finite:
+        bits, place = _coarser(x, y)
     if not equal and bits is None:
         return Equality(False, None, 0.0)
-    exact = equal or cast is not None
+    exact = equal or _cast(*((x, y) if place else (y, x))) is not None
     information = arrangements(x) if equal else min(arrangements(x), arrangements(y))
     return Equality(equal, bits, information, exact)
 
@@ -178,10 +180,54 @@ def coarser(x: Floats, y: Floats) -> int | None:
     x, y = (np.atleast_2d(np.asarray(one, np.float32)) for one in (x, y))
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return None
-    for place, (fine, coarse) in ((1, (x, y)), (0, (y, x))):
-        if _cast(fine, coarse) or (_near(x, y) and _rounded(fine, coarse)):
-            return place
-    return None
+    return _coarser(x, y)[1]
+
+
+def _coarser(x: Floats, y: Floats) -> tuple[int | None, int | None]:
+    """The bits of the array that is the other one rounded, and which of them it is."""
+    ways = ((1, x, y), (0, y, x))
+    for rounded in (_cast, _rounded) if _near(x, y) else (_cast,):
+        for place, fine, coarse in ways:
+            if (bits := rounded(fine, coarse)) is not None:
+                return (bits, place) if _fills(fine, coarse) else (None, None)
+    return None, None
+
+
+def _fills(fine: Floats, coarse: Floats) -> bool:
+    """Whether what rounding changed is as large as the steps of the grid, as rounding makes it.
+
+    Numbers that lay on a grid and were moved a little round to it, too, from nearby. Where few
+    numbers differ, or all lie within a step or so, nothing contradicts rounding.
+    """
+    changed = fine != coarse
+    if np.count_nonzero(changed) < _FEWEST_ROUNDED:
+        return True
+    for kind, _ in _FLOAT_FORMATS:
+        if _is_cast(fine, coarse, kind):
+            digits = int(ml_dtypes.finfo(kind).nmant)  # type: ignore[no-untyped-call]
+            steps = np.ldexp(1.0, np.frexp(coarse[changed])[1] - 1 - digits)
+            error = float(np.sqrt(np.square((fine[changed] - coarse[changed]) / steps).mean()))
+            return error >= _FILLED or float(fine[changed].std() / np.median(steps)) < _SPREAD
+    found = [
+        _filled(_some_rows(one), _some_rows(other))
+        for one, other in ((fine, coarse), (fine.T, coarse.T))
+        if one.shape[1] >= _BLOCK
+    ]
+    return min(found, default=1.0) >= _FILLED
+
+
+def _filled(fine: Floats, coarse: Floats) -> float:
+    """The change of those numbers that differ, as a share of the step of their block."""
+    x, y = _blocks(fine, _BLOCK), _blocks(coarse, _BLOCK)
+    gaps = np.diff(np.sort(y, axis=1), axis=1)
+    steps = np.where(gaps > 0, gaps, np.inf).min(axis=1)
+    changed = x != y
+    good = np.isfinite(steps) & changed.any(axis=1)
+    if not good.any() or np.median(x.std(axis=1)[good] / steps[good]) < _SPREAD:
+        return 1.0
+    squares = np.square(np.where(changed, x - y, 0.0)).sum(axis=1)[good]
+    error = np.sqrt(squares / changed.sum(axis=1)[good])
+    return float(np.median(error / steps[good]))
 
 
 def _near(x: Floats, y: Floats) -> bool:

@@ -6,9 +6,13 @@ from collections.abc import Iterator
 
 from kinprint import text
 from kinprint.records import MergeMethod, MergeOutcome, MergeStatus
+from kinprint.report.numbers import share_in_words
 from kinprint.report.schema import MergedTensor, MergeWeight, UnmergeDocument
 from kinprint.report.translation import translated
 from kinprint.studies.results import Cell, Table
+
+_FOLLOWS = 0.9  # of the numbers of a tensor that a recipe gives
+_NAMED = 3  # tensors
 
 
 def summary(document: UnmergeDocument, language: str) -> str:
@@ -19,16 +23,34 @@ def summary(document: UnmergeDocument, language: str) -> str:
 
     match document.outcome:
         case MergeOutcome.RECIPE:
-            methods = method_words(document, language)
-            key = "recipe-sampled" if document.sampled else "recipe"
-            return say(key, methods=methods, models=_merged(document, language))
+            methods, held = method_words(document, language), _held(document)
+            key = "recipe" if held >= 1 else "recipe-part"
+            key += "-sampled" if document.sampled else ""
+            share = share_in_words(held)
+            return say(key, methods=methods, models=_merged(document, language), share=share)
         case MergeOutcome.COPY:
             assert document.copied is not None
-            key = "copy-sampled" if document.sampled else "copy"
+            key = "copy-rounded" if document.rounded else "copy"
+            key += "-sampled" if document.sampled else ""
             return say(key, model=document.sources[document.copied].title)
         case MergeOutcome.OTHER:
             return say("other")
     return say("undecided")
+
+
+def _held(document: UnmergeDocument) -> float:
+    """The share of the child's numbers in tensors that the recipe was held against."""
+    return 1 - sum(one.numbers for one in _left(document)) / max(_numbers(document), 1)
+
+
+def _left(document: UnmergeDocument) -> list[MergedTensor]:
+    """Tensors that the recipe was not held against, though it might have been."""
+    unread = MergeStatus.NOT_READ
+    return [one for one in document.tensors if one.equal is None and one.status is not unread]
+
+
+def _numbers(document: UnmergeDocument) -> int:
+    return sum(one.numbers for one in document.tensors)
 
 
 def recipe_words(document: UnmergeDocument, language: str) -> str:
@@ -57,20 +79,45 @@ def sentences(document: UnmergeDocument, language: str) -> Iterator[str]:
         key = "proof-random" if recipe.method.random else "proof"
         key = "proof-sampled" if document.sampled else key
         yield say(key, equal=document.equal, compared=document.compared, share=shown)
+        if left := _left(document):
+            numbers = sum(one.numbers for one in left)
+            yield say("part", numbers=numbers, count=len(left))
+        yield from _exceptions(document, language)
+        yield say("no-direction", child=document.child.title)
+    if document.aside:
+        models = ", ".join(one.title for one in document.aside)
+        yield say("aside", models=models, child=document.child.title)
+    if document.dependent:
+        yield say("dependent")
     if len(document.methods) > 1:
         yield say("untold", methods=method_words(document, language))
     if recipe is not None and recipe.normalize and recipe.method is not MergeMethod.LINEAR:
         yield say("ratio")
     over = None if recipe is None or recipe.method is MergeMethod.SLERP else recipe.base
-    if over is not None and not document.base_given:
-        yield say("base-found", model=document.sources[over].title)
+    if recipe is not None and over is not None and not document.base_given:
+        sums = recipe.method is MergeMethod.TASK_ARITHMETIC
+        yield say("base-open" if sums else "base-found", model=document.sources[over].title)
     if document.doubt is not None:
         yield say(f"doubt.{document.doubt}")
     if document.sampled:
         read = sum(one.read for one in document.tensors)
-        yield say("sampled", read=read, numbers=sum(one.numbers for one in document.tensors))
+        yield say("sampled", read=read, numbers=_numbers(document))
     if document.outcome in (MergeOutcome.UNDECIDED, MergeOutcome.OTHER) and document.weights:
         yield say("nearest", share=1 - (document.residual or 0.0))
+
+
+def _exceptions(document: UnmergeDocument, language: str) -> Iterator[str]:
+    """Tensors of which the recipe gives little, in a child that it gives as a whole."""
+    others = [
+        one
+        for one in document.tensors
+        if one.equal is not None and one.read and one.equal < _FOLLOWS * one.read
+    ]
+    if others:
+        named = ", ".join(one.name for one in others[:_NAMED])
+        more = len(others) - _NAMED
+        key = "unmerge.except-more" if more > 0 else "unmerge.except"
+        yield text.say(key, language, names=named, count=max(more, 0))
 
 
 def _merged(document: UnmergeDocument, language: str) -> str:

@@ -17,7 +17,7 @@ from kinprint.titles import full_titles, public_name
 
 def unmerge_document(found: Unmerging, cost: Cost, seed: int = 0) -> schema.UnmergeDocument:
     """An unmerging as a document; `cost` is what the run took as a whole."""
-    refs = (found.child, *found.sources)
+    refs = (found.child, *found.sources, *found.aside)
     titles = full_titles(refs)
     names = [public_name(ref.given, title) for ref, title in zip(refs, titles, strict=True)]
     translator = Translator()
@@ -29,7 +29,8 @@ def unmerge_document(found: Unmerging, cost: Cost, seed: int = 0) -> schema.Unme
     command += [] if given is None else ["--base", names[1 + given]]
     return schema.UnmergeDocument(
         child=models[0],
-        sources=models[1:],
+        sources=models[1 : 1 + len(found.sources)],
+        aside=models[1 + len(found.sources) :],
         base=found.base,
         base_given=found.typed_base is not None and found.typed_base == found.base,
         outcome=found.outcome,
@@ -45,6 +46,8 @@ def unmerge_document(found: Unmerging, cost: Cost, seed: int = 0) -> schema.Unme
         roles=[_group(one) for one in found.roles],
         layers=[_group(one) for one in found.layers],
         sampled=found.sampled,
+        rounded=found.rounded,
+        dependent=found.dependent,
         labels=translator.all_said(titled(found.labels, refs, titles)),
         translations=translator.kept,
         made=made_with(shlex.join(command)),

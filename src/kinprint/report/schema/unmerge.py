@@ -85,7 +85,9 @@ class UnmergeDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag
     """A child, the models it may be merged from, and which merge made it.
 
     `methods` fit and cannot be told apart by the numbers, the recipe's first; `equal` of
-    `compared` numbers are what the recipe gives, bit by bit.
+    `compared` numbers are what the recipe gives, bit by bit. The child equals `copied`, after
+    rounding if `rounded`. Some sources may be `dependent` on others, so that several recipes give
+    the same; models `aside` were given and lack much of what the child and the sources have.
     """
 
     child: DiffModel
@@ -105,6 +107,9 @@ class UnmergeDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag
     roles: list[MergeGroup] = []
     layers: list[MergeGroup] = []
     sampled: bool = False
+    rounded: bool = False
+    dependent: bool = False
+    aside: list[DiffModel] = []
     labels: list[str] = []
     translations: Translations | UnsetType = UNSET
     made: Made

@@ -1,0 +1,156 @@
+"""What is said of a merge is true of crafted children that are none, or none of those models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import kinprint
+from benchmarks.redteam.checkpoint import Checkpoint
+from kinprint import MergeMethod, MergeOutcome
+from kinprint.measure.merging import rounded
+from kinprint.report.merging import sentences, summary
+from tests.diff.merged_models import BF16, TOKENS, WIDTH, Family, Tensors, config, drawn, tuned
+
+STRANGER = drawn(9)
+
+
+@pytest.fixture(scope="module")
+def family(tmp_path_factory: pytest.TempPathFactory) -> Family:
+    base = drawn(1)
+    found = Family(tmp_path_factory.mktemp("merges"), base, tuned(base, 2), tuned(base, 3, 0.02))
+    for name, tensors in (("base", base), ("first", found.first), ("second", found.second)):
+        found.write(name, tensors)
+    pruned = {
+        name: one[:40] if "gate" in name or "up" in name else one[:, :40] if "down" in name else one
+        for name, one in STRANGER.items()
+    }
+    found.write("narrower", pruned)
+    return found
+
+
+def write(folder: Path, name: str, tensors: Tensors, kind: type = ml_dtypes.bfloat16) -> Path:
+    return Checkpoint(dict(tensors), config(), dtype=kind).write(folder / name)
+
+
+def told(family: Family, child: Path, *parents: str) -> tuple[kinprint.Unmerged, str]:
+    found = kinprint.unmerge(child, [family.folder / name for name in parents])
+    document = found.document
+    return found, " ".join((summary(document, "en"), *sentences(document, "en")))
+
+
+def test_a_model_that_lacks_tensors_takes_none_away_from_the_proof(family: Family) -> None:
+    """Attention is averaged, feed-forwards are a stranger's: with a third model of another width
+    only the averages would be compared."""
+    mixed = family.average()
+    child = {name: STRANGER[name] if "mlp" in name else one for name, one in mixed.items()}
+    found, said = told(family, family.write("half-merged", child), "first", "second", "narrower")
+    assert found.outcome is MergeOutcome.UNDECIDED
+    assert "Left aside" in said and "narrower" in said
+    assert [one.title for one in found.document.aside] == ["narrower"]
+    whole, said = told(family, family.write("merged", mixed), "first", "second", "narrower")
+    assert whole.methods == (MergeMethod.LINEAR,) and whole.share == 1.0
+    assert whole.document.compared == sum(one.size for one in mixed.values())
+    assert "Left aside" in said
+
+
+def test_a_parent_that_lacks_tensors_is_found_on_what_it_has(family: Family) -> None:
+    longer = family.second | {
+        "model.embed_tokens.weight": np.vstack([family.second["model.embed_tokens.weight"]] * 2)
+    }
+    family.write("longer", longer)
+    child = {
+        name: one if "embed" in name else rounded((one + family.second[name]) / 2, BF16)
+        for name, one in family.first.items()
+    }
+    found, said = told(family, family.write("cropped", child), "first", "base", "longer")
+    assert found.recipe is not None and set(found.recipe.parents) == {0, 2}
+    assert "of the numbers of cropped are those of a merge" in said and "Left aside" not in said
+
+
+def test_a_recipe_is_said_to_be_of_a_part(family: Family) -> None:
+    child = family.average()
+    child["model.embed_tokens.weight"] = np.vstack([STRANGER["model.embed_tokens.weight"]] * 2)
+    found, said = told(family, family.write("padded", child), "first", "second")
+    assert found.outcome is MergeOutcome.RECIPE
+    held = 1 - 2 * TOKENS * WIDTH / sum(one.size for one in child.values())
+    assert said.startswith(f"{int(100 * held)} % of the numbers of padded are those of a merge by ")
+    assert "nothing is said about them" in said
+    assert "every number" not in said
+
+
+def test_a_descendant_may_be_among_the_models(family: Family) -> None:
+    """What is twice as far from the base gives, averaged with it, the model it was made from."""
+    further = {
+        name: 2 * own - base for (name, own), base in zip(
+            family.first.items(), family.base.values(), strict=True
+        )
+    }  # fmt: skip
+    write(family.folder, "further", further, np.float32)
+    found, said = told(family, family.folder / "first", "base", "further")
+    assert found.outcome is MergeOutcome.RECIPE and found.share == 1.0
+    assert " is a merge" not in said
+    assert "one of the others may have been made from first" in said
+
+
+def test_a_copy_is_called_what_it_is(family: Family) -> None:
+    more = family.base | {
+        name.replace("weight", "bias"): np.ones(len(one), np.float32)
+        for name, one in family.base.items()
+        if "proj" in name
+    }
+    write(family.folder, "more", more)
+    found, said = told(family, family.folder / "base", "more", "first")
+    assert found.outcome is MergeOutcome.COPY
+    assert said.startswith("Every number of base is that of more at the same place: ")
+    fine = {name: one + np.float32(1e-5) for name, one in family.base.items()}
+    write(family.folder, "fine", fine, np.float32)
+    cast = family.write("cast", {name: rounded(one, BF16) for name, one in fine.items()})
+    found, said = told(family, cast, "fine", "second")
+    assert found.outcome is MergeOutcome.COPY and "rounded to the format of cast" in said
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+@pytest.mark.parametrize("between", [False, True])
+def test_models_that_are_sums_of_others_have_no_weight_of_their_own(
+    family: Family, order: tuple[int, ...], between: bool
+) -> None:
+    """One is there twice, or the exact average of two."""
+    third = {
+        name: np.float32(0.5) * (own + other) if between else own
+        for (name, own), other in zip(family.first.items(), family.second.values(), strict=True)
+    }
+    write(family.folder, "third", third, np.float32)
+    child = family.write("merged", family.each(lambda a, b, _: 0.3 * a + 0.7 * b))
+    names = [("first", "second", "third")[at] for at in order]
+    found, said = told(family, child, *names)
+    assert found.methods == (MergeMethod.LINEAR,) and found.share == 1.0
+    assert found.recipe is not None and found.recipe.settings is not None
+    assert len(found.recipe.parents) == 2 and sum(found.recipe.settings.weights) == 1
+    assert "other weights of these give the same numbers" in said
+    together = next(one for one in found.weights if len(one.sources) > 1)
+    assert len(together.sources) == (3 if between else 2)
+    assert together.low - 1e-3 <= (1.0 if between else 0.3) <= together.high + 1e-3
+
+
+def test_which_model_a_sum_started_from_does_not_show(family: Family) -> None:
+    child = family.each(lambda a, b, base: base + 0.8 * (a - base) - 0.3 * (b - base))
+    found, said = told(family, family.write("less", child), "first", "second", "base")
+    assert found.methods == (MergeMethod.TASK_ARITHMETIC,)
+    assert "shows as the base" not in said and "which one was the base does not show" in said
+    weights = {one.sources: one for one in found.weights}
+    assert weights[1,].low == pytest.approx(-0.3, abs=0.01)
+    assert weights[1,].value == pytest.approx(-0.3, abs=0.01)
+
+
+def test_tensors_that_a_recipe_does_not_give_are_named(family: Family) -> None:
+    child = family.average()
+    child["model.norm.weight"] = 5 * child["model.norm.weight"]
+    found, said = told(family, family.write("louder", child), "first", "second")
+    if found.outcome is MergeOutcome.RECIPE:
+        assert "It does not give model.norm.weight:" in said
+    else:
+        assert found.outcome is MergeOutcome.UNDECIDED
