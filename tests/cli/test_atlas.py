@@ -50,12 +50,24 @@ def test_identify_says_what_was_found_to_people(
 def test_an_atlas_without_models_answers_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["identify", str(MODELS / "a-cpt"), "--atlas", str(tmp_path / "nowhere")]
+    asked = ["identify", str(MODELS / "a-cpt"), "--atlas", str(tmp_path)]
     assert run(asked) == 0
     seen = capsys.readouterr()
     assert "has no model" in " ".join(seen.out.split())
-    assert str(tmp_path / "nowhere") in seen.err and "atlas build" in seen.err
+    assert str(tmp_path) in seen.err and "atlas build" in seen.err
     assert run([*asked, "--exit-code"]) == 2
+
+
+@pytest.mark.parametrize(
+    "command", [["identify", str(MODELS / "a-cpt")], ["atlas", "tree"], ["atlas", "stats"],
+                ["atlas", "search", str(MODELS / "a-cpt")], ["atlas", "verify"]],
+)  # fmt: skip
+def test_an_atlas_that_is_not_there_is_a_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    assert run([*command, "--atlas", str(tmp_path / "nowhere")]) == 2
+    seen = capsys.readouterr()
+    assert str(tmp_path / "nowhere") in seen.err and not seen.out
 
 
 def test_what_identify_cannot_write_is_said_before_anything_is_read(

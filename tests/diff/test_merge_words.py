@@ -63,7 +63,9 @@ def test_a_parent_that_lacks_tensors_is_found_on_what_it_has(family: Family) -> 
     }
     family.write("longer", longer)
     child = {
-        name: one if "embed" in name else rounded((one + family.second[name]) / 2, BF16)
+        name: one
+        if "embed" in name
+        else rounded(np.float32(0.5) * (one + family.second[name]), BF16)
         for name, one in family.first.items()
     }
     found, said = told(family, family.write("cropped", child), "first", "base", "longer")

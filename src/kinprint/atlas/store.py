@@ -163,6 +163,7 @@ class Atlas:
 
     def __init__(self, place: str | None = None) -> None:
         self.place = place if place is not None else str(assets_folder("atlas", "v1"))
+        self._named = place is not None
         if "://" not in self.place and Path(self.place).expanduser().is_file():
             raise AtlasBroken(place=self.place, cause=text.message("cause.system.ENOTDIR"))
 
@@ -170,6 +171,12 @@ class Atlas:
     def address(self) -> str:
         """Its place for processes with other folders: a path is told from its root."""
         return self.place if "://" in self.place else str(Path(self.place).expanduser().absolute())
+
+    def to_read(self) -> Atlas:
+        """The same for who only reads: a folder that was named and is not there is a mistake."""
+        if self._named and "://" not in self.place and not Path(self.address).is_dir():
+            raise AtlasBroken(place=self.place, cause=text.message("cause.system.ENOENT"))
+        return self
 
     def add(self, one: Fingerprint) -> str:
         """Keep a fingerprint; its digest. One that is there, and whole, is not written again."""

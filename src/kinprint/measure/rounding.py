@@ -37,7 +37,7 @@ _COLUMNS = 16  # by which a row is looked up among others
 _COARSEST = 1.0  # more than the square of what two bits miss by; strangers differ by 2
 _FEW_BLOCKS = 16  # blocks, or some more, of which some must lie on a grid before all are looked at
 _FEWEST_EQUAL = 0.25  # of the numbers: fewer are not looked at one by one
-_FILLED = 0.2  # of a step: what rounding changes numbers by, 0.29 on the average
+_FILLED = 0.15  # of a step: what rounding changes numbers by is 0.29 of it on the average
 _FEWEST_ROUNDED = 32  # numbers that rounding changed
 _SPREAD = 0.7  # steps that numbers vary by, from which on what rounding changes fills the steps
 _HARDLY_EQUAL = 0.02  # of the numbers of some rows, zeros counted: the others need no look
@@ -203,7 +203,8 @@ def _fills(fine: Floats, coarse: Floats) -> bool:
     if np.count_nonzero(changed) < _FEWEST_ROUNDED:
         return True
     for kind, _ in _FLOAT_FORMATS:
-        if _is_cast(fine, coarse, kind):
+        master = kind is ml_dtypes.bfloat16 and _one_master(fine, coarse)
+        if master or _is_cast(fine, coarse, kind):
             digits = int(ml_dtypes.finfo(kind).nmant)  # type: ignore[no-untyped-call]
             steps = np.ldexp(1.0, np.frexp(coarse[changed])[1] - 1 - digits)
             error = float(np.sqrt(np.square((fine[changed] - coarse[changed]) / steps).mean()))

@@ -26,6 +26,7 @@ from kinprint.model.tokens import Vocabulary
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.decode import Array
 from kinprint.text import message
+from kinprint.titles import full_titles
 
 
 class AdaptedModel(Model):
@@ -53,6 +54,12 @@ class AdaptedModel(Model):
         if not self.updates:
             cause = message("cause.adapter.no-names", base=base.name)
             raise BadAdapter(file=checkpoint.shards[0], cause=cause)
+        under = full_titles([base.checkpoint.ref])[0]
+        checkpoint.notes.append(message("note.adapter", base=under))
+        if adapter.base not in (None, base.checkpoint.ref.given, base.name):
+            checkpoint.notes.append(
+                message("note.adapter-other-base", base=under, named=adapter.base)
+            )
         self._resize()
 
     def _resize(self) -> None:

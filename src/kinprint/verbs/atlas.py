@@ -256,7 +256,7 @@ class Atlas:
         ...     kinprint.Atlas(folder).entries()
         []
         """
-        return [_entry(one) for one in self._store.index()[0].entries()]
+        return [_entry(one) for one in self._store.to_read().index()[0].entries()]
 
     def contents(self, *, declared: ModelName | None = None) -> AtlasContents:
         """What it holds, in numbers.
@@ -286,7 +286,7 @@ class Atlas:
         ...     kinprint.Atlas(folder).contents().architectures
         {}
         """
-        index, faults = self._store.index()
+        index, faults = self._store.to_read().index()
         kinds = Counter(index.column("architecture"))
         names = index.column("name")
         told = declared_in(os.fspath(declared), set(names)) if declared is not None else {}
@@ -340,10 +340,11 @@ class Atlas:
         >>> found[0].name.endswith("base-a")
         True
         """
+        store = self._store.to_read()
         with reading(reader, budget, cache, progress) as own:
             one = fingerprint(os.fspath(model), fetcher_of(own), seed, _path(base))
-        index, _ = self._store.index()
-        matches, _ = search(one.towers, self._store, index, count)
+        index, _ = store.index()
+        matches, _ = search(one.towers, store, index, count)
         return [_entry(match.entry, match.likeness) for match in matches]
 
     def tree(
@@ -410,7 +411,9 @@ class Atlas:
             meter = Meter(own)
             pool = pool_of(jobs, cluster)
             table = _path(declared)
-            found = tree_of(self._store, seed, shortlist, pool, teller(own), declared=table)
+            found = tree_of(
+                self._store.to_read(), seed, shortlist, pool, teller(own), declared=table
+            )
             document = tree_document(found, self.place, meter.cost)
             return FamilyTree(settled(document), language)
 
@@ -537,7 +540,7 @@ def identify(
     >>> [one.title for one in found.parents]
     ['base-a']
     """
-    store = Store(_path(atlas))
+    store = Store(_path(atlas)).to_read()
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
         given, told = os.fspath(model), dict[str, tuple[Claim, ...]]()
