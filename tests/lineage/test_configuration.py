@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import kinprint
+from kinprint.demo import FOLDER
 from kinprint.lineage.about.configuration import (
     ConfigurationField,
     as_text,
@@ -74,3 +78,10 @@ def test_rows_have_names_of_their_own() -> None:
     names = [row.name for row in shown_fields()]
     assert len(set(names)) == len(names)
     assert all(bool(row.size) != bool(row.keys) for row in shown_fields())
+
+
+def test_a_configuration_that_is_missing_is_told(tmp_path: Path) -> None:
+    zoo = FOLDER / "zoo"
+    shutil.copy(zoo / "base-a" / "model.safetensors", tmp_path)
+    (note,) = kinprint.compare(zoo / "a-cpt", tmp_path).to_dict()["notes"]
+    assert "there is no configuration (config.json)" in note

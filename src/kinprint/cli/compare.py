@@ -210,7 +210,7 @@ def show_plan(models: Sequence[str], format: str, settings: dict[str, Any]) -> i
 
 def show_costs(found: kinprint.Plan, format: str) -> int:
     """Show what reading would cost."""
-    from kinprint.report.costs import cost_line
+    from kinprint.report.costs import cost_message
     from kinprint.report.schema import PlanDocument
     from kinprint.report.views.terminal.comparison import plan_lines
 
@@ -219,7 +219,7 @@ def show_costs(found: kinprint.Plan, format: str) -> int:
         return 0
     assert isinstance(found.document, PlanDocument)
     print_lines(plan_lines(found.document, language()))
-    click.echo(say("cli.plan.spent", cost=cost_line(found.spent, language())))
+    click.echo(say("cli.plan.spent", cost=cost_message(found.spent).say(language())))
     return 0
 
 

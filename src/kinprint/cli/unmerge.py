@@ -72,7 +72,7 @@ def show_unmerged(found: kinprint.Unmerged, format: str, output: Sequence[str]) 
 
 
 def _show_plan(plan: kinprint.Plan, format: str) -> int:
-    from kinprint.report.costs import cost_line, cost_message
+    from kinprint.report.costs import cost_message
 
     if format == "json":
         write_json(plan)
@@ -80,5 +80,5 @@ def _show_plan(plan: kinprint.Plan, format: str) -> int:
     cost = say("cli.plan.in-place") if plan.local else cost_message(plan.cost).say(language())
     models = ", ".join(printable(one) for one in plan.models)
     click.echo(say("cli.plan.together", models=models, count=plan.tensors, cost=cost))
-    click.echo(say("cli.plan.spent", cost=cost_line(plan.spent, language())))
+    click.echo(say("cli.plan.spent", cost=cost_message(plan.spent).say(language())))
     return 0

@@ -534,8 +534,12 @@ def _layers(model: Model, stack: str, stated: int | None, draft: bool) -> tuple[
 
 
 def _settings_notes(model: Model) -> list[Message]:
-    """Where shapes contradict the configuration, or tensors one another."""
-    return [note for note in model.tensor_map.warnings if note.key in _SHOWN]
+    """Where shapes contradict the configuration, or tensors one another, and where there is none
+    that says what attention is made of."""
+    known = [note for note in model.tensor_map.warnings if note.key in _SHOWN]
+    attends = any(address.role == "q" for address in model.places)
+    unknown = not model.config and model.geometry.heads is None and attends
+    return [*known, message("note.no-configuration")] if unknown else known
 
 
 def _scale_notes(places: Iterable[Place]) -> list[Message]:
