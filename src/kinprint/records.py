@@ -625,6 +625,8 @@ class Reason(StrEnum):
 
 LONE_TOWERS = (Reason.TOWER_MISSING, Reason.TOWER_ONLY_THERE, Reason.TOWER_UNLIKE)
 """Why a part is one of a tower that was compared with none."""
+DRAFT = "mtp"
+"""The tower of layers that draft further tokens, where they are counted on from the others."""
 
 
 class Role(StrEnum):

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kinprint import text
 from kinprint.lineage.tests.registry import Basis, own_tests
 from kinprint.reader.sizes import in_words
-from kinprint.records import LONE_TOWERS, Component, Part, PartFinding, PartState
+from kinprint.records import DRAFT, LONE_TOWERS, Component, Part, PartFinding, PartState
 from kinprint.report.numbers import share_said
 from kinprint.text import Message, Words
 
@@ -145,10 +145,11 @@ def parts_by_name(some: Sequence[PartFinding], findings: Sequence[PartFinding]) 
 
 
 def in_tower(named: Words, tower: str, findings: Sequence[PartFinding]) -> Words:
-    """Parts with the name of their tower, where there are several."""
+    """Parts with the name of their tower, where there are several; layers that draft are named, and
+    those before them have no need to be."""
     if tower:
         return text.words("verdict.where.tower", part=named, tower=tower)
-    if any(one.part.tower for one in findings):
+    if any(one.part.tower not in ("", DRAFT) for one in findings):
         main = text.words("verdict.where.main-tower")
         return text.words("verdict.where.tower", part=named, tower=main)
     return named

@@ -30,11 +30,9 @@ from kinprint.model.symmetries import Facts, facts_of
 from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
 from kinprint.reader.extents import bridge, total, union
 from kinprint.reader.plan import slice_bytes
-from kinprint.records import ByteRange, Component, Part
+from kinprint.records import DRAFT, ByteRange, Component, Part
 from kinprint.text import Message, message
 
-DRAFT = "mtp"
-"""The tower of layers that draft further tokens, where they are counted on from the others."""
 # Stacks that the configuration of the model itself is about.
 _OF_THE_MODEL = ("", "encoder", "decoder", DRAFT)
 _READERS = ("up", "q")  # matrices whose inputs are the residual stream
