@@ -91,6 +91,14 @@ def test_repoint_keeps_the_old_commit(mirror: MirrorServer, fresh_zoo: Path, get
             server.repoint("org/nope", "main", "main")
 
 
+def test_other_files_of_an_owner_hide_no_model(fresh_zoo: Path) -> None:
+    (fresh_zoo / "org" / "zoo.json").write_text("{}")
+    with MirrorServer(fresh_zoo) as server:
+        assert (
+            HfApi(endpoint=server.endpoint, token=False).model_info("org/llama").id == "org/llama"
+        )
+
+
 def test_nothing_outside_is_served(fresh_zoo: Path, get: Get) -> None:
     outside = fresh_zoo.parent / "outside.json"
     outside.write_text('"secret"')

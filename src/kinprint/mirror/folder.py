@@ -29,7 +29,9 @@ LARGE_SUFFIXES = (
     *(".model", ".msgpack", ".h5", ".onnx"),
 )
 LARGE_SIZE = 10_000_000
-_MODEL_SUFFIXES = (*LARGE_SUFFIXES, ".json")
+# A folder with one of these is a model; other files may lie beside the models of an owner.
+_MODEL_SUFFIXES = (*LARGE_SUFFIXES, "config.json", ".index.json")
+_MODEL_FILES = ("model_index.json", "tokenizer.json", "params.json", "vocab.json")
 _SERVED_ALL_THE_SAME = ".gitattributes"  # every repository on the Hub has it
 _LONGEST_NAME = 255  # bytes; no file system takes more
 _MOST_KEPT = 1_000
@@ -214,9 +216,13 @@ def _folders(parent: Path) -> list[Path]:
 def _holds_model_files(folder: Path) -> bool:
     try:
         with os.scandir(folder) as found:
-            return any(item.name.endswith(_MODEL_SUFFIXES) and item.is_file() for item in found)
+            return any(_is_of_model(item.name) and item.is_file() for item in found)
     except OSError:
         return False
+
+
+def _is_of_model(name: str) -> bool:
+    return name in _MODEL_FILES or name.endswith(_MODEL_SUFFIXES)
 
 
 def _scan(repo_id: str, folder: Path, root: Path) -> Snapshot:
