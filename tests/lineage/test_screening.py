@@ -22,6 +22,7 @@ from kinprint.report.build.comparison import matrix_document
 from kinprint.report.matrix import error_says
 from kinprint.workers import workers
 from tests.conftest import ZOO
+from tests.lineage.made import made
 from tests.lineage.relabelling import relabelled
 from tests.lineage.samples import samples_of
 
@@ -54,6 +55,17 @@ def test_what_is_numbered_anew_and_turned_is_looked_at(
     assert called(samples["base-a"], turned)
     assert called(turned, samples["a-cpt"])
     assert not called(turned, samples["base-b"])
+
+
+def test_the_order_of_two_models_makes_no_difference() -> None:
+    """Narrow models of which some lie near the limits."""
+    digests = [digest(Prepared(made(seed, width=8, units=64))) for seed in range(32)]
+    found = [
+        (worth_comparing(one, other), worth_comparing(other, one))
+        for one, other in combinations(digests, 2)
+    ]
+    assert any(there for there, _ in found), "chance calls for some"
+    assert all(there == back for there, back in found)
 
 
 def test_one_copied_feed_forward_is_looked_at(samples: dict[str, Sample]) -> None:

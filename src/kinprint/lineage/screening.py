@@ -95,9 +95,13 @@ def digest(model: Prepared) -> Digest:
 
 
 def worth_comparing(a: Digest, b: Digest) -> bool:
-    """Whether anything calls for all tests; also where too little was read to say."""
+    """Whether anything calls for all tests; also where too little was read to say.
+
+    What is near to what has a direction: the models are taken in an order of their own.
+    """
     if not (a.units and b.units) or a.stored & b.stored:
         return True
+    a, b = sorted((a, b), key=lambda one: min(one.stored, default=b""))
     tokens = _common(a, b)
     turn = _turn(*tokens)
     if a.rows.shape[1] == b.rows.shape[1] and max(_deviations(*tokens), _alike(a, b)) >= LIKE_ROWS:
