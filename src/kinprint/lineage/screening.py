@@ -101,7 +101,7 @@ def worth_comparing(a: Digest, b: Digest) -> bool:
     """
     if not (a.units and b.units) or a.stored & b.stored:
         return True
-    a, b = sorted((a, b), key=lambda one: min(one.stored, default=b""))
+    a, b = sorted((a, b), key=lambda one: one.units[0][0].tolist())
     tokens = _common(a, b)
     turn = _turn(*tokens)
     if a.rows.shape[1] == b.rows.shape[1] and max(_deviations(*tokens), _alike(a, b)) >= LIKE_ROWS:
