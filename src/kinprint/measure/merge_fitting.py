@@ -26,6 +26,7 @@ Doubles = NDArray[np.float64]
 
 BELIEVED = 0.99
 """Numbers of a sample that a recipe must give bit by bit, of all and of those no parent has."""
+_LIKELY = 0.9  # of few numbers
 _NEAR = 0.9995  # of all numbers: what is farther off was changed afterwards
 FEWEST = 100  # telling numbers, else nothing is said
 SURE = 5.0  # standard errors
@@ -76,10 +77,13 @@ class Tried(Struct, frozen=True):
     score: Score
 
 
-def score(recipe: Recipe, samples: Sequence[Sampled]) -> Score:
-    """Try a recipe on samples, each with its own settings."""
+def score(recipe: Recipe, samples: Sequence[Sampled], least: float = BELIEVED) -> Score:
+    """Try a recipe on samples, each with its own settings; none if it gives less than `least`."""
     right = told = near = size = telling = 0
+    allowed = (1 - least) * sum(one.child.size for one in samples)
     for one, settings in zip(samples, recipe.settings, strict=True):
+        if size - right > allowed:
+            return Score(0.0, 0.0, 0.0, 0)
         facts = _facts_for(recipe, settings, one)
         agree = agreeing(recipe, settings, facts, one.sources, one.child)
         novel = np.logical_and.reduce([one.child != source for source in one.sources])
@@ -120,12 +124,12 @@ def best(recipes: Iterable[Recipe], samples: Sequence[Sampled]) -> list[Tried]:
     proposed = list(dict.fromkeys(recipes))
     for numbers, most in ((1 << 14, 24), (1 << 18, 6)):
         few = shortened(samples, numbers)
-        tried = [Tried(recipe, score(recipe, few)) for recipe in proposed]
+        tried = [Tried(recipe, score(recipe, few, _LIKELY)) for recipe in proposed]
         proposed = []
         for method in dict.fromkeys(one.recipe.method for one in tried):
             own = [one for one in tried if one.recipe.method is method]
             proposed += [
-                one.recipe for one in sorted(own, key=rank)[:most] if one.score.share > 0.9
+                one.recipe for one in sorted(own, key=rank)[:most] if one.score.share > _LIKELY
             ]
     tried = [Tried(recipe, score(recipe, samples)) for recipe in proposed]
     tried = [one for one in tried if one.score.believed]

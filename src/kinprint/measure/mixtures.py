@@ -109,13 +109,17 @@ def mixture_of(products: Products, free: Sequence[int] = ()) -> Mixture:
     first = sorted({group[0] for group in equal})
     kept = [*first, count]
     own = {column: group for group in equal for column in group}
-    coefficients = _solve(total[np.ix_(kept, kept)])
-    left_out = np.array([_solve((total - group)[np.ix_(kept, kept)]) for group in products.groups])
+    needed = np.ix_(kept, kept)
+    coefficients = _solve(total[needed])
+    left_out = _solve((total - products.groups)[:, *needed])
     share = (GROUPS - 1) / GROUPS
     deviations = left_out - left_out.mean(axis=0)
     covariance = share * deviations.T @ deviations
-    values = _limited(total[np.ix_(kept, kept)], [first.index(own[one][0]) for one in free])
-    unseen = _unseen(total[np.ix_(kept, kept)])
+    unseen = _unseen(total[needed])
+    unbound = [first.index(own[one][0]) for one in free]
+    values = coefficients
+    if unseen.size or np.delete(coefficients, unbound).min(initial=0.0) < 0:
+        values = _limited(total[needed], unbound)
     groups = _joined([*_untold(covariance), *_dependent(unseen)])
     covariance += _ANYTHING**2 * unseen @ unseen.T
     weights = []
@@ -134,7 +138,7 @@ def mixture_of(products: Products, free: Sequence[int] = ()) -> Mixture:
         tuple(weights),
         tuple(float(coefficients[at[one]]) / len(own[one]) for one in range(count)),
         tuple(float(errors[at[one]]) for one in range(count)),
-        _residual(total[np.ix_(kept, kept)], values),
+        _residual(total[needed], values),
     )
 
 
@@ -153,13 +157,16 @@ def _equal_columns(total: Doubles) -> list[tuple[int, ...]]:
 
 
 def _solve(total: Doubles) -> Doubles:
-    """Least squares without limits; directions that the columns do not have stay zero."""
-    gram, target = total[:-1, :-1], total[:-1, -1]
-    scale = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
-    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
-    known = values > _SINGULAR * max(float(values[-1]), np.finfo(float).tiny)
-    inverse = vectors[:, known] / values[known] @ vectors[:, known].T
-    return np.asarray(inverse @ (target / scale) / scale)
+    """Least squares without limits, one problem or several; directions that the columns do not
+    have stay zero."""
+    tiny = np.finfo(float).tiny
+    gram, target = total[..., :-1, :-1], total[..., :-1, -1]
+    scale = np.sqrt(np.maximum(np.diagonal(gram, axis1=-2, axis2=-1), tiny))
+    values, vectors = np.linalg.eigh(gram / (scale[..., :, None] * scale[..., None, :]))
+    known = values > _SINGULAR * np.maximum(values[..., -1:], tiny)
+    inverse = np.where(known, 1 / np.where(known, values, 1), 0)
+    along = np.einsum("...ij,...i->...j", vectors, target / scale) * inverse
+    return np.asarray(np.einsum("...ij,...j->...i", vectors, along) / scale)
 
 
 def _unseen(total: Doubles) -> Doubles:
