@@ -303,8 +303,8 @@ def _decided(
             blank, doubt=MergeDoubt.OTHER_FORMAT if full else MergeDoubt.NOTHING_COMPARABLE
         )
     found = _explained(family, usable)
-    free = (found.base, *(() if found.recipe is None else found.recipe.subtracted))
-    told = _blank(family, measured, rest, free)
+    free = {found.base, *(() if found.recipe is None else found.recipe.subtracted)}
+    told = blank if free == {family.base} else _blank(family, measured, rest, free)
     told = replace(told, base=found.base, dependent=found.dependent)
     if found.recipe is None:
         return replace(told, outcome=found.outcome, doubt=found.doubt)
