@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing.connection import Connection
 
+_CAN_HOLD_BACK = hasattr(signal, "pthread_sigmask")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -66,12 +67,25 @@ def workers(
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
+    class Pool(ProcessPoolExecutor):
+        """Begins processes with interrupts held back, until they know what to do about them."""
+
+        def submit(self, *given: Any, **named: Any) -> Future[Any]:
+            """Have something done."""
+            if not _CAN_HOLD_BACK:
+                return super().submit(*given, **named)
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                return super().submit(*given, **named)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     context = get_context("spawn")
     here, there = context.Pipe()
     try:
-        with ProcessPoolExecutor(count, context, _begin, (there, prepare, given)) as pool:
+        with Pool(count, context, _begin, (there, prepare, given)) as pool:
             try:
                 yield pool
             except BaseException:
@@ -93,6 +107,8 @@ def _begin(
 ) -> None:
     """Begin as a worker: end without a word where the terminal says so, and with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if _CAN_HOLD_BACK:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     Thread(target=_end_with, args=(parent,), daemon=True).start()
     if prepare is not None:
         prepare(*given)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from itertools import combinations
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from kinprint.lineage import matrix
 from kinprint.lineage.matrix import PairEvidence, compare_all, run_pairs
 from kinprint.lineage.opening import open_readable, read_headers, sampler_of
 from kinprint.lineage.preparation import Prepared
@@ -108,6 +111,23 @@ def test_processes_find_the_same(samples: dict[str, Sample]) -> None:
         assert isinstance(one, PairEvidence) and isinstance(other, PairEvidence)
         assert one.screened == other.screened
         assert one.towers[0][0] == other.towers[0][0]
+
+
+def test_what_a_process_that_died_had_to_do_is_done_here(
+    samples: dict[str, Sample], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the system ends one for want of memory: one dies before its first model."""
+    towers = [(sample,) for sample in (*samples.values(), *samples.values())]
+    pairs = list(combinations(range(len(towers)), 2))
+    monkeypatch.setattr(matrix, "_start_process", end_this_process)
+    with shelf() as place:
+        stored = [place.put(one) for one in towers]
+        found = run_pairs(stored, pairs, Settings("quick"), jobs=2)
+    assert all(isinstance(one, PairEvidence) for one in found)
+
+
+def end_this_process(given: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def stored_rows(sample: Sample) -> frozenset[bytes]:

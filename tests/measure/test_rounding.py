@@ -81,6 +81,25 @@ def test_scaled_floats_of_eight_bits() -> None:
     assert equality(WEIGHTS, stored(WEIGHTS, ml_dtypes.float8_e4m3fn, 0.0007)).bits == 8
 
 
+@pytest.mark.parametrize("zeros", [0.5, 0.7, 0.8])
+@pytest.mark.parametrize("block", [32, 256])
+def test_pruned_numbers_are_told_with_their_bits_in_either_order(zeros: float, block: int) -> None:
+    """Few of a block are left, so that their gaps are many steps."""
+    kept = np.random.default_rng(2).random(WEIGHTS.shape) >= zeros
+    fine = np.asarray(WEIGHTS * kept, np.float32)
+    coarse = quantised(fine, 8, block)
+    found = [equality(*pair) for pair in ((fine, coarse), (coarse, fine))]
+    assert [one.bits for one in found] == [8, 8]
+
+
+def test_gains_of_which_most_lie_within_a_step_may_be_cast() -> None:
+    draws = np.random.default_rng(3)
+    gains = (1 + 5e-4 * draws.standard_normal(1024)).astype(np.float32)
+    gains[::10] += 0.2 * draws.standard_normal(103).astype(np.float32)
+    found = equality(gains, stored(gains, ml_dtypes.bfloat16))
+    assert found.bits == 16 and found.exact
+
+
 def test_a_fine_tune_is_no_rounding() -> None:
     half = stored(WEIGHTS, ml_dtypes.bfloat16)
     for share in (0.001, 0.01, 0.1):

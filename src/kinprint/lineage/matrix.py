@@ -12,7 +12,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from itertools import combinations
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -223,7 +225,7 @@ def run_pairs(
     """The evidence of each pair, or the error that ended its tests.
 
     Samples, by model those of its towers, are mapped by whoever compares it, and so is what it is
-    screened by. If a process dies, the pairs that it and the others had not finished have failed.
+    screened by. If a process dies, what all of them had not finished is done in this one.
     `meeting` are the towers that meet in each pair; the main ones alone where it is None.
     """
     meeting = dict.fromkeys(pairs, ((0, 0),)) if meeting is None else meeting
@@ -231,18 +233,22 @@ def run_pairs(
     clock = Clock(len(pairs), tell)
     found: dict[Places, PairEvidence | KinprintError] = {}
     with shelf() as place:
-        if jobs < 2 or len(pairs) < _WORTH_PROCESSES:
+        if jobs > 1 and len(pairs) >= _WORTH_PROCESSES:
+            from concurrent.futures.process import BrokenProcessPool
+
+            with suppress(BrokenProcessPool):
+                for chunk, outcome in _in_processes(battery, pairs, jobs, place):
+                    if isinstance(outcome, KinprintError):
+                        found |= dict.fromkeys(chunk, outcome)
+                    else:
+                        found |= zip(chunk, outcome, strict=True)
+                    clock.done(len(chunk))
+        rest = [pair for pair in battery.in_order(pairs) if pair not in found]
+        if rest:
             battery.know([place.put(battery.digest(at)) for at in range(len(samples))])
-            for pair in battery.in_order(pairs):
-                found[pair] = battery.evidence(pair)
-                clock.done(1)
-        else:
-            for chunk, outcome in _in_processes(battery, pairs, jobs, place):
-                if isinstance(outcome, KinprintError):
-                    found |= dict.fromkeys(chunk, outcome)
-                else:
-                    found |= zip(chunk, outcome, strict=True)
-                clock.done(len(chunk))
+        for pair in rest:
+            found[pair] = battery.evidence(pair)
+            clock.done(1)
     return [found[pair] for pair in pairs]
 
 
@@ -257,11 +263,21 @@ def _in_processes(
         digests = deque(pool.submit(_digest_in_process, at) for at in range(battery.models))
         known = []
         while digests:  # none is held longer than it takes to put it away
-            known.append(place.put(attempt(digests.popleft().result)))
+            known.append(place.put(_outcome(digests.popleft())))
         told = place.put(known)
         outcomes = deque(pool.submit(_run_in_process, told, chunk) for chunk in chunks)
         for chunk in chunks:
-            yield chunk, attempt(outcomes.popleft().result)
+            yield chunk, _outcome(outcomes.popleft())
+
+
+def _outcome(future: Future[Any]) -> Any:
+    """What a process found, or what went wrong with it; raises where one has died."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    error = future.exception()
+    if isinstance(error, BrokenProcessPool):
+        raise error
+    return attempt(future.result)
 
 
 class Clock:

@@ -39,7 +39,9 @@ _FEW_BLOCKS = 16  # blocks, or some more, of which some must lie on a grid befor
 _FEWEST_EQUAL = 0.25  # of the numbers: fewer are not looked at one by one
 _FILLED = 0.15  # of a step: what rounding changes numbers by is 0.29 of it on the average
 _FEWEST_ROUNDED = 32  # numbers that rounding changed
-_SPREAD = 0.7  # steps that numbers vary by, from which on what rounding changes fills the steps
+_SPREAD = 0.7  # steps that most numbers vary by, so that what rounding changes fills the steps
+_FEWEST_OF_BLOCK = 20  # numbers of 32 that rounding changed: of fewer no step shows
+_TELLING = 4  # blocks
 _HARDLY_EQUAL = 0.02  # of the numbers of some rows, zeros counted: the others need no look
 _BY_CHANCE = 0.05  # of the numbers: where more are equal by chance, their grid is coarse
 _SPARSE = 4  # every so many of these tell how many different numbers there are
@@ -184,12 +186,18 @@ def coarser(x: Floats, y: Floats) -> int | None:
 
 
 def _coarser(x: Floats, y: Floats) -> tuple[int | None, int | None]:
-    """The bits of the array that is the other one rounded, and which of them it is."""
-    ways = ((1, x, y), (0, y, x))
+    """The bits of the array that is the other one rounded, and which of them it is.
+
+    The one with fewer different numbers is asked first, so that the order makes no difference.
+    """
+    ways = [(1, x, y), (0, y, x)]
+    if _distinct(_some_rows(x)) < _distinct(_some_rows(y)):
+        ways.reverse()
     for rounded in (_cast, _rounded) if _near(x, y) else (_cast,):
         for place, fine, coarse in ways:
-            if (bits := rounded(fine, coarse)) is not None:
-                return (bits, place) if _fills(fine, coarse) else (None, None)
+            bits = rounded(fine, coarse)
+            if bits is not None and _fills(fine, coarse):
+                return bits, place
     return None, None
 
 
@@ -197,7 +205,7 @@ def _fills(fine: Floats, coarse: Floats) -> bool:
     """Whether what rounding changed is as large as the steps of the grid, as rounding makes it.
 
     Numbers that lay on a grid and were moved a little round to it, too, from nearby. Where few
-    numbers differ, or all lie within a step or so, nothing contradicts rounding.
+    numbers differ, or most lie within a step or so, nothing contradicts rounding.
     """
     changed = fine != coarse
     if np.count_nonzero(changed) < _FEWEST_ROUNDED:
@@ -208,7 +216,7 @@ def _fills(fine: Floats, coarse: Floats) -> bool:
             digits = int(ml_dtypes.finfo(kind).nmant)  # type: ignore[no-untyped-call]
             steps = np.ldexp(1.0, np.frexp(coarse[changed])[1] - 1 - digits)
             error = float(np.sqrt(np.square((fine[changed] - coarse[changed]) / steps).mean()))
-            return error >= _FILLED or float(fine[changed].std() / np.median(steps)) < _SPREAD
+            return error >= _FILLED or _deviation(fine[changed]) < _SPREAD * np.median(steps)
     found = [
         _filled(_some_rows(one), _some_rows(other))
         for one, other in ((fine, coarse), (fine.T, coarse.T))
@@ -223,12 +231,19 @@ def _filled(fine: Floats, coarse: Floats) -> float:
     gaps = np.diff(np.sort(y, axis=1), axis=1)
     steps = np.where(gaps > 0, gaps, np.inf).min(axis=1)
     changed = x != y
-    good = np.isfinite(steps) & changed.any(axis=1)
-    if not good.any() or np.median(x.std(axis=1)[good] / steps[good]) < _SPREAD:
+    good = np.isfinite(steps) & (changed.sum(axis=1) >= _FEWEST_OF_BLOCK)
+    good &= _deviation(x) >= _SPREAD * steps
+    if np.count_nonzero(good) < _TELLING:
         return 1.0
     squares = np.square(np.where(changed, x - y, 0.0)).sum(axis=1)[good]
     error = np.sqrt(squares / changed.sum(axis=1)[good])
     return float(np.median(error / steps[good]))
+
+
+def _deviation(rows: Floats) -> Floats:
+    """How far half of the numbers lie from the middle one, along the last axis."""
+    middle = np.median(rows, axis=-1, keepdims=True)
+    return np.asarray(np.median(np.abs(rows - middle), axis=-1))
 
 
 def _near(x: Floats, y: Floats) -> bool:
