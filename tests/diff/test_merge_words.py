@@ -13,7 +13,17 @@ from benchmarks.redteam.checkpoint import Checkpoint
 from kinprint import MergeMethod, MergeOutcome
 from kinprint.measure.merging import rounded
 from kinprint.report.merging import sentences, summary
-from tests.diff.merged_models import BF16, TOKENS, WIDTH, Family, Tensors, config, drawn, tuned
+from tests.diff.merged_models import (
+    BF16,
+    TOKENS,
+    WIDTH,
+    Family,
+    Tensors,
+    config,
+    drawn,
+    largest,
+    tuned,
+)
 
 STRANGER = drawn(9)
 
@@ -156,3 +166,46 @@ def test_tensors_that_a_recipe_does_not_give_are_named(family: Family) -> None:
         assert "It does not give model.norm.weight:" in said
     else:
         assert found.outcome is MergeOutcome.UNDECIDED
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 1, 0)])
+def test_three_parents_have_their_weights_in_any_order(
+    family: Family, order: tuple[int, ...]
+) -> None:
+    names, weights = ("first", "second", "base"), (0.2, 0.3, 0.5)
+    child = family.each(lambda a, b, base: 0.2 * a + 0.3 * b + 0.5 * base)
+    found, _ = told(family, family.write("three", child), *(names[at] for at in order))
+    assert found.methods == (MergeMethod.LINEAR,) and found.share == 1.0
+    assert found.recipe is not None and found.recipe.settings is not None
+    told_weights = zip(found.recipe.parents, found.recipe.settings.weights, strict=True)
+    assert {order[at]: weight for at, weight in told_weights} == dict(enumerate(weights))
+
+
+def test_a_light_tune_is_averaged_with_its_base(family: Family) -> None:
+    """Its changes are a step or two of bfloat16, so that measured weights are far off."""
+    draws = np.random.default_rng(5)
+    light = {
+        name: rounded(one * (1 + 0.004 * draws.standard_normal(one.shape)).astype(np.float32), BF16)
+        for name, one in family.base.items()
+    }
+    family.write("light", light)
+    child = {
+        name: rounded(np.float32(0.7) * one + np.float32(0.3) * light[name], BF16)
+        for name, one in family.base.items()
+    }
+    found, _ = told(family, family.write("lighter", child), "base", "light")
+    assert found.methods[0] is MergeMethod.LINEAR and found.share == 1.0
+    assert found.recipe is not None and found.recipe.settings is not None
+    assert found.recipe.settings.weights == (0.7, 0.3)
+
+
+def test_one_trimmed_task_vector_of_weight_one_is_told(family: Family) -> None:
+    child = {
+        name: np.asarray(one + largest(family.second[name] - one, 0.5), np.float32)
+        for name, one in family.base.items()
+    }
+    written = family.write("trimmed", child)
+    found = kinprint.unmerge(written, [family.folder / "second"], base=family.folder / "base")
+    assert found.methods == (MergeMethod.TIES,)
+    assert found.recipe is not None and found.recipe.settings is not None
+    assert found.recipe.settings.densities == (0.5,)

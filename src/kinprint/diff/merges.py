@@ -9,6 +9,7 @@ its proof. TIES and DARE need what whole task vectors hold: then tensors are str
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from itertools import permutations
 
 import numpy as np
 from msgspec import Struct
@@ -58,6 +59,7 @@ _SAMPLED = 1 << 21  # numbers of all tensors together that recipes are tried on
 _LEAST = 4096  # of each tensor
 _SLIGHT = 0.01  # a weight below this may be none
 _SOME_EQUAL = 0.05  # of the numbers: a base that was not named has as many of its own left
+_ORDERED = 3  # parents that are summed in every order: of two it makes no difference
 _MOST_PARENTS = 4  # whose task vectors are looked at together
 
 
@@ -472,6 +474,9 @@ def _sums(
     tried = best(mixed(samples, parents, base), samples)
     if not tried:
         return None
+    if len(parents) == _ORDERED and tried[0].score.share < 1:  # sums are rounded on the way
+        orders = (best(mixed(samples, one, base), samples) for one in permutations(parents))
+        tried = min((one for one in orders if one), key=lambda one: rank(one[0]))
     methods = [one.recipe.method for one in tried]
     first = tried[0]
     normalized = first.recipe.method is MergeMethod.LINEAR and first.recipe.normalize

@@ -85,6 +85,8 @@ def trimmed_sums(samples: Sequence[Sampled], parents: Sequence[int], base: int) 
     densities = [_density(found, at) for at in range(len(parents))]
     for rounding in (2, 3):
         short = tuple(min(1.0, round(one, rounding)) for one in densities)
+        if short == (1.0,):  # all of one task vector is a plain sum
+            continue
         for weights, normalize, scale in _consensus_weights(found, short):
             for precision in precisions(samples):
                 yield Recipe(

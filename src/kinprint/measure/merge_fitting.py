@@ -33,6 +33,8 @@ SURE = 5.0  # standard errors
 _FINE, COARSE = 2e-5, 4e-3  # of a weight: what rounding may move it by, and rounding to bfloat16
 _UNEVEN = 3e-4  # by which weights of tensors of one recipe may differ
 _ROUGH, _AROUND = 0.03, 1  # by which rounding of small changes moves weights, and in hundredths
+_STEPS = 4  # of a format by which most numbers of a light tune differ from its base
+_TWENTIETHS = tuple(round(0.05 * one, 2) for one in range(1, 20))
 _VALUES = 3  # values that the tensors of a layer have under the filters that recipes use
 _SCALES = (1.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.1, 1.2, 1.5, 2.0)  # usual lambdas
 _SHORT = 4  # digits of a weight beside a lambda; longer ones are as well written without it
@@ -86,11 +88,22 @@ def score(recipe: Recipe, samples: Sequence[Sampled], least: float = BELIEVED) -
             return Score(0.0, 0.0, 0.0, 0)
         facts = _facts_for(recipe, settings, one)
         agree = agreeing(recipe, settings, facts, one.sources, one.child)
-        novel = np.logical_and.reduce([one.child != source for source in one.sources])
+        novel = _telling(recipe, one)
         right, size = right + int(agree.equal.sum()), size + novel.size
         near += int(agree.near.sum())
         told, telling = told + int((agree.equal & novel).sum()), telling + int(novel.sum())
     return Score(right / max(size, 1), told / max(telling, 1), near / max(size, 1), telling)
+
+
+def _telling(recipe: Recipe, one: Sampled) -> NDArray[np.bool_]:
+    """Numbers that tell of a recipe: those that no source has.
+
+    A trimmed task vector of weight one leaves none; there it tells which numbers it moved.
+    """
+    if recipe.method is MergeMethod.TIES and len(recipe.parents) == 1:
+        assert recipe.base is not None
+        return np.asarray(one.sources[recipe.parents[0]] != one.sources[recipe.base])
+    return np.asarray(np.logical_and.reduce([one.child != source for source in one.sources]))
 
 
 def _facts_for(recipe: Recipe, settings: Settings, one: Sampled) -> Facts:
@@ -170,16 +183,31 @@ def mixed(samples: Sequence[Sampled], parents: Sequence[int], base: int | None) 
         yield from _linear(samples, own, settings, relative, loose)
     if len(own) == 2:
         yield from _slerp(samples, (own[0], own[1]), values, errors)
+    sources = own if base is None else (*own, base)
+    if len(sources) == 2 and _light(samples, sources):
+        for weight in _TWENTIETHS:
+            pair = (Settings((weight, round(1 - weight, 2))),) * len(samples)
+            yield from _linear(samples, sources, pair, True, False)
     if base is None:
         return
     if relative:
         yield from _task_arithmetic(samples, own, base, values, errors)
-    sources = (*own, base)
     values, errors = _coefficients(samples, sources)
     if _sums_to_one(values, errors):
         yield from _task_arithmetic(samples, own, base, values, errors)
         for settings, loose in _settings(samples, values, errors, True):
             yield from _linear(samples, sources, settings, True, loose)
+
+
+def _light(samples: Sequence[Sampled], sources: Sequence[int]) -> bool:
+    """Whether two sources differ by few steps of the child's format: rounding hides weights."""
+    largest = max(samples, key=lambda one: one.child.size)
+    digits = {Precision.BFLOAT16: 8, Precision.FLOAT16: 11}.get(largest.facts.stored)
+    if digits is None:
+        return False
+    first, second = (largest.sources[at] for at in sources)
+    apart = np.abs(first - second) > _STEPS * 2.0**-digits * np.abs(first)
+    return bool(apart.mean() < 0.5)
 
 
 def any_mixture(samples: Sequence[Sampled], sources: Sequence[int]) -> Recipe:
