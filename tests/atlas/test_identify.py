@@ -180,6 +180,7 @@ def test_a_broken_fingerprint_takes_no_other_with_it(tmp_path: Path) -> None:
 
 
 def test_an_empty_atlas_is_told(tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
     found = kinprint.identify(stored(tmp_path / "model", llama()), atlas=tmp_path / "nothing")
     assert found.searched == 0 and not found.parents
     assert "no model" in found.summary

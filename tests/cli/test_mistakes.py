@@ -69,9 +69,11 @@ def test_one_model_given_twice_is_said(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.usefixtures("folder")
-def test_an_empty_atlas_says_where_it_was_looked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["atlas", "tree", "--atlas", "nothing"]) == 0
-    assert capsys.readouterr().err.startswith("Looked in nothing. ")
+def test_an_empty_atlas_says_where_it_was_looked_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run(["atlas", "tree", "--atlas", str(tmp_path)]) == 0
+    assert capsys.readouterr().err.startswith(f"Looked in {tmp_path}. ")
 
 
 def test_offline_a_name_may_have_been_meant_for_a_folder(
