@@ -105,7 +105,7 @@ class FamilyTree(Result[TreeDocument]):
         --------
         >>> import kinprint, pathlib, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     found = kinprint.Atlas(pathlib.Path(folder, "empty")).tree()
+        ...     found = kinprint.Atlas(folder).tree()
         ...     (file,) = found.save(pathlib.Path(folder, "families.graphml"))
         >>> file.name
         'families.graphml'
