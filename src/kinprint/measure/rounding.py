@@ -188,16 +188,21 @@ def coarser(x: Floats, y: Floats) -> int | None:
 def _coarser(x: Floats, y: Floats) -> tuple[int | None, int | None]:
     """The bits of the array that is the other one rounded, and which of them it is.
 
-    The one with fewer different numbers is asked first, so that the order makes no difference.
+    Of grids the one with fewer different numbers is asked first: order makes no difference.
     """
     ways = [(1, x, y), (0, y, x)]
+    for place, fine, coarse in ways:
+        bits = _cast(fine, coarse)
+        if bits is not None and _fills(fine, coarse):
+            return bits, place
+    if not _near(x, y):
+        return None, None
     if _distinct(_some_rows(x)) < _distinct(_some_rows(y)):
         ways.reverse()
-    for rounded in (_cast, _rounded) if _near(x, y) else (_cast,):
-        for place, fine, coarse in ways:
-            bits = rounded(fine, coarse)
-            if bits is not None and _fills(fine, coarse):
-                return bits, place
+    for place, fine, coarse in ways:
+        bits = _rounded(fine, coarse)
+        if bits is not None and _fills(fine, coarse):
+            return bits, place
     return None, None
 
 
