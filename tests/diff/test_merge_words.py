@@ -160,12 +160,11 @@ def test_which_model_a_sum_started_from_does_not_show(family: Family) -> None:
 
 def test_tensors_that_a_recipe_does_not_give_are_named(family: Family) -> None:
     child = family.average()
-    child["model.norm.weight"] = 5 * child["model.norm.weight"]
+    child["model.norm.weight"] = child["model.norm.weight"].copy()
+    child["model.norm.weight"][::2] *= 5  # sixteen numbers of forty thousand
     found, said = told(family, family.write("louder", child), "first", "second")
-    if found.outcome is MergeOutcome.RECIPE:
-        assert "It does not give model.norm.weight:" in said
-    else:
-        assert found.outcome is MergeOutcome.UNDECIDED
+    assert found.outcome is MergeOutcome.RECIPE and found.share is not None and found.share < 1
+    assert "It does not give model.norm.weight:" in said
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 1, 0)])

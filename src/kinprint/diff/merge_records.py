@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -11,6 +12,28 @@ from kinprint.measure.recipes import Recipe, Settings
 from kinprint.model.places import Address
 from kinprint.records import MergeDoubt, MergeMethod, MergeOutcome, MergeStatus, ModelRef
 from kinprint.text import Message
+
+
+class Proved(Protocol):
+    """A tensor of a child, here or in a document."""
+
+    @property
+    def status(self) -> MergeStatus:
+        """Whether it was measured."""
+        ...
+
+    @property
+    def equal(self) -> int | None:
+        """Numbers that the recipe gives; None where it was not held against it."""
+        ...
+
+
+P = TypeVar("P", bound=Proved)
+
+
+def left_out(tensors: Iterable[P]) -> list[P]:
+    """Tensors that a recipe was not held against, though they were to be read."""
+    return [one for one in tensors if one.equal is None and one.status is not MergeStatus.NOT_READ]
 
 
 class TensorFinding(Struct, frozen=True):
@@ -106,6 +129,6 @@ class Unmerging(Struct, frozen=True):
 
     @property
     def held(self) -> float:
-        """The share of the child's numbers in tensors that the recipe was held against."""
-        told = sum(one.numbers for one in self.tensors if one.equal is not None)
-        return told / max(sum(one.numbers for one in self.tensors), 1)
+        """The share of the child's numbers that are not in tensors left out of the proof."""
+        left = sum(one.numbers for one in left_out(self.tensors))
+        return 1 - left / max(sum(one.numbers for one in self.tensors), 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kinprint import text
+from kinprint.diff.merge_records import left_out
 from kinprint.records import MergeMethod, MergeOutcome, MergeStatus
 from kinprint.report.numbers import share_in_words
 from kinprint.report.schema import MergedTensor, MergeWeight, UnmergeDocument
@@ -40,13 +41,8 @@ def summary(document: UnmergeDocument, language: str) -> str:
 
 def _held(document: UnmergeDocument) -> float:
     """The share of the child's numbers in tensors that the recipe was held against."""
-    return 1 - sum(one.numbers for one in _left(document)) / max(_numbers(document), 1)
-
-
-def _left(document: UnmergeDocument) -> list[MergedTensor]:
-    """Tensors that the recipe was not held against, though it might have been."""
-    unread = MergeStatus.NOT_READ
-    return [one for one in document.tensors if one.equal is None and one.status is not unread]
+    left = sum(one.numbers for one in left_out(document.tensors))
+    return 1 - left / max(_numbers(document), 1)
 
 
 def _numbers(document: UnmergeDocument) -> int:
@@ -79,7 +75,7 @@ def sentences(document: UnmergeDocument, language: str) -> Iterator[str]:
         key = "proof-random" if recipe.method.random else "proof"
         key = "proof-sampled" if document.sampled else key
         yield say(key, equal=document.equal, compared=document.compared, share=shown)
-        if left := _left(document):
+        if left := left_out(document.tensors):
             numbers = sum(one.numbers for one in left)
             yield say("part", numbers=numbers, count=len(left))
         yield from _exceptions(document, language)
