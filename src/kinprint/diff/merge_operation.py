@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from kinprint.diff.merge_family import Family, open_family, sampled_family
 from kinprint.diff.merge_records import Unmerging
-from kinprint.diff.merges import Family, open_family, sampled_family, unmerge_models
+from kinprint.diff.merges import unmerge_models
 from kinprint.diff.results import OperationFound
 from kinprint.reader.fetch import Fetcher, Want, joined_wants
 from kinprint.records import MergeOutcome, Operation

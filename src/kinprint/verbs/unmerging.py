@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterable
 
 from kinprint import text
-from kinprint.diff.merges import Family, open_family, sampled_family, unmerge_models
+from kinprint.diff.merge_family import Family, open_family, sampled_family
+from kinprint.diff.merges import unmerge_models
 from kinprint.diff.sampling import ALLOWANCE
 from kinprint.errors import BadOption
 from kinprint.records import Cost, MergeStatus, Progress
