@@ -40,7 +40,6 @@ _FEWEST_EQUAL = 0.25  # of the numbers: fewer are not looked at one by one
 _FILLED = 0.15  # of a step: what rounding changes numbers by is 0.29 of it on the average
 _FEWEST_ROUNDED = 32  # numbers that rounding changed
 _SPREAD = 0.7  # steps that most numbers vary by, so that what rounding changes fills the steps
-_FEWEST_OF_BLOCK = 20  # numbers of 32 that rounding changed: of fewer no step shows
 _TELLING = 4  # blocks
 _HARDLY_EQUAL = 0.02  # of the numbers of some rows, zeros counted: the others need no look
 _BY_CHANCE = 0.05  # of the numbers: where more are equal by chance, their grid is coarse
@@ -236,7 +235,7 @@ def _filled(fine: Floats, coarse: Floats) -> float:
     gaps = np.diff(np.sort(y, axis=1), axis=1)
     steps = np.where(gaps > 0, gaps, np.inf).min(axis=1)
     changed = x != y
-    good = np.isfinite(steps) & (changed.sum(axis=1) >= _FEWEST_OF_BLOCK)
+    good = np.isfinite(steps) & changed.any(axis=1)
     good &= _deviation(x) >= _SPREAD * steps
     if np.count_nonzero(good) < _TELLING:
         return 1.0
