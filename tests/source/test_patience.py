@@ -17,7 +17,7 @@ from kinprint.errors import KinprintError, LengthWrong, NetworkError, Unreachabl
 from kinprint.mirror import Fault, MirrorServer
 from kinprint.records import ByteRange
 from kinprint.source import Source, open_source
-from kinprint.source.http import RetryPolicy
+from kinprint.source.http import RetryPolicy, ask
 from tests.torture.faults import FAULTS, PHASES, WAITING, web_address
 
 FILE = "model.safetensors"
@@ -199,3 +199,20 @@ def test_circles_are_called_circles(mirror: MirrorServer) -> None:
     mirror.faults.add(Fault("redirect", port="hub"))
     with pytest.raises(Unreachable, match="redirects in circles"):
         open_source("zoo/base-a")
+
+
+@pytest.mark.parametrize(("met", "tries"), [(False, 3), (True, 6)])
+def test_a_host_without_an_address_is_waited_for_if_it_ever_answered(met: bool, tries: int) -> None:
+    policy = RetryPolicy(first_wait=0.001)
+    address, asked = f"http://{'met' if met else 'unheard-of'}.invalid/x", 0
+
+    def look_up() -> None:
+        nonlocal asked
+        asked += 1
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    if met:
+        ask(lambda: None, address, "x", policy, policy.patience())
+    with pytest.raises(Unreachable):
+        ask(look_up, address, "x", policy, policy.patience())
+    assert asked == tries

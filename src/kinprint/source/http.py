@@ -56,6 +56,8 @@ LONGEST_WAIT = 60.0  # seconds that a server may ask us to wait before we say so
 _T = TypeVar("_T")
 
 FIRST_WAIT = 1.0  # seconds before the first retry; doubled for each further one
+_UNHEARD_OF = 2  # retries for a host that has no address and never answered: a slip of the pen
+_answered: set[str] = set()  # hosts that did: one of them without an address is waited for
 
 
 def _timeout() -> float:
@@ -230,9 +232,12 @@ def ask(
     Broken connections are tried again here and not by the hub client, which would close
     the session that all threads share, and their connections with it.
     """
+    host = host_of(address)
     for attempt in range(policy.retries + 1):
         try:
-            return action()
+            done = action()
+            _answered.add(host)
+            return done
         except (KinprintError, HfHubHTTPError, Stopped):
             raise
         except OfflineModeIsEnabled:
@@ -244,7 +249,8 @@ def ask(
                 cause = system_cause(error)
                 raise AccessRefused(path=str(error.filename), cause=cause) from None
             wait = policy.pause_after(attempt + 1)
-            if attempt == policy.retries or wait >= patience.left:
+            lost = attempt >= _UNHEARD_OF and host not in _answered and _has_no_address(error)
+            if attempt == policy.retries or wait >= patience.left or lost:
                 raise unreachable(error, address) from error
             pause(wait)
         except (TypeError, AttributeError, AssertionError):
@@ -264,16 +270,26 @@ def unreachable(error: Exception, address: str) -> Unreachable:
     return no_connection(address, lines[0][:120] if lines and lines[0] else type(error).__name__)
 
 
-def _system_words(error: BaseException | None) -> text.Message | None:
-    """What the system said of a connection, where a library has only put it into its own words."""
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and those that it came from."""
     while error is not None:
-        if isinstance(error, socket.gaierror):
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _has_no_address(error: BaseException) -> bool:
+    return any(isinstance(cause, socket.gaierror) for cause in _causes(error))
+
+
+def _system_words(error: BaseException) -> text.Message | None:
+    """What the system said of a connection, where a library has only put it into its own words."""
+    for cause in _causes(error):
+        if isinstance(cause, socket.gaierror):
             return text.message("cause.source.no-such-host")
-        if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):  # its own numbers
-            known = system_cause(error)
+        if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError):  # its own numbers
+            known = system_cause(cause)
             if isinstance(known, text.Message):
                 return known
-        error = error.__cause__ or error.__context__
     return None
 
 
