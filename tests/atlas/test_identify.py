@@ -214,3 +214,15 @@ def test_parents_of_the_zoo_and_no_stranger(tmp_path: Path) -> None:
         assert all(ancestors(name) & ancestors(one) for one in told), name
         if truth[name]["parents"]:
             assert told, name
+
+
+def test_replicas_are_told_from_the_models_that_they_imitate(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    shutil.copytree(MODELS / "base-a", tmp_path / "base-a")
+    (weights,) = (tmp_path / "base-a").glob("*.safetensors")
+    save_file(load_file(weights), weights, {"format": "pt", "replica": "NOT the real model"})
+    place = kinprint.Atlas(tmp_path / "atlas")
+    place.build([tmp_path / "base-a", MODELS / "base-b"])
+    for found in (kinprint.identify(MODELS / "a-cpt", atlas=place.place), place.tree()):
+        assert found.document.labels == ["base-a: NOT the real model"]

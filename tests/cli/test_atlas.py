@@ -39,12 +39,15 @@ def test_identify_lists_parents_and_has_exit_codes(
 def test_identify_says_what_was_found_to_people(
     atlas: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "found.json"
-    asked = ["identify", str(MODELS / "a-cpt"), "--atlas", str(atlas), "-o", str(file)]
-    assert run(asked) == 0
+    file, page, again = (tmp_path / name for name in ("found.json", "page.html", "again.html"))
+    asked = ["identify", str(MODELS / "a-cpt"), "--atlas", str(atlas)]
+    assert run([*asked, "-o", str(file), "-o", str(page)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "1. base-a" in said and "after paying for all models searched (2)" in said
     assert json.loads(file.read_text())["searched"] == 2
+    assert run(["report", str(file), "-o", str(again)]) == 0
+    assert "1. base-a" in capsys.readouterr().out
+    assert again.read_bytes() == page.read_bytes()
 
 
 def test_an_atlas_without_models_answers_nothing(
@@ -73,9 +76,9 @@ def test_an_atlas_that_is_not_there_is_a_mistake(
 def test_what_identify_cannot_write_is_said_before_anything_is_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["identify", "nowhere/at-all", "-o", str(tmp_path / "page.html")]) == 2
+    assert run(["identify", "nowhere/at-all", "-o", str(tmp_path / "page.png")]) == 2
     seen = capsys.readouterr()
-    assert "page.html" in seen.err and ".json" in seen.err and not seen.out
+    assert "page.png" in seen.err and ".json" in seen.err and not seen.out
 
 
 def test_building_tells_failures_and_adds_the_others(

@@ -47,16 +47,19 @@ from kinprint.report.exports import render
 from kinprint.report.outputs import decode_result
 from kinprint.report.schema import (
     DiffDocument,
+    IdentifyDocument,
     MatrixDocument,
     StudyDocument,
     TreeDocument,
     UnmergeDocument,
     decode,
 )
+from kinprint.report.views.html.identify import identify_page
 from kinprint.report.views.html.tree import tree_page
 from kinprint.report.views.html.unmerge import unmerge_page
 from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines
 from kinprint.report.views.terminal.diff import diff_lines
+from kinprint.report.views.terminal.identify import identify_lines
 from kinprint.report.views.terminal.study import study_lines
 from kinprint.report.views.terminal.tree import tree_lines
 from kinprint.report.views.terminal.unmerge import unmerge_lines
@@ -131,6 +134,10 @@ def _shown(raw: bytes) -> None:
     if isinstance(document, UnmergeDocument):
         list(unmerge_lines(document, "en"))
         unmerge_page(document)
+        return
+    if isinstance(document, IdentifyDocument):
+        list(identify_lines(document, "en"))
+        identify_page(document)
         return
     if isinstance(document, TreeDocument):
         list(tree_lines(document, "en"))

@@ -13,7 +13,14 @@ from kinprint.errors import FormatError
 from kinprint.records import Cost, ModelRef
 from kinprint.report.build.study import study_document
 from kinprint.report.outputs import Output, decode_result, write_outputs
-from kinprint.report.schema import StudyDocument, TreeDocument, UnmergeDocument, encode, settled
+from kinprint.report.schema import (
+    IdentifyDocument,
+    StudyDocument,
+    TreeDocument,
+    UnmergeDocument,
+    encode,
+    settled,
+)
 from kinprint.report.views.csv import sheet
 from kinprint.report.views.markdown.escape import escaped
 from kinprint.report.views.terminal.study import study_lines
@@ -38,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def redraw(folder: Path, target: Path) -> None:
     document = decode_result((folder / "result.json").read_bytes())
-    assert not isinstance(document, TreeDocument | UnmergeDocument)
+    assert not isinstance(document, IdentifyDocument | TreeDocument | UnmergeDocument)
     write_outputs(document, [Output(target)], "en")
 
 

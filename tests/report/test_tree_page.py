@@ -192,6 +192,14 @@ def test_a_picture_stands_alone() -> None:
     assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "")
 
 
+def test_what_replicas_say_goes_with_every_view() -> None:
+    given = msgspec.structs.replace(document(), labels=["base: NOT the real model"])
+    assert "base: NOT the real model" in [line.text for line in tree_lines(given, "en")]
+    assert "base: NOT the real model" in tree_page(given)
+    words = [one.text for one in ElementTree.fromstring(tree_svg(given)).iter()]
+    assert "NOT the real model" in words
+
+
 @pytest.mark.parametrize("at", range(0, len(HOSTILE) - 1, 3))
 def test_hostile_names_stay_text(at: int) -> None:
     given = document((HOSTILE[at], HOSTILE[at + 1], *NAMES[2:]))

@@ -32,6 +32,7 @@ from kinprint.errors import EntryBroken, KinprintError, attempt
 from kinprint.lineage.about.claims import Claim
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.matrix import Teller, judge_pairs, silent
+from kinprint.lineage.opening import labels_of
 from kinprint.lineage.results import PairVerdict, Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import (
@@ -44,6 +45,7 @@ from kinprint.records import (
     Step,
     Verdict,
 )
+from kinprint.text import Message
 
 FAMILY = 0.01
 """The chance that a test links any stranger of an atlas."""
@@ -119,6 +121,8 @@ class Identified(Struct, frozen=True):
         Fingerprints that are damaged.
     read_deep
         Entries whose models were read again from their files, at the deep level.
+    labels
+        What models that were compared say they are not, as replicas do.
     """
 
     model: Fingerprint
@@ -134,6 +138,7 @@ class Identified(Struct, frozen=True):
     failed: tuple[tuple[Entry, KinprintError], ...] = ()
     broken: tuple[EntryBroken, ...] = ()
     read_deep: frozenset[str] = frozenset()
+    labels: tuple[Message, ...] = ()
 
 
 def identify_model(
@@ -264,6 +269,7 @@ def _compared(
             for entry, verdict in zip(entries, deeper.verdicts, strict=True)
             if verdict is not None
         ),
+        labels=labels_of(read.checkpoints),
     )
 
 

@@ -23,8 +23,10 @@ from kinprint.atlas.search import ranked
 from kinprint.atlas.store import Atlas, Index
 from kinprint.errors import EntryBroken, KinprintError
 from kinprint.lineage.matrix import judge_pairs
+from kinprint.lineage.opening import labels_of
 from kinprint.lineage.results import Settings
 from kinprint.records import Verdict
+from kinprint.text import Message
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -66,12 +68,14 @@ class Compared(Struct, frozen=True):
     unlinked : the others.
     failed : pairs that could not be compared, and why.
     broken : by model, why it could not be read.
+    labels : what models say they are not, as replicas do.
     """
 
     linked: Mapping[Both, Verdict]
     unlinked: tuple[Unlinked, ...] = ()
     failed: tuple[tuple[Both, KinprintError], ...] = ()
     broken: tuple[tuple[str, KinprintError], ...] = ()
+    labels: tuple[Message, ...] = ()
 
 
 class Comparing(Struct, frozen=True):
@@ -95,7 +99,7 @@ class Comparing(Struct, frozen=True):
                 if one in place and other in place
             ]
             pairs, failed = judge_pairs(models.read, places, self.settings)
-            names = models.names
+            names, labels = models.names, labels_of(models.read.checkpoints)
         return Compared(
             {
                 (names[one.a], names[one.b]): one.verdict
@@ -112,6 +116,7 @@ class Comparing(Struct, frozen=True):
             ),
             tuple(((names[one.a], names[one.b]), one.error) for one in failed),
             (*broken, *lost),
+            labels,
         )
 
 

@@ -48,6 +48,7 @@ from kinprint.records import (
     Trace,
     Verdict,
 )
+from kinprint.text import Message
 
 _ASKED = 24  # of its linked models, the most alike ones that a model chooses its parents from
 
@@ -110,6 +111,8 @@ class Tree(Struct, frozen=True):
         Pairs that could not be compared, and why.
     broken
         Fingerprints that cannot be used, by digest, and why.
+    labels
+        What models that were compared say they are not, as replicas do.
     """
 
     nodes: tuple[Node, ...]
@@ -124,6 +127,7 @@ class Tree(Struct, frozen=True):
     other_seeds: int = 0
     failed: tuple[tuple[Places, KinprintError], ...] = ()
     broken: tuple[tuple[str, KinprintError], ...] = ()
+    labels: tuple[Message, ...] = ()
 
 
 def tree_of(
@@ -205,6 +209,7 @@ def tree_of(
         len(index) - seeds[chosen],
         tuple(((place[one], place[other]), error) for (one, other), error in found.failed),
         tuple(broken.items()),
+        found.labels,
     )
 
 
@@ -246,6 +251,7 @@ def _compare(given: Sequence[Piece], task: Comparing, pool: Pool, tell: Teller) 
             )
         ),
         tuple(sorted(broken.items())),
+        tuple(sorted({each for one in found for each in one.labels}, key=str)),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 import kinprint
@@ -47,10 +49,9 @@ def identify(
     reader: kinprint.Reader,
 ) -> int:
     """Show what a model is built on."""
-    if output:
-        from kinprint.report.outputs import json_alone, outputs
+    from kinprint.report.results.identify import check_files
 
-        json_alone(outputs(output, "paths"))
+    check_files(output)
     found = kinprint.identify(
         model,
         atlas=atlas,
@@ -62,16 +63,7 @@ def identify(
         reader=reader,
         language=language(),
     )
-    with saved(lambda: found.save(*output)) as written, reader_may_leave():
-        if format == "json":
-            write_json(found)
-        else:
-            from kinprint.report.views.terminal.identify import identify_lines
-
-            print_lines(identify_lines(found.document, language()))
-            print_cost(found.cost)
-            if written:
-                print_written(output)
+    show_identified(found, format, output)
     if not found.searched:
         place = printable(kinprint.Atlas(atlas).place, 1000)
         click.echo(say("cli.atlas.empty", place=place), err=True)
@@ -79,3 +71,17 @@ def identify(
         return 2
     linked = (*found.parents, *found.descendants, *found.relatives)
     return code_for(one.relation for one in linked) if exit_code else 0
+
+
+def show_identified(found: kinprint.Identification, format: str, output: Sequence[str]) -> None:
+    """Write the files that were asked for, then print the result in the form asked for."""
+    from kinprint.report.views.terminal.identify import identify_lines
+
+    with saved(lambda: found.save(*output)) as written, reader_may_leave():
+        if format == "json":
+            write_json(found)
+            return
+        print_lines(identify_lines(found.document, language()))
+        print_cost(found.cost)
+        if written:
+            print_written(output)

@@ -10,6 +10,7 @@ import kinprint
 from kinprint.cli.atlas import show_tree
 from kinprint.cli.commands import command, option
 from kinprint.cli.compare import show
+from kinprint.cli.identify import show_identified
 from kinprint.cli.language import language
 from kinprint.cli.output import form_option, print_lines, print_written, saved, write_json
 from kinprint.cli.unmerge import show_unmerged
@@ -31,6 +32,9 @@ def report(file: str, output: tuple[str, ...], format: str) -> None:
     found = kinprint.report(given, language(), name=printable(file))
     if isinstance(found, kinprint.Unmerged):
         show_unmerged(found, format, output)
+        return
+    if isinstance(found, kinprint.Identification):
+        show_identified(found, format, output)
         return
     if isinstance(found, kinprint.FamilyTree):
         show_tree(found, format, output)

@@ -10,6 +10,7 @@ from kinprint.records import Level, Precedence, Relation
 from kinprint.report.numbers import fixed, p_claim
 from kinprint.report.relations import words_for
 from kinprint.report.schema import IdentifyDocument, RelativePart
+from kinprint.report.translation import translated
 from kinprint.studies.results import Table
 
 _NAMED = 5  # relatives that a sentence names
@@ -79,8 +80,8 @@ def sentences(document: IdentifyDocument, language: str) -> Iterator[str]:
     if document.searched:
         yield say("coverage", compared=document.compared, searched=document.searched,
                   family=f"{100 * document.family:g} %")  # fmt: skip
-    linked = (*document.parents, *document.descendants, *document.relatives)
-    levels = [*(one.level for one in linked), *(one.level for one in document.unlinked)]
+    levels = [one.level for _, one in linked(document)]
+    levels += [one.level for one in document.unlinked]
     deep = levels.count(Level.DEEP)
     if deep:
         yield say("deep", count=deep)
@@ -99,18 +100,24 @@ def sentences(document: IdentifyDocument, language: str) -> Iterator[str]:
         yield say("other-seeds", count=document.other_seeds)
 
 
-def table_of(document: IdentifyDocument, language: str = "en") -> Table:
+def faults(document: IdentifyDocument, language: str) -> Iterator[str]:
+    """Why fingerprints could not be used."""
+    return (translated(document, one.reason, language) for one in document.left_out)
+
+
+def linked(document: IdentifyDocument) -> Iterator[tuple[str, RelativePart]]:
+    """All linked models, parents first, and which kind of kin each is."""
+    yield from (("parent", one) for one in document.parents)
+    yield from (("descendant", one) for one in document.descendants)
+    yield from (("relative", one) for one in document.relatives)
+
+
+def table_of(document: IdentifyDocument) -> Table:
     """All linked models, parents first."""
-    groups = (
-        ("parent", document.parents),
-        ("descendant", document.descendants),
-        ("relative", document.relatives),
-    )
     columns = ("role", "name", "commit", "relation", "log10_p", "likeness", "weight", "direction")
     rows = tuple(
-        (role, one.name, one.commit, one.relation.value, one.log10_p, one.likeness, one.weight,
+        (kin, one.name, one.commit, one.relation.value, one.log10_p, one.likeness, one.weight,
          one.direction.value)
-        for role, some in groups
-        for one in some
+        for kin, one in linked(document)
     )  # fmt: skip
     return Table("relatives", text.words("identify.table"), columns, rows)

@@ -84,7 +84,9 @@ def write_outputs(document: Drawn, wanted: Sequence[Output], language: str) -> l
     return [write_file(file, raw) for file, raw in ready]
 
 
-def decode_result(raw: bytes, name: str = DATA) -> Drawn | UnmergeDocument | TreeDocument:
+def decode_result(
+    raw: bytes, name: str = DATA
+) -> Drawn | UnmergeDocument | IdentifyDocument | TreeDocument:
     """What a JSON file of kinprint holds that can be drawn; an error that names the file."""
     found = decode(raw, name)
     if isinstance(found, PlanDocument | ReadingPlanDocument | StudyPlanDocument):
@@ -93,8 +95,6 @@ def decode_result(raw: bytes, name: str = DATA) -> Drawn | UnmergeDocument | Tre
         raise FormatError(cause=text.message("cause.a-reproduction", file=name))
     if isinstance(found, InspectionDocument):
         raise FormatError(cause=text.message("cause.an-inspection", file=name))
-    if isinstance(found, IdentifyDocument):
-        raise FormatError(cause=text.message("cause.an-identification", file=name))
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from kinprint.report.results.comparison import Comparison, Matrix
 from kinprint.report.results.diff import Diff
+from kinprint.report.results.identify import Identification
 from kinprint.report.results.reading import read_result
 from kinprint.report.results.result import read_file
 from kinprint.report.results.study import StudyResult
@@ -20,7 +21,7 @@ def report(
     language: str = "en",
     *,
     name: str | None = None,
-) -> Comparison | Matrix | StudyResult | Diff | Unmerged | FamilyTree:
+) -> Comparison | Matrix | StudyResult | Diff | Unmerged | Identification | FamilyTree:
     """Read a result back, to look at and to save in other forms; nothing else is read.
 
     Parameters
@@ -35,7 +36,7 @@ def report(
 
     Returns
     -------
-    Comparison, Matrix, StudyResult, Diff, Unmerged or FamilyTree
+    Comparison, Matrix, StudyResult, Diff, Unmerged, Identification or FamilyTree
         The same as when it was computed; what is drawn from it is the same, byte for byte.
 
     Raises

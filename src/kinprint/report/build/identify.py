@@ -13,7 +13,7 @@ from kinprint.atlas.store import Entry
 from kinprint.lineage.about.claims import Claim
 from kinprint.records import Cost, DeclaredState, Level, ModelRef, Verdict
 from kinprint.report import schema
-from kinprint.report.build.common import made_with
+from kinprint.report.build.common import made_with, titled
 from kinprint.report.build.comparison import part_row
 from kinprint.report.translation import Translator
 from kinprint.titles import full_titles, public_name
@@ -38,10 +38,12 @@ def identify_document(found: Identified, place: str, cost: Cost) -> schema.Ident
         [_relative(each, found, titles, claims, translator) for each in some]
         for some in (found.parents, found.descendants, found.relatives)
     )
+    atlas = public_name(place)
     command = ["kinprint", "identify", public_name(one.ref.given, titles[one.ref])]
+    command += ["--atlas", atlas]
     return schema.IdentifyDocument(
         model=schema.AtlasModel(**_named(one.ref, titles), architecture=one.architecture),
-        atlas=public_name(place),
+        atlas=atlas,
         searched=found.searched,
         compared=len(linked) + len(found.unlinked),
         family=FAMILY,
@@ -71,6 +73,7 @@ def identify_document(found: Identified, place: str, cost: Cost) -> schema.Ident
                 for error in found.broken
             ),
         ],
+        labels=translator.all_said(titled(found.labels, refs, [titles[ref] for ref in refs])),
         translations=translator.kept,
         made=made_with(shlex.join(command)),
         read=schema.ReadPart.of(cost),

@@ -11,7 +11,7 @@ from kinprint.atlas.identify import FAMILY
 from kinprint.atlas.tree import Link, Tree
 from kinprint.records import Cost
 from kinprint.report import schema
-from kinprint.report.build.common import made_with
+from kinprint.report.build.common import made_with, titled
 from kinprint.report.build.direction import trace_rows
 from kinprint.report.build.identify import atlas_model, declared_parts, known_p
 from kinprint.report.translation import Translator
@@ -57,6 +57,7 @@ def tree_document(found: Tree, place: str, cost: Cost) -> schema.TreeDocument:
             schema.LeftOutPart(entry=entry, reason=translator.said(error.message))
             for entry, error in found.broken
         ],
+        labels=translator.all_said(titled(found.labels, refs, [titles[ref] for ref in refs])),
         translations=translator.kept,
         made=made_with(shlex.join(["kinprint", "atlas", "tree", "--atlas", atlas]), grouped=True),
         read=schema.ReadPart.of(cost),

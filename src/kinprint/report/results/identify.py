@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from kinprint.records import Cost
 from kinprint.report import identifying
+from kinprint.report.files import write_file
+from kinprint.report.outputs import files_ending_in
 from kinprint.report.results.result import Result
 from kinprint.report.schema import DeclaredPart, IdentifyDocument, RelativePart, UnlinkedPart
 from kinprint.studies.results import Table
+
+ENDINGS = (".json", ".html", ".csv")
 
 
 class Identification(Result[IdentifyDocument]):
@@ -79,6 +85,50 @@ class Identification(Result[IdentifyDocument]):
         table = identifying.table_of(self._document)
         return {table.name: table}
 
+    def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
+        """Write files: .json, .html, or .csv (a row a linked model).
+
+        Parameters
+        ----------
+        *paths : str or path
+            Files, each with one of these endings.
+
+        Returns
+        -------
+        list of pathlib.Path
+            The files written.
+
+        Raises
+        ------
+        BadOption
+            A place cannot be written to, or its ending names no form.
+
+        Examples
+        --------
+        >>> import kinprint, kinprint.demo, pathlib, tempfile
+        >>> zoo = kinprint.demo.FOLDER / "zoo"
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     added = kinprint.Atlas(folder).build([zoo / "base-a"])
+        ...     found = kinprint.identify(zoo / "a-cpt", atlas=folder)
+        ...     (file,) = found.save(pathlib.Path(folder, "parents.html"))
+        >>> file.name
+        'parents.html'
+        """
+        ready = [(file, self._content(file)) for file in check_files(paths)]
+        return [write_file(file, raw) for file, raw in ready]
+
+    def _content(self, file: Path) -> bytes:
+        match file.suffix.lower():
+            case ".html":
+                from kinprint.report.views.html.identify import identify_page
+
+                return identify_page(self._document, self.language).encode("utf-8")
+            case ".csv":
+                from kinprint.report.views.csv import sheet
+
+                return sheet(identifying.table_of(self._document))
+        return self.to_json()
+
     def _in_short(self) -> str:
         return self.summary
 
@@ -88,3 +138,8 @@ class Identification(Result[IdentifyDocument]):
         document, language = self._document, self.language
         said = identifying.sentences(document, language)
         return fragment(self.summary, said, identifying.table_of(document), language)
+
+
+def check_files(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """The files that were asked for, refused here if they could not be written later."""
+    return files_ending_in(ENDINGS, paths, "cause.identify.ending")

@@ -29,7 +29,7 @@ from kinprint.report.schema import (
 
 def read_result(
     raw: bytes, name: str = DATA, language: str = "en"
-) -> Comparison | Matrix | StudyResult | Diff | Unmerged | FamilyTree:
+) -> Comparison | Matrix | StudyResult | Diff | Unmerged | Identification | FamilyTree:
     """The result in the bytes of a file, one that can be drawn; errors call it by `name`."""
     document = decode_result(raw, name)
     match document:
@@ -43,6 +43,8 @@ def read_result(
             return Diff(document, language)
         case UnmergeDocument():
             return Unmerged(document, language)
+        case IdentifyDocument():
+            return Identification(document, language)
         case TreeDocument():
             return FamilyTree(document, language)
 
@@ -65,8 +67,6 @@ def read_any(
     match document:
         case InspectionDocument():
             return Inspection(document, language)
-        case IdentifyDocument():
-            return Identification(document, language)
         case PlanDocument() | ReadingPlanDocument() | StudyPlanDocument():
             return Plan(document, language)
     return read_result(raw, name, language)

@@ -107,6 +107,7 @@ class IdentifyDocument(Struct, frozen=True, kw_only=True, tag_field="schema", ta
     same: list[AtlasModel] = []
     other_seeds: Count = 0
     left_out: list[LeftOutPart] = []
+    labels: list[str] = []
     translations: Translations | UnsetType = UNSET
     made: Made
     read: ReadPart

@@ -84,6 +84,7 @@ class TreeDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=TR
     other_seeds: Count = 0
     failed: list[TreeFailure] = []
     left_out: list[LeftOutPart] = []
+    labels: list[str] = []
     translations: Translations | UnsetType = UNSET
     made: Made
     read: ReadPart

@@ -18,7 +18,7 @@ from kinprint.report import trees
 from kinprint.report.numbers import NOTHING
 from kinprint.report.relations import SIGNS
 from kinprint.report.schema import TreeDocument, TreeEdge
-from kinprint.report.translation import translated
+from kinprint.report.translation import translated, warning
 from kinprint.report.trees import Certainty, Row
 from kinprint.report.views.html import frame, shapes
 from kinprint.report.views.html.words import NAME, Say, cut, speaker
@@ -89,15 +89,17 @@ def tree_svg(document: TreeDocument, language: str = "en") -> str:
         right = max(right, drawing.width)
     summary = trees.summary(document, language)
     legend = shapes.flat(_legend(say)) if document.edges else ""
-    for line in (legend or summary).split(" · "):
+    told = warning(document, language)
+    for line in [*(legend or summary).split(" · "), *([told] if told else [])]:
         parts.append(shapes.label(_LEFT, top + 18, line, None, "start"))
+        right = max(right, 2 * _LEFT + _LETTER * _letters(line))
         top += 20
     style = frame.asset("tree.css") + frame.asset("tree-alone.css")
     drawn = shapes.picture(
         "families",
         (round(right), round(top + 10)),
         say("tree.title", count=len(document.models)),
-        f"{summary} {legend}",
+        " ".join(filter(None, (summary, legend, told))),
         shapes.tag("style", Markup(style)),
         *parts,
         class_=_CLASS,
@@ -137,6 +139,7 @@ class _Body:
             title=self.say("tree.title", count=len(document.models)),
             summary=trees.summary(document, language),
             sentences=[shapes.powers(one) for one in trees.sentences(document, language)],
+            labels=[translated(document, one, language) for one in document.labels],
             legend=_legend(self.say),
             families=[self._family(number, rows) for number, rows in families],
             more_families=len(document.families) - len(families),
@@ -191,7 +194,7 @@ class _Body:
                     self.names[to],
                     trees.line_of(one, self.language),
                 )
-                for one in self.links.get(at, ())[:40]
+                for one in self.links.get(at, ())[:_LINKS]
                 for to in (one.a + one.b - at,)
             ),
             tuple(

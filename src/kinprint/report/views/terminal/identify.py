@@ -18,6 +18,9 @@ def identify_lines(document: IdentifyDocument, language: str) -> Iterator[Line]:
     """The headline, each parent with what links it, and what was searched."""
     headline = printable(identifying.summary(document, language), 2000)
     yield from lines(headline, "", Look.TITLE, NARROW)
+    for label in document.labels:
+        said = translated(document, label, language)
+        yield from lines(printable(said, 1000), "", Look.WARNING, NARROW)
     for number, one in enumerate(document.parents, 1):
         yield Line()
         yield Line(f"  {number}. {printable(one.title, 200)}", Look.TITLE)
@@ -27,6 +30,5 @@ def identify_lines(document: IdentifyDocument, language: str) -> Iterator[Line]:
     yield Line()
     for said in identifying.sentences(document, language):
         yield from lines(printable(said, 2000), width=NARROW)
-    for fault in document.left_out:
-        said = translated(document, fault.reason, language)
+    for said in identifying.faults(document, language):
         yield from lines(printable(said, 1000), "", Look.WARNING, NARROW)

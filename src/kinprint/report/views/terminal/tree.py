@@ -21,6 +21,9 @@ def tree_lines(document: TreeDocument, language: str) -> Iterator[Line]:
     """The headline, each family as a tree, and what was searched."""
     headline = printable(trees.summary(document, language), 2000)
     yield from lines(headline, "", Look.TITLE, NARROW)
+    for label in document.labels:
+        said = translated(document, label, language)
+        yield from lines(printable(said, 1000), "", Look.WARNING, NARROW)
     for number, family in enumerate(document.families, 1):
         yield Line()
         said = text.say("tree.family", language, number=number, count=len(family))

@@ -1,0 +1,112 @@
+"""What a model is built on as a page: each parent, who else was asked, and what replicas say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kinprint.records import Cost, Level, Precedence, Relation
+from kinprint.report.build.common import made_with
+from kinprint.report.results.identify import Identification
+from kinprint.report.schema import (
+    AtlasModel,
+    IdentifyDocument,
+    LeftOutPart,
+    ReadPart,
+    RelativePart,
+    UnlinkedPart,
+)
+from kinprint.report.views.html.identify import identify_page
+from kinprint.report.views.terminal.identify import identify_lines
+from tests.report.html.documents import HOSTILE
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+NAMES = ("asked", "parent", "sister", "child", "stranger")
+LABEL = "parent: NOT the real model"
+PHONE = 390
+
+
+def named(name: str) -> dict[str, Any]:
+    return {"given": f"org/{name}", "name": f"org/{name}", "title": name, "kind": "hub"}
+
+
+def relative(name: str, direction: Precedence = Precedence.UNDECIDED) -> RelativePart:
+    told: dict[str, Any] = {"log10_p": -120.5, "likeness": 0.9, "direction": direction}
+    return RelativePart(**named(name), relation=Relation.DERIVED, **told)
+
+
+def document(names: tuple[str, ...] = NAMES) -> IdentifyDocument:
+    asked, parent, sister, child, stranger = names
+    return IdentifyDocument(
+        model=AtlasModel(**named(asked)),
+        atlas="./atlas",
+        searched=9,
+        compared=4,
+        family=0.01,
+        alpha=1e-6,
+        parents=[relative(parent, Precedence.B_FIRST)],
+        descendants=[relative(child, Precedence.A_FIRST)],
+        relatives=[relative(sister)],
+        unlinked=[
+            UnlinkedPart(
+                **named(stranger), level=Level.STANDARD, relation=Relation.NO_EVIDENCE, effect=0.25
+            )
+        ],
+        left_out=[LeftOutPart(entry="ab" * 32, reason="a fingerprint is broken")],
+        labels=[LABEL],
+        made=made_with("kinprint identify org/asked --atlas ./atlas"),
+        read=ReadPart.of(Cost()),
+    )
+
+
+@pytest.mark.parametrize("at", range(0, len(HOSTILE) - 1, 3))
+def test_hostile_names_stay_text(at: int) -> None:
+    given = document((HOSTILE[at], HOSTILE[at + 1], *NAMES[2:]))
+    page = identify_page(given)
+    assert page.count("<script") == 1 and page.count("<style") == 2
+    assert all(line.text.isprintable() for line in identify_lines(given, "ko"))
+
+
+def test_what_replicas_say_stands_below_the_answer() -> None:
+    shown = [line.text for line in identify_lines(document(), "en")]
+    assert shown[:2] == ["asked is built on parent.", LABEL]
+
+
+def test_the_table_has_all_that_are_linked(tmp_path: Path) -> None:
+    (file,) = Identification(document()).save(tmp_path / "linked.csv")
+    _, *rows = file.read_text().splitlines()
+    assert [row.split(",")[:2] for row in rows] == [
+        ["parent", "org/parent"],
+        ["descendant", "org/child"],
+        ["relative", "org/sister"],
+    ]
+
+
+@pytest.mark.parametrize(("language", "scheme"), [("en", "light"), ("ko", "dark")])
+def test_the_page_in_a_browser(
+    browser: Browser, tmp_path: Path, language: str, scheme: Any
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+
+    (file,) = Identification(document(), language).save(tmp_path / "page.html")
+    context = browser.new_context(viewport={"width": PHONE, "height": 844}, color_scheme=scheme)
+    context.set_default_timeout(120_000)
+    page = context.new_page()
+    troubles: list[str] = []
+    page.on("console", lambda message: troubles.append(message.text))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.goto(file.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE
+    said = page.locator(f"#{language}").inner_text()
+    assert all(name in said for name in NAMES) and LABEL in said
+    assert "kinprint compare org/asked org/parent" in said
+    assert "a fingerprint is broken" in said and "0.25" in said
+    page.evaluate("document.querySelector('.side.other').remove()")
+    result = Axe().run(page)
+    assert result.violations_count == 0, result.generate_report()
+    assert troubles == []
+    context.close()
