@@ -21,13 +21,13 @@ from kinprint.report.schema import (
 from kinprint.report.views.html.identify import identify_page
 from kinprint.report.views.terminal.identify import identify_lines
 from tests.report.html.documents import HOSTILE
+from tests.report.html.visiting import on_a_phone
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 NAMES = ("asked", "parent", "sister", "child", "stranger")
 LABEL = "parent: NOT the real model"
-PHONE = 390
 
 
 def named(name: str) -> dict[str, Any]:
@@ -88,25 +88,11 @@ def test_the_table_has_all_that_are_linked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("language", "scheme"), [("en", "light"), ("ko", "dark")])
 def test_the_page_in_a_browser(
-    browser: Browser, tmp_path: Path, language: str, scheme: Any
+    browser: Browser, tmp_path: Path, language: str, scheme: str
 ) -> None:
-    from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-
     (file,) = Identification(document(), language).save(tmp_path / "page.html")
-    context = browser.new_context(viewport={"width": PHONE, "height": 844}, color_scheme=scheme)
-    context.set_default_timeout(120_000)
-    page = context.new_page()
-    troubles: list[str] = []
-    page.on("console", lambda message: troubles.append(message.text))
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    page.goto(file.as_uri())
-    assert page.evaluate("document.documentElement.scrollWidth") == PHONE
-    said = page.locator(f"#{language}").inner_text()
+    with on_a_phone(browser, file, scheme) as page:
+        said = page.locator(f"#{language}").inner_text()
     assert all(name in said for name in NAMES) and LABEL in said
     assert "kinprint compare org/asked org/parent" in said
     assert "a fingerprint is broken" in said and "0.25" in said
-    page.evaluate("document.querySelector('.side.other').remove()")
-    result = Axe().run(page)
-    assert result.violations_count == 0, result.generate_report()
-    assert troubles == []
-    context.close()

@@ -37,6 +37,7 @@ from kinprint.report.views.graphml import graphml
 from kinprint.report.views.html.tree import tree_page, tree_svg
 from kinprint.report.views.terminal.tree import tree_lines
 from tests.report.html.documents import HOSTILE
+from tests.report.html.visiting import on_a_phone
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -53,7 +54,6 @@ NAMES = (
     "pair-b",
 )
 SPACE = "{http://graphml.graphdrawing.org/xmlns}"
-PHONE = 390
 
 
 def edge(a: int, b: int, basis: DirectionBasis | None = None, **more: Any) -> TreeEdge:
@@ -212,31 +212,14 @@ def test_hostile_names_stay_text(at: int) -> None:
 
 @pytest.mark.parametrize(("language", "scheme"), [("en", "light"), ("ko", "dark")])
 def test_a_click_on_a_model_shows_its_evidence(
-    browser: Browser, tmp_path: Path, language: str, scheme: Any
+    browser: Browser, tmp_path: Path, language: str, scheme: str
 ) -> None:
-    from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-
     file = tmp_path / "tree.html"
     file.write_text(tree_page(document(), language), encoding="utf-8")
-    context = browser.new_context(viewport={"width": PHONE, "height": 844}, color_scheme=scheme)
-    context.set_default_timeout(120_000)
-    page = context.new_page()
-    troubles: list[str] = []
-    page.on("console", lambda message: troubles.append(message.text))
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    page.goto(file.as_uri())
-    wide = "document.documentElement.scrollWidth"
-    assert page.evaluate(wide) == PHONE
-    about = page.locator(f"#{language}-m3")
-    assert not about.locator("h3").first.is_visible()
-    page.locator(f"#{language} svg a[href='#{language}-m3']").first.click()
-    assert about.locator("h3").first.is_visible()
-    assert about.locator("h3").count() == 2  # both parents of the merge
-    assert "0.60" in about.inner_text()
-    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-    assert page.evaluate(wide) == PHONE
-    page.evaluate("document.querySelector('.side.other').remove()")
-    result = Axe().run(page)
-    assert result.violations_count == 0, result.generate_report()
-    assert troubles == []
-    context.close()
+    with on_a_phone(browser, file, scheme) as page:
+        about = page.locator(f"#{language}-m3")
+        assert not about.locator("h3").first.is_visible()
+        page.locator(f"#{language} svg a[href='#{language}-m3']").first.click()
+        assert about.locator("h3").first.is_visible()
+        assert about.locator("h3").count() == 2  # both parents of the merge
+        assert "0.60" in about.inner_text()
