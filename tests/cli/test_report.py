@@ -64,6 +64,7 @@ def test_what_compare_writes_report_draws_again(
         assert (first / one).read_bytes() == (tmp_path / "again" / one).read_bytes(), one
     assert "shared as trained: norms" in " ".join(redrawn.stdout.split())
     assert redrawn.stdout.splitlines()[0] == done.stdout.splitlines()[0]
+    assert "requests" in done.stdout and "requests" not in redrawn.stdout  # that was long ago
 
 
 def test_three_models_are_a_matrix_by_either_name(run: Run, tmp_path: Path) -> None:

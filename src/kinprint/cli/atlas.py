@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -11,16 +11,7 @@ import kinprint
 from kinprint import text
 from kinprint.cli.commands import Command, Group, Whole, option
 from kinprint.cli.language import language, say
-from kinprint.cli.output import (
-    form_option,
-    print_cost,
-    print_lines,
-    print_written,
-    reader_may_leave,
-    saved,
-    write_json,
-    write_line,
-)
+from kinprint.cli.output import form_option, show, write_line
 from kinprint.cli.reading import name_failure, reading_options, show_progress
 from kinprint.errors import UsageError, printable
 from kinprint.records import Standing
@@ -174,25 +165,11 @@ def tree(
         progress=show_progress,
         language=language(),
     )
-    show_tree(found, format, output)
+    show(found, format, output)
     if not found.document.models:
         where = printable(kinprint.Atlas(place).place, 1000)
         click.echo(say("cli.atlas.empty", place=where), err=True)
     return 2 if found.document.left_out or found.document.failed else 0
-
-
-def show_tree(found: kinprint.FamilyTree, format: str, output: Sequence[str]) -> None:
-    """Write the files that were asked for, then print the families in the form asked for."""
-    from kinprint.report.views.terminal.tree import tree_lines
-
-    with saved(lambda: found.save(*output)) as written, reader_may_leave():
-        if format == "json":
-            write_json(found)
-            return
-        print_lines(tree_lines(found.document, language()))
-        print_cost(found.cost)
-        if written:
-            print_written(output)
 
 
 @_command("stats")

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import click
 
@@ -15,21 +15,10 @@ import kinprint
 from kinprint import text
 from kinprint.cli.commands import Choice, Real, Whole, command, option
 from kinprint.cli.language import language, say
-from kinprint.cli.output import (
-    form_option,
-    print_cost,
-    print_lines,
-    print_written,
-    reader_may_leave,
-    saved,
-    write_json,
-)
+from kinprint.cli.output import form_option, print_lines, show, write_json
 from kinprint.cli.reading import device_option, name_failure, reading_options
 from kinprint.errors import BadOption, UsageError, printable
 from kinprint.records import ALPHA, Level, Relation
-
-if TYPE_CHECKING:
-    from kinprint.report.views.terminal.layout import Line
 
 _CODES = {
     Relation.IDENTICAL: 1,
@@ -187,22 +176,6 @@ def code_for(relations: Iterable[Relation]) -> int:
     return 1 if 1 in codes else max(codes, default=0)
 
 
-def show(
-    found: kinprint.Comparison | kinprint.Matrix | kinprint.Diff,
-    format: str,
-    output: Sequence[str],
-) -> None:
-    """Write the files that were asked for, then print the result in the form asked for."""
-    with saved(lambda: found.save(*output)) as written, reader_may_leave():
-        if format == "json":
-            write_json(found)
-            return
-        print_lines(_lines(found))
-        print_cost(found.cost)
-        if written:
-            print_written(output)
-
-
 def show_plan(models: Sequence[str], format: str, settings: dict[str, Any]) -> int:
     """Show what comparing would cost."""
     return show_costs(kinprint.plan_comparison(models, **settings), format)
@@ -221,15 +194,3 @@ def show_costs(found: kinprint.Plan, format: str) -> int:
     print_lines(plan_lines(found.document, language()))
     click.echo(say("cli.plan.spent", cost=cost_message(found.spent).say(language())))
     return 0
-
-
-def _lines(found: kinprint.Comparison | kinprint.Matrix | kinprint.Diff) -> Iterator[Line]:
-    if isinstance(found, kinprint.Diff):
-        from kinprint.report.views.terminal.diff import diff_lines
-
-        return diff_lines(found.document, language())
-    from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines
-
-    if isinstance(found, kinprint.Comparison):
-        return comparison_lines(found.document, language())
-    return matrix_lines(found.document, language())

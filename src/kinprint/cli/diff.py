@@ -8,9 +8,9 @@ import click
 
 import kinprint
 from kinprint.cli.commands import Whole, command, option
-from kinprint.cli.compare import show, show_costs
+from kinprint.cli.compare import show_costs
 from kinprint.cli.language import language
-from kinprint.cli.output import form_option
+from kinprint.cli.output import form_option, show
 from kinprint.cli.reading import device_option, reading_options
 
 

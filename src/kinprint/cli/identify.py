@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import click
 
 import kinprint
 from kinprint.cli.commands import Whole, command, option
 from kinprint.cli.compare import code_for
 from kinprint.cli.language import language, say
-from kinprint.cli.output import (
-    form_option,
-    print_cost,
-    print_lines,
-    print_written,
-    reader_may_leave,
-    saved,
-    write_json,
-)
+from kinprint.cli.output import form_option, show
 from kinprint.cli.reading import reading_options
 from kinprint.errors import printable
 
@@ -63,7 +53,7 @@ def identify(
         reader=reader,
         language=language(),
     )
-    show_identified(found, format, output)
+    show(found, format, output)
     if not found.searched:
         place = printable(kinprint.Atlas(atlas).place, 1000)
         click.echo(say("cli.atlas.empty", place=place), err=True)
@@ -71,17 +61,3 @@ def identify(
         return 2
     linked = (*found.parents, *found.descendants, *found.relatives)
     return code_for(one.relation for one in linked) if exit_code else 0
-
-
-def show_identified(found: kinprint.Identification, format: str, output: Sequence[str]) -> None:
-    """Write the files that were asked for, then print the result in the form asked for."""
-    from kinprint.report.views.terminal.identify import identify_lines
-
-    with saved(lambda: found.save(*output)) as written, reader_may_leave():
-        if format == "json":
-            write_json(found)
-            return
-        print_lines(identify_lines(found.document, language()))
-        print_cost(found.cost)
-        if written:
-            print_written(output)

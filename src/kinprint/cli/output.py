@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from kinprint.report.results.result import Result
     from kinprint.report.views.terminal.layout import Line
 
+    Shown = (
+        kinprint.Comparison
+        | kinprint.Matrix
+        | kinprint.Diff
+        | kinprint.Unmerged
+        | kinprint.Identification
+        | kinprint.FamilyTree
+        | kinprint.StudyResult
+    )
+
 form_option = option("--format", type=Choice(["text", "json"]), default="text")
 """How to print a result, handed over as `format`."""
 
@@ -69,6 +79,55 @@ def print_written(places: Sequence[str | os.PathLike[str]]) -> None:
     """Name files and folders that were written."""
     for place in places:
         click.echo(say("cli.written", place=printable(str(Path(place)), 1000)))
+
+
+def show(found: Shown, format: str, output: Sequence[str] = (), *, cost: bool = True) -> None:
+    """Write the files that were asked for, then print a result in the form asked for.
+
+    What reading it took is told unless that was long ago.
+    """
+    with saved(lambda: found.save(*output)) as written, reader_may_leave():
+        if format == "json":
+            write_json(found)
+            return
+        print_lines(_lines(found))
+        if cost:
+            print_cost(found.cost)
+        if written:
+            print_written(output)
+
+
+def _lines(found: Shown) -> Iterator[Line]:
+    """A result as people read it."""
+    match found:
+        case kinprint.Comparison():
+            from kinprint.report.views.terminal.comparison import comparison_lines
+
+            return comparison_lines(found.document, language())
+        case kinprint.Matrix():
+            from kinprint.report.views.terminal.comparison import matrix_lines
+
+            return matrix_lines(found.document, language())
+        case kinprint.Diff():
+            from kinprint.report.views.terminal.diff import diff_lines
+
+            return diff_lines(found.document, language())
+        case kinprint.Unmerged():
+            from kinprint.report.views.terminal.unmerge import unmerge_lines
+
+            return unmerge_lines(found.document, language())
+        case kinprint.Identification():
+            from kinprint.report.views.terminal.identify import identify_lines
+
+            return identify_lines(found.document, language())
+        case kinprint.FamilyTree():
+            from kinprint.report.views.terminal.tree import tree_lines
+
+            return tree_lines(found.document, language())
+        case kinprint.StudyResult():
+            from kinprint.report.views.terminal.study import study_lines
+
+            return study_lines(found.document, language())
 
 
 @contextlib.contextmanager

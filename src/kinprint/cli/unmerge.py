@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -10,15 +9,7 @@ import click
 import kinprint
 from kinprint.cli.commands import Whole, command, option
 from kinprint.cli.language import language, say
-from kinprint.cli.output import (
-    form_option,
-    print_cost,
-    print_lines,
-    print_written,
-    reader_may_leave,
-    saved,
-    write_json,
-)
+from kinprint.cli.output import form_option, show, write_json
 from kinprint.cli.reading import reading_options
 from kinprint.errors import printable
 
@@ -52,23 +43,8 @@ def unmerge(
     if dry_run:
         plan = kinprint.plan_unmerge(child, parents, language=language(), **asked)
         return _show_plan(plan, format)
-    found = kinprint.unmerge(child, parents, language=language(), **asked)
-    show_unmerged(found, format, output)
+    show(kinprint.unmerge(child, parents, language=language(), **asked), format, output)
     return 0
-
-
-def show_unmerged(found: kinprint.Unmerged, format: str, output: Sequence[str]) -> None:
-    """Write the files that were asked for, then print the result in the form asked for."""
-    from kinprint.report.views.terminal.unmerge import unmerge_lines
-
-    with saved(lambda: found.save(*output)) as written, reader_may_leave():
-        if format == "json":
-            write_json(found)
-            return
-        print_lines(unmerge_lines(found.document, language()))
-        print_cost(found.cost)
-        if written:
-            print_written(output)
 
 
 def _show_plan(plan: kinprint.Plan, format: str) -> int:
