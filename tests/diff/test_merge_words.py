@@ -11,7 +11,7 @@ import pytest
 import kinprint
 from benchmarks.redteam.checkpoint import Checkpoint
 from kinprint import MergeMethod, MergeOutcome
-from kinprint.measure.merging import rounded
+from kinprint.measure.merging import Precision, linear, rounded
 from kinprint.report.merging import sentences, summary
 from tests.diff.merged_models import (
     BF16,
@@ -178,6 +178,32 @@ def test_three_parents_have_their_weights_in_any_order(
     assert found.recipe is not None and found.recipe.settings is not None
     told_weights = zip(found.recipe.parents, found.recipe.settings.weights, strict=True)
     assert {order[at]: weight for at, weight in told_weights} == dict(enumerate(weights))
+
+
+@pytest.mark.parametrize("precision", [Precision.FLOAT32, Precision.BFLOAT16])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 2, 0), (2, 3, 0, 1), (4, 2, 0, 3, 1)])
+def test_more_parents_have_their_weights_in_any_order(
+    family: Family, order: tuple[int, ...], precision: Precision
+) -> None:
+    """Sums are rounded on the way."""
+    weights = {4: (0.1, 0.2, 0.3, 0.4), 5: (0.1, 0.2, 0.3, 0.25, 0.15)}[len(order)]
+    parents = [tuned(family.base, 70 + at) for at in range(len(order))]
+    for at, tensors in enumerate(parents):
+        family.write(f"p{at}", tensors)
+    child = {
+        name: rounded(
+            linear([one[name] for one in parents], weights, True, precision, fused=False), BF16
+        )
+        for name in family.base
+    }
+    found, _ = told(family, family.write("many", child), *(f"p{at}" for at in order))
+    assert found.methods == (MergeMethod.LINEAR,) and found.share == 1.0
+    assert found.recipe is not None and found.recipe.settings is not None
+    given = np.array(found.recipe.settings.weights)  # any multiple of them gives the same sums
+    told_weights = zip(found.recipe.parents, (given / given.sum()).tolist(), strict=True)
+    assert {order[at]: weight for at, weight in told_weights} == pytest.approx(
+        dict(enumerate(weights))
+    )
 
 
 def test_a_light_tune_is_averaged_with_its_base(family: Family) -> None:

@@ -9,7 +9,6 @@ its proof. TIES and DARE need what whole task vectors hold: then tensors are str
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from itertools import permutations
 
 import numpy as np
 from msgspec import Struct
@@ -34,6 +33,7 @@ from kinprint.measure.merge_fitting import (
     path,
     precisions,
     rank,
+    reordered,
     score,
 )
 from kinprint.measure.merging import Precision, rounded, task_vectors
@@ -53,7 +53,6 @@ _SAMPLED = 1 << 21  # numbers of all tensors together that recipes are tried on
 _LEAST = 4096  # of each tensor
 _SLIGHT = 0.01  # a weight below this may be none
 _SOME_EQUAL = 0.05  # of the numbers: a base that was not named has as many of its own left
-_ORDERED = 3  # parents that are summed in every order: of two it makes no difference
 _MOST_PARENTS = 4  # whose task vectors are looked at together
 _PROVABLE = 0.99  # of the numbers must be in a format that a recipe can be held against
 
@@ -390,12 +389,12 @@ def _sums(
     """Recipes under which each tensor is one sum of its parents."""
     if not parents or (base is None and len(parents) < 2):
         return None
-    tried = best(mixed(samples, parents, base), samples)
+    recipes = list(mixed(samples, parents, base))
+    tried = best(recipes, samples)
+    if (not tried or tried[0].score.share < 1) and (others := reordered(recipes, samples)):
+        tried = best(others, samples)
     if not tried:
         return None
-    if len(parents) == _ORDERED and tried[0].score.share < 1:  # sums are rounded on the way
-        orders = (best(mixed(samples, one, base), samples) for one in permutations(parents))
-        tried = min((one for one in orders if one), key=lambda one: rank(one[0]))
     methods = [one.recipe.method for one in tried]
     first = tried[0]
     normalized = first.recipe.method is MergeMethod.LINEAR and first.recipe.normalize

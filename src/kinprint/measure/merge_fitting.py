@@ -26,7 +26,10 @@ Doubles = NDArray[np.float64]
 
 BELIEVED = 0.99
 """Numbers of a sample that a recipe must give bit by bit, of all and of those no parent has."""
+_FEW = 1 << 14  # numbers that many recipes are tried on
 _LIKELY = 0.9  # of few numbers
+_HALF = 0.5  # of few: what the right recipe gives in a wrong order, in short formats too
+_ORDERED = range(3, 7)  # parents that are put in every order
 _NEAR = 0.9995  # of all numbers: what is farther off was changed afterwards
 FEWEST = 100  # telling numbers, else nothing is said
 SURE = 5.0  # standard errors
@@ -135,7 +138,7 @@ def best(recipes: Iterable[Recipe], samples: Sequence[Sampled]) -> list[Tried]:
     Of recipes of one method that do equally well the shortest is taken.
     """
     proposed = list(dict.fromkeys(recipes))
-    for numbers, most in ((1 << 14, 24), (1 << 18, 6)):
+    for numbers, most in ((_FEW, 24), (1 << 18, 6)):
         few = shortened(samples, numbers)
         tried = [Tried(recipe, score(recipe, few, _LIKELY)) for recipe in proposed]
         proposed = []
@@ -153,6 +156,49 @@ def best(recipes: Iterable[Recipe], samples: Sequence[Sampled]) -> list[Tried]:
         ):
             kept.setdefault(one.recipe.method, one)
     return list(kept.values())
+
+
+def reordered(recipes: Iterable[Recipe], samples: Sequence[Sampled]) -> list[Recipe]:
+    """The likeliest recipes of sums, with their parents in the orders that give most.
+
+    Of three or more the order makes a difference, since sums are rounded on the way. There are so
+    many that they are tried on the largest tensors alone.
+    """
+    places = _largest(samples, _FEW)
+    few = shortened([samples[at] for at in places], _FEW)
+
+    def likely(some: Iterable[Recipe], least: float, most: int) -> Iterator[Recipe]:
+        found: dict[MergeMethod, list[Tried]] = {}
+        for one in some:
+            own = replace(one, settings=tuple(one.settings[at] for at in places))
+            if (rated := score(own, few, least)).share > least:
+                found.setdefault(one.method, []).append(Tried(one, rated))
+        for tried in found.values():
+            yield from (one.recipe for one in sorted(tried, key=rank)[:most])
+
+    several = dict.fromkeys(one for one in recipes if len(one.parents) in _ORDERED)
+    orders = (each for one in likely(several, _HALF, 12) for each in _in_every_order(one))
+    return list(likely(orders, _LIKELY, 48))
+
+
+def _largest(samples: Sequence[Sampled], numbers: int) -> list[int]:
+    """Places of the largest tensors that have so many numbers together, or of all."""
+    order = sorted(range(len(samples)), key=lambda at: -samples[at].child.size)
+    before = itertools.accumulate((samples[at].child.size for at in order), initial=0)
+    return [at for at, known in zip(order, before, strict=False) if known < numbers]
+
+
+def _in_every_order(recipe: Recipe) -> Iterator[Recipe]:
+    for order in itertools.permutations(range(len(recipe.parents))):
+        moved = {
+            one: replace(one, weights=tuple(one.weights[at] for at in order))
+            for one in set(recipe.settings)
+        }
+        yield replace(
+            recipe,
+            parents=tuple(recipe.parents[at] for at in order),
+            settings=tuple(moved[one] for one in recipe.settings),
+        )
 
 
 def rank(one: Tried) -> tuple[float, float, float]:
