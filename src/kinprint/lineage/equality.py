@@ -225,7 +225,9 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _
         often = part.component in _OFTEN_COMPUTED
         agreement = _compare(ours, theirs, least, often)
         if agreement is not None:
-            if agreement.same and often and _is_computed(ours[1]):
+            if _tells_nothing(part, ours[1]):
+                agreement = replace(agreement, information=0.0, rows=float(agreement.same))
+            elif agreement.same and often and _is_computed(ours[1]):
                 agreement = replace(agreement, information=0.0)
             size, most = sorted(some[name] for some in sizes)
             telling = not agreement.same or agreement.lost or agreement.information > 0
@@ -254,6 +256,14 @@ def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _T
             found = replace(found, numbers=min(sizes))
             return _Tensors({part.component: found}, max(sizes), False)
     return _Tensors({}, 0, False)
+
+
+def _tells_nothing(part: Part, rows: Floats) -> bool:
+    """Whether numbers are a list that nobody knows the meaning of.
+
+    Strangers store statistics of the same data, or a filter from the same book.
+    """
+    return part.component is Component.OTHER and len(_as_vector(rows)) == 1
 
 
 def _is_computed(rows: Floats) -> bool:

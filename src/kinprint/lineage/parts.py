@@ -24,6 +24,7 @@ import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -150,7 +151,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     alone = (
         _not_met(part, extent)
         if _may_be_hidden(part, a, ours) or _unread_there(part, ours)
-        else _only_there(part, extent, part in ours, packed)
+        else _only_there(part, extent, part in ours, packed, part == _HEAD and _TABLE in ours)
         for part, extent in theirs.items()
         if part not in met
     )
@@ -254,6 +255,8 @@ class _Judge(Struct, frozen=True):
             found = self._between(part, best.partner, self.ours[part])
             if found.state.linked and not self._is_of_another(found):
                 return found
+        if part == _HEAD and self.tied:
+            return self._written_again(_HEAD, _HEAD if _HEAD in self.theirs else _TABLE)
         # A tied embedding is a head as well.
         tied = part == _HEAD and _HEAD not in self.theirs and _TABLE in self.theirs
         in_place = self._between(part, _TABLE if tied else part, self.ours[part])
@@ -272,6 +275,25 @@ class _Judge(Struct, frozen=True):
             if one.state is PartState.EQUAL or (one.state.linked and not linked)
         )
         return next(closer, in_place)
+
+    @property
+    def tied(self) -> bool:
+        """Whether the heads of both models are their embeddings, some of them written again."""
+        sides = (self.a, self.ours), (self.b, self.theirs)
+        return all(_TABLE in parts and _is_tied(side, _HEAD in parts) for side, parts in sides)
+
+    def _written_again(self, part: Part, partner: Part) -> PartFinding:
+        """What is known of a head that is the embedding."""
+        size = self.ours[_HEAD] if part == _HEAD else self.theirs[partner]
+        other = self.theirs[partner]
+        return replace(
+            self.finding(_TABLE),
+            part=part,
+            partner=partner,
+            weights=size.weights,
+            partner_weights=other.weights,
+            read=min(size.share, other.share),
+        )
 
     @property
     def repeated(self) -> dict[Part, Part]:
@@ -331,7 +353,11 @@ class _Judge(Struct, frozen=True):
         )
         found += [one for one in repeated if one.state is PartState.EQUAL]
         if _HEAD in self.theirs and _HEAD not in met and _TABLE in self.ours:
-            head = self._between(_TABLE, _HEAD, self.theirs[_HEAD])
+            head = (
+                self._written_again(_TABLE, _HEAD)
+                if self.tied
+                else self._between(_TABLE, _HEAD, self.theirs[_HEAD])
+            )
             found += [head] if head.state.linked else []
         return found
 
@@ -641,21 +667,31 @@ def _in_towers(finding: PartFinding, tower: str, other: str) -> PartFinding:
     )
 
 
-def _only_there(part: Part, extent: Extent, known: bool, packed: bool) -> PartFinding:
+def _only_there(part: Part, extent: Extent, known: bool, packed: bool, tied: bool) -> PartFinding:
     """A part of the second model that has no counterpart; it counts as much as one of the first.
 
-    It may be `known` in the first model too, where it met another one, or `packed` there.
+    It may be `known` in the first model too, where it met another one, or `packed` there; a head
+    may be `tied` to the embedding there, which no test compares with another one.
     """
     if (packed and not known) or (extent.packed and extent.share < _MOST_READ):
         nothing = PartFinding(part, part, PartState.NOT_READ, weights=extent.weights, read=0.0)
         return replace(nothing, reason=Reason.PART_PACKED.message())
     unread = Reason.PART_NOT_READ if known else Reason.PART_MISSING
-    reason = Reason.PART_ONLY_THERE if extent.read else unread
+    alone = Reason.PART_WITHOUT_TEST if tied else Reason.PART_ONLY_THERE
+    reason = alone if extent.read else unread
     return PartFinding(
         part, part, PartState.NOT_COMPARABLE if extent.read else PartState.NOT_READ,
         reason=reason.message(),
         weights=extent.weights, read=extent.share,
     )  # fmt: skip
+
+
+def _is_tied(side: Side, stored: bool) -> bool:
+    """Whether a head is the embedding: none is `stored`, or the same rows once more."""
+    table, head = side.prepared.stored.embedding, side.prepared.stored.head
+    if not stored or table is None or head is None:
+        return not stored
+    return np.array_equal(table.ids, head.ids) and np.array_equal(table.rows, head.rows)
 
 
 def _not_met(part: Part, extent: Extent) -> PartFinding:

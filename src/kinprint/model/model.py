@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.errors import BadQuantisation, FormatError
@@ -22,7 +23,15 @@ from kinprint.model.consistency import consistent
 from kinprint.model.geometry import Geometry, geometry_of
 from kinprint.model.layout import Cut, cut, layout_of
 from kinprint.model.layout.parts import IN_OUT, Layout
-from kinprint.model.places import Address, Place, Weight, places_of, stored_rows, word_of
+from kinprint.model.places import (
+    Address,
+    Place,
+    Weight,
+    is_companion,
+    places_of,
+    stored_rows,
+    word_of,
+)
 from kinprint.model.quantised import (
     QuantisedWeight,
     described,
@@ -277,9 +286,26 @@ class Model:
         return Reading(place, self.checkpoint, needed(weight, stored), assembled, True)
 
     def _plain(self, one: MappedTensor) -> Weight:
-        packed = one.role.detail == "packed" or _holds_codes(one.spec)
-        refusal = self.refusal if packed else None
-        return Weight(one.spec.name, one.spec, one.role, one.layout, None, refusal)
+        """A tensor that is read as it is.
+
+        Numbers beside no codes are a weight of their own, whatever they are called; a single one
+        is a scale.
+        """
+        role, spec = one.role, one.spec
+        if is_companion(role) and prod(spec.shape) > 1 and role.of not in self._refused:
+            role = replace(role, detail=None, of=None)
+        return Weight(spec.name, spec, role, one.layout, None, self._refused.get(spec.name))
+
+    @cached_property
+    def _refused(self) -> dict[str, Message]:
+        """Tensors whose codes cannot be read, and why."""
+        if self.refusal is None:
+            return {}
+        return {
+            one.spec.name: self.refusal
+            for one in self.tensor_map.tensors
+            if one.role.detail == "packed" or _holds_codes(one.spec)
+        }
 
     def _unpacked_layout(
         self, spec: TensorSpec, role: TensorRole, quantised: QuantisedWeight

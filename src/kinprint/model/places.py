@@ -167,8 +167,13 @@ def word_of(role: TensorRole) -> str | None:
     if role.role is Role.BIAS:
         return bias_of(role.detail) if role.detail else role.role
     # inside a tower of pictures or sound the detail is the role
-    companion = role.of is not None and not (role.detail or "").startswith(ADAPTED)
-    return None if companion else role.detail or role.role
+    return None if is_companion(role) else role.detail or role.role
+
+
+def is_companion(role: TensorRole) -> bool:
+    """Whether the name says that a tensor tells how to read another, as scales of codes do."""
+    named = role.role is Role.OTHER and role.of is not None
+    return named and not (role.detail or "").startswith(ADAPTED)
 
 
 def _part_word(word: str, part: str) -> str:
