@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kinprint.records import Part, PartFinding, PartState, Reason
+from kinprint.records import Component, Part, PartFinding, PartState, Reason
 from kinprint.text import Message
 
 
@@ -64,7 +64,9 @@ class Sharing(Struct, frozen=True):
 
 def _answerless(finding: PartFinding, here: bool) -> Message | None:
     """Why a part has no partner, if that is all there is to say of it."""
-    if finding.state is not PartState.NOT_COMPARABLE:
+    untested = finding.reason == Reason.PART_WITHOUT_TEST.message()
+    tied = finding.part.component is Component.HEAD and untested  # to a table, which answers to it
+    if tied or finding.state is not PartState.NOT_COMPARABLE:
         return finding.reason
     return (Reason.PART_UNANSWERED if here else Reason.PART_ONLY_THERE).message()
 

@@ -72,7 +72,7 @@ def part_of(place: Place, tower: str) -> Part | None:
     that the name says are weights are those up to a scale. Codes that cannot be read are weights.
     """
     weight, address, shape = place.weight, place.address, place.shape
-    if shape is not None and prod(shape) < 2:
+    if shape is not None and prod(shape) < 1:
         return None
     plain = weight.refusal is None and not is_without_scale(place)
     if plain and has_whole_numbers(place):

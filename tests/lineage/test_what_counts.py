@@ -1,0 +1,144 @@
+"""Which numbers of a model count as weights: names alone hide none, and lists link nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from benchmarks.redteam.checkpoint import load, write_folder
+from kinprint.lineage.compare import compare_models
+from kinprint.lineage.results import Comparison, Settings
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import Component, PartState, Relation
+from tests.conftest import DEMO
+from tests.lineage.stored_models import LAYERS, LLAMA, WIDTH, Array, llama, stored
+
+HEAD = "lm_head.weight"
+TABLE = "model.embed_tokens.weight"
+
+
+def compared(folder: Path, one: Mapping[str, Array], other: Mapping[str, Array]) -> Comparison:
+    untied = {**LLAMA, "tie_word_embeddings": False}
+    a, b = (
+        stored(folder / name, dict(tensors), untied if HEAD in tensors else LLAMA)
+        for name, tensors in (("a", one), ("b", other))
+    )
+    with Fetcher() as fetcher:
+        return compare_models(a, b, fetcher, Settings())
+
+
+def drawn(seed: int, *shape: int) -> Array:
+    return np.exp(np.random.default_rng(seed).normal(size=shape)).astype(np.float32)
+
+
+def in_layers(name: str, seed: int, *shape: int) -> dict[str, Array]:
+    return {f"model.layers.{at}.{name}": drawn(seed + at, *shape) for at in range(LAYERS)}
+
+
+def tuned(tensors: Mapping[str, Array], seed: int = 9) -> dict[str, Array]:
+    chance = np.random.default_rng(seed)
+    return {
+        name: (one + 0.2 * chance.normal(size=one.shape)).astype(np.float32)
+        for name, one in tensors.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("self_attn.o_proj.pre_quant_scale", (WIDTH,)),
+        ("mlp.norm_scale", (WIDTH,)),
+        ("mlp.bn.running_mean", (WIDTH,)),
+        ("mlp.codebooks", (WIDTH, WIDTH)),
+        ("mlp.other.scales", (WIDTH, WIDTH)),
+        ("mlp.extra.weight_v", (WIDTH, WIDTH)),
+        ("layer_scalar", (1,)),
+    ],
+)
+def test_models_that_differ_in_some_numbers_are_not_the_same_weights(
+    tmp_path: Path, name: str, shape: tuple[int, ...]
+) -> None:
+    ours, theirs = (llama() | in_layers(name, seed, *shape) for seed in (1, 100))
+    found = compared(tmp_path / "other", ours, theirs)
+    assert found.verdict.relation is Relation.DERIVED
+    others = [one for one in found.verdict.parts if one.part.component is Component.OTHER]
+    assert others and all(one.state is PartState.NOT_COMPARABLE for one in others)
+    alone = compared(tmp_path / "alone", llama(), theirs)
+    assert alone.verdict.relation is Relation.DERIVED
+    same = compared(tmp_path / "same", theirs, {name: one.copy() for name, one in theirs.items()})
+    assert same.verdict.relation in (Relation.IDENTICAL, Relation.SAME_WEIGHTS)
+
+
+def test_matrices_that_are_stored_in_two_are_not_read_as_none(tmp_path: Path) -> None:
+    """Weight normalisation: strangers' matrices beside one embedding and one set of norms."""
+
+    def normalised(seed: int) -> dict[str, Array]:
+        found: dict[str, Array] = {}
+        for name, one in llama(seed).items():
+            if "proj" in name:
+                found |= {f"{name}_v": one, f"{name}_g": np.linalg.norm(one, axis=1)[:, None]}
+            else:
+                found[name] = llama(0)[name]
+        return found
+
+    found = compared(tmp_path, normalised(1), normalised(2))
+    assert found.verdict.relation is Relation.PARTIAL
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("encoder.global_cmvn.mean", 30 + 3 * drawn(1, 80)),
+        ("normalize_inputs.observation.mean", drawn(2, 32)),
+        ("synthesis.up_filter", np.sinc(np.arange(-11.5, 12) / 2) * np.kaiser(24, 6.0)),
+        ("frontend.resample.kernel", drawn(3, 1, 1, 28)),
+    ],
+)
+def test_lists_that_strangers_store_alike_do_not_link_them(
+    tmp_path: Path, name: str, numbers: Array
+) -> None:
+    extra = {name: numbers.astype(np.float32)}
+    found = compared(tmp_path, llama(1) | extra, llama(2) | extra)
+    assert found.verdict.relation is Relation.NO_EVIDENCE
+
+
+@pytest.mark.parametrize("written", [(True, True), (True, False), (False, True)])
+def test_a_head_that_is_the_embedding_is_told_like_it(
+    tmp_path: Path, written: tuple[bool, bool]
+) -> None:
+    names: list[str] = []
+    for name, again in zip(("base-a", "a-cpt"), written, strict=True):
+        like = load(DEMO / "zoo" / name)
+        (tmp_path / name).mkdir()
+        head = {HEAD: like.tensors[TABLE]} if again else {}
+        config = {**(like.config or {}), "tie_word_embeddings": not again}
+        write_folder(
+            replace(like, tensors={**like.tensors, **head}, config=config), tmp_path / name
+        )
+        names.append(str(tmp_path / name))
+    with Fetcher() as fetcher:
+        found = compare_models(names[0], names[1], fetcher, Settings()).verdict
+    tables = [
+        one
+        for one in found.parts
+        if {one.part.component, one.partner and one.partner.component}
+        & {Component.EMBEDDING, Component.HEAD}
+    ]
+    assert len(tables) == 2 and all(one.state is PartState.SHARED for one in tables)
+    assert len({one.weights for one in tables}) == 1
+
+
+def test_a_head_beside_a_tied_one_is_not_without_an_answer(tmp_path: Path) -> None:
+    base = llama()
+    other = tuned(base) | {HEAD: llama(5)[TABLE]}
+    for at, models in enumerate(((base, other), (other, base))):
+        said = [
+            str(one.reason)
+            for one in compared(tmp_path / str(at), *models).verdict.parts
+            if one.part.component is Component.HEAD
+        ]
+        assert len(said) == 1 and "there is no test here" in said[0]
