@@ -180,6 +180,16 @@ def test_three_parents_have_their_weights_in_any_order(
     assert {order[at]: weight for at, weight in told_weights} == dict(enumerate(weights))
 
 
+def test_a_parent_that_is_called_the_base_is_summed_in_any_order_too(family: Family) -> None:
+    child = family.each(lambda a, b, base: 0.2 * base + 0.3 * a + 0.5 * b)
+    parents = [family.folder / name for name in ("first", "second")]
+    found = kinprint.unmerge(family.write("based", child), parents, base=family.folder / "base")
+    assert found.methods[0] is MergeMethod.LINEAR and found.share == 1.0
+    assert found.recipe is not None and found.recipe.settings is not None
+    told_weights = zip(found.recipe.parents, found.recipe.settings.weights, strict=True)
+    assert dict(told_weights) == {0: 0.3, 1: 0.5, 2: 0.2}
+
+
 @pytest.mark.parametrize("precision", [Precision.FLOAT32, Precision.BFLOAT16])
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 2, 0), (2, 3, 0, 1), (4, 2, 0, 3, 1)])
 def test_more_parents_have_their_weights_in_any_order(
