@@ -132,6 +132,18 @@ def test_a_head_that_is_the_embedding_is_told_like_it(
     assert len({one.weights for one in tables}) == 1
 
 
+def test_a_table_of_an_average_is_not_without_an_answer(tmp_path: Path) -> None:
+    base = llama()
+    average = {f"ema.{name}": one for name, one in tuned(base).items()}
+    for at, models in enumerate(((base, base | average), (base | average, base))):
+        said = [
+            str(one.reason)
+            for one in compared(tmp_path / str(at), *models).verdict.parts
+            if one.part.component is Component.EMBEDDING and not one.state.linked
+        ]
+        assert len(said) == 1 and "there is no test here" in said[0]
+
+
 def test_a_head_beside_a_tied_one_is_not_without_an_answer(tmp_path: Path) -> None:
     base = llama()
     other = tuned(base) | {HEAD: llama(5)[TABLE]}

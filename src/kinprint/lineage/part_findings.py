@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kinprint.records import Component, Part, PartFinding, PartState, Reason
+from kinprint.lineage.reading.parts import TABLES
+from kinprint.records import Part, PartFinding, PartState, Reason
 from kinprint.text import Message
 
 
@@ -63,10 +64,13 @@ class Sharing(Struct, frozen=True):
 
 
 def _answerless(finding: PartFinding, here: bool) -> Message | None:
-    """Why a part has no partner, if that is all there is to say of it."""
+    """Why a part has no partner, if that is all there is to say of it.
+
+    A table that no test speaks of may have one: that of another tower, or a tied embedding.
+    """
     untested = finding.reason == Reason.PART_WITHOUT_TEST.message()
-    tied = finding.part.component is Component.HEAD and untested  # to a table, which answers to it
-    if tied or finding.state is not PartState.NOT_COMPARABLE:
+    table = finding.part.component in TABLES and untested
+    if table or finding.state is not PartState.NOT_COMPARABLE:
         return finding.reason
     return (Reason.PART_UNANSWERED if here else Reason.PART_ONLY_THERE).message()
 
