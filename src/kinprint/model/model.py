@@ -292,7 +292,8 @@ class Model:
         is a scale.
         """
         role, spec = one.role, one.spec
-        if is_companion(role) and prod(spec.shape) > 1 and role.of not in self._refused:
+        alone = role.of not in self._refused and role.of not in self._refused_stems
+        if is_companion(role) and prod(spec.shape) > 1 and alone:
             role = replace(role, detail=None, of=None)
         return Weight(spec.name, spec, role, one.layout, None, self._refused.get(spec.name))
 
@@ -306,6 +307,11 @@ class Model:
             for one in self.tensor_map.tensors
             if one.role.detail == "packed" or _holds_codes(one.spec)
         }
+
+    @cached_property
+    def _refused_stems(self) -> frozenset[str]:
+        """What names of such tensors begin with, and those of their scales."""
+        return frozenset(name.rpartition(".")[0] for name in self._refused)
 
     def _unpacked_layout(
         self, spec: TensorSpec, role: TensorRole, quantised: QuantisedWeight
