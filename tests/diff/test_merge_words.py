@@ -180,6 +180,18 @@ def test_three_parents_have_their_weights_in_any_order(
     assert {order[at]: weight for at, weight in told_weights} == dict(enumerate(weights))
 
 
+def test_task_arithmetic_with_a_few_other_bits_is_still_told(family: Family) -> None:
+    """An average of three in another order does not take its place."""
+    child = family.each(lambda a, b, base: base + 0.6 * (a - base) + 0.4 * (b - base))
+    for at, one in enumerate(child.values()):
+        bits = one.astype(ml_dtypes.bfloat16).view(np.uint16).ravel()
+        bits[at % 500 :: 500] ^= 1
+        one[...] = bits.view(ml_dtypes.bfloat16).astype(np.float32).reshape(one.shape)
+    parents = [family.folder / name for name in ("first", "second")]
+    found = kinprint.unmerge(family.write("flipped", child), parents, base=family.folder / "base")
+    assert found.methods[0] is MergeMethod.TASK_ARITHMETIC
+
+
 def test_a_parent_that_is_called_the_base_is_summed_in_any_order_too(family: Family) -> None:
     child = family.each(lambda a, b, base: 0.2 * base + 0.3 * a + 0.5 * b)
     parents = [family.folder / name for name in ("first", "second")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -32,7 +33,7 @@ def compared(folder: Path, one: Mapping[str, Array], other: Mapping[str, Array])
 
 
 def drawn(seed: int, *shape: int) -> Array:
-    return np.exp(np.random.default_rng(seed).normal(size=shape)).astype(np.float32)
+    return np.asarray(np.exp(np.random.default_rng(seed).normal(size=shape)), np.float32)
 
 
 def in_layers(name: str, seed: int, *shape: int) -> dict[str, Array]:
@@ -71,6 +72,33 @@ def test_models_that_differ_in_some_numbers_are_not_the_same_weights(
     assert alone.verdict.relation is Relation.DERIVED
     same = compared(tmp_path / "same", theirs, {name: one.copy() for name, one in theirs.items()})
     assert same.verdict.relation in (Relation.IDENTICAL, Relation.SAME_WEIGHTS)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 1, 1)])
+@pytest.mark.parametrize("name", ["self_attn.k_scale", "mlp.down_proj.input_scale"])
+def test_what_rounds_activations_is_no_weight_beside_codes(
+    tmp_path: Path, name: str, shape: tuple[int, ...]
+) -> None:
+    base = {
+        key: one.astype(ml_dtypes.float8_e4m3fn).astype(np.float32) if one.ndim > 1 else one
+        for key, one in llama().items()
+    }
+    codes = {
+        key: one.astype(ml_dtypes.float8_e4m3fn) if "proj" in key else one
+        for key, one in base.items()
+    }
+    scales = {
+        f"{key}_scale": np.ones((1,), np.float32) for key in base if "proj" in key
+    } | in_layers(name, 1, *shape)
+    found = compared(tmp_path, base, codes | scales)
+    assert found.verdict.relation is Relation.SAME_WEIGHTS
+
+
+@pytest.mark.parametrize("name", ["cls_token", "model.image_newline"])
+def test_lists_of_known_meaning_are_a_link(tmp_path: Path, name: str) -> None:
+    extra = {name: drawn(1, WIDTH)}
+    found = compared(tmp_path, llama(1) | extra, llama(2) | extra)
+    assert found.verdict.relation is Relation.PARTIAL
 
 
 def test_matrices_that_are_stored_in_two_are_not_read_as_none(tmp_path: Path) -> None:

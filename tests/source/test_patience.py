@@ -201,15 +201,24 @@ def test_circles_are_called_circles(mirror: MirrorServer) -> None:
         open_source("zoo/base-a")
 
 
-@pytest.mark.parametrize(("met", "tries"), [(False, 3), (True, 6)])
-def test_a_host_without_an_address_is_waited_for_if_it_ever_answered(met: bool, tries: int) -> None:
+@pytest.mark.parametrize(
+    ("met", "code", "tries"),
+    [
+        (False, socket.EAI_NONAME, 3),
+        (True, socket.EAI_NONAME, 6),
+        (False, socket.EAI_AGAIN, 6),
+    ],
+)
+def test_a_host_without_an_address_is_waited_for_if_it_may_have_one(
+    met: bool, code: int, tries: int
+) -> None:
     policy = RetryPolicy(first_wait=0.001)
     address, asked = f"http://{'met' if met else 'unheard-of'}.invalid/x", 0
 
     def look_up() -> None:
         nonlocal asked
         asked += 1
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        raise socket.gaierror(code, "Name or service not known")
 
     if met:
         ask(lambda: None, address, "x", policy, policy.patience())

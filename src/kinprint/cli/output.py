@@ -81,7 +81,7 @@ def print_written(places: Sequence[str | os.PathLike[str]]) -> None:
         click.echo(say("cli.written", place=printable(str(Path(place)), 1000)))
 
 
-def show(found: Shown, format: str, output: Sequence[str] = (), *, cost: bool = True) -> None:
+def show(found: Shown, format: str, output: Sequence[str], *, cost: bool = True) -> None:
     """Write the files that were asked for, then print a result in the form asked for.
 
     What reading it took is told unless that was long ago.

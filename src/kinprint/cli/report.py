@@ -9,7 +9,7 @@ import click
 import kinprint
 from kinprint.cli.commands import command, option
 from kinprint.cli.language import language
-from kinprint.cli.output import form_option, print_written, show
+from kinprint.cli.output import form_option, show
 from kinprint.errors import printable
 
 _MOST = 512 * 1024 * 1024  # bytes; the JSON of a matrix of a thousand models is smaller
@@ -23,7 +23,4 @@ def report(file: str, output: tuple[str, ...], format: str) -> None:
     """Show a result again from its JSON file."""
     given = sys.stdin.buffer.read(_MOST) if file == "-" else file
     found = kinprint.report(given, language(), name=printable(file))
-    found.save(*output)
-    show(found, format, cost=False)
-    if format != "json":
-        print_written(output)
+    show(found, format, output, cost=False)

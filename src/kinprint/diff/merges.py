@@ -392,7 +392,7 @@ def _sums(
     recipes = list(mixed(samples, parents, base))
     tried = best(recipes, samples)
     if (not tried or tried[0].score.share < 1) and (others := reordered(recipes, samples)):
-        tried = best(others, samples)
+        tried = best([*recipes, *others], samples)
     if not tried:
         return None
     methods = [one.recipe.method for one in tried]

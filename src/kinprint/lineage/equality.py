@@ -45,6 +45,7 @@ _RUN, _LOOKED_AT = 8, 32  # rows and columns that tell a computed table
 _MOST = 0.5  # of the numbers of a part: so many lie in tensors that were compared
 _PADDED = 0.95  # of the rows of a table that another one has which is a little longer
 _OFTEN_COMPUTED = (Component.MIXER, Component.OTHER)
+_NAMELESS = f".{Role.OTHER}:"  # before what tensors without a role are called by
 _LOG = 16.0  # no logarithm of a rate is larger
 
 
@@ -225,7 +226,7 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _
         often = part.component in _OFTEN_COMPUTED
         agreement = _compare(ours, theirs, least, often)
         if agreement is not None:
-            if _tells_nothing(part, ours[1]):
+            if _is_nameless(part, name) and _is_list(ours[1], sizes[0][name]):
                 agreement = replace(agreement, information=0.0, rows=float(agreement.same))
             elif agreement.same and often and _is_computed(ours[1]):
                 agreement = replace(agreement, information=0.0)
@@ -258,12 +259,17 @@ def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _T
     return _Tensors({}, 0, False)
 
 
-def _tells_nothing(part: Part, rows: Floats) -> bool:
-    """Whether numbers are a list that nobody knows the meaning of.
+def _is_nameless(part: Part, tensor: str) -> bool:
+    """Whether nobody knows what a tensor is."""
+    return part.component is Component.OTHER and _NAMELESS in f".{tensor}"
+
+
+def _is_list(rows: Floats, numbers: int) -> bool:
+    """Whether a tensor is one row of numbers.
 
     Strangers store statistics of the same data, or a filter from the same book.
     """
-    return part.component is Component.OTHER and len(_as_vector(rows)) == 1
+    return rows.size == numbers and len(_as_vector(rows)) == 1
 
 
 def _is_computed(rows: Floats) -> bool:

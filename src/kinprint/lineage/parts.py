@@ -151,7 +151,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     alone = (
         _not_met(part, extent)
         if _may_be_hidden(part, a, ours) or _unread_there(part, ours)
-        else _only_there(part, extent, part in ours, packed, part == _HEAD and _TABLE in ours)
+        else _only_there(part, extent, part in ours, packed, part == _HEAD and judge.has_tied)
         for part, extent in theirs.items()
         if part not in met
     )
@@ -275,6 +275,11 @@ class _Judge(Struct, frozen=True):
             if one.state is PartState.EQUAL or (one.state.linked and not linked)
         )
         return next(closer, in_place)
+
+    @property
+    def has_tied(self) -> bool:
+        """Whether the embedding of the first model is its head."""
+        return _HEAD not in self.ours and _TABLE in self.ours
 
     @property
     def tied(self) -> bool:

@@ -29,7 +29,7 @@ BELIEVED = 0.99
 _FEW = 1 << 14  # numbers that many recipes are tried on
 _LIKELY = 0.9  # of few numbers
 _HALF = 0.5  # of few: what the right recipe gives in a wrong order, in short formats too
-_ORDERED = range(3, 7)  # parents that are put in every order
+_ORDERED = range(3, 6)  # parents that are put in every order
 _NEAR = 0.9995  # of all numbers: what is farther off was changed afterwards
 FEWEST = 100  # telling numbers, else nothing is said
 SURE = 5.0  # standard errors
@@ -177,7 +177,7 @@ def reordered(recipes: Iterable[Recipe], samples: Sequence[Sampled]) -> list[Rec
             yield from (one.recipe for one in sorted(tried, key=rank)[:most])
 
     several = dict.fromkeys(one for one in recipes if len(one.parents) in _ORDERED)
-    orders = (each for one in likely(several, _HALF, 12) for each in _in_every_order(one))
+    orders = (each for one in likely(several, _HALF, 8) for each in _in_every_order(one))
     return list(likely(orders, _LIKELY, 48))
 
 

@@ -61,6 +61,9 @@ from kinprint.text import Message, message
 Floats = NDArray[np.float32]
 Rows = range | tuple[int, ...]
 _CODES = ("U8", "U16", "U32", "U64", "I16", "I32", "I64")
+_CODED = ("I", "U", "F8", "F4", "F6")  # types of numbers that need others to be read
+_OF_INPUTS = "input_scale"
+_NO_SCALES = ("running_statistic", "smoothing", "weight_norm")  # the model computes with these
 SIDECARS = ("quantize_config.json", "quant_config.json", "hf_quant_config.json")
 """Where older tools wrote what newer ones keep in the configuration."""
 
@@ -289,13 +292,27 @@ class Model:
         """A tensor that is read as it is.
 
         Numbers beside no codes are a weight of their own, whatever they are called; a single one
-        is a scale.
+        that is called a scale is one.
         """
         role, spec = one.role, one.spec
-        alone = role.of not in self._refused and role.of not in self._refused_stems
-        if is_companion(role) and prod(spec.shape) > 1 and alone:
+        if is_companion(role) and prod(spec.shape) > 1 and not self._serves_codes(role):
             role = replace(role, detail=None, of=None)
         return Weight(spec.name, spec, role, one.layout, None, self._refused.get(spec.name))
+
+    def _serves_codes(self, role: TensorRole) -> bool:
+        """Whether a tensor tells how to read the codes of another, or to round what meets them."""
+        if role.detail in _NO_SCALES:
+            return False
+        return role.of in self._coded or (role.detail == _OF_INPUTS and bool(self._coded))
+
+    @cached_property
+    def _coded(self) -> frozenset[str]:
+        """Names of weights that are stored as codes, and what names of their scales begin with."""
+        stored = (one.spec for one in self.tensor_map.tensors)
+        names = [one.name for one in stored if len(one.shape) > 1 and one.dtype.startswith(_CODED)]
+        names += [one.name for weight in self.quantised.values() for one in weight.parts.values()]
+        names += [*self.quantised, *self._refused]
+        return frozenset((*names, *(name.rpartition(".")[0] for name in names)))
 
     @cached_property
     def _refused(self) -> dict[str, Message]:
@@ -307,11 +324,6 @@ class Model:
             for one in self.tensor_map.tensors
             if one.role.detail == "packed" or _holds_codes(one.spec)
         }
-
-    @cached_property
-    def _refused_stems(self) -> frozenset[str]:
-        """What names of such tensors begin with, and those of their scales."""
-        return frozenset(name.rpartition(".")[0] for name in self._refused)
 
     def _unpacked_layout(
         self, spec: TensorSpec, role: TensorRole, quantised: QuantisedWeight

@@ -157,6 +157,9 @@ def summary(document: TreeDocument, language: str) -> str:
     models, families = len(document.models), len(document.families)
     if models < 2:
         return text.say("tree.summary.empty", language)
+    if not families and document.failed:
+        counts = {"compared": document.compared, "pairs": document.pairs}
+        return text.say("tree.summary.failed", language, models=models, **counts)
     if not families:
         return text.say("tree.summary.nothing", language, models=models)
     return text.say(

@@ -238,7 +238,10 @@ def ask(
             done = action()
             _answered.add(host)
             return done
-        except (KinprintError, HfHubHTTPError, Stopped):
+        except HfHubHTTPError:
+            _answered.add(host)
+            raise
+        except (KinprintError, Stopped):
             raise
         except OfflineModeIsEnabled:
             missing = text.message("cause.source.missing-file", path=path)
@@ -278,7 +281,9 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _has_no_address(error: BaseException) -> bool:
-    return any(isinstance(cause, socket.gaierror) for cause in _causes(error))
+    """Whether name servers know no such host; one that cannot be asked just now may do so later."""
+    found = [cause for cause in _causes(error) if isinstance(cause, socket.gaierror)]
+    return any(cause.errno != socket.EAI_AGAIN for cause in found)
 
 
 def _system_words(error: BaseException) -> text.Message | None:

@@ -68,8 +68,8 @@ def is_without_scale(place: Place) -> bool:
 def part_of(place: Place, tower: str) -> Part | None:
     """The part of a model that a tensor belongs to; None for what is no weight.
 
-    Tables that are computed, single numbers and whole numbers are none; matrices of whole numbers
-    that the name says are weights are those up to a scale. Codes that cannot be read are weights.
+    Tables that are computed and whole numbers are none; matrices of whole numbers that the name
+    says are weights are those up to a scale. Codes that cannot be read are weights.
     """
     weight, address, shape = place.weight, place.address, place.shape
     if shape is not None and prod(shape) < 1:
