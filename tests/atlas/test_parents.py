@@ -152,3 +152,38 @@ def test_sums_of_many_parts_have_all_of_them(tmp_path: Path) -> None:
         stored(tmp_path / name, tensors)
     found = parents(tmp_path, "soup", f"base {' '.join(parts)}", tmp_path / "atlas")
     assert sorted(found) == sorted(parts)
+
+
+def saved_again(folder: Path, names: list[str], tensors: Tensors) -> None:
+    """The same numbers under several names, each with settings of its own."""
+    for at, name in enumerate(names):
+        settings = {**LLAMA, "num_hidden_layers": LAYERS, "note": "again" * at}
+        stored(folder / name, tensors, settings)
+
+
+def test_it_does_not_matter_how_many_copies_of_a_model_there_are(tmp_path: Path) -> None:
+    base = llama(1, layers=LAYERS)
+    sibling = tuned(base, 71, 0.1)
+    copies = [f"sibling-{at}" for at in range(4)]
+    store(tmp_path / "base", base)
+    store(tmp_path / "own", tuned(base, 72, 0.2))
+    saved_again(tmp_path, copies, sibling)
+    assert parents(tmp_path, "own", "base sibling-0", tmp_path / "one") == ["base"]
+    assert parents(tmp_path, "own", f"base {' '.join(copies)}", tmp_path / "many") == ["base"]
+    found = kinprint.identify(tmp_path / "own", atlas=tmp_path / "many", shortlist=2)
+    assert [one.title for one in found.parents] == ["base"] and len(found.relatives) == 1
+
+
+def test_copies_of_one_tune_are_not_several_parts_of_a_merge(tmp_path: Path) -> None:
+    base = llama(1, layers=LAYERS)
+    tune, chance = tuned(base, 73, 0.3), np.random.default_rng(74)
+    dropped = {
+        name: np.where(chance.random(one.shape) < 0.3, tune[name], one)
+        for name, one in base.items()
+    }
+    copies = ["tune-0", "tune-1"]
+    store(tmp_path / "base", base)
+    store(tmp_path / "dropped", dropped)
+    saved_again(tmp_path, copies, tune)
+    one = parents(tmp_path, "dropped", "base tune-0", tmp_path / "one")
+    assert parents(tmp_path, "dropped", "base tune-0 tune-1", tmp_path / "two") == one

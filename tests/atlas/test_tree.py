@@ -466,3 +466,32 @@ def test_what_a_contradicted_mixture_shows_does_not_hang_on_numbers(
         directions={(own, one): first, (one, own): first.swapped},
     )
     assert all(edge.basis is None and edge.weight is None for edge in found.values())
+
+
+def test_copies_of_a_model_change_nothing_between_others(tmp_path: Path) -> None:
+    base = llama(1, layers=LAYERS)
+    tunes = {f"tune-{at}": tuned(base, 80 + at) for at in range(4)}
+    names = ["base", *tunes]
+    for own, tensors in {"base": base, **tunes}.items():
+        store(tmp_path / own, tensors)
+    settings = {**LLAMA, "num_hidden_layers": LAYERS}
+    copies = ["base-again", "tune-0-again", "tune-0-more"]
+    for own in copies:
+        tensors = base if own.startswith("base") else tunes["tune-0"]
+        stored(tmp_path / own, tensors, {**settings, "note": own})
+    shown = []
+    for some in (names, names + copies):
+        atlas = kinprint.Atlas(tmp_path / f"atlas-{len(some)}")
+        atlas.build([tmp_path / one for one in some])
+        tree = atlas.tree()
+        titles = [one.title.removesuffix("-again").removesuffix("-more") for one in tree.models]
+        shown.append(
+            {
+                (titles[one.a], titles[one.b], one.basis, one.votes)
+                for one in tree.edges
+                if one.relation is not Relation.IDENTICAL
+            }
+        )
+    assert shown[0] == shown[1] and len(shown[0]) == len(tunes)
+    equal = [one for one in tree.edges if one.relation is Relation.IDENTICAL]
+    assert len(equal) == len(copies) and all(one.basis is None for one in equal)

@@ -35,6 +35,7 @@ from kinprint.records import (
     Relation,
     Trace,
     Verdict,
+    VerdictReason,
 )
 
 CENTRAL = 3
@@ -110,7 +111,7 @@ def edges_of(
     first = {own: place[each.parents[0].name] for own, each in named.items() if each.parents}
     for both in _joining(linked, said, {own: first[own] for own in between}, len(place)):
         said[both] = {}
-    equal = {frozenset(both) for both, one in linked.items() if one.relation is Relation.IDENTICAL}
+    equal = {frozenset(both) for both, one in linked.items() if same_numbers(one)}
     edges = []
     for (one, other), views in sorted(said.items()):
         verdict = linked.get((one, other)) or seen_from_second(linked[other, one])
@@ -120,7 +121,7 @@ def edges_of(
         ]
         direction = next((each for each in seen if each.traces), Direction(Precedence.UNDECIDED))
         votes = (_votes(one, other, first, equal), _votes(other, one, first, equal))
-        same = verdict.relation is Relation.IDENTICAL
+        same = same_numbers(verdict)
         merged = {
             Precedence.B_FIRST if child == one else Precedence.A_FIRST
             for child in views.keys() & between
@@ -219,7 +220,8 @@ def _with_one_parent(edges: Sequence[Edge], several: Collection[int], count: int
     `several`, and not where a circle comes of it."""
     found, barred = list(edges), set[int]()
     while True:
-        children = {one.b for one in found if one.basis is not None} - set(several)
+        told = (one for one in found if one.basis is not None)
+        children = {one.b for one in told if not same_numbers(one.verdict)} - set(several)
         for at, one in enumerate(found):
             if (
                 at not in barred
@@ -242,8 +244,14 @@ def _with_one_parent(edges: Sequence[Edge], several: Collection[int], count: int
 def _objections(edge: Edge) -> bool:
     """Whether traces say something of an edge, which does not suffice to decide it, or the two
     hold the same numbers."""
-    same = edge.verdict.relation is Relation.IDENTICAL
-    return same or any(one.trace.counted for one in edge.traces)
+    return same_numbers(edge.verdict) or any(one.trace.counted for one in edge.traces)
+
+
+def same_numbers(verdict: Verdict) -> bool:
+    """Whether two models hold the very same numbers, as far as both were read."""
+    if verdict.relation is Relation.SAME_WEIGHTS:
+        return VerdictReason.SAME_NUMBERS in verdict.reasons
+    return verdict.relation is Relation.IDENTICAL
 
 
 def lies_between(one: Named) -> bool:

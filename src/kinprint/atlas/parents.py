@@ -10,7 +10,9 @@ linked models are nearest to: that is what a base is. Another is a parent too
   others, as merges do that drop or trim changes (DARE, TIES); then the base is one too.
 
 Models that hold another one's numbers rounded, or those of the model itself, are passed over: a
-quantised copy is as near as what it was made from. Who holds the very same numbers is the only one.
+quantised copy is as near as what it was made from. Of several that hold the very same numbers one
+is asked, so that it does not matter how many there are. Who holds those of the model is the only
+one.
 
 All of them are linked by tests of their own. That the set is complete, or who came first, nothing
 here can say.
@@ -29,6 +31,7 @@ from numpy.typing import NDArray
 from kinprint.atlas.keys import SECOND, TowerKeys, likeness
 from kinprint.atlas.mixtures import Fit
 from kinprint.diff.direction import first_by_rounding
+from kinprint.lineage.identity import equal_as_read
 from kinprint.lineage.reading.sample import Sample
 from kinprint.records import Component, PartState, Precedence, Relation, Verdict
 
@@ -126,9 +129,10 @@ def choose_parents(model: Sample, candidates: Sequence[Candidate]) -> tuple[Chos
     fit = Fit(model, [one.sample for one in candidates])
     numbers = _not_rounded(model, candidates, fit)
     able = {at: candidates[at] for at in numbers}
-    first = _first(able, fit)
-    mixture = _mixture(able, fit, first)
-    chosen = fit.sum_of_parts(able) or list(mixture) or [first]
+    once = _each_once(able)
+    first = _first(once, fit)
+    mixture = _mixture(once, fit, first)
+    chosen = fit.sum_of_parts(once) or list(mixture) or [first]
     _add_by_parts(chosen, able)
     mixed = set(mixture) == set(chosen) and len(chosen) > 1
     return tuple(Chosen(at, mixture[at] if mixed else None) for at in chosen)
@@ -155,6 +159,16 @@ def _is_finer(one: Sample, other: Sample) -> bool:
     """Whether a model has the parts of another and holds the numbers that it holds rounded."""
     same_parts = one.parts.keys() == other.parts.keys()
     return same_parts and first_by_rounding(one, other) is Precedence.A_FIRST
+
+
+def _each_once(candidates: Mapping[int, Candidate]) -> dict[int, Candidate]:
+    """Candidates, and of those whose main towers hold the same numbers the nearest."""
+    kept: list[int] = []
+    for at in sorted(candidates, key=lambda at: (-candidates[at].alone, -candidates[at].nearness)):
+        own = candidates[at].sample
+        if not any(equal_as_read(own, candidates[one].sample) for one in kept):
+            kept.append(at)
+    return {at: candidates[at] for at in sorted(kept)}
 
 
 def _first(candidates: Mapping[int, Candidate], fit: Fit) -> int:

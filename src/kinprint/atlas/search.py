@@ -1,7 +1,8 @@
 """Which models of an atlas come first for a model, by keys alone.
 
-All models are looked at by their first keys, the best of these by their second. What comes out is
-an order in which to run tests, and nothing else.
+All models are looked at by their first keys, the best of these by their second; models with equal
+keys, as copies have, do not take the place of others. What comes out is an order in which to run
+tests, and nothing else.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ class Match(Struct, frozen=True):
     towers: tuple[TowerKeys, ...]
 
 
+Ranked = tuple[int, float, tuple[TowerKeys, ...]]
+"""A model by its number, how alike its keys are, and these."""
 KeysOf = Callable[[int], tuple[TowerKeys, ...]]
 """Gives the keys of a model by its number; raises `EntryBroken`."""
 
@@ -61,10 +64,10 @@ def ranked(
     count: int,
     keys: KeysOf,
     allowed: NDArray[np.bool_] | None = None,
-) -> tuple[list[tuple[int, float, tuple[TowerKeys, ...]]], list[EntryBroken]]:
+) -> tuple[list[Ranked], list[EntryBroken]]:
     """The same by numbers of models, each with its likeness and keys."""
     faults: list[EntryBroken] = []
-    found: list[tuple[int, float, tuple[TowerKeys, ...]]] = []
+    found: list[Ranked] = []
     for number in map(int, nearest(towers, index, _NARROWED * count, allowed)):
         try:
             theirs = keys(number)
@@ -72,7 +75,18 @@ def ranked(
             faults.append(error)
         else:
             found.append((number, second_likeness(towers, theirs), theirs))
-    return sorted(found, key=lambda one: -one[1])[:count], faults
+    found.sort(key=lambda one: -one[1])
+    return _without_crowding(found, count), faults
+
+
+def _without_crowding(found: Sequence[Ranked], count: int) -> list[Ranked]:
+    """The first of some models; those that have the keys of an earlier one wait for the others."""
+    first: dict[bytes, int] = {}
+    for at, (_, _, towers) in enumerate(found):
+        first.setdefault(b"".join(key.second.tobytes() for key in towers), at)
+    distinct = set(first.values())
+    taken = sorted(range(len(found)), key=lambda at: at not in distinct)[:count]
+    return [found[at] for at in sorted(taken)]
 
 
 def nearest(

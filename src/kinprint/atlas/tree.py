@@ -2,7 +2,9 @@
 
 Linked pairs make families. Every model names its parents among those that it is linked with, as
 `identify` has it; whoever is named makes an edge. Branches of a family in which all name each
-other, or that a mixture alone joins, are joined by their most alike link (`edges.py`).
+other, or that a mixture alone joins, are joined by their most alike link (`edges.py`). Of models
+that hold the very same numbers one stands for all: it alone names and is named, and each of the
+others has an edge to it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kinprint.atlas.declared import declared_in
-from kinprint.atlas.edges import Edge, Places, edges_of, lies_between
+from kinprint.atlas.edges import Edge, Places, edges_of, lies_between, same_numbers
 from kinprint.atlas.fingerprint import LEVEL
 from kinprint.atlas.identify import alpha_for, is_named, may_be_named
 from kinprint.atlas.naming import Named
@@ -168,7 +170,10 @@ def tree_of(
     candidates, damaged = candidate_pairs(atlas, index, allowed, shortlist)
     task = Comparing(atlas.address, settings)
     found = _compare(list(pieces(candidates, names)), task, pool, tell)
-    by_model = _by_model(found.linked)
+    stands_for = _stand_ins(found.linked)
+    once = _each_once(found.linked, stands_for)
+    copied = _with_stand_ins(found.linked, stands_for)
+    by_model = _by_model(once) | {one: {to: each} for (one, to), each in copied.items()}
     asked = list(households(by_model))
     naming = Naming(atlas.address, settings)
     named = _name(asked, naming, pool, tell)
@@ -182,7 +187,11 @@ def tree_of(
     ]
     place = {node.entry.id: number for number, node in enumerate(nodes)}
     linked = {(place[one], place[other]): each for (one, other), each in found.linked.items()}
-    edges = edges_of(linked, {place[name]: one for name, one in named.items()}, place)
+    edges = edges_of(
+        {(place[one], place[other]): each for (one, other), each in (once | copied).items()},
+        {place[name]: one for name, one in named.items()},
+        place,
+    )
     joined = {frozenset((one.a, one.b)) for one in edges}
     unlinked = {frozenset(place[each] for each in one.both) for one in found.unlinked}
     met = {frozenset(both) for both in linked}
@@ -253,6 +262,38 @@ def _compare(given: Sequence[Piece], task: Comparing, pool: Pool, tell: Teller) 
         tuple(sorted(broken.items())),
         tuple(sorted({each for one in found for each in one.labels}, key=str)),
     )
+
+
+def _stand_ins(linked: Mapping[Both, Verdict]) -> dict[str, str]:
+    """Models that hold the numbers of another, each with the one that stands for all of them."""
+    same = [both for both, verdict in linked.items() if same_numbers(verdict)]
+    names = sorted({name for both in same for name in both})
+    place = {name: at for at, name in enumerate(names)}
+    found = groups([(place[one], place[other]) for one, other in same], len(names))
+    return {names[at]: names[some[0]] for some in found for at in some[1:]}
+
+
+def _each_once(
+    linked: Mapping[Both, Verdict], stands_for: Mapping[str, str]
+) -> dict[Both, Verdict]:
+    """Links between models of which one stands for all that hold its numbers: its own, or else
+    one of theirs."""
+    found: dict[Both, Verdict] = {}
+    for both in sorted(linked, key=lambda both: bool(stands_for.keys() & {*both})):
+        one, other = (stands_for.get(name, name) for name in both)
+        if one != other and (other, one) not in found:
+            found.setdefault((one, other), linked[both])
+    return found
+
+
+def _with_stand_ins(
+    linked: Mapping[Both, Verdict], stands_for: Mapping[str, str]
+) -> dict[Both, Verdict]:
+    """Links of models with the one that stands for them, which is the second."""
+    turned = {(other, one): seen_from_second(each) for (one, other), each in linked.items()}
+    return {
+        both: each for both, each in (turned | dict(linked)).items() if both in stands_for.items()
+    }
 
 
 def _by_model(linked: Mapping[Both, Verdict]) -> dict[str, dict[str, Verdict]]:

@@ -1,4 +1,5 @@
-"""Are two models the very same? Told by digests of their files, before any weight is read."""
+"""Are two models the very same? Told by digests of their files before any weight is read, or by
+what was read of them."""
 
 from __future__ import annotations
 
@@ -8,6 +9,9 @@ import math
 import posixpath
 from pathlib import Path
 
+import numpy as np
+
+from kinprint.lineage.part_tensors import at_equal_numbers, compared, tensor_sizes
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.tests.registry import LineageTest, register
 from kinprint.model.opening import CONFIG
@@ -72,6 +76,21 @@ def same_files_verdict(alpha: float) -> Verdict:
 def same_numbers(a: Sample, b: Sample) -> bool:
     """Whether two models that were read whole hold the same numbers at the same places."""
     return a.key == b.key and bool(a.norms or a.units)
+
+
+def equal_as_read(a: Sample, b: Sample) -> bool:
+    """Whether two models have the same tensors, and the same numbers wherever both were read."""
+    if a.parts.keys() != b.parts.keys():
+        return False
+    if any(tensor_sizes(a, part) != tensor_sizes(b, part) for part in a.parts):
+        return False
+    rows = (at_equal_numbers(*both) for part in a.parts for _, both in compared(a, b, part, part))
+    told = False
+    for one, other in rows:
+        if not np.array_equal(one, other, equal_nan=True):
+            return False
+        told = told or one.size > 0
+    return told
 
 
 def _weight_files(model: Checkpoint) -> list[FileEntry]:
