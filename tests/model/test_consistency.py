@@ -82,6 +82,15 @@ def test_the_minority_is_named(name: str, shape: tuple[int, ...], wanted: str) -
     }
 
 
+@pytest.mark.parametrize("down", [True, False])
+def test_a_tower_for_pictures_is_held_to_the_same(down: bool) -> None:
+    shapes = {f"visual.{name}": shape for name, shape in small(mlp__up_proj=(45, 64)).items()}
+    if not down:
+        del shapes[f"visual.{ROOT}.mlp.down_proj.weight"]
+    told = wrong({**small(), **shapes}, LLAMA)
+    assert told == {f"visual.{ROOT}.mlp.up_proj.weight": "48 rows"}
+
+
 def test_a_layer_without_its_gate_is_no_gated_layer() -> None:
     assert wrong(small(mlp__gate_proj=None), LLAMA) == {
         f"{ROOT}.mlp.up_proj.weight": "a gate beside it"

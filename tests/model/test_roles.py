@@ -99,6 +99,16 @@ def test_twice_as_wide_is_fused() -> None:
     assert roles(spec(up, 160, 64), spec(down, 64, 160)).roles[up].role == "up"
 
 
+@pytest.mark.parametrize(("rows", "role"), [(160, "up"), (320, "gate_up")])
+def test_layers_whose_other_matrices_lie_in_a_missing_file_do_not_count_twice(
+    rows: int, role: str
+) -> None:
+    ups = [f"model.layers.{at}.mlp.dense_h_to_4h.weight" for at in range(4)]
+    downs = [f"model.layers.{at}.mlp.dense_4h_to_h.weight" for at in (0, 5)]
+    found = roles(*(spec(name, rows, 64) for name in ups), *(spec(one, 64, 160) for one in downs))
+    assert {found.roles[name].role for name in ups} == {role}
+
+
 def test_encoder_and_decoder_are_told_apart() -> None:
     names = [f"{s}.block.0.layer.0.SelfAttention.q.weight" for s in ("encoder", "decoder")]
     found = roles(*(spec(name, 8, 8) for name in names), model_type="t5")

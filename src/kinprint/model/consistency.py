@@ -27,9 +27,8 @@ _UNITS = ("gate", "up", "down")
 _UPS = {f"{prefix}up": prefix for prefix in _PREFIXES}
 _READERS = ("q", "k", "gate", "up")
 _GATE = "note.wanted.gate"
-_MATRICES = frozenset(
-    ("embed", "router", *_ATTENTION, *(prefix + role for prefix in _PREFIXES for role in _UNITS))
-)
+_FEED_FORWARDS = frozenset(prefix + role for prefix in _PREFIXES for role in _UNITS)
+_MATRICES = _FEED_FORWARDS | {"embed", "router", *_ATTENTION}
 
 
 def consistent(places: Places, geometry: Geometry) -> dict[Address, Place]:
@@ -104,7 +103,9 @@ def _contradictions(places: Places, geometry: Geometry) -> Iterator[tuple[Addres
         at: (shape[0], shape[1])
         for at, shape in shapes.items()
         # Parts of latent attention have widths of their own, and a detail.
-        if len(shape) == 2 and all(shape) and places[at].weight.role.detail is None
+        if len(shape) == 2
+        and all(shape)
+        and (at.role in _FEED_FORWARDS or places[at].weight.role.detail is None)
     }
     widths = {tower: stream_width(places, geometry, tower) for tower in {at.tower for at in shapes}}
     for address, shape in shapes.items():

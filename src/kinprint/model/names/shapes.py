@@ -68,15 +68,21 @@ def settle(patterns: Iterable[Pattern], found: Found, experts: int | None) -> in
 
 
 def _fuse(members: Iterable[Pattern], found: Found, wrap: str) -> None:
-    """Call a matrix gate_up if it has twice the elements of its down projection."""
+    """Call a matrix gate_up if it has twice the elements of its down projection.
+
+    On average: files with some of either may be missing.
+    """
     own = [p for p in members if _word(found, p).role.startswith(wrap)]
-    totals = {
-        role: sum(p.numbers for p in own if _word(found, p).role == f"{wrap}{role}")
-        for role in FEED_FORWARD
+    alike = {
+        role: [p for p in own if _word(found, p).role == f"{wrap}{role}"] for role in FEED_FORWARD
     }
-    if totals[Role.GATE] or totals[Role.GATE_UP] or not totals[Role.DOWN]:
+    if alike[Role.GATE] or alike[Role.GATE_UP] or not (alike[Role.UP] and alike[Role.DOWN]):
         return
-    if totals[Role.UP] == 2 * totals[Role.DOWN]:
+    (up, ups), (down, downs) = (
+        (sum(p.numbers for p in alike[role]), sum(p.tensors for p in alike[role]))
+        for role in (Role.UP, Role.DOWN)
+    )
+    if up * downs == 2 * down * ups > 0:
         for pattern in own:
             if _word(found, pattern).role == f"{wrap}up":
                 found[id(pattern)] = Word(Role(f"{wrap}gate_up"))
