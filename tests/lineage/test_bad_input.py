@@ -154,6 +154,42 @@ def test_a_warning_names_the_tensor(change: str, tmp_path: Path) -> None:
     assert any(name in note.say("en") for note in found.notes), found.notes
 
 
+@pytest.mark.parametrize("lost", [True, False])
+def test_contradictions_in_a_tower_for_pictures_are_told(tmp_path: Path, lost: bool) -> None:
+    """Rows of one matrix are not read for units that another one has."""
+    tensors, config = dense(1)
+    gate = f"model.layers.{LAYERS - 1}.mlp.gate_proj.weight"
+    odd = tensors | {gate: np.concatenate([tensors[gate]] * 2)}
+    if lost:
+        del odd[gate.replace("gate", "down")]
+    first, second = (
+        stored(
+            tmp_path / name, tensors | {f"visual.{key}": one for key, one in own.items()}, config
+        )
+        for name, own in (("a", tensors), ("b", odd))
+    )
+    with Fetcher() as fetcher:
+        found = compare_models(first, second, fetcher, Settings())
+    assert found.verdict.relation in RELATED
+    assert "contradicts the other tensors" in _notes(found)
+
+
+def test_other_weights_beside_equal_ones_are_named(tmp_path: Path) -> None:
+    tensors, config = dense(1)
+    first = stored(tmp_path / "a", tensors, config)
+    second = stored(tmp_path / "b", tensors, config)
+    other = stored(tmp_path / "other", dense(2)[0])
+    Path(other, "model.safetensors").rename(Path(second, "consolidated.safetensors"))
+    with Fetcher() as fetcher:
+        found = compare_models(first, second, fetcher, Settings())
+    assert found.verdict.relation == "identical"
+    assert "consolidated.safetensors" in _notes(found)
+
+
+def _notes(found: Comparison) -> str:
+    return " ".join(note.words()["en"] for note in found.notes)
+
+
 def _said(found: Comparison | KinprintError) -> str:
     return str(found) if isinstance(found, KinprintError) else str(found.verdict.relation)
 

@@ -29,7 +29,14 @@ from kinprint.lineage.controls import Control, calibrated
 from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict
 from kinprint.lineage.kind import only_equal
 from kinprint.lineage.lone_towers import ModelTowers, lone_towers
-from kinprint.lineage.opening import labels_of, open_all, read_headers, reading_notes, sampler_of
+from kinprint.lineage.opening import (
+    labels_of,
+    open_all,
+    opening_notes,
+    read_headers,
+    reading_notes,
+    sampler_of,
+)
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.parts import find_sharing
 from kinprint.lineage.reading.levels import level_plan
@@ -100,6 +107,7 @@ def compare_models(
                 fetcher.spent,
                 charge_of(settings),
                 strangers=tuple(controls),
+                notes=opening_notes(checkpoints),
                 labels=labels_of(checkpoints),
             )
             return _described(identical, pair, (None, None), (None, None), started)

@@ -110,10 +110,17 @@ def reading_notes(sampler: Sampler, checkpoints: Sequence[Checkpoint]) -> tuple[
     """Remarks on how models were read, each once."""
     notes = list(sampler.notes)
     for place, checkpoint in enumerate(checkpoints):
-        about = list(checkpoint.notes)
         if sampler.whole[place] and (outside := sampler.outside(place)):
-            about.append(text.message("note.outside", count=len(outside), tensor=outside[0]))
-        choice = checkpoint.choice
+            note = text.message("note.outside", count=len(outside), tensor=outside[0])
+            notes.append(note_about(checkpoint.ref.name, note))
+    return tuple(dict.fromkeys((*notes, *opening_notes(checkpoints))))
+
+
+def opening_notes(checkpoints: Sequence[Checkpoint]) -> tuple[Message, ...]:
+    """Remarks on the files of models, each once: faults, and weights that were passed over."""
+    notes = []
+    for checkpoint in checkpoints:
+        about, choice = list(checkpoint.notes), checkpoint.choice
         others = [one.label for one in choice.others if one.folder not in choice.components]
         if others:
             about.append(text.message("note.other-weights", count=len(others), weights=others[0]))
