@@ -15,6 +15,7 @@ from benchmarks.redteam.surgery import stirred
 from benchmarks.redteam.zoo import DEMO, Zoo
 from kinprint.lineage.reading.parts import component_of
 from kinprint.records import Component, Reason
+from tests.lineage.stored_models import llama, stored
 
 
 def compared(tmp_path: Path, first: Checkpoint, second: Checkpoint) -> kinprint.Comparison:
@@ -40,6 +41,18 @@ def test_roles_have_the_component_that_they_are_part_of(
     role: str, component: Component | None
 ) -> None:
     assert component_of(role) is component
+
+
+def test_kernels_of_flax_hold_the_numbers_of_weights(tmp_path: Path) -> None:
+    weights = llama()
+    kernels = {
+        name.replace("proj.weight", "proj.kernel"): np.ascontiguousarray(one.T)
+        if "proj" in name
+        else one
+        for name, one in weights.items()
+    }
+    names = stored(tmp_path / "torch", weights), stored(tmp_path / "flax", kernels)
+    assert kinprint.compare(*names).relation == "identical"
 
 
 def test_equal_keys_and_values_are_a_share_of_latent_attention(tmp_path: Path) -> None:

@@ -290,3 +290,28 @@ def test_xlnet_has_an_axis_for_its_heads() -> None:
 def test_heads_that_differ_by_layer_are_counted_by_layer() -> None:
     laguna = config("phi3", num_attention_heads_per_layer=[4, 8], head_dim=16)
     assert pattern_of(layout_of("qkv", (192, 64), laguna, layer=1)) == "q:128, k:32, v:32"
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "role", "shape", "orient"),
+    [
+        ("llama", "self_attn.q_proj.kernel", "q", (64, 64), IN_OUT),
+        ("llama", "self_attn.q_proj.weight", "q", (64, 64), OUT_IN),
+        ("llama", "self_attn.k_proj.kernel", "k", (64, 32), IN_OUT),
+        ("llama", "mlp.up_proj.kernel", "up", (64, 160), IN_OUT),
+        ("mixtral", "experts.w1.kernel", "expert_gate", (8, 64, 64), IN_OUT),
+        ("gpt2", "attn.c_proj.kernel", "o", (64, 64), OUT_IN),
+        ("gpt2", "attn.c_proj.weight", "o", (64, 64), IN_OUT),
+        ("llama", "conv.kernel", "other", (3, 64, 64), OUT_IN),
+    ],
+)
+def test_a_kernel_is_stored_the_other_way_round(
+    family: str, name: str, role: str, shape: tuple[int, ...], orient: str
+) -> None:
+    layout = layout_of(role, shape, config(family), name=f"model.layers.0.{name}")
+    assert layout.orient == orient and not layout.warnings
+
+
+def test_a_kernel_whose_shape_says_otherwise_is_told() -> None:
+    layout = layout_of("up", (160, 64), LLAMA, name="model.layers.0.mlp.up_proj.kernel")
+    assert layout.orient == OUT_IN and layout.warnings

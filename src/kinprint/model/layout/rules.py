@@ -133,18 +133,20 @@ def _orientation(
         return IN_OUT
     if flat:
         return IN_OUT if role == Role.EXPERT_DOWN else OUT_IN
+    kernel = re.search(tables["kernel_names"], name) is not None
     if not experts:
         linear = role not in _NOT_LINEAR and not role.startswith("norm")
         if role == Role.ROUTER and shape == (sizes.get("hidden"), sizes.get("experts")):
             return IN_OUT
-        turned = linear and re.search(tables["conv1d_names"], name) is not None
-        habit = IN_OUT if turned and _any(sizes.families, tables["conv1d"]) else OUT_IN
+        named = linear and re.search(tables["conv1d_names"], name) is not None
+        conv1d = named and _any(sizes.families, tables["conv1d"])
+        habit = IN_OUT if conv1d != (kernel and len(shape) == 2) else OUT_IN
         if role not in _BY_HIDDEN or len(shape) != 2:
             return habit
     elif len(shape) != 3 or re.search(tables["experts_out_in_names"], name):
         return OUT_IN
     else:
-        habit = IN_OUT if _any(sizes.families, tables["experts_in_out"]) else OUT_IN
+        habit = IN_OUT if kernel or _any(sizes.families, tables["experts_in_out"]) else OUT_IN
     seen = _seen(role, shape, sizes.get("hidden")) or habit
     # where nobody said how experts are stacked, their shape is all there is to go by
     if seen != habit and (habit == IN_OUT or not experts):
