@@ -497,7 +497,7 @@ def test_the_command_of_a_recipe_names_the_base_that_was_typed(family: Family) -
     assert told[-2:] == ["--base", "./base"] and told[-4:-2] == ["./first", "./second"]
 
 
-def test_an_adapter_is_called_by_its_own_name(family: Family) -> None:
+def test_an_adapter_is_called_by_its_own_name_and_is_its_own_copy(family: Family) -> None:
     folder = family.folder / "adapter"
     folder.mkdir()
     base = family.folder / "base"
@@ -517,3 +517,7 @@ def test_an_adapter_is_called_by_its_own_name(family: Family) -> None:
     assert found.document.child.title == "adapter"
     found = unmerge(family, base, "adapter", "second")
     assert [one.title for one in found.document.sources] == ["adapter", "second"]
+    found = unmerge(family, folder, "adapter", "second")
+    assert (found.outcome, found.document.copied, found.document.rounded) == (
+        MergeOutcome.COPY, 0, False,
+    )  # fmt: skip

@@ -261,21 +261,28 @@ def _blank(
 
 
 def _copied(family: Family, measured: Sequence[_Measured]) -> list[int]:
-    """Sources that every measured tensor equals, if nothing is left unmeasured."""
+    """Sources that every measured tensor equals, as they are or rounded, if nothing is left
+    unmeasured."""
     if len(measured) < len(family.tensors):
         return []
     return [
         at
         for at in range(len(family.sources))
         if (family.sampled or _as_deep(family, at))
-        and all(one.equal.get(at) == one.tensor.read for one in measured)
+        and all(_agreeing(one, at) == one.tensor.read for one in measured)
     ]
+
+
+def _agreeing(one: _Measured, source: int) -> int | None:
+    """Numbers of a tensor that are those of a source, as they are or rounded to its format: an
+    adapter's child is not rounded to the format of its base."""
+    return max(one.equal[source], one.exact[source]) if source in one.equal else None
 
 
 def _with_equal(
     findings: Iterable[TensorFinding], measured: Sequence[_Measured], source: int
 ) -> Iterable[TensorFinding]:
-    equal = {one.tensor.name: one.equal.get(source) for one in measured}
+    equal = {one.tensor.name: _agreeing(one, source) for one in measured}
     for one in findings:
         yield replace(one, equal=equal.get(one.name), origin=(source, one.address.layer))
 
