@@ -12,6 +12,7 @@ from kinprint.text import message
 
 FLOATS = ("F64", "F32", "BF16", "F16")
 """Formats that are not quantised."""
+_HALF = 16  # bits of a float; grids have fewer
 # Relative errors that quantising makes at most, by bits: about twice those of rounding normal
 # numbers to a grid with a scale for 128 of them (largest 3.0 standard deviations).
 _COARSEST = {1: 1.0, 2: 0.6, 3: 0.35, 4: 0.2, 5: 0.1, 6: 0.05, 8: 0.03}
@@ -66,7 +67,14 @@ def stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]:
     grids = Counter(one.bits for one in known if one.coarser is Side.B)
     grid = grids.most_common(1)[0][0] if grids else None
     beside = [one for one in of_it if one.grid is not None]
-    if name in FLOATS and grid is not None and bits is not None and grid < bits:
+    shorter = grid is not None and bits is not None and grid < bits
+    if name in FLOATS and grid == _HALF and (shorter or before == name):
+        count = sum(one.bits == grid and one.coarser is Side.B for one in known)
+        evidence = message(
+            "diff.operation.cast-rounded", count=count, of=len(of_it), bits=grid, format=name
+        )
+        yield OperationFound(Operation.CAST, evidence, format=None if shorter else name, bits=grid)
+    elif name in FLOATS and shorter:
         evidence = message("diff.operation.grid", bits=grid, format=name)
         yield OperationFound(Operation.QUANTIZED, evidence, bits=grid)
     elif name in FLOATS and share_of(of_it, lambda one: one.grid is not None) >= 1 - MOST:

@@ -84,7 +84,7 @@ def operation_words(document: DiffDocument, one: OperationPart, language: str) -
     fields: dict[str, object] = {"format": one.format, "bits": one.bits, "rank": one.rank}
     fields["recipe"] = translated(document, one.recipe, language)
     key = f"diff.word.{one.kind}"
-    if one.kind == "quantized" and one.format is None:
+    if one.kind in ("quantized", "cast") and one.format is None:
         key += "-grid"
     if one.components:
         names = (text.say(f"verdict.part.{each}", language) for each in one.components)

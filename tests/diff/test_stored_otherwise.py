@@ -1,0 +1,82 @@
+"""Casts and quantising are told from what else was done, however numbers are stored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+import kinprint
+from benchmarks.redteam import storage
+from benchmarks.redteam.checkpoint import Array, Checkpoint
+from benchmarks.redteam.zoo import DEMO, Zoo
+from kinprint import Operation
+from kinprint.report.schema import OperationPart
+
+
+def _saved(model: Checkpoint, folder: Path) -> Path:
+    folder.mkdir()
+    model.save(model, folder)
+    return folder
+
+
+def _said(a: Path, b: Path) -> list[OperationPart]:
+    """What is said from one model to another, but for what stayed as it was."""
+    found = kinprint.diff(a, b).operations
+    return [one for one in found if one.kind is not Operation.FROZEN]
+
+
+@pytest.mark.parametrize("kind", [ml_dtypes.bfloat16, np.float16])
+def test_numbers_that_were_rounded_and_stored_as_before_are_a_cast(
+    kind: type, tmp_path: Path
+) -> None:
+    draw = np.random.default_rng(4)
+    wide = storage.cast(Zoo(DEMO)["base-a"], np.float32)
+    fine = wide.changed(
+        {
+            name: (values * (1 + 1e-3 * draw.normal(size=values.shape))).astype(np.float32)
+            for name, values in wide.tensors.items()
+        }
+    )
+    short = {name: values.astype(kind) for name, values in fine.tensors.items()}
+    coarse = fine.changed({name: values.astype(np.float32) for name, values in short.items()})
+    a, b = _saved(fine, tmp_path / "a"), _saved(coarse, tmp_path / "b")
+    (found,) = _said(a, b)
+    assert (found.kind, found.bits, found.format) == (Operation.CAST, 16, None)
+    assert "rounded to floats of 16 bits" in kinprint.diff(a, b).summary
+    (back,) = _said(b, a)
+    assert back.kind is Operation.CHANGED and "more coarsely" in back.evidence
+
+
+def _adapter(parent: Checkpoint, base: Path, folder: Path) -> tuple[Path, dict[str, Array]]:
+    """An adapter of queries and values, and what they are with it."""
+    draw, factors, merged = np.random.default_rng(3), {}, {}
+    for name, values in parent.tensors.items():
+        if "q_proj" in name or "v_proj" in name:
+            rows, columns = values.shape
+            down = draw.normal(0, 0.1, (8, columns)).astype(np.float32)
+            up = draw.normal(0, 0.1 * float(np.std(values)), (rows, 8)).astype(np.float32)
+            root = f"base_model.model.{name.removesuffix('.weight')}"
+            factors |= {f"{root}.lora_A.weight": down, f"{root}.lora_B.weight": up}
+            merged[name] = np.asarray(values, np.float32) + up @ down
+    folder.mkdir()
+    save_file(factors, folder / "adapter_model.safetensors")
+    told = {"peft_type": "LORA", "base_model_name_or_path": str(base), "r": 8, "lora_alpha": 8}
+    told["target_modules"] = ["q_proj", "v_proj"]
+    (folder / "adapter_config.json").write_text(json.dumps(told))
+    return folder, merged
+
+
+def test_an_adapter_and_its_merged_copy_differ_by_rounding(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    adapter, merged = _adapter(parent, _saved(parent, tmp_path / "base"), tmp_path / "adapter")
+    copy = _saved(parent.changed(merged), tmp_path / "merged")
+    (found,) = _said(adapter, copy)
+    assert (found.kind, found.format) == (Operation.CAST, "BF16")
+    assert f"in {len(merged)} of " in found.evidence
+    (back,) = _said(copy, adapter)
+    assert back.kind is Operation.CHANGED and "more coarsely" in back.evidence
