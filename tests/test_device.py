@@ -89,7 +89,7 @@ def test_sums_of_a_change(dtype: type, shape: tuple[int, int]) -> None:
         assert getattr(one, name) == getattr(other, name), name
     for name in ("a_squares", "squares", "largest", "row_squares", "column_squares"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-4)
-    for name in ("folded", "shuffled"):
+    for name in ("folded", "shuffled", "row_products", "column_products"):
         size = float(np.abs(getattr(one, name)).max())
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-4 * size)
 

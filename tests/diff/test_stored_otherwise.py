@@ -42,8 +42,9 @@ def test_numbers_that_were_rounded_and_stored_as_before_are_a_cast(
             for name, values in wide.tensors.items()
         }
     )
-    short = {name: values.astype(kind) for name, values in fine.tensors.items()}
-    coarse = fine.changed({name: values.astype(np.float32) for name, values in short.items()})
+    coarse = fine.changed(
+        {name: values.astype(kind).astype(np.float32) for name, values in fine.tensors.items()}
+    )
     a, b = _saved(fine, tmp_path / "a"), _saved(coarse, tmp_path / "b")
     (found,) = _said(a, b)
     assert (found.kind, found.bits, found.format) == (Operation.CAST, 16, None)
@@ -54,7 +55,9 @@ def test_numbers_that_were_rounded_and_stored_as_before_are_a_cast(
 
 def _adapter(parent: Checkpoint, base: Path, folder: Path) -> tuple[Path, dict[str, Array]]:
     """An adapter of queries and values, and what they are with it."""
-    draw, factors, merged = np.random.default_rng(3), {}, {}
+    draw = np.random.default_rng(3)
+    factors: dict[str, Array] = {}
+    merged: dict[str, Array] = {}
     for name, values in parent.tensors.items():
         if "q_proj" in name or "v_proj" in name:
             rows, columns = values.shape

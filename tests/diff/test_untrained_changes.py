@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import kinprint
+from benchmarks.operations import with_adapter
 from benchmarks.redteam import relabelling
 from benchmarks.redteam.checkpoint import Array, Checkpoint
 from benchmarks.redteam.layers import (
@@ -141,6 +142,32 @@ def test_what_was_edited_is_not_called_trained(
     assert Operation.CHANGED in kinds and not kinds & _NAMED, found.summary
     removed = any("right angles" in one.evidence for one in found.operations)
     assert removed == (edit in (_direction_removed, _truncated))
+
+
+@pytest.mark.parametrize("rank", [8, 64])
+def test_an_adapter_looks_the_same_whichever_came_first(rank: int, tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    child = with_adapter(parent, np.random.default_rng(1), rank)
+    there, back = (
+        [one for one in found.operations if one.kind is not Operation.FROZEN]
+        for found in (
+            _differing(parent, child, tmp_path / "there"),
+            _differing(child, parent, tmp_path / "back"),
+        )
+    )
+    assert there == back
+    assert [(one.kind, one.rank) for one in there] == [(Operation.ADAPTER, rank)]
+
+
+def test_directions_that_were_taken_out_beside_an_adapter(tmp_path: Path) -> None:
+    zoo = Zoo(DEMO)
+    parent = zoo["base-a"]
+    removed = _direction_removed(parent, zoo["base-b"])
+    child = with_adapter(parent, np.random.default_rng(1), 8).changed(removed)
+    taken_out, adapter = _differing(parent, child, tmp_path).operations
+    assert f"in {len(removed)} of " in taken_out.evidence
+    assert "right angles" in taken_out.evidence
+    assert (adapter.kind, adapter.rank) == (Operation.ADAPTER, 8)
 
 
 def test_gains_that_were_folded_are_not_called_trained(tmp_path: Path) -> None:

@@ -46,6 +46,8 @@ def test_blocks_add_up(rows: int, columns: int, seed: int, kind: type, data: st.
     )
     assert total.squares == pytest.approx(whole.squares, rel=1e-4, abs=1e-9)
     assert np.allclose(total.folded, whole.folded, atol=1e-4)
+    assert np.allclose(total.row_products, whole.row_products)
+    assert np.allclose(total.column_products, whole.column_products)
 
 
 def test_shares_and_sizes_are_those_of_the_arrays() -> None:
@@ -102,3 +104,18 @@ def test_sizes_of_rows_and_columns_do_not_depend_on_blocks() -> None:
     total = parts[0] + parts[1] + parts[2]
     np.testing.assert_allclose(total.row_squares, whole.row_squares, rtol=1e-5)
     np.testing.assert_allclose(total.column_squares, whole.column_squares, rtol=1e-5)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_nothing_is_left_in_directions_that_were_taken_out(turned: bool) -> None:
+    draw = np.random.default_rng(6)
+    a = draw.normal(size=(300, 500))
+    direction = draw.normal(size=(300, 1))
+    direction /= np.linalg.norm(direction)
+    b = a - direction @ (direction.T @ a)
+    a, b = (a.T, b.T) if turned else (a, b)
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    out, back = change_sums(a, b, a.shape).left, change_sums(b, a, a.shape).left
+    assert out is not None and out < 1e-6
+    assert back is not None and back > 0.5
+    assert change_sums(a, a, a.shape).left is None

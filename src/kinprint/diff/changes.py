@@ -287,9 +287,11 @@ def with_sums(
         cosine=sums.cosine,
         broken=sums.broken,
         zeroed=sums.zeroed / max(sums.numbers, 1),
+        filled=sums.filled / max(sums.numbers, 1),
         zeros=sums.zeros / max(sums.numbers, 1),
         rounding=rounding,
         directions=directions,
+        left=sums.left,
         rounding_errors=errors,
     )
 

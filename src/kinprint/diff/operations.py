@@ -49,7 +49,9 @@ _LEAST_FACTOR = 0.01  # of a factor from one; smaller ones are in what rounding 
 _LARGEST = 1.2  # relative change, in the middle, that training or noise makes: strangers have 1.41
 _SPARED = 0.15  # of the numbers that stay where all were changed
 _BY_ROUNDING = 4.0  # times the relative error of rounding: numbers more that stay by it
-_REMOVED, _EXACTLY = 0.1, 0.02  # how far a change may be from what taking out directions gives
+_REMOVED = 0.1  # how far a change may be from what taking out directions gives
+_LEFT = 0.1  # of what chance puts in directions: 0.004 is left after taking out, 0.3 and more else
+_HIDDEN = 4.0  # times the squared errors of rounding: 3 were seen where directions were taken out
 _SEVERAL, _LEAST_SHARE, _MOST_SHARE = 4, 0.05, 0.95  # matrices, and shares that are told from all
 _SAME_SHARE = 0.03  # how far shares are apart: 0.015 in averages, 0.1 and more after training
 _TABLES = (Component.EMBEDDING, Component.HEAD, Component.OTHER)
@@ -172,22 +174,23 @@ def _changes(
         else:
             yield found(Operation.CHANGED, "multiples", **counts)
         return
+    removed = [one for one in touched if _is_removal(one)]
+    if removed:
+        yield found(Operation.CHANGED, "removed", **{**counts, **_counted(removed)})
+        others = [one for one in touched if not _is_removal(one)]
+        touched = [one for one in others if not _may_be_removal(one)]
+        if hidden := [one for one in others if _may_be_removal(one)]:
+            yield found(Operation.CHANGED, "changed", **{**counts, **_counted(hidden)})
     adapter = adapter_in_all(touched) if _is_dense(touched) else None
     adapter = adapter or adapter_in_some_roles(touched)
-    if adapter is None:
-        yield _in_all_directions(touched, counts, _is_of_blocks(touched, compared))
-        return
-    others = [one for one in touched if one.role in adapter.other_roles]
-    if _is_removal([one for one in touched if one.role not in adapter.other_roles]):
-        removed = [one for one in touched if _is_removal([one])]
-        yield found(Operation.CHANGED, "removed", **{**counts, **_counted(removed)})
-        others = [one for one in touched if not _is_removal([one])]
-        trained = _is_of_blocks(others, compared)
-    else:
+    if adapter is not None:
         yield adapter.operation
-        trained = True  # beside an adapter, whatever else it was saved with
-    if others:
-        yield _in_all_directions(others, {**counts, **_counted(others)}, trained)
+        touched = [one for one in touched if one.role in adapter.other_roles]
+    if touched:
+        trained = adapter is not None or _is_of_blocks(touched, compared)
+        yield _in_all_directions(touched, {**counts, **_counted(touched)}, trained)
+    if adapter is None and not removed:
+        return
     vectors = [one for one in changed if len(one.shape) < 2 and one.relative is not None]
     if vectors:
         yield found(Operation.CHANGED, "vectors-beside", **_counted(vectors))
@@ -271,17 +274,23 @@ def _place(one: TensorChange) -> tuple[object, ...]:
     return one.role, one.tower, one.layer, one.expert, one.b
 
 
-def _is_removal(matrices: Sequence[TensorChange], within: float = _REMOVED) -> bool:
-    """Whether what changed is at right angles to what is left: directions were taken out.
+def _is_removal(one: TensorChange) -> bool:
+    """Whether directions were taken out: what changed is at right angles to what is left, and
+    nothing of that lies in them.
 
-    The first model then lies along the change by just the size of that.
+    An adapter that is taken off again is at right angles too, but the model that it was trained on
+    has as much in its directions as in others.
     """
-    known = [
-        (1.0 - one.scale) / one.relative.value**2
-        for one in matrices
-        if one.scale is not None and one.relative is not None and one.relative.value > 0
-    ]
-    return bool(known) and abs(median(known) - 1.0) <= within
+    if one.left is None or one.left > _LEFT or one.scale is None or one.relative is None:
+        return False
+    along = (1.0 - one.scale) / one.relative.value**2
+    return abs(along - 1.0) <= _REMOVED and _is_changed_throughout(one)
+
+
+def _may_be_removal(one: TensorChange) -> bool:
+    """Whether rounding hides what is left in the directions of a change."""
+    errors = one.rounding_errors
+    return one.left is not None and errors is not None and one.left <= _HIDDEN * errors**2
 
 
 def _in_all_directions(
@@ -297,9 +306,6 @@ def _in_all_directions(
     whiteness = median(one.directions.whiteness for one in matrices if one.directions is not None)
     if whiteness >= _WHITE:
         return found(Operation.NOISE, "noise", whiteness=whiteness, **counts)
-    exact = count_of(matrices, lambda one: _is_removal([one], _EXACTLY))
-    if exact >= MOST * len(matrices):
-        return found(Operation.CHANGED, "removed", **counts)
     if not trained:
         return found(Operation.CHANGED, "changed", **counts)
     shares = [one.scale for one in matrices if one.scale is not None]

@@ -61,12 +61,13 @@ class TensorChange(Struct, frozen=True):
     centred : of a vector, the same cosine once the mean was taken off both; None where that leaves
         next to nothing.
     broken : numbers that are not finite in either.
-    zeroed : the share of numbers that became zero.
+    zeroed, filled : the share of numbers that became zero, or were zero and are not any more.
     zeros : the share of numbers that are zero in both, which is no likeness.
     rounding : where one is the other rounded.
     grid : bits of a coarse grid that the second lies on and the first does not, where neither is
         the other rounded.
     directions : how the change is spread, where it was read whole.
+    left : how much of the second lies in the directions of the change, 1 for as much as by chance.
     rounding_errors : the size of what rounding to the second model's type changes, in terms of the
         change.
     row_factors, column_factors : of the first rows or columns, what each was multiplied by, where
@@ -99,10 +100,12 @@ class TensorChange(Struct, frozen=True):
     centred: float | None = None
     broken: int = 0
     zeroed: float = 0.0
+    filled: float = 0.0
     zeros: float = 0.0
     rounding: Rounding | None = None
     grid: int | None = None
     directions: Directions | None = None
+    left: float | None = None
     rounding_errors: float | None = None
     row_factors: tuple[float, ...] = ()
     column_factors: tuple[float, ...] = ()

@@ -178,6 +178,7 @@ def change_of_rows(
         centred=centred_cosine(x, y) if len(told.shape) < 2 else None,
         broken=total.broken,
         zeroed=total.zeroed / max(total.numbers, 1),
+        filled=total.filled / max(total.numbers, 1),
         zeros=total.zeros / max(total.numbers, 1),
         rounding=rounding,
         grid=grid_beside(x, y, rounding) if len(told.shape) > 1 else None,

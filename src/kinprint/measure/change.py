@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kinprint.device import Array, on_card, uploaded
+from kinprint.device import Array, array_module, downloaded, on_card, uploaded
 
 Floats = NDArray[np.float32]
 
@@ -29,7 +29,8 @@ _SMALL, _EVERY, _FOLDS_SUMMED = 1 << 20, 8, 2  # of which all rows and columns a
 _STRIPE = 64  # rows that are summed together, one of `_EVERY` such
 _COINS = (1 << 20) - 3  # random signs, taken from another place for each block
 _SEED = 20260
-_UNFOLDED, _UNSUMMED = np.zeros((0, 0), np.float32), np.zeros(0)
+_CROSSED = 32  # rows and columns, from the middle, whose products with their change are summed
+_UNFOLDED, _UNSUMMED, _UNCROSSED = np.zeros((0, 0), np.float32), np.zeros(0), np.zeros((4, 0))
 
 
 class ChangeSums(Struct, frozen=True, eq=False):
@@ -48,6 +49,8 @@ class ChangeSums(Struct, frozen=True, eq=False):
     shuffled : the same of changes with random signs.
     row_squares, column_squares : sums of b² over rows and columns, folded alike: errors of rounding
         are in proportion. Of a large matrix they are taken from a part.
+    row_products, column_products : of some rows and columns from the middle, the sums of
+        b · (b − a), b² and (b − a)², and how many numbers each has.
     """
 
     numbers: int
@@ -64,6 +67,8 @@ class ChangeSums(Struct, frozen=True, eq=False):
     shuffled: Floats
     row_squares: NDArray[np.float64]
     column_squares: NDArray[np.float64]
+    row_products: NDArray[np.float64]
+    column_products: NDArray[np.float64]
 
     @property
     def changed(self) -> float:
@@ -89,6 +94,22 @@ class ChangeSums(Struct, frozen=True, eq=False):
         size = math.sqrt(max(self.a_squares * after, 0.0))
         return min(1.0, (self.a_squares + self.a_changes) / size) if size > 0 else math.nan
 
+    @property
+    def left(self) -> float | None:
+        """How much of the second lies in the directions of the change: 1 for as much as by chance,
+        0 where they were taken out of it. None where nothing tells.
+
+        Where they are directions of columns, each column of the second is at right angles to its
+        own change, and so with rows. Of unrelated directions in n dimensions the squared cosine is
+        1/n on the average.
+        """
+        found = []
+        for products, after, changes, counts in (self.row_products, self.column_products):
+            by_chance = float((after * changes / np.maximum(counts, 1.0)).sum())
+            if by_chance > 0:
+                found.append(float(np.square(products).sum()) / by_chance)
+        return min(found, default=None)
+
     def __add__(self, other: ChangeSums) -> ChangeSums:
         return ChangeSums(
             self.numbers + other.numbers,
@@ -105,6 +126,8 @@ class ChangeSums(Struct, frozen=True, eq=False):
             self.shuffled + other.shuffled,
             self.row_squares + other.row_squares,
             self.column_squares + other.column_squares,
+            self.row_products + other.row_products,
+            self.column_products + other.column_products,
         )
 
 
@@ -129,6 +152,7 @@ def change_sums(
     every, some_columns = _part_of(shape)
     sums = np.zeros(3)
     counts = np.zeros(6, np.int64)
+    row_products, column_products = (np.zeros((4, min(size, _CROSSED))) for size in shape)
     largest = 0.0
     each = max(1, _AT_ONCE // max(columns, 1))
     alike = a.dtype == b.dtype and a.dtype.itemsize in _BITS
@@ -159,6 +183,8 @@ def change_sums(
         for stripe in _stripes(at, len(y), every):
             some_y = y[stripe]
             column_squares += _wrapped(np.einsum("ij,ij->j", some_y, some_y), first_column, wide)
+        row_products += _crossed(x, y, at, 0, shape)
+        column_products += _crossed(x, y, first_column, 1, shape)
         if same == x.size:
             continue
         largest = max(largest, float(d.max()), -float(d.min()))
@@ -182,6 +208,8 @@ def change_sums(
         shuffled=folds[1],
         row_squares=row_squares,
         column_squares=column_squares,
+        row_products=row_products,
+        column_products=column_products,
     )
 
 
@@ -214,6 +242,8 @@ def unfolded_sums(a: Array, b: Array) -> ChangeSums:
         shuffled=_UNFOLDED,
         row_squares=_UNSUMMED,
         column_squares=_UNSUMMED,
+        row_products=_UNCROSSED,
+        column_products=_UNCROSSED,
     )
 
 
@@ -258,7 +288,31 @@ def _card_sums(
         found.shuffled,
         found.row_squares,
         found.column_squares,
+        _crossed(x, y, first_row, 0, shape),
+        _crossed(x, y, first_column, 1, shape),
     )
+
+
+def _crossed(
+    a: Array, b: Array, first: int, axis: int, shape: tuple[int, int]
+) -> NDArray[np.float64]:
+    """Products of some rows (axis 0) or columns with their change, as far as they lie in a block
+    whose first one is at `first`."""
+    start = max(0, (shape[axis] - _CROSSED) // 2)
+    stop = min(shape[axis], start + _CROSSED)
+    low, high = max(start, first), min(stop, first + a.shape[axis])
+    found = np.zeros((4, stop - start))
+    if low >= high:
+        return found
+    some = (slice(low - first, high - first), slice(None))[:: 1 - 2 * axis]
+    x, y = (one[some].astype(np.float64) for one in (a, b))
+    xp = array_module(x)
+    finite = xp.isfinite(x) & xp.isfinite(y)
+    y, d = xp.where(finite, y, 0.0), xp.where(finite, y - x, 0.0)
+    sums = [(one * other).sum(axis=1 - axis) for one, other in ((y, d), (y, y), (d, d))]
+    found[:3, low - start : high - start] = downloaded(xp.stack(sums))
+    found[3, low - start : high - start] = a.shape[1 - axis]
+    return found
 
 
 def _stripes(first: int, count: int, every: int) -> list[slice]:
