@@ -597,6 +597,40 @@ def test_layers_that_were_pruned_beside_a_trained_embedding(tmp_path: Path) -> N
     assert table.evidence.startswith("tables outside the layers changed too: 1,")
 
 
+def _pruned(parent: Checkpoint, noise: float) -> dict[str, Array]:
+    """Layer matrices with half of their numbers zero, the others with some noise."""
+    draw, new = np.random.default_rng(3), {}
+    for name, values in parent.tensors.items():
+        if values.ndim > 1 and ".layers." in name:
+            moved = values + noise * float(np.std(values)) * draw.normal(size=values.shape)
+            sizes = np.abs(np.asarray(values, np.float32))
+            new[name] = np.where(sizes < np.median(sizes), 0, moved).astype(np.float32)
+    return new
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+@pytest.mark.parametrize("sample", [False, True])
+def test_numbers_that_were_zero_before_are_told(sample: bool, noise: float, tmp_path: Path) -> None:
+    zoo = Zoo(DEMO)
+    parent, trained = zoo["base-a"], zoo["a-cpt"]
+    table = {"model.embed_tokens.weight": trained.tensors["model.embed_tokens.weight"]}
+    a = _saved(parent.changed(_pruned(parent, noise)), tmp_path / "a")
+    b = _saved(parent.changed(table), tmp_path / "b")
+    found = kinprint.diff(a, b, sample=sample).operations
+    assert {one.kind for one in found} == {Operation.CHANGED}
+    assert "50% of the numbers were zero and are not any more in 42 of 43" in found[0].evidence
+    assert found[1].evidence.startswith("tables outside the layers changed too: 1,")
+
+
+def test_an_adapter_fills_what_was_pruned(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    pruned = parent.changed(_pruned(parent, 0.0))
+    a = _saved(pruned, tmp_path / "a")
+    b = _saved(with_adapter(pruned, np.random.default_rng(1), 8), tmp_path / "b")
+    kinds = {one.kind for one in kinprint.diff(a, b).operations}
+    assert kinds == {Operation.FROZEN, Operation.ADAPTER}
+
+
 def test_noise_may_be_rounding_to_a_fine_grid(tmp_path: Path) -> None:
     parent = Zoo(DEMO)["base-a"]
     new = {}

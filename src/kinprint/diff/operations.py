@@ -186,7 +186,9 @@ def _changes(
     if adapter is not None:
         yield adapter.operation
         touched = [one for one in touched if one.role in adapter.other_roles]
-    if touched:
+    if share_of([one for one in inner if one in touched], _had_more_zeros) >= MOST:
+        yield from _filled(touched, counts)
+    elif touched:
         trained = adapter is not None or _is_of_blocks(touched, compared)
         yield _in_all_directions(touched, {**counts, **_counted(touched)}, trained)
     if adapter is None and not removed:
@@ -208,6 +210,22 @@ def _zeroed(matrices: Sequence[TensorChange], counts: dict[str, Any]) -> Operati
         return found(Operation.PRUNED_NUMBERS, "zeroed", share=share)
     fields = {**counts, **_counted(matrices), "share": share}
     return found(Operation.CHANGED, "zeroed-and-changed", **fields)
+
+
+def _had_more_zeros(one: TensorChange) -> bool:
+    """Whether numbers were zero and are not any more, that no level of a grid had made so."""
+    return one.filled >= (_ZEROED if one.a_format in FLOATS else _LEVEL)
+
+
+def _filled(matrices: Sequence[TensorChange], counts: dict[str, Any]) -> Iterator[OperationFound]:
+    """Numbers that were zero: by pruning what the second model holds, or before it was trained."""
+    filled = [one for one in matrices if _had_more_zeros(one)]
+    others = [one for one in matrices if not _had_more_zeros(one)]
+    share = median(one.filled for one in filled)
+    yield found(Operation.CHANGED, "filled", **{**counts, **_counted(filled), "share": share})
+    if others:
+        key = "tables-beside" if all(map(_is_table, others)) else "changed"
+        yield found(Operation.CHANGED, key, **{**counts, **_counted(others)})
 
 
 def _counted(tensors: Sequence[TensorChange]) -> dict[str, Any]:
