@@ -83,3 +83,35 @@ def test_an_adapter_and_its_merged_copy_differ_by_rounding(tmp_path: Path) -> No
     assert f"in {len(merged)} of " in found.evidence
     (back,) = _said(copy, adapter)
     assert back.kind is Operation.CHANGED and "more coarsely" in back.evidence
+
+
+def _tuned(size: float, where: str = "") -> Checkpoint:
+    """A model some way towards one that was trained from it, where names hold some words."""
+    zoo = Zoo(DEMO)
+    parent, trained = zoo["base-a"], zoo["a-cpt"]
+    return parent.changed(
+        {
+            name: (values + size * (trained.tensors[name] - values)).astype(np.float32)
+            for name, values in parent.tensors.items()
+            if where in name
+        }
+    )
+
+
+def test_a_tune_that_was_quantised_is_not_said_to_be_quantised_alone(tmp_path: Path) -> None:
+    base = _saved(Zoo(DEMO)["base-a"], tmp_path / "base")
+    for kind, told in (("Q4_0", Operation.CHANGED), ("Q5_1", Operation.FINETUNE)):
+        child = _saved(storage.as_gguf(_tuned(0.14), kind), tmp_path / kind)
+        first, second = _said(base, child)
+        assert (first.kind, second.kind) == (told, Operation.QUANTIZED)
+        assert second.evidence.endswith("changed by more than that")
+        assert _said(child, base)[0].kind is told
+
+
+def test_one_layer_that_was_tuned_before_quantising_is_said(tmp_path: Path) -> None:
+    base = _saved(Zoo(DEMO)["base-a"], tmp_path / "base")
+    child = _saved(storage.as_gguf(_tuned(1.0, ".layers.3."), "Q4_0"), tmp_path / "child")
+    first, second = _said(base, child)
+    assert first.kind is Operation.CHANGED
+    assert first.evidence.startswith("7 of 43 matrices that are alike changed by more than")
+    assert second.kind is Operation.QUANTIZED

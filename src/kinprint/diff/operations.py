@@ -17,7 +17,7 @@ from kinprint.diff.adapters import adapter_in_all, adapter_in_some_roles
 from kinprint.diff.findings import MOST, count_of, found, is_alike, matrices_of, share_of, size_of
 from kinprint.diff.pairing import Correspondence
 from kinprint.diff.results import OperationFound, TensorChange
-from kinprint.diff.storage import FLOATS, is_rounded, stored_otherwise, was_coarser
+from kinprint.diff.storage import FLOATS, is_hardly_more, is_rounded, stored_otherwise, was_coarser
 from kinprint.diff.structure import (
     Linked,
     Sizes,
@@ -135,6 +135,9 @@ def _numbers(
     elif any(was_coarser(one) for one in changed):
         known = all(one.rounding is not None for one in matrices_of(changed) if was_coarser(one))
         yield found(Operation.CHANGED, "was-coarser" if known else "was-coarser-perhaps-more")
+    elif beyond := [one for one in matrices_of(unexplained) if one.b_format not in FLOATS]:
+        of = len(matrices_of(alike))
+        yield found(Operation.CHANGED, "beyond-format", of=of, **_counted(beyond))
     yield from stored_otherwise(alike)
 
 
@@ -321,6 +324,8 @@ def _in_all_directions(
     throughout = count_of(matrices, _is_changed_throughout) >= MOST * len(matrices)
     if not _is_dense(matrices) or not throughout or counts["relative"] > _LARGEST:
         return found(Operation.CHANGED, "changed", **counts)
+    if 2 * count_of(matrices, is_hardly_more) > len(matrices):
+        return found(Operation.CHANGED, "beyond-format", **counts)
     whiteness = median(one.directions.whiteness for one in matrices if one.directions is not None)
     if whiteness >= _WHITE:
         return found(Operation.NOISE, "noise", whiteness=whiteness, **counts)
