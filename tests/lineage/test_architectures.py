@@ -86,9 +86,12 @@ def test_a_part_is_named_once_and_no_reading_is_promised(tmp_path: Path) -> None
     assert all(one.read == 1 and one.needs is None for one in found.parts)
 
 
-def test_buffers_and_single_numbers_are_no_weights(tmp_path: Path) -> None:
+def test_buffers_are_no_weights_and_learnt_numbers_are(tmp_path: Path) -> None:
     model = encoder_model(0)
     table = model.tensors["bert.embeddings.position_embeddings.weight"][:, :16]
-    more = {"bert.rotary_emb.cos_cached": table, "bert.logit_scale": table[0, :1]}
-    found = compared(tmp_path, model, model.changed(more))
-    assert found.relation == "same-weights"
+    for name, values, relation in (
+        ("bert.rotary_emb.cos_cached", table, "same-weights"),
+        ("bert.logit_scale", table[0, :1], "derived"),
+    ):
+        found = compared(tmp_path / relation, model, model.changed({name: values}))
+        assert found.relation == relation

@@ -429,8 +429,8 @@ def test_learnt_numbers_that_a_change_spared_are_found_among_other_tensors(tmp_p
     """As for decays that all models start from, but learnt before the one was made of the other."""
 
     def learnt(tensors: Tensors) -> None:
-        start = -6 + 5 * (np.arange(128) / 127) ** 0.85
-        start += 0.2 * np.random.default_rng(9).normal(size=128)
+        start = -6 + 5 * (np.arange(256).reshape(2, 128) / 255) ** 0.85
+        start += 0.2 * np.random.default_rng(9).normal(size=start.shape)
         partly_moved(tensors, "attention.time_decay", start)
 
     found = strangers(tmp_path, learnt).verdict

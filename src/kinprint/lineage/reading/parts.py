@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from kinprint.model.places import Place, word_of
+from kinprint.model.places import Address, Place, word_of
 from kinprint.records import Component, Part, Role, weight_of
 
 PROJECTOR = "projector"
@@ -65,14 +65,19 @@ def is_without_scale(place: Place) -> bool:
     return matrix and component_of(place.address.role) not in _NAMELESS
 
 
+def _is_other(address: Address) -> bool:
+    return component_of(address.role) is Component.OTHER
+
+
 def part_of(place: Place, tower: str) -> Part | None:
     """The part of a model that a tensor belongs to; None for what is no weight.
 
-    Tables that are computed and whole numbers are none; matrices of whole numbers that the name
-    says are weights are those up to a scale. Codes that cannot be read are weights.
+    Tables that are computed and whole numbers are none, nor is a single number in the place of a
+    matrix or a norm; matrices of whole numbers that the name says are weights are those up to a
+    scale. Codes that cannot be read are weights.
     """
     weight, address, shape = place.weight, place.address, place.shape
-    if shape is not None and prod(shape) < 1:
+    if shape is not None and prod(shape) < 2 and (len(shape) > 1 or not _is_other(address)):
         return None
     plain = weight.refusal is None and not is_without_scale(place)
     if plain and has_whole_numbers(place):
