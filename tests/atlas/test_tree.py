@@ -19,7 +19,7 @@ from kinprint.atlas.edges import Edge, edges_of
 from kinprint.atlas.naming import Named, NamedParent
 from kinprint.atlas.pairs import candidate_pairs, groups, pieces
 from kinprint.atlas.store import Atlas, Entry
-from kinprint.atlas.tree import Link, Node, Tree, _claim, tree_of
+from kinprint.atlas.tree import Link, Node, Tree, _claim, _stand_ins, _with_stand_ins, tree_of
 from kinprint.diff.direction import Direction, TraceFound
 from kinprint.lineage.about.claims import Claim
 from kinprint.records import (
@@ -495,3 +495,15 @@ def test_copies_of_a_model_change_nothing_between_others(tmp_path: Path) -> None
     assert shown[0] == shown[1] and len(shown[0]) == len(tunes)
     equal = [one for one in tree.edges if one.relation is Relation.IDENTICAL]
     assert len(equal) == len(copies) and all(one.basis is None for one in equal)
+
+
+def test_copies_that_did_not_meet_the_one_that_stands_for_them_have_an_edge() -> None:
+    """A shortlist may leave such pairs out: c was compared with b alone."""
+    same = Verdict(Relation.IDENTICAL, -9.0, ALPHA, (), Amount(1.0, 1.0, 1.0, 1.0))
+    linked = {
+        ("a", "b"): same,
+        ("b", "c"): same,
+        ("a", "d"): replace(same, relation=Relation.DERIVED),
+    }
+    assert _stand_ins(linked) == {"b": "a", "c": "a"}
+    assert set(_with_stand_ins(linked, _stand_ins(linked))) == {("b", "a"), ("c", "b")}

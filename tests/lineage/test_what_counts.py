@@ -74,8 +74,15 @@ def test_models_that_differ_in_some_numbers_are_not_the_same_weights(
     assert same.verdict.relation in (Relation.IDENTICAL, Relation.SAME_WEIGHTS)
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (2, 1, 1)])
-@pytest.mark.parametrize("name", ["self_attn.k_scale", "mlp.down_proj.input_scale"])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("self_attn.k_scale", ()),
+        ("self_attn.k_scale", (1,)),
+        ("mlp.down_proj.input_scale", (1,)),
+        ("mlp.down_proj.input_scale", (2, 1, 1)),
+    ],
+)
 def test_what_rounds_activations_is_no_weight_beside_codes(
     tmp_path: Path, name: str, shape: tuple[int, ...]
 ) -> None:
@@ -92,6 +99,21 @@ def test_what_rounds_activations_is_no_weight_beside_codes(
     } | in_layers(name, 1, *shape)
     found = compared(tmp_path, base, codes | scales)
     assert found.verdict.relation is Relation.SAME_WEIGHTS
+
+
+def test_numbers_of_positions_are_no_codes(tmp_path: Path) -> None:
+    """Learnt scales beside a table of whole numbers are weights as without it."""
+    positions = {"model.position_ids": np.arange(512)[None]}
+    ours, theirs = (
+        llama() | in_layers(name, seed, WIDTH) | positions
+        for name, seed in (("mlp.act_scale", 1), ("mlp.act_scale", 100))
+    )
+    assert compared(tmp_path, ours, theirs).verdict.relation is Relation.DERIVED
+
+
+def test_a_tensor_without_numbers_is_no_weight(tmp_path: Path) -> None:
+    empty = {"model.foo.bar": np.zeros(0, np.float32)}
+    assert compared(tmp_path, llama(), llama() | empty).verdict.relation is Relation.SAME_WEIGHTS
 
 
 @pytest.mark.parametrize("name", ["cls_token", "model.image_newline"])

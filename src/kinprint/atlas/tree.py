@@ -4,7 +4,7 @@ Linked pairs make families. Every model names its parents among those that it is
 `identify` has it; whoever is named makes an edge. Branches of a family in which all name each
 other, or that a mixture alone joins, are joined by their most alike link (`edges.py`). Of models
 that hold the very same numbers one stands for all: it alone names and is named, and each of the
-others has an edge to it.
+others has an edge to it, or to another that has.
 """
 
 from __future__ import annotations
@@ -266,11 +266,32 @@ def _compare(given: Sequence[Piece], task: Comparing, pool: Pool, tell: Teller) 
 
 def _stand_ins(linked: Mapping[Both, Verdict]) -> dict[str, str]:
     """Models that hold the numbers of another, each with the one that stands for all of them."""
-    same = [both for both, verdict in linked.items() if same_numbers(verdict)]
-    names = sorted({name for both in same for name in both})
-    place = {name: at for at, name in enumerate(names)}
-    found = groups([(place[one], place[other]) for one, other in same], len(names))
-    return {names[at]: names[some[0]] for some in found for at in some[1:]}
+    near = _of_same_numbers(linked)
+    found: dict[str, str] = {}
+    for name in sorted(near):
+        if name not in found:
+            found |= dict.fromkeys(_reached(name, near), name)
+    return found
+
+
+def _of_same_numbers(linked: Mapping[Both, Verdict]) -> dict[str, list[str]]:
+    """Of each model those that were compared with it and hold its numbers."""
+    found: dict[str, list[str]] = {}
+    for one, other in sorted(both for both, verdict in linked.items() if same_numbers(verdict)):
+        found.setdefault(one, []).append(other)
+        found.setdefault(other, []).append(one)
+    return found
+
+
+def _reached(start: str, near: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """All that is joined to a model, each with the one by which it is, the nearest first."""
+    found, ends = {start: start}, [start]
+    for end in ends:
+        for name in near[end]:
+            if name not in found:
+                found[name] = end
+                ends.append(name)
+    return {name: by for name, by in found.items() if name != start}
 
 
 def _each_once(
@@ -289,11 +310,12 @@ def _each_once(
 def _with_stand_ins(
     linked: Mapping[Both, Verdict], stands_for: Mapping[str, str]
 ) -> dict[Both, Verdict]:
-    """Links of models with the one that stands for them, which is the second."""
+    """Links of models with the one that stands for them, or with one that leads there, which is
+    the second."""
     turned = {(other, one): seen_from_second(each) for (one, other), each in linked.items()}
-    return {
-        both: each for both, each in (turned | dict(linked)).items() if both in stands_for.items()
-    }
+    known, near = turned | dict(linked), _of_same_numbers(linked)
+    ways = (_reached(name, near) for name in sorted({*stands_for.values()}))
+    return {both: known[both] for way in ways for both in way.items()}
 
 
 def _by_model(linked: Mapping[Both, Verdict]) -> dict[str, dict[str, Verdict]]:

@@ -17,7 +17,14 @@ from kinprint.diff.adapters import adapter_in_all, adapter_in_some_roles
 from kinprint.diff.findings import MOST, count_of, found, is_alike, matrices_of, share_of, size_of
 from kinprint.diff.pairing import Correspondence
 from kinprint.diff.results import OperationFound, TensorChange
-from kinprint.diff.storage import FLOATS, is_hardly_more, is_rounded, stored_otherwise, was_coarser
+from kinprint.diff.storage import (
+    FLOATS,
+    is_beyond_format,
+    is_hardly_more,
+    is_rounded,
+    stored_otherwise,
+    was_coarser,
+)
 from kinprint.diff.structure import (
     Linked,
     Sizes,
@@ -135,7 +142,7 @@ def _numbers(
     elif any(was_coarser(one) for one in changed):
         known = all(one.rounding is not None for one in matrices_of(changed) if was_coarser(one))
         yield found(Operation.CHANGED, "was-coarser" if known else "was-coarser-perhaps-more")
-    elif beyond := [one for one in matrices_of(unexplained) if one.b_format not in FLOATS]:
+    elif beyond := [one for one in matrices_of(unexplained) if is_beyond_format(one)]:
         of = len(matrices_of(alike))
         yield found(Operation.CHANGED, "beyond-format", of=of, **_counted(beyond))
     yield from stored_otherwise(alike)

@@ -54,6 +54,13 @@ def was_coarser(one: TensorChange) -> bool:
     return finer and one.relative.value <= _largest_error(one.a_format, one.a_bits)
 
 
+def is_beyond_format(one: TensorChange) -> bool:
+    """Whether a tensor changed by more than storing it in another format does."""
+    largest = _largest_error(one.b_format, one.b_bits)
+    packed = one.b_format not in FLOATS and one.a_format != one.b_format
+    return packed and one.relative is not None and one.relative.value > largest > 0
+
+
 def is_hardly_more(one: TensorChange) -> bool:
     """Whether a coarse grid of either model made a good part of a change, so that errors without
     a direction lie over whatever else was done."""

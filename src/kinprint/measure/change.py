@@ -29,6 +29,7 @@ _SMALL, _EVERY, _FOLDS_SUMMED = 1 << 20, 8, 2  # of which all rows and columns a
 _STRIPE = 64  # rows that are summed together, one of `_EVERY` such
 _COINS = (1 << 20) - 3  # random signs, taken from another place for each block
 _SEED = 20260
+_TOLD = 16  # rows of so many numbers, or columns: of fewer chance makes right angles
 _CROSSED = 32  # rows and columns, from the middle, whose products with their change are summed
 _UNFOLDED, _UNSUMMED, _UNCROSSED = np.zeros((0, 0), np.float32), np.zeros(0), np.zeros((4, 0))
 
@@ -106,7 +107,8 @@ class ChangeSums(Struct, frozen=True, eq=False):
         found = []
         for products, after, changes, counts in (self.row_products, self.column_products):
             by_chance = float((after * changes / np.maximum(counts, 1.0)).sum())
-            if by_chance > 0:
+            told = np.count_nonzero(changes) >= _TOLD and counts.max() >= _TOLD
+            if by_chance > 0 and told:
                 found.append(float(np.square(products).sum()) / by_chance)
         return min(found, default=None)
 

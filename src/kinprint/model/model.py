@@ -308,8 +308,13 @@ class Model:
     @cached_property
     def _coded(self) -> frozenset[str]:
         """Names of weights that are stored as codes, and what names of their scales begin with."""
-        stored = (one.spec for one in self.tensor_map.tensors)
-        names = [one.name for one in stored if len(one.shape) > 1 and one.dtype.startswith(_CODED)]
+        names = [
+            one.spec.name
+            for one in self.tensor_map.tensors
+            if one.role.role not in (Role.OTHER, Role.BIAS)  # masks and numbers of positions
+            and len(one.spec.shape) > 1
+            and one.spec.dtype.startswith(_CODED)
+        ]
         names += [one.name for weight in self.quantised.values() for one in weight.parts.values()]
         names += [*self.quantised, *self._refused]
         return frozenset((*names, *(name.rpartition(".")[0] for name in names)))

@@ -65,8 +65,10 @@ def is_without_scale(place: Place) -> bool:
     return matrix and component_of(place.address.role) not in _NAMELESS
 
 
-def _is_other(address: Address) -> bool:
-    return component_of(address.role) is Component.OTHER
+def _is_learnt_number(shape: tuple[int, ...], address: Address) -> bool:
+    """Whether a single number stands by itself, as scales of whole layers do."""
+    alone = len(shape) < 2 and prod(shape) == 1
+    return alone and component_of(address.role) is Component.OTHER
 
 
 def part_of(place: Place, tower: str) -> Part | None:
@@ -77,7 +79,7 @@ def part_of(place: Place, tower: str) -> Part | None:
     scale. Codes that cannot be read are weights.
     """
     weight, address, shape = place.weight, place.address, place.shape
-    if shape is not None and prod(shape) < 2 and (len(shape) > 1 or not _is_other(address)):
+    if shape is not None and prod(shape) < 2 and not _is_learnt_number(shape, address):
         return None
     plain = weight.refusal is None and not is_without_scale(place)
     if plain and has_whole_numbers(place):
