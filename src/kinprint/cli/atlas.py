@@ -153,9 +153,7 @@ def tree(
     format: str,
 ) -> int:
     """Show who was made from whom."""
-    from kinprint.report.results.tree import check_files
-
-    check_files(output)
+    kinprint.FamilyTree.check(output)
     found = kinprint.Atlas(place).tree(
         seed=seed,
         shortlist=shortlist,

@@ -39,9 +39,7 @@ def identify(
     reader: kinprint.Reader,
 ) -> int:
     """Show what a model is built on."""
-    from kinprint.report.results.identify import check_files
-
-    check_files(output)
+    kinprint.Identification.check(output)
     found = kinprint.identify(
         model,
         atlas=atlas,

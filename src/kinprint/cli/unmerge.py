@@ -36,9 +36,7 @@ def unmerge(
     reader: kinprint.Reader,
 ) -> int:
     """Show which merge made a model."""
-    from kinprint.report.results.unmerge import check_files
-
-    check_files(output)
+    kinprint.Unmerged.check(output)
     asked: dict[str, Any] = {"base": base, "sample": sample, "seed": seed, "reader": reader}
     if dry_run:
         plan = kinprint.plan_unmerge(child, parents, language=language(), **asked)

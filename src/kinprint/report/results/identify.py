@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from kinprint.records import Cost
 from kinprint.report import identifying
-from kinprint.report.files import write_file
-from kinprint.report.outputs import files_ending_in
-from kinprint.report.results.result import Result
+from kinprint.report.results.result import FiledResult
 from kinprint.report.schema import DeclaredPart, IdentifyDocument, RelativePart, UnlinkedPart
 from kinprint.studies.results import Table
 
-ENDINGS = (".json", ".html", ".csv")
 
-
-class Identification(Result[IdentifyDocument]):
+class Identification(FiledResult[IdentifyDocument]):
     """Which models of an atlas a model is built on.
 
-    `kinprint.identify` makes it.
+    `kinprint.identify` makes it. Its files are .json, .html and .csv (a row a linked model).
 
     Examples
     --------
@@ -33,6 +28,9 @@ class Identification(Result[IdentifyDocument]):
     >>> found.searched, [one.title for one in found.parents]
     (2, ['base-a'])
     """
+
+    ENDINGS = (".json", ".html", ".csv")
+    _REFUSAL = "cause.identify.ending"
 
     @property
     def parents(self) -> tuple[RelativePart, ...]:
@@ -85,38 +83,6 @@ class Identification(Result[IdentifyDocument]):
         table = identifying.table_of(self._document)
         return {table.name: table}
 
-    def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
-        """Write files: .json, .html, or .csv (a row a linked model).
-
-        Parameters
-        ----------
-        *paths : str or path
-            Files, each with one of these endings.
-
-        Returns
-        -------
-        list of pathlib.Path
-            The files written.
-
-        Raises
-        ------
-        BadOption
-            A place cannot be written to, or its ending names no form.
-
-        Examples
-        --------
-        >>> import kinprint, kinprint.demo, pathlib, tempfile
-        >>> zoo = kinprint.demo.FOLDER / "zoo"
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     added = kinprint.Atlas(folder).build([zoo / "base-a"])
-        ...     found = kinprint.identify(zoo / "a-cpt", atlas=folder)
-        ...     (file,) = found.save(pathlib.Path(folder, "parents.html"))
-        >>> file.name
-        'parents.html'
-        """
-        ready = [(file, self._content(file)) for file in check_files(paths)]
-        return [write_file(file, raw) for file, raw in ready]
-
     def _content(self, file: Path) -> bytes:
         match file.suffix.lower():
             case ".html":
@@ -138,8 +104,3 @@ class Identification(Result[IdentifyDocument]):
         document, language = self._document, self.language
         said = identifying.sentences(document, language)
         return fragment(self.summary, said, identifying.table_of(document), language)
-
-
-def check_files(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """The files that were asked for, refused here if they could not be written later."""
-    return files_ending_in(ENDINGS, paths, "cause.identify.ending")

@@ -15,7 +15,14 @@ from kinprint import text
 from kinprint.errors import BadOption, FileMissing, FormatError, KinprintError, printable
 from kinprint.records import Cost
 from kinprint.report.files import write_file
-from kinprint.report.outputs import DATA, Output, json_alone, outputs, write_outputs
+from kinprint.report.outputs import (
+    DATA,
+    Output,
+    files_ending_in,
+    json_alone,
+    outputs,
+    write_outputs,
+)
 from kinprint.report.schema import (
     ComparisonDocument,
     DiffDocument,
@@ -309,6 +316,52 @@ class Result(ABC, Generic[Kept]):
 
     def __hash__(self) -> int:
         return hash(self.to_json())
+
+
+class FiledResult(Result[Kept]):
+    """A result with files of a few forms, which their endings choose."""
+
+    ENDINGS: ClassVar[tuple[str, ...]]
+    _REFUSAL: ClassVar[str]  # of another ending, the key of what to say
+
+    @classmethod
+    def check(cls, paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
+        """The files that are asked for, refused if they could not be written later."""
+        return files_ending_in(cls.ENDINGS, paths, cls._REFUSAL)
+
+    def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
+        """Write files, each in the form that its ending names.
+
+        Parameters
+        ----------
+        *paths : str or path
+            Files, each with one of the endings in `ENDINGS`.
+
+        Returns
+        -------
+        list of pathlib.Path
+            The files written.
+
+        Raises
+        ------
+        BadOption
+            A place cannot be written to, or its ending names no form that the result has.
+
+        Examples
+        --------
+        >>> import kinprint, pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found = kinprint.Atlas(folder).tree()
+        ...     (file,) = found.save(pathlib.Path(folder, "families.graphml"))
+        >>> file.name
+        'families.graphml'
+        """
+        ready = [(file, self._content(file)) for file in self.check(paths)]
+        return [write_file(file, raw) for file, raw in ready]
+
+    @abstractmethod
+    def _content(self, file: Path) -> bytes:
+        """What goes into a file."""
 
 
 class DrawnResult(Result[Drawn]):

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from kinprint.records import Cost
 from kinprint.report import trees
-from kinprint.report.files import write_file
-from kinprint.report.outputs import files_ending_in
-from kinprint.report.results.result import Result
+from kinprint.report.results.result import FiledResult
 from kinprint.report.schema import TreeDocument, TreeEdge, TreeLink, TreeModel
 from kinprint.studies.results import Table
 
-ENDINGS = (".json", ".html", ".svg", ".graphml", ".csv")
 
-
-class FamilyTree(Result[TreeDocument]):
+class FamilyTree(FiledResult[TreeDocument]):
     """Which models of an atlas belong together, and who was plausibly made from whom.
 
-    `kinprint.Atlas.tree` makes it.
+    `kinprint.Atlas.tree` makes it. Its files are .json, .html, .svg, .graphml and .csv (a row an
+    edge).
 
     Examples
     --------
@@ -35,6 +31,9 @@ class FamilyTree(Result[TreeDocument]):
     >>> [one.basis for one in found.edges]  # two models alone do not tell who came first
     [None]
     """
+
+    ENDINGS = (".json", ".html", ".svg", ".graphml", ".csv")
+    _REFUSAL = "cause.tree.ending"
 
     @property
     def models(self) -> tuple[TreeModel, ...]:
@@ -83,36 +82,6 @@ class FamilyTree(Result[TreeDocument]):
         table = trees.table_of(self._document)
         return {table.name: table}
 
-    def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
-        """Write files: .json, .html, .svg, .graphml, or .csv (a row an edge).
-
-        Parameters
-        ----------
-        *paths : str or path
-            Files, each with one of these endings.
-
-        Returns
-        -------
-        list of pathlib.Path
-            The files written.
-
-        Raises
-        ------
-        BadOption
-            A place cannot be written to, or its ending names no form.
-
-        Examples
-        --------
-        >>> import kinprint, pathlib, tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     found = kinprint.Atlas(folder).tree()
-        ...     (file,) = found.save(pathlib.Path(folder, "families.graphml"))
-        >>> file.name
-        'families.graphml'
-        """
-        ready = [(file, self._content(file)) for file in check_files(paths)]
-        return [write_file(file, raw) for file, raw in ready]
-
     def _content(self, file: Path) -> bytes:
         match file.suffix.lower():
             case ".html":
@@ -142,8 +111,3 @@ class FamilyTree(Result[TreeDocument]):
         document, language = self._document, self.language
         said = trees.sentences(document, language)
         return fragment(self.summary, said, trees.table_of(document), language)
-
-
-def check_files(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """The files that were asked for, refused here if they could not be written later."""
-    return files_ending_in(ENDINGS, paths, "cause.tree.ending")

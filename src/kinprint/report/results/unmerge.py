@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,9 +9,7 @@ from kinprint import text
 from kinprint.errors import BadOption
 from kinprint.records import Cost, MergeDoubt, MergeMethod, MergeOutcome
 from kinprint.report import merging
-from kinprint.report.files import write_file
-from kinprint.report.outputs import files_ending_in
-from kinprint.report.results.result import Result
+from kinprint.report.results.result import FiledResult
 from kinprint.report.schema import (
     DiffModel,
     MergedTensor,
@@ -23,13 +20,12 @@ from kinprint.report.schema import (
 )
 from kinprint.studies.results import Table
 
-ENDINGS = (".json", ".html", ".csv", ".yaml", ".yml")
 
-
-class Unmerged(Result[UnmergeDocument]):
+class Unmerged(FiledResult[UnmergeDocument]):
     """Which merge made a child, with the recipe and how much of the child it gives.
 
-    `kinprint.unmerge` makes it.
+    `kinprint.unmerge` makes it. Its files are .json, .html, .csv (a row a tensor) and .yaml (the
+    recipe for mergekit, if there is one).
 
     Examples
     --------
@@ -39,6 +35,9 @@ class Unmerged(Result[UnmergeDocument]):
     >>> found.outcome is kinprint.MergeOutcome.UNDECIDED
     True
     """
+
+    ENDINGS = (".json", ".html", ".csv", ".yaml", ".yml")
+    _REFUSAL = "cause.unmerge.ending"
 
     @property
     def outcome(self) -> MergeOutcome:
@@ -107,38 +106,6 @@ class Unmerged(Result[UnmergeDocument]):
         """Tensors, roles and layers."""
         return {table.name: table for table in merging.tables_of(self._document)}
 
-    def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
-        """Write files: .json, .html, .csv (a row a tensor), or .yaml (the recipe for mergekit).
-
-        Parameters
-        ----------
-        *paths : str or path
-            Files, each with one of these endings.
-
-        Returns
-        -------
-        list of pathlib.Path
-            The files written.
-
-        Raises
-        ------
-        BadOption
-            A place cannot be written to, its ending names no form, or there is no recipe.
-
-        Examples
-        --------
-        >>> import kinprint, kinprint.demo, pathlib, tempfile
-        >>> zoo = kinprint.demo.FOLDER / "zoo"
-        >>> found = kinprint.unmerge(zoo / "base-a", [zoo / "a-cpt", zoo / "base-b"])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     (file,) = found.save(pathlib.Path(folder, "tensors.csv"))
-        >>> file.name
-        'tensors.csv'
-        """
-        files = check_files(paths)
-        ready = [(file, self._content(file)) for file in files]
-        return [write_file(file, raw) for file, raw in ready]
-
     def _content(self, file: Path) -> bytes:
         from kinprint.report.views.csv import sheet
         from kinprint.report.views.html.unmerge import unmerge_page
@@ -171,8 +138,3 @@ class Unmerged(Result[UnmergeDocument]):
         )
         table = Table("weights", text.words("unmerge.table.weights"), columns, rows)
         return fragment(self.summary, merging.sentences(document, language), table, language)
-
-
-def check_files(paths: tuple[str | os.PathLike[str], ...]) -> list[Path]:
-    """The files that were asked for, refused here if they could not be written later."""
-    return files_ending_in(ENDINGS, paths, "cause.unmerge.ending")
