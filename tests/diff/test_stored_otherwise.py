@@ -15,6 +15,9 @@ from benchmarks.redteam import storage
 from benchmarks.redteam.checkpoint import Array, Checkpoint
 from benchmarks.redteam.zoo import DEMO, Zoo
 from kinprint import Operation
+from kinprint.diff.results import Estimate, TensorChange
+from kinprint.diff.storage import is_beyond_format
+from kinprint.records import TensorStatus
 from kinprint.report.schema import OperationPart
 
 
@@ -115,3 +118,22 @@ def test_one_layer_that_was_tuned_before_quantising_is_said(tmp_path: Path) -> N
     assert first.kind is Operation.CHANGED
     assert first.evidence.startswith("7 of 43 matrices that are alike changed by more than")
     assert second.kind is Operation.QUANTIZED
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "relative", "beyond"),
+    [
+        (("Q8_0", 8), ("Q4_0", 4), 0.2, True),
+        (("Q8_0", 8), ("Q4_0", 4), 0.1, False),
+        (("Q6_K", 6), ("Q6_K", 6), 0.004, False),  # the same format does nothing to explain
+        (("BF16", 16), ("unheard-of", None), 0.2, False),
+    ],
+)
+def test_what_a_format_explains_is_known_of_the_format(
+    before: tuple[str, int], after: tuple[str, int | None], relative: float, beyond: bool
+) -> None:
+    one = TensorChange(
+        "up", "", 0, None, 0, None, None, "a", "b", before[0], after[0], before[1], after[1],
+        (64, 64), TensorStatus.COMPARED, relative=Estimate(relative),
+    )  # fmt: skip
+    assert is_beyond_format(one) is beyond

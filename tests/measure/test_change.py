@@ -119,3 +119,11 @@ def test_nothing_is_left_in_directions_that_were_taken_out(turned: bool) -> None
     assert out is not None and out < 1e-6
     assert back is not None and back > 0.5
     assert change_sums(a, a, a.shape).left is None
+
+
+@pytest.mark.parametrize("shape", [(1, 2048), (3, 2048), (16, 1)])
+def test_few_rows_do_not_tell_what_is_left(shape: tuple[int, int]) -> None:
+    """Chance makes a few of them stand at right angles to their change."""
+    chance = np.random.default_rng(3)
+    a, b = (chance.normal(size=shape).astype(np.float32) for _ in range(2))
+    assert change_sums(a, b, shape).left is None

@@ -192,6 +192,13 @@ def test_a_picture_stands_alone() -> None:
     assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "")
 
 
+def test_pairs_that_failed_are_not_called_without_a_link() -> None:
+    nothing = {"families": [], "edges": [], "links": []}
+    given = msgspec.structs.replace(document(), **nothing)
+    assert "that could be compared (pairs: 9 of 36)" in trees.summary(given, "en")
+    assert "compared" not in trees.summary(msgspec.structs.replace(given, failed=[]), "en")
+
+
 def test_what_replicas_say_goes_with_every_view() -> None:
     given = msgspec.structs.replace(document(), labels=["base: NOT the real model"])
     assert "base: NOT the real model" in [line.text for line in tree_lines(given, "en")]
