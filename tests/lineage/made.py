@@ -87,7 +87,9 @@ def each_matrix(sample: Sample, change: Callable[[Floats], Floats]) -> Sample:
         )
         return replace(one, q=q, k=k, v=v, o=o)
 
-    embedding = sample.embedding
+    def table(one: Embedding | None) -> Embedding | None:
+        return None if one is None else replace(one, rows=change(one.rows))
+
     return keyed(
         replace(
             sample,
@@ -95,9 +97,8 @@ def each_matrix(sample: Sample, change: Callable[[Floats], Floats]) -> Sample:
             experts={at: units(one) for at, one in sample.experts.items()},
             routers={layer: change(rows) for layer, rows in sample.routers.items()},
             attention={layer: heads(one) for layer, one in sample.attention.items()},
-            embedding=None
-            if embedding is None
-            else replace(embedding, rows=change(embedding.rows)),
+            embedding=table(sample.embedding),
+            head=table(sample.head),
         )
     )
 

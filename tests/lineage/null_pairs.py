@@ -39,6 +39,17 @@ def heavy(sample: Sample) -> Sample:
     return each_matrix(replace(sample, norms=norms), lambda rows: rows**3)
 
 
+def headed(sample: Sample) -> Sample:
+    """An output head of its own, which follows the embedding a little, as trained ones do."""
+    embedding = sample.embedding
+    assert embedding is not None
+    rng = np.random.default_rng(list(bytes.fromhex(sample.key)))
+    rows = 0.5 * embedding.rows + rng.normal(size=embedding.rows.shape)
+    # Frequent tokens lie along one direction.
+    rows += np.log1p(np.arange(len(rows)))[:, None] * rng.normal(size=sample.width)
+    return replace(sample, head=replace(embedding, rows=rows.astype(np.float32)))
+
+
 def featured(sample: Sample) -> Sample:
     """Rows drawn to a few directions that all models share, as trained ones are."""
     width = sample.width
@@ -225,7 +236,7 @@ def with_massive_channels(sample: Sample, places: Sequence[int]) -> Sample:
 def _massive(rng: np.random.Generator) -> tuple[Sample, Sample]:
     """Strangers with massive channels at the same places."""
     places = (2, 41)
-    one, other = fresh(rng, width=96), fresh(rng, width=96)
+    one, other = (headed(fresh(rng, width=96)) for _ in range(2))
     return with_massive_channels(one, places), with_massive_channels(other, places)
 
 
@@ -233,8 +244,8 @@ def _one_mask(mask: str, share: float | None) -> Draw:
     """Two models pruned alike: strangers, or the same contents under other names."""
 
     def draw(rng: np.random.Generator) -> tuple[Sample, Sample]:
-        one = fresh(rng)
-        other = fresh(rng) if share is None else trained(one, share, rng)
+        one = headed(fresh(rng))
+        other = headed(fresh(rng)) if share is None else trained(one, share, rng)
         seed = int(rng.integers(1 << 60))
         return pruned(relabelled(one, rng), mask, seed), pruned(other, mask, seed)
 
@@ -324,7 +335,11 @@ PAIRS: dict[str, Draw] = {
     "strangers, heavy tails": _strangers(heavy),
     "strangers, shared features": _strangers(featured),
     "strangers, correlated layers": _strangers(lambda one: alike_layers(one, 0.3)),
+    "strangers, with heads": _strangers(headed),
+    "strangers, heads with heavy tails": _strangers(lambda one: heavy(headed(one))),
     "same contents, renamed": _renamed(lambda one: one, 0.0),
+    "same heads, renamed": _renamed(headed, 0.0),
+    "trained heads, renamed": _renamed(headed, 0.5),
     "trained copy, renamed": _renamed(lambda one: one, 1.0),
     "heavy tails, renamed": _renamed(heavy, 0.5),
     "shared features, renamed": _renamed(featured, 0.5),

@@ -41,7 +41,10 @@ def relabelled(sample: Sample, rng: np.random.Generator, signs: bool = True) -> 
         routers[layer] = move(rows[to])
         for new, old in enumerate(to.tolist()):
             experts[layer, new] = _units(sample.experts[layer, old], move, odd, rng)
-    embedding = sample.embedding
+
+    def table(one: Embedding | None) -> Embedding | None:
+        return None if one is None else Embedding(one.tokens, one.ids, move(one.rows))
+
     return replace(
         sample,
         name=f"{sample.name}*",
@@ -57,9 +60,8 @@ def relabelled(sample: Sample, rng: np.random.Generator, signs: bool = True) -> 
         },
         experts=experts,
         routers=routers,
-        embedding=None
-        if embedding is None
-        else Embedding(embedding.tokens, embedding.ids, move(embedding.rows)),
+        embedding=table(sample.embedding),
+        head=table(sample.head),
     )
 
 

@@ -44,7 +44,8 @@ def draw(kind: str, count: int, seed: int) -> Drawn:
         found[kind, TOGETHER].append(decide(evidence, Charge.for_menu(menu())).log10_p)
         scores = part_scores(compared, evidence)
         for score in scores:
-            found[kind, f"{PARTS} {score.test}"].append(score.log10_p)
+            component = score.parts[0].component
+            found[kind, f"{PARTS} {score.test} {component}"].append(score.log10_p)
         if scores:
             least = min(score.log10_p for score in scores) + np.log10(len(scores))
             found[kind, PARTS].append(least)
@@ -81,7 +82,7 @@ def main() -> int:
 def _table(found: Drawn) -> int:
     broken = 0
     heads = "".join(f"{level:>10g}" for level in LEVELS)
-    print(f"{'test':18}{'draws':>8}{heads}   largest share at {LEVELS[1]:g}")
+    print(f"{'test':32}{'draws':>8}{heads}   largest share at {LEVELS[1]:g}")
     for test in sorted({test for _, test in found}, key=lambda name: (name == TOGETHER, name)):
         kinds = {kind: np.array(values) for (kind, name), values in found.items() if name == test}
         everything = np.concatenate(list(kinds.values()))
@@ -94,7 +95,7 @@ def _table(found: Drawn) -> int:
                 broken += 1
                 note += f"  BROKEN: {failure}"
         shares = "".join(f"{_share(everything, level):10.5f}" for level in LEVELS)
-        print(f"{test:18}{len(everything):8}{shares}   {note}")
+        print(f"{test:32}{len(everything):8}{shares}   {note}")
     return broken
 
 

@@ -43,7 +43,7 @@ INFORMATION = 12.0
 
 _RUN, _LOOKED_AT = 8, 32  # rows and columns that tell a computed table
 _MOST = 0.5  # of the numbers of a part: so many lie in tensors that were compared
-_PADDED = 0.95  # of the rows of a table that another one has which is a little longer
+_ROWS = "rows"  # of a table of tokens, whatever it is called
 _OFTEN_COMPUTED = (Component.MIXER, Component.OTHER)
 _NAMELESS = f".{Role.OTHER}:"  # before what tensors without a role are called by
 _LOG = 16.0  # no logarithm of a rate is larger
@@ -244,19 +244,60 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _
 def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _Tensors:
     """Rows of equal tokens; of equal numbers where no spelling is known in both models.
 
-    Rows that only the longer table has count too, but for what may be padding.
+    Rows that only the longer table has count too, unless they are padding. Biases must agree for
+    all to be equal, and link nobody: strangers may have the frequencies of one text.
     """
-    sizes = [sum(tensor_sizes(*one).values()) for one in ((a, part), (b, partner))]
-    alike = min(sizes) >= _PADDED * max(sizes)
+    (ours, sizes), (theirs, others) = (_of_table(*one) for one in ((a, part), (b, partner)))
+    found: dict[str, _Agreement] = {}
     for rows_of in (_spelt, _by_number):
-        ours, theirs = rows_of(a, part.component), rows_of(b, partner.component)
-        found = None if ours is None or theirs is None else _compare(ours, theirs, least)
-        if found is not None:
-            if alike:
-                return _Tensors({part.component: found}, found.numbers, True)
-            found = replace(found, numbers=min(sizes))
-            return _Tensors({part.component: found}, max(sizes), False)
-    return _Tensors({}, 0, False)
+        x, y = rows_of(a, part.component), rows_of(b, partner.component)
+        agreement = None if x is None or y is None else _compare(x, y, least)
+        if agreement is not None:
+            found[_ROWS] = agreement
+            break
+    else:
+        return _Tensors({}, 0, False)
+    for name in (ours.keys() & theirs.keys()) - {_ROWS}:
+        agreement = _compare(ours[name], theirs[name], least)
+        if agreement is not None:
+            found[name] = replace(agreement, information=0.0, rows=float(agreement.same))
+    longer, shorter = (a, part, sizes), others.get(_ROWS, 0)
+    if shorter > sizes.get(_ROWS, 0):
+        longer, shorter = (b, partner, others), sizes.get(_ROWS, 0)
+    if _is_padded(*longer, shorter):
+        sizes, others = sizes | {_ROWS: shorter}, others | {_ROWS: shorter}
+    names = sizes.keys() | others.keys()
+    least_of, most_of = (
+        {name: of(one.get(name, 0) for one in (sizes, others)) for name in names}
+        for of in (min, max)
+    )
+    told = {name: replace(one, numbers=least_of.get(name, 0)) for name, one in found.items()}
+    return _Tensors(told, sum(most_of.values()), sizes == others)
+
+
+def _of_table(sample: Sample, part: Part) -> tuple[dict[str, Rows], dict[str, int]]:
+    """What was read of a table and of its biases, and how many numbers they have.
+
+    A head may be the embedding of the other model: both go by one name.
+    """
+    name = Role.EMBED if part.component is Component.EMBEDDING else Role.LM_HEAD
+    read = {key: rows for (key, _), rows in tensors_of(sample, part).items()}
+    sizes = tensor_sizes(sample, part)
+    return (
+        {_ROWS + key.removeprefix(name): rows for key, rows in read.items()},
+        {_ROWS + key.removeprefix(name): size for key, size in sizes.items()},
+    )
+
+
+def _is_padded(sample: Sample, part: Part, sizes: Mapping[str, int], shorter: int) -> bool:
+    """Whether the rows of a table beyond a shorter one were all read, and tell nothing."""
+    rows = _by_number(sample, part.component)
+    if rows is None or not rows[1].size or sizes[_ROWS] == shorter:
+        return False
+    width = rows[1].shape[1]
+    more = rows[1][rows[0] >= shorter // width]
+    alike = (more == more[:1]).all() or (more == more[:, :1]).all()
+    return bool(alike) and more.size == sizes[_ROWS] - shorter
 
 
 def _is_nameless(part: Part, tensor: str) -> bool:

@@ -11,6 +11,8 @@ from kinprint.lineage.reading.parts import TABLES
 from kinprint.records import Part, PartFinding, PartState, Reason
 from kinprint.text import Message
 
+_SILENT = (Reason.PART_WITHOUT_TEST, Reason.PART_CHANNELS_RENAMED)
+
 
 class Sharing(Struct, frozen=True):
     """What is known about the parts of two models.
@@ -66,10 +68,10 @@ class Sharing(Struct, frozen=True):
 def _answerless(finding: PartFinding, here: bool) -> Message | None:
     """Why a part has no partner, if that is all there is to say of it.
 
-    A table that no test speaks of may have one: that of another tower, or a tied embedding.
+    A table that tests are silent of may have one: that of another tower, or a tied embedding.
     """
-    untested = finding.reason == Reason.PART_WITHOUT_TEST.message()
-    table = finding.part.component in TABLES and untested
+    silent = finding.reason is not None and finding.reason.key in _SILENT
+    table = finding.part.component in TABLES and silent
     if table or finding.state is not PartState.NOT_COMPARABLE:
         return finding.reason
     return (Reason.PART_UNANSWERED if here else Reason.PART_ONLY_THERE).message()

@@ -14,7 +14,7 @@ from kinprint.lineage.part_columns import UNLIKE
 from kinprint.lineage.part_tensors import tensor_sizes
 from kinprint.lineage.part_tests import MATCHED_COLUMNS, PartScore
 from kinprint.lineage.side import Side
-from kinprint.records import Part, PartFinding, weight_of
+from kinprint.records import Part, PartFinding, Role, weight_of
 
 MOSTLY = 2.0
 """Times the share of equal rows up to which they speak for all that is linked."""
@@ -111,11 +111,15 @@ def _rows(
 
 
 def _sizes(stored: Mapping[str, int]) -> dict[str, int]:
-    """How many numbers tensors have, biases with their weights, those of experts by their role."""
+    """How many numbers tensors have, biases with their weights, those of experts by their role.
+
+    A head may be compared with an embedding that is one: tables have one name.
+    """
     found: dict[str, int] = {}
     for name, size in stored.items():
         role = weight_of(name)
         role = role.removeprefix("expert_").removeprefix("shared_")
+        role = Role.EMBED if role == Role.LM_HEAD else role
         found[role] = found.get(role, 0) + size
     return found
 

@@ -16,6 +16,7 @@ _HEAD_ROLES = ("q", "k", "q_rest", "k_rest", "v", "o")
 _GROUPS = {
     Component.NORMS: (Group.RESIDUAL,),
     Component.EMBEDDING: (Group.RESIDUAL, Group.RESIDUAL_SIGN),
+    Component.HEAD: (Group.RESIDUAL, Group.RESIDUAL_SIGN),
     Component.ROUTER: (Group.EXPERT,),
     Component.ATTENTION: (
         Group.PLANE_SIGN, Group.VALUE_SIGN, Group.RESIDUAL,
@@ -38,10 +39,16 @@ def why_not(
     theirs: tuple[Prepared, Part],
     needs: int | None,
     equal: EqualNumbers,
+    tested: bool,
 ) -> Message:
-    """Why nothing can be said of a part in which nothing was found; `needs` would decide it."""
+    """Why nothing can be said of a part in which nothing was found; `needs` would decide it.
+
+    Whether it was `tested` by itself tells of heads alone: the menu has no test of them.
+    """
     (first, part), (second, partner) = ours, theirs
     untested = _untested(first, second, part, partner)
+    if Component.HEAD in (part.component, partner.component):
+        untested = None if tested else Reason.PART_WITHOUT_TEST
     if equal.consistent and untested not in (Reason.PART_FLAT, Reason.PART_SILENT):
         return Reason.PART_TOO_PLAIN.message()
     if refused(pair, part):
@@ -50,7 +57,7 @@ def why_not(
         few = untested in (Reason.PART_WITHOUT_TEST, Reason.PART_SILENT) and needs is not None
         return (Reason.PART_FEW_ROWS if few else untested).message()
     match part.component:
-        case Component.NORMS | Component.EMBEDDING | Component.ROUTER:
+        case Component.NORMS | Component.EMBEDDING | Component.HEAD | Component.ROUTER:
             return Reason.PART_CHANNELS_RENAMED.message()
         case _ if needs is None:
             return Reason.PART_BLIND.message()

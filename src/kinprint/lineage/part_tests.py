@@ -17,13 +17,14 @@ from msgspec.structs import replace
 
 from kinprint.lineage.alignment.blocks import Blocks, common_blocks
 from kinprint.lineage.alignment.heads import HeadGroupMatch
-from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
+from kinprint.lineage.alignment.residual import IDENTITY, Channels, ResidualMap
 from kinprint.lineage.alignment.units import Matching, UnitStack, best_partners, spread
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
 from kinprint.lineage.part_columns import ColumnScore, HalfChannels, matched_share
-from kinprint.lineage.preparation import DENSE, FeedForward
+from kinprint.lineage.preparation import DENSE, FeedForward, SharedTokens
 from kinprint.lineage.side import alone
 from kinprint.lineage.tests.attention import HeadGroups
+from kinprint.lineage.tests.columns import head_evidence
 from kinprint.lineage.tests.registry import Basis, Likeness, NoResult, registered_test
 from kinprint.measure.rows import alike_share, copied_rows, row_cosines
 from kinprint.nulls.blocks import BLOCK, block_log10_p, signed_log10_p
@@ -38,6 +39,8 @@ _ERRORS = 3.0  # standard errors from which on likeness is none by chance
 _FEW_ERRORS = 0.8  # the same as a share of those that so many equal numbers have
 _UNITS = 512  # of a feed-forward whose matrices are looked at one by one
 _NEARLY_ALL = 0.9  # tokens, of which the others are no strangers
+TABLE, HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
+"""The tables of tokens, in and out."""
 OUTSIDE = -1
 """The layer of norms that belong to none."""
 MATCHED_COLUMNS = "Cm.matched"
@@ -90,6 +93,7 @@ def part_scores(pair: Pair, evidence: Sequence[Evidence]) -> tuple[PartScore, ..
         *_matched_columns(pair),
         *_routers(pair),
         *_embedding(pair, evidence),
+        *_head(pair),
     )
 
 
@@ -355,6 +359,8 @@ def _matched_roles(
     the rest of them matches: a matrix that had its part in choosing partners is alike for that.
     """
     first, second = compared.first, compared.second
+    if not compared.read:
+        return {}
     some = spread(len(first.index), _UNITS)
     cosines = {
         role: residual.carry(getattr(first, role)[some]) @ getattr(second, role).T
@@ -604,14 +610,32 @@ def _residual(alignment: Alignment) -> ResidualMap | None:
 
 
 def _embedding(pair: Pair, evidence: Sequence[Evidence]) -> Iterator[PartScore]:
-    """The embedding is one part: the tests of the menu are tests of it, and rows of equal tokens
-    tell how much of it is alike in channels as they are numbered.
+    """The embedding is one part: the tests of the menu are tests of it."""
+    tests = [one for one in evidence if one.roles == ("embed",)]
+    yield from _table(pair, (TABLE, TABLE), tests, lambda channels: channels.shared)
 
-    Their effects are sizes of several kinds; the likeness is that of columns of equal channels, or
-    of matched ones where these have none.
+
+def _head(pair: Pair) -> Iterator[PartScore]:
+    """The output heads, unless both are embeddings; one that is tied to its embedding is this."""
+    first, second = (TABLE if side.prepared.tied else HEAD for side in pair.sides)
+    if HEAD in (first, second):
+        tests = list(head_evidence(pair))
+        yield from _table(pair, (first, second), tests, lambda channels: channels.outputs)
+
+
+def _table(
+    pair: Pair,
+    parts: tuple[Part, Part],
+    evidence: Sequence[Evidence],
+    rows: Callable[[Channels], SharedTokens],
+) -> Iterator[PartScore]:
+    """Tests of a table of tokens; `rows` of equal tokens tell how much of it is alike in channels
+    as they are numbered.
+
+    Effects are sizes of several kinds; the likeness is that of columns of equal channels, or of
+    matched ones where these have none.
     """
-    part = Part(Component.EMBEDDING)
-    tests = [one for one in evidence if one.roles == ("embed",) and one.status == Status.OK]
+    tests = [one for one in evidence if one.status == Status.OK]
     effects = {
         one.test: one.effect
         for one in tests
@@ -620,17 +644,18 @@ def _embedding(pair: Pair, evidence: Sequence[Evidence]) -> Iterator[PartScore]:
     likeness = max(effects.values(), default=0.0)
     widths = [side.prepared.width for side in pair.sides]
     for one in tests:
-        as_stored = registered_test(one).basis is Basis.AS_STORED and widths[0] == widths[1]
-        roles = {str(Role.EMBED): _alike_tokens(pair)} if as_stored else None
-        yield PartScore((part, part), one.test, one.log10_p, likeness, roles=roles)
+        roles = None
+        if registered_test(one).basis is Basis.AS_STORED and widths[0] == widths[1]:
+            shared = rows(pair.alignment(Group.RESIDUAL).channels)
+            roles = {str(Role.EMBED): _alike_tokens(shared)}
+        yield PartScore(parts, one.test, one.log10_p, likeness, roles=roles)
 
 
-def _alike_tokens(pair: Pair) -> float:
+def _alike_tokens(shared: SharedTokens) -> float:
     """The least share of tokens whose rows are more alike than those of other tokens.
 
     Where these are nearly all, the rest are tokens that training has moved far.
     """
-    shared = pair.alignment(Group.RESIDUAL).channels.shared
     same, others = (
         row_cosines(shared.first, rows) for rows in (shared.second, np.roll(shared.second, 1, 0))
     )

@@ -49,7 +49,8 @@ from kinprint.lineage.part_shares import (
     sure_shares,
 )
 from kinprint.lineage.part_silence import refused, why_not
-from kinprint.lineage.part_tests import MATCHED_COLUMNS, PartScore, part_scores
+from kinprint.lineage.part_tensors import tensor_sizes
+from kinprint.lineage.part_tests import HEAD, MATCHED_COLUMNS, TABLE, PartScore, part_scores
 from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.lineage.side import Side
 from kinprint.lineage.taken_over import MATRICES, TRAINED, TURNABLE, Limits, judged, limits_of
@@ -66,6 +67,7 @@ from kinprint.records import (
     PartState,
     Reason,
 )
+from kinprint.text import Message
 
 ARRANGED_NORMS = 0.85
 """What numbering the channels of a stranger anew gives the mean correlation of k gains over d
@@ -93,7 +95,6 @@ tells nothing here."""
 
 _MOST_READ = 0.5  # of a part that is packed in places: less says nothing of its matrices
 _UNITED = (Component.FEED_FORWARD, Component.EXPERT)  # matrices that have a row for each unit
-_TABLE, _HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
 
 
 def find_sharing(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charge) -> Sharing:
@@ -151,7 +152,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     alone = (
         _not_met(part, extent)
         if _may_be_hidden(part, a, ours) or _unread_there(part, ours)
-        else _only_there(part, extent, part in ours, packed, part == _HEAD and judge.has_tied)
+        else _only_there(part, extent, part in ours, packed, judge.why_alone(part))
         for part, extent in theirs.items()
         if part not in met
     )
@@ -249,17 +250,18 @@ class _Judge(Struct, frozen=True):
     def finding(self, part: Part) -> PartFinding:
         """What is known about one part and the one that is most alike, or else in its place."""
         let_go()
-        scores = self.scores.get(part, ())
+        if part == HEAD and self.tied:
+            return self._written_again(HEAD, HEAD if HEAD in self.theirs else TABLE)
+        # An embedding that is the head as well has its own partner first.
+        scores = [one for one in self.scores.get(part, ()) if (part, one.partner) != (TABLE, HEAD)]
         best = min(scores, key=lambda one: one.order, default=None)
         if best is not None and best.partner != part:
             found = self._between(part, best.partner, self.ours[part])
             if found.state.linked and not self._is_of_another(found):
                 return found
-        if part == _HEAD and self.tied:
-            return self._written_again(_HEAD, _HEAD if _HEAD in self.theirs else _TABLE)
         # A tied embedding is a head as well.
-        tied = part == _HEAD and _HEAD not in self.theirs and _TABLE in self.theirs
-        in_place = self._between(part, _TABLE if tied else part, self.ours[part])
+        tied = part == HEAD and HEAD not in self.theirs and TABLE in self.theirs
+        in_place = self._between(part, TABLE if tied else part, self.ours[part])
         if in_place.state in (PartState.EQUAL, PartState.ROUNDED):
             return in_place
         elsewhere = (self._between(part, to, self.ours[part]) for to in self.copies[part])
@@ -276,23 +278,24 @@ class _Judge(Struct, frozen=True):
         )
         return next(closer, in_place)
 
-    @property
-    def has_tied(self) -> bool:
-        """Whether the embedding of the first model is its head."""
-        return _HEAD not in self.ours and _TABLE in self.ours
+    def why_alone(self, part: Part) -> Message:
+        """Why a part of the second model has no partner; to a head a tied embedding answers."""
+        tied = part == HEAD and HEAD not in self.ours and TABLE in self.ours
+        found = self._between(TABLE, HEAD, self.theirs[HEAD]).reason if tied else None
+        return found or Reason.PART_ONLY_THERE.message()
 
     @property
     def tied(self) -> bool:
         """Whether the heads of both models are their embeddings, some of them written again."""
         sides = (self.a, self.ours), (self.b, self.theirs)
-        return all(_TABLE in parts and _is_tied(side, _HEAD in parts) for side, parts in sides)
+        return all(TABLE in parts and _is_tied(side, HEAD in parts) for side, parts in sides)
 
     def _written_again(self, part: Part, partner: Part) -> PartFinding:
         """What is known of a head that is the embedding."""
-        size = self.ours[_HEAD] if part == _HEAD else self.theirs[partner]
+        size = self.ours[HEAD] if part == HEAD else self.theirs[partner]
         other = self.theirs[partner]
         return replace(
-            self.finding(_TABLE),
+            self.finding(TABLE),
             part=part,
             partner=partner,
             weights=size.weights,
@@ -342,7 +345,7 @@ class _Judge(Struct, frozen=True):
             one.partner: one.part
             for scores in self.scores.values()
             for one in scores
-            if one.partner not in met and self._significant(one.score)
+            if one.partner not in (*met, HEAD) and self._significant(one.score)
         }
         pairs |= {
             to: part for part, all_of in self.copies.items() for to in all_of if to not in met
@@ -357,11 +360,11 @@ class _Judge(Struct, frozen=True):
             if to not in linked
         )
         found += [one for one in repeated if one.state is PartState.EQUAL]
-        if _HEAD in self.theirs and _HEAD not in met and _TABLE in self.ours:
+        if HEAD in self.theirs and HEAD not in met and TABLE in self.ours:
             head = (
-                self._written_again(_TABLE, _HEAD)
+                self._written_again(TABLE, HEAD)
                 if self.tied
-                else self._between(_TABLE, _HEAD, self.theirs[_HEAD])
+                else self._between(TABLE, HEAD, self.theirs[HEAD])
             )
             found += [head] if head.state.linked else []
         return found
@@ -544,7 +547,7 @@ class _Judge(Struct, frozen=True):
             bits=equal.bits if state is PartState.ROUNDED else None,
             reason=None
             if state.linked
-            else why_not(self.pair, ours_of, theirs_of, nothing.needs, equal),
+            else why_not(self.pair, ours_of, theirs_of, nothing.needs, equal, bool(scores)),
             needs=nothing.needs if self._may_need(part) and not state.linked else None,
             tests=tuple(sorted({one.test for one in (found or scores)})),
         )
@@ -672,31 +675,34 @@ def _in_towers(finding: PartFinding, tower: str, other: str) -> PartFinding:
     )
 
 
-def _only_there(part: Part, extent: Extent, known: bool, packed: bool, tied: bool) -> PartFinding:
+def _only_there(
+    part: Part, extent: Extent, known: bool, packed: bool, alone: Message
+) -> PartFinding:
     """A part of the second model that has no counterpart; it counts as much as one of the first.
 
-    It may be `known` in the first model too, where it met another one, or `packed` there; a head
-    may be `tied` to the embedding there, which no test compares with another one.
+    It may be `known` in the first model too, where it met another one, or `packed` there; `alone`
+    says why it has none where it was read.
     """
     if (packed and not known) or (extent.packed and extent.share < _MOST_READ):
         nothing = PartFinding(part, part, PartState.NOT_READ, weights=extent.weights, read=0.0)
         return replace(nothing, reason=Reason.PART_PACKED.message())
     unread = Reason.PART_NOT_READ if known else Reason.PART_MISSING
-    alone = Reason.PART_WITHOUT_TEST if tied else Reason.PART_ONLY_THERE
-    reason = alone if extent.read else unread
     return PartFinding(
         part, part, PartState.NOT_COMPARABLE if extent.read else PartState.NOT_READ,
-        reason=reason.message(),
+        reason=alone if extent.read else unread.message(),
         weights=extent.weights, read=extent.share,
     )  # fmt: skip
 
 
 def _is_tied(side: Side, stored: bool) -> bool:
-    """Whether a head is the embedding: none is `stored`, or the same rows once more."""
-    table, head = side.prepared.stored.embedding, side.prepared.stored.head
+    """Whether a head is the embedding: none is `stored`, or the same rows once more, no bias."""
+    sample = side.prepared.stored
+    table, head = sample.embedding, sample.head
     if not stored or table is None or head is None:
         return not stored
-    return np.array_equal(table.ids, head.ids) and np.array_equal(table.rows, head.rows)
+    again, once = (sum(tensor_sizes(sample, part).values()) for part in (HEAD, TABLE))
+    same = np.array_equal(table.ids, head.ids) and np.array_equal(table.rows, head.rows)
+    return same and again == once
 
 
 def _not_met(part: Part, extent: Extent) -> PartFinding:

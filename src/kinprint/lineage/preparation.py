@@ -9,6 +9,7 @@ without being related.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,7 +20,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.lineage.common_starts import without_common_starts
-from kinprint.lineage.reading.sample import Attention, Floats, Indices, Sample, Units
+from kinprint.lineage.reading.sample import Attention, Embedding, Floats, Indices, Sample, Units
 from kinprint.mapped import keep, let_go
 from kinprint.measure.basis import unit_rows
 from kinprint.measure.computed import of_a_formula
@@ -27,6 +28,7 @@ from kinprint.measure.invariants import HeadRows, UnitRows
 from kinprint.model.symmetries import axes_of
 from kinprint.nulls.masks import masked, without_filler
 from kinprint.nulls.preparation import normal_scores, one_valued, standardise_columns
+from kinprint.records import Component
 
 Complex = NDArray[np.complex64]
 NormKey = tuple[str, int]
@@ -233,10 +235,23 @@ class Prepared:
     @cached_property
     def token_rows(self) -> dict[bytes, int]:
         """The row of each token that was read; of equal spellings the first."""
-        embedding = self.sample.embedding
-        if embedding is None:
-            return {}
-        return {token: row for row, token in reversed(list(enumerate(embedding.tokens)))}
+        return _token_rows(self.sample.embedding)
+
+    @cached_property
+    def tied(self) -> bool:
+        """Whether logits come from the embedding, as no head is stored."""
+        stored = any(part.component is Component.HEAD for part in self.sample.parts)
+        return not (stored or self.sample.head or self.sample.partial)
+
+    @property
+    def output(self) -> Embedding | None:
+        """The table that logits come from."""
+        return self.sample.embedding if self.tied else self.sample.head
+
+    @cached_property
+    def output_rows(self) -> dict[bytes, int]:
+        """The row of each token in the table that logits come from."""
+        return self.token_rows if self.tied else _token_rows(self.sample.head)
 
     def stored_units(self, part: FeedForward) -> Units:
         """The units of a feed-forward as they are tested, neither scaled nor centred."""
@@ -299,7 +314,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class SharedTokens:
-    """Embedding rows of the tokens that two models have, and their columns made comparable.
+    """Rows of the tokens that two models have, and their columns made comparable.
 
     `columns` are standardised over the tokens, one row a channel; None with too few tokens.
     """
@@ -310,24 +325,43 @@ class SharedTokens:
 
     @cached_property
     def masked(self) -> bool:
-        """Whether both embeddings have zeros or another value at many places."""
+        """Whether both tables have zeros or another value at many places."""
         return len(self.first) > 0 and masked(self.first) and masked(self.second)
 
 
 def shared_tokens(first: Prepared, second: Prepared) -> SharedTokens:
-    """Rows of the tokens that both models have, in an order that favours neither."""
-    tokens = sorted(first.token_rows.keys() & second.token_rows.keys())
+    """Embedding rows of the tokens that both models have, in an order that favours neither."""
     tables = first.sample.embedding, second.sample.embedding
-    if tables[0] is None or tables[1] is None or not tokens:
+    return _shared(*tables, first.token_rows, second.token_rows)
+
+
+def shared_outputs(first: Prepared, second: Prepared) -> SharedTokens:
+    """The same of the tables that logits come from."""
+    return _shared(first.output, second.output, first.output_rows, second.output_rows)
+
+
+def _shared(
+    first: Embedding | None,
+    second: Embedding | None,
+    ours: Mapping[bytes, int],
+    theirs: Mapping[bytes, int],
+) -> SharedTokens:
+    tokens = sorted(ours.keys() & theirs.keys())
+    if first is None or second is None or not tokens:
         none = np.empty((0, 0), np.float32)
         return SharedTokens(none, none)
-    x = tables[0].rows[[first.token_rows[token] for token in tokens]]
-    y = tables[1].rows[[second.token_rows[token] for token in tokens]]
+    x = first.rows[[ours[token] for token in tokens]]
+    y = second.rows[[theirs[token] for token in tokens]]
     finite = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
     x, y = x[finite], y[finite]
     if len(x) < FEWEST_TOKENS:
         return SharedTokens(x, y)
     return SharedTokens(x, y, (_columns(x), _columns(y)))
+
+
+def _token_rows(table: Embedding | None) -> dict[bytes, int]:
+    tokens = () if table is None else table.tokens
+    return {token: row for row, token in reversed(list(enumerate(tokens)))}
 
 
 def _as_tested(sample: Sample) -> Sample:
@@ -339,18 +373,19 @@ def _as_tested(sample: Sample) -> Sample:
     def heads(part: Attention) -> Attention:
         return replace(part, **_all_telling(part, ("q", "k", "v", "o")))
 
-    embedding = sample.embedding
-    if embedding is not None and embedding.rows.shape[1] != sample.width:
-        embedding = None  # a table of another width is not part of the residual stream
-    if embedding is not None:
-        embedding = replace(embedding, rows=_telling(embedding.rows))
+    def table(part: Embedding | None) -> Embedding | None:
+        if part is None or part.rows.shape[1] != sample.width:
+            return None  # a table of another width is not part of the residual stream
+        return replace(part, rows=_telling(part.rows))
+
     return replace(
         sample,
         units={layer: units(part) for layer, part in sample.units.items()},
         experts={place: units(part) for place, part in sample.experts.items()},
         attention={layer: heads(part) for layer, part in sample.attention.items()},
         routers={layer: _telling(rows) for layer, rows in sample.routers.items()},
-        embedding=embedding,
+        embedding=table(sample.embedding),
+        head=table(sample.head),
     )
 
 

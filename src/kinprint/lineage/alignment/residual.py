@@ -16,7 +16,13 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kinprint.lineage.preparation import NormKey, Prepared, SharedTokens, shared_tokens
+from kinprint.lineage.preparation import (
+    NormKey,
+    Prepared,
+    SharedTokens,
+    shared_outputs,
+    shared_tokens,
+)
 from kinprint.lineage.reading.sample import Floats, Indices
 from kinprint.measure.basis import polar_factor, token_table
 from kinprint.nulls.fixed_points import Neighbours, nearest_rows
@@ -83,6 +89,11 @@ class Channels:
     def shared(self) -> SharedTokens:
         """Embeddings over the tokens that both models have."""
         return shared_tokens(self.first, self.second)
+
+    @cached_property
+    def outputs(self) -> SharedTokens:
+        """Output heads over the same tokens; a tied embedding is one."""
+        return shared_outputs(self.first, self.second)
 
     @cached_property
     def norms(self) -> tuple[NormKey, ...]:

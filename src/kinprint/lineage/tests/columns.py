@@ -1,4 +1,4 @@
-"""Tests on columns, one a residual channel: of the embedding (E3, S3) and of matrices (Cm).
+"""Tests on columns, one a residual channel: of embeddings and heads (E3, S3), of matrices (Cm).
 
 One permutation and one coin a channel for the whole model. Channels are compared as they are
 numbered, since a basis that was fitted to them would already have used their labels; only the test
@@ -8,6 +8,7 @@ of signs matches columns itself, by sizes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from kinprint.lineage.alignment.blocks import common_blocks
 from kinprint.lineage.alignment.units import spread
 from kinprint.lineage.pair import Alignment, Pair
-from kinprint.lineage.preparation import FEWEST_TOKENS, Prepared
+from kinprint.lineage.preparation import FEWEST_TOKENS, Prepared, SharedTokens
 from kinprint.lineage.reading.sample import Sample, Units
 from kinprint.lineage.side import alone, copied_channels
 from kinprint.lineage.tests.conditions import granted_alignment, require_width
@@ -39,6 +40,7 @@ Doubles = NDArray[np.float64]
 Rows = NDArray[np.float32]
 _ROWS = 1024  # matrix rows that are compared
 _BALANCED = 128
+_CLEAR = -20.0  # log10 p, far below what any number of tests costs
 # Strangers do not come near the cosine of clones over so many rows, but with chance 1e-24.
 _CLONED_ROWS = 64
 
@@ -92,11 +94,37 @@ def column_signs(pair: Pair, test: LineageTest) -> Evidence:
     The cube lets clear matches count and leaves the many doubtful ones their small say.
     """
     columns = _embedding_columns(pair, test.group, same_width=None)
-    alignment = columns.alignment
-    values = alignment.channels.near_columns.there.score
-    coins = np.where(columns.ordinary, values**3, 0.0)
-    result = sign_chernoff(sum_over(coins, alignment.first.channel_clones), pair.seed)
-    return test.evidence(result, roles=("embed",), effect=float(values.mean()))
+    values = columns.alignment.channels.near_columns.there.score
+    return _signs(pair, test, columns, values, ("embed",))
+
+
+def head_evidence(pair: Pair) -> Iterator[Evidence]:
+    """What E3.blocks and S3 say of output heads; the menu has them of embeddings alone.
+
+    Where channels of equal numbers agree beyond doubt, all are not compared with all.
+    """
+    clear = False
+    with suppress(NoResult):
+        found = _head_blocks(pair, column_blocks)
+        clear = found.log10_p <= _CLEAR
+        yield found
+    with suppress(NoResult):
+        if not clear:
+            yield _head_signs(pair, column_signs)
+
+
+def _head_blocks(pair: Pair, test: LineageTest) -> Evidence:
+    columns = _head_columns(pair, test.group)
+    require_width(columns.alignment, same=True)
+    single = columns.alignment.channels.outputs.masked
+    return _correlation(pair, test, columns, columns.usable & columns.apart(), ("lm_head",), single)
+
+
+def _head_signs(pair: Pair, test: LineageTest) -> Evidence:
+    columns = _head_columns(pair, test.group)
+    scores = nearest_rows(columns.x, columns.y, flips=True).there.score
+    values = np.where(columns.apart(), scores, 0.0)
+    return _signs(pair, test, columns, values, ("lm_head",))
 
 
 @lineage_test(
@@ -115,14 +143,8 @@ def matrix_columns(pair: Pair, test: LineageTest) -> Evidence:
     sizes = [np.einsum("cn,cn->c", one, one) / one.shape[1] for one in (x, y)]
     single = masked(x.T) and masked(y.T)
     columns = _Columns(alignment, standardise_in_place(x), standardise_in_place(y), *sizes)
-    if balance(columns.x, most=_BALANCED).reason is Doubt.UNFAIR:
-        raise NoResult(Reason.COLUMNS_LEAN, Status.GUARDED)
-    usable = columns.usable & columns.x.any(axis=1)
-    # Columns that are copies in the matrices need not be so in the embedding.
-    some = columns.x[:, :: max(1, columns.x.shape[1] // _CLONED_ROWS)]
-    usable &= alone(copied_channels(some))
     roles = ("q", "k", "v", "o", "gate", "up", "down")
-    return _correlation(pair, test, columns, usable, roles, single)
+    return _correlation(pair, test, columns, columns.usable & columns.apart(), roles, single)
 
 
 class _Columns(Struct, frozen=True):
@@ -152,6 +174,17 @@ class _Columns(Struct, frozen=True):
         """Channels of the first model that may stand for themselves: ordinary, and no copies."""
         return alone(self.alignment.first.channel_clones) & self.ordinary
 
+    def apart(self) -> NDArray[np.bool_]:
+        """Channels of the first model whose columns say something, and are no copies of others.
+
+        Self-tests have looked at the embedding; columns elsewhere may lean, or be copies, by
+        themselves.
+        """
+        if balance(self.x, most=_BALANCED).reason is Doubt.UNFAIR:
+            raise NoResult(Reason.COLUMNS_LEAN, Status.GUARDED)
+        some = self.x[:, :: max(1, self.x.shape[1] // _CLONED_ROWS)]
+        return alone(copied_channels(some)) & self.x.any(axis=1)
+
     def matched(self) -> Pairs:
         """Columns that are each other's nearest; copies in the first take no part."""
         usable = np.flatnonzero(self.usable)
@@ -165,13 +198,21 @@ def _embedding_columns(pair: Pair, group: Group, same_width: bool | None) -> _Co
     alignment = granted_alignment(pair, group)
     if same_width is not None:
         require_width(alignment, same_width)
-    columns = alignment.channels.shared.columns
-    if columns is None:
+    return _columns_over(alignment, alignment.channels.shared)
+
+
+def _head_columns(pair: Pair, group: Group) -> _Columns:
+    """Columns of the output head, or of the embedding that it is tied to, over the same tokens."""
+    alignment = granted_alignment(pair, group)
+    return _columns_over(alignment, alignment.channels.outputs)
+
+
+def _columns_over(alignment: Alignment, shared: SharedTokens) -> _Columns:
+    if shared.columns is None:
         raise NoResult(Reason.SHARED_TOKENS, number=FEWEST_TOKENS)
-    shared = alignment.channels.shared
     tables = shared.first, shared.second
     sizes = (np.square(rows, dtype=np.float64).mean(axis=0) for rows in tables)
-    return _Columns(alignment, *columns, *sizes)
+    return _Columns(alignment, *shared.columns, *sizes)
 
 
 def _require_labels(alignment: Alignment) -> None:
@@ -204,6 +245,16 @@ def _correlation(
         result = block_permutation(table, blocks.sizes, pair.seed, 1.0)
     effect = float(np.einsum("cn,cn->c", columns.x, columns.y).mean())
     return test.evidence(result, roles=roles, effect=effect)
+
+
+def _signs(
+    pair: Pair, test: LineageTest, columns: _Columns, values: np.ndarray, roles: tuple[str, ...]
+) -> Evidence:
+    """The test of the signs of columns, of which `values` are the products with the best match."""
+    coins = np.where(columns.ordinary, values**3, 0.0)
+    clones = columns.alignment.first.channel_clones
+    result = sign_chernoff(sum_over(coins, clones), pair.seed)
+    return test.evidence(result, roles=roles, effect=float(values.mean()))
 
 
 class _EqualRows(Struct, frozen=True):
