@@ -247,7 +247,6 @@ def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _T
     Rows that only the longer table has count too, unless they are padding. Biases must agree for
     all to be equal, and link nobody: strangers may have the frequencies of one text.
     """
-    (ours, sizes), (theirs, others) = (_of_table(*one) for one in ((a, part), (b, partner)))
     found: dict[str, _Agreement] = {}
     for rows_of in (_spelt, _by_number):
         x, y = rows_of(a, part.component), rows_of(b, partner.component)
@@ -257,47 +256,48 @@ def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _T
             break
     else:
         return _Tensors({}, 0, False)
+    (ours, sizes), (theirs, others) = (
+        _of_table(*one, found[_ROWS].numbers) for one in ((a, part), (b, partner))
+    )
     for name in (ours.keys() & theirs.keys()) - {_ROWS}:
         agreement = _compare(ours[name], theirs[name], least)
         if agreement is not None:
             found[name] = replace(agreement, information=0.0, rows=float(agreement.same))
-    longer, shorter = (a, part, sizes), others.get(_ROWS, 0)
-    if shorter > sizes.get(_ROWS, 0):
-        longer, shorter = (b, partner, others), sizes.get(_ROWS, 0)
-    if _is_padded(*longer, shorter):
-        sizes, others = sizes | {_ROWS: shorter}, others | {_ROWS: shorter}
+    shorter, longer = sorted((sizes[_ROWS], others[_ROWS]))
+    long = (a, part) if sizes[_ROWS] == longer else (b, partner)
+    if shorter < longer and _is_padded(*long, shorter, longer):
+        sizes[_ROWS] = others[_ROWS] = shorter
+    told = {
+        name: replace(one, numbers=min(sizes[name], others[name])) for name, one in found.items()
+    }
     names = sizes.keys() | others.keys()
-    least_of, most_of = (
-        {name: of(one.get(name, 0) for one in (sizes, others)) for name in names}
-        for of in (min, max)
-    )
-    told = {name: replace(one, numbers=least_of.get(name, 0)) for name, one in found.items()}
-    return _Tensors(told, sum(most_of.values()), sizes == others)
+    numbers = sum(max(one.get(name, 0) for one in (sizes, others)) for name in names)
+    return _Tensors(told, numbers, sizes == others)
 
 
-def _of_table(sample: Sample, part: Part) -> tuple[dict[str, Rows], dict[str, int]]:
+def _of_table(sample: Sample, part: Part, numbers: int) -> tuple[dict[str, Rows], dict[str, int]]:
     """What was read of a table and of its biases, and how many numbers they have.
 
-    A head may be the embedding of the other model: both go by one name.
+    A head may be the embedding of the other model: both go by one name. Where nobody knows how
+    long the table is, it has the `numbers` that were compared.
     """
     name = Role.EMBED if part.component is Component.EMBEDDING else Role.LM_HEAD
     read = {key: rows for (key, _), rows in tensors_of(sample, part).items()}
     sizes = tensor_sizes(sample, part)
     return (
         {_ROWS + key.removeprefix(name): rows for key, rows in read.items()},
-        {_ROWS + key.removeprefix(name): size for key, size in sizes.items()},
+        {_ROWS: numbers} | {_ROWS + key.removeprefix(name): size for key, size in sizes.items()},
     )
 
 
-def _is_padded(sample: Sample, part: Part, sizes: Mapping[str, int], shorter: int) -> bool:
+def _is_padded(sample: Sample, part: Part, shorter: int, longer: int) -> bool:
     """Whether the rows of a table beyond a shorter one were all read, and tell nothing."""
     rows = _by_number(sample, part.component)
-    if rows is None or not rows[1].size or sizes[_ROWS] == shorter:
+    if rows is None or not rows[1].size:
         return False
-    width = rows[1].shape[1]
-    more = rows[1][rows[0] >= shorter // width]
+    more = rows[1][rows[0] >= shorter // rows[1].shape[1]]
     alike = (more == more[:1]).all() or (more == more[:, :1]).all()
-    return bool(alike) and more.size == sizes[_ROWS] - shorter
+    return bool(alike) and more.size == longer - shorter
 
 
 def _is_nameless(part: Part, tensor: str) -> bool:
