@@ -95,6 +95,23 @@ def test_a_model_is_the_same_only_if_all_its_towers_are(tmp_path: Path) -> None:
     assert found.verdict.relation not in ("identical", "no-evidence")
 
 
+@pytest.mark.parametrize("name", ["classification_head.dense.weight", "shared.weight"])
+def test_what_stands_in_neither_stack_counts_too(tmp_path: Path, name: str) -> None:
+    """A head for a task, and a second table beside that of the decoder."""
+    one = t5(1, 2)
+    if name in one:
+        one["decoder.embed_tokens.weight"] = one[name]
+    chance = np.random.default_rng(3)
+    drawn = [chance.normal(size=one["shared.weight"].shape).astype(np.float32) for _ in range(2)]
+    first, second = (one | {name: rows} for rows in drawn)
+    found = compared(tmp_path / "other", (first, T5), (second, T5))
+    assert found.verdict.relation == "derived" and not found.notes
+    (spare,) = (one for one in found.verdict.parts if not one.state.linked)
+    assert spare.part.component is Component.OTHER and spare.weights == drawn[0].size
+    found = compared(tmp_path / "same", (first, T5), (dict(first), T5))
+    assert found.verdict.relation == "identical"
+
+
 def test_towers_in_a_matrix(tmp_path: Path) -> None:
     models = [(llava(1, 9), LLAVA), (llava(2, 9), LLAVA), (llava(3, 8), LLAVA)]
     names = [stored(tmp_path / str(at), *model) for at, model in enumerate(models)]

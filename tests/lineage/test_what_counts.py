@@ -16,7 +16,15 @@ from kinprint.lineage.results import Comparison, Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Component, PartFinding, PartState, Reason, Relation
 from tests.conftest import DEMO
-from tests.lineage.stored_models import LAYERS, LLAMA, WIDTH, Array, llama, stored
+from tests.lineage.stored_models import (
+    LAYERS,
+    LLAMA,
+    VOCABULARY,
+    WIDTH,
+    Array,
+    llama,
+    stored,
+)
 
 HEAD = "lm_head.weight"
 TABLE = "model.embed_tokens.weight"
@@ -194,6 +202,65 @@ def test_a_head_that_is_the_embedding_is_told_like_it(
     )
     (head,) = heads_of(a, b)
     assert head.state is PartState.SHARED and head.weights == table_of("base-a").size
+
+
+def test_a_tied_table_may_be_stored_as_the_head_alone(tmp_path: Path) -> None:
+    like = load(DEMO / "zoo" / "base-a")
+    renamed = {HEAD if name == TABLE else name: one for name, one in like.tensors.items()}
+    (tmp_path / "a").mkdir()
+    write_folder(replace(like, tensors=renamed), tmp_path / "a")
+    with Fetcher() as fetcher:
+        models = str(DEMO / "zoo" / "base-a"), str(tmp_path / "a")
+        found = compare_models(*models, fetcher, Settings()).verdict
+    assert found.relation is Relation.IDENTICAL
+
+
+@pytest.mark.parametrize("one", [True, False])
+def test_the_bias_of_a_head_is_one_of_its_numbers(tmp_path: Path, one: bool) -> None:
+    """It differs, or one of the models has none."""
+    chance = np.random.default_rng(2)
+    first, second = (chance.normal(size=(VOCABULARY,)).astype(np.float32) for _ in range(2))
+    base = llama(1) | {HEAD: llama(4)[TABLE]}
+    other = base | {"lm_head.bias": first}
+    ours = base if one else base | {"lm_head.bias": second}
+    for at, models in enumerate(((ours, other), (other, ours))):
+        assert compared(tmp_path / str(at), *models).verdict.relation is Relation.DERIVED
+    assert compared(tmp_path / "same", other, dict(other)).verdict.relation is Relation.IDENTICAL
+
+
+def test_a_bias_of_a_head_that_is_the_embedding_written_again_counts_too(tmp_path: Path) -> None:
+    base = llama(1)
+    again = base | {HEAD: base[TABLE]}
+    for at, (more, relation) in enumerate(
+        (({}, Relation.SAME_WEIGHTS), ({"lm_head.bias": drawn(3, VOCABULARY)}, Relation.DERIVED))
+    ):
+        assert compared(tmp_path / str(at), base, again | more).verdict.relation is relation
+
+
+@pytest.mark.parametrize(
+    ("rows", "relation"),
+    [
+        (np.zeros((4, WIDTH)), Relation.SAME_WEIGHTS),
+        (np.tile(drawn(1, WIDTH), (4, 1)), Relation.SAME_WEIGHTS),
+        (drawn(2, 4, WIDTH), Relation.DERIVED),
+    ],
+    ids=["zeros", "one row", "learnt"],
+)
+def test_rows_that_only_one_table_has_count_unless_they_are_padding(
+    tmp_path: Path, rows: Array, relation: Relation
+) -> None:
+    base = llama(1)
+    longer = base | {TABLE: np.concatenate([base[TABLE], rows.astype(np.float32)])}
+    for at, models in enumerate(((base, longer), (longer, base))):
+        assert compared(tmp_path / str(at), *models).verdict.relation is relation
+
+
+@pytest.mark.parametrize("kept", ["mlp", "layers.3."], ids=["feed-forwards", "a layer"])
+def test_parts_that_were_cut_to_zeros_end_no_comparison(tmp_path: Path, kept: str) -> None:
+    base = llama(1)
+    cut = {name: one * 0 if kept in name else one for name, one in base.items()}
+    found = compared(tmp_path, base, cut).verdict
+    assert found.relation in (Relation.DERIVED, Relation.PARTIAL)
 
 
 @pytest.mark.parametrize("tied", [False, True])

@@ -97,6 +97,15 @@ def test_layers_of_the_second_model_are_named_in_their_order() -> None:
         for at, to in enumerate(places)
     ]  # fmt: skip
     assert "(layers 0–2, 4, 3, 5–7 of the second model)" in said(Relation.DERIVED, *copied)[1]
+    assert "of layer 3 (layer 4 of the second model)" in said(Relation.DERIVED, copied[3])[1]
+
+
+def test_an_embedding_that_is_the_head_answers_to_a_head_as_one() -> None:
+    table, head = Part(Component.EMBEDDING), Part(Component.HEAD)
+    strange = PartFinding(table, table, PartState.NOT_COMPARABLE, read=1.0)
+    again = PartFinding(table, head, PartState.EQUAL, learnt=True, weights=100, read=1.0)
+    headline, what, _ = said(Relation.PARTIAL, strange, again)
+    assert "Equal: output head." in what and "output head" in headline
 
 
 def test_feed_forwards_that_experts_were_made_of_are_not_said_to_have_no_like() -> None:

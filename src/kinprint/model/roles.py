@@ -139,6 +139,8 @@ def assign_roles(
         roles.update(_roles(members, one, meanings[id(one.pattern)], experts, roles.keys()))
     kinds = [_Kind(one, spec := tensors[one.members[0]], roles[spec.name]) for one in series]
     _own_router_biases(roles, kinds)
+    if complete and geometry.tied is not False:
+        kinds = _with_table(roles, kinds)
     warnings = [
         *rivals,
         *_unknown(found.patterns, meanings),
@@ -347,6 +349,16 @@ def _own_router_biases(roles: dict[str, TensorRole], kinds: Iterable[_Kind]) -> 
     for name, role in roles.items():
         if _is_lone_router_bias(role):
             roles[name] = replace(role, of=routers.get((role.tower, role.layer)))
+
+
+def _with_table(roles: dict[str, TensorRole], kinds: Sequence[_Kind]) -> list[_Kind]:
+    """The kinds with an embedding: a tied table may be stored as the head alone."""
+    text = [one for one in kinds if one.role.tower is None]
+    if any(one.role.role is Role.EMBED for one in text):
+        return list(kinds)
+    heads = [one.spec.name for one in text if one.role.role is Role.LM_HEAD]
+    roles.update({name: replace(roles[name], role=Role.EMBED) for name in heads})
+    return [replace(one, role=roles[one.spec.name]) for one in kinds]
 
 
 def _is_lone_router_bias(role: TensorRole) -> bool:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kinprint import text
 from kinprint.lineage.tests.registry import Basis, own_tests
 from kinprint.reader.sizes import in_words
-from kinprint.records import DRAFT, LONE_TOWERS, Component, Part, PartFinding, PartState
+from kinprint.records import DRAFT, LONE_TOWERS, Component, PartFinding, PartState
 from kinprint.report.numbers import share_said
 from kinprint.text import Message, Words
 
@@ -197,16 +197,18 @@ def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iter
     places: dict[_Place, list[Words]] = {}
     found: dict[tuple[str, Component, Words | None], list[PartFinding]] = {}
     for one in some:
-        found.setdefault((one.part.tower, one.part.component, _tower_there(one)), []).append(one)
+        found.setdefault((one.part.tower, _component_of(one), _tower_there(one)), []).append(one)
     for (tower, component, there), mine in found.items():
-        every = [one for one in findings if _belongs(one.part, tower, component)]
+        every = [
+            one for one in findings if (one.part.tower, _component_of(one)) == (tower, component)
+        ]
         of_others = {
             one.partner
             for one in findings
             if one.partner is not None
             and one.state.linked
-            and one.part.component is not component
-            and _belongs(one.partner, tower, component)
+            and _component_of(one) is not component
+            and (one.partner.tower, one.partner.component) == (tower, component)
         }
         for place, name in _component(tower, component, mine, every, bool(of_others)):
             places.setdefault(replace(place, tower_there=there), []).append(name)
@@ -216,7 +218,9 @@ def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iter
             key = "verdict.where.layers" if place.several else "verdict.where.layer"
             named = text.words(key, part=named, layers=place.layers)
         if place.there:
-            named = text.words("verdict.where.moved", part=named, layers=place.there)
+            one = place.there.isdigit()
+            key = "verdict.where.moved-one" if one else "verdict.where.moved"
+            named = text.words(key, part=named, layers=place.there)
         if place.swapped:
             named = text.words("verdict.where.swapped", part=named, count=place.swapped)
         named = in_tower(named, place.tower, findings)
@@ -225,8 +229,12 @@ def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iter
         yield named
 
 
-def _belongs(part: Part, tower: str, component: Component) -> bool:
-    return (part.tower, part.component) == (tower, component)
+def _component_of(finding: PartFinding) -> Component:
+    """What a part is called: an embedding that answers to a head does so as the head it is."""
+    part, partner = finding.part, finding.partner
+    if partner is None or part.component is not Component.EMBEDDING:
+        return part.component
+    return partner.component
 
 
 def _component(

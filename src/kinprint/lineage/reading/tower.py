@@ -30,7 +30,7 @@ from kinprint.model.symmetries import Facts, facts_of
 from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
 from kinprint.reader.extents import bridge, total, union
 from kinprint.reader.plan import slice_bytes
-from kinprint.records import DRAFT, ByteRange, Component, Part
+from kinprint.records import DRAFT, ByteRange, Component, Part, Role
 from kinprint.text import Message, message
 
 # Stacks that the configuration of the model itself is about.
@@ -122,10 +122,12 @@ class Tower:
         stated = model.geometry.layers if self.stack == main else None
         self.layers = _layers(model, self.stack, stated, draft)
         own_layers = frozenset(self.layers)
+        # Where every stack has a name, what stands in none belongs to the first: heads, biases.
+        nameless = self.first and "" not in model.stacks
         places = {
             address: place
             for address, place in model.places.items()
-            if address.tower == self.stack
+            if (address.tower == self.stack or (nameless and not address.tower))
             and (address.layer in own_layers if address.layer is not None else not draft)
         }
         self.places = {
@@ -151,7 +153,12 @@ class Tower:
 
     def owns(self, address: Address) -> bool:
         """Whether a tensor is one of the tower itself, rather than of what lies between towers."""
-        return address.tower != PROJECTOR or self.stack == PROJECTOR
+        return (address.tower != PROJECTOR or self.stack == PROJECTOR) and not self._again(address)
+
+    def _again(self, address: Address) -> bool:
+        """Whether a tensor outside the stack has the place of one in it, as a second table has."""
+        inside = replace(address, tower=self.stack)
+        return not address.tower and inside != address and inside in self.places
 
     @property
     def depth(self) -> int:
@@ -199,6 +206,8 @@ class Tower:
     def tensor_name(self, address: Address) -> str:
         """What a tensor is called among those of its part: all feed-forwards have a gate."""
         layer, expert = address.layer, address.expert
+        if self._again(address):
+            return f"{Role.OTHER}:{address.role}"
         if not self.owns(address):
             return ".".join(str(one) for one in (layer, expert, address.role) if one is not None)
         prefix = None if layer is None else self.feed_forward(layer, expert)
@@ -212,7 +221,9 @@ class Tower:
         """
         tables = [table for table in (self.embedding, self.head) if table is not None]
         parts = {
-            address: part_of(self.places[address], self.label)
+            address: Part(Component.OTHER, tower=self.label)
+            if self._again(address)
+            else part_of(self.places[address], self.label)
             for address in dict.fromkeys((*self.places, *tables))
         }
         found = {
