@@ -218,8 +218,8 @@ def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iter
             key = "verdict.where.layers" if place.several else "verdict.where.layer"
             named = text.words(key, part=named, layers=place.layers)
         if place.there:
-            one = place.there.isdigit()
-            key = "verdict.where.moved-one" if one else "verdict.where.moved"
+            single = place.there.isdigit()
+            key = "verdict.where.moved-one" if single else "verdict.where.moved"
             named = text.words(key, part=named, layers=place.there)
         if place.swapped:
             named = text.words("verdict.where.swapped", part=named, count=place.swapped)
