@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,12 +105,19 @@ def replica_models(replicas: Path) -> Iterator[dict[str, Model]]:
         yield dict(zip(paths, opened, strict=True))
 
 
+@pytest.fixture(scope="session")
+def _hub_homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Places of which none was used before, in one folder: `tmp_path` counts all beside its own."""
+    folder = tmp_path_factory.mktemp("hf")
+    return (folder / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
 def _own_hub_environment(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+    monkeypatch: pytest.MonkeyPatch, _hub_homes: Iterator[Path]
 ) -> Iterator[None]:
     """Keep the tests out of the user's caches and tokens, and retry without long waits."""
-    home = tmp_path_factory.mktemp("hf")
+    home = next(_hub_homes)
     monkeypatch.setattr(constants, "HF_ASSETS_CACHE", str(home / "assets"))
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home / "hub"))
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(home / "token"))
