@@ -97,14 +97,15 @@ def test_offline_a_name_may_have_been_meant_for_a_folder(
     [("en", "(Connection refused)"), ("ko", "(접속이 거부되었습니다)")],
 )
 def test_what_the_system_says_is_said_in_the_users_language(
-    hub_environment: Callable[..., dict[str, str]], tmp_path: Path, language: str, words: str
+    language: str,
+    words: str,
+    point_hub_at: Callable[[str], None],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "kinprint", "inspect", "zoo/nothing"],
-        env=hub_environment("http://127.0.0.1:9", KINPRINT_LANG=language),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2 and words in done.stderr
+    point_hub_at("http://127.0.0.1:9")
+    monkeypatch.setenv("KINPRINT_LANG", language)
+    monkeypatch.chdir(tmp_path)
+    assert run(["inspect", "zoo/nothing"]) == 2
+    assert words in capsys.readouterr().err
