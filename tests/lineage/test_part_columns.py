@@ -16,7 +16,6 @@ from kinprint.lineage.preparation import DENSE, FeedForward, Heads, Prepared
 from kinprint.lineage.reading.sample import Attention, Sample, Units
 from kinprint.records import Component
 from tests.lineage.made import keyed, made, noisy
-from tests.lineage.null_pairs import PAIRS
 from tests.nulls.worlds import assert_valid
 
 WIDTH = 64
@@ -154,14 +153,6 @@ def test_channels_of_a_copy_drawn_anew_give_valid_p_values() -> None:
             assert score is not None
             logs.append(score.log10_p)
     assert_valid(logs, (0.1, 0.01, 1e-3))
-
-
-@pytest.mark.parametrize("kind", PAIRS)
-def test_null_pairs_give_valid_p_values(kind: str) -> None:
-    rng = np.random.default_rng([10, *kind.encode()])
-    logs = [one.log10_p for _ in range(8) for one in scores(*PAIRS[kind](rng))]
-    if logs:  # models of different width and one mask for both have no such test
-        assert_valid(logs, (0.1, 0.01, 1e-3))
 
 
 def over_one_covariance(rng: np.random.Generator, width: int, massive: int) -> tuple[Heads, Heads]:
