@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from kinprint.lineage.battery import gather_evidence
+from kinprint.lineage.battery import run_battery
 from kinprint.lineage.common_starts import without_common_starts
-from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Sample
 from kinprint.records import Status
 from tests.lineage.made import each_matrix, keyed, made, noisy
@@ -111,7 +110,7 @@ def test_p_values_of_strangers_that_began_as_the_identity_are_valid(
     found: dict[str, list[float]] = {}
     for seed in range(pairs):
         models = [keyed(started(made(1000 + 2 * seed + one, **sizes), start)) for one in range(2)]
-        for one in gather_evidence(Pair(*models)):
+        for one in run_battery(*models):
             if one.status is Status.OK:
                 found.setdefault(one.test, []).append(one.log10_p)
     assert {"U1.blocks", "Cm.blocks", "E4.blocks", "S1", "S2.numbered"} <= found.keys()
@@ -122,6 +121,6 @@ def test_p_values_of_strangers_that_began_as_the_identity_are_valid(
 
 def test_a_descendant_of_such_a_model_is_seen_in_its_units() -> None:
     parent = started(made(5, **SIZES), identity)
-    evidence = gather_evidence(Pair(parent, noisy(parent, 0.5, 6)))
+    evidence = run_battery(parent, noisy(parent, 0.5, 6))
     found = {one.test: one.log10_p for one in evidence if one.status is Status.OK}
     assert all(found[test] < -10 for test in ("U1.blocks", "E4.blocks", "Cm.blocks", "S2.numbered"))
