@@ -42,6 +42,12 @@ def stranger() -> Tensors:
     return {name: tensor for shard in shards for name, tensor in load_file(shard).items()}
 
 
+@pytest.fixture(scope="module")
+def tune() -> Verdict:
+    """What is said of a model and a tune of it, all of whose numbers moved."""
+    return verdict(str(ZOO / "base-a"), str(ZOO / "a-cpt"))
+
+
 def made(folder: Path, tensors: Tensors) -> str:
     """A model with the configuration and the tokenizer of the zoo's and other tensors."""
     folder.mkdir(exist_ok=True)
@@ -145,10 +151,12 @@ def test_a_cast_holds_the_same_weights(
     else:
         assert found.relation is Relation.SAME_WEIGHTS
         assert bits in {one.bits for one in found.parts}
-    # A fine-tune of the same numbers is none.
+
+
+def test_a_fine_tune_of_the_same_numbers_is_no_cast(tmp_path: Path, parent: Tensors) -> None:
     tuned = {name: noisy(tensor, 0.01, 2) for name, tensor in parent.items()}
-    again = verdict(str(ZOO / "base-a"), made(tmp_path / "tuned", tuned))
-    assert again.relation is Relation.DERIVED
+    found = verdict(str(ZOO / "base-a"), made(tmp_path / "tuned", tuned))
+    assert found.relation is Relation.DERIVED
 
 
 def test_an_average_with_a_stranger_holds_weights_of_both(
@@ -283,7 +291,7 @@ def test_one_equal_part_is_a_link_by_itself(
     assert states(found)[Component.NORMS, 2] is PartState.SHARED
 
 
-def test_the_likeness_of_an_embedding_is_a_correlation(parent: Tensors) -> None:
+def test_the_likeness_of_an_embedding_is_a_correlation(parent: Tensors, tune: Verdict) -> None:
     """Not the share of channels that are each other's nearest, which is one here."""
     name = "model.embed_tokens.weight"
     child = load_file(ZOO / "a-cpt" / "model.safetensors")[name].astype(np.float64)
@@ -291,8 +299,7 @@ def test_the_likeness_of_an_embedding_is_a_correlation(parent: Tensors) -> None:
     own, child = own - own.mean(axis=0), child - child.mean(axis=0)
     lengths = np.sqrt(np.square(own).sum(axis=0) * np.square(child).sum(axis=0))
     expected = float(((own * child).sum(axis=0) / lengths).mean())
-    found = verdict(str(ZOO / "base-a"), str(ZOO / "a-cpt"))
-    embedding = next(one for one in found.parts if one.part.component is Component.EMBEDDING)
+    embedding = next(one for one in tune.parts if one.part.component is Component.EMBEDDING)
     assert embedding.likeness == pytest.approx(expected, abs=0.02) and expected < 0.7
 
 
@@ -333,10 +340,8 @@ def test_models_are_identical_only_if_every_tensor_was_read(
         assert verdict(one, other).relation is relation
 
 
-def test_swapping_the_models_changes_nothing_but_their_places(tmp_path: Path) -> None:
-    one, other = (verdict(*names) for names in (
-        (str(ZOO / "base-a"), str(ZOO / "a-cpt")), (str(ZOO / "a-cpt"), str(ZOO / "base-a")),
-    ))  # fmt: skip
+def test_swapping_the_models_changes_nothing_but_their_places(tune: Verdict) -> None:
+    one, other = tune, verdict(str(ZOO / "a-cpt"), str(ZOO / "base-a"))
     assert (one.relation, one.log10_p, one.reasons) == (
         other.relation,
         other.log10_p,
@@ -501,9 +506,8 @@ def test_units_beside_others_are_counted_in_the_larger_model(
         assert (found.amount.layers or 0.0) <= numbers / layers + 1e-9
 
 
-def test_a_tune_is_linked_in_all_of_its_matrices() -> None:
-    found = verdict(str(ZOO / "base-a"), str(ZOO / "a-cpt"))
-    assert found.amount.layers == 1.0 and all(one.sure == 1.0 for one in found.parts)
+def test_a_tune_is_linked_in_all_of_its_matrices(tune: Verdict) -> None:
+    assert tune.amount.layers == 1.0 and all(one.sure == 1.0 for one in tune.parts)
 
 
 @pytest.mark.parametrize(
