@@ -44,7 +44,7 @@ from kinprint.report.schema import (
     Subject,
     Unread,
 )
-from kinprint.report.statements import Reading, spoken
+from kinprint.report.statements import Reading, headline, spoken
 from kinprint.report.translation import Translator
 
 HOSTILE = "<script>alert(1)<b>|`[x](javascript:1)\u202e"
@@ -227,11 +227,13 @@ def _pair(
 ) -> PairPart:
     kind = Relation(relation)
     verdict, linked = found_verdict(kind, log10_p), likeness > 0.1
-    said = spoken(verdict, (a, b), Reading(Level.STANDARD))
+    summary, statements = translator.words(headline(verdict, (a, b))), None
+    if linked:  # of strangers a matrix has no more than a headline
+        said = spoken(verdict, (a, b), Reading(Level.STANDARD))
+        statements = statements_part(said, translator)
     return PairPart(
         a=a, b=b, relation=kind, log10_p=log10_p, likeness=likeness,
-        summary=translator.words(said.summary),
-        statements=statements_part(said, translator) if linked else None,
+        summary=summary, statements=statements,
         components=list(verdict.linked), reasons=list(verdict.reasons), strongest="U1.blocks",
         amount=AmountPart(linked=0.5 if linked else 0.0, likeness=likeness if linked else None),
         evidence=[
