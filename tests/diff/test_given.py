@@ -60,8 +60,20 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return stored(tmp_path_factory.mktemp("given") / "tuned", tune(1))
 
 
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tune that was made apart from the first."""
+    return stored(tmp_path_factory.mktemp("given") / "other", tune(2))
+
+
 def compared(a: Path, b: Path, budget: str | None = None) -> kinprint.Comparison:
     return kinprint.compare(a, b, given=BASE, hashes=False, budget=budget)
+
+
+@pytest.fixture(scope="module")
+def apart(tuned: Path, other: Path) -> kinprint.Comparison:
+    """What is said of both beyond the base."""
+    return compared(tuned, other)
 
 
 def beyond(found: kinprint.Comparison) -> BeyondPart:
@@ -86,8 +98,10 @@ def test_constants_are_nothing_that_is_shared(tmp_path: Path) -> None:
     assert states(found, Component.NORMS) == {BeyondState.NOT_COMPARABLE}
 
 
-def test_tunes_made_apart_share_nothing_beyond_their_base(tuned: Path, tmp_path: Path) -> None:
-    found = compared(tuned, stored(tmp_path / "other", tune(2)))
+def test_tunes_made_apart_share_nothing_beyond_their_base(
+    apart: kinprint.Comparison, tmp_path: Path
+) -> None:
+    found = apart
     assert beyond(found).state is BeyondState.APART
     assert states(found, Component.ATTENTION) == {BeyondState.APART}
     assert states(found, Component.EMBEDDING) == {BeyondState.APART}
@@ -176,8 +190,8 @@ def test_the_base_is_none_of_the_two(tuned: Path, where: int) -> None:
     assert "one of the two" in str(error.value)
 
 
-def test_a_budget_is_kept_and_read_parts_are_said(tuned: Path, tmp_path: Path) -> None:
-    found = compared(tuned, stored(tmp_path / "other", tune(2)), budget="600kB")
+def test_a_budget_is_kept_and_read_parts_are_said(tuned: Path, other: Path) -> None:
+    found = compared(tuned, other, budget="600kB")
     rows = beyond(found).parts
     assert any(0 < one.read < 1 for one in rows)
     assert found.document.asked.given == str(BASE)
@@ -323,10 +337,11 @@ def test_one_part_has_one_cosine() -> None:
     assert beyond_table(part, "en")[0][2] == cosine
 
 
-def test_a_diff_says_it_as_a_comparison_does(tuned: Path, tmp_path: Path) -> None:
-    other = stored(tmp_path / "other", tune(2))
+def test_a_diff_says_it_as_a_comparison_does(
+    tuned: Path, other: Path, apart: kinprint.Comparison
+) -> None:
     found = kinprint.diff(tuned, other, given=BASE)
-    assert found.beyond is not None and found.beyond == compared(tuned, other).beyond
+    assert found.beyond is not None and found.beyond == apart.beyond
     assert f"--given ./{BASE.name} " in found.document.made.command
     said = "Nothing was seen that tuned and other share beyond base-a"
     assert said in found._repr_html_()

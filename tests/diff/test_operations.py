@@ -27,11 +27,22 @@ _SIBLINGS = (  # of what others are made like, or stored like
     *(f"adapter of rank {rank}" for rank in (1, 2, 4, 16, 64)),
     "cast to float32", "fp8, a scale for a block", "noise of a tenth",
 )  # fmt: skip
+_BELOW = ("cast to float16", "layers repeated", "heads removed", "permuted")  # with more to say
+
+
+@pytest.fixture(scope="module")
+def continued() -> kinprint.Diff:
+    """A model and what became of it when it was trained on."""
+    return kinprint.diff(DEMO / "base-a", DEMO / "a-cpt")
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(one, marks=pytest.mark.slow if one in _SIBLINGS else ()) for one in MADE],
+    [
+        pytest.param(one, marks=pytest.mark.slow if one in _SIBLINGS else ())
+        for one in MADE
+        if one not in _BELOW
+    ],
 )
 def test_what_was_done_is_told(name: str, tmp_path: Path) -> None:
     make, wanted = MADE[name]
@@ -39,13 +50,13 @@ def test_what_was_done_is_told(name: str, tmp_path: Path) -> None:
     assert faults == [], found.summary
 
 
+def test_training_that_went_on_is_told(continued: kinprint.Diff) -> None:
+    assert [one.kind for one in continued.operations] == [Operation.CONTINUED]
+
+
 @pytest.mark.parametrize(
     ("parent", "child", "kinds"),
-    [
-        ("base-a", "a-cpt", {Operation.CONTINUED}),
-        ("base-a", "a-rotated", {Operation.ROTATED}),
-        ("base-a", "base-b", set()),
-    ],
+    [("base-a", "a-rotated", {Operation.ROTATED}), ("base-a", "base-b", set())],
 )
 def test_models_of_the_demo(parent: str, child: str, kinds: set[Operation]) -> None:
     found = kinprint.diff(DEMO / parent, DEMO / child)
@@ -67,17 +78,17 @@ def test_zeros_and_coarse_grids_of_strangers_are_no_operation(
 
 def test_a_sample_says_the_same_of_equal_numbers(tmp_path: Path) -> None:
     make, wanted = MADE["cast to float16"]
-    whole, _ = made(make, wanted, Zoo(DEMO)["base-a"], 0, tmp_path)
+    whole, faults = made(make, wanted, Zoo(DEMO)["base-a"], 0, tmp_path)
+    assert faults == [], whole.summary
     some = kinprint.diff(tmp_path / "parent", tmp_path / "child", sample=True)
     assert [one.kind for one in some.operations] == [one.kind for one in whole.operations]
 
 
-def test_intervals_of_a_sample_hold_the_whole() -> None:
-    whole = kinprint.diff(DEMO / "base-a", DEMO / "a-cpt", sample=False)
+def test_intervals_of_a_sample_hold_the_whole(continued: kinprint.Diff) -> None:
     held = total = 0
     for seed in range(3):
         some = kinprint.diff(DEMO / "base-a", DEMO / "a-cpt", sample=True, seed=seed)
-        for one, all_of_it in zip(some.tensors, whole.tensors, strict=True):
+        for one, all_of_it in zip(some.tensors, continued.tensors, strict=True):
             known, estimate = all_of_it.relative, one.relative
             assert known is not None and estimate is not None and known.value is not None
             if estimate.low is not None and estimate.high is not None:
@@ -152,7 +163,8 @@ def test_the_same_model_has_no_operation() -> None:
 
 def test_a_recovered_permutation_is_exact(tmp_path: Path) -> None:
     make, wanted = MADE["permuted"]
-    found, _ = made(make, wanted, Zoo(DEMO)["base-a"], 5, tmp_path)
+    found, faults = made(make, wanted, Zoo(DEMO)["base-a"], 5, tmp_path)
+    assert faults == [], found.summary
     assert found.totals.equal == found.totals.tensors
     moved = {one.what: one.moved for one in found.map.axes}
     assert moved["channels"] > 100 and moved["units"] > 300
@@ -160,7 +172,8 @@ def test_a_recovered_permutation_is_exact(tmp_path: Path) -> None:
 
 def test_layers_that_were_repeated_have_two_diagonals(tmp_path: Path) -> None:
     make, wanted = MADE["layers repeated"]
-    found, _ = made(make, wanted, Zoo(DEMO)["base-a"], 5, tmp_path)
+    found, faults = made(make, wanted, Zoo(DEMO)["base-a"], 5, tmp_path)
+    assert faults == [], found.summary
     assert [one.source for one in found.map.layers] == [0, 1, 2, 3, 2, 3, 4, 5]
     assert found.totals.equal == found.totals.tensors
 
