@@ -15,7 +15,7 @@ from kinprint.records import Status
 from tests.lineage.made import made
 from tests.lineage.relabelling import relabelled
 
-WIDTH, TOKENS = 96, 320
+WIDTH, TOKENS = 400, 480
 Rows = np.ndarray
 
 
@@ -37,7 +37,7 @@ def least(a: Sample, b: Sample) -> float:
 def massive(rows: Rows) -> Rows:
     """Some channels far above the others, which follow the tokens, each in its own way."""
     course = np.sin(np.outer(np.arange(len(rows)), 1 + np.arange(rows.shape[1])))
-    large = np.arange(rows.shape[1]) % 12 == 7
+    large = np.arange(rows.shape[1]) % 50 == 7
     return np.asarray(np.where(large, 60.0 * course + 0.1 * rows, rows))
 
 
@@ -49,7 +49,7 @@ def leaning(rows: Rows) -> Rows:
 def repeated(rows: Rows) -> Rows:
     """Channels that are one and the same, up to a little."""
     course = np.sin(np.arange(len(rows)))[:, None]
-    return np.asarray(np.where(np.arange(rows.shape[1]) % 12 == 7, course + 0.01 * rows, rows))
+    return np.asarray(np.where(np.arange(rows.shape[1]) % 50 == 7, course + 0.01 * rows, rows))
 
 
 @pytest.mark.parametrize("change", [massive, leaning, repeated])
