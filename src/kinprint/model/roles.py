@@ -42,7 +42,7 @@ _SCALES = Ending(Role.OTHER, "scales")
 _ROUTER, _BIAS = Role.ROUTER, Role.BIAS
 _IN_ANY_STACK = (Role.OTHER, Role.BIAS, Role.NORM_OTHER)
 _SCALED = (".weight", ".W_q")
-_TEXT = (None, "encoder", "decoder")  # the embedding of an encoder may serve its decoder and the head
+_TEXT = (None, "encoder", "decoder")  # an encoder's embedding may serve its decoder and the head
 _GGUF_NAMES = ("blk.", "token_embd.")
 _WEIGHT_ENDINGS = (".weight", "", ".qweight", ".weight_packed", "_blocks", ".blocks", ".scale")
 
@@ -140,7 +140,7 @@ def assign_roles(
         roles.update(_roles(members, one, meanings[id(one.pattern)], experts, roles.keys()))
     kinds = [_Kind(one, spec := tensors[one.members[0]], roles[spec.name]) for one in series]
     _own_router_biases(roles, kinds)
-    if complete and config and geometry.tied is not False:
+    if complete and geometry.tied:
         kinds = _with_table(roles, kinds)
     warnings = [
         *rivals,
@@ -353,7 +353,7 @@ def _own_router_biases(roles: dict[str, TensorRole], kinds: Iterable[_Kind]) -> 
 
 
 def _with_table(roles: dict[str, TensorRole], kinds: Sequence[_Kind]) -> list[_Kind]:
-    """The kinds with an embedding: a tied table may be stored as the head alone."""
+    """The kinds with an embedding, which a model that is tied may store as the head alone."""
     text = [one for one in kinds if one.role.tower in _TEXT]
     if any(one.role.role is Role.EMBED for one in text):
         return list(kinds)
