@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from safetensors.numpy import save_file
 
 from benchmarks.redteam.checkpoint import load, write_folder
 from kinprint.lineage.compare import compare_models
@@ -16,15 +18,7 @@ from kinprint.lineage.results import Comparison, Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Component, PartFinding, PartState, Reason, Relation
 from tests.conftest import DEMO
-from tests.lineage.stored_models import (
-    LAYERS,
-    LLAMA,
-    VOCABULARY,
-    WIDTH,
-    Array,
-    llama,
-    stored,
-)
+from tests.lineage.stored_models import LAYERS, LLAMA, VOCABULARY, WIDTH, Array, llama, stored
 
 HEAD = "lm_head.weight"
 TABLE = "model.embed_tokens.weight"
@@ -308,3 +302,50 @@ def test_a_head_of_strangers_was_not_looked_at(tmp_path: Path) -> None:
     b = headed(tmp_path / "b", "base-b", table_of("base-a", 0.3))
     (head,) = heads_of(a, b, relation=Relation.NO_EVIDENCE)
     assert head.reason == Reason.PART_WITHOUT_TEST.message()
+
+
+def adapters(folder: Path, *own: Mapping[str, Array]) -> Comparison:
+    """Two adapters of one tied base that are alike but for some tensors."""
+    base = stored(folder / "base", llama(), LLAMA)
+    said = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "base_model_name_or_path": base}
+    module = "model.layers.2.self_attn.q_proj"
+    factors = {
+        f"{module}.lora_A.weight": drawn(1, 2, WIDTH),
+        f"{module}.lora_B.weight": drawn(2, WIDTH, 2),
+    }
+    a, b = (folder / f"adapter-{at}" for at in range(2))
+    for place, tensors in zip((a, b), own, strict=True):
+        place.mkdir()
+        named = {f"base_model.model.{name}": one for name, one in (factors | {**tensors}).items()}
+        save_file(named, place / "adapter_model.safetensors")
+        (place / "adapter_config.json").write_text(json.dumps(said))
+    with Fetcher() as fetcher:
+        return compare_models(str(a), str(b), fetcher, Settings())
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "component"),
+    [
+        (HEAD, (VOCABULARY, WIDTH), Component.HEAD),
+        ("score.weight", (2, WIDTH), Component.OTHER),
+        ("model.layers.3.self_attn.q_proj.bias", (WIDTH,), Component.ATTENTION),
+        ("lm_head.lora_B.weight", (VOCABULARY, 2), Component.OTHER),
+    ],
+)
+def test_what_only_an_adapted_model_has_is_compared(
+    tmp_path: Path, name: str, shape: tuple[int, ...], component: Component
+) -> None:
+    factor = {"lm_head.lora_A.weight": drawn(5, 2, WIDTH)} if "lora" in name else {}
+    one, other = ({**factor, name: drawn(seed, *shape)} for seed in (3, 4))
+    apart, alone, same = (tmp_path / folder for folder in ("apart", "alone", "same"))
+    for found in (adapters(apart, one, other), adapters(alone, one, {})):
+        assert found.verdict.relation is Relation.DERIVED
+        parts = [part for part in found.verdict.parts if part.part.component is component]
+        assert any(part.state is not PartState.EQUAL and part.read == 1.0 for part in parts)
+    assert adapters(same, one, one).verdict.relation is Relation.IDENTICAL
+
+
+def test_what_an_adapter_replaces_is_not_missed(tmp_path: Path) -> None:
+    found = adapters(tmp_path, *[{TABLE: drawn(3, VOCABULARY, WIDTH)}] * 2)
+    assert found.verdict.relation is Relation.IDENTICAL
+    assert not any("were not compared" in str(note) for note in found.notes)

@@ -6,7 +6,7 @@ opened, and both names are shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kinprint.errors import BadAdapter
 from kinprint.model.adapters import (
     Adapter,
+    Matched,
     Update,
     match_updates,
     merged_rows,
@@ -25,14 +26,19 @@ from kinprint.model.places import Place, Weight
 from kinprint.model.tokens import Vocabulary
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.decode import Array
+from kinprint.records import TensorSpec
 from kinprint.text import message
 from kinprint.titles import full_titles
 
 
 class AdaptedModel(Model):
-    """A base and the updates that an adapter makes to some of its weights."""
+    """A base, the updates that an adapter makes to some of its weights, and tensors of its own."""
 
     def __init__(self, base: Model, checkpoint: Checkpoint, adapter: Adapter) -> None:
+        found = _matched(adapter, base)
+        if found.own:  # what the base's tensors are may depend on these
+            own = {name: replace(spec, name=name) for name, spec in found.own.items()}
+            base = Model(base.checkpoint, {**base.checkpoint.tensors(), **own})
         self.base = base
         self.adapter = adapter
         self.adapter_checkpoint = checkpoint
@@ -42,14 +48,8 @@ class AdaptedModel(Model):
         self.quantised, self.refusal = base.quantised, base.refusal
         self.weights, self.places = base.weights, base.places
         self.components = base.components
-        shapes = {name: _shape(weight) for name, weight in base.weights.items()}
-        turned = [
-            name
-            for name, weight in base.weights.items()
-            if weight.layout is not None and weight.layout.orient == IN_OUT
-        ]
-        found = match_updates(adapter, {k: v for k, v in shapes.items() if v is not None}, turned)
         self.updates: Mapping[str, Update] = found.updates
+        self.own: Mapping[str, TensorSpec] = found.own
         checkpoint.notes.extend(found.warnings)
         if not self.updates:
             cause = message("cause.adapter.no-names", base=base.name)
@@ -81,13 +81,22 @@ class AdaptedModel(Model):
         """The adapter's own name."""
         return self.adapter_checkpoint.ref.name
 
+    @property
+    def stored(self) -> frozenset[str]:
+        """What is left of the base, and the adapter's tensors."""
+        replaced = (name for name, update in self.updates.items() if not update.needs_base)
+        gone = {spec.name for name in replaced for spec in _specs(self.base.weights[name])}
+        pieces = (spec for piece in self.adapter.pieces for spec in piece.parts.values())
+        return self.base.stored - gone | {spec.name for spec in pieces if spec.count}
+
     def reading(
         self, place: Place, rows: Rows | None = None, columns: range | None = None
     ) -> Reading:
         """Plan reading rows of the merged weight; the base alone where nothing is changed."""
         update = self.updates.get(place.weight.name)
         if update is None:
-            return self.base.reading(place, rows, columns)
+            reading = self.base.reading(place, rows, columns)
+            return self._of_adapter(reading) if place.weight.name in self.own else reading
         layout = place.weight.layout
         assert layout is not None
         part = layout.part(place.part)
@@ -106,9 +115,26 @@ class AdaptedModel(Model):
         slices = needed(update, stored)
         return Reading(place, self.adapter_checkpoint, slices, finish, under=under)
 
+    def _of_adapter(self, reading: Reading) -> Reading:
+        """The same reading in the adapter's files, which hold what the base does not have."""
+        spec = self.own[reading.place.weight.name]
+        slices = tuple(replace(one, tensor=spec) for one in reading.slices)
+        return replace(reading, checkpoint=self.adapter_checkpoint, slices=slices)
+
     def vocabulary(self, known: dict[bytes, Vocabulary] | None = None) -> Vocabulary | None:
         """The adapter's own tokenizer where it brings one, else the base's."""
         return vocabulary_of(self.adapter_checkpoint, known) or self.base.vocabulary(known)
+
+
+def _matched(adapter: Adapter, base: Model) -> Matched:
+    """What each piece of an adapter is to a base."""
+    shapes = {name: _shape(weight) for name, weight in base.weights.items()}
+    turned = [
+        name
+        for name, weight in base.weights.items()
+        if weight.layout is not None and weight.layout.orient == IN_OUT
+    ]
+    return match_updates(adapter, {k: v for k, v in shapes.items() if v is not None}, turned)
 
 
 def _rows(weight: Weight) -> int | None:
@@ -123,6 +149,11 @@ def _with_rows(weight: Weight, rows: int) -> Weight:
     shape = (rows, layout.shape[1]) if layout.axis == 0 else (layout.shape[0], rows)
     part = replace(layout.parts[0], length=rows, period=rows)
     return replace(weight, layout=replace(layout, shape=shape, parts=(part,)))
+
+
+def _specs(weight: Weight) -> Iterable[TensorSpec]:
+    """The stored tensors that a weight is read from."""
+    return (weight.spec,) if weight.quantised is None else weight.quantised.parts.values()
 
 
 def _shape(weight: Weight) -> tuple[int, ...] | None:

@@ -135,6 +135,11 @@ class Model:
         """What the model is called."""
         return self.checkpoint.ref.name
 
+    @property
+    def stored(self) -> frozenset[str]:
+        """Names of the tensors in files that it is made of."""
+        return frozenset(self.checkpoint.tensors())
+
     def layers(self, tower: str = "") -> tuple[int, ...]:
         """Numbers of the layers that tensors speak of, in one stack."""
         return self._layers.get(tower, ())

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from kinprint.errors import BadAdapter
 from kinprint.mirror import MirrorServer
@@ -194,3 +194,21 @@ def test_a_longer_embedding_of_an_adapter_keeps_its_length(
     np.testing.assert_array_equal(rows(model, Address("embed")), longer)
     np.testing.assert_array_equal(rows(model, Address("embed"), (18, 0)), longer[[18, 0]])
     assert rows(model.base, Address("embed")).shape == table.shape
+
+
+def test_a_head_beside_a_tied_embedding_is_read_from_the_adapter(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    base, adapter, _ = pair("llama", tmp_path)
+    file, name = adapter / "adapter_model.safetensors", "base_model.model.lm_head.weight"
+    head = np.random.default_rng(0).normal(size=(16, 8)).astype(np.float32)
+    save_file({**load_file(file), name: head}, file)
+    model = open_model(open_checkpoint(str(adapter), fetcher))
+    assert Address("lm_head") not in open_model(open_checkpoint(str(base), fetcher)).places
+    assert model.tensor_map.tied is False
+    np.testing.assert_array_equal(rows(model, Address("lm_head")), head)
+    np.testing.assert_array_equal(rows(model, Address("lm_head"), (9, 2)), head[[9, 2]])
+    (place,) = model.locate([Address("lm_head")])
+    assert place is not None
+    ((checkpoint, slices),) = model.reading(place).parts()
+    assert checkpoint.ref.name == str(adapter) and {one.tensor.name for one in slices} == {name}

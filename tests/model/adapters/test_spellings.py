@@ -88,13 +88,20 @@ def test_the_same_name_wins_and_two_likenesses_are_refused() -> None:
         adapter.matched(other)
 
 
-def test_what_matches_nothing_is_a_warning() -> None:
+def test_what_matches_nothing_is_a_tensor_of_the_adapted_model() -> None:
     down, up = pair(4, 6)
-    arrays = {f"{Q}.lora_A.weight": down, f"{Q}.lora_B.weight": up, "score.weight": up}
-    matched = stored(PLAIN, arrays).matched({f"{Q}.weight": (4, 6)})
+    arrays = {f"{Q}.lora_A.weight": down, f"{Q}.lora_B.weight": up}
+    alone = {
+        "base_model.model.score.modules_to_save.weight": "score.weight",
+        "base_model.model.lm_head.lora_A.weight": "lm_head.lora_A.weight",
+        "base_model.model.lm_head.lora_B.weight": "lm_head.lora_B.weight",
+    }
+    matched = stored(PLAIN, arrays | dict.fromkeys(alone, up)).matched({f"{Q}.weight": (4, 6)})
     assert list(matched.updates) == [f"{Q}.weight"]
-    (warning,) = matched.warnings
-    assert str(warning) == "'score.weight' changes nothing that the base stores"
+    assert {spec.name: name for name, spec in matched.own.items()} == alone
+    first, second = map(str, matched.warnings)
+    assert first.startswith("'base_model.model.score.modules_to_save.weight' changes nothing that")
+    assert second.startswith("'base_model.model.lm_head.lora_A.weight' changes nothing that")
 
 
 def test_gguf_with_experts_and_token_embeddings() -> None:

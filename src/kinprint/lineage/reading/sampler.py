@@ -215,8 +215,8 @@ class Sampler:
             for one in reader.tower.places.values()
             if one.weight.refusal is not None
         }
-        stored = (reader.tower.model.checkpoint.tensors() for reader in model)
-        return tuple(sorted({name for names in stored for name in names} - read))
+        stored = frozenset().union(*(reader.tower.model.stored for reader in model))
+        return tuple(sorted(stored - read))
 
     @property
     def bytes(self) -> int:

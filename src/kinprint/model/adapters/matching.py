@@ -1,8 +1,8 @@
 """An adapter and its base brought together: which weight each piece changes, and how.
 
-Names decide which weight is meant, shapes which way round it is. What matches nothing is a
-warning, since heads for other tasks have no place in a base; what matches two weights, or
-does not fit the one it matches, is an error: a wrong sum would look like a comparison.
+Names decide which weight is meant, shapes which way round it is. What matches nothing, such as
+a head for another task, is a tensor that only the adapted model has; what matches two weights,
+or does not fit the one it matches, is an error: a wrong sum would look like a comparison.
 """
 
 from __future__ import annotations
@@ -19,16 +19,21 @@ from kinprint.model.adapters.building import (
     first_spec,
     low_rank,
 )
-from kinprint.model.adapters.naming import Names, table
+from kinprint.model.adapters.naming import Names, table, unwrapped
 from kinprint.model.adapters.parsing import Adapter, Piece, refused
 from kinprint.model.adapters.update import Update
+from kinprint.records import TensorSpec
 from kinprint.text import Message, message
 
 
 class Matched(Struct, frozen=True):
-    """Updates by the name of the base's weight; what found no place, as sentences."""
+    """Updates by the name of the base's weight, and what found no place in the base.
+
+    `own` are tensors of the latter kind, by their names in the adapted model.
+    """
 
     updates: Mapping[str, Update]
+    own: Mapping[str, TensorSpec]
     warnings: tuple[Message, ...]
 
 
@@ -44,6 +49,7 @@ def match_updates(
     """
     names = Names(base)
     updates: dict[str, Update] = {}
+    own: dict[str, TensorSpec] = {}
     warnings: list[Message] = []
     # A copy of the base's own weight comes first: it may have more rows than the base.
     for piece in sorted(adapter.pieces, key=lambda piece: "stored" not in piece.parts):
@@ -54,6 +60,7 @@ def match_updates(
         for name, update in apart.items():
             updates[name] = _joined(updates[name], update, piece) if name in updates else update
         if not found and not apart:
+            own |= _own(piece)
             warnings.append(message("note.adapter.no-change", tensor=first_spec(piece).name))
         for name in found:
             turned = adapter.fan_in_fan_out if transposed is None else name in transposed
@@ -61,7 +68,15 @@ def match_updates(
             shape = base[name] if held is None or held.stored is None else held.stored.spec.shape
             update = build_update(piece, name, shape, turned, adapter)
             updates[name] = update if held is None else _joined(held, update, piece)
-    return Matched(updates, tuple(warnings))
+    return Matched(updates, own, tuple(warnings))
+
+
+def _own(piece: Piece) -> dict[str, TensorSpec]:
+    """The tensors of a piece by what a model that stored them would call them."""
+    return {
+        piece.target if part == "stored" else unwrapped(spec.name): spec
+        for part, spec in piece.parts.items()
+    }
 
 
 def _targets(

@@ -44,9 +44,7 @@ class Spelled(Struct, frozen=True):
 def spelled(name: str, names: Iterable[str]) -> Spelled | None:
     """What `name` says among the other `names`; None for tensors that no merge needs."""
     words = table()["names"]
-    while prefix := next((p for p in words["prefixes"] if name.startswith(p)), ""):
-        name = name.removeprefix(prefix)
-    segments = name.split(".")
+    segments = unwrapped(name).split(".")
     if any(segment in words["ignored"] for segment in segments):
         return None
     depth = segments.count("base_layer")
@@ -66,6 +64,14 @@ def spelled(name: str, names: Iterable[str]) -> Spelled | None:
     if before.endswith(".weight"):
         return Spelled(before, part, GGUF, whole=True)
     return Spelled(before, part, MLX)
+
+
+def unwrapped(name: str) -> str:
+    """A name without what PEFT puts in front of every one."""
+    prefixes = table()["names"]["prefixes"]
+    while prefix := next((one for one in prefixes if name.startswith(one)), ""):
+        name = name.removeprefix(prefix)
+    return name
 
 
 def _unmarked(segments: list[str], names: Iterable[str]) -> Spelled:
