@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import gguf
 import ml_dtypes
 import numpy as np
 import pytest
@@ -18,7 +19,18 @@ from kinprint.lineage.results import Comparison, Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Component, PartFinding, PartState, Reason, Relation
 from tests.conftest import DEMO
-from tests.lineage.stored_models import LAYERS, LLAMA, VOCABULARY, WIDTH, Array, llama, stored
+from tests.lineage.stored_models import (
+    GROUPS,
+    HEADS,
+    LAYERS,
+    LLAMA,
+    SIZE,
+    VOCABULARY,
+    WIDTH,
+    Array,
+    llama,
+    stored,
+)
 
 HEAD = "lm_head.weight"
 TABLE = "model.embed_tokens.weight"
@@ -349,3 +361,67 @@ def test_what_an_adapter_replaces_is_not_missed(tmp_path: Path) -> None:
     found = adapters(tmp_path, *[{TABLE: drawn(3, VOCABULARY, WIDTH)}] * 2)
     assert found.verdict.relation is Relation.IDENTICAL
     assert not any("were not compared" in str(note) for note in found.notes)
+
+
+GEMMA = {**LLAMA, "model_type": "gemma", "architectures": ["GemmaForCausalLM"]}
+GAINS = "model.layers.3.input_layernorm.weight"
+
+
+def compared_gemmas(folder: Path, one: Mapping[str, Array], other: Mapping[str, Array]) -> Relation:
+    a, b = (
+        stored(folder / name, dict(tensors), GEMMA) for name, tensors in (("a", one), ("b", other))
+    )
+    with Fetcher() as fetcher:
+        return compare_models(a, b, fetcher, Settings()).verdict.relation
+
+
+def small_gains() -> dict[str, Array]:
+    """A model whose gains are near one, less by it as Gemma stores them."""
+    return {name: one / 8 if "norm" in name else one for name, one in llama().items()}
+
+
+@pytest.mark.parametrize("kind", [ml_dtypes.bfloat16, np.float16])
+def test_a_cast_rounds_gains_as_they_are_stored(tmp_path: Path, kind: type) -> None:
+    model = small_gains()
+    cast: dict[str, Array] = {name: one.astype(kind) for name, one in model.items()}
+    assert compared_gemmas(tmp_path, model, cast) is Relation.SAME_WEIGHTS
+
+
+def test_gains_are_not_identical_where_adding_one_hides_what_differs(tmp_path: Path) -> None:
+    model = small_gains()
+    moved = np.nextafter(model[GAINS] / 64, np.float32(1))
+    same = model | {GAINS: model[GAINS] / 64}
+    assert np.array_equal(moved + 1, same[GAINS] + 1)
+    assert compared_gemmas(tmp_path, same, model | {GAINS: moved}) is Relation.DERIVED
+
+
+def test_gains_of_a_file_that_stores_them_whole_are_the_same(tmp_path: Path) -> None:
+    """llama.cpp adds the one."""
+    model = small_gains()
+    parts = {
+        "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
+        "q_proj": "attn_q", "k_proj": "attn_k", "v_proj": "attn_v", "o_proj": "attn_output",
+        "gate_proj": "ffn_gate", "up_proj": "ffn_up", "down_proj": "ffn_down",
+    }  # fmt: skip
+    file = tmp_path / "model.gguf"
+    writer = gguf.GGUFWriter(file, "gemma")
+    writer.add_block_count(LAYERS)
+    writer.add_embedding_length(WIDTH)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(GROUPS)
+    writer.add_key_length(SIZE)
+    for name, one in model.items():
+        words = name.split(".")
+        known = f"blk.{words[2]}.{parts[words[-2]]}" if "layers" in words else "output_norm"
+        writer.add_tensor(
+            "token_embd.weight" if name == TABLE else f"{known}.weight",
+            one + np.float32(1) if "norm" in name else one,
+        )
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    with Fetcher() as fetcher:
+        other = stored(tmp_path / "other", model, GEMMA)
+        found = compare_models(str(file), other, fetcher, Settings())
+    assert found.verdict.relation is Relation.IDENTICAL

@@ -222,7 +222,7 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _
     sizes = tensor_sizes(a, part), tensor_sizes(b, partner)
     found: dict[str, _Agreement] = {}
     silent = 0
-    for name, (ours, theirs) in compared(a, b, part, partner):
+    for name, (ours, theirs) in compared(a, b, part, partner, stored=True):
         often = part.component in _OFTEN_COMPUTED
         agreement = _compare(ours, theirs, least, often)
         if agreement is not None:

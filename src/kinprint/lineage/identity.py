@@ -75,7 +75,10 @@ def same_files_verdict(alpha: float) -> Verdict:
 
 def same_numbers(a: Sample, b: Sample) -> bool:
     """Whether two models that were read whole hold the same numbers at the same places."""
-    return a.key == b.key and bool(a.norms or a.units)
+    ours, theirs = a.stored_gains, b.stored_gains
+    gains = ((ours[at], theirs[at]) for at in ours.keys() & theirs.keys())
+    stored = all(np.array_equal(one, other, equal_nan=True) for one, other in gains)
+    return a.key == b.key and bool(a.norms or a.units) and stored
 
 
 def equal_as_read(a: Sample, b: Sample) -> bool:
@@ -84,7 +87,8 @@ def equal_as_read(a: Sample, b: Sample) -> bool:
         return False
     if any(tensor_sizes(a, part) != tensor_sizes(b, part) for part in a.parts):
         return False
-    rows = (at_equal_numbers(*both) for part in a.parts for _, both in compared(a, b, part, part))
+    tensors = (one for part in a.parts for one in compared(a, b, part, part, stored=True))
+    rows = (at_equal_numbers(*both) for _, both in tensors)
     told = False
     for one, other in rows:
         if not np.array_equal(one, other, equal_nan=True):

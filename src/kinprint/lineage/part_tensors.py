@@ -44,10 +44,18 @@ def tensor_sizes(sample: Sample, part: Part) -> Mapping[str, int]:
 
 
 def compared(
-    a: Sample, b: Sample, part: Part, partner: Part
+    a: Sample, b: Sample, part: Part, partner: Part, *, stored: bool = False
 ) -> Iterator[tuple[str, tuple[Rows, Rows]]]:
-    """Tensors of two parts that have the same name, along an axis along which both were read."""
+    """Tensors of two parts that have the same name, along an axis along which both were read.
+
+    Gains come as they are `stored` if so asked, where both models store them less one: that is what
+    a cast rounds.
+    """
     ours, theirs = tensors_of(a, part), tensors_of(b, partner)
+    if stored:
+        first, second = dict(_stored_gains(a, part)), dict(_stored_gains(b, partner))
+        ours |= {key: gains for key, gains in first.items() if key in second}
+        theirs |= {key: gains for key, gains in second.items() if key in first}
     both = ours, theirs
     whole = tuple(map(_turned, both, (tensor_sizes(a, part), tensor_sizes(b, partner))))
     for name in sorted({name for name, _ in ours} & {name for name, _ in theirs}):
@@ -104,6 +112,14 @@ def _tested(sample: Sample, part: Part) -> Iterator[tuple[TensorKey, Rows]]:
             yield from _units(sample.experts[layer, part.expert or 0])
         case Component.ROUTER if layer in sample.routers:
             yield (Role.ROUTER, False), _numbered(sample.routers[layer])
+
+
+def _stored_gains(sample: Sample, part: Part) -> Iterator[tuple[TensorKey, Rows]]:
+    """Gains of a part that are stored less one, as they are stored."""
+    layer = -1 if part.layer is None else part.layer
+    for (role, at), vector in sample.stored_gains.items():
+        if at == layer and component_of(role) is part.component:
+            yield (role, False), _numbered(vector[None])
 
 
 def _units(units: Units) -> Iterator[tuple[TensorKey, Rows]]:

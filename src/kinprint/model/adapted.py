@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
 from msgspec.structs import replace
 
 from kinprint.errors import BadAdapter
@@ -104,16 +103,14 @@ class AdaptedModel(Model):
         first = (place.expert or 0) * layout.outputs
         logical = range(part.rows) if rows is None else rows
         stored = tuple(first + part.stored(row) for row in logical)
-        offset = layout.norm_offset
 
         def finish(arrays: Sequence[Array], under: Floats | None) -> Floats:
-            base = None if under is None else under - np.float32(offset)
-            merged = merged_rows(update, stored, base, arrays) + np.float32(offset)
+            merged = merged_rows(update, stored, under, arrays)
             return merged if columns is None else merged[:, columns]
 
         under = self.base.reading(place, rows) if update.needs_base else None
-        slices = needed(update, stored)
-        return Reading(place, self.adapter_checkpoint, slices, finish, under=under)
+        slices, offset = needed(update, stored), layout.norm_offset
+        return Reading(place, self.adapter_checkpoint, slices, finish, under=under, offset=offset)
 
     def _of_adapter(self, reading: Reading) -> Reading:
         """The same reading in the adapter's files, which hold what the base does not have."""

@@ -73,6 +73,7 @@ class Reading(Struct, frozen=True):
 
     `finish` gets the arrays of the slices, then the result of `under`, if there is one: the
     rows of a base that an adapter changes. `piece` is how plain numbers are put together.
+    `offset` is added to what `finish` gives: gains may be stored less one.
     """
 
     place: Place
@@ -82,10 +83,16 @@ class Reading(Struct, frozen=True):
     as_stored: bool = False
     under: Reading | None = None
     piece: Cut | None = None
+    offset: float = 0.0
 
     def take(self) -> Floats:
         """The rows, whose bytes should be there: see `read_all`."""
-        base = None if self.under is None else self.under.take()
+        found = self.take_without_offset()
+        return found + np.float32(self.offset) if self.offset else found
+
+    def take_without_offset(self) -> Floats:
+        """The same rows as the model stores them: a sum with one loses bits of small numbers."""
+        base = None if self.under is None else self.under.take_without_offset()
         return self.finish(self.checkpoint.read_there(self.slices, as_stored=self.as_stored), base)
 
     def take_stored(self) -> Array:
@@ -93,7 +100,7 @@ class Reading(Struct, frozen=True):
 
         Packed and adapted weights, and gains that are stored less one, have none: floats.
         """
-        if self.piece is None or self.piece.offset:
+        if self.piece is None or self.offset:
             return self.take()
         return self.piece.assemble(self.checkpoint.read_there(self.slices, as_stored=True))
 
@@ -220,15 +227,17 @@ class Model:
         if weight.quantised is not None:
             return self._quantised(place, weight.quantised, rows, columns)
         assert weight.layout is not None
-        piece = cut(
+        whole = cut(
             weight.spec, weight.layout, place.part, rows, columns=columns, expert=place.expert
         )
+        piece = replace(whole, offset=0.0)
         return Reading(
             place,
             self.checkpoint,
             piece.slices,
             lambda arrays, _: _single(piece.assemble(arrays)),
             piece=piece,
+            offset=whole.offset,
         )
 
     def vocabulary(self, known: dict[bytes, Vocabulary] | None = None) -> Vocabulary | None:

@@ -33,14 +33,20 @@ _V = TypeVar("_V")
 
 
 class ReadPiece(Struct, frozen=True):
-    """Rows of one logical tensor: which they are (None for all), and what was read for them."""
+    """Rows of one logical tensor: which they are (None for all), and what was read for them.
+
+    `stored` are the same numbers as they are stored, where these are less by one.
+    """
 
     rows: tuple[int, ...] | None
     values: Floats
     read: tuple[ReadTensor, ...]
+    stored: Floats | None = None
 
     @classmethod
-    def of(cls, tower: Tower, piece: Piece, values: Floats, digest: str) -> ReadPiece:
+    def of(
+        cls, tower: Tower, piece: Piece, values: Floats, digest: str, stored: Floats | None
+    ) -> ReadPiece:
         """A piece with its numbers and their digest, and where they were."""
         ranges: dict[tuple[str, str], list[ByteRange]] = {}
         for reading in tower.readings(piece):
@@ -49,7 +55,7 @@ class ReadPiece(Struct, frozen=True):
                     place = one.tensor.file, one.tensor.name
                     ranges.setdefault(place, []).extend(slice_bytes(one))
         read = (ReadTensor(*place, union(spans), digest) for place, spans in ranges.items())
-        return cls(piece.rows, values, tuple(read))
+        return cls(piece.rows, values, tuple(read), stored)
 
 
 ReadPieces = Mapping[PieceKey, ReadPiece]
@@ -70,12 +76,15 @@ def assemble(
     """The sample of a tower from what was read of it; `sizes` are those of its parts."""
     norms: dict[tuple[str, int], Floats] = {}
     biases: dict[tuple[str, int], Floats] = {}
+    stored: dict[tuple[str, int], Floats] = {}
     routers: dict[int, Floats] = {}
     for (address, _), piece in pieces.items():
         layer = -1 if address.layer is None else address.layer
         if address in tower.norms:
             vectors = biases if address.role.endswith(".bias") else norms
             vectors[address.role.removesuffix(".bias"), layer] = piece.values.reshape(-1)
+            if piece.stored is not None:
+                stored[address.role, layer] = piece.stored.reshape(-1)
         elif address.role == "router" and piece.rows is None and tower.owns(address):
             routers[layer] = piece.values
     layers = _Layers(tower, pieces)
@@ -91,6 +100,7 @@ def assemble(
         facts=in_halves(tower.facts),
         norms=norms,
         norm_biases=biases,
+        stored_gains=stored,
         units=_present({layer: layers.units(layer, None) for layer in tower.layers}),
         attention=attention,
         experts=_present({place: layers.units(*place) for place in sorted(experts)}),

@@ -148,6 +148,8 @@ class Sample(Struct, frozen=True):
         The model's conditions for symmetries, as `model.symmetries.facts_of` gives them.
     norms, norm_biases
         Gains and biases of norms by role and layer; layer -1 is outside the layers.
+    stored_gains
+        Gains that are stored less one, as they are stored. Equality looks at them.
     units
         The dense feed-forward of a layer.
     attention
@@ -186,6 +188,7 @@ class Sample(Struct, frozen=True):
     facts: Facts = field(default_factory=Facts)
     norms: Mapping[tuple[str, int], Floats] = field(default_factory=dict)
     norm_biases: Mapping[tuple[str, int], Floats] = field(default_factory=dict)
+    stored_gains: Mapping[tuple[str, int], Floats] = field(default_factory=dict)
     units: Mapping[int, Units] = field(default_factory=dict)
     attention: Mapping[int, Attention] = field(default_factory=dict)
     experts: Mapping[tuple[int, int], Units] = field(default_factory=dict)

@@ -354,7 +354,7 @@ def read_pieces(
         values = _numbers(tower, piece)
         read.append((piece, values, beside.submit(sha256_of, values)))
     return [
-        (piece, ReadPiece.of(tower, piece, values, digest.result()))
+        (piece, ReadPiece.of(tower, piece, values, digest.result(), _stored(tower, piece)))
         for piece, values, digest in read
     ]
 
@@ -369,6 +369,12 @@ def _numbers(tower: Tower, piece: Piece) -> Floats:
         name = tower.places[piece.address].weight.name
         tower.notes.append(message("note.not-finite", model=tower.name, name=name))
     return keep(values)
+
+
+def _stored(tower: Tower, piece: Piece) -> Floats | None:
+    """The numbers of a piece as they are stored, where these are less by one."""
+    first = tower.readings(piece)[0]
+    return keep(first.take_without_offset()) if first.offset else None
 
 
 def _tokenizer_wants(tower: Tower) -> list[Want]:
