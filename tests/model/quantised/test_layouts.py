@@ -192,6 +192,27 @@ def test_nvfp4_experts_with_a_scale_each() -> None:
         assert found[e, r, c] == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["F8_E4M3", "I8"])
+@pytest.mark.parametrize(("name", "divides"), [("_scale_2", False), ("_global_scale", True)])
+def test_eight_bits_with_one_more_scale_over_all(kind: str, name: str, divides: bool) -> None:
+    """What modelopt and compressed-tensors have over four bits means the same over eight."""
+    codes = fp8(2, 3, 8) if kind == "F8_E4M3" else rng.integers(-9, 9, (2, 3, 8)).astype(np.int8)
+    step = scales(2, 3, 1)
+    for overall in (scales(1), scales(2)):
+        model = store(
+            {
+                "x.weight": (kind, codes),
+                "x.weight_scale": ("F32", step),
+                f"x.weight{name}": ("F32", overall),
+            },
+            {},
+        )
+        factor = np.broadcast_to(1 / overall if divides else overall, 2)[:, None, None]
+        expected = codes.astype(np.float32) * step * factor
+        found = everything(model, "x.weight").reshape(codes.shape)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def test_four_bits_stored_as_wider_numbers() -> None:
     """bitsandbytes' quant_storage: the same bytes under another type, for FSDP."""
     codes = rng.integers(0, 16, 3 * 8)

@@ -14,8 +14,6 @@ file, and what comes out here, is [E, out, in], gate and up rows alternating.
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 
 from kinprint.model.quantised.codes import EXPONENTS, FP4, nibbles, scale_floats
@@ -23,15 +21,14 @@ from kinprint.model.quantised.weight import (
     Floats,
     HeaderCodec,
     NumberFormat,
+    Overall,
     Pieces,
     Rows,
     Wanted,
     conflict,
-    indices,
     join_rows,
     row_slices,
 )
-from kinprint.reader.decode import as_float32
 from kinprint.records import Slice, TensorSpec
 from kinprint.text import Message, message
 
@@ -42,8 +39,7 @@ class Fp4(HeaderCodec, frozen=True):
     codes: TensorSpec
     scale: TensorSpec
     shape: tuple[int, ...]
-    overall: TensorSpec | None = None
-    divides: bool = False
+    overall: Overall | None = None
 
     @property
     def summary(self) -> Message:
@@ -64,7 +60,7 @@ class Fp4(HeaderCodec, frozen=True):
             "scale": row_slices(self.scale, self.scale.shape[-1], rows),
         }
         if self.overall is not None:
-            parts["overall"] = (Slice(self.overall),)
+            parts["overall"] = (Slice(self.overall.spec),)
         return parts
 
     def floats(self, rows: Rows, pieces: Pieces) -> Floats:
@@ -73,20 +69,12 @@ class Fp4(HeaderCodec, frozen=True):
         values = FP4.take(nibbles(join_rows(pieces["codes"], self.shape[-1] // 2)))
         scale = scale_floats(join_rows(pieces["scale"], groups))
         if self.overall is not None:
-            overall = as_float32(pieces["overall"][0]).reshape(-1)
-            experts = indices(rows) // self.shape[-2] if overall.size > 1 else [0] * len(rows)
-            factor = overall[experts][:, None]
-            scale = scale / factor if self.divides else scale * factor
+            scale = self.overall.applied(scale, rows, pieces)
         grouped = values.reshape(len(rows), groups, -1)
         return np.multiply(grouped, scale[:, :, None], out=grouped).reshape(len(rows), -1)
 
 
-def fp4(
-    codes: TensorSpec,
-    scale: TensorSpec,
-    overall: TensorSpec | None = None,
-    divides: bool = False,
-) -> Fp4:
+def fp4(codes: TensorSpec, scale: TensorSpec, overall: TensorSpec | None = None) -> Fp4:
     """A weight of packed fp4 codes [..., out, in/2] with scales [..., out, in/group]."""
     shape = (*codes.shape[:-1], codes.shape[-1] * 2)
     groups = scale.shape[-1] if scale.shape else 0
@@ -96,9 +84,7 @@ def fp4(
         )
     if scale.dtype not in EXPONENTS and overall is None:
         raise conflict(codes, "cause.quantised.nvfp4")
-    if overall is not None and overall.count not in (1, prod(shape[:-2])):
-        raise conflict(overall, "cause.quantised.overall", numbers=overall.count, shape=list(shape))
-    return Fp4(codes, scale, shape, overall, divides)
+    return Fp4(codes, scale, shape, Overall.over(shape, overall))
 
 
 def mxfp4_blocks(blocks: TensorSpec, scales: TensorSpec) -> Fp4:

@@ -143,7 +143,7 @@ def _from_packed(
         raise conflict(spec, "cause.quantised.packed-shape", shape=list(spec.shape))
     codec: Codec
     if spec.dtype == "U8":
-        codec = fp4(spec, scale, parts.get("weight_global_scale"), divides=True)
+        codec = fp4(spec, scale, parts.get("weight_global_scale"))
     elif spec.dtype == "I32":
         codec = packed(parts, scheme.options)
     else:
@@ -224,10 +224,9 @@ def _by_types(
     zero: TensorSpec | None,
     scheme: Scheme,
 ) -> Codec:
-    if spec.dtype in FP8 and scale.dtype in _SCALE_TYPES:
-        return scaled(spec, scale, zero, scheme.block)
-    if spec.dtype == "I8" and scale.dtype in FLOATS:
-        return scaled(spec, scale, zero, scheme.block)
+    eight = spec.dtype in FP8 and scale.dtype in _SCALE_TYPES
+    if eight or (spec.dtype == "I8" and scale.dtype in FLOATS):
+        return scaled(spec, scale, zero, scheme.block, overall)
     if len(spec.shape) > 1 and scale.dtype in _SCALE_TYPES_OF_FP4:
         return fp4(spec, scale, overall)
     raise conflict(spec, "cause.quantised.types", dtype=spec.dtype, scales=scale.dtype)

@@ -23,6 +23,7 @@ from kinprint.model.quantised.weight import (
     Floats,
     HeaderCodec,
     NumberFormat,
+    Overall,
     Pieces,
     Rows,
     Wanted,
@@ -123,6 +124,7 @@ class Scaled(HeaderCodec, frozen=True):
     zero: TensorSpec | None = None
     layout: TensorSpec | None = None
     factor: float = 1.0
+    overall: Overall | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -151,6 +153,8 @@ class Scaled(HeaderCodec, frozen=True):
             parts["zero"] = row_slices(self.zero, width, grid_rows)
         if self.layout is not None:
             parts["layout"] = (Slice(self.layout),)
+        if self.overall is not None:
+            parts["overall"] = (Slice(self.overall.spec),)
         return parts
 
     def floats(self, rows: Rows, pieces: Pieces) -> Floats:
@@ -169,6 +173,8 @@ class Scaled(HeaderCodec, frozen=True):
             values = values - (zero if width == 1 else zero[:, across])
         if self.factor != 1.0:
             scale = scale * np.float32(self.factor)
+        if self.overall is not None:
+            scale = self.overall.applied(scale, rows, pieces)
         return np.multiply(values, scale if width == 1 else scale[:, across], dtype=np.float32)
 
 
@@ -191,6 +197,7 @@ def scaled(
     scale: TensorSpec,
     zero: TensorSpec | None = None,
     block: tuple[int, int] | None = None,
+    overall: TensorSpec | None = None,
 ) -> Scaled:
     """An fp8 or int8 weight with its scales."""
     grid = lay_grid(scale, weight.shape, block)
@@ -198,7 +205,7 @@ def scaled(
         raise conflict(
             zero, "cause.quantised.zero-scales", shape=list(zero.shape), scales=list(scale.shape)
         )
-    return Scaled(weight, scale, grid, zero)
+    return Scaled(weight, scale, grid, zero, overall=Overall.over(weight.shape, overall))
 
 
 def bitsandbytes_int8(weight: TensorSpec, absmax: TensorSpec, layout: TensorSpec | None) -> Scaled:

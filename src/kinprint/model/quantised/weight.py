@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from kinprint import text
 from kinprint.errors import BadQuantisation, SliceOutside
-from kinprint.reader.decode import Array
+from kinprint.reader.decode import Array, as_float32
 from kinprint.records import Slice, TensorSpec
 
 Rows = range | tuple[int, ...]
 Floats = NDArray[np.float32]
 Wanted = Mapping[str, tuple[Slice, ...]]
 Pieces = Mapping[str, Sequence[Array]]
+_DIVIDES = "global_scale"
 
 
 class NumberFormat(msgspec.Struct, frozen=True):
@@ -161,6 +162,33 @@ def conflict(spec: TensorSpec, key: str, /, **fields: object) -> BadQuantisation
     fault = text.message(key, **fields)
     cause = text.message("cause.quantised.tensor", tensor=spec.name, fault=fault)
     return BadQuantisation(file=spec.file, cause=cause)
+
+
+class Overall(msgspec.Struct, frozen=True):
+    """One more scale for a whole tensor, or for each of stacked experts.
+
+    modelopt multiplies by it (`weight_scale_2`), compressed-tensors divides
+    (`weight_global_scale`).
+    """
+
+    spec: TensorSpec
+    outputs: int
+
+    @classmethod
+    def over(cls, shape: tuple[int, ...], spec: TensorSpec | None) -> Self | None:
+        """The scale over a weight of some shape, if there is one."""
+        if spec is None:
+            return None
+        if spec.count not in (1, prod(shape[:-2])):
+            raise conflict(spec, "cause.quantised.overall", numbers=spec.count, shape=list(shape))
+        return cls(spec, prod(shape[-2:-1]))
+
+    def applied(self, scale: Floats, rows: Rows, pieces: Pieces) -> Floats:
+        """Scales of some rows with this one."""
+        overall = as_float32(pieces["overall"][0]).reshape(-1)
+        experts = indices(rows) // self.outputs if overall.size > 1 else [0] * len(rows)
+        factor = overall[experts][:, None]
+        return scale / factor if self.spec.name.endswith(_DIVIDES) else scale * factor
 
 
 def runs(rows: Rows) -> Iterator[range]:
