@@ -261,6 +261,21 @@ def test_rows_that_only_one_table_has_count_unless_they_are_padding(
         assert compared(tmp_path / str(at), *models).verdict.relation is relation
 
 
+def test_rows_that_no_token_names_count_too(tmp_path: Path) -> None:
+    like = load(DEMO / "zoo" / "base-a")
+    rows = like.tensors[TABLE]
+    for name, at in (("a", 0), ("b", 3), ("c", 3)):
+        longer = np.concatenate([rows, rows[at : at + 3]])
+        (tmp_path / name).mkdir()
+        config = {**(like.config or {}), "vocab_size": len(longer)}
+        changed = replace(like, tensors={**like.tensors, TABLE: longer}, config=config)
+        write_folder(changed, tmp_path / name)
+    with Fetcher() as fetcher:
+        a, b, c = (str(tmp_path / name) for name in "abc")
+        assert compare_models(a, b, fetcher, Settings()).verdict.relation is Relation.DERIVED
+        assert compare_models(c, b, fetcher, Settings()).verdict.relation is Relation.IDENTICAL
+
+
 @pytest.mark.parametrize("kept", ["mlp", "layers.3."], ids=["feed-forwards", "a layer"])
 def test_parts_that_were_cut_to_zeros_end_no_comparison(tmp_path: Path, kept: str) -> None:
     base = llama(1)

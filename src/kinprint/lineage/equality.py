@@ -44,6 +44,7 @@ INFORMATION = 12.0
 _RUN, _LOOKED_AT = 8, 32  # rows and columns that tell a computed table
 _MOST = 0.5  # of the numbers of a part: so many lie in tensors that were compared
 _ROWS = "rows"  # of a table of tokens, whatever it is called
+_UNNAMED = "rows of no token"
 _OFTEN_COMPUTED = (Component.MIXER, Component.OTHER)
 _NAMELESS = f".{Role.OTHER}:"  # before what tensors without a role are called by
 _LOG = 16.0  # no logarithm of a rate is larger
@@ -267,6 +268,13 @@ def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _T
     long = (a, part) if sizes[_ROWS] == longer else (b, partner)
     if shorter < longer and _is_padded(*long, shorter, longer):
         sizes[_ROWS] = others[_ROWS] = shorter
+    silent = _unnamed(a, part.component), _unnamed(b, partner.component)
+    agreement = _compare(*silent, least)
+    if agreement is not None:
+        found[_UNNAMED] = replace(agreement, information=0.0)
+        for one in (sizes, others):
+            one[_UNNAMED] = agreement.numbers
+            one[_ROWS] -= agreement.numbers
     told = {
         name: replace(one, numbers=min(sizes[name], others[name])) for name, one in found.items()
     }
@@ -367,6 +375,16 @@ def _spelt(sample: Sample, component: Component) -> Rows | None:
     """Rows of a table by the spelling of their tokens: a vocabulary may have been moved."""
     table = sample.embedding if component is Component.EMBEDDING else sample.head
     return None if table is None else (table.names, table.rows)
+
+
+def _unnamed(sample: Sample, component: Component) -> Rows:
+    """Rows of a table that no token names, by their numbers."""
+    rows = _by_number(sample, component)
+    table = sample.embedding if component is Component.EMBEDDING else sample.head
+    if rows is None or table is None:
+        return np.empty(0, np.int64), np.empty((0, 0), np.float32)
+    silent = ~np.isin(rows[0], table.ids)
+    return rows[0][silent], rows[1][silent]
 
 
 def _by_number(sample: Sample, component: Component) -> Rows | None:
