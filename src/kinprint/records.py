@@ -595,6 +595,7 @@ class Reason(StrEnum):
     PART_UNANSWERED = auto()
     PART_NOT_READ = auto()
     PART_PACKED = auto()
+    PART_TRAINED_ANEW = auto()
     PART_WITHOUT_TEST = auto()
     PART_BLIND = auto()
     PART_NOT_FOUND = auto()

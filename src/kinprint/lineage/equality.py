@@ -7,7 +7,7 @@ arrangements that two models do not share one by accident.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 
 import ml_dtypes
 import numpy as np
@@ -24,7 +24,7 @@ from kinprint.lineage.part_tensors import (
     tensors_of,
 )
 from kinprint.lineage.reading.parts import TABLES
-from kinprint.lineage.reading.sample import Floats, Sample
+from kinprint.lineage.reading.sample import Floats, Indices, Sample
 from kinprint.measure.computed import computed, tabulated
 from kinprint.measure.courses import on_course
 from kinprint.measure.rounding import (
@@ -44,7 +44,6 @@ INFORMATION = 12.0
 _RUN, _LOOKED_AT = 8, 32  # rows and columns that tell a computed table
 _MOST = 0.5  # of the numbers of a part: so many lie in tensors that were compared
 _ROWS = "rows"  # of a table of tokens, whatever it is called
-_UNNAMED = "rows of no token"
 _OFTEN_COMPUTED = (Component.MIXER, Component.OTHER)
 _NAMELESS = f".{Role.OTHER}:"  # before what tensors without a role are called by
 _LOG = 16.0  # no logarithm of a rate is larger
@@ -220,7 +219,8 @@ def _first_rows(sample: Sample, part: Part) -> Iterator[tuple[_Row, Floats]]:
 
 def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _Tensors:
     """Tensors of equal name; what has no like in the other model, or was not read, counts too."""
-    sizes = tensor_sizes(a, part), tensor_sizes(b, partner)
+    both = (a, part), (b, partner)
+    sizes = [_sizes(*one, tensor_sizes(*other)) for one, other in (both, both[::-1])]
     found: dict[str, _Agreement] = {}
     silent = 0
     for name, (ours, theirs) in compared(a, b, part, partner, stored=True):
@@ -242,70 +242,125 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _
     return _Tensors(found, numbers - silent, complete)
 
 
-def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _Tensors:
-    """Rows of equal tokens; of equal numbers where no spelling is known in both models.
-
-    Rows that only the longer table has count too, unless they are padding. Biases must agree for
-    all to be equal, and link nobody: strangers may have the frequencies of one text.
-    """
-    found: dict[str, _Agreement] = {}
-    for rows_of in (_spelt, _by_number):
-        x, y = rows_of(a, part.component), rows_of(b, partner.component)
-        agreement = None if x is None or y is None else _compare(x, y, least)
-        if agreement is not None:
-            found[_ROWS] = agreement
-            break
-    else:
-        return _Tensors({}, 0, False)
-    (ours, sizes), (theirs, others) = (
-        _of_table(*one, found[_ROWS].numbers) for one in ((a, part), (b, partner))
-    )
-    for name in (ours.keys() & theirs.keys()) - {_ROWS}:
-        agreement = _compare(ours[name], theirs[name], least)
-        if agreement is not None:
-            found[name] = replace(agreement, information=0.0, rows=float(agreement.same))
-    shorter, longer = sorted((sizes[_ROWS], others[_ROWS]))
-    long = (a, part) if sizes[_ROWS] == longer else (b, partner)
-    if shorter < longer and _is_padded(*long, shorter, longer):
-        sizes[_ROWS] = others[_ROWS] = shorter
-    silent = _unnamed(a, part.component), _unnamed(b, partner.component)
-    agreement = _compare(*silent, least)
-    if agreement is not None:
-        found[_UNNAMED] = replace(agreement, information=0.0)
-        for one in (sizes, others):
-            one[_UNNAMED] = agreement.numbers
-            one[_ROWS] -= agreement.numbers
-    told = {
-        name: replace(one, numbers=min(sizes[name], others[name])) for name, one in found.items()
+def _sizes(sample: Sample, part: Part, others: Container[str]) -> dict[str, int]:
+    """How many numbers tensors have, without biases of zeros that are not among `others`."""
+    return {
+        name: size
+        for name, size in tensor_sizes(sample, part).items()
+        if name in others or not _is_no_bias(sample, part, name)
     }
-    names = sizes.keys() | others.keys()
-    numbers = sum(max(one.get(name, 0) for one in (sizes, others)) for name in names)
-    return _Tensors(told, numbers, sizes == others)
 
 
-def _of_table(sample: Sample, part: Part, numbers: int) -> tuple[dict[str, Rows], dict[str, int]]:
-    """What was read of a table and of its biases, and how many numbers they have.
-
-    A head may be the embedding of the other model: both go by one name. Where nobody knows how
-    long the table is, it has the `numbers` that were compared.
-    """
-    name = Role.EMBED if part.component is Component.EMBEDDING else Role.LM_HEAD
-    read = {key: rows for (key, _), rows in tensors_of(sample, part).items()}
-    sizes = tensor_sizes(sample, part)
-    return (
-        {_ROWS + key.removeprefix(name): rows for key, rows in read.items()},
-        {_ROWS: numbers} | {_ROWS + key.removeprefix(name): size for key, size in sizes.items()},
-    )
-
-
-def _is_padded(sample: Sample, part: Part, shorter: int, longer: int) -> bool:
-    """Whether the rows of a table beyond a shorter one were all read, and tell nothing."""
-    rows = _by_number(sample, part.component)
-    if rows is None or not rows[1].size:
+def _is_no_bias(sample: Sample, part: Part, name: str) -> bool:
+    """Whether a bias was read whole and is zero, which is as good as none."""
+    rows = tensors_of(sample, part).get((name, False))
+    if rows is None or not name.endswith("bias"):
         return False
-    more = rows[1][rows[0] >= shorter // rows[1].shape[1]]
-    alike = (more == more[:1]).all() or (more == more[:, :1]).all()
-    return bool(alike) and more.size == longer - shorter
+    return rows[1].size == tensor_sizes(sample, part)[name] and not rows[1].any()
+
+
+def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _Tensors:
+    """Rows of equal tokens, those that no token names by their numbers, and biases.
+
+    Biases must agree for all to be equal, and link nobody: strangers may have the frequencies of
+    one text. A bias of zeros is none.
+    """
+    ours, theirs = _Table.of(a, part), _Table.of(b, partner)
+    at, to = ours.partners(theirs)
+    found: dict[str, _Agreement] = {}
+    agreement = _compare((at, ours.rows[at]), (at, theirs.rows[to]), least)
+    sizes = dict(ours.biases), dict(theirs.biases)
+    if agreement is not None:
+        whole = ours.whole and theirs.whole
+        part_of_both = not whole and ours.size and theirs.size
+        read = min(ours.size, theirs.size) if part_of_both else agreement.numbers
+        found[_ROWS] = replace(agreement, numbers=read)
+        for one, table, paired in zip(sizes, (ours, theirs), (at, to), strict=True):
+            padded = whole and table.is_padded(paired)
+            one[_ROWS] = read if padded else max(table.size, read)
+    elif ours.rows.size or theirs.rows.size:
+        return _Tensors({}, 0, False)
+    for name in ours.read.keys() & theirs.read.keys():
+        told = _compare(ours.read[name], theirs.read[name], least)
+        if told is not None:
+            numbers = min(one.get(name, 0) for one in sizes)
+            found[name] = replace(told, information=0.0, rows=float(told.same), numbers=numbers)
+    names = sizes[0].keys() | sizes[1].keys()
+    total = sum(max(one.get(name, 0) for one in sizes) for name in names)
+    return _Tensors(found, total, bool(found) and sizes[0] == sizes[1])
+
+
+class _Table(Struct, frozen=True):
+    """A table of tokens as it was read.
+
+    Attributes
+    ----------
+    numbers, names, rows : the rows that were read, by their numbers and by what tokens are called;
+        0 where no token names a row.
+    size : how many numbers the table has; 0 where nobody knows.
+    read, biases : what was read of its biases, and how many numbers they have.
+    """
+
+    numbers: Indices
+    names: Indices
+    rows: Floats
+    size: int
+    read: Mapping[str, Rows]
+    biases: Mapping[str, int]
+
+    @classmethod
+    def of(cls, sample: Sample, part: Part) -> _Table:
+        """The embedding of a model, or its head."""
+        embedding = part.component is Component.EMBEDDING
+        role, table = (Role.EMBED, sample.embedding) if embedding else (Role.LM_HEAD, sample.head)
+        few = sample.few.get((Address(role), False))
+        known = [one for one in (None if table is None else (table.ids, table.rows), few) if one]
+        numbers, rows = np.empty(0, np.int64), np.empty((0, 0), np.float32)
+        if known:
+            numbers, first = np.unique(np.concatenate([one[0] for one in known]), return_index=True)
+            rows = np.concatenate([one[1] for one in known])[first]
+        names = np.zeros(len(numbers), np.int64)
+        if table is not None:
+            names[np.searchsorted(numbers, table.ids)] = table.names
+        read = {key: one for (key, _), one in tensors_of(sample, part).items() if key != role}
+        sizes = tensor_sizes(sample, part)
+        biases = {
+            key.removeprefix(role): size
+            for key, size in sizes.items()
+            if key != role and not _is_no_bias(sample, part, key)
+        }
+        told = {key.removeprefix(role): one for key, one in read.items()}
+        return cls(numbers, names, rows, sizes.get(role, 0), told, biases)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all rows were read."""
+        return self.rows.size == self.size
+
+    def partners(self, other: _Table) -> tuple[Indices, Indices]:
+        """Places of rows that answer to each other: by number where names agree, else by name.
+
+        Where no token is in both, by number alone. One model may name a row that another does not.
+        """
+        _, at, to = np.intersect1d(self.numbers, other.numbers, return_indices=True)
+        if not np.isin(self.names[self.names != 0], other.names).any():
+            return at, to
+        ours, theirs = self.names[at], other.names[to]
+        same = (ours == theirs) | (ours == 0) | (theirs == 0)
+        at, to = at[same], to[same]
+        left, right = (
+            np.setdiff1d(np.flatnonzero(one.names), done) for one, done in ((self, at), (other, to))
+        )
+        _, x, y = np.intersect1d(self.names[left], other.names[right], return_indices=True)
+        return np.concatenate([at, left[x]]), np.concatenate([to, right[y]])
+
+    def is_padded(self, paired: Indices) -> bool:
+        """Whether rows without a partner tell nothing: constants, or one row again and again."""
+        alone = np.setdiff1d(np.arange(len(self.rows)), paired)
+        more = self.rows[alone]
+        constant_rows = bool((more == more[:, :1]).all())
+        repeated = len(more) > 1 and bool((more == more[:1]).all())
+        return constant_rows or (repeated and not self.names[alone].any())
 
 
 def _is_nameless(part: Part, tensor: str) -> bool:
@@ -369,31 +424,3 @@ def _may_be_computed(rows: Floats, equal: NDArray[np.bool_], often: bool) -> boo
 def _as_vector(rows: Floats) -> Floats:
     """Rows of one number each, as those of a bias, as one row: alone they tell nothing."""
     return rows.T if rows.shape[1] == 1 else rows
-
-
-def _spelt(sample: Sample, component: Component) -> Rows | None:
-    """Rows of a table by the spelling of their tokens: a vocabulary may have been moved."""
-    table = sample.embedding if component is Component.EMBEDDING else sample.head
-    return None if table is None else (table.names, table.rows)
-
-
-def _unnamed(sample: Sample, component: Component) -> Rows:
-    """Rows of a table that no token names, by their numbers."""
-    rows = _by_number(sample, component)
-    table = sample.embedding if component is Component.EMBEDDING else sample.head
-    if rows is None or table is None:
-        return np.empty(0, np.int64), np.empty((0, 0), np.float32)
-    silent = ~np.isin(rows[0], table.ids)
-    return rows[0][silent], rows[1][silent]
-
-
-def _by_number(sample: Sample, component: Component) -> Rows | None:
-    """Rows of a table by their numbers."""
-    embedding = component is Component.EMBEDDING
-    table = sample.embedding if embedding else sample.head
-    few = sample.few.get((Address(Role.EMBED if embedding else Role.LM_HEAD), False))
-    known = [one for one in (None if table is None else (table.ids, table.rows), few) if one]
-    if not known:
-        return None
-    numbers, first = np.unique(np.concatenate([one[0] for one in known]), return_index=True)
-    return numbers, np.concatenate([one[1] for one in known])[first]

@@ -11,7 +11,7 @@ from kinprint.lineage.reading.parts import TABLES
 from kinprint.records import Part, PartFinding, PartState, Reason
 from kinprint.text import Message
 
-_SILENT = (Reason.PART_WITHOUT_TEST, Reason.PART_CHANNELS_RENAMED)
+_SILENT = (Reason.PART_WITHOUT_TEST, Reason.PART_CHANNELS_RENAMED, Reason.PART_TRAINED_ANEW)
 
 
 class Sharing(Struct, frozen=True):

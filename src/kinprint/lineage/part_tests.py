@@ -21,12 +21,14 @@ from kinprint.lineage.alignment.residual import IDENTITY, Channels, ResidualMap
 from kinprint.lineage.alignment.units import Matching, UnitStack, best_partners, spread
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
 from kinprint.lineage.part_columns import ColumnScore, HalfChannels, matched_share
+from kinprint.lineage.part_tensors import tensor_sizes
 from kinprint.lineage.preparation import DENSE, FeedForward, SharedTokens
 from kinprint.lineage.side import alone
 from kinprint.lineage.tests.attention import HeadGroups
 from kinprint.lineage.tests.columns import head_evidence
 from kinprint.lineage.tests.registry import Basis, Likeness, NoResult, registered_test
 from kinprint.measure.rows import alike_share, copied_rows, row_cosines
+from kinprint.model.places import Address
 from kinprint.nulls.blocks import BLOCK, block_log10_p, signed_log10_p
 from kinprint.nulls.copies import sum_over
 from kinprint.nulls.masks import masked
@@ -620,7 +622,7 @@ def _head(pair: Pair) -> Iterator[PartScore]:
     first, second = (TABLE if side.prepared.tied else HEAD for side in pair.sides)
     if HEAD in (first, second):
         tests = list(head_evidence(pair))
-        yield from _table(pair, (first, second), tests, lambda channels: channels.outputs)
+        yield from _table(pair, (first, second), tests, lambda channels: channels.outputs, True)
 
 
 def _table(
@@ -628,9 +630,10 @@ def _table(
     parts: tuple[Part, Part],
     evidence: Sequence[Evidence],
     rows: Callable[[Channels], SharedTokens],
+    some: bool = False,
 ) -> Iterator[PartScore]:
     """Tests of a table of tokens; `rows` of equal tokens tell how much of it is alike in channels
-    as they are numbered.
+    as they are numbered, and whether `some` of them are copies, if that is asked.
 
     Effects are sizes of several kinds; the likeness is that of columns of equal channels, or of
     matched ones where these have none.
@@ -644,22 +647,46 @@ def _table(
     likeness = max(effects.values(), default=0.0)
     widths = [side.prepared.width for side in pair.sides]
     for one in tests:
-        roles = None
+        score = PartScore(parts, one.test, one.log10_p, likeness)
         if registered_test(one).basis is Basis.AS_STORED and widths[0] == widths[1]:
             shared = rows(pair.alignment(Group.RESIDUAL).channels)
-            roles = {str(Role.EMBED): _alike_tokens(shared)}
-        yield PartScore(parts, one.test, one.log10_p, likeness, roles=roles)
+            same, others = (
+                _finite(row_cosines(shared.first, second))
+                for second in (shared.second, np.roll(shared.second, 1, axis=0))
+            )
+            alike = _alike_tokens(same, others) * _common_tokens(pair, parts, len(same))
+            score = replace(score, roles={str(Role.EMBED): alike})
+            if some:
+                score = _with_copies(score, copied_rows(same, widths[0] ** -0.5), telling=True)
+        yield score
 
 
-def _alike_tokens(shared: SharedTokens) -> float:
+def _common_tokens(pair: Pair, parts: tuple[Part, Part], common: int) -> float:
+    """The share of the rows of the shorter table that both have, where both were read whole.
+
+    Where it is nearly all, the others are rows that no token names.
+    """
+    counts = []
+    for side, part in zip(pair.sides, parts, strict=True):
+        sample, role = side.prepared.stored, Role.EMBED if part == TABLE else Role.LM_HEAD
+        numbers, rows = sample.few.get((Address(role), False), (np.empty(0), np.empty(0)))
+        if not rows.size or rows.size < tensor_sizes(sample, part).get(role, 0):
+            return 1.0
+        counts.append(len(numbers))
+    share = common / min(counts)
+    return share if share < _NEARLY_ALL else 1.0
+
+
+def _finite(numbers: np.ndarray) -> np.ndarray:
+    return np.asarray(numbers[np.isfinite(numbers)])
+
+
+def _alike_tokens(same: np.ndarray, others: np.ndarray) -> float:
     """The least share of tokens whose rows are more alike than those of other tokens.
 
     Where these are nearly all, the rest are tokens that training has moved far.
     """
-    same, others = (
-        row_cosines(shared.first, rows) for rows in (shared.second, np.roll(shared.second, 1, 0))
-    )
-    share = alike_share(same[np.isfinite(same)], others[np.isfinite(others)])
+    share = alike_share(same, others)
     return share if share < _NEARLY_ALL else 1.0
 
 

@@ -157,7 +157,27 @@ def _extents(
             part = Part(component, tower=tower.label)
             read[part] = max(read.get(part, 0), table.rows.size)
     some = {part: replace(sizes[part], read=min(read[part], sizes[part].weights)) for part in read}
-    return {**sizes, **some}
+    return _without_repeated(tower, pieces, {**sizes, **some})
+
+
+def _without_repeated(
+    tower: Tower, pieces: ReadPieces, parts: dict[Part, Extent]
+) -> dict[Part, Extent]:
+    """The parts without tables that are written again outside the stack."""
+    for (address, inputs), piece in pieces.items():
+        inside = pieces.get((replace(address, tower=tower.stack), inputs))
+        if inside is None or not tower.is_outside(address):
+            continue
+        if not np.array_equal(piece.values, inside.values):
+            continue
+        part, size = tower.weights[address], piece.values.size
+        known = parts.pop(part)
+        tensors = dict(known.tensors)
+        del tensors[tower.tensor_name(address)]
+        if tensors:
+            weights, read = known.weights - size, known.read - size
+            parts[part] = replace(known, weights=weights, read=read, tensors=tensors)
+    return parts
 
 
 def _hidden(tower: Tower, sizes: Mapping[Part, Extent]) -> int:

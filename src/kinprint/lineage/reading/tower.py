@@ -153,9 +153,11 @@ class Tower:
 
     def owns(self, address: Address) -> bool:
         """Whether a tensor is one of the tower itself, rather than of what lies between towers."""
-        return (address.tower != PROJECTOR or self.stack == PROJECTOR) and not self._again(address)
+        return (address.tower != PROJECTOR or self.stack == PROJECTOR) and not self.is_outside(
+            address
+        )
 
-    def _again(self, address: Address) -> bool:
+    def is_outside(self, address: Address) -> bool:
         """Whether a tensor outside the stack has the place of one in it, as a second table has."""
         inside = replace(address, tower=self.stack)
         return not address.tower and inside != address and inside in self.places
@@ -206,7 +208,7 @@ class Tower:
     def tensor_name(self, address: Address) -> str:
         """What a tensor is called among those of its part: all feed-forwards have a gate."""
         layer, expert = address.layer, address.expert
-        if self._again(address):
+        if self.is_outside(address):
             return f"{Role.OTHER}:{address.role}"
         if not self.owns(address):
             return ".".join(str(one) for one in (layer, expert, address.role) if one is not None)
@@ -222,7 +224,7 @@ class Tower:
         tables = [table for table in (self.embedding, self.head) if table is not None]
         parts = {
             address: Part(Component.OTHER, tower=self.label)
-            if self._again(address)
+            if self.is_outside(address)
             else part_of(self.places[address], self.label)
             for address in dict.fromkeys((*self.places, *tables))
         }
