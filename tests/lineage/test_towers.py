@@ -112,6 +112,14 @@ def test_what_stands_in_neither_stack_counts_too(tmp_path: Path, name: str) -> N
     assert found.verdict.relation == "identical"
 
 
+def test_a_table_that_is_written_again_counts_once(tmp_path: Path) -> None:
+    one = t5(1, 2)
+    again = one | {"decoder.embed_tokens.weight": one["shared.weight"]}
+    for at, models in enumerate(((one, again), (again, one))):
+        found = compared(tmp_path / str(at), *((tensors, T5) for tensors in models))
+        assert found.verdict.relation == "same-weights"
+
+
 def test_towers_in_a_matrix(tmp_path: Path) -> None:
     models = [(llava(1, 9), LLAVA), (llava(2, 9), LLAVA), (llava(3, 8), LLAVA)]
     names = [stored(tmp_path / str(at), *model) for at, model in enumerate(models)]

@@ -261,6 +261,56 @@ def test_rows_that_only_one_table_has_count_unless_they_are_padding(
         assert compared(tmp_path / str(at), *models).verdict.relation is relation
 
 
+@pytest.mark.parametrize("count", [50, 3000])
+def test_tokens_that_were_replaced_are_not_taken_over(tmp_path: Path, count: int) -> None:
+    """Others have their numbers, and rows of a stranger."""
+    like = load(DEMO / "zoo" / "base-a")
+    rows = like.tensors[TABLE].copy()
+    rows[-count:] = table_of("base-b")[-count:]
+    (tmp_path / "b").mkdir()
+    write_folder(replace(like, tensors={**like.tensors, TABLE: rows}), tmp_path / "b")
+    tokenizer = json.loads((tmp_path / "b" / "tokenizer.json").read_text())
+    words = tokenizer["model"]["vocab"]
+    for word, number in list(words.items()):
+        if number >= len(rows) - count:
+            words[f"<other {number}>"] = words.pop(word)
+    (tmp_path / "b" / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with Fetcher() as fetcher:
+        models = str(DEMO / "zoo" / "base-a"), str(tmp_path / "b")
+        found = compare_models(*models, fetcher, Settings()).verdict
+    (table,) = (one for one in found.parts if one.part.component is Component.EMBEDDING)
+    assert found.relation is Relation.DERIVED and table.state is PartState.SHARED
+    kept = 1.0 - count / len(rows)
+    assert abs(table.share - kept) < 0.02 or (kept > 0.9 and table.share > 0.9)
+
+
+def test_a_single_learnt_row_is_no_padding(tmp_path: Path) -> None:
+    base = llama(1)
+    longer = base | {TABLE: np.concatenate([base[TABLE], drawn(7, 1, WIDTH)])}
+    for at, models in enumerate(((base, longer), (longer, base))):
+        assert compared(tmp_path / str(at), *models).verdict.relation is Relation.DERIVED
+
+
+def test_a_bias_of_zeros_is_none(tmp_path: Path) -> None:
+    base = llama(1) | {HEAD: llama(4)[TABLE]}
+    zeros = {
+        "lm_head.bias": np.zeros(VOCABULARY, np.float32),
+        "model.layers.0.self_attn.o_proj.bias": np.zeros(WIDTH, np.float32),
+    }
+    for at, models in enumerate(((base, base | zeros), (base | zeros, base))):
+        assert compared(tmp_path / str(at), *models).verdict.relation is Relation.SAME_WEIGHTS
+
+
+def test_a_head_that_training_anew_explains_is_not_linked(tmp_path: Path) -> None:
+    """Its columns agree by 0.3, as they do where the layers were kept and the head was not."""
+    base = headed(tmp_path / "base", "base-a", table_of("base-a", 0.1))
+    child = headed(tmp_path / "child", "a-cpt", table_of("base-a", 3.0))
+    for models in ((base, child), (child, base)):
+        (head,) = heads_of(*models)
+        assert 0.2 < (head.likeness or 0.0) < 0.45 and (head.log10_p or 0.0) < -9
+        assert head.reason == Reason.PART_TRAINED_ANEW.message()
+
+
 def test_rows_that_no_token_names_count_too(tmp_path: Path) -> None:
     like = load(DEMO / "zoo" / "base-a")
     rows = like.tensors[TABLE]

@@ -270,14 +270,16 @@ def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _T
     found: dict[str, _Agreement] = {}
     agreement = _compare((at, ours.rows[at]), (at, theirs.rows[to]), least)
     sizes = dict(ours.biases), dict(theirs.biases)
+    covered = True
     if agreement is not None:
         whole = ours.whole and theirs.whole
         part_of_both = not whole and ours.size and theirs.size
         read = min(ours.size, theirs.size) if part_of_both else agreement.numbers
         found[_ROWS] = replace(agreement, numbers=read)
-        for one, table, paired in zip(sizes, (ours, theirs), (at, to), strict=True):
-            padded = whole and table.is_padded(paired)
-            one[_ROWS] = read if padded else max(table.size, read)
+        padded = [whole and one.is_padded(done) for one, done in ((ours, at), (theirs, to))]
+        covered = all(padded) or not whole
+        for one, table, spare in zip(sizes, (ours, theirs), padded, strict=True):
+            one[_ROWS] = read if spare else max(table.size, read)
     elif ours.rows.size or theirs.rows.size:
         return _Tensors({}, 0, False)
     for name in ours.read.keys() & theirs.read.keys():
@@ -287,7 +289,7 @@ def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _T
             found[name] = replace(told, information=0.0, rows=float(told.same), numbers=numbers)
     names = sizes[0].keys() | sizes[1].keys()
     total = sum(max(one.get(name, 0) for one in sizes) for name in names)
-    return _Tensors(found, total, bool(found) and sizes[0] == sizes[1])
+    return _Tensors(found, total, bool(found) and covered and sizes[0] == sizes[1])
 
 
 class _Table(Struct, frozen=True):
