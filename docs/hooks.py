@@ -220,6 +220,7 @@ def _values() -> dict[str, str]:
         "same_init_matrices": f"{taken_over.SAME_INIT_MATRICES:.2f}",
         "learnt_gains": f"{100 * gains.LEARNT:.0f} %",
         "copied": f"{parts.COPIED:.2f}",
+        "retrained": f"{parts.RETRAINED:.2f}",
         "unlike": f"{parts.UNLIKE:.2f}",
         "turned": f"{parts.TURNED:.2f}",
         "arranged": f"{parts.ARRANGED:.2f}",
