@@ -118,6 +118,7 @@ def _own_hub_environment(
 ) -> Iterator[None]:
     """Keep the tests out of the user's caches and tokens, and retry without long waits."""
     home = next(_hub_homes)
+    home.mkdir()
     monkeypatch.setattr(constants, "HF_ASSETS_CACHE", str(home / "assets"))
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home / "hub"))
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(home / "token"))

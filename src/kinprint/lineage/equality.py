@@ -227,11 +227,11 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _
         often = part.component in _OFTEN_COMPUTED
         agreement = _compare(ours, theirs, least, often)
         if agreement is not None:
-            if _is_nameless(part, name) and _is_list(ours[1], sizes[0][name]):
+            if _is_nameless(part, name) and _is_list(ours[1], sizes[0].get(name, 0)):
                 agreement = replace(agreement, information=0.0, rows=float(agreement.same))
             elif agreement.same and often and _is_computed(ours[1]):
                 agreement = replace(agreement, information=0.0)
-            size, most = sorted(some[name] for some in sizes)
+            size, most = sorted(some.get(name, 0) for some in sizes)
             telling = not agreement.same or agreement.lost or agreement.information > 0
             silent += 0 if telling else most
             found[name] = replace(agreement, numbers=size if telling else 0)
@@ -256,7 +256,7 @@ def _is_no_bias(sample: Sample, part: Part, name: str) -> bool:
     rows = tensors_of(sample, part).get((name, False))
     if rows is None or not name.endswith("bias"):
         return False
-    return rows[1].size == tensor_sizes(sample, part)[name] and not rows[1].any()
+    return rows[1].size == tensor_sizes(sample, part).get(name) and not rows[1].any()
 
 
 def _tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> _Tensors:
