@@ -166,14 +166,11 @@ def _without_repeated(
     """The parts without tables that are written again outside the stack."""
     for (address, inputs), piece in pieces.items():
         inside = pieces.get((replace(address, tower=tower.stack), inputs))
-        if inside is None or not tower.is_outside(address):
+        part = tower.weights.get(address) if tower.is_outside(address) else None
+        if part is None or inside is None or not np.array_equal(piece.values, inside.values):
             continue
-        if not np.array_equal(piece.values, inside.values):
-            continue
-        part, size = tower.weights[address], piece.values.size
-        known = parts.pop(part)
-        tensors = dict(known.tensors)
-        del tensors[tower.tensor_name(address)]
+        known, name, size = parts.pop(part), tower.tensor_name(address), piece.values.size
+        tensors = {key: count for key, count in known.tensors.items() if key != name}
         if tensors:
             weights, read = known.weights - size, known.read - size
             parts[part] = replace(known, weights=weights, read=read, tensors=tensors)
