@@ -165,8 +165,8 @@ def _without_repeated(
 ) -> dict[Part, Extent]:
     """The parts without tables that are written again outside the stack."""
     for (address, inputs), piece in pieces.items():
-        inside = pieces.get((replace(address, tower=tower.stack), inputs))
         part = tower.weights.get(address) if tower.is_outside(address) else None
+        inside = part and pieces.get((replace(address, tower=tower.stack), inputs))
         if part is None or inside is None or not np.array_equal(piece.values, inside.values):
             continue
         known, name, size = parts.pop(part), tower.tensor_name(address), piece.values.size

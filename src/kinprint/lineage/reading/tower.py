@@ -159,8 +159,9 @@ class Tower:
 
     def is_outside(self, address: Address) -> bool:
         """Whether a tensor outside the stack has the place of one in it, as a second table has."""
-        inside = replace(address, tower=self.stack)
-        return not address.tower and inside != address and inside in self.places
+        if address.tower or not self.stack:
+            return False
+        return replace(address, tower=self.stack) in self.places
 
     @property
     def depth(self) -> int:
