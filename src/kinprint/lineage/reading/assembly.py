@@ -166,8 +166,10 @@ def _without_repeated(
     """The parts without tables that are written again outside the stack."""
     for (address, inputs), piece in pieces.items():
         part = tower.weights.get(address) if tower.is_outside(address) else None
-        inside = part and pieces.get((replace(address, tower=tower.stack), inputs))
-        if part is None or inside is None or not np.array_equal(piece.values, inside.values):
+        if part is None:
+            continue
+        inside = pieces.get((replace(address, tower=tower.stack), inputs))
+        if inside is None or not np.array_equal(piece.values, inside.values):
             continue
         known, name, size = parts.pop(part), tower.tensor_name(address), piece.values.size
         tensors = {key: count for key, count in known.tensors.items() if key != name}
