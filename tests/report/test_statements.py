@@ -100,6 +100,14 @@ def test_layers_of_the_second_model_are_named_in_their_order() -> None:
     assert "of layer 3 (layer 4 of the second model)" in said(Relation.DERIVED, copied[3])[1]
 
 
+def test_parts_of_which_a_share_is_linked_are_not_everything() -> None:
+    whole = finding(Component.ATTENTION, 0, PartState.SHARED, learnt=True)
+    half = finding(Component.HEAD, None, PartState.SHARED, learnt=True, share=0.5)
+    assert "everything" in said(Relation.DERIVED, whole, whole)[1]
+    what = said(Relation.DERIVED, whole, half)[1]
+    assert "everything" not in what and "output head (at least 50 % of it)" in what
+
+
 def test_an_embedding_that_is_the_head_answers_to_a_head_as_one() -> None:
     table, head = Part(Component.EMBEDDING), Part(Component.HEAD)
     strange = PartFinding(table, table, PartState.NOT_COMPARABLE, read=1.0)

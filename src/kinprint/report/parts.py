@@ -172,8 +172,10 @@ def layers_in_words(layers: Iterable[int]) -> str:
 
 
 def _everything(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> bool:
-    """Whether these are all parts of which anything was read, and they are several."""
+    """Whether these are all parts of which anything was read, whole ones, and they are several."""
     read = [one for one in findings if one.state is not PartState.NOT_READ]
+    if any(one.state.linked and one.sure < _WHOLE for one in some):
+        return False
     return len(some) > 1 and len(some) == len(read) and all(one in read for one in some)
 
 
