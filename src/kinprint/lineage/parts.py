@@ -547,7 +547,7 @@ class _Judge(Struct, frozen=True):
             least = max(equal.share, min(share, of_larger))
         ours_of, theirs_of = (self.a.prepared, part), (self.b.prepared, partner)
         reason = None
-        if any(self._may_be_retrained(one) for one in scores):
+        if not state.linked and any(self._may_be_retrained(one) for one in scores):
             reason = Reason.PART_TRAINED_ANEW.message()
         elif not state.linked:
             reason = why_not(self.pair, ours_of, theirs_of, nothing.needs, equal, bool(scores))
@@ -562,7 +562,7 @@ class _Judge(Struct, frozen=True):
             learnt=True if kept or self._copied(found) else None,
             share=share,
             bits=equal.bits if state is PartState.ROUNDED else None,
-            reason=None if state.linked else reason,
+            reason=reason,
             needs=nothing.needs if self._may_need(part) and not state.linked else None,
             tests=tuple(sorted({one.test for one in (found or scores)})),
         )
