@@ -115,6 +115,36 @@ def test_what_rounds_activations_is_no_weight_beside_codes(
     assert found.verdict.relation is Relation.SAME_WEIGHTS
 
 
+@pytest.mark.parametrize("method", ["a-method-of-tomorrow", None])
+@pytest.mark.parametrize("kind", [np.int8, ml_dtypes.float8_e4m3fn])
+def test_equal_codes_with_other_scales_are_not_the_same_weights(
+    tmp_path: Path, method: str | None, kind: type
+) -> None:
+    """The scales are those of a method that is not read, or have a name that no method gives."""
+    codes = {
+        name: np.asarray(100 * one / np.abs(one).max(), kind) if "_proj" in name else one
+        for name, one in llama().items()
+    }
+    ending = "_zero_point" if method is None else "_scale"
+    scales = [
+        {
+            f"{name}{ending}": drawn(seed, len(one), 1)
+            for name, one in codes.items()
+            if "_proj" in name
+        }
+        for seed in (1, 100)
+    ]
+    config = LLAMA if method is None else LLAMA | {"quantization_config": {"quant_method": method}}
+    a, b = (stored(tmp_path / str(at), codes | one, config) for at, one in enumerate(scales))
+    with Fetcher() as fetcher:
+        found = compare_models(a, b, fetcher, Settings()).verdict
+    layers = [one for one in found.parts if one.part.component is Component.FEED_FORWARD]
+    assert found.relation in (Relation.PARTIAL, Relation.DERIVED)
+    assert {one.state for one in layers} == {
+        PartState.EQUAL if method is None else PartState.NOT_READ
+    }
+
+
 def test_numbers_of_positions_are_no_codes(tmp_path: Path) -> None:
     """Learnt scales beside a table of whole numbers are weights as without it."""
     positions = {"model.position_ids": np.arange(512)[None]}

@@ -60,7 +60,6 @@ from kinprint.text import Message, message
 
 Floats = NDArray[np.float32]
 Rows = range | tuple[int, ...]
-_CODES = ("U8", "U16", "U32", "U64", "I16", "I32", "I64")
 _CODED = ("I", "U", "F8", "F4", "F6")  # types of numbers that need others to be read
 _OF_INPUTS = "input_scale"
 _NO_SCALES = ("running_statistic", "smoothing", "weight_norm")  # the model computes with these
@@ -306,10 +305,12 @@ class Model:
         """A tensor that is read as it is.
 
         Numbers beside no codes are a weight of their own, whatever they are called; a single one
-        that is called a scale is one.
+        that is called a scale is one. Scales of codes that are read without them are weights, too:
+        the same codes with others are not the same weights.
         """
         role, spec = one.role, one.spec
-        if is_companion(role) and prod(spec.shape) > 1 and not self._serves_codes(role):
+        counts = prod(spec.shape) > 1 or role.of in self._bare_codes
+        if is_companion(role) and counts and not self._serves_codes(role):
             role = replace(role, detail=None, of=None)
         return Weight(spec.name, spec, role, one.layout, None, self._refused.get(spec.name))
 
@@ -317,21 +318,25 @@ class Model:
         """Whether a tensor tells how to read the codes of another, or to round what meets them."""
         if role.detail in _NO_SCALES:
             return False
-        return role.of in self._coded or (role.detail == _OF_INPUTS and bool(self._coded))
+        of_inputs = role.detail == _OF_INPUTS and bool(self._coded or self._bare_codes)
+        return role.of in self._coded or of_inputs
 
     @cached_property
     def _coded(self) -> frozenset[str]:
-        """Names of weights that are stored as codes, and what names of their scales begin with."""
-        names = [
+        """Names of codes that are read with their scales, or not at all, and of what they hold."""
+        names = [one.name for weight in self.quantised.values() for one in weight.parts.values()]
+        return _with_stems((*names, *self.quantised, *self._refused))
+
+    @cached_property
+    def _bare_codes(self) -> frozenset[str]:
+        """Names of codes that are read as if they were the numbers."""
+        names = (
             one.spec.name
             for one in self.tensor_map.tensors
             if one.role.role not in (Role.OTHER, Role.BIAS)  # masks and numbers of positions
-            and len(one.spec.shape) > 1
-            and one.spec.dtype.startswith(_CODED)
-        ]
-        names += [one.name for weight in self.quantised.values() for one in weight.parts.values()]
-        names += [*self.quantised, *self._refused]
-        return frozenset((*names, *(name.rpartition(".")[0] for name in names)))
+            and _holds_codes(one.spec)
+        )
+        return _with_stems(names) - self._coded
 
     @cached_property
     def _refused(self) -> dict[str, Message]:
@@ -414,12 +419,15 @@ def vocabulary_files(checkpoint: Checkpoint) -> tuple[str, ...]:
     return choice.path, *choice.companions
 
 
-def _holds_codes(spec: TensorSpec) -> bool:
-    """Whether a tensor of a model that is packed holds codes, several to a number as a rule.
+def _with_stems(names: Iterable[str]) -> frozenset[str]:
+    """Names of tensors, and what names of their scales begin with."""
+    known = tuple(names)
+    return frozenset((*known, *(name.rpartition(".")[0] for name in known)))
 
-    Eight bits with a sign are one number each, up to a scale.
-    """
-    return len(spec.shape) > 1 and spec.dtype in _CODES
+
+def _holds_codes(spec: TensorSpec) -> bool:
+    """Whether a matrix is of a type of which single numbers mean little without others."""
+    return len(spec.shape) > 1 and spec.dtype.startswith(_CODED)
 
 
 def _single(array: NDArray[Any]) -> Floats:

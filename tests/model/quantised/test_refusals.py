@@ -34,6 +34,16 @@ GOOD: dict[str, dict[str, Shape]] = {
         "x__weight_scale": ("F8_E4M3", (8, 2)),
         "x__weight_scale_2": ("F32", ()),
     },
+    "packed fp4": {
+        "x__weight_packed": ("U8", (8, 16)),
+        "x__weight_scale": ("F8_E4M3", (8, 2)),
+        "x__weight_global_scale": ("F32", (1,)),
+    },
+    "packed words": {
+        "x__weight_packed": ("I32", (8, 4)),
+        "x__weight_scale": ("F16", (8, 1)),
+        "x__weight_shape": ("I64", (2,)),
+    },
 }
 
 
@@ -66,6 +76,9 @@ def test_names_and_shapes_alone_suffice(kind: str) -> None:
         ("nvfp4", "x__weight_scale", ("F8_E4M3", ())),
         ("nvfp4", "x__weight_scale", ("BF16", (8, 2))),
         ("nvfp4", "x__weight_scale_2", ("F32", (5,))),
+        ("nvfp4", "x__weight_zero_point", ("F8_E4M3", (8, 2))),
+        ("packed fp4", "x__weight_zero_point", ("I8", (8, 2))),
+        ("packed words", "x__weight_global_scale", ("F32", (1,))),
     ],
 )
 def test_companions_that_contradict_are_refused(kind: str, part: str, instead: Shape) -> None:

@@ -143,8 +143,10 @@ def _from_packed(
         raise conflict(spec, "cause.quantised.packed-shape", shape=list(spec.shape))
     codec: Codec
     if spec.dtype == "U8":
+        _refuse_beside(spec, parts.get("weight_zero_point"))
         codec = fp4(spec, scale, parts.get("weight_global_scale"))
     elif spec.dtype == "I32":
+        _refuse_beside(spec, parts.get("weight_global_scale"))
         codec = packed(parts, scheme.options)
     else:
         raise conflict(spec, "cause.quantised.no-packing", dtype=spec.dtype)
@@ -228,8 +230,15 @@ def _by_types(
     if eight or (spec.dtype == "I8" and scale.dtype in FLOATS):
         return scaled(spec, scale, zero, scheme.block, overall)
     if len(spec.shape) > 1 and scale.dtype in _SCALE_TYPES_OF_FP4:
+        _refuse_beside(spec, zero)
         return fp4(spec, scale, overall)
     raise conflict(spec, "cause.quantised.types", dtype=spec.dtype, scales=scale.dtype)
+
+
+def _refuse_beside(codes: TensorSpec, companion: TensorSpec | None) -> None:
+    """Refuse codes beside a tensor that those of their kind do not have: it may change them."""
+    if companion is not None:
+        raise conflict(codes, "cause.quantised.beside", tensor=companion.name)
 
 
 _ENDINGS: dict[str, Callable[[str, TensorSpec, Specs, Scheme], QuantisedWeight | None]] = {
