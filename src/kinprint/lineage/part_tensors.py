@@ -43,6 +43,14 @@ def tensor_sizes(sample: Sample, part: Part) -> Mapping[str, int]:
     return {name: rows.size for (name, _), (_, rows) in _tested(sample, part)}
 
 
+def is_no_bias(sample: Sample, part: Part, name: str) -> bool:
+    """Whether a bias was read whole and is zero, which is as good as none."""
+    rows = tensors_of(sample, part).get((name, False))
+    if rows is None or not name.endswith("bias"):
+        return False
+    return rows[1].size == tensor_sizes(sample, part).get(name) and not rows[1].any()
+
+
 def compared(
     a: Sample, b: Sample, part: Part, partner: Part, *, stored: bool = False
 ) -> Iterator[tuple[str, tuple[Rows, Rows]]]:

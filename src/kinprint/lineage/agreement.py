@@ -1,0 +1,104 @@
+"""How the numbers of two tensors agree: all of them, some rows, or single ones.
+
+What a formula gives is equal in strangers too, and tells nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from kinprint.lineage.part_tensors import Rows, at_equal_numbers
+from kinprint.lineage.reading.sample import Floats
+from kinprint.measure.computed import computed, tabulated
+from kinprint.measure.courses import on_course
+from kinprint.measure.rounding import constant, equal_places, equal_rows, equality, found_in
+
+_RUN, _LOOKED_AT = 8, 32  # rows and columns that tell a computed table
+_LOG = 16.0  # no logarithm of a rate is larger
+
+
+class Agreement(Struct, frozen=True):
+    """How one tensor agrees: whether all of it does, if need be after rounding to so many bits,
+    and the share of its rows, or of its numbers other than zero where single ones were spared;
+    whether no other arrangement of the numbers would; how many numbers these rows stand for; how
+    alike equal numbers make the whole; whether nothing but a constant is left of it after rounding.
+    """
+
+    same: bool
+    bits: int | None
+    information: float
+    exact: bool
+    rows: float
+    numbers: int
+    alike: float
+    lost: bool = False
+    spared: bool = False
+
+
+class Agreements(Struct, frozen=True):
+    """How the tensors of two parts agree, how many numbers either part has, and whether they have
+    the same tensors and most of them were compared: a small budget leaves some unread in one model.
+    Tensors that tell nothing, such as constants, count nowhere."""
+
+    tensors: Mapping[str, Agreement]
+    numbers: int
+    complete: bool
+
+    @property
+    def share(self) -> float:
+        """The share of the numbers that agrees."""
+        return sum(one.rows * one.numbers for one in self.tensors.values()) / max(self.numbers, 1)
+
+
+def compare_rows(ours: Rows, theirs: Rows, least: float, often: bool = False) -> Agreement | None:
+    """Rows of equal number; None where there is none, or where they have different lengths.
+
+    Where a formula may have given what is equal, it counts for nothing. `often` says that the part
+    is one whose tensors are often computed.
+    """
+    x, y = map(as_vector, at_equal_numbers(ours, theirs))
+    if not x.size or x.shape != y.shape:
+        return None
+    whole = equality(x, y)
+    if whole.same:
+        lost = not whole.equal and (constant(x) or constant(y))
+        share = 0.0 if lost else 1.0
+        told = whole.bits, whole.information, whole.exact
+        return Agreement(True, *told, share, x.size, alike=share, lost=lost)
+    rows, of_row = equal_rows(x, y, least)
+    if rows and often and is_computed(x[found_in(x, y)]):
+        rows, of_row = 0.0, 0.0
+    share, of_all, information = equal_places(x, y)
+    if information >= least and _may_be_computed(x, (x == y) & (x != 0), often):
+        information = 0.0
+    if information < least or share <= rows:
+        return Agreement(False, None, of_row, True, rows, x.size, alike=rows)
+    return Agreement(False, None, information, True, share, x.size, alike=of_all, spared=True)
+
+
+def is_computed(rows: Floats) -> bool:
+    """Whether neighbouring rows somewhere in a table are what a formula gives.
+
+    The first may be that of a token that stands before all positions. State spaces decay at rates
+    whose logarithms are stored.
+    """
+    starts = {0, 1, len(rows) // 2}
+    some = (rows[start : start + _RUN, :_LOOKED_AT] for start in sorted(starts))
+    if any(computed(one) or computed(np.exp(np.minimum(one, _LOG))) for one in some):
+        return True
+    rows = as_vector(rows)
+    return tabulated(rows) or (len(rows) == 1 and on_course(rows, np.ones(rows.shape, np.bool_)))
+
+
+def _may_be_computed(rows: Floats, equal: NDArray[np.bool_], often: bool) -> bool:
+    """Whether a formula may have given the numbers of a table that are equal in another one."""
+    return on_course(rows, equal) or (often and tabulated(rows[equal][None]))
+
+
+def as_vector(rows: Floats) -> Floats:
+    """Rows of one number each, as those of a bias, as one row: alone they tell nothing."""
+    return rows.T if rows.shape[1] == 1 else rows

@@ -1,0 +1,123 @@
+"""Tables of tokens compared number by number: rows of equal tokens, others, padding, and biases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kinprint.lineage.agreement import Agreement, Agreements, compare_rows
+from kinprint.lineage.part_tensors import Rows, is_no_bias, tensor_sizes, tensors_of
+from kinprint.lineage.reading.sample import Floats, Indices, Sample
+from kinprint.model.places import Address
+from kinprint.records import Component, Part, Role
+
+_ROWS = "rows"  # of a table of tokens, whatever it is called
+
+
+def compare_tables(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> Agreements:
+    """Rows of equal tokens, those that no token names by their numbers, and biases.
+
+    Biases must agree for all to be equal, and link nobody: strangers may have the frequencies of
+    one text. A bias of zeros is none.
+    """
+    ours, theirs = _Table.of(a, part), _Table.of(b, partner)
+    at, to = ours.partners(theirs)
+    found: dict[str, Agreement] = {}
+    agreement = compare_rows((at, ours.rows[at]), (at, theirs.rows[to]), least)
+    sizes = dict(ours.biases), dict(theirs.biases)
+    covered = True
+    if agreement is not None:
+        whole = ours.whole and theirs.whole
+        part_of_both = not whole and ours.size and theirs.size
+        read = min(ours.size, theirs.size) if part_of_both else agreement.numbers
+        found[_ROWS] = replace(agreement, numbers=read)
+        padded = [whole and one.is_padded(done) for one, done in ((ours, at), (theirs, to))]
+        covered = all(padded) or not whole
+        for one, table, spare in zip(sizes, (ours, theirs), padded, strict=True):
+            one[_ROWS] = read if spare else max(table.size, read)
+    elif ours.rows.size or theirs.rows.size:
+        return Agreements({}, 0, False)
+    for name in ours.read.keys() & theirs.read.keys():
+        told = compare_rows(ours.read[name], theirs.read[name], least)
+        if told is not None:
+            numbers = min(one.get(name, 0) for one in sizes)
+            found[name] = replace(told, information=0.0, rows=float(told.same), numbers=numbers)
+    names = sizes[0].keys() | sizes[1].keys()
+    total = sum(max(one.get(name, 0) for one in sizes) for name in names)
+    return Agreements(found, total, bool(found) and covered and sizes[0] == sizes[1])
+
+
+class _Table(Struct, frozen=True):
+    """A table of tokens as it was read.
+
+    Attributes
+    ----------
+    numbers, names, rows : the rows that were read, by their numbers and by what tokens are called;
+        0 where no token names a row.
+    size : how many numbers the table has; 0 where nobody knows.
+    read, biases : what was read of its biases, and how many numbers they have.
+    """
+
+    numbers: Indices
+    names: Indices
+    rows: Floats
+    size: int
+    read: Mapping[str, Rows]
+    biases: Mapping[str, int]
+
+    @classmethod
+    def of(cls, sample: Sample, part: Part) -> _Table:
+        """The embedding of a model, or its head."""
+        embedding = part.component is Component.EMBEDDING
+        role, table = (Role.EMBED, sample.embedding) if embedding else (Role.LM_HEAD, sample.head)
+        few = sample.few.get((Address(role), False))
+        known = [one for one in (None if table is None else (table.ids, table.rows), few) if one]
+        numbers, rows = np.empty(0, np.int64), np.empty((0, 0), np.float32)
+        if known:
+            numbers, first = np.unique(np.concatenate([one[0] for one in known]), return_index=True)
+            rows = np.concatenate([one[1] for one in known])[first]
+        names = np.zeros(len(numbers), np.int64)
+        if table is not None:
+            names[np.searchsorted(numbers, table.ids)] = table.names
+        read = {key: one for (key, _), one in tensors_of(sample, part).items() if key != role}
+        sizes = tensor_sizes(sample, part)
+        biases = {
+            key.removeprefix(role): size
+            for key, size in sizes.items()
+            if key != role and not is_no_bias(sample, part, key)
+        }
+        told = {key.removeprefix(role): one for key, one in read.items()}
+        return cls(numbers, names, rows, sizes.get(role, 0), told, biases)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all rows were read."""
+        return self.rows.size == self.size
+
+    def partners(self, other: _Table) -> tuple[Indices, Indices]:
+        """Places of rows that answer to each other: by number where names agree, else by name.
+
+        Where no token is in both, by number alone. One model may name a row that another does not.
+        """
+        _, at, to = np.intersect1d(self.numbers, other.numbers, return_indices=True)
+        if not np.isin(self.names[self.names != 0], other.names).any():
+            return at, to
+        ours, theirs = self.names[at], other.names[to]
+        same = (ours == theirs) | (ours == 0) | (theirs == 0)
+        at, to = at[same], to[same]
+        left, right = (
+            np.setdiff1d(np.flatnonzero(one.names), done) for one, done in ((self, at), (other, to))
+        )
+        _, x, y = np.intersect1d(self.names[left], other.names[right], return_indices=True)
+        return np.concatenate([at, left[x]]), np.concatenate([to, right[y]])
+
+    def is_padded(self, paired: Indices) -> bool:
+        """Whether rows without a partner tell nothing: constants, or one row again and again."""
+        alone = np.setdiff1d(np.arange(len(self.rows)), paired)
+        more = self.rows[alone]
+        constant_rows = bool((more == more[:, :1]).all())
+        repeated = len(more) > 1 and bool((more == more[:1]).all())
+        return constant_rows or (repeated and not self.names[alone].any())
