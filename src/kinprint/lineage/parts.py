@@ -264,9 +264,8 @@ class _Judge(Struct, frozen=True):
             found = self._between(part, best.partner, self.ours[part])
             if found.state.linked and not self._is_of_another(found):
                 return found
-        # A tied embedding is a head as well.
-        tied = part == HEAD and HEAD not in self.theirs and TABLE in self.theirs
-        in_place = self._between(part, TABLE if tied else part, self.ours[part])
+        partner = _output(self.theirs) if part == HEAD else part
+        in_place = self._between(part, partner, self.ours[part])
         if in_place.state in (PartState.EQUAL, PartState.ROUNDED):
             return in_place
         elsewhere = (self._between(part, to, self.ours[part]) for to in self.copies[part])
@@ -285,8 +284,8 @@ class _Judge(Struct, frozen=True):
 
     def why_alone(self, part: Part) -> Message:
         """Why a part of the second model has no partner; to a head a tied embedding answers."""
-        tied = part == HEAD and HEAD not in self.ours and TABLE in self.ours
-        found = self._between(TABLE, HEAD, self.theirs[HEAD]).reason if tied else None
+        ours = _output(self.ours) if part == HEAD else part
+        found = None if ours == part else self._between(ours, part, self.theirs[part]).reason
         return found or Reason.PART_ONLY_THERE.message()
 
     @property
@@ -707,6 +706,11 @@ def _only_there(
         reason=alone if extent.read else unread.message(),
         weights=extent.weights, read=extent.share,
     )  # fmt: skip
+
+
+def _output(parts: Container[Part]) -> Part:
+    """The table that logits come from: the head, or else the embedding."""
+    return TABLE if HEAD not in parts and TABLE in parts else HEAD
 
 
 def _is_tied(side: Side, stored: bool) -> bool:
