@@ -40,18 +40,21 @@ class Agreement(Struct, frozen=True):
 
 
 class Agreements(Struct, frozen=True):
-    """How the tensors of two parts agree, how many numbers either part has, and whether they have
-    the same tensors and most of them were compared: a small budget leaves some unread in one model.
-    Tensors that tell nothing, such as constants, count nowhere."""
+    """How the tensors of two parts agree, how many numbers they have, the smaller of two tensors
+    counted and the larger, and whether both parts have the same tensors and most of them were
+    compared: a small budget leaves some unread in one model. Tensors that tell nothing, such as
+    constants, count nowhere."""
 
     tensors: Mapping[str, Agreement]
-    numbers: int
+    fewest: int
+    most: int
     complete: bool
 
     @property
-    def share(self) -> float:
-        """The share of the numbers that agrees."""
-        return sum(one.rows * one.numbers for one in self.tensors.values()) / max(self.numbers, 1)
+    def shares(self) -> tuple[float, float]:
+        """The share of the numbers that agrees, of the smaller tensors and of the larger."""
+        equal = sum(one.rows * one.numbers for one in self.tensors.values())
+        return min(1.0, equal / max(self.fewest, 1)), equal / max(self.most, 1)
 
 
 def compare_rows(ours: Rows, theirs: Rows, least: float, often: bool = False) -> Agreement | None:

@@ -49,7 +49,9 @@ class EqualNumbers(Struct, frozen=True):
     ----------
     all : whether all of them hold the same numbers.
     any : whether one of them does, or some rows of one.
-    share : the share of their numbers that does, rows of others counted by theirs.
+    share : the share of their numbers that does, rows of others counted by theirs, if the smaller of
+        two tensors is the whole.
+    least : the same if the larger one is.
     alike : by tensor, how alike its equal rows or numbers alone make it.
     information : log10 of the arrangements of those numbers, equal as stored or after a cast to a
         shorter float, that have most.
@@ -66,6 +68,7 @@ class EqualNumbers(Struct, frozen=True):
     all: bool
     any: bool
     share: float = 0.0
+    least: float = 0.0
     alike: Mapping[str, float] = field(default_factory=dict)
     information: float = 0.0
     bits: int | None = None
@@ -121,17 +124,18 @@ class ComparedNumbers(Struct, frozen=True):
         if not found or (not tested and exact < least):
             return EqualNumbers(False, False, bits=bits, consistent=consistent)
         informed = max((one.information for one in found), default=0.0) >= least
-        share = self.of_part.share if informed else 0.0
+        share, least_share = self.of_part.shares if informed else (0.0, 0.0)
         alike = {name: one.alike for name, one in self.of_part.tensors.items()}
         spared = any(one.spared for one in found)
         return EqualNumbers(
             all=informed and consistent and not any(one.lost for one in found),
             any=informed,
             share=share,
+            least=least_share,
             alike=alike if informed else {},
             information=exact if exact >= least else 0.0,
             bits=bits,
-            kept=informed and (not self.table or share == 1.0) and not spared,
+            kept=informed and (not self.table or least_share == 1.0) and not spared,
             spared=informed and not self.table and spared,
             consistent=consistent,
         )
@@ -182,7 +186,9 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> A
     both = (a, part), (b, partner)
     sizes = [_sizes(*one, tensor_sizes(*other)) for one, other in (both, both[::-1])]
     found: dict[str, Agreement] = {}
-    silent = 0
+    names = sizes[0].keys() | sizes[1].keys()
+    numbers = {name: sorted(some.get(name, 0) for some in sizes) for name in names}
+    telling = set(names)
     for name, (ours, theirs) in compared(a, b, part, partner, stored=True):
         often = part.component in _OFTEN_COMPUTED
         agreement = compare_rows(ours, theirs, least, often)
@@ -191,15 +197,14 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> A
                 agreement = replace(agreement, information=0.0, rows=float(agreement.same))
             elif agreement.same and often and is_computed(ours[1]):
                 agreement = replace(agreement, information=0.0)
-            size, most = sorted(some.get(name, 0) for some in sizes)
-            telling = not agreement.same or agreement.lost or agreement.information > 0
-            silent += 0 if telling else most
-            found[name] = replace(agreement, numbers=size if telling else 0)
-    names = sizes[0].keys() | sizes[1].keys()
-    numbers = sum(max(some.get(name, 0) for some in sizes) for name in names)
+            if agreement.same and not agreement.lost and not agreement.information > 0:
+                telling.discard(name)
+            size = numbers.get(name, (0, 0))[0] if name in telling else 0
+            found[name] = replace(agreement, numbers=size)
     known = sum(sizes[0].get(name, 0) for name in found)
-    complete = sizes[0] == sizes[1] and known > _MOST * numbers
-    return Agreements(found, numbers - silent, complete)
+    complete = sizes[0] == sizes[1] and known > _MOST * sum(most for _, most in numbers.values())
+    fewest, most = (sum(numbers[name][at] for name in telling) for at in (0, 1))
+    return Agreements(found, fewest, most, complete)
 
 
 def _sizes(sample: Sample, part: Part, others: Container[str]) -> dict[str, int]:

@@ -26,7 +26,7 @@ his own after those of the other, turn its residual stream and mix its values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -180,11 +180,29 @@ def amount_of(parts: Sequence[PartFinding], hidden: int = 0) -> Amount:
 def _of_smaller(some: Sequence[PartFinding], of: Sequence[PartFinding]) -> float | None:
     """The share of linked numbers where the smaller of two parts is the whole: what was pruned or
     widened is all there."""
-    total = sum(one.fewest for one in of)
+    total = _total(of, lambda one: one.fewest)
     linked = sum(min(one.sure * one.counted, one.fewest) for one in some)
     return linked / total if total else None
 
 
 def _sure(some: Sequence[PartFinding], of: Sequence[PartFinding]) -> float | None:
-    total = sum(one.counted for one in of)
+    total = _total(of, lambda one: one.counted)
     return sum(one.counted * one.sure for one in some) / total if total else None
+
+
+def _total(findings: Sequence[PartFinding], size: Callable[[PartFinding], int]) -> int:
+    """How many numbers some parts have, by the `size` of a finding.
+
+    A part of which nothing is linked stands beside its like in the other model, and the larger of
+    both counts: by number, or where layers and experts have moved, whichever are left over.
+    """
+    met = {one.partner for one in findings if one.state.linked}
+    total = 0
+    left: dict[Component, list[int]] = {}
+    for one in findings:
+        there = one.reason is not None and one.reason.key == Reason.PART_ONLY_THERE
+        if not there and (one.state.linked or one.partner not in met | {None}):
+            total += size(one)
+        else:
+            left.setdefault(one.part.component, [0, 0])[there] += one.weights
+    return total + sum(map(max, left.values()))

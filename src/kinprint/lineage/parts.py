@@ -543,7 +543,8 @@ class _Judge(Struct, frozen=True):
         if state is PartState.SHARED:
             of_smaller, of_larger = sure_shares(self.pair, (self.a, part), (self.b, partner), found)
             share = max(equal.share, min(share, of_smaller))
-            least = max(equal.share, min(share, of_larger))
+            least = max(equal.least, min(share, of_larger))
+            least *= _larger(ours, theirs) / max(size.weights, theirs.weights, 1)
         ours_of, theirs_of = (self.a.prepared, part), (self.b.prepared, partner)
         reason = None
         if not state.linked and any(self._may_be_retrained(one) for one in scores):
@@ -576,7 +577,9 @@ class _Judge(Struct, frozen=True):
         equal = self._equal(finding)
         if not self._kept(equal):
             return finding
-        return replace(finding, share=equal.share, least=None, likeness=1.0, learnt=True)
+        larger = _larger(self.ours[finding.part], self.theirs[finding.partner])
+        least = equal.least * larger / max(finding.counted, 1)
+        return replace(finding, share=equal.share, least=least, likeness=1.0, learnt=True)
 
     def _kept(self, equal: EqualNumbers) -> bool:
         """Whether trained models have the equal numbers of a part from each other."""
@@ -595,6 +598,10 @@ class _Judge(Struct, frozen=True):
     def _may_need(self, part: Part) -> bool:
         """Whether reading more of a part would decide it."""
         return part.component in MATRICES and not refused(self.pair, part)
+
+
+def _larger(ours: Extent, theirs: Extent) -> int:
+    return max(ours.weights, theirs.weights)
 
 
 def _needs(ours: Extent, theirs: Extent) -> int | None:
