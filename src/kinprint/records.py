@@ -352,6 +352,7 @@ class PartFinding(Struct, frozen=True):
     basis : those among them that every part of its tower needs, and that are read once for all.
     least : the share of the larger of both parts that is linked at least; None where it is `share`.
     partner_weights : how many numbers the partner has; 0 where it counts as much as the part.
+    of_second : whether `part` is one of the second model, to which none of the first answers.
     """
 
     part: Part
@@ -372,6 +373,7 @@ class PartFinding(Struct, frozen=True):
     least: float | None = None
     partner_weights: int = 0
     basis: int = 0
+    of_second: bool = False
 
     @property
     def sure(self) -> float:
@@ -594,6 +596,7 @@ class Reason(StrEnum):
     PART_ONLY_THERE = auto()
     PART_UNANSWERED = auto()
     PART_NOT_READ = auto()
+    PART_UNREAD_HERE = auto()
     PART_PACKED = auto()
     PART_TRAINED_ANEW = auto()
     PART_WITHOUT_TEST = auto()

@@ -49,8 +49,8 @@ class EqualNumbers(Struct, frozen=True):
     ----------
     all : whether all of them hold the same numbers.
     any : whether one of them does, or some rows of one.
-    share : the share of their numbers that does, rows of others counted by theirs, if the smaller of
-        two tensors is the whole.
+    share : the share of their numbers that does, rows of others counted by theirs, if the smaller
+        of two tensors is the whole.
     least : the same if the larger one is.
     alike : by tensor, how alike its equal rows or numbers alone make it.
     information : log10 of the arrangements of those numbers, equal as stored or after a cast to a

@@ -48,7 +48,13 @@ HALF = 0.5
 parts: above attention alone, below feed-forwards alone."""
 
 
-_ONE_HAS = (Reason.PART_MISSING, Reason.PART_ONLY_THERE, *LONE_TOWERS)
+_ONE_HAS = (
+    Reason.PART_MISSING,
+    Reason.PART_ONLY_THERE,
+    Reason.PART_UNANSWERED,
+    Reason.PART_UNREAD_HERE,
+    *LONE_TOWERS,
+)
 _MANY_EXPERTS = 7  # all of them are among the shared half of a model's once in a hundred times
 
 
@@ -196,13 +202,13 @@ def _total(findings: Sequence[PartFinding], size: Callable[[PartFinding], int]) 
     A part of which nothing is linked stands beside its like in the other model, and the larger of
     both counts: by number, or where layers and experts have moved, whichever are left over.
     """
-    met = {one.partner for one in findings if one.state.linked}
+    met = {None, *(one.partner for one in findings if one.state.linked)}
     total = 0
-    left: dict[Component, list[int]] = {}
+    left: dict[tuple[str, Component], list[int]] = {}
     for one in findings:
-        there = one.reason is not None and one.reason.key == Reason.PART_ONLY_THERE
-        if not there and (one.state.linked or one.partner not in met | {None}):
+        if not one.of_second and (one.state.linked or one.partner not in met):
             total += size(one)
         else:
-            left.setdefault(one.part.component, [0, 0])[there] += one.weights
+            alike = one.part.tower, one.part.component
+            left.setdefault(alike, [0, 0])[one.of_second] += one.weights
     return total + sum(map(max, left.values()))

@@ -79,7 +79,9 @@ def lone_towers(
         for part, extent in first.items()
     ]
     alone = [
-        replace(_finding(part, extent, None, why(part, ours, only_there)), partner=part)
+        replace(
+            _finding(part, extent, None, why(part, ours, only_there)), partner=part, of_second=True
+        )
         for part, extent in second.items()
         if part not in first
     ]

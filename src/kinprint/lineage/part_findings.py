@@ -48,21 +48,26 @@ class Sharing(Struct, frozen=True):
 
     def swapped(self) -> Sharing:
         """The same with the second model called the first."""
-        own = [replace(one, partner=None, reason=_answerless(one, here=True)) for one in self.alone]
+        own = [
+            replace(one, partner=None, reason=_answerless(one, here=True), of_second=False)
+            for one in self.alone
+        ]
         alone: list[PartFinding] = []
         met: set[Part | None] = {None}
         in_place = sorted(self.own, key=lambda one: one.part != one.partner)
         for one in sorted(in_place, key=lambda one: not one.state.linked):
             if one.partner in met and not one.state.linked:
-                # The second model's number would be read as that of a part that is linked.
-                if one.state is PartState.NO_TRACE:
-                    one = replace(one, state=PartState.NOT_COMPARABLE)
-                reason = _answerless(one, here=False)
-                alone.append(replace(one, partner=one.part, reason=reason))
+                alone.append(_alone(one))
             elif one.partner is not None:
                 met.add(one.partner)
                 own.append(replace(one, part=one.partner, partner=one.part))
         return Sharing(in_order(own), in_order(alone), self.arranged, self.hidden)
+
+
+def _alone(finding: PartFinding) -> PartFinding:
+    """A part of the second model without a partner."""
+    reason = _answerless(finding, here=False)
+    return replace(finding, partner=finding.part, reason=reason, of_second=True)
 
 
 def _answerless(finding: PartFinding, here: bool) -> Message | None:
@@ -96,7 +101,7 @@ def joined(towers: Sequence[Sharing]) -> Sharing:
             best[key] = one
     met = {one.partner for one in best.values()}
     alone = {
-        one.part: replace(one, partner=one.part, reason=_answerless(one, here=False))
+        one.part: _alone(one)
         for sharing in towers
         for one in sharing.swapped().own
         if one.part not in met

@@ -21,7 +21,15 @@ Whether a shared part was taken over, `taken_over.py` tells.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from functools import cache, partial
 
 import numpy as np
@@ -157,7 +165,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     alone = (
         _not_met(part, extent)
         if _may_be_hidden(part, a, ours) or _unread_there(part, ours)
-        else _only_there(part, extent, part in ours, packed, judge.why_alone(part))
+        else _only_there(part, extent, ours, packed, judge.why_alone(part))
         for part, extent in theirs.items()
         if part not in met
     )
@@ -512,8 +520,10 @@ class _Judge(Struct, frozen=True):
             return replace(nothing, read=0.0)
         if theirs is None:
             state = PartState.NOT_COMPARABLE if ours.read else PartState.NOT_READ
-            missing = Reason.PART_MISSING.message()
-            return replace(nothing, partner=None, state=state, reason=missing)
+            missing = Reason.PART_MISSING
+            if _may_answer(self.theirs, part):
+                missing = Reason.PART_UNANSWERED if ours.read else Reason.PART_UNREAD_HERE
+            return replace(nothing, partner=None, state=state, reason=missing.message())
         if any(one.packed and one.share < _MOST_READ for one in (ours, theirs)):
             return _packed(nothing, ours, theirs)
         needs = _needs(ours, theirs)
@@ -697,22 +707,22 @@ def _in_towers(finding: PartFinding, tower: str, other: str) -> PartFinding:
 
 
 def _only_there(
-    part: Part, extent: Extent, known: bool, packed: bool, alone: Message
+    part: Part, extent: Extent, known: Collection[Part], packed: bool, alone: Message
 ) -> PartFinding:
     """A part of the second model that has no counterpart; it counts as much as one of the first.
 
-    It may be `known` in the first model too, where it met another one, or `packed` there; `alone`
-    says why it has none where it was read.
+    It may be `known` in the first model too, where it met another one, or what it may be made of,
+    or `packed` there; `alone` says why it has none where it was read.
     """
-    if (packed and not known) or (extent.packed and extent.share < _MOST_READ):
-        nothing = PartFinding(part, part, PartState.NOT_READ, weights=extent.weights, read=0.0)
+    nothing = PartFinding(part, part, PartState.NOT_READ, weights=extent.weights, of_second=True)
+    if (packed and part not in known) or (extent.packed and extent.share < _MOST_READ):
         return replace(nothing, reason=Reason.PART_PACKED.message())
-    unread = Reason.PART_NOT_READ if known else Reason.PART_MISSING
-    return PartFinding(
-        part, part, PartState.NOT_COMPARABLE if extent.read else PartState.NOT_READ,
-        reason=alone if extent.read else unread.message(),
-        weights=extent.weights, read=extent.share,
-    )  # fmt: skip
+    if extent.read:
+        state = PartState.NOT_COMPARABLE
+        return replace(nothing, state=state, reason=alone, read=extent.share)
+    here = Reason.PART_UNREAD_HERE if _may_answer(known, part) else Reason.PART_MISSING
+    unread = Reason.PART_NOT_READ if part in known else here
+    return replace(nothing, reason=unread.message(), read=extent.share)
 
 
 def _output(parts: Container[Part]) -> Part:
@@ -734,7 +744,8 @@ def _is_tied(side: Side, stored: bool) -> bool:
 def _not_met(part: Part, extent: Extent) -> PartFinding:
     """A part of the second model of which what would answer to it was not read in the first."""
     reason = Reason.PART_NOT_READ.message()
-    return PartFinding(part, part, PartState.NOT_READ, reason=reason, weights=extent.weights)
+    nothing = PartFinding(part, part, PartState.NOT_READ, reason=reason, weights=extent.weights)
+    return replace(nothing, of_second=True)
 
 
 def _may_be_hidden(part: Part, side: Side, known: Mapping[Part, Extent]) -> bool:
@@ -745,6 +756,11 @@ def _may_be_hidden(part: Part, side: Side, known: Mapping[Part, Extent]) -> bool
     if part in known or not side.prepared.sample.partial:
         return False
     return part.layer is None or any(one.component is part.component for one in known)
+
+
+def _may_answer(known: Iterable[Part], part: Part) -> bool:
+    """Whether a model has feed-forwards, which experts are made of, or the other way round."""
+    return part.component in _UNITED and any(one.component in _UNITED for one in known)
 
 
 def _unread_there(part: Part, known: Mapping[Part, Extent]) -> bool:

@@ -6,7 +6,7 @@ without layers only where all its parts have that standing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -15,12 +15,13 @@ from msgspec.structs import replace
 from kinprint import text
 from kinprint.lineage.tests.registry import Basis, own_tests
 from kinprint.reader.sizes import in_words
-from kinprint.records import DRAFT, LONE_TOWERS, Component, PartFinding, PartState
+from kinprint.records import DRAFT, LONE_TOWERS, Component, Part, PartFinding, PartState, Reason
 from kinprint.report.numbers import share_said
 from kinprint.text import Message, Words
 
 _WHOLE = 0.95  # of a part, from which on no share of it is named
 _LITTLE = 0.001  # a share that has no number
+_TELL_MODEL = (Reason.PART_ONLY_THERE, Reason.TOWER_ONLY_THERE)
 
 
 class Standing(StrEnum):
@@ -183,7 +184,7 @@ class _Place(Struct, frozen=True):
     """Where some parts lie: a tower and layers, empty for all there are, and layers over there.
 
     `tower_there` is the other model's tower where it has another name, `swapped` how many have
-    another number there.
+    another number there. `of_second` says that they are parts of the second model.
     """
 
     tower: str
@@ -192,15 +193,17 @@ class _Place(Struct, frozen=True):
     there: str = ""
     tower_there: Words | None = None
     swapped: int = 0
+    of_second: bool = False
 
 
 def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iterator[Words]:
     """Components with their layers; those that lie in the same layers are named together."""
     places: dict[_Place, list[Words]] = {}
-    found: dict[tuple[str, Component, Words | None], list[PartFinding]] = {}
+    found: dict[tuple[str, Component, Words | None, bool], list[PartFinding]] = {}
     for one in some:
-        found.setdefault((one.part.tower, _component_of(one), _tower_there(one)), []).append(one)
-    for (tower, component, there), mine in found.items():
+        alike = one.part.tower, _component_of(one), _tower_there(one), _needs_model(one)
+        found.setdefault(alike, []).append(one)
+    for (tower, component, there, of_second), mine in found.items():
         every = [
             one for one in findings if (one.part.tower, _component_of(one)) == (tower, component)
         ]
@@ -212,8 +215,9 @@ def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iter
             and _component_of(one) is not component
             and (one.partner.tower, one.partner.component) == (tower, component)
         }
-        for place, name in _component(tower, component, mine, every, bool(of_others)):
-            places.setdefault(replace(place, tower_there=there), []).append(name)
+        for place, name in _component(tower, component, mine, every, of_others):
+            place = replace(place, tower_there=there, of_second=of_second)
+            places.setdefault(place, []).append(name)
     for place, names in places.items():
         named = text.joined(names, ", ")
         if place.layers:
@@ -223,12 +227,20 @@ def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iter
             single = place.there.isdigit()
             key = "verdict.where.moved-one" if single else "verdict.where.moved"
             named = text.words(key, part=named, layers=place.there)
+        if place.of_second:
+            named = text.words("verdict.where.of-second", part=named)
         if place.swapped:
             named = text.words("verdict.where.swapped", part=named, count=place.swapped)
         named = in_tower(named, place.tower, findings)
         if place.tower_there:
             named = text.words("verdict.where.tower-there", part=named, tower=place.tower_there)
         yield named
+
+
+def _needs_model(finding: PartFinding) -> bool:
+    """Whether a part is one of the second model, and the reason beside it does not say so."""
+    told = finding.reason is not None and finding.reason.key in _TELL_MODEL
+    return finding.of_second and not told
 
 
 def _component_of(finding: PartFinding) -> Component:
@@ -244,12 +256,12 @@ def _component(
     component: Component,
     mine: Sequence[PartFinding],
     every: Sequence[PartFinding],
-    others: bool,
+    others: Collection[Part],
 ) -> Iterator[tuple[_Place, Words]]:
     """Parts of one component: without layers if these are all of them.
 
-    There are `others` where parts of the second model answer to other components of the first, as
-    feed-forwards to experts that were made of them.
+    `others` are parts of the second model that answer to other components of the first, as experts
+    to the feed-forwards that they were made of.
     """
     name = text.words(f"verdict.part.{component}")
     share = _linked_share(mine)
@@ -269,12 +281,22 @@ def _component(
         return
     if component is Component.EXPERT:
         some = {one.part for one in mine if one.part.layer is not None}
-        most = {one.part for one in every if one.part.layer in inside}
+        most = {one for one in _model_of(mine, every, others) if one.layer in inside}
         if len(some) < len(most):
             name = text.words("verdict.where.some", part=name, some=len(some), all=len(most))
     there = _layers_there(mine) if moved else ""
     several = len(set(inside)) > 1
     yield _Place(tower, layers_in_words(inside), several, there, swapped=swapped), name
+
+
+def _model_of(
+    mine: Sequence[PartFinding], every: Sequence[PartFinding], others: Collection[Part]
+) -> set[Part]:
+    """All experts of the model that some of them are counted in."""
+    if not all(one.of_second for one in mine):
+        return {one.part for one in every if not one.of_second}
+    linked = {one.partner for one in every if one.state.linked and one.partner is not None}
+    return {*linked, *others, *(one.part for one in every if one.of_second)}
 
 
 def _layers_there(findings: Sequence[PartFinding]) -> str:

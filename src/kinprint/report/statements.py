@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.lineage.tests.registry import own_tests
@@ -59,6 +60,7 @@ _EARLY = "verdict.coverage.unread-early"
 _BUDGET = "verdict.coverage.unread-budget"
 _LEVEL = "verdict.coverage.unread-level"
 _OPEN_SHARE = "verdict.amount.share-open"
+_NOT_READ = (Reason.PART_NOT_READ, Reason.PART_UNREAD_HERE)
 
 
 class Reading(Struct, frozen=True):
@@ -136,8 +138,12 @@ def _linked_in_words(linked: Sequence[PartFinding], findings: Sequence[PartFindi
     every = {(one.part.tower, one.part.component) for one in linked}
     same = [one for one in findings if (one.part.tower, one.part.component) in every]
     named = components_in_words(linked, findings)
-    whole = len(same) == len(linked)
-    return named if whole else text.words("verdict.where.some-layers", part=named)
+    if len(same) == len(linked):
+        return named
+    places = ({replace(one.part, expert=None) for one in some} for some in (linked, same))
+    all_layers = next(places) == next(places)
+    key = "verdict.where.not-all" if all_layers else "verdict.where.some-layers"
+    return text.words(key, part=named)
 
 
 def components_in_words(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Words:
@@ -324,7 +330,7 @@ def _why_not_read(finding: PartFinding, reading: Reading) -> str:
     key = None if finding.reason is None else finding.reason.key
     if key == Reason.STOPPED_EARLY:
         return _EARLY
-    if key != Reason.PART_NOT_READ or reading.level is None:
+    if key not in _NOT_READ or reading.level is None:
         return _UNREAD
     limited = reading.limited and reading.level is not Level.QUICK
     return _BUDGET if reading.left_out or limited else _LEVEL
