@@ -599,6 +599,7 @@ class Reason(StrEnum):
     PART_UNREAD_HERE = auto()
     PART_PACKED = auto()
     PART_TRAINED_ANEW = auto()
+    PART_ONE_STREAM = auto()
     PART_WITHOUT_TEST = auto()
     PART_BLIND = auto()
     PART_NOT_FOUND = auto()

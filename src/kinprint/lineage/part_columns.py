@@ -165,8 +165,12 @@ class HalfChannels(Struct, frozen=True):
             controls = rows(match.argmax(axis=1))
         return self._score(rows(best), controls)
 
-    def attention(self, first: Heads, second: Heads) -> ColumnScore | None:
-        """Heads of one layer and those of another that they match best."""
+    def attention(self, first: Heads, second: Heads, *, turned: bool = False) -> ColumnScore | None:
+        """Heads of one layer and those of another that they match best.
+
+        `turned` says that the channels of `second` change places: of a model with more heads than
+        the other, some have no partner there, and those of the other have one each.
+        """
         halves = [_columns(heads, self.fitted) for heads in (first, second)]
         same = Matching(IDENTITY, (0,), np.nan)
         matches = list(match_head_groups(halves[:1], halves[1:], same))
@@ -175,7 +179,8 @@ class HalfChannels(Struct, frozen=True):
             *(
                 (role for match in some for role in self._head_rows(match, first, second))
                 for some in (matches, others)
-            )
+            ),
+            turned=turned,
         )
 
     def _half(self, part: FeedForward) -> FeedForward:
@@ -216,19 +221,22 @@ class HalfChannels(Struct, frozen=True):
         mix = np.linalg.solve(gram, x @ y.T).T
         return np.asarray(mix @ first.astype(np.float64))
 
-    def _score(self, tensors: Tensors, controls: Tensors) -> ColumnScore | None:
+    def _score(
+        self, tensors: Tensors, controls: Tensors, *, turned: bool = False
+    ) -> ColumnScore | None:
         """The agreement of columns of equal channels, over the rows of all tensors.
 
-        Rows that do not belong together are looked at where those that were matched agree.
+        Rows that do not belong together are looked at where those that were matched agree. `turned`
+        says that the second rows are those of the model whose channels change places.
         """
         told = {role: (_unit(x), _unit(y)) for role, (x, y) in _joined(tensors).items()}
         if sum(len(x) for x, _ in told.values()) < FEWEST_ROWS:
             return None
         x, y = (np.concatenate(rows) for rows in zip(*told.values(), strict=True))
-        ordinary = _ordinary(x) & _ordinary(y) & x.any(axis=0)
+        ordinary = _ordinary(x) & _ordinary(y) & (y if turned else x).any(axis=0)
         index = np.arange(x.shape[1])
         columns = standardise_columns(x).T, standardise_columns(y).T
-        usable = self.usable & ordinary & alone(copied_channels(columns[0]))
+        usable = self.usable & ordinary & alone(copied_channels(columns[turned]))
         blocks: Blocks = common_blocks(index, index, usable)
         if not len(blocks.sizes):
             return None

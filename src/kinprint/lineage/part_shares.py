@@ -42,7 +42,8 @@ def linked_share(equal: EqualNumbers, found: Sequence[PartScore]) -> tuple[float
     some = max((one for one in found if one.copies), key=lambda one: one.share, default=None)
     if some is not None:
         return max(equal.share, some.share), some.likeness / some.share
-    columns = next((one for one in found if one.test == MATCHED_COLUMNS), None)
+    by_columns = (one for one in found if one.test == MATCHED_COLUMNS)
+    columns = max(by_columns, key=lambda one: one.share, default=None)
     if columns is not None and columns.share < 1.0:
         return max(equal.share, columns.share), min(1.0, columns.likeness / columns.share)
     alike = max((min(1.0, one.likeness / one.share) for one in found), default=None)

@@ -548,6 +548,9 @@ def _matched_columns(pair: Pair) -> Iterator[PartScore]:
             parts = _ordered(pair, alignment, *layers)
             found = halves.attention(heads, others)
             yield from _column_score(parts, found, True, True, side)
+            if others.groups < heads.groups:
+                found = halves.attention(others, heads, turned=True)
+                yield from _column_score(parts, found, True, True, 1 - side)
 
 
 def _column_score(

@@ -499,12 +499,16 @@ class _Judge(Struct, frozen=True):
         # One matrix of a feed-forward alone may have been copied, or some rows.
         united = score.parts[0].component in _UNITED and score.excess >= ALONE * score.share
         alone = united or (score.copies and score.likeness >= ALONE * score.share)
-        return (copied or alone) and self.charge.significant_part(score.log10_p, self.count)
+        return (copied or alone) and self._is_unlikely(score)
+
+    def _is_unlikely(self, score: PartScore) -> bool:
+        """Whether chance alone does not explain a test of a part."""
+        return self.charge.significant_part(score.log10_p, self.count)
 
     def _may_be_retrained(self, score: PartScore) -> bool:
         """Whether a head is no more alike than one that was trained anew over the same layers."""
-        significant = self.charge.significant_part(score.log10_p, self.count)
-        return HEAD in score.parts and significant and score.likeness < RETRAINED * score.share
+        unlike = score.likeness < RETRAINED * score.share
+        return HEAD in score.parts and unlike and self._is_unlikely(score)
 
     def _between(self, part: Part, partner: Part, size: Extent) -> PartFinding:
         """What is known about two parts; `size` is that of the one that is counted."""
@@ -559,6 +563,8 @@ class _Judge(Struct, frozen=True):
         reason = None
         if not state.linked and any(self._may_be_retrained(one) for one in scores):
             reason = Reason.PART_TRAINED_ANEW.message()
+        elif not state.linked and any(self._is_unlikely(one) for one in scores):
+            reason = Reason.PART_ONE_STREAM.message()
         elif not state.linked:
             reason = why_not(self.pair, ours_of, theirs_of, nothing.needs, equal, bool(scores))
         return replace(

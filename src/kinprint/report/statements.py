@@ -256,10 +256,19 @@ def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
     equal = all(one.state is not PartState.SHARED or one.likeness == 1 for one in linked)
     marks = {name.replace("-", "_"): f"{value:.2f}" for name, value in RULER}
     likeness: Words | str = likeness_in_words(amount.likeness, equal)
-    # Of renumbered units that were read some have a partner that was not.
-    if any(standing_of(one) is Standing.MATCHED and one.read < 1 for one in linked):
+    if any(map(_is_low, linked)):
         likeness = text.words("verdict.amount.at-least", share=likeness)
     yield text.words("verdict.amount.likeness", likeness=likeness, **marks)
+
+
+def _is_low(finding: PartFinding) -> bool:
+    """Whether the likeness of a linked part is a lower limit.
+
+    Of renumbered units that were read some have a partner that was not. Rows of a wider model are
+    alike in the channels that both have.
+    """
+    unread = standing_of(finding) is Standing.MATCHED and finding.read < 1
+    return unread or (finding.state is PartState.SHARED and finding.fewest < finding.counted)
 
 
 def _share(share: float, low: bool) -> Words | str:

@@ -304,6 +304,7 @@ def part_row(one: PartFinding, translator: Translator) -> schema.PartRow:
         weights=one.counted,
         read=_share(one.read),
         needs=one.needs,
+        of_second=one.of_second,
     )
 
 

@@ -237,6 +237,7 @@ def _finding(row: PartRow) -> PartFinding:
         weights=row.weights,
         read=row.read,
         needs=row.needs,
+        of_second=row.of_second,
     )
 
 

@@ -55,6 +55,7 @@ class PartRow(Struct, frozen=True, kw_only=True):
     weights: Count = 0
     read: Share = 0.0
     needs: Count | None = None
+    of_second: bool = False
 
 
 class LinkPart(Struct, frozen=True, kw_only=True):
