@@ -40,21 +40,28 @@ class Agreement(Struct, frozen=True):
 
 
 class Agreements(Struct, frozen=True):
-    """How the tensors of two parts agree, how many numbers they have, the smaller of two tensors
-    counted and the larger, and whether both parts have the same tensors and most of them were
-    compared: a small budget leaves some unread in one model. Tensors that tell nothing, such as
-    constants, count nowhere."""
+    """How the tensors of two parts agree, how many numbers each has in either, and whether the parts
+    have the same tensors and most of them were compared: a small budget leaves some unread in one
+    model. Tensors that tell nothing, such as constants, have no sizes."""
 
     tensors: Mapping[str, Agreement]
-    fewest: int
-    most: int
+    sizes: tuple[tuple[int, int], ...]
     complete: bool
 
     @property
     def shares(self) -> tuple[float, float]:
-        """The share of the numbers that agrees, of the smaller tensors and of the larger."""
+        """The share of the numbers that agrees, of the smaller tensors and of the larger.
+
+        A tensor that only one part has counts in both.
+        """
         equal = sum(one.rows * one.numbers for one in self.tensors.values())
-        return min(1.0, equal / max(self.fewest, 1)), equal / max(self.most, 1)
+        fewest, most = sum(min(one) or max(one) for one in self.sizes), sum(map(max, self.sizes))
+        return min(1.0, equal / max(fewest, 1)), equal / max(most, 1)
+
+
+def both_sizes(ours: Mapping[str, int], theirs: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """How many numbers tensors have in two parts, none where a part has no such tensor."""
+    return {name: (ours.get(name, 0), theirs.get(name, 0)) for name in ours.keys() | theirs.keys()}
 
 
 def compare_rows(ours: Rows, theirs: Rows, least: float, often: bool = False) -> Agreement | None:

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kinprint.lineage.agreement import Agreement, Agreements, compare_rows
+from kinprint.lineage.agreement import Agreement, Agreements, both_sizes, compare_rows
 from kinprint.lineage.part_tensors import Rows, is_no_bias, tensor_sizes, tensors_of
 from kinprint.lineage.reading.sample import Floats, Indices, Sample
 from kinprint.model.places import Address
@@ -39,17 +39,14 @@ def compare_tables(a: Sample, b: Sample, part: Part, partner: Part, least: float
         for one, table, spare in zip(sizes, (ours, theirs), padded, strict=True):
             one[_ROWS] = read if spare else max(table.size, read)
     elif ours.rows.size or theirs.rows.size:
-        return Agreements({}, 0, 0, False)
+        return Agreements({}, (), False)
     for name in ours.read.keys() & theirs.read.keys():
         told = compare_rows(ours.read[name], theirs.read[name], least)
         if told is not None:
             numbers = min(one.get(name, 0) for one in sizes)
             found[name] = replace(told, information=0.0, rows=float(told.same), numbers=numbers)
-    names = sizes[0].keys() | sizes[1].keys()
-    fewest, most = (
-        sum(chosen(one.get(name, 0) for one in sizes) for name in names) for chosen in (min, max)
-    )
-    return Agreements(found, fewest, most, bool(found) and covered and sizes[0] == sizes[1])
+    complete = bool(found) and covered and sizes[0] == sizes[1]
+    return Agreements(found, tuple(both_sizes(*sizes).values()), complete)
 
 
 class _Table(Struct, frozen=True):

@@ -18,6 +18,7 @@ from kinprint.lineage.agreement import (
     Agreement,
     Agreements,
     as_vector,
+    both_sizes,
     compare_rows,
     is_computed,
 )
@@ -186,9 +187,8 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> A
     both = (a, part), (b, partner)
     sizes = [_sizes(*one, tensor_sizes(*other)) for one, other in (both, both[::-1])]
     found: dict[str, Agreement] = {}
-    names = sizes[0].keys() | sizes[1].keys()
-    numbers = {name: sorted(some.get(name, 0) for some in sizes) for name in names}
-    telling = set(names)
+    numbers = both_sizes(*sizes)
+    telling = dict(numbers)
     for name, (ours, theirs) in compared(a, b, part, partner, stored=True):
         often = part.component in _OFTEN_COMPUTED
         agreement = compare_rows(ours, theirs, least, often)
@@ -198,13 +198,11 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> A
             elif agreement.same and often and is_computed(ours[1]):
                 agreement = replace(agreement, information=0.0)
             if agreement.same and not agreement.lost and not agreement.information > 0:
-                telling.discard(name)
-            size = numbers.get(name, (0, 0))[0] if name in telling else 0
-            found[name] = replace(agreement, numbers=size)
+                telling.pop(name, None)
+            found[name] = replace(agreement, numbers=min(telling.get(name, (0,))))
     known = sum(sizes[0].get(name, 0) for name in found)
-    complete = sizes[0] == sizes[1] and known > _MOST * sum(most for _, most in numbers.values())
-    fewest, most = (sum(numbers[name][at] for name in telling) for at in (0, 1))
-    return Agreements(found, fewest, most, complete)
+    complete = sizes[0] == sizes[1] and known > _MOST * sum(map(max, numbers.values()))
+    return Agreements(found, tuple(telling.values()), complete)
 
 
 def _sizes(sample: Sample, part: Part, others: Container[str]) -> dict[str, int]:
