@@ -1,0 +1,181 @@
+"""How much is linked where layers, experts or heads are other ones or lie elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kinprint.lineage.compare import compare_models
+from kinprint.lineage.results import Comparison, Settings
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import Component, PartState, Reason, Relation
+from kinprint.report.statements import Reading, spoken
+from tests.lineage.stored_models import (
+    LAYERS,
+    LLAMA,
+    SIZE,
+    UNITS,
+    Array,
+    llama,
+    mixture,
+    stored,
+)
+
+Model = tuple[Mapping[str, Array], Mapping[str, Any]]
+
+
+def compared(folder: Path, one: Model, other: Model) -> tuple[Comparison, Comparison]:
+    """Two models compared in both orders."""
+    a, b = (
+        stored(folder / name, dict(tensors), dict(config))
+        for name, (tensors, config) in (("a", one), ("b", other))
+    )
+    with Fetcher() as fetcher:
+        return tuple(  # type: ignore[return-value]
+            compare_models(*pair, fetcher, Settings()) for pair in ((a, b), (b, a))
+        )
+
+
+def what(found: Comparison) -> str:
+    """What is said to be shared."""
+    return str(spoken(found.verdict, ("A", "B"), Reading()).what)
+
+
+def headline(found: Comparison) -> str:
+    return str(spoken(found.verdict, ("A", "B"), Reading()).summary)
+
+
+def with_layers(tensors: Mapping[str, Array], of: Mapping[str, Array], by: int) -> dict[str, Array]:
+    """The tensors with all layers of another model that have room, so many places further."""
+    found = dict(tensors)
+    for name, one in of.items():
+        match = re.fullmatch(r"model\.layers\.(\d+)\.(.*)", name)
+        if match and int(match[1]) + by < LAYERS:
+            found[f"model.layers.{int(match[1]) + by}.{match[2]}"] = one
+    return found
+
+
+@pytest.mark.parametrize("by", [2, 3])
+def test_layers_that_have_moved_count_as_much_as_those_in_place(tmp_path: Path, by: int) -> None:
+    ours, stranger = llama(), llama(1)
+    moved = with_layers(stranger, ours, by)
+    for found in compared(tmp_path, (ours, LLAMA), (moved, LLAMA)):
+        assert found.verdict.amount.layers == pytest.approx(1 - by / LAYERS)
+        derived = by < LAYERS / 2
+        assert found.verdict.relation is (Relation.DERIVED if derived else Relation.PARTIAL)
+
+
+def experts(kept: Mapping[int, int], count: int) -> Model:
+    """The mixture with some of its experts at other numbers, others drawn anew."""
+    ours, _ = mixture()
+    theirs, config = mixture(count)
+    tensors = {name: one for name, one in ours.items() if ".experts." not in name}
+    chance = np.random.default_rng(9)
+    for name, one in theirs.items():
+        if "block_sparse_moe" in name:
+            tensors[name] = chance.normal(size=one.shape).astype(np.float32)
+    for name, one in ours.items():
+        match = re.fullmatch(r"(.*\.experts)\.(\d+)\.(.*)", name)
+        if match and int(match[2]) in kept:
+            tensors[f"{match[1]}.{kept[int(match[2])]}.{match[3]}"] = one
+    return tensors, config
+
+
+def test_experts_under_other_numbers_count_as_much_as_those_in_place(tmp_path: Path) -> None:
+    in_place, moved = (
+        compared(tmp_path / name, mixture(), experts(kept, 4))
+        for name, kept in (("place", {0: 0, 1: 1}), ("moved", {0: 2, 1: 3}))
+    )
+    for one, other in zip(in_place, moved, strict=True):
+        assert one.verdict.amount.layers == pytest.approx(other.verdict.amount.layers)
+        assert one.verdict.relation is other.verdict.relation
+
+
+def test_experts_are_counted_in_the_model_that_has_them(tmp_path: Path) -> None:
+    there, back = compared(tmp_path, mixture(), experts({1: 0, 3: 1}, 2))
+    assert f"experts ({2 * LAYERS} of {4 * LAYERS}) of layers" in what(there)
+    assert f"Equal: embedding, norms, attention, experts of layers 0–{LAYERS - 1}" in what(back)
+    for found in (there, back):
+        counts = re.findall(r"experts \(\d+ of (\d+)\) of layers? ([\d–, ]*\d)", what(found))
+        assert counts
+        for total, named in counts:
+            runs = [[int(end) for end in run.split("–")] for run in named.split(", ")]
+            assert int(total) == 4 * sum(run[-1] - run[0] + 1 for run in runs)
+        assert "some layers only" not in headline(found)
+
+
+def test_a_feed_forward_that_was_cut_into_experts_is_linked_whole(tmp_path: Path) -> None:
+    """Equal numbers of a part that is smaller than its partner are all of it."""
+    dense, experts_of = llama(), 4
+    cut, config = mixture(experts_of)
+    tensors = {name: one for name, one in cut.items() if ".experts." not in name}
+    size = UNITS // experts_of
+    for layer in range(LAYERS):
+        mlp = f"model.layers.{layer}.mlp"
+        for expert in range(experts_of):
+            rows = slice(expert * size, (expert + 1) * size)
+            root = f"model.layers.{layer}.block_sparse_moe.experts.{expert}"
+            tensors[f"{root}.w1.weight"] = dense[f"{mlp}.gate_proj.weight"][rows].copy()
+            tensors[f"{root}.w3.weight"] = dense[f"{mlp}.up_proj.weight"][rows].copy()
+            tensors[f"{root}.w2.weight"] = dense[f"{mlp}.down_proj.weight"][:, rows].copy()
+    for found in compared(
+        tmp_path, (dense, LLAMA), (tensors, config | {"intermediate_size": size})
+    ):
+        assert found.verdict.amount.layers == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_part_of_the_second_model_without_a_trace_is_said_to_be_its(tmp_path: Path) -> None:
+    """Order makes no difference: an expert that stands beside those made of a feed-forward."""
+    there, back = compared(tmp_path, mixture(), experts({0: 0, 1: 1, 2: 2}, 5))
+    states = [
+        {one.state for one in found.verdict.parts if one.part.component is Component.EXPERT}
+        for found in (there, back)
+    ]
+    assert states[0] == states[1]
+
+
+def test_an_attention_of_which_some_heads_were_kept_is_linked_as_far_as_it_goes(
+    tmp_path: Path,
+) -> None:
+    ours = llama()
+    fewer = dict(ours)
+    for name, one in ours.items():
+        if name.endswith(("q_proj.weight",)):
+            fewer[name] = one[2 * SIZE :].copy()
+        elif name.endswith(("k_proj.weight", "v_proj.weight")):
+            fewer[name] = one[SIZE:].copy()
+        elif name.endswith("o_proj.weight"):
+            fewer[name] = one[:, 2 * SIZE :].copy()
+    config = LLAMA | {"num_attention_heads": 2, "num_key_value_heads": 1}
+    for found in compared(tmp_path, (ours, LLAMA), (fewer, config)):
+        attention = [
+            one for one in found.verdict.parts if one.part.component is Component.ATTENTION
+        ]
+        assert {one.state for one in attention} == {PartState.SHARED}
+        assert all(one.sure == pytest.approx(0.5, abs=0.02) for one in attention)
+        assert all((one.likeness or 0.0) > 0.95 for one in attention)
+
+
+def test_experts_that_were_not_read_are_not_said_to_be_missing(tmp_path: Path) -> None:
+    dense, copies = llama(), 8
+    many, config = mixture(copies)
+    tensors = {name: one for name, one in many.items() if ".experts." not in name}
+    for layer in range(LAYERS):
+        mlp = f"model.layers.{layer}.mlp"
+        for expert in range(copies):
+            root = f"model.layers.{layer}.block_sparse_moe.experts.{expert}"
+            for ours, theirs in (("gate", "w1"), ("up", "w3"), ("down", "w2")):
+                tensors[f"{root}.{theirs}.weight"] = dense[f"{mlp}.{ours}_proj.weight"]
+    for found in compared(tmp_path, (dense, LLAMA), (tensors, config)):
+        unread = [
+            one
+            for one in found.verdict.parts
+            if one.state is PartState.NOT_READ and one.part.component is Component.EXPERT
+        ]
+        missing = str(Reason.PART_MISSING.message())
+        assert missing not in {str(one.reason) for one in unread}
