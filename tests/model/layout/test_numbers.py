@@ -287,13 +287,18 @@ def test_experts_one_after_another_in_a_matrix() -> None:
     np.testing.assert_allclose(z @ found["expert_down"].T, truth, atol=5e-3, rtol=1e-3)
 
 
-def test_groups_of_internlm2() -> None:
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [("internlm2", ""), ("llama", "decoder.layers.0.self_attention.linear_qkv.weight")],
+)
+def test_groups_of_internlm2_and_of_megatron(family: str, name: str) -> None:
     """Written from the published code: rows viewed as (groups, q per group + 2, width)."""
-    config = {"model_type": "internlm2", "hidden_size": 16, "num_attention_heads": 4,
+    config = {"model_type": family, "hidden_size": 16, "num_attention_heads": 4,
               "num_key_value_heads": 2}  # fmt: skip
     stored = np.random.default_rng(0).normal(size=(32, 16))
     view = stored.reshape(2, 4, 4, 16)
-    layout = layout_of("qkv", (32, 16), config)
+    layout = layout_of("qkv", (32, 16), config, name=name)
+    assert layout.known
     np.testing.assert_array_equal(take(stored, layout, "q"), view[:, :2].reshape(16, 16))
     np.testing.assert_array_equal(take(stored, layout, "k"), view[:, 2].reshape(8, 16))
     np.testing.assert_array_equal(take(stored, layout, "v"), view[:, 3].reshape(8, 16))
