@@ -40,9 +40,9 @@ class Agreement(Struct, frozen=True):
 
 
 class Agreements(Struct, frozen=True):
-    """How the tensors of two parts agree, how many numbers each has in either, and whether both have
-    the same tensors and most of them were compared: a small budget leaves some unread in one model.
-    Tensors that tell nothing, such as constants, have no sizes."""
+    """How the tensors of two parts agree, how many numbers each has in either, and whether both
+    parts have the same tensors and most of them were compared: a small budget leaves some unread in
+    one model. Tensors that tell nothing, such as constants, have no sizes."""
 
     tensors: Mapping[str, Agreement]
     sizes: tuple[tuple[int, int], ...]
