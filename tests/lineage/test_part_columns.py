@@ -129,6 +129,24 @@ def test_what_is_fitted_does_not_see_what_is_judged() -> None:
     assert max(map(abs, shuffled.likenesses)) < 0.2
 
 
+def one_group(heads: Heads) -> Heads:
+    """The first of the groups of an attention."""
+    assert heads.q is not None and heads.k is not None
+    assert heads.v is not None and heads.o is not None
+    inside = len(heads.q) // len(heads.k)
+    return replace(heads, q=heads.q[:inside], k=heads.k[:1], v=heads.v[:1], o=heads.o[:1])
+
+
+def test_a_model_with_fewer_heads_finds_all_of_its_own() -> None:
+    halves = HalfChannels.of(np.ones(WIDTH, bool))
+    heads = Prepared(MODEL).heads[0]
+    copy = one_group(Prepared(remade(MODEL, np.random.default_rng(10))).heads[0])
+    turned, straight = halves.attention(copy, heads, turned=True), halves.attention(heads, copy)
+    assert turned is not None and straight is not None
+    assert np.mean(turned.likenesses) > 0.85 > np.mean(straight.likenesses)
+    assert turned.log10_p < -8 and turned.excess > COPIED > straight.excess
+
+
 def test_channels_of_a_copy_drawn_anew_give_valid_p_values() -> None:
     """Everything else is the copy's: only the labels of the judged channels are chance."""
     rng = np.random.default_rng(9)
@@ -139,6 +157,7 @@ def test_channels_of_a_copy_drawn_anew_give_valid_p_values() -> None:
     heads, others = ours.heads[0], theirs.heads[0]
     assert first.gate is not None and heads.q is not None and heads.k is not None
     assert heads.v is not None and heads.o is not None
+    fewer = one_group(others)
     for _ in range(DRAWS):
         order = np.concatenate([4 * block + rng.permutation(4) for block in range(WIDTH // 4)])
         order = np.where(halves.fitted, np.arange(WIDTH), order)
@@ -149,7 +168,11 @@ def test_channels_of_a_copy_drawn_anew_give_valid_p_values() -> None:
             heads, q=heads.q[..., order], k=heads.k[..., order],
             v=heads.v[..., order], o=heads.o[..., order],
         )  # fmt: skip
-        for score in (halves.feed_forwards(moved, second), halves.attention(turned, others)):
+        for score in (
+            halves.feed_forwards(moved, second),
+            halves.attention(turned, others),
+            halves.attention(fewer, turned, turned=True),
+        ):
             assert score is not None
             logs.append(score.log10_p)
     assert_valid(logs, (0.1, 0.01, 1e-3))
