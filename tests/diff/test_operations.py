@@ -30,6 +30,11 @@ _SIBLINGS = (  # of what others are made like, or stored like
 _BELOW = ("cast to float16", "layers repeated", "heads removed", "permuted")  # with more to say
 
 
+def short(name: str) -> Checkpoint:
+    """The first layers of a model: what is said of three layers is said of more."""
+    return surgery.with_layers(Zoo(DEMO)[name], range(3))
+
+
 @pytest.fixture(scope="module")
 def continued() -> kinprint.Diff:
     """A model and what became of it when it was trained on."""
@@ -46,7 +51,8 @@ def continued() -> kinprint.Diff:
 )
 def test_what_was_done_is_told(name: str, tmp_path: Path) -> None:
     make, wanted = MADE[name]
-    found, faults = made(make, wanted, Zoo(DEMO)["base-a"], len(name), tmp_path)
+    parent = Zoo(DEMO)["base-a"] if "layers" in name else short("base-a")
+    found, faults = made(make, wanted, parent, len(name), tmp_path)
     assert faults == [], found.summary
 
 
@@ -78,7 +84,7 @@ def test_zeros_and_coarse_grids_of_strangers_are_no_operation(
 
 def test_a_sample_says_the_same_of_equal_numbers(tmp_path: Path) -> None:
     make, wanted = MADE["cast to float16"]
-    whole, faults = made(make, wanted, Zoo(DEMO)["base-a"], 0, tmp_path)
+    whole, faults = made(make, wanted, short("base-a"), 0, tmp_path)
     assert faults == [], whole.summary
     some = kinprint.diff(tmp_path / "parent", tmp_path / "child", sample=True)
     assert [one.kind for one in some.operations] == [one.kind for one in whole.operations]
@@ -114,7 +120,7 @@ def test_layers_in_another_order_are_not_the_same_model(tmp_path: Path) -> None:
 
 
 def test_a_small_change_is_no_factor(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     wide = storage.cast(parent, np.float32)
     a = _saved(wide, tmp_path / "a")
     b = _saved(with_adapter(wide, np.random.default_rng(1), 8, 0.003), tmp_path / "b")
@@ -125,7 +131,7 @@ def test_a_small_change_is_no_factor(tmp_path: Path) -> None:
 
 
 def test_what_was_coarser_before_is_no_noise(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     a = _saved(storage.as_gguf(parent, "Q4_0"), tmp_path / "a")
     found = kinprint.diff(a, _saved(parent, tmp_path / "b"))
     assert {one.kind for one in found.operations} == {Operation.CHANGED, Operation.CAST}
@@ -134,7 +140,7 @@ def test_what_was_coarser_before_is_no_noise(tmp_path: Path) -> None:
 
 def test_a_renumbered_copy_is_not_replaced_in_a_sample(tmp_path: Path) -> None:
     make, _ = MADE["permuted"]
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     a = _saved(parent, tmp_path / "a")
     b = _saved(make(parent, np.random.default_rng(2)), tmp_path / "b")
     found = kinprint.diff(a, b, sample=True)
@@ -142,7 +148,7 @@ def test_a_renumbered_copy_is_not_replaced_in_a_sample(tmp_path: Path) -> None:
 
 
 def test_numbers_that_are_none_are_counted_and_end_nothing(tmp_path: Path) -> None:
-    parent = storage.cast(Zoo(DEMO)["base-a"], np.float32)
+    parent = storage.cast(short("base-a"), np.float32)
     name = "model.layers.2.mlp.up_proj.weight"
     huge = np.full_like(parent.tensors[name], 3e38)
     broken = parent.tensors[name].copy()
@@ -163,7 +169,7 @@ def test_the_same_model_has_no_operation() -> None:
 
 def test_a_recovered_permutation_is_exact(tmp_path: Path) -> None:
     make, wanted = MADE["permuted"]
-    found, faults = made(make, wanted, Zoo(DEMO)["base-a"], 5, tmp_path)
+    found, faults = made(make, wanted, short("base-a"), 5, tmp_path)
     assert faults == [], found.summary
     assert found.totals.equal == found.totals.tensors
     moved = {one.what: one.moved for one in found.map.axes}
@@ -182,7 +188,7 @@ def test_layers_that_were_repeated_have_two_diagonals(tmp_path: Path) -> None:
 def test_a_head_that_only_one_model_stores_meets_the_embedding(
     stored_first: bool, tmp_path: Path
 ) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     table = parent.tensors["model.embed_tokens.weight"]
     stored = parent.changed({"lm_head.weight": table})
     pair = [_saved(parent, tmp_path / "left-out"), _saved(stored, tmp_path / "stored")]
@@ -242,7 +248,7 @@ def test_one_matrix_of_low_rank_is_no_adapter(tmp_path: Path) -> None:
 
 
 def test_tokens_that_were_renumbered_with_their_rows(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     name = "model.embed_tokens.weight"
     order = np.random.default_rng(4).permutation(len(parent.tensors[name]))
     places = np.argsort(order)
@@ -329,7 +335,7 @@ def _with_biases(model: Checkpoint, size: float) -> Checkpoint:
 
 
 def test_a_component_whose_vectors_changed_was_not_kept(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     a, b = (_saved(_with_biases(parent, size), tmp_path / str(size)) for size in (0.0, 0.1))
     assert _kept(kinprint.diff(a, b)) == {"embedding", "feed-forward"}
 
@@ -369,7 +375,7 @@ def _drawn(parent: Checkpoint, layers: int) -> Checkpoint:
 
 
 def test_units_of_a_fresh_layer_are_not_matched(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     a, b = (_saved(_drawn(parent, count), tmp_path / str(count)) for count in (6, 8))
     found = kinprint.diff(a, b)
     kinds = {one.kind for one in found.operations}
@@ -390,7 +396,7 @@ def _with_numbers(model: Checkpoint, numbers: Callable[[int], int], layers: int)
 
 
 def test_layers_with_gaps_in_their_numbers_are_not_reordered(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     a = _saved(_with_numbers(parent, lambda at: 10 * at + 7, 58), tmp_path / "a")
     b = _saved(_with_numbers(parent, lambda at: at + 1, 6), tmp_path / "b")
     kinds = {one.kind for one in kinprint.diff(a, b).operations}
@@ -398,7 +404,7 @@ def test_layers_with_gaps_in_their_numbers_are_not_reordered(tmp_path: Path) -> 
 
 
 def test_what_was_coarser_and_was_trained_is_not_said_to_be_rounded_alone(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     draw = np.random.default_rng(8)
     a = _saved(storage.as_gguf(parent, "Q4_0"), tmp_path / "a")
     b = _saved(with_adapter(parent, draw, 8, 0.1), tmp_path / "b")
@@ -409,7 +415,7 @@ def test_what_was_coarser_and_was_trained_is_not_said_to_be_rounded_alone(tmp_pa
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.0])
 def test_a_change_that_has_no_size_is_said(value: float, tmp_path: Path) -> None:
-    parent = storage.cast(Zoo(DEMO)["base-a"], np.float32)
+    parent = storage.cast(short("base-a"), np.float32)
     name = "model.layers.2.mlp.up_proj.weight"
     before, after = parent.tensors[name].copy(), parent.tensors[name].copy()
     before[1, 2] = 0.0
@@ -421,7 +427,7 @@ def test_a_change_that_has_no_size_is_said(value: float, tmp_path: Path) -> None
 
 
 def test_more_or_fewer_rows_of_keys_are_said(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     names = [name for name in parent.tensors if "k_proj" in name or "v_proj" in name]
     twice = {name: np.concatenate([parent.tensors[name]] * 2) for name in names}
     heads = 2 * parent.geometry["num_key_value_heads"]
@@ -450,7 +456,7 @@ def test_gains_of_a_stranger_are_not_alike(tmp_path: Path) -> None:
 def test_a_table_with_more_rows_for_the_same_tokens_is_not_renumbered(
     shorter: bool, tmp_path: Path
 ) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     name = "model.embed_tokens.weight"
     padded = np.pad(parent.tensors[name], ((0, 64), (0, 0)))
     child = parent.changed({name: padded}, vocab_size=len(padded))
@@ -473,7 +479,7 @@ def _on_a_grid(model: Checkpoint, levels: int = 7) -> Checkpoint:
 
 
 def test_who_is_coarser_is_told_by_numbers_and_not_by_their_type(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     fine = _saved(parent, tmp_path / "fine")
     coarse = _saved(_on_a_grid(parent), tmp_path / "coarse")
     there, back = kinprint.diff(fine, coarse), kinprint.diff(coarse, fine)
@@ -554,7 +560,7 @@ def test_feed_forwards_of_a_stranger_are_not_pruned(sample: bool, tmp_path: Path
 def test_heads_that_were_drawn_anew_are_neither_pruned_nor_renumbered(
     sample: bool, tmp_path: Path
 ) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     fewer = surgery.without_heads(parent, (0,))
     draw = np.random.default_rng(3)
     new = {
@@ -572,7 +578,7 @@ def test_heads_that_were_drawn_anew_are_neither_pruned_nor_renumbered(
 
 @pytest.mark.parametrize("group", [0, 1])
 def test_heads_that_are_left_have_partners(group: int, tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     a = _saved(parent, tmp_path / "a")
     found = kinprint.diff(a, _saved(surgery.without_heads(parent, (group,)), tmp_path / "b"))
     assert [one.kind for one in found.operations] == [Operation.PRUNED_HEADS]
@@ -580,7 +586,7 @@ def test_heads_that_are_left_have_partners(group: int, tmp_path: Path) -> None:
 
 
 def test_key_value_heads_that_were_pooled_are_not_renumbered(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     new = {
         name: values.reshape(2, -1, values.shape[1]).mean(axis=0)
         for name, values in parent.tensors.items()
@@ -636,7 +642,7 @@ def test_numbers_that_were_zero_before_are_told(sample: bool, noise: float, tmp_
 
 
 def test_an_adapter_fills_what_was_pruned(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     pruned = parent.changed(_pruned(parent, 0.0))
     a = _saved(pruned, tmp_path / "a")
     b = _saved(with_adapter(pruned, np.random.default_rng(1), 8), tmp_path / "b")
@@ -645,7 +651,7 @@ def test_an_adapter_fills_what_was_pruned(tmp_path: Path) -> None:
 
 
 def test_noise_may_be_rounding_to_a_fine_grid(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     new = {}
     for name, values in parent.tensors.items():
         if values.ndim > 1 and ".layers." in name:
@@ -729,7 +735,7 @@ _FILLED: dict[str, Callable[[Array], Array]] = {
 @pytest.mark.parametrize("sample", [False, True])
 @pytest.mark.parametrize("kind", _FILLED)
 def test_a_padded_vocabulary_is_not_extended(kind: str, sample: bool, tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     name = "model.embed_tokens.weight"
     table = parent.tensors[name]
     longer = np.concatenate([table, _FILLED[kind](table)])
@@ -743,7 +749,7 @@ def test_a_padded_vocabulary_is_not_extended(kind: str, sample: bool, tmp_path: 
 
 
 def test_rows_with_numbers_of_their_own_extend_a_vocabulary(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = short("base-a")
     name = "model.embed_tokens.weight"
     table = parent.tensors[name]
     drawn = np.random.default_rng(0).normal(0, table.std(), (512, table.shape[1]))
