@@ -129,6 +129,29 @@ def test_a_feed_forward_that_was_cut_into_experts_is_linked_whole(tmp_path: Path
         assert found.verdict.amount.layers == pytest.approx(1.0, abs=0.01)
 
 
+def test_units_of_a_stranger_do_not_speak_for_the_others(tmp_path: Path) -> None:
+    """Half of the units of a feed-forward, in one of twice as many others."""
+    small, large = llama(), llama(1, units=2 * UNITS)
+    some = slice(0, UNITS // 2)
+    for layer in range(LAYERS):
+        mlp = f"model.layers.{layer}.mlp"
+        for name in ("gate", "up"):
+            large[f"{mlp}.{name}_proj.weight"][some] = small[f"{mlp}.{name}_proj.weight"][some]
+        large[f"{mlp}.down_proj.weight"][:, some] = small[f"{mlp}.down_proj.weight"][:, some]
+    config = LLAMA | {"intermediate_size": 2 * UNITS}
+    for found in compared(tmp_path, (small, LLAMA), (large, config)):
+        parts = found.verdict.parts
+        units = [one for one in parts if one.part.component is Component.FEED_FORWARD]
+        assert all(one.sure == pytest.approx(0.25) for one in units)
+        assert found.verdict.relation is Relation.PARTIAL
+
+
+def test_experts_without_a_link_are_counted_too(tmp_path: Path) -> None:
+    """Two of four are copied, the others stand beside two of the four that are no copies."""
+    there, _ = compared(tmp_path, mixture(), experts({0: 0, 1: 1}, 8))
+    assert f"experts ({4 * LAYERS} of {8 * LAYERS}) of layers" in what(there)
+
+
 def test_a_part_of_the_second_model_without_a_trace_is_said_to_be_its(tmp_path: Path) -> None:
     """Order makes no difference: an expert that stands beside those made of a feed-forward."""
     there, back = compared(tmp_path, mixture(), experts({0: 0, 1: 1, 2: 2}, 5))

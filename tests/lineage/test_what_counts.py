@@ -291,6 +291,23 @@ def test_rows_that_only_one_table_has_count_unless_they_are_padding(
         assert compared(tmp_path / str(at), *models).verdict.relation is relation
 
 
+@pytest.mark.parametrize(
+    ("size", "relation", "share"),
+    [(1.0, Relation.DERIVED, 0.5), (1e-9, Relation.SAME_WEIGHTS, 1.0)],
+)
+def test_rows_of_zeros_are_no_tokens_unless_tiny_ones_round_to_them(
+    tmp_path: Path, size: float, relation: Relation, share: float
+) -> None:
+    ours = llama()
+    ours[TABLE][VOCABULARY // 2 :] *= size
+    cast = {name: one.astype(np.float16) for name, one in ours.items()}
+    cast[TABLE][VOCABULARY // 2 :] = 0
+    found = compared(tmp_path, ours, cast).verdict
+    table = next(one for one in found.parts if one.part.component is Component.EMBEDDING)
+    assert found.relation is relation
+    assert table.sure == pytest.approx(share)
+
+
 @pytest.mark.parametrize("count", [50, 3000])
 def test_tokens_that_were_replaced_are_not_taken_over(tmp_path: Path, count: int) -> None:
     """Others have their numbers, and rows of a stranger."""

@@ -16,6 +16,7 @@ from math import prod
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint.lineage.equality import INFORMATION
 from kinprint.lineage.kind import HALF, amount_of
@@ -132,6 +133,8 @@ def same_contents(a: Model, b: Model, alpha: float, most: int | None = None) -> 
         return None
     named = max(both, key=lambda one: len(_parts_by_tensor(one.model)))
     parts = tuple(_findings(named, probe=most is None or most - cost > _SPARE))
+    if named is both[1]:
+        parts = tuple(map(_of_second, parts))
     share = min(one.share for one in both)
     read = min(one.read for one in both)
     relation = Relation.DERIVED if share > HALF else Relation.PARTIAL
@@ -139,14 +142,24 @@ def same_contents(a: Model, b: Model, alpha: float, most: int | None = None) -> 
         relation = Relation.SAME_WEIGHTS
     reason = VerdictReason.SAME_CONTENTS if parts else VerdictReason.SAME_CONTENTS_UNNAMED
     amount = Amount(linked=share, likeness=1.0, read=read)
+    if parts:
+        amount = amount_of(parts)
+        amount = replace(amount, linked=min(amount.linked, share))
     return Verdict(
         relation,
         known,
         alpha,
         parts,
-        amount_of(parts) if parts else amount,
+        amount,
         reasons=(reason,),
     )
+
+
+def _of_second(finding: PartFinding) -> PartFinding:
+    """A part of the second model, by whose names all are called; the first may not have it."""
+    if finding.partner is not None:
+        return finding
+    return replace(finding, partner=finding.part, of_second=True)
 
 
 def _link(contents: _Contents, tried: int, left: int | None) -> float | None:

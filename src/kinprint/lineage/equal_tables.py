@@ -14,6 +14,7 @@ from kinprint.lineage.reading.sample import Floats, Indices, Sample
 from kinprint.model.places import Address
 from kinprint.records import Component, Part, Role
 
+_TINY = 0.01  # as a share of the size that rows of a table have
 _ROWS = "rows"  # of a table of tokens, whatever it is called
 
 
@@ -100,7 +101,21 @@ class _Table(Struct, frozen=True):
         """Places of rows that answer to each other: by number where names agree, else by name.
 
         Where no token is in both, by number alone. One model may name a row that another does not.
+        A row of zeros is none, and answers to no learnt one; it may be what a tiny one rounds to.
         """
+        at, to = self._named_alike(other)
+        ours, theirs = self._sizes[at], other._sizes[to]
+        lost = ((ours == 0) & (theirs > _TINY)) | ((theirs == 0) & (ours > _TINY))
+        return at[~lost], to[~lost]
+
+    @property
+    def _sizes(self) -> Floats:
+        """The largest number of each row, beside that of the row in the middle."""
+        largest = np.abs(self.rows).max(axis=1, initial=0.0)
+        known = largest[largest > 0]
+        return np.asarray(largest / (np.median(known) if known.size else 1.0))
+
+    def _named_alike(self, other: _Table) -> tuple[Indices, Indices]:
         _, at, to = np.intersect1d(self.numbers, other.numbers, return_indices=True)
         if not np.isin(self.names[self.names != 0], other.names).any():
             return at, to

@@ -68,11 +68,16 @@ def _beyond(score: PartScore, alike: Mapping[str, float]) -> bool:
 
 
 def sure_shares(
-    pair: Pair, first: tuple[Side, Part], second: tuple[Side, Part], found: Sequence[PartScore]
+    pair: Pair,
+    first: tuple[Side, Part],
+    second: tuple[Side, Part],
+    found: Sequence[PartScore],
+    share: float,
 ) -> tuple[float, float]:
     """The share of the smaller and of the larger of two parts that tests link for sure.
 
-    By tensors and rows, where tests tell these apart. What they do not see goes with the rest.
+    By tensors and rows, where tests tell these apart, else so large a `share` of the smaller one.
+    What they do not see goes with the rest.
     """
     sides = [
         (side, _sizes(tensor_sizes(side.prepared.stored, part))) for side, part in (first, second)
@@ -85,7 +90,7 @@ def sure_shares(
     smaller, larger = (sum(one[at] for one in both.values()) for at in (0, 1))
     if not smaller:
         return 1.0, 1.0
-    linked = float(smaller)
+    linked = share * smaller
     if told:
         by_score = [
             (one, sorted(sides, key=lambda side: side[0] is not pair.sides[one.side]))

@@ -555,9 +555,11 @@ class _Judge(Struct, frozen=True):
             share, likeness = linked_share(equal, found)
         kept = self._kept(equal) and (equal.all or share <= MOSTLY * equal.share)
         if state is PartState.SHARED:
-            of_smaller, of_larger = sure_shares(self.pair, (self.a, part), (self.b, partner), found)
+            both = (self.a, part), (self.b, partner)
+            of_smaller, of_larger = sure_shares(self.pair, *both, found, share)
+            more = share > equal.share  # than what is equal
             share = max(equal.share, min(share, of_smaller))
-            least = max(equal.least, min(share, of_larger))
+            least = max(equal.least, min(share, of_larger)) if more else equal.least
             least *= _larger(ours, theirs) / max(size.weights, theirs.weights, 1)
         ours_of, theirs_of = (self.a.prepared, part), (self.b.prepared, partner)
         reason = None

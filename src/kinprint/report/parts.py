@@ -215,7 +215,9 @@ def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iter
             and _component_of(one) is not component
             and (one.partner.tower, one.partner.component) == (tower, component)
         }
-        for place, name in _component(tower, component, mine, every, of_others):
+        second = all(one.of_second for one in mine)
+        model = _parts_of_model(findings, tower, component, second)
+        for place, name in _component(tower, component, mine, every, model, bool(of_others)):
             place = replace(place, tower_there=there, of_second=of_second)
             places.setdefault(place, []).append(name)
     for place, names in places.items():
@@ -237,6 +239,15 @@ def _named(some: Sequence[PartFinding], findings: Sequence[PartFinding]) -> Iter
         yield named
 
 
+def _parts_of_model(
+    findings: Sequence[PartFinding], tower: str, component: Component, second: bool
+) -> set[Part]:
+    """All parts of a component that the first model has, or the second."""
+    known = (one for one in findings if second or not one.of_second)
+    parts = (one.partner if second and not one.of_second else one.part for one in known)
+    return {one for one in parts if one and (one.tower, one.component) == (tower, component)}
+
+
 def _needs_model(finding: PartFinding) -> bool:
     """Whether a part is one of the second model, and the reason beside it does not say so."""
     told = finding.reason is not None and finding.reason.key in _TELL_MODEL
@@ -256,12 +267,14 @@ def _component(
     component: Component,
     mine: Sequence[PartFinding],
     every: Sequence[PartFinding],
-    others: Collection[Part],
+    model: Collection[Part],
+    others: bool,
 ) -> Iterator[tuple[_Place, Words]]:
     """Parts of one component: without layers if these are all of them.
 
-    `others` are parts of the second model that answer to other components of the first, as experts
-    to the feed-forwards that they were made of.
+    `model` has those of the model that they belong to. There are `others` where parts of the second
+    model answer to other components of the first, as experts to the feed-forwards that they were
+    made of.
     """
     name = text.words(f"verdict.part.{component}")
     share = _linked_share(mine)
@@ -281,22 +294,12 @@ def _component(
         return
     if component is Component.EXPERT:
         some = {one.part for one in mine if one.part.layer is not None}
-        most = {one for one in _model_of(mine, every, others) if one.layer in inside}
+        most = {one for one in model if one.layer in inside}
         if len(some) < len(most):
             name = text.words("verdict.where.some", part=name, some=len(some), all=len(most))
     there = _layers_there(mine) if moved else ""
     several = len(set(inside)) > 1
     yield _Place(tower, layers_in_words(inside), several, there, swapped=swapped), name
-
-
-def _model_of(
-    mine: Sequence[PartFinding], every: Sequence[PartFinding], others: Collection[Part]
-) -> set[Part]:
-    """All experts of the model that some of them are counted in."""
-    if not all(one.of_second for one in mine):
-        return {one.part for one in every if not one.of_second}
-    linked = {one.partner for one in every if one.state.linked and one.partner is not None}
-    return {*linked, *others, *(one.part for one in every if one.of_second)}
 
 
 def _layers_there(findings: Sequence[PartFinding]) -> str:

@@ -256,7 +256,7 @@ def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
     equal = all(one.state is not PartState.SHARED or one.likeness == 1 for one in linked)
     marks = {name.replace("-", "_"): f"{value:.2f}" for name, value in RULER}
     likeness: Words | str = likeness_in_words(amount.likeness, equal)
-    if any(map(_is_low, linked)):
+    if not equal and any(map(_is_low, linked)):
         likeness = text.words("verdict.amount.at-least", share=likeness)
     yield text.words("verdict.amount.likeness", likeness=likeness, **marks)
 
