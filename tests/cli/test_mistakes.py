@@ -29,6 +29,9 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "a result of a later version": (["report", "later.json"], "(kinprint.compare/99)"),
     "no such result": (["report", "nothing.json"], "has no file 'nothing.json'"),
     "a folder without a result": (["report", "empty"], "is a folder without a result"),
+    "a file for a study": (["study", "run", "same-layer", BASE, "-o", "notes.txt"], "a folder"),
+    "a stream": (["compare", BASE, CHILD, "-o", "-"], "--format json"),
+    "a stream for an atlas": (["atlas", "tree", "-o", "-"], "--format json"),
     "nowhere to write": (["compare", BASE, CHILD, "-o", "notes.txt/x.html"], "Not a directory"),
 }  # fmt: skip
 
@@ -59,6 +62,41 @@ def test_a_mistake_is_one_sentence_in_each_language(
     said = told["ko"].partition("kinprint: ")[2]
     assert any("가" <= letter <= "힣" for letter in said)
     assert not any(word in said for word in ("there is", "is not", "Not a", "malformed", "missing"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compare", "model", CHILD, "-o", "model/config.json"],
+        ["compare", CHILD, BASE, "--control", "model", "-o", "model/report.html"],
+        ["matrix", CHILD, BASE, "model", "-o", "model/report/"],
+        ["diff", BASE, "model", "-o", "model/report.html"],
+        ["diff", BASE, CHILD, "--parent", "model", "-o", "model/report.html"],
+        ["unmerge", BASE, "model", "-o", "model/recipe.yaml"],
+        ["identify", "model", "-o", "model/config.json"],
+        ["study", "run", "same-layer", BASE, "model", "-o", "model/report"],
+        ["atlas", "tree", "-o", "model/config.json"],
+        ["atlas", "add", BASE, "--atlas", "model"],
+        ["atlas", "export", "model"],
+        ["atlas", "pull", "empty", "--atlas", "model"],
+        ["demo", "-o", "model"],
+        ["reproduce", "solar-vs-glm", "-o", "model"],
+    ],
+    ids=lambda given: " ".join(given[:2]),
+)
+def test_models_stay_as_they_are(
+    arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = folder / "model"
+    model.mkdir()
+    for file in Path(BASE).iterdir():
+        (model / file.name).symlink_to(file)
+    (model / "config.json").unlink()
+    (model / "config.json").write_bytes((Path(BASE) / "config.json").read_bytes())
+    before = {file: file.read_bytes() for file in model.iterdir()}
+    assert run(arguments) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert {file: file.read_bytes() for file in model.iterdir()} == before
 
 
 def test_one_model_given_twice_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,13 +68,44 @@ def test_endings_are_read_before_anything_is_done(tmp_path: Path) -> None:
     with pytest.raises(BadOption, match=r"report\.docx.*\.html"):
         outputs([tmp_path / "report.docx"])
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadOption, match="it is a file"):
+    with pytest.raises(BadOption, match="it is a file; give it one of the endings"):
         outputs([tmp_path / "file"])
+    with pytest.raises(BadOption, match="a folder is written; name a folder"):
+        outputs([f"{tmp_path}/file/"])
     with pytest.raises(BadOption, match="nothing can be written"):
         outputs([tmp_path / "file" / "report.html"])
     with pytest.raises(BadOption, match="nothing can be written"):
         outputs(["/proc/nowhere/report.html"])
     assert sorted(one.name for one in tmp_path.iterdir()) == ["file"]
+
+
+def test_nothing_is_written_into_a_model_that_is_read(tmp_path: Path) -> None:
+    model, beside = tmp_path / "model", tmp_path / "other.gguf"
+    model.mkdir()
+    beside.write_bytes(b"GGUF")
+    (tmp_path / "link").symlink_to(model)
+    read = [str(model), beside.as_uri(), "org/name", "no such name", str(tmp_path / "nowhere")]
+    for place in ("model/a.html", "model/", "model/new/", "link/a.html", "other.gguf/a.html"):
+        with pytest.raises(BadOption, match="it lies in the model"):
+            outputs([f"{tmp_path}/{place}"], models=read)
+    assert outputs([tmp_path / "a.html", tmp_path / "models.html"], models=read)
+    assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["other.gguf"]
+
+
+def test_json_of_others_is_not_replaced(tmp_path: Path) -> None:
+    config, empty, ours = (tmp_path / f"{name}.json" for name in ("config", "empty", "ours"))
+    config.write_text('{"architectures": ["LlamaForCausalLM"]}')
+    empty.write_text("")
+    ours.write_bytes(encode(DOCUMENTS["matrix"]))
+    with pytest.raises(BadOption, match="holds something else"):
+        outputs([config])
+    assert len(outputs([empty, ours])) == 2
+
+
+@pytest.mark.parametrize("given", ["-", "-/"])
+def test_the_sign_for_a_stream_is_no_folder(given: str) -> None:
+    with pytest.raises(BadOption, match="--format json"):
+        outputs([given])
 
 
 def test_nothing_is_written_where_one_form_cannot_be_drawn(tmp_path: Path) -> None:

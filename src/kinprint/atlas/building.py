@@ -20,8 +20,7 @@ from kinprint.errors import AtlasBroken, EntryBroken, KinprintError
 from kinprint.lineage.matrix import Teller
 from kinprint.reader.cache import Cache
 from kinprint.reader.fetch import Fetcher
-from kinprint.reader.formats.registry import formats
-from kinprint.reader.weights import PIPELINE
+from kinprint.reader.folders import holds_weights
 from kinprint.records import ByteRange, Standing, Step
 from kinprint.source import open_source
 
@@ -117,7 +116,7 @@ def from_anywhere(given: str) -> str:
 
 def _models_below(folder: Path, depth: int) -> list[Path]:
     """The folder itself if it holds weights, else the folders inside it that do."""
-    if _holds_weights(folder):
+    if holds_weights(folder):
         return [folder]
     inside = sorted(one for one in folder.iterdir() if one.is_dir() and one.name[0] != ".")
     return [found for one in inside for found in _models_below(one, depth - 1)] if depth else []
@@ -258,9 +257,3 @@ def _standing(one: Fingerprint) -> Standing:
         if source.read(path, ByteRange(at, at + len(part))) != part:
             return otherwise
     return Standing.RIGHT
-
-
-def _holds_weights(folder: Path) -> bool:
-    endings = {ending for one in formats().own.values() for ending in one.suffixes}
-    files = [one for one in folder.iterdir() if not one.is_dir()]
-    return any(one.suffix.lower() in endings or one.name == PIPELINE for one in files)

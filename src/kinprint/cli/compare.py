@@ -15,7 +15,7 @@ import kinprint
 from kinprint import text
 from kinprint.cli.commands import Choice, Real, Whole, command, option
 from kinprint.cli.language import language, say
-from kinprint.cli.output import form_option, print_lines, show, write_json
+from kinprint.cli.output import form_option, given_models, print_lines, show, write_json
 from kinprint.cli.reading import device_option, name_failure, reading_options
 from kinprint.errors import BadOption, UsageError, printable
 from kinprint.records import ALPHA, Level, Relation
@@ -67,7 +67,8 @@ def comparing_options(function: Callable[..., Any]) -> Callable[..., Any]:
         if output:
             from kinprint.report.outputs import outputs
 
-            outputs(output, "paths")
+            read = (*named["models"], *named.get("controls", ()), named.get("given"), base)
+            outputs(output, models=given_models(*read))
         asked = {"level": level, "alpha": alpha, "seed": seed, "base": base}
         settings = {**asked, "reader": reader, "language": language()}
         return function(*arguments, settings=settings, output=output, **named)

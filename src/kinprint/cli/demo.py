@@ -29,12 +29,12 @@ _INDENT = "  "
 @option("-o", "--output", metavar="FOLDER", type=Path, default=Path("out/demo"))
 def demo(output: Path) -> None:
     """Compare small models that come with kinprint."""
-    from kinprint.report.outputs import outputs
+    from kinprint.report.outputs import check_folder, outputs
 
+    check_folder(output, "output")
     files = {pair: output / f"{pair.history}.html" for pair in PAIRS}
-    outputs(
-        files.values(), "output"
-    )  # a place where nothing can be written is refused before the work
+    data = (file.with_suffix(".json") for file in files.values())
+    outputs((*files.values(), *data), "output")  # what cannot be written is refused before the work
     with loopback_hub(FOLDER):
         _run(files)
 

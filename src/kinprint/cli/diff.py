@@ -10,7 +10,7 @@ import kinprint
 from kinprint.cli.commands import Whole, command, option
 from kinprint.cli.compare import show_costs
 from kinprint.cli.language import language
-from kinprint.cli.output import form_option, show
+from kinprint.cli.output import form_option, given_models, show
 from kinprint.cli.reading import device_option, reading_options
 
 
@@ -44,7 +44,7 @@ def diff(
     if output:
         from kinprint.report.outputs import outputs
 
-        outputs(output, "paths")
+        outputs(output, models=given_models(a, b, *parents, given, base))
     asked: dict[str, Any] = {"sample": sample, "seed": seed, "given": given, "base": base}
     asked |= {"parents": parents, "reader": reader}
     if dry_run:

@@ -8,7 +8,7 @@ import kinprint
 from kinprint.cli.commands import Whole, command, option
 from kinprint.cli.compare import code_for
 from kinprint.cli.language import language, say
-from kinprint.cli.output import form_option, show
+from kinprint.cli.output import form_option, given_models, show
 from kinprint.cli.reading import reading_options
 from kinprint.errors import printable
 
@@ -39,7 +39,7 @@ def identify(
     reader: kinprint.Reader,
 ) -> int:
     """Show what a model is built on."""
-    kinprint.Identification.check(output)
+    kinprint.Identification.check(output, given_models(model, base))
     found = kinprint.identify(
         model,
         atlas=atlas,

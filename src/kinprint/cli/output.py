@@ -75,6 +75,11 @@ def print_cost(cost: kinprint.Cost) -> None:
     click.echo(cost_line(cost, language()))
 
 
+def given_models(*names: str | None) -> list[str]:
+    """The models that a command was given, those of options that were not given left out."""
+    return [name for name in names if name is not None]
+
+
 def print_written(places: Sequence[str | os.PathLike[str]]) -> None:
     """Name files and folders that were written."""
     for place in places:

@@ -34,6 +34,11 @@ def reproduce(
     reader: kinprint.Reader,
 ) -> int:
     """Do the analyses of a public dispute again."""
+    from kinprint.report.outputs import outputs
+    from kinprint.report.views.reproduction import DATA
+
+    folder = output if output is not None else Path("out") / name
+    outputs([f"{folder}/"], data=DATA)
     found = kinprint.reproduce(
         name,
         replica=replica,
@@ -43,7 +48,6 @@ def reproduce(
         reader=reader,
         language=language(),
     )
-    folder = output if output is not None else Path("out") / name
     files: list[Path] = []
     with saved(lambda: files.extend(found.save(f"{folder}/", progress=show_progress))):
         _print(found, folder, len(files))

@@ -14,6 +14,7 @@ from kinprint.cli.commands import Command, Group, Whole, option
 from kinprint.cli.language import language, say
 from kinprint.cli.output import (
     form_option,
+    given_models,
     print_cost,
     print_lines,
     print_written,
@@ -126,7 +127,7 @@ def run(
     if output is not None:
         from kinprint.report.outputs import outputs
 
-        outputs([f"{output}/"], "paths")
+        outputs([f"{output}/"], models=given_models(*models, asked["base"]))
     asked |= {
         "layers": None if layers is None else _layers(layers),
         "roles": None if roles is None else _names(roles, "roles"),

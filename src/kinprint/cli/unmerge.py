@@ -9,7 +9,7 @@ import click
 import kinprint
 from kinprint.cli.commands import Whole, command, option
 from kinprint.cli.language import language, say
-from kinprint.cli.output import form_option, show, write_json
+from kinprint.cli.output import form_option, given_models, show, write_json
 from kinprint.cli.reading import reading_options
 from kinprint.errors import printable
 
@@ -36,7 +36,7 @@ def unmerge(
     reader: kinprint.Reader,
 ) -> int:
     """Show which merge made a model."""
-    kinprint.Unmerged.check(output)
+    kinprint.Unmerged.check(output, given_models(child, *parents, base))
     asked: dict[str, Any] = {"base": base, "sample": sample, "seed": seed, "reader": reader}
     if dry_run:
         plan = kinprint.plan_unmerge(child, parents, language=language(), **asked)

@@ -7,6 +7,7 @@ written, and each file appears at once or not at all.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,7 +15,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from kinprint import text
-from kinprint.errors import BadOption, FormatError, system_cause
+from kinprint.errors import BadOption, BadReference, FormatError, system_cause
+from kinprint.reader.folders import holds_model
 from kinprint.report.exports import Export, export_for, exports, render
 from kinprint.report.files import in_language, readme, stems, write_file
 from kinprint.report.schema import (
@@ -34,10 +36,12 @@ from kinprint.report.schema import (
     encode,
 )
 from kinprint.report.translation import warning
+from kinprint.source.reference import parse_reference
 
 Drawn = ComparisonDocument | MatrixDocument | StudyDocument | DiffDocument
 DATA = "result.json"
 _PAGE = "report.html"
+_OURS = re.compile(rb'\s*\{\s*"schema":\s*"kinprint\.')  # how each of our JSON files begins
 
 
 class Output(Struct, frozen=True):
@@ -48,23 +52,31 @@ class Output(Struct, frozen=True):
 
 
 def outputs(
-    given: Iterable[str | Path], option: str = "paths", data: str = DATA
+    given: Iterable[str | Path],
+    option: str = "paths",
+    data: str = DATA,
+    models: Iterable[str] = (),
 ) -> tuple[Output, ...]:
     """What was asked for, refused here if it could not be written later.
 
     A folder that is there already must hold the file `data`, as one that was written before.
+    Nothing is written into one of the `models` that are read.
     """
     found: dict[Path, Output] = {}
+    kept = _local_models(models)
     for one in given:
-        if not str(one):
-            cause = text.message("cause.no-path")
-            raise BadOption(option=option, value="''", cause=cause)
-        path = Path(one)
-        folder = path.is_dir() or str(one).endswith(("/", os.sep)) or not path.suffix
+        path = _named(one, option)
+        slash = str(one).endswith(("/", os.sep))
+        folder = path.is_dir() or slash or not path.suffix
         form = None if folder else export_for(path.name)
         if not folder and form is None:
             cause = text.message("cause.unknown-ending", endings=_endings())
             raise BadOption(option=option, value=str(one), cause=cause)
+        if folder and path.exists() and not path.is_dir():
+            named = text.message("cause.is-a-file", endings=_endings())
+            cause = text.message("cause.file-not-folder") if slash else named
+            raise BadOption(option=option, value=str(path), cause=cause)
+        _check_models(path, kept, option)
         _check_place(path, not folder, option, data)
         found[path] = Output(path, form)
     return tuple(found.values())
@@ -186,19 +198,61 @@ def _study_folder(document: StudyDocument, folder: Path) -> Iterator[tuple[Path,
 
 
 def files_ending_in(
-    endings: Sequence[str], paths: Iterable[str | os.PathLike[str]], refusal: str
+    endings: Sequence[str],
+    paths: Iterable[str | os.PathLike[str]],
+    refusal: str,
+    models: Iterable[str] = (),
 ) -> list[Path]:
     """Files that were asked for, refused here if their endings are others, with the message that
-    `refusal` names, or if they could not be written later."""
+    `refusal` names, if they could not be written later, or if they lie in one of the `models`."""
     files = []
+    kept = _local_models(models)
     for one in paths:
-        file = Path(one)
+        file = _named(os.fspath(one), "paths")
         if file.suffix.lower() not in endings or file.is_dir():
             cause = text.message(refusal, endings=", ".join(endings))
             raise BadOption(option="paths", value=os.fspath(one), cause=cause)
+        _check_models(file, kept, "paths")
         _check_place(file, True, "paths", DATA)
         files.append(file)
     return files
+
+
+def check_folder(path: Path, option: str) -> None:
+    """Refuse a folder to write several files into that is none, or that holds a model."""
+    if holds_model(_named(path, option)):
+        raise BadOption(option=option, value=str(path), cause=text.message("cause.holds-a-model"))
+
+
+def _local_models(given: Iterable[str]) -> list[Path]:
+    """The folders and files on this machine among models; names of none are told elsewhere."""
+    found = []
+    for one in given:
+        try:
+            reference = parse_reference(one)
+        except BadReference:
+            continue
+        if reference.kind == "local":
+            found.append(Path(reference.place).resolve())
+    return found
+
+
+def _named(given: str | Path, option: str) -> Path:
+    """A path that was given; none at all, and the sign for a stream, are refused."""
+    if not str(given):
+        raise BadOption(option=option, value="''", cause=text.message("cause.no-path"))
+    if str(given).rstrip("/") == "-":
+        raise BadOption(option=option, value="-", cause=text.message("cause.no-stream"))
+    return Path(given)
+
+
+def _check_models(path: Path, models: Sequence[Path], option: str) -> None:
+    """Refuse a place in a model that is read, also where a link leads there."""
+    for place in (path.parent.resolve() / path.name, path.resolve()):
+        for model in models:
+            if place.is_relative_to(model):
+                cause = text.message("cause.in-a-model", model=model)
+                raise BadOption(option=option, value=str(path), cause=cause)
 
 
 def _endings() -> str:
@@ -207,9 +261,8 @@ def _endings() -> str:
 
 def _check_place(path: Path, is_file: bool, option: str, data: str) -> None:
     """Refuse a place where nothing can be written; trying it is the only sure way to know."""
-    if not is_file and path.exists() and not path.is_dir():
-        cause = text.message("cause.is-a-file", endings=_endings())
-        raise BadOption(option=option, value=str(path), cause=cause)
+    if is_file and path.suffix.lower() == ".json" and not _is_ours(path):
+        raise BadOption(option=option, value=str(path), cause=text.message("cause.file-not-ours"))
     if not is_file and path.is_dir() and any(path.iterdir()) and not (path / data).is_file():
         cause = text.message("cause.folder-not-ours")
         raise BadOption(option=option, value=str(path), cause=cause)
@@ -222,3 +275,12 @@ def _check_place(path: Path, is_file: bool, option: str, data: str) -> None:
     except OSError as error:
         cause = text.message("cause.cannot-write", folder=folder, cause=system_cause(error))
         raise BadOption(option=option, value=str(path), cause=cause) from None
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether a JSON file may be written anew: it is not there, empty, or one of kinprint."""
+    if not file.is_file():
+        return True
+    with file.open("rb") as opened:
+        start = opened.read(100)
+    return not start or _OURS.match(start) is not None

@@ -217,6 +217,7 @@ class Atlas:
         >>> len(added)
         4
         """
+        self._store.to_write()
         given = list(models_in(os.fspath(one) for one in models))
         given += [] if search is None else find_models(search, limit)
         given = list(dict.fromkeys(given))
@@ -473,7 +474,7 @@ class Atlas:
         ...     kinprint.Atlas(other).pull(one)
         (1, ())
         """
-        return self._store.take_from(Store(os.fspath(place)))
+        return self._store.to_write().take_from(Store(os.fspath(place)))
 
 
 def identify(

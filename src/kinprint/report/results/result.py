@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
@@ -325,9 +325,12 @@ class FiledResult(Result[Kept]):
     _REFUSAL: ClassVar[str]  # of another ending, the key of what to say
 
     @classmethod
-    def check(cls, paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
-        """The files that are asked for, refused if they could not be written later."""
-        return files_ending_in(cls.ENDINGS, paths, cls._REFUSAL)
+    def check(
+        cls, paths: Sequence[str | os.PathLike[str]], models: Iterable[str] = ()
+    ) -> list[Path]:
+        """The files that are asked for, refused if they could not be written later, or if they
+        lie in one of the models that are read."""
+        return files_ending_in(cls.ENDINGS, paths, cls._REFUSAL, models)
 
     def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
         """Write files, each in the form that its ending names.
