@@ -12,6 +12,8 @@ from kinprint.text import Message, message
 
 ALPHA = 1e-6
 """The chance of calling strangers related, unless somebody asks for another."""
+LARGEST_SEED = 2**53 - 1
+"""The largest whole number that every reader of JSON takes for itself."""
 
 
 class Relation(StrEnum):

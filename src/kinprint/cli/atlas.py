@@ -9,7 +9,7 @@ import click
 
 import kinprint
 from kinprint import text
-from kinprint.cli.commands import Command, Group, Whole, option
+from kinprint.cli.commands import Command, Group, Seed, Whole, option, seed_option
 from kinprint.cli.language import language, say
 from kinprint.cli.output import form_option, show, write_line
 from kinprint.cli.reading import name_failure, reading_options, show_progress
@@ -40,7 +40,7 @@ def _where_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_command("add")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
-@option("--seed", metavar="N", type=Whole(min=0), default=0)
+@seed_option
 @option("--base", metavar="MODEL")
 @_where_options
 @reading_options
@@ -53,7 +53,7 @@ def add(**asked: Any) -> int:
 @click.argument("models", nargs=-1, metavar="[SOURCE...]")
 @option("--search", metavar="WORDS")
 @option("--limit", metavar="N", type=Whole(min=1), default=100)
-@option("--seed", metavar="N", type=Whole(min=0), default=0)
+@seed_option
 @option("--base", metavar="MODEL")
 @_where_options
 @reading_options
@@ -113,7 +113,7 @@ def _build(
 @_command("search")
 @click.argument("model", metavar="MODEL")
 @option("-n", "--count", metavar="N", type=Whole(min=1), default=10)
-@option("--seed", metavar="N", type=Whole(min=0), default=0)
+@seed_option
 @option("--base", metavar="MODEL")
 @reading_options
 def search(
@@ -138,7 +138,7 @@ def search(
 
 @_command("tree")
 @option("--shortlist", metavar="N", type=Whole(min=1), default=8)
-@option("--seed", metavar="N", type=Whole(min=0))
+@option("--seed", metavar="N", type=Seed())
 @option("--declared", metavar="FILE")
 @option("-o", "--output", multiple=True, metavar="PATH")
 @_where_options

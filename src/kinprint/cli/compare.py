@@ -13,7 +13,7 @@ import click
 
 import kinprint
 from kinprint import text
-from kinprint.cli.commands import Choice, Real, Whole, command, option
+from kinprint.cli.commands import Choice, Real, Whole, command, option, seed_option
 from kinprint.cli.language import language, say
 from kinprint.cli.output import form_option, given_models, print_lines, show, write_json
 from kinprint.cli.reading import device_option, name_failure, reading_options
@@ -47,7 +47,7 @@ def comparing_options(function: Callable[..., Any]) -> Callable[..., Any]:
         type=Real(0, 1, min_open=True, max_open=True),
         default=ALPHA,
     )
-    @option("--seed", metavar="N", type=Whole(min=0), default=0)
+    @seed_option
     @option("--base", metavar="MODEL")
     @form_option
     @option("--exit-code", is_flag=True)

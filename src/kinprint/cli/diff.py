@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 import kinprint
-from kinprint.cli.commands import Whole, command, option
+from kinprint.cli.commands import command, option, seed_option
 from kinprint.cli.compare import show_costs
 from kinprint.cli.language import language
 from kinprint.cli.output import form_option, given_models, show
@@ -18,7 +18,7 @@ from kinprint.cli.reading import device_option, reading_options
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
 @option("--sample/--full", "sample", default=None)
-@option("--seed", metavar="N", type=Whole(min=0), default=0)
+@seed_option
 @option("--given", metavar="MODEL")
 @option("--parent", "parents", multiple=True, metavar="MODEL")
 @option("--base", metavar="MODEL")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 import kinprint
-from kinprint.cli.commands import Whole, command, option
+from kinprint.cli.commands import Whole, command, option, seed_option
 from kinprint.cli.compare import code_for
 from kinprint.cli.language import language, say
 from kinprint.cli.output import form_option, given_models, show
@@ -18,7 +18,7 @@ from kinprint.errors import printable
 @option("--atlas", metavar="PLACE")
 @option("--shortlist", metavar="N", type=Whole(min=1), default=24)
 @option("--deep", metavar="N", type=Whole(min=0), default=0)
-@option("--seed", metavar="N", type=Whole(min=0), default=0)
+@seed_option
 @option("--base", metavar="MODEL")
 @option("--declared", metavar="FILE")
 @form_option

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 import kinprint
-from kinprint.cli.commands import Whole, command, option
+from kinprint.cli.commands import Whole, command, option, seed_option
 from kinprint.cli.language import language, say
 from kinprint.cli.output import saved
 from kinprint.cli.reading import reading_options, show_progress
@@ -21,7 +21,7 @@ from kinprint.errors import printable
 @option("--keep-going", is_flag=True)
 @option("--revisions", metavar="FILE", type=Path)
 @option("--rows", metavar="N", type=Whole(min=1), default=16)
-@option("--seed", metavar="N", type=Whole(min=0), default=0)
+@seed_option
 @reading_options
 def reproduce(
     name: str,

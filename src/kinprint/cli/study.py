@@ -10,7 +10,7 @@ import click
 
 import kinprint
 from kinprint import text
-from kinprint.cli.commands import Command, Group, Whole, option
+from kinprint.cli.commands import Command, Group, Whole, option, seed_option
 from kinprint.cli.language import language, say
 from kinprint.cli.output import (
     form_option,
@@ -100,7 +100,7 @@ def show_study(name: str) -> None:
 @option("--measures", metavar="LIST")
 @option("--rows", metavar="N", type=Whole(min=1), show_default="16")
 @option("--full", is_flag=True)
-@option("--seed", metavar="N", type=Whole(min=0), default=0)
+@seed_option
 @option("-o", "--output", metavar="FOLDER")
 @form_option
 @option("--base", metavar="MODEL")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 import kinprint
-from kinprint.cli.commands import Whole, command, option
+from kinprint.cli.commands import command, option, seed_option
 from kinprint.cli.language import language, say
 from kinprint.cli.output import form_option, given_models, show, write_json
 from kinprint.cli.reading import reading_options
@@ -19,7 +19,7 @@ from kinprint.errors import printable
 @click.argument("parents", nargs=-1, required=True, metavar="PARENT...")
 @option("--base", metavar="MODEL")
 @option("--sample", is_flag=True)
-@option("--seed", metavar="N", type=Whole(min=0), default=0)
+@seed_option
 @form_option
 @option("-o", "--output", multiple=True, metavar="PATH")
 @option("--dry-run", is_flag=True)

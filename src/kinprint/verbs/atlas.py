@@ -42,6 +42,7 @@ from kinprint.verbs.reader import (
     Meter,
     ModelName,
     Reader,
+    checked_seed,
     fetcher_of,
     reading,
     teller,
@@ -218,6 +219,7 @@ class Atlas:
         4
         """
         self._store.to_write()
+        seed = checked_seed(seed)
         given = list(models_in(os.fspath(one) for one in models))
         given += [] if search is None else find_models(search, limit)
         given = list(dict.fromkeys(given))
@@ -341,7 +343,7 @@ class Atlas:
         >>> found[0].name.endswith("base-a")
         True
         """
-        store = self._store.to_read()
+        store, seed = self._store.to_read(), checked_seed(seed)
         with reading(reader, budget, cache, progress) as own:
             one = fingerprint(os.fspath(model), fetcher_of(own), seed, _path(base))
         index, _ = store.index()
@@ -408,6 +410,7 @@ class Atlas:
         >>> found.edges[0].relation.value
         'derived'
         """
+        seed = None if seed is None else checked_seed(seed)
         with Reader(progress=progress) as own:
             meter = Meter(own)
             pool = pool_of(jobs, cluster)
@@ -541,7 +544,7 @@ def identify(
     >>> [one.title for one in found.parents]
     ['base-a']
     """
-    store = Store(_path(atlas)).to_read()
+    store, seed = Store(_path(atlas)).to_read(), checked_seed(seed)
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
         given, told = os.fspath(model), dict[str, tuple[Claim, ...]]()

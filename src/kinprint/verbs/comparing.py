@@ -19,7 +19,15 @@ from kinprint.report.results.comparison import Comparison, Matrix
 from kinprint.report.results.plan import Plan
 from kinprint.report.results.result import Failure
 from kinprint.report.schema import settled
-from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading, teller
+from kinprint.verbs.reader import (
+    Meter,
+    ModelName,
+    Reader,
+    checked_seed,
+    fetcher_of,
+    reading,
+    teller,
+)
 from kinprint.workers import cores
 
 if TYPE_CHECKING:
@@ -248,4 +256,5 @@ def plan_comparison(
 def _settings(
     level: Level | str, alpha: float, budget: int | None, seed: int, base: ModelName | None
 ) -> Settings:
-    return Settings(level, alpha, budget, seed, None if base is None else os.fspath(base))
+    under = None if base is None else os.fspath(base)
+    return Settings(level, alpha, budget, checked_seed(seed), under)

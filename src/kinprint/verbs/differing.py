@@ -14,7 +14,7 @@ from kinprint.report.build.diff import diff_document
 from kinprint.report.results.diff import Diff
 from kinprint.report.results.plan import Plan
 from kinprint.report.schema import settled
-from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading
+from kinprint.verbs.reader import Meter, ModelName, Reader, checked_seed, fetcher_of, reading
 
 
 def diff(
@@ -131,4 +131,5 @@ def plan_diff(
 
 
 def _settings(budget: int | None, seed: int, base: ModelName | None) -> Settings:
-    return Settings(budget=budget, seed=seed, base=None if base is None else os.fspath(base))
+    under = None if base is None else os.fspath(base)
+    return Settings(budget=budget, seed=checked_seed(seed), base=under)

@@ -15,7 +15,7 @@ from kinprint.errors import BadOption
 from kinprint.reader.cache import Cache
 from kinprint.reader.fetch import Fetcher
 from kinprint.reader.sizes import parse_size
-from kinprint.records import Cost, Progress, Step
+from kinprint.records import LARGEST_SEED, Cost, Progress, Step
 
 ModelName = str | os.PathLike[str]
 """How a model is named: see `compare`."""
@@ -141,6 +141,14 @@ def teller(reader: Reader) -> Callable[[Step, str, int, int], None]:
             reader._progress(Progress("step", step=step, what=what, number=number, count=count))
 
     return tell
+
+
+def checked_seed(seed: int) -> int:
+    """A seed, refused before anything is read if no JSON file could name it."""
+    if not 0 <= seed <= LARGEST_SEED:
+        cause = text.message("cause.option.between", least=0, most=LARGEST_SEED)
+        raise BadOption(option="seed", value=seed, cause=cause)
+    return seed
 
 
 class Meter:

@@ -34,7 +34,7 @@ from kinprint.studies.reproduction.published import compare_published
 from kinprint.studies.results import Result
 from kinprint.studies.running import Tell, try_tasks
 from kinprint.studies.study import Request
-from kinprint.verbs.reader import Meter, Reader, fetcher_of, reading, teller
+from kinprint.verbs.reader import Meter, Reader, checked_seed, fetcher_of, reading, teller
 from kinprint.verbs.studying import ROWS
 
 
@@ -92,7 +92,7 @@ def reproduce(
     >>> len(found.numbers)  # doctest: +SKIP
     1839
     """
-    dispute = reproduction(name)
+    dispute, request = reproduction(name), Request(rows=rows, seed=checked_seed(seed))
     pinned = _pinned(revisions, dispute)
     with (
         reading(reader, budget, cache, progress) as given,
@@ -100,7 +100,6 @@ def reproduce(
     ):
         meter = Meter(own)
         models, missing = open_models(dispute, own, pinned, replica=replica)
-        request = Request(rows=rows, seed=seed)
         return carry_out(dispute, models, request, meter, missing, teller(own), language)
 
 

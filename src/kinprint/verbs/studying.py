@@ -25,7 +25,7 @@ from kinprint.studies.registry import studies as known_studies
 from kinprint.studies.registry import study_named
 from kinprint.studies.running import Task, plan_studies, run_tasks
 from kinprint.studies.study import Request, Study
-from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading
+from kinprint.verbs.reader import Meter, ModelName, Reader, checked_seed, fetcher_of, reading
 
 ROWS = 16
 """Rows of a matrix that a study samples unless somebody asks for more or all."""
@@ -246,7 +246,7 @@ def _request(
         roles=asked,
         measures=named,
         rows=rows,
-        seed=seed,
+        seed=checked_seed(seed),
     )
 
 

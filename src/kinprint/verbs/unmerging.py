@@ -15,7 +15,15 @@ from kinprint.report.build.unmerge import unmerge_document
 from kinprint.report.results.plan import Plan
 from kinprint.report.results.unmerge import Unmerged
 from kinprint.report.schema import ReadingPlanDocument, StageCost, settled
-from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading, teller
+from kinprint.verbs.reader import (
+    Meter,
+    ModelName,
+    Reader,
+    checked_seed,
+    fetcher_of,
+    reading,
+    teller,
+)
 
 _WHAT = "unmerge"
 
@@ -67,7 +75,7 @@ def unmerge(
     Raises
     ------
     BadOption
-        No parent is given.
+        No parent is given, or an option has a value that makes no sense.
     BadReference, SourceError, FormatError, BudgetExceeded
         As for `compare`.
 
@@ -79,6 +87,7 @@ def unmerge(
     >>> found.outcome.value, found.share is None
     ('copy', True)
     """
+    seed = checked_seed(seed)
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
         family = _family(child, parents, base, own)
@@ -126,6 +135,7 @@ def plan_unmerge(
     >>> plan.cost.bytes  # files on this machine are read in place
     0
     """
+    seed = checked_seed(seed)
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
         family = _family(child, parents, base, own)
