@@ -53,6 +53,21 @@ def test_a_trained_copy_is_found_by_labels_and_by_signs() -> None:
     assert found["E1.blocks"].learnt and not found["U1.blocks"].learnt
 
 
+def test_norms_are_named_as_the_two_models_name_them() -> None:
+    tests = "E1.blocks", "E1.profile", "E1.fixed"
+    found = by_test(BASE, CHILD)
+    for test in tests:
+        assert found[test].roles == ("norm_in", "norm_post_attn", "norm_final"), test
+    renamed = {
+        (role.replace("norm_post_attn", "norm_pre_ffn"), layer): gain
+        for (role, layer), gain in CHILD.norms.items()
+    }
+    found = by_test(BASE, keyed(replace(CHILD, norms=renamed)))
+    for test in tests:
+        roles = "norm_in", "norm_post_attn", "norm_pre_ffn", "norm_final"
+        assert found[test].roles == roles, test
+
+
 def test_a_renamed_copy_is_found_by_signs_alone() -> None:
     """Signs were kept, every label was drawn anew."""
     rng = np.random.default_rng(3)

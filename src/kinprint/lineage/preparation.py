@@ -28,10 +28,11 @@ from kinprint.measure.invariants import HeadRows, UnitRows
 from kinprint.model.symmetries import axes_of
 from kinprint.nulls.masks import masked, without_filler
 from kinprint.nulls.preparation import normal_scores, one_valued, standardise_columns
-from kinprint.records import Component
+from kinprint.records import Component, weight_of
 
 Complex = NDArray[np.complex64]
 NormKey = tuple[str, int]
+_BEFORE_MLP = "norm_mlp"  # the norm before the feed-forward, whatever a model calls it
 DENSE = -1
 """The expert number of a feed-forward that is not one of several."""
 FEWEST_TOKENS = 16
@@ -291,9 +292,14 @@ class Prepared:
             layer, expert, units.index, units.total, up, down, gate, size, read, masked(stored)
         )
 
+    def norm_role(self, key: NormKey) -> str:
+        """What the model itself calls one of the `gains`."""
+        name, layer = weight_of(key[0]), key[1]
+        return self._norm_before_feed_forward(layer) if name == _BEFORE_MLP else name
+
     def _common_name(self, role: str, layer: int) -> str:
         before = role == self._norm_before_feed_forward(layer) and role != "norm_in"
-        return "norm_mlp" if before else role
+        return _BEFORE_MLP if before else role
 
     def _norm_before_feed_forward(self, layer: int) -> str:
         """The role of the norm that feeds the feed-forward; empty where none does."""

@@ -8,6 +8,7 @@ number for the same reason. Gains start at a constant, so whatever they share wa
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +30,9 @@ from kinprint.nulls.blocks import block_permutation
 from kinprint.nulls.fixed_points import Pairs, fixed_points, nearest_rows
 from kinprint.nulls.increasing import increasing_subsequence
 from kinprint.nulls.preparation import degenerate, normal_scores
-from kinprint.records import Component, Evidence, Group, Reason, Status
+from kinprint.records import Component, Evidence, Group, Reason, Role, Status
 
 Doubles = NDArray[np.float64]
-_NORMS = ("norm_in", "norm_post_attn", "norm_pre_ffn", "norm_post_ffn", "norm_final")
 _gain_test = functools.partial(
     lineage_test,
     group=Group.RESIDUAL,
@@ -52,32 +52,32 @@ def gain_blocks(pair: Pair, test: LineageTest) -> Evidence:
         for side in (alignment.first, alignment.second)
     )
     layers = sorted({layer for _, layer in keys})
-    return _correlation(pair, test, alignment, x, y, layers)
+    return _correlation(pair, test, alignment, x, y, layers, keys)
 
 
 @_gain_test("E1.profile", likeness=Likeness.MEAN_GAINS)
 def gain_profile(pair: Pair, test: LineageTest) -> Evidence:
     """Do gains averaged over depth agree? Depth changes and reordered layers keep them."""
-    alignment, _ = _common_norms(pair, same_width=True)
+    alignment, keys = _common_norms(pair, same_width=True)
     profiles = [_profile(side.prepared) for side in (alignment.first, alignment.second)]
     if any(degenerate(profile) for profile in profiles):
         raise NoResult(Reason.CONSTANT_GAINS, Status.UNDEFINED)
     x, y = (normal_scores(profile)[:, None] for profile in profiles)
-    return _correlation(pair, test, alignment, x, y, [])
+    return _correlation(pair, test, alignment, x, y, [], keys)
 
 
 @_gain_test("E1.fixed")
 def gain_fixed_points(pair: Pair, test: LineageTest) -> Evidence:
     """Are channels with the same gains over all layers the same channels?"""
-    matched = _matched_channels(pair, same_width=True)
-    return test.evidence(fixed_points([matched], seed=pair.seed), roles=_NORMS)
+    matched, roles = _matched_channels(pair, same_width=True)
+    return test.evidence(fixed_points([matched], seed=pair.seed), roles=roles)
 
 
 @_gain_test("E1.order")
 def gain_order(pair: Pair, test: LineageTest) -> Evidence:
     """Where widths differ, do channels matched by their gains keep their order?"""
-    matched = _matched_channels(pair, same_width=False)
-    return test.evidence(increasing_subsequence([matched], pair.seed), roles=_NORMS)
+    matched, roles = _matched_channels(pair, same_width=False)
+    return test.evidence(increasing_subsequence([matched], pair.seed), roles=roles)
 
 
 @_gain_test("E6.norms")
@@ -94,7 +94,8 @@ def gain_bits(pair: Pair, test: LineageTest) -> Evidence:
         raise NoResult(Reason.COPIED_CHANNELS, Status.UNDEFINED)
     counts = equal_counts(x[blocks.first.reshape(-1)], y[blocks.second.reshape(-1)])
     result = block_permutation(counts / x.shape[1], blocks.sizes, pair.seed)
-    return test.evidence(result, roles=_NORMS, layers=[layer for _, layer in keys])
+    layers = [layer for _, layer in keys]
+    return test.evidence(result, roles=_roles(alignment, keys), layers=layers)
 
 
 def _common_norms(pair: Pair, same_width: bool) -> tuple[Alignment, tuple[NormKey, ...]]:
@@ -109,8 +110,16 @@ def _common_norms(pair: Pair, same_width: bool) -> tuple[Alignment, tuple[NormKe
     return alignment, alignment.channels.norms
 
 
-def _matched_channels(pair: Pair, same_width: bool) -> Pairs:
-    """Channels whose gains are each other's nearest; copies in the first take no part."""
+def _roles(alignment: Alignment, keys: Iterable[NormKey]) -> tuple[str, ...]:
+    """What the two models call norms that they have in common."""
+    sides = alignment.first.prepared, alignment.second.prepared
+    named = {side.norm_role(key) for side in sides for key in keys}
+    return tuple(str(role) for role in Role if role in named)
+
+
+def _matched_channels(pair: Pair, same_width: bool) -> tuple[Pairs, tuple[str, ...]]:
+    """Channels whose gains are each other's nearest, and which norms these are of; copies in the
+    first take no part."""
     alignment, keys = _common_norms(pair, same_width)
     if len(keys) < FEW_GAINS:
         raise NoResult(Reason.NORM_VECTORS, number=FEW_GAINS)
@@ -118,8 +127,8 @@ def _matched_channels(pair: Pair, same_width: bool) -> Pairs:
     assert alignment.channels.gain_rows is not None
     x, y = alignment.channels.gain_rows
     if len(usable) == len(x):
-        return alignment.channels.near_gains.pairs()
-    return nearest_rows(x[usable], y).pairs(usable)
+        return alignment.channels.near_gains.pairs(), _roles(alignment, keys)
+    return nearest_rows(x[usable], y).pairs(usable), _roles(alignment, keys)
 
 
 def _profile(model: Prepared) -> Doubles:
@@ -133,6 +142,7 @@ def _correlation(
     x: Doubles,
     y: Doubles,
     layers: list[int],
+    keys: tuple[NormKey, ...],
 ) -> Evidence:
     """The test of scores of equal channels, one column a norm vector."""
     index = np.arange(len(x))
@@ -142,4 +152,5 @@ def _correlation(
     result = block_permutation(blocks.products(x, y), blocks.sizes, pair.seed, unit)
     effect = float(((x * y).sum(axis=0) / lengths).mean())
     vectors = (("vectors", float(x.shape[1])),)
-    return test.evidence(result, roles=_NORMS, layers=layers, effect=effect, details=vectors)
+    roles = _roles(alignment, keys)
+    return test.evidence(result, roles=roles, layers=layers, effect=effect, details=vectors)
