@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kinprint.cli.root import run
+from kinprint.mirror import MirrorServer
 from tests.conftest import DEMO
 
 MODELS = DEMO / "zoo"
@@ -145,6 +146,38 @@ def test_building_of_nothing_is_a_sentence(
 ) -> None:
     assert run(["atlas", "build", "--atlas", str(tmp_path)]) == 2
     assert "--search" in capsys.readouterr().err
+
+
+def test_what_a_search_found_is_told_and_what_the_atlas_has(
+    atlas: Path, mirror: MirrorServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = ["--atlas", str(atlas), "--jobs", "1"]
+    assert run(["atlas", "build", "--search", "zzzzz", *place]) == 0
+    said = capsys.readouterr().out
+    assert "The search for 'zzzzz' found 0 models." in said
+    assert "0 in the atlas, 0 failed. The atlas has 2 models in all." in said
+    assert run(["atlas", "build", str(MODELS / "base-b"), "--search", "base-a", *place]) == 0
+    said = capsys.readouterr().out
+    assert "The search for 'base-a' found 1 model." in said
+    assert "2 in the atlas, 0 failed." in said
+
+
+def test_a_list_that_is_not_there_is_no_repository(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = ["--atlas", str(tmp_path)]
+    assert run(["atlas", "build", "nothere.txt", str(MODELS / "base-a"), *place]) == 2
+    seen = capsys.readouterr()
+    assert "there is no such list of models" in seen.err
+    assert "1 in the atlas, 1 failed." in seen.out
+
+
+@pytest.mark.parametrize("command", [["identify", str(MODELS / "a-cpt")], ["atlas", "tree"]])
+def test_where_seeds_differ_those_of_the_atlas_are_named(
+    atlas: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    assert run([*command, "--atlas", str(atlas), "--seed", "5"]) == 0
+    assert capsys.readouterr().err.endswith("with other seeds: give --seed 0.\n")
 
 
 def test_a_cluster_that_is_not_there_is_a_sentence(

@@ -85,3 +85,6 @@ def test_a_configuration_that_is_missing_is_told(tmp_path: Path) -> None:
     shutil.copy(zoo / "base-a" / "model.safetensors", tmp_path)
     (note,) = kinprint.compare(zoo / "a-cpt", tmp_path).to_dict()["notes"]
     assert "there is no configuration (config.json)" in note
+    (tmp_path / "config.json").write_text('{"broken": ')
+    (note,) = kinprint.compare(zoo / "a-cpt", tmp_path).to_dict()["notes"]
+    assert "'config.json' cannot be read as a configuration" in note

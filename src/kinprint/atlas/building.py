@@ -16,7 +16,7 @@ from kinprint.atlas.encoding import encoded
 from kinprint.atlas.fingerprint import Fingerprint, fingerprint, pinned_name
 from kinprint.atlas.pools import Pool
 from kinprint.atlas.store import Atlas, Entry, State
-from kinprint.errors import AtlasBroken, EntryBroken, KinprintError
+from kinprint.errors import AtlasBroken, BadReference, EntryBroken, KinprintError
 from kinprint.lineage.matrix import Teller
 from kinprint.reader.cache import Cache
 from kinprint.reader.fetch import Fetcher
@@ -47,6 +47,8 @@ class Added(Struct, frozen=True):
         How many bytes of its files were read for it and are kept; 0 where it was not read again.
     error : KinprintError, optional
         Why it has none.
+    searched : bool
+        Whether a search of the Hub found it.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class Added(Struct, frozen=True):
     there: bool = False
     bytes: int = 0
     error: KinprintError | None = None
+    searched: bool = False
 
 
 class Verified(Struct, frozen=True):
@@ -159,6 +162,8 @@ class Adding(Struct, frozen=True):
             return self._add(given, fetcher)
 
     def _add(self, given: str, fetcher: Fetcher) -> Added:
+        if given.endswith(_LIST) and "://" not in given and not Path(given).exists():
+            raise BadReference(given=given, cause=text.message("cause.atlas.no-list"))
         atlas, state = Atlas(self.place), State.of(open_source(given).ref, self.seed)
         if state is not None:
             before = _states(self.place, self.run).get(state) or atlas.newly_added(state)

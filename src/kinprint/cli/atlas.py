@@ -16,6 +16,8 @@ from kinprint.cli.reading import name_failure, reading_options, show_progress
 from kinprint.errors import UsageError, printable
 from kinprint.records import Standing
 
+_SEEDS = 5  # so many are named at most
+
 
 @click.command("atlas", cls=Group)
 def atlas() -> None:
@@ -77,7 +79,8 @@ def _build(
     format: str,
     reader: kinprint.Reader,
 ) -> int:
-    found = kinprint.Atlas(place).build(
+    into = kinprint.Atlas(place)
+    found = into.build(
         models,
         search=search,
         limit=limit,
@@ -103,7 +106,11 @@ def _build(
                 name = printable(one.given, 1000)
                 size = size_in_words(one.bytes)
                 click.echo(say(key, name=name, size=size) if not one.there else say(key, name=name))
-        click.echo(say("cli.atlas.built", added=len(found) - len(failed), failed=len(failed)))
+        if search is not None:
+            count = sum(one.searched for one in found)
+            click.echo(say("cli.atlas.searched", words=printable(search), count=count))
+        counts = {"added": len(found) - len(failed), "failed": len(failed)}
+        click.echo(say("cli.atlas.built", **counts, models=into.contents().models))
     for one in failed:
         assert one.error is not None
         name_failure(one.error, one.given)
@@ -165,8 +172,7 @@ def tree(
     )
     show(found, format, output)
     if not found.document.models:
-        where = printable(kinprint.Atlas(place).place, 1000)
-        click.echo(say("cli.atlas.empty", place=where), err=True)
+        tell_empty(place, seed)
     return 2 if found.document.left_out or found.document.failed else 0
 
 
@@ -223,6 +229,17 @@ def pull(place: str | None, source: str, format: str) -> int:
 def export(place: str | None, target: str, format: str) -> int:
     """Put all fingerprints into another atlas."""
     return _pass_on(place, target, format)
+
+
+def tell_empty(place: str | None, seed: int | None) -> None:
+    """Say what to do about an atlas in which nothing could be compared."""
+    atlas = kinprint.Atlas(place)
+    where, seeds = printable(atlas.place, 1000), sorted({one.seed for one in atlas.entries()})
+    if seed is None or seed in seeds or not seeds:
+        click.echo(say("cli.atlas.empty", place=where), err=True)
+        return
+    options = " / ".join(f"--seed {one}" for one in seeds[:_SEEDS])
+    click.echo(say("cli.atlas.other-seeds", place=where, options=options), err=True)
 
 
 def _pass_on(source: str | None, target: str | None, format: str) -> int:

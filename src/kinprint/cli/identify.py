@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 import kinprint
+from kinprint.cli.atlas import tell_empty
 from kinprint.cli.commands import Whole, command, option, seed_option
 from kinprint.cli.compare import code_for
-from kinprint.cli.language import language, say
+from kinprint.cli.language import language
 from kinprint.cli.output import form_option, given_models, show
 from kinprint.cli.reading import reading_options
-from kinprint.errors import printable
 
 
 @command("identify")
@@ -53,8 +53,7 @@ def identify(
     )
     show(found, format, output)
     if not found.searched:
-        place = printable(kinprint.Atlas(atlas).place, 1000)
-        click.echo(say("cli.atlas.empty", place=place), err=True)
+        tell_empty(atlas, seed)
     if not found.compared and (found.searched or exit_code):  # 0 would say that nothing links
         return 2
     linked = (*found.parents, *found.descendants, *found.relatives)

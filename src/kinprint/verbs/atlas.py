@@ -221,8 +221,8 @@ class Atlas:
         self._store.to_write()
         seed = checked_seed(seed)
         given = list(models_in(os.fspath(one) for one in models))
-        given += [] if search is None else find_models(search, limit)
-        given = list(dict.fromkeys(given))
+        searched = [] if search is None else find_models(search, limit)
+        given = list(dict.fromkeys((*given, *searched)))
         with reading(reader, budget, cache, progress) as own:
             several = cluster is not None or jobs not in (1, None)
             if several and own.budget is not None:
@@ -237,7 +237,8 @@ class Atlas:
             task = Adding(place, seed, under, uses_cache(own), fetcher=alone)
             found = list(add_models(given, task, pool_of(count, cluster), teller(own)))
         order = {name: at for at, name in enumerate(given)}
-        return sorted(found, key=lambda one: order[one.given])
+        found.sort(key=lambda one: order[one.given])
+        return [replace(one, searched=one.given in searched) for one in found]
 
     def entries(self) -> list[AtlasEntry]:
         """All models, by name.

@@ -42,6 +42,8 @@ _SHOWN = (
     "note.layers", "note.rival-names", "note.rival-stack", "note.rival-stacks",
     "note.rival-tensors", "note.shape",
 )  # fmt: skip
+# What is said of a configuration that is there and was not read.
+_UNREAD = ("error.BadConfig", "note.large-configuration")
 # Files that say how weights were packed or adapted.
 _SMALL_FILES = (*SIDECARS, CONFIG)
 _LISTS, _LISTED = 32_000, 400  # bytes of what a host says about a model, and about each file
@@ -547,10 +549,11 @@ def _layers(model: Model, stack: str, stated: int | None, draft: bool) -> tuple[
 
 def _settings_notes(model: Model) -> list[Message]:
     """Where shapes contradict the configuration, or tensors one another, and where there is none
-    that says what attention is made of."""
+    that says what attention is made of. One that cannot be read has a note of its own."""
     known = [note for note in model.tensor_map.warnings if note.key in _SHOWN]
     attends = any(address.role == "q" for address in model.places)
-    unknown = not model.config and model.geometry.heads is None and attends
+    unread = any(note.key in _UNREAD for note in model.checkpoint.notes)
+    unknown = not (model.config or unread) and model.geometry.heads is None and attends
     return [*known, message("note.no-configuration")] if unknown else known
 
 
