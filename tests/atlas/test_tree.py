@@ -34,6 +34,7 @@ from kinprint.records import (
     Trace,
     Verdict,
 )
+from kinprint.report.trees import sentences
 from kinprint.text import message
 from tests.lineage.stored_models import LLAMA, llama, stored
 
@@ -176,6 +177,7 @@ def test_a_broken_fingerprint_is_told_and_the_rest_goes_on(models: Path, tmp_pat
     assert [one.entry for one in found.document.left_out] == [added[2].id]
     assert [one.title for one in found.models] == ["base", "one"]
     assert len(found.edges) == 1
+    assert not any("by keys alone" in said for said in sentences(found.document, "en"))
 
 
 def test_other_seeds_and_copies_are_told(models: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -248,8 +249,10 @@ def sentences(document: TreeDocument, language: str) -> Iterator[str]:
     if document.pairs:
         yield say("coverage", compared=document.compared, pairs=document.pairs,
                   family=f"{100 * document.family:g} %")  # fmt: skip
-    if document.compared < document.pairs:
-        yield say("by-keys", count=document.pairs - document.compared)
+    readable = math.comb(len(document.models), 2)
+    by_keys = readable - document.compared - len(document.failed)
+    if by_keys > 0:
+        yield say("by-keys", count=by_keys)
     seen = document.unlinked - document.silent
     if seen and document.effect is not None:
         yield say("power", count=seen, effect=fixed(document.effect, 2))
