@@ -18,7 +18,7 @@ from kinprint.cli.root import run
 from kinprint.errors import AccessRefused
 from kinprint.mirror import MirrorServer
 from kinprint.model.model import Model
-from kinprint.records import NumberStatus
+from kinprint.records import NumberStatus, Step
 from kinprint.report.views.reproduction import _data, _line, number_title
 from kinprint.studies.charts import Bars, Lines, Panels
 from kinprint.studies.registry import studies
@@ -31,11 +31,13 @@ FIGURES = Path(__file__).resolve().parents[1] / "replica" / "figures.csv"
 LAYERWISE = "derivation/out_solar_vs_glm45_layerwise_similarity.csv"
 SINGLE = 7e-7  # what sums in single precision are good for, as the analyses computed them
 
+TOLD: list[tuple[Step, str, int, int]] = []  # what was told while all was done
+
 
 @pytest.fixture(scope="module")
 def done(replica_models: Mapping[str, Model]) -> kinprint.Reproduction:
     what = reproduction("solar-vs-glm")
-    return carry_out(what, _models(replica_models), Request())
+    return carry_out(what, _models(replica_models), Request(), tell=lambda *step: TOLD.append(step))
 
 
 def _models(found: Mapping[str, Model]) -> dict[str, Model]:
@@ -44,6 +46,12 @@ def _models(found: Mapping[str, Model]) -> dict[str, Model]:
     named = {model.name.rpartition("/")[2]: model for model in found.values()}
     places = {name: what.replicas.get(name, place) for name, place in what.models.items()}
     return {name: named[place.rpartition("/")[2]] for name, place in places.items()}
+
+
+def test_progress_counts_the_studies_that_are_done(done: kinprint.Reproduction) -> None:
+    computed = [(number, count) for step, _, number, count in TOLD if step is Step.COMPUTING]
+    assert {count for _, count in computed} == {len(done.studies)}
+    assert computed[-1][0] == len(done.studies)
 
 
 def test_every_step_names_a_study_and_known_models() -> None:
@@ -119,6 +127,12 @@ def test_the_tree_is_that_of_the_originals(done: kinprint.Reproduction, tmp_path
     assert set(shown) == {"by construction"}
     text = (tmp_path / "critique/results/RESULTS.md").read_text("utf-8")
     assert "NOT the real models" in text and "실제 모델이 아닙니다" in text
+    for language, first in (("en", "NOT the real models"), ("ko", "실제 모델이 아닙니다")):
+        part.language = language
+        part.save(tmp_path)
+        for page in ("README.md", "CLAIMS.md"):
+            told = (tmp_path / page).read_text("utf-8").splitlines()
+            assert first in next(line for line in told if line.startswith("**"))
     assert "cosine, input norm | 0.9811 | 0.9811 | by construction (+0.0000)" in text
     config = json.loads(
         (tmp_path / "derivation/out_solar_vs_glm45/00_config_compare.json").read_text()

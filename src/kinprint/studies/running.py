@@ -134,12 +134,13 @@ def try_tasks(
         if apart:
             pool = stack.enter_context(workers(1))
             aside = [pool.submit(_run_apart, task) for task in apart]
-        found = iter(_run_together(reading, tell))
+        found = iter(_run_together(reading, tell, len(apart)))
         done = iter(aside)
         return [next(found) if task.models else next(done).result() for task in tasks]
 
 
-def _run_together(tasks: Sequence[Task], tell: Tell) -> list[Result | KinprintError]:
+def _run_together(tasks: Sequence[Task], tell: Tell, apart: int) -> list[Result | KinprintError]:
+    """Studies of models, told as those after the ones that are computed apart."""
     models = list({id(model): model for task in tasks for model in task.models}.values())
     tell(Step.PLANNING, "", 0, 0)
     prepared = prepare(tasks, models)
@@ -149,7 +150,7 @@ def _run_together(tasks: Sequence[Task], tell: Tell) -> list[Result | KinprintEr
     left = Counter((one.sample, rows) for one in prepared for rows in set(one.tensors))
     results: list[Result | KinprintError] = []
     for at, one in enumerate(prepared):
-        tell(Step.COMPUTING, one.task.study.name, at + 1, len(prepared))
+        tell(Step.COMPUTING, one.task.study.name, apart + at + 1, apart + len(prepared))
         tensors = sweeps[one.sample].tensors
         result = attempt(one.run, tensors, documents, sweeps[one.sample].lost)
         results.append(

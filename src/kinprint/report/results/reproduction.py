@@ -135,7 +135,9 @@ class Reproduction(Result[ReproductionDocument]):
         return [
             file
             for one in wanted
-            for file in write_reproduction(self._document, self._studies, one.path, progress)
+            for file in write_reproduction(
+                self._document, self._studies, one.path, progress, self.language
+            )
         ]
 
     @classmethod

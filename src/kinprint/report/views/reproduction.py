@@ -28,6 +28,7 @@ from kinprint.studies.charts import Chart
 from kinprint.studies.reproduction import Expected, Section, ShownTable, reproduction
 from kinprint.studies.reproduction.claims import judged_claims
 from kinprint.studies.results import Cell, Table
+from kinprint.text.catalogue import FIRST
 from kinprint.titles import role_title
 
 DATA, STUDIES, CLAIMS = "reproduction.json", "studies", "CLAIMS.md"
@@ -56,8 +57,10 @@ def write_reproduction(
     studies: Mapping[str, StudyDocument],
     folder: Path,
     progress: Callable[[Progress], None] | None = None,
+    language: str = FIRST,
 ) -> list[Path]:
-    """Write the whole tree; pictures on all cores."""
+    """Write the whole tree; pictures on all cores. Pages that speak of all of it begin in a
+    language, those of an analysis in the one in which it was written."""
     what = reproduction(document.name)
     written = [
         write_file(folder / DATA, encode(document)),
@@ -86,9 +89,9 @@ def write_reproduction(
     for seed, path in SEEDS.items():
         page = "\n".join(_results(document, studies, seed, path, present))
         written.append(write_file(folder / path, page.encode("utf-8")))
-    page = "\n".join(_claims(document))
+    page = "\n".join(_claims(document, language))
     written.append(write_file(folder / CLAIMS, page.encode("utf-8")))
-    page = "\n".join(_front(document, studies))
+    page = "\n".join(_front(document, studies, language))
     return [*written, write_file(folder / "README.md", page.encode("utf-8"))]
 
 
@@ -158,7 +161,7 @@ def _results(
     # Where a number was published twice: by this analysis rather, and with the most digits.
     by_rank = sorted(document.numbers, key=lambda one: (one.analysis == seed, len(one.published)))
     known = {one.number: one for one in by_rank}
-    for language in _reading_order():
+    for language in _reading_order(_FIRST_READ):
         yield f"# {text.say(f'report.reproduction.title.{seed}', language)}"
         yield ""
         if document.replica:
@@ -368,10 +371,10 @@ def measured_numbers(document: ReproductionDocument) -> dict[str, float]:
     }
 
 
-def _claims(document: ReproductionDocument) -> Iterator[str]:
+def _claims(document: ReproductionDocument, first: str) -> Iterator[str]:
     """CLAIMS.md: what each side wrote, and what the numbers say of it."""
     judged = judged_claims(measured_numbers(document))
-    for language in _reading_order():
+    for language in _reading_order(first):
         yield f"# {text.say('report.claims.title', language)}\n"
         if document.replica:
             yield f"**{text.say('report.reproduction.warning', language)}**\n"
@@ -380,9 +383,11 @@ def _claims(document: ReproductionDocument) -> Iterator[str]:
         yield from claims_page(judged, language)
 
 
-def _front(document: ReproductionDocument, studies: Mapping[str, StudyDocument]) -> Iterator[str]:
+def _front(
+    document: ReproductionDocument, studies: Mapping[str, StudyDocument], first: str
+) -> Iterator[str]:
     """README.md: what this is, what it was made from, and how it went."""
-    for language in _reading_order():
+    for language in _reading_order(first):
         yield f"# {escaped(document.name)}: {text.say('report.reproduction.name', language)}"
         yield ""
         if document.replica:
@@ -423,9 +428,9 @@ def _spoken_path(path: str, language: str) -> str:
     return f"{in_language(stem, language)}{dot}{ending}"
 
 
-def _reading_order() -> list[str]:
-    """All languages, first the one in which the analyses were written."""
-    return sorted(text.languages(), key=lambda language: language != _FIRST_READ)
+def _reading_order(first: str) -> list[str]:
+    """All languages, one of them first."""
+    return sorted(text.languages(), key=lambda language: language != first)
 
 
 def _status(status: str, language: str) -> str:
