@@ -44,7 +44,7 @@ def test_identify_says_what_was_found_to_people(
     asked = ["identify", str(MODELS / "a-cpt"), "--atlas", str(atlas)]
     assert run([*asked, "-o", str(file), "-o", str(page)]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "1. base-a" in said and "after paying for all models searched (2)" in said
+    assert "1. base-a" in said and "corrected for all models searched (2)" in said
     assert json.loads(file.read_text())["searched"] == 2
     assert run(["report", str(file), "-o", str(again)]) == 0
     assert "1. base-a" in capsys.readouterr().out

@@ -18,7 +18,7 @@ from kinprint.report.schema import DiffDocument, TensorChangePart
 from kinprint.report.translation import translated
 from kinprint.report.views.html import frame, shapes
 from kinprint.report.views.html.beyond import beyond_view
-from kinprint.report.views.html.words import speaker
+from kinprint.report.views.html.words import Say, speaker
 from kinprint.text import languages
 from kinprint.titles import public_name, role_title
 
@@ -77,15 +77,15 @@ def _body(document: DiffDocument, language: str) -> Markup:
         labels=[translated(document, one, language) for one in document.labels],
         notes=[translated(document, one, language) for one in document.notes],
         command=frame.whole(document.made.command),
-        facts=list(_facts(document)),
+        facts=list(_facts(document, say)),
         version=document.made.kinprint,
     )
 
 
-def _facts(document: DiffDocument) -> Iterator[tuple[str, str]]:
+def _facts(document: DiffDocument, say: Say) -> Iterator[tuple[Markup | str, str]]:
     for one in document.models:
         yield one.title, one.commit or public_name(one.name, one.title)
-    yield "kinprint", document.made.versions
+    yield say("page.again.versions"), document.made.versions
 
 
 class GridView(Struct, frozen=True):

@@ -140,7 +140,7 @@ def _facts(document: IdentifyDocument, say: Say) -> Iterator[tuple[Markup | str,
     for one in (document.model, *document.parents):
         yield _name(one), one.commit or public_name(one.name, one.title)
     yield say("identify.page.atlas"), document.atlas
-    yield "kinprint", document.made.versions
+    yield say("page.again.versions"), document.made.versions
 
 
 def _name(one: AtlasModel) -> str:

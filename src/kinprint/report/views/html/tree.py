@@ -147,7 +147,7 @@ class _Body:
             more_alone=max(len(alone) - _MODELS, 0),
             faults=list(self._faults()),
             command=frame.whole(document.made.command),
-            facts=[("kinprint", document.made.versions)],
+            facts=[(self.say("page.again.versions"), document.made.versions)],
             version=document.made.kinprint,
         )
 

@@ -61,7 +61,7 @@ def _body(document: UnmergeDocument, language: str) -> Markup:
         more_missing=max(len(rest) - _ROWS, 0),
         labels=[translated(document, one, language) for one in document.labels],
         command=frame.whole(document.made.command),
-        facts=list(_facts(document)),
+        facts=list(_facts(document, say)),
         version=document.made.kinprint,
     )
 
@@ -101,7 +101,7 @@ def _weight(one: MergeWeight) -> str:
     return f"{one.value:.4f} ({one.low:.4f} – {one.high:.4f})"
 
 
-def _facts(document: UnmergeDocument) -> Iterator[tuple[str, str]]:
+def _facts(document: UnmergeDocument, say: Say) -> Iterator[tuple[Markup | str, str]]:
     for one in (document.child, *document.sources):
         yield one.title, one.commit or public_name(one.name, one.title)
-    yield "kinprint", document.made.versions
+    yield say("page.again.versions"), document.made.versions
