@@ -30,6 +30,8 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "no such result": (["report", "nothing.json"], "has no file 'nothing.json'"),
     "a folder without a result": (["report", "empty"], "is a folder without a result"),
     "a file for a study": (["study", "run", "same-layer", BASE, "-o", "notes.txt"], "a folder"),
+    "hashes of three": (["compare", BASE, CHILD, BASE, "--no-hash"], "--no-hash is for two models"),
+    "all and some rows": (["diff", BASE, CHILD, "--sample", "--full"], "give one of them"),
     "a stream": (["compare", BASE, CHILD, "-o", "-"], "--format json"),
     "a stream for an atlas": (["atlas", "tree", "-o", "-"], "--format json"),
     "nowhere to write": (["compare", BASE, CHILD, "-o", "notes.txt/x.html"], "Not a directory"),

@@ -103,9 +103,10 @@ def compare(
     if given is not None:
         cause = text.message("cause.given.two-models")
         raise BadOption(option="given", value=given, cause=cause)
-    if direction:
-        named = text.message("cli.usage.direction", count=len(models), given=" ".join(models))
-        raise UsageError(cause=named)
+    for asked, key in ((direction, "direction"), (no_hash, "no-hash")):
+        if asked:
+            fields = {"count": len(models), "given": " ".join(models)}
+            raise UsageError(cause=text.message(f"cli.usage.{key}", **fields))
     if controls:
         cause = text.message("cause.comparison.controls-for-two")
         raise BadOption(option="controls", value=controls[0], cause=cause)

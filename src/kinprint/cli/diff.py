@@ -7,17 +7,20 @@ from typing import Any
 import click
 
 import kinprint
+from kinprint import text
 from kinprint.cli.commands import command, option, seed_option
 from kinprint.cli.compare import show_costs
 from kinprint.cli.language import language
 from kinprint.cli.output import form_option, given_models, show
 from kinprint.cli.reading import device_option, reading_options
+from kinprint.errors import UsageError
 
 
 @command("diff")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
-@option("--sample/--full", "sample", default=None)
+@option("--sample", is_flag=True)
+@option("--full", is_flag=True)
 @seed_option
 @option("--given", metavar="MODEL")
 @option("--parent", "parents", multiple=True, metavar="MODEL")
@@ -30,7 +33,8 @@ from kinprint.cli.reading import device_option, reading_options
 def diff(
     a: str,
     b: str,
-    sample: bool | None,
+    sample: bool,
+    full: bool,
     seed: int,
     given: str | None,
     parents: tuple[str, ...],
@@ -41,11 +45,14 @@ def diff(
     reader: kinprint.Reader,
 ) -> int:
     """Show what changed from one model to another."""
+    if sample and full:
+        raise UsageError(cause=text.message("cli.usage.sample-and-full"))
     if output:
         from kinprint.report.outputs import outputs
 
         outputs(output, models=given_models(a, b, *parents, given, base))
-    asked: dict[str, Any] = {"sample": sample, "seed": seed, "given": given, "base": base}
+    chosen = sample if sample or full else None
+    asked: dict[str, Any] = {"sample": chosen, "seed": seed, "given": given, "base": base}
     asked |= {"parents": parents, "reader": reader}
     if dry_run:
         return show_costs(kinprint.plan_diff(a, b, language=language(), **asked), format)
