@@ -9,7 +9,7 @@ is nowhere said as if it were independence.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from msgspec import Struct
@@ -165,6 +165,11 @@ def likeness_in_words(likeness: float, equal: bool) -> str:
     return "1.00" if equal else f"{min(likeness, 0.99):.2f}".replace("-0.00", "0.00")
 
 
+def are_equal(linked: Iterable[tuple[PartState, float | None]]) -> bool:
+    """Whether linked parts are equal, as far as they are linked, by their states and likenesses."""
+    return all(state is not PartState.SHARED or likeness == 1 for state, likeness in linked)
+
+
 def _link(verdict: Verdict) -> Iterator[Words]:
     alpha, p = level(verdict.alpha), p_claim(verdict.log10_p)
     if VerdictReason.SAME_FILES in verdict.reasons:
@@ -253,7 +258,7 @@ def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
     if amount.likeness is None:
         yield text.words("verdict.amount.no-likeness")
         return
-    equal = all(one.state is not PartState.SHARED or one.likeness == 1 for one in linked)
+    equal = are_equal((one.state, one.likeness) for one in linked)
     marks = {name.replace("-", "_"): f"{value:.2f}" for name, value in RULER}
     likeness: Words | str = likeness_in_words(amount.likeness, equal)
     if not equal and any(map(_is_low, linked)):

@@ -136,6 +136,21 @@ def test_a_likeness_of_some_of_a_part_says_of_how_much() -> None:
     )
 
 
+@pytest.mark.parametrize(("likeness", "shown"), [(1.0, "1.00"), (0.9999, "0.99")])
+def test_the_ruler_calls_equal_what_is_equal_as_far_as_it_is_linked(
+    likeness: float, shown: str
+) -> None:
+    document = comparison()
+    parts = [
+        msgspec.structs.replace(one, likeness=likeness) if one.state.linked else one
+        for one in document.verdict.parts
+    ]
+    amount = msgspec.structs.replace(document.verdict.amount, likeness=likeness, linked=0.5)
+    verdict = msgspec.structs.replace(document.verdict, parts=parts, amount=amount)
+    told = text_of(pair_page(msgspec.structs.replace(document, verdict=verdict)))
+    assert f"linked parts, 50 %: {shown}" in told
+
+
 def test_no_evidence_is_never_called_independence() -> None:
     told = text_of(pair_page(comparison("no-evidence")))
     assert "No evidence is not independence." in told

@@ -36,7 +36,7 @@ from kinprint.report.schema import (
     Subject,
     VerdictPart,
 )
-from kinprint.report.statements import likeness_in_words
+from kinprint.report.statements import are_equal, likeness_in_words
 from kinprint.report.translation import translated
 from kinprint.report.views.html import drawings, evidence, frame, shapes
 from kinprint.report.views.html.beyond import LAYERS, TOWERS, Heads, Rows, beyond_view
@@ -217,9 +217,8 @@ def _likeness(part: VerdictPart, language: str, say: Say) -> Markup | None:
     known = finite(part.amount.likeness)
     if known is None:
         return None
-    linked = [one for one in part.parts if one.state.linked]
-    equal = bool(linked) and all(one.state is not PartState.SHARED for one in linked)
-    shown = likeness_in_words(known, equal)
+    linked = [(one.state, one.likeness) for one in part.parts if one.state.linked]
+    shown = likeness_in_words(known, bool(linked) and are_equal(linked))
     told = say("page.likeness.pair", likeness=shown)
     share = finite(part.amount.linked)
     if share is not None and share < _NEARLY_ALL:  # else the dot would speak for the whole
