@@ -231,3 +231,17 @@ def test_a_model_that_was_widened_is_all_there_whichever_has_more_weights() -> N
         assert kind_of_relation(parts, ARRANGED).relation is Relation.DERIVED
         layers = amount_of(parts).layers
         assert layers is not None and layers < 0.5
+
+
+def test_the_smaller_parts_of_two_models_are_not_one_model() -> None:
+    """An eighth of one attention is the other, whose feed-forward is far larger."""
+    attention = PartFinding(
+        Part(Component.ATTENTION, 0), Part(Component.ATTENTION, 0), PartState.SHARED, 1.0,
+        learnt=True, weights=800, partner_weights=100, least=0.125, read=1.0,
+    )  # fmt: skip
+    units = PartFinding(
+        Part(Component.FEED_FORWARD, 0), Part(Component.FEED_FORWARD, 0), PartState.NOT_COMPARABLE,
+        weights=90, partner_weights=800, read=1.0,
+    )  # fmt: skip
+    assert relation([attention, units]) is Relation.PARTIAL
+    assert relation([attention, replace(units, partner_weights=90)]) is Relation.DERIVED
