@@ -9,10 +9,10 @@ import click
 
 import kinprint
 from kinprint import text
-from kinprint.cli.commands import Command, Group, Seed, Whole, option, seed_option
+from kinprint.cli.commands import Command, Group, Whole, option
 from kinprint.cli.language import language, say
 from kinprint.cli.output import form_option, show, write_line
-from kinprint.cli.reading import name_failure, reading_options, show_progress
+from kinprint.cli.reading import SEED, name_failure, reading_options, seed_option, show_progress
 from kinprint.errors import UsageError, printable
 from kinprint.records import Standing
 
@@ -145,7 +145,7 @@ def search(
 
 @_command("tree")
 @option("--shortlist", metavar="N", type=Whole(min=1), default=8)
-@option("--seed", metavar="N", type=Seed())
+@option("--seed", metavar="N", type=SEED)
 @option("--declared", metavar="FILE")
 @option("-o", "--output", multiple=True, metavar="PATH")
 @_where_options

@@ -17,7 +17,6 @@ import click
 from kinprint import text
 from kinprint.cli.language import say
 from kinprint.errors import BadOption, UsageError
-from kinprint.records import LARGEST_SEED
 from kinprint.text.lines import WIDTH, columns_of, padded, wrapped
 
 DEBUG = "KINPRINT_DEBUG"
@@ -150,13 +149,6 @@ class Whole(click.IntRange):
             refuse_value(param, value, "cause.option.between", least=self.min, most=self.max)
 
 
-class Seed(Whole):
-    """A seed, as large as JSON can hold."""
-
-    def __init__(self) -> None:
-        super().__init__(min=0, max=LARGEST_SEED)
-
-
 class Real(click.FloatRange):
     """A number between limits, or above one."""
 
@@ -189,10 +181,6 @@ def command(name: str, **named: Any) -> Callable[[Callable[..., Any]], Command]:
 def option(*names: str, **named: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add an option to a command."""
     return click.option(*names, cls=Option, **named)
-
-
-seed_option = option("--seed", metavar="N", type=Seed(), default=0)
-"""What chooses at random, handed over as `seed`."""
 
 
 def debug_option(*, hidden: bool) -> Option:

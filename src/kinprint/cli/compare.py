@@ -13,10 +13,10 @@ import click
 
 import kinprint
 from kinprint import text
-from kinprint.cli.commands import Choice, Real, Whole, command, option, seed_option
+from kinprint.cli.commands import Choice, Real, Whole, command, option
 from kinprint.cli.language import language, say
 from kinprint.cli.output import form_option, given_models, print_lines, show, write_json
-from kinprint.cli.reading import device_option, name_failure, reading_options
+from kinprint.cli.reading import device_option, name_failure, reading_options, seed_option
 from kinprint.errors import BadOption, UsageError, printable
 from kinprint.records import ALPHA, Level, Relation
 

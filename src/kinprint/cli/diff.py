@@ -8,11 +8,11 @@ import click
 
 import kinprint
 from kinprint import text
-from kinprint.cli.commands import command, option, seed_option
+from kinprint.cli.commands import command, option
 from kinprint.cli.compare import show_costs
 from kinprint.cli.language import language
 from kinprint.cli.output import form_option, given_models, show
-from kinprint.cli.reading import device_option, reading_options
+from kinprint.cli.reading import device_option, reading_options, seed_option
 from kinprint.errors import UsageError
 
 

@@ -6,11 +6,11 @@ import click
 
 import kinprint
 from kinprint.cli.atlas import tell_empty
-from kinprint.cli.commands import Whole, command, option, seed_option
+from kinprint.cli.commands import Whole, command, option
 from kinprint.cli.compare import code_for
 from kinprint.cli.language import language
 from kinprint.cli.output import form_option, given_models, show
-from kinprint.cli.reading import reading_options
+from kinprint.cli.reading import reading_options, seed_option
 
 
 @command("identify")

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kinprint
-from kinprint.cli.commands import DEBUG, Choice, option
+from kinprint.cli.commands import DEBUG, Choice, Whole, option
 from kinprint.cli.language import say, sentence
 from kinprint.errors import FormatError, InternalError, KinprintError, printable
-from kinprint.records import Progress, Step
+from kinprint.records import LARGEST_SEED, Progress, Step
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 device_option = option("--device", type=Choice(["cpu", "gpu"]), default="cpu")
 """Where to compute, for commands with `reading_options`."""
+SEED = Whole(min=0, max=LARGEST_SEED)
+"""A seed, as large as JSON can hold."""
+seed_option = option("--seed", metavar="N", type=SEED, default=0)
+"""What chooses at random, handed over as `seed`."""
 _MANY = (Step.MEASURING, Step.COMPUTING, Step.COMPARING, Step.NAMING, Step.DRAWING)
 _SECONDS = 3.0  # between two lines about steps of one kind
 

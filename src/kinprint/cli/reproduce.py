@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 import kinprint
-from kinprint.cli.commands import Whole, command, option, seed_option
+from kinprint.cli.commands import Whole, command, option
 from kinprint.cli.language import language, say
 from kinprint.cli.output import saved
-from kinprint.cli.reading import reading_options, show_progress
+from kinprint.cli.reading import reading_options, seed_option, show_progress
 from kinprint.errors import printable
 
 

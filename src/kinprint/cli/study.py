@@ -10,7 +10,7 @@ import click
 
 import kinprint
 from kinprint import text
-from kinprint.cli.commands import Command, Group, Whole, option, seed_option
+from kinprint.cli.commands import Command, Group, Whole, option
 from kinprint.cli.language import language, say
 from kinprint.cli.output import (
     form_option,
@@ -22,7 +22,7 @@ from kinprint.cli.output import (
     write_json,
     write_line,
 )
-from kinprint.cli.reading import device_option, name_failure, reading_options
+from kinprint.cli.reading import device_option, name_failure, reading_options, seed_option
 from kinprint.errors import BadOption, printable
 
 _MOST_LAYERS = 10_000

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 import kinprint
-from kinprint.cli.commands import command, option, seed_option
+from kinprint.cli.commands import command, option
 from kinprint.cli.language import language, say
 from kinprint.cli.output import form_option, given_models, show, write_json
-from kinprint.cli.reading import reading_options
+from kinprint.cli.reading import reading_options, seed_option
 from kinprint.errors import printable
 
 
