@@ -330,24 +330,32 @@ class Model:
     @cached_property
     def _bare_codes(self) -> frozenset[str]:
         """Names of codes that are read as if they were the numbers."""
-        names = (
-            one.spec.name
-            for one in self.tensor_map.tensors
-            if one.role.role not in (Role.OTHER, Role.BIAS)  # masks and numbers of positions
-            and _holds_codes(one.spec)
-        )
+        names = (one.spec.name for one in self.tensor_map.tensors if _is_code(one))
         return _with_stems(names) - self._coded
 
     @cached_property
     def _refused(self) -> dict[str, Message]:
         """Tensors whose codes cannot be read, and why."""
         if self.refusal is None:
-            return {}
+            return dict(self._scaled_somehow())
         return {
             one.spec.name: self.refusal
             for one in self.tensor_map.tensors
             if one.role.detail == "packed" or _holds_codes(one.spec)
         }
+
+    def _scaled_somehow(self) -> Iterator[tuple[str, Message]]:
+        """Codes with a number for each row beside them, under a name that no method gives it."""
+        parts = {one.name for weight in self.quantised.values() for one in weight.parts.values()}
+        codes = [one.spec for one in self.tensor_map.tensors if _is_code(one)]
+        alone = [one for one in codes if one.name not in parts]
+        named = {name: one for one in alone for name in (one.name, one.name.rpartition(".")[0])}
+        for one in self.tensor_map.tensors if named else ():
+            code = named.get(one.role.of or "")
+            scales = is_companion(one.role) and one.role.detail not in (*_NO_SCALES, _OF_INPUTS)
+            if code is not None and scales and prod(one.spec.shape) == code.shape[0]:
+                fault = message("cause.quantised.beside", tensor=one.spec.name)
+                yield code.name, message("cause.quantised.tensor", tensor=code.name, fault=fault)
 
     def _unpacked_layout(
         self, spec: TensorSpec, role: TensorRole, quantised: QuantisedWeight
@@ -423,6 +431,11 @@ def _with_stems(names: Iterable[str]) -> frozenset[str]:
     """Names of tensors, and what names of their scales begin with."""
     known = tuple(names)
     return frozenset((*known, *(name.rpartition(".")[0] for name in known)))
+
+
+def _is_code(one: MappedTensor) -> bool:
+    """Whether a tensor is a weight of codes; masks and numbers of positions are none."""
+    return one.role.role not in (Role.OTHER, Role.BIAS) and _holds_codes(one.spec)
 
 
 def _holds_codes(spec: TensorSpec) -> bool:
