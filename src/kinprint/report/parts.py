@@ -21,7 +21,7 @@ from kinprint.text import Message, Words
 
 _WHOLE = 0.95  # of a part, from which on no share of it is named
 _LITTLE = 0.001  # a share that has no number
-_TELL_MODEL = (Reason.PART_ONLY_THERE, Reason.TOWER_ONLY_THERE)
+_TELL_MODEL = (Reason.PART_ONLY_THERE, Reason.PART_PACKED, Reason.TOWER_ONLY_THERE)
 
 
 class Standing(StrEnum):
