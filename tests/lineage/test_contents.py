@@ -57,6 +57,19 @@ def test_a_cast_under_other_names_is_found(tmp_path: Path, kind: Any, state: Par
     assert {one.state for one in found.parts} == {state}
 
 
+def test_a_table_does_not_make_a_model_of_other_layers_derived(tmp_path: Path) -> None:
+    """However large it is; and parts that only the second model has are told as such."""
+    table = "model.embed_tokens.weight"
+    large = np.random.default_rng(3).normal(size=(8000, MODEL[table].shape[1])).astype(np.float32)
+    ours, theirs = MODEL | {table: large}, llama(2) | {table: large}
+    found = verdict(tmp_path / "table", ours, renamed(theirs))
+    assert found.relation is Relation.PARTIAL and found.amount.layers == 0
+    fewer = {name: one for name, one in MODEL.items() if "layers.5" not in name}
+    there = verdict(tmp_path / "layers", renamed(fewer, "u"), MODEL)
+    alone = {one.part.layer for one in there.parts if one.of_second}
+    assert alone == {5} and {one.part.layer for one in there.parts if one.partner is None} == set()
+
+
 @pytest.mark.parametrize("rows", [slice(None), slice(-16, None)])
 def test_a_tensor_that_was_changed_is_told_from_those_that_were_not(
     tmp_path: Path, rows: slice

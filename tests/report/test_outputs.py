@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from pathlib import Path
 
@@ -99,7 +100,20 @@ def test_json_of_others_is_not_replaced(tmp_path: Path) -> None:
     ours.write_bytes(encode(DOCUMENTS["matrix"]))
     with pytest.raises(BadOption, match="holds something else"):
         outputs([config])
-    assert len(outputs([empty, ours])) == 2
+    again = tmp_path / "again.json"
+    again.write_text(json.dumps(json.loads(ours.read_bytes()), sort_keys=True, indent=1))
+    assert len(outputs([empty, ours, again])) == 3
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "result.json").write_text('{"mine": 1}')
+    with pytest.raises(BadOption, match="holds other files"):
+        outputs([folder])
+
+
+def test_a_link_to_itself_lies_in_no_model(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.json"
+    loop.symlink_to(loop)
+    assert outputs([loop], models=[str(tmp_path / "model")])
 
 
 @pytest.mark.parametrize("given", ["-", "-/"])

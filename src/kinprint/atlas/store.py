@@ -48,7 +48,6 @@ from kinprint.errors import (
     system_cause,
 )
 from kinprint.lineage.about.claims import Claim
-from kinprint.reader.folders import holds_model
 from kinprint.records import ModelRef
 from kinprint.source.assets import assets_folder
 
@@ -177,12 +176,6 @@ class Atlas:
         """The same for who only reads: a folder that was named and is not there is a mistake."""
         if self._named and "://" not in self.place and not Path(self.address).is_dir():
             raise AtlasBroken(place=self.place, cause=text.message("cause.system.ENOENT"))
-        return self
-
-    def to_write(self) -> Atlas:
-        """The same for who adds to it: a folder that holds a model is kept as it is."""
-        if "://" not in self.place and holds_model(Path(self.address)):
-            raise AtlasBroken(place=self.place, cause=text.message("cause.holds-a-model"))
         return self
 
     def add(self, one: Fingerprint) -> str:

@@ -137,14 +137,17 @@ def same_contents(a: Model, b: Model, alpha: float, most: int | None = None) -> 
         parts = tuple(map(_of_second, parts))
     share = min(one.share for one in both)
     read = min(one.read for one in both)
-    relation = Relation.DERIVED if share > HALF else Relation.PARTIAL
+    amount = Amount(linked=share, likeness=1.0, read=read)
+    taken = share
+    if parts:
+        amount = amount_of(parts)
+        taken = share if amount.layers is None else min(share, amount.layers)
+        if share < amount.linked:  # the other model has more, of which no part is known here
+            amount = replace(amount, linked=share, layers=None)
+    relation = Relation.DERIVED if taken > HALF else Relation.PARTIAL
     if both[0].complete and both[1].complete:
         relation = Relation.SAME_WEIGHTS
     reason = VerdictReason.SAME_CONTENTS if parts else VerdictReason.SAME_CONTENTS_UNNAMED
-    amount = Amount(linked=share, likeness=1.0, read=read)
-    if parts:
-        amount = amount_of(parts)
-        amount = replace(amount, linked=min(amount.linked, share))
     return Verdict(
         relation,
         known,

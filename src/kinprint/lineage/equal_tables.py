@@ -14,7 +14,6 @@ from kinprint.lineage.reading.sample import Floats, Indices, Sample
 from kinprint.model.places import Address
 from kinprint.records import Component, Part, Role
 
-_TINY = 0.01  # as a share of the size that rows of a table have
 _ROWS = "rows"  # of a table of tokens, whatever it is called
 
 
@@ -101,19 +100,22 @@ class _Table(Struct, frozen=True):
         """Places of rows that answer to each other: by number where names agree, else by name.
 
         Where no token is in both, by number alone. One model may name a row that another does not.
-        A row of zeros is none, and answers to no learnt one; it may be what a tiny one rounds to.
+        A row of zeros is none: it answers only to what its table is too coarse for.
         """
         at, to = self._named_alike(other)
-        ours, theirs = self._sizes[at], other._sizes[to]
-        lost = ((ours == 0) & (theirs > _TINY)) | ((theirs == 0) & (ours > _TINY))
+        ours, theirs = self._largest[at], other._largest[to]
+        lost = ((ours == 0) & (theirs > self._least)) | ((theirs == 0) & (ours > other._least))
         return at[~lost], to[~lost]
 
     @property
-    def _sizes(self) -> Floats:
-        """The largest number of each row, beside that of the row in the middle."""
-        largest = np.abs(self.rows).max(axis=1, initial=0.0)
-        known = largest[largest > 0]
-        return np.asarray(largest / (np.median(known) if known.size else 1.0))
+    def _largest(self) -> Floats:
+        """The size of the largest number of each row."""
+        return np.asarray(np.abs(self.rows).max(axis=1, initial=0.0))
+
+    @property
+    def _least(self) -> float:
+        """The size of the least number that the table has beside zero."""
+        return float(np.abs(self.rows[self.rows != 0]).min(initial=np.inf))
 
     def _named_alike(self, other: _Table) -> tuple[Indices, Indices]:
         _, at, to = np.intersect1d(self.numbers, other.numbers, return_indices=True)

@@ -6,8 +6,8 @@
 | `same-weights` | every part that was read is equal, or equal after rounding; some of each    |
 |                | kind of matrices was read; neither model has parts or towers of its own     |
 | `derived`      | parts were taken over, with more than half of the weights of the layers     |
-|                | read, counted in the model that has fewer; towers that were compared with   |
-|                | none count as not taken over                                                |
+|                | read; parts that differ in size are counted in the model that has fewer,    |
+|                | what only one model has as not taken over                                   |
 | `partial`      | parts were taken over, with no more than that                               |
 | `same-init`    | linked parts, none of them taken over: the gains that feed them were learnt |
 |                | apart; feed-forwards more alike than strangers' can be made, and no more    |
@@ -184,8 +184,8 @@ def amount_of(parts: Sequence[PartFinding], hidden: int = 0) -> Amount:
 
 
 def _of_smaller(some: Sequence[PartFinding], of: Sequence[PartFinding]) -> float | None:
-    """The share of linked numbers in the model that has fewer: what was pruned or widened is all
-    there."""
+    """The share of linked numbers where parts of both are counted in the model that has fewer: what
+    was pruned or widened is all there."""
     sizes = _total(of, lambda one: one.weights), _total(of, _partner_size)
     linked = sum(min(one.sure * one.counted, one.fewest) for one in some)
     return linked / min(sizes) if min(sizes) else None

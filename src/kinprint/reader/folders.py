@@ -7,16 +7,9 @@ from pathlib import Path
 from kinprint.reader.formats.registry import formats
 from kinprint.reader.weights import PIPELINE
 
-_CONFIG = "config.json"
-
 
 def holds_weights(folder: Path) -> bool:
     """Whether files with weights lie in a folder itself, or what says where they are."""
     endings = {ending for one in formats().own.values() for ending in one.suffixes}
     files = [one for one in folder.iterdir() if not one.is_dir()]
     return any(one.suffix.lower() in endings or one.name == PIPELINE for one in files)
-
-
-def holds_model(folder: Path) -> bool:
-    """Whether a folder that may not be there holds a model, or its configuration at least."""
-    return folder.is_dir() and ((folder / _CONFIG).is_file() or holds_weights(folder))

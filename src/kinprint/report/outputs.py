@@ -12,11 +12,12 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from kinprint import text
 from kinprint.errors import BadOption, BadReference, FormatError, system_cause
-from kinprint.reader.folders import holds_model
+from kinprint.reader.folders import holds_weights
 from kinprint.report.exports import Export, export_for, exports, render
 from kinprint.report.files import in_language, readme, stems, write_file
 from kinprint.report.schema import (
@@ -42,6 +43,12 @@ Drawn = ComparisonDocument | MatrixDocument | StudyDocument | DiffDocument
 DATA = "result.json"
 _PAGE = "report.html"
 _OURS = re.compile(rb'\s*\{\s*"schema":\s*"kinprint\.')  # how each of our JSON files begins
+
+
+class _Named(Struct, frozen=True):
+    """What a JSON file calls itself."""
+
+    schema: str
 
 
 class Output(Struct, frozen=True):
@@ -220,7 +227,7 @@ def files_ending_in(
 
 def check_folder(path: Path, option: str) -> None:
     """Refuse a folder to write several files into that is none, or that holds a model."""
-    if holds_model(_named(path, option)):
+    if _named(path, option).is_dir() and holds_weights(path):
         raise BadOption(option=option, value=str(path), cause=text.message("cause.holds-a-model"))
 
 
@@ -248,7 +255,7 @@ def _named(given: str | Path, option: str) -> Path:
 
 def _check_models(path: Path, models: Sequence[Path], option: str) -> None:
     """Refuse a place in a model that is read, also where a link leads there."""
-    for place in (path.parent.resolve() / path.name, path.resolve()):
+    for place in (Path(os.path.realpath(path.parent)) / path.name, Path(os.path.realpath(path))):
         for model in models:
             if place.is_relative_to(model):
                 cause = text.message("cause.in-a-model", model=model)
@@ -263,7 +270,8 @@ def _check_place(path: Path, is_file: bool, option: str, data: str) -> None:
     """Refuse a place where nothing can be written; trying it is the only sure way to know."""
     if is_file and path.suffix.lower() == ".json" and not _is_ours(path):
         raise BadOption(option=option, value=str(path), cause=text.message("cause.file-not-ours"))
-    if not is_file and path.is_dir() and any(path.iterdir()) and not (path / data).is_file():
+    written = (path / data).is_file() and _is_ours(path / data)
+    if not is_file and path.is_dir() and any(path.iterdir()) and not written:
         cause = text.message("cause.folder-not-ours")
         raise BadOption(option=option, value=str(path), cause=cause)
     folder = path.parent if is_file else path
@@ -283,4 +291,10 @@ def _is_ours(file: Path) -> bool:
         return True
     with file.open("rb") as opened:
         start = opened.read(100)
-    return not start or _OURS.match(start) is not None
+    if not start.strip() or _OURS.match(start):
+        return True
+    try:
+        found = msgspec.json.decode(file.read_bytes(), type=_Named)
+    except (OSError, msgspec.MsgspecError):
+        return False
+    return found.schema.startswith("kinprint.")

@@ -218,7 +218,6 @@ class Atlas:
         >>> len(added)
         4
         """
-        self._store.to_write()
         seed = checked_seed(seed)
         given = list(models_in(os.fspath(one) for one in models))
         searched = [] if search is None else find_models(search, limit)
@@ -478,7 +477,7 @@ class Atlas:
         ...     kinprint.Atlas(other).pull(one)
         (1, ())
         """
-        return self._store.to_write().take_from(Store(os.fspath(place)))
+        return self._store.take_from(Store(os.fspath(place)))
 
 
 def identify(
