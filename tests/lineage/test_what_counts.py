@@ -290,15 +290,19 @@ def test_rows_that_only_one_table_has_count_unless_they_are_padding(
 
 
 @pytest.mark.parametrize(
-    ("size", "relation", "share"),
-    [(1.0, Relation.DERIVED, 0.5), (1e-9, Relation.SAME_WEIGHTS, 1.0)],
+    ("kind", "size", "relation", "share"),
+    [
+        (np.float16, 1.0, Relation.DERIVED, 0.5),
+        (np.float16, 1e-9, Relation.SAME_WEIGHTS, 1.0),
+        (ml_dtypes.float8_e4m3fn, 2e-4, Relation.SAME_WEIGHTS, 1.0),
+    ],
 )
 def test_rows_of_zeros_are_no_tokens_unless_tiny_ones_round_to_them(
-    tmp_path: Path, size: float, relation: Relation, share: float
+    tmp_path: Path, kind: type, size: float, relation: Relation, share: float
 ) -> None:
     ours = llama()
     ours[TABLE][VOCABULARY // 2 :] *= size
-    cast = {name: one.astype(np.float16) for name, one in ours.items()}
+    cast: dict[str, Array] = {name: one.astype(kind) for name, one in ours.items()}
     cast[TABLE][VOCABULARY // 2 :] = 0
     found = compared(tmp_path, ours, cast).verdict
     table = next(one for one in found.parts if one.part.component is Component.EMBEDDING)
