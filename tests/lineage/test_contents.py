@@ -64,6 +64,9 @@ def test_a_table_does_not_make_a_model_of_other_layers_derived(tmp_path: Path) -
     ours, theirs = MODEL | {table: large}, llama(2) | {table: large}
     found = verdict(tmp_path / "table", ours, renamed(theirs))
     assert found.relation is Relation.PARTIAL and found.amount.layers == 0
+    layers = {name: one for name, one in MODEL.items() if "embed" not in name}
+    beside = verdict(tmp_path / "beside", layers, renamed(MODEL | {table: large}))
+    assert beside.amount.linked < 0.5 and beside.amount.layers is None
     fewer = {name: one for name, one in MODEL.items() if "layers.5" not in name}
     there = verdict(tmp_path / "layers", renamed(fewer, "u"), MODEL)
     alone = {one.part.layer for one in there.parts if one.of_second}

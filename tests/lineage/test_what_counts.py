@@ -310,6 +310,16 @@ def test_rows_of_zeros_are_no_tokens_unless_tiny_ones_round_to_them(
     assert table.sure == pytest.approx(share)
 
 
+def test_tests_of_the_other_tokens_do_not_speak_for_rows_of_zeros(tmp_path: Path) -> None:
+    ours = llama()
+    ours[TABLE] = drawn(3, 10 * VOCABULARY, WIDTH)
+    cut = ours | {TABLE: ours[TABLE].copy()}
+    cut[TABLE][VOCABULARY:] = 0
+    found = compared(tmp_path, ours, cut).verdict
+    table = next(one for one in found.parts if one.part.component is Component.EMBEDDING)
+    assert table.sure == pytest.approx(0.1)
+
+
 @pytest.mark.parametrize("count", [50, 3000])
 def test_tokens_that_were_replaced_are_not_taken_over(tmp_path: Path, count: int) -> None:
     """Others have their numbers, and rows of a stranger."""
