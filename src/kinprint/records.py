@@ -611,6 +611,7 @@ class Reason(StrEnum):
     PART_FEW_ROWS = auto()
     PART_TOGETHER = auto()
     PART_CHANNELS_RENAMED = auto()
+    PART_EXPERTS_RENAMED = auto()
     PART_OTHER_ROLES = auto()
     PART_OTHER_WIDTH = auto()
     PART_HEADS_RENAMED = auto()

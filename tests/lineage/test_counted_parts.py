@@ -108,6 +108,22 @@ def test_experts_under_other_numbers_count_as_much_as_those_in_place(tmp_path: P
         assert one.verdict.relation is other.verdict.relation
 
 
+def test_routers_of_experts_under_other_numbers_are_not_said_to_be_strange(tmp_path: Path) -> None:
+    """Rows in another order that were tuned are no rows in place: that a copy would not show."""
+    theirs, config = experts({0: 3, 1: 2, 2: 1, 3: 0}, 4)
+    chance = np.random.default_rng(10)
+    tuned = {
+        name: (one[::-1] + 0.1 * one.std() * chance.normal(size=one.shape)).astype(np.float32)
+        for name, one in mixture()[0].items()
+        if name.endswith("block_sparse_moe.gate.weight")
+    }
+    for found in compared(tmp_path, mixture(), ({**theirs, **tuned}, config)):
+        routers = [one for one in found.verdict.parts if one.part.component is Component.ROUTER]
+        reasons = {one.reason.key for one in routers if one.reason is not None}
+        assert routers and reasons == {Reason.PART_EXPERTS_RENAMED}
+        assert "experts were renumbered" in what(found)
+
+
 def test_experts_are_counted_in_the_model_that_has_them(tmp_path: Path) -> None:
     there, back = compared(tmp_path, mixture(), experts({1: 0, 3: 1}, 2))
     assert f"experts ({2 * LAYERS} of {4 * LAYERS}) of layers" in what(there)

@@ -57,8 +57,10 @@ def why_not(
         few = untested in (Reason.PART_WITHOUT_TEST, Reason.PART_SILENT) and needs is not None
         return (Reason.PART_FEW_ROWS if few else untested).message()
     match part.component:
-        case Component.NORMS | Component.EMBEDDING | Component.HEAD | Component.ROUTER:
+        case Component.NORMS | Component.EMBEDDING | Component.HEAD:
             return Reason.PART_CHANNELS_RENAMED.message()
+        case Component.ROUTER:
+            return Reason.PART_EXPERTS_RENAMED.message()
         case _ if needs is None:
             return Reason.PART_BLIND.message()
         case Component.ATTENTION:
