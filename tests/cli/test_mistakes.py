@@ -32,6 +32,13 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "a file for a study": (["study", "run", "same-layer", BASE, "-o", "notes.txt"], "a folder"),
     "hashes of three": (["compare", BASE, CHILD, BASE, "--no-hash"], "--no-hash is for two models"),
     "all and some rows": (["diff", BASE, CHILD, "--sample", "--full"], "give one of them"),
+    "a base of no adapter": (["compare", BASE, CHILD, "--base", BASE], "give it with --given"),
+    "a base for a plan": (["compare", BASE, CHILD, "--base", BASE, "--dry-run"], "with --given"),
+    "a base for a diff": (["diff", BASE, CHILD, "--base", BASE], "give it with --given"),
+    "a base for many": (["matrix", BASE, CHILD, "--base", BASE], "no model given is an adapter"),
+    "a base for a study": (
+        ["study", "run", "same-layer", BASE, CHILD, "--base", BASE], "no model given is an adapter",
+    ),
     "a stream": (["compare", BASE, CHILD, "-o", "-"], "--format json"),
     "a stream for an atlas": (["atlas", "tree", "-o", "-"], "--format json"),
     "nowhere to write": (["compare", BASE, CHILD, "-o", "notes.txt/x.html"], "Not a directory"),

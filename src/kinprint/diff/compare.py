@@ -25,7 +25,7 @@ from kinprint.lineage.opening import labels_of, note_about
 from kinprint.lineage.planning import plan_comparison
 from kinprint.lineage.results import Comparison, ComparisonPlan, Settings
 from kinprint.model.model import Model
-from kinprint.model.opening import open_model
+from kinprint.model.opening import need_adapter, open_model
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher, Want, side_by_side
 from kinprint.records import TAKEN_OVER, Cost, Relation
@@ -210,6 +210,7 @@ def _open(a: str, b: str, fetcher: Fetcher, settings: Settings) -> _Pair:
             return checkpoint, model
 
     (first, one), (second, other) = side_by_side(opened, [a, b])
+    need_adapter((one, other), settings.base, pair=True)
     return _Pair((first, second), (one, other))
 
 

@@ -56,6 +56,7 @@ from kinprint.lineage.towers import (
 from kinprint.lineage.verdict import decide
 from kinprint.mapped import arrays_on_disk
 from kinprint.model.model import Model
+from kinprint.model.opening import need_adapter
 from kinprint.model.tokens import Vocabulary
 from kinprint.nulls.combination import equal_weights
 from kinprint.reader.checkpoint import Checkpoint
@@ -112,6 +113,7 @@ def compare_models(
             )
             return _described(identical, pair, (None, None), (None, None), started)
         models = read_headers(checkpoints, settings)
+        need_adapter(models, settings.base, pair=True)
         sampler = sampler_of(models, settings, beside)
         with algebra_for(settings.level):
             outcome = _read_in_stages(sampler, settings, bool(controls))

@@ -51,6 +51,7 @@ from kinprint.lineage.side import Side
 from kinprint.lineage.towers import TowerEvidence, compared_towers, joined_verdict, same_towers
 from kinprint.lineage.verdict import decide
 from kinprint.mapped import Shared, Shelf, let_go, shelf
+from kinprint.model.opening import need_adapter
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Evidence, Step, VerdictReason
 from kinprint.text import Message
@@ -120,6 +121,7 @@ def compare_all(
         shelf() as place,
     ):
         read = read_readable(opened, settings, unread, place)
+        need_adapter(read.models, settings.base)
         with algebra_for(settings.level):
             places = list(combinations(range(len(read.checkpoints)), 2))
             pairs, failed = judge_pairs(read, places, settings, jobs, tell, screened=screened)

@@ -8,6 +8,7 @@ from kinprint.lineage.about.description import reading_backgrounds
 from kinprint.lineage.identity import same_files
 from kinprint.lineage.opening import open_all, read_headers, sampler_of
 from kinprint.lineage.results import ComparisonPlan, Settings
+from kinprint.model.opening import need_adapter
 from kinprint.reader.fetch import Fetcher
 
 
@@ -22,7 +23,9 @@ def plan_comparison(given: Sequence[str], fetcher: Fetcher, settings: Settings) 
         if len(given) == 2 and same_files(*checkpoints):
             found = ComparisonPlan(models, settings, (), 0)
         else:
-            sampler = sampler_of(read_headers(checkpoints, settings), settings)
+            opened = read_headers(checkpoints, settings)
+            need_adapter(opened, settings.base, pair=len(given) == 2)
+            sampler = sampler_of(opened, settings)
             found = ComparisonPlan(
                 models, settings, sampler.costs(), sampler.bytes, sampler.left_out
             )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from kinprint.errors import BadAdapter, BadReference, SourceError
+from kinprint.errors import BadAdapter, BadOption, BadReference, SourceError
 from kinprint.model.adapted import AdaptedModel
 from kinprint.model.adapters import Adapter, parse_adapter
 from kinprint.model.model import Model
@@ -45,6 +45,17 @@ def open_model(
     adapter = parse_adapter(config, specs)
     under = _open_base(checkpoint, adapter, base)
     return AdaptedModel(Model(under, under.tensors()), checkpoint, adapter)
+
+
+def need_adapter(models: Iterable[Model], base: str | None, *, pair: bool = False) -> None:
+    """Refuse a base that no model stands on: whoever gives one expects that it is looked at.
+
+    Of a `pair` it may have been meant as the base that both were made from.
+    """
+    if base is not None and not any(isinstance(one, AdaptedModel) for one in models):
+        told = message("cause.adapter.none-of-two", option="given")
+        cause = told if pair else message("cause.adapter.none")
+        raise BadOption(option="base", value=base, cause=cause)
 
 
 def _is_further_expert(name: str) -> bool:

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from kinprint import text
 from kinprint.errors import BadOption
 from kinprint.model.inspection import inspect_checkpoint
-from kinprint.model.opening import open_model
+from kinprint.model.opening import need_adapter, open_model
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.formats.registry import SAFETENSORS
 from kinprint.records import Cost, Progress, Slice
@@ -70,6 +70,7 @@ def open(
     under = None if base is None else os.fspath(base)
     try:
         opened = open_model(open_checkpoint(os.fspath(model), fetcher_of(own)), under)
+        need_adapter([opened], under)
     except BaseException:
         if reader is None:
             own.close()

@@ -12,7 +12,7 @@ from kinprint.errors import BadOption, KinprintError, attempt
 from kinprint.measure.measures import Measure
 from kinprint.measure.measures import measures as known_measures
 from kinprint.model.model import Model
-from kinprint.model.opening import open_for_tokens, open_model
+from kinprint.model.opening import need_adapter, open_for_tokens, open_model
 from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import side_by_side
 from kinprint.records import Progress, Role
@@ -303,6 +303,7 @@ def _open(
     if failed and len(opened) < max(study.least, 1):
         failed[0].error.add_note(failed[0].given)
         raise failed[0].error
+    need_adapter(opened, under)
     return opened, failed
 
 
