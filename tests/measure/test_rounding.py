@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinprint.measure.rounding import _TABLES, Floats, equal_places, equal_rows, equality
+from kinprint.measure.equal_rows import Floats, equal_places, equal_rows
+from kinprint.measure.rounding import _TABLES, equality
 
 WEIGHTS = (np.random.default_rng(0).standard_normal((64, 256)) * 0.02).astype(np.float32)
 

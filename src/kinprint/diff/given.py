@@ -33,7 +33,8 @@ from kinprint.lineage.results import Settings
 from kinprint.lineage.side import Side
 from kinprint.lineage.towers import compared_towers, joined_verdict, same_towers
 from kinprint.lineage.verdict import decide
-from kinprint.measure.rounding import arrangements, equality
+from kinprint.measure.equal_rows import arrangements
+from kinprint.measure.rounding import equality
 from kinprint.measure.updates import Overlap, Updates, overlap, updates
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import BeyondState, Component, ModelRef, Part, PartFinding, Relation, Verdict

@@ -15,7 +15,8 @@ from kinprint.lineage.part_tensors import Rows, at_equal_numbers
 from kinprint.lineage.reading.sample import Floats
 from kinprint.measure.computed import computed, tabulated
 from kinprint.measure.courses import on_course
-from kinprint.measure.rounding import constant, equal_places, equal_rows, equality, found_in
+from kinprint.measure.equal_rows import constant, equal_places, equal_rows, found_in
+from kinprint.measure.rounding import equality
 
 _RUN, _LOOKED_AT = 8, 32  # rows and columns that tell a computed table
 _LOG = 16.0  # no logarithm of a rate is larger

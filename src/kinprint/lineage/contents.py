@@ -23,7 +23,8 @@ from kinprint.lineage.kind import HALF, amount_of
 from kinprint.lineage.reading.deciding import part_sizes
 from kinprint.lineage.reading.tower import towers_of
 from kinprint.measure.computed import computed, right_angled
-from kinprint.measure.rounding import Equality, Floats, constant, equality
+from kinprint.measure.equal_rows import Floats, constant
+from kinprint.measure.rounding import Equality, equality
 from kinprint.model.adapted import AdaptedModel
 from kinprint.model.model import Model
 from kinprint.model.opening import open_model

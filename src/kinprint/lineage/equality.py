@@ -32,7 +32,7 @@ from kinprint.lineage.part_tensors import (
 )
 from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.reading.sample import Floats, Sample
-from kinprint.measure.rounding import arrangements
+from kinprint.measure.equal_rows import arrangements
 from kinprint.records import Component, Part, Role
 
 INFORMATION = 12.0

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from kinprint.lineage.equality import INFORMATION
 from kinprint.lineage.part_tensors import at_equal_numbers, compared, tensor_sizes, tensors_of
 from kinprint.lineage.reading.sample import Floats, Sample
-from kinprint.measure.rounding import arrangements
+from kinprint.measure.equal_rows import arrangements
 from kinprint.measure.spectra import noise_ratio
 from kinprint.records import Component, Part, PartFinding, PartState, VerdictReason
 

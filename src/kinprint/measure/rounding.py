@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -18,9 +17,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kinprint.measure.computed import continues
-
-Floats = NDArray[np.float32]
+from kinprint.measure.equal_rows import Floats, arrangements, some_rows
 
 _FLOAT_FORMATS: tuple[tuple[Any, int], ...] = (
     (ml_dtypes.bfloat16, 16),
@@ -30,21 +27,13 @@ _FLOAT_FORMATS: tuple[tuple[Any, int], ...] = (
 )
 _TIES = 0.1  # of numbers that rounding twice puts elsewhere: 0.06 were seen
 _TWICE, _SUBNORMAL = 2.0**-8 + 2.0**-11, 2.0**-24  # what rounding to each of them changes
-_INFORMED = 8  # rows whose arrangements are counted
-_LOOKED_AT = 4096  # numbers that tell whether they are constant
-_CONSTANT = 0.9  # of the numbers of a row that are one value: the others may be outliers
-_COLUMNS = 16  # by which a row is looked up among others
 _COARSEST = 1.0  # more than the square of what two bits miss by; strangers differ by 2
 _FEW_BLOCKS = 16  # blocks, or some more, of which some must lie on a grid before all are looked at
-_FEWEST_EQUAL = 0.25  # of the numbers: fewer are not looked at one by one
 _FILLED = 0.15  # of a step: what rounding changes numbers by is 0.29 of it on the average
 _FEWEST_ROUNDED = 32  # numbers that rounding changed
 _SPREAD = 0.7  # steps that most numbers vary by, so that what rounding changes fills the steps
 _TELLING = 4  # blocks
-_HARDLY_EQUAL = 0.02  # of the numbers of some rows, zeros counted: the others need no look
-_BY_CHANCE = 0.05  # of the numbers: where more are equal by chance, their grid is coarse
 _SPARSE = 4  # every so many of these tell how many different numbers there are
-_ROWS = 64  # rows that a grid is looked for in
 _BLOCK = 32  # neighbours in a row that share a step in most quantised formats
 _BLOCKS = (_BLOCK, 16)  # half as many in Q2_K, Q3_K, Q6_K and NVFP4
 _BYTE_LEVELS = (127, 128, 126, 125, 124)  # the largest number of a block, in steps
@@ -187,22 +176,24 @@ def coarser(x: Floats, y: Floats) -> int | None:
 def _coarser(x: Floats, y: Floats) -> tuple[int | None, int | None]:
     """The bits of the array that is the other one rounded, and which of them it is.
 
-    Of grids the one with fewer different numbers is asked first: order makes no difference.
+    Where each may be the other on a grid it is the one with fewer different numbers: order makes no
+    difference.
     """
-    ways = [(1, x, y), (0, y, x)]
+    ways = (1, x, y), (0, y, x)
     for place, fine, coarse in ways:
         bits = _cast(fine, coarse)
         if bits is not None and _fills(fine, coarse):
             return bits, place
     if not _near(x, y):
         return None, None
-    if _distinct(_some_rows(x)) < _distinct(_some_rows(y)):
-        ways.reverse()
-    for place, fine, coarse in ways:
-        bits = _rounded(fine, coarse)
-        if bits is not None and _fills(fine, coarse):
-            return bits, place
-    return None, None
+    found = [
+        (bits, place)
+        for place, fine, coarse in ways
+        if (bits := _rounded(fine, coarse)) is not None and _fills(fine, coarse)
+    ]
+    if len(found) < len(ways):
+        return found[0] if found else (None, None)
+    return found[_distinct(some_rows(x)) < _distinct(some_rows(y))]
 
 
 def _fills(fine: Floats, coarse: Floats) -> bool:
@@ -222,7 +213,7 @@ def _fills(fine: Floats, coarse: Floats) -> bool:
             error = float(np.sqrt(np.square((fine[changed] - coarse[changed]) / steps).mean()))
             return error >= _FILLED or _deviation(fine[changed]) < _SPREAD * np.median(steps)
     found = [
-        _filled(_some_rows(one), _some_rows(other))
+        _filled(some_rows(one), some_rows(other))
         for one, other in ((fine, coarse), (fine.T, coarse.T))
         if one.shape[1] >= _BLOCK
     ]
@@ -252,7 +243,7 @@ def _deviation(rows: Floats) -> Floats:
 
 def _near(x: Floats, y: Floats) -> bool:
     """Whether numbers differ by no more than the coarsest grid could make them, in some rows."""
-    some, other = (_some_rows(one).astype(np.float64) for one in (x, y))
+    some, other = (some_rows(one).astype(np.float64) for one in (x, y))
     error = np.square(some - other).sum()
     size = np.square(some - some.mean(axis=1, keepdims=True)).sum()
     return bool(error <= _COARSEST * size)
@@ -266,7 +257,7 @@ def grid_of_one(x: Floats, y: Floats) -> int | None:
     different values, zeros left out: of 32 normal numbers a grid of four bits leaves about ten, one
     of eight bits nearly all, and of that nothing is said.
     """
-    x, y = (_some_rows(np.atleast_2d(np.asarray(one, np.float32))) for one in (x, y))
+    x, y = (some_rows(np.atleast_2d(np.asarray(one, np.float32))) for one in (x, y))
     for before, after in ((x, y), (x.T, y.T)):
         bits = _few_values(after)
         if bits is not None:
@@ -289,127 +280,6 @@ def _few_values(rows: Floats) -> int | None:
     return max(2, math.ceil(math.log2(levels)))
 
 
-def arrangements(rows: Floats) -> float:
-    """log10 of n!/Π m! for the row where that is largest; m counts equal numbers among its n.
-
-    Zeros do not count: where they are may be a mask that others have too. Nor does a row that is
-    constant but for a few outliers, which strangers have at the same places, or that is computed.
-    """
-    known = sorted(
-        ((_arrangements(row), at) for at, row in enumerate(rows[:_INFORMED])), reverse=True
-    )
-    return next((one for one, at in known if not continues(rows[at])), 0.0)
-
-
-def constant(values: Floats) -> bool:
-    """Whether numbers other than zero are one value, but for a few."""
-    some = values.reshape(-1)[:: max(1, values.size // _LOOKED_AT)]
-    return _is_constant(_counts(some))
-
-
-def _counts(values: Floats) -> NDArray[np.int64]:
-    """How often each number occurs, zeros left out."""
-    return np.unique(values[np.isfinite(values) & (values != 0)], return_counts=True)[1]
-
-
-def _is_constant(counts: NDArray[np.int64]) -> bool:
-    return bool(counts.max(initial=0) >= _CONSTANT * counts.sum())
-
-
-def _arrangements(row: Floats) -> float:
-    counts = _counts(row)
-    if _is_constant(counts):
-        return 0.0
-    total = math.lgamma(int(counts.sum()) + 1) - sum(map(math.lgamma, (counts + 1).tolist()))
-    return total / math.log(10.0)
-
-
-def equal_rows(x: Floats, y: Floats, least: float) -> tuple[float, float]:
-    """The share of rows that are in both arrays, number by number, and what the best of them tell.
-
-    Rows may have changed places: a copy whose rows were numbered anew has all of them.
-
-    Parameters
-    ----------
-    x, y : rows of equal length.
-    least : log10 of the arrangements that a row must have in order to count, were it the only one;
-        as many more as there are pairs of rows to look at.
-
-    Returns
-    -------
-    The share of the rows of `x`, and log10 of the arrangements of the row that has most, paid for
-    all pairs.
-    """
-    paid = math.log10(max(len(x) * len(y), 1))
-    same = np.flatnonzero(found_in(x, y))
-    some = same[:: max(1, len(same) // _ROWS)]
-    known = [_arrangements(x[at]) - paid for at in some]
-    telling = sum(one >= least for one in known)
-    if not telling or continues(x[some[int(np.argmax(known))]]):
-        return 0.0, 0.0
-    return len(same) / len(x) * telling / len(some), max(known)
-
-
-def equal_places(x: Floats, y: Floats) -> tuple[float, float, float]:
-    """The shares of numbers that are equal where they are, among those that neither array has zero
-    and among all, and what the row with most of them tells.
-
-    Pruning keeps some numbers and a sparse change spares most. Of n numbers in random order k or
-    more are in place once in k! times at most: each k of them are so once in n!/(n - k)! times.
-    That holds for numbers that occur once, and rows that are computed tell nothing. Grids on which
-    numbers are often equal by chance tell little, and so do a few equal numbers: no share is given.
-    """
-    if (_some_rows(x) == _some_rows(y)).mean() < _HARDLY_EQUAL:
-        return 0.0, 0.0, 0.0
-    known = (x != 0) & (y != 0)
-    equal = known & (x == y)
-    count = int(known.sum())
-    share = equal.sum() / max(count, 1)
-    by_chance = float((known & (x == np.roll(y, 1, axis=1))).sum()) / max(count, 1)
-    if share < _FEWEST_EQUAL or by_chance > _BY_CHANCE:
-        return 0.0, 0.0, 0.0
-    best = int(np.argmax(equal.sum(axis=1)))
-    once = _occur_once(x[best]) & _occur_once(y[best])
-    places = int((equal[best] & once).sum())
-    if continues(x[best]):
-        return 0.0, 0.0, 0.0
-    told = math.lgamma(places + 1) / math.log(10.0) - math.log10(len(x))
-    return float(share), float(equal.sum() / x.size), max(0.0, told)
-
-
-def _occur_once(row: Floats) -> NDArray[np.bool_]:
-    """Which numbers of a row are different from all others."""
-    _, place, counts = np.unique(row, return_inverse=True, return_counts=True)
-    return np.asarray(counts[place] == 1)
-
-
-def found_in(x: Floats, y: Floats) -> NDArray[np.bool_]:
-    """Which rows of the first array are in the second; they are looked up by some columns."""
-    step = max(1, x.shape[1] // _COLUMNS)
-    ours, theirs = (_hashed(rows[:, ::step]) for rows in (x, y))
-    order = np.argsort(theirs)
-    there = order[np.searchsorted(theirs, ours, sorter=order).clip(max=len(y) - 1)]
-    found = theirs[there] == ours
-    if found.any():
-        found[found] = (x[found] == y[there[found]]).all(axis=1)
-    if x.shape == y.shape:
-        same = x[:, 0] == y[:, 0]
-        same[same] = (x[same] == y[same]).all(axis=1)
-        found |= same
-    return np.asarray(found)
-
-
-def _hashed(rows: Floats) -> NDArray[np.uint64]:
-    """A number for each row: equal ones have the same, others hardly ever; zeros have no sign."""
-    bits = np.ascontiguousarray(rows + np.float32(0)).view(np.uint32)
-    return np.asarray(bits @ _odd(rows.shape[1]))
-
-
-@cache
-def _odd(count: int) -> NDArray[np.uint64]:
-    return np.random.default_rng(0).integers(2**63, size=count, dtype=np.uint64) | np.uint64(1)
-
-
 def _cast(fine: Floats, coarse: Floats) -> int | None:
     """The bits of the float format that `coarse` is `fine` in; None if it is in none."""
     for kind, bits in _FLOAT_FORMATS:
@@ -423,16 +293,16 @@ def _rounded(fine: Floats, coarse: Floats) -> int | None:
 
     Steps are shared along rows as they are stored, which may be columns here.
     """
-    x, y = _some_rows(fine), _some_rows(coarse)
+    x, y = some_rows(fine), some_rows(coarse)
     if _one_master(x, y) and _one_master(fine, coarse):
         return 16
-    columns = [(_some_rows(fine.T), _some_rows(coarse.T))] if len(fine) >= _BLOCK else []
+    columns = [(some_rows(fine.T), some_rows(coarse.T))] if len(fine) >= _BLOCK else []
     for some, other in ((x, y), *columns):
         length = other.shape[1]
-        if length >= _BLOCK and _distinct(other[::_SPARSE]) == length:
-            continue  # a grid makes some numbers of a row one
         if not _in_order(some, other):
             continue
+        if length >= _BLOCK and _distinct(other[::_SPARSE]) == length:
+            continue  # a grid makes some numbers of a row one
         if found := _on_byte_grid(some, other) or _on_grid(some, other, *_SIX_BITS, bits=6):
             return found
         finer = _distinct(some) >= _FINER * _distinct(other)
@@ -448,12 +318,16 @@ def _rounded(fine: Floats, coarse: Floats) -> int | None:
 
 def _in_order(fine: Floats, coarse: Floats) -> bool:
     """Whether numbers follow each other as before: what is only near changes places."""
-    x, y = _blocks(fine, _SHARED), _blocks(coarse, _SHARED)
-    if not x.size:
+    in_row = fine.shape[1] // _SHARED
+    count = len(fine) * in_row
+    if not count:
         return False
     # A few blocks tell what is far from it, which is most of what is asked about.
-    few = slice(None, None, max(1, len(x) // _FEW))
-    return _falls(x[few], y[few]) <= _CLEARLY * _DISORDER and _falls(x, y) <= _DISORDER
+    few = np.arange(0, count, max(1, count // _FEW))[:, None]
+    places = few // in_row, few % in_row * _SHARED + np.arange(_SHARED)
+    if _falls(fine[places], coarse[places]) > _CLEARLY * _DISORDER:
+        return False
+    return _falls(_blocks(fine, _SHARED), _blocks(coarse, _SHARED)) <= _DISORDER
 
 
 def _falls(x: Floats, y: Floats) -> float:
@@ -468,10 +342,6 @@ def _one_master(half: Floats, bf16: Floats) -> bool:
     if np.mean(again != bf16) > _TIES or np.mean(again == half) > 0.5:
         return False
     return bool((np.abs(half - bf16) <= np.abs(bf16) * _TWICE + _SUBNORMAL).all())
-
-
-def _some_rows(rows: Floats) -> Floats:
-    return rows[:: max(1, len(rows) // _ROWS)][:_ROWS]
 
 
 def _distinct(rows: Floats) -> float:
