@@ -18,7 +18,7 @@ import numpy as np
 from kinprint.lineage.battery import run_tests
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.part_tests import part_scores
+from kinprint.lineage.parts.scores import part_scores
 from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import decide
 from kinprint.workers import workers

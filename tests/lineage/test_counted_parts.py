@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kinprint.lineage.compare import compare_models
-from kinprint.lineage.part_findings import Sharing
+from kinprint.lineage.parts.findings import Sharing
 from kinprint.lineage.results import Comparison, Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import (

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from kinprint.lineage.equality import INFORMATION, copies, equal_numbers
-from kinprint.lineage.part_tensors import at_equal_numbers
+from kinprint.lineage.parts.equality import INFORMATION, copies, equal_numbers
+from kinprint.lineage.parts.tensors import at_equal_numbers
 from kinprint.lineage.reading.sample import Attention, Floats, Sample, Units
 from kinprint.model.places import Address
 from kinprint.records import Component, Part

@@ -13,7 +13,7 @@ from scipy.stats import ortho_group
 from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.compare import charge_of
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.parts import find_sharing
+from kinprint.lineage.parts.survey import find_sharing
 from kinprint.lineage.reading.sample import Attention, Embedding, Extent, Floats, Sample, Units
 from kinprint.lineage.results import Settings
 from kinprint.lineage.side import Side

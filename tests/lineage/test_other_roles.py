@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kinprint.lineage.other_roles import in_other_roles
+from kinprint.lineage.parts.other_roles import in_other_roles
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Component
 from tests.lineage.stored_models import LAYERS, Array, final, llama, sampled, stored

@@ -19,7 +19,7 @@ from safetensors.numpy import load_file, save_file
 from kinprint.demo import FOLDER
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.part_tests import _linked_heads, linked_rows, part_scores
+from kinprint.lineage.parts.scores import _linked_heads, linked_rows, part_scores
 from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Component, PartState, Reason, Relation, Verdict

@@ -9,10 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from kinprint.lineage.alignment.residual import MapSource, ResidualMap
-from kinprint.lineage.gains import gain_likeness
-from kinprint.lineage.preparation import Prepared
-from kinprint.lineage.reading.sample import Floats
-from kinprint.lineage.taken_over import (
+from kinprint.lineage.parts.gains import gain_likeness
+from kinprint.lineage.parts.taken_over import (
     APART_GAINS,
     LIMITS,
     NARROW,
@@ -21,6 +19,8 @@ from kinprint.lineage.taken_over import (
     judged,
     limits_of,
 )
+from kinprint.lineage.preparation import Prepared
+from kinprint.lineage.reading.sample import Floats
 from kinprint.records import Component, Part, PartFinding, PartState
 from tests.lineage.made import keyed, made
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.lineage.charge import Charge
-from kinprint.lineage.part_findings import Sharing
+from kinprint.lineage.parts.findings import Sharing
 from kinprint.lineage.tests.menu import menu
 from kinprint.lineage.verdict import decide
 from kinprint.records import (

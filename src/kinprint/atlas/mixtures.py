@@ -13,9 +13,9 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from kinprint.lineage.part_tensors import tensors_of
+from kinprint.lineage.parts.taken_over import MATRICES
+from kinprint.lineage.parts.tensors import tensors_of
 from kinprint.lineage.reading.sample import Floats, Indices, Sample
-from kinprint.lineage.taken_over import MATRICES
 
 _CLEARLY = 3.0  # standard deviations
 _PRESENT = 0.9  # of a model's numbers that another must have at the same places

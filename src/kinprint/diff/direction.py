@@ -20,7 +20,7 @@ from kinprint import text
 from kinprint.lineage.about.description import commit_dates, first_bytes
 from kinprint.lineage.compare import algebra_for
 from kinprint.lineage.opening import open_all, read_headers, sampler_of
-from kinprint.lineage.part_tensors import at_equal_numbers, compared
+from kinprint.lineage.parts.tensors import at_equal_numbers, compared
 from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.results import Settings

@@ -19,13 +19,13 @@ from kinprint import text
 from kinprint.errors import BadOption
 from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.compare import algebra_for, charge_of
-from kinprint.lineage.equality import INFORMATION
 from kinprint.lineage.identity import same_files
 from kinprint.lineage.lone_towers import ModelTowers, lone_towers
 from kinprint.lineage.opening import open_all, read_headers, sampler_of
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.part_tensors import TensorKey, along_both_axes
-from kinprint.lineage.parts import find_sharing
+from kinprint.lineage.parts.equality import INFORMATION
+from kinprint.lineage.parts.survey import find_sharing
+from kinprint.lineage.parts.tensors import TensorKey, along_both_axes
 from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.reading.sample import Floats, Indices, Sample
 from kinprint.lineage.reading.sampler import Sampler

@@ -18,7 +18,7 @@ from kinprint.diff.pairing import Correspondence, TensorPair
 from kinprint.diff.results import OperationFound, TensorChange
 from kinprint.diff.sampling import change_of_rows
 from kinprint.diff.structure import Sizes
-from kinprint.lineage.part_tensors import Rows, at_equal_numbers, compared
+from kinprint.lineage.parts.tensors import Rows, at_equal_numbers, compared
 from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.results import Comparison, Material
 from kinprint.model.model import Model

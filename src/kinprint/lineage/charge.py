@@ -23,7 +23,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from kinprint.lineage.equality import INFORMATION
+from kinprint.lineage.parts.equality import INFORMATION
 from kinprint.records import ALPHA, Evidence, Status, Tier
 
 _TENSORS = 10  # of a part, at most: each might hold equal numbers by accident

@@ -38,7 +38,7 @@ from kinprint.lineage.opening import (
     sampler_of,
 )
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.parts import find_sharing
+from kinprint.lineage.parts.survey import find_sharing
 from kinprint.lineage.reading.levels import level_plan
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.reading.sampler import Sampler

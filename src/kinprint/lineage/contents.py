@@ -18,8 +18,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kinprint.lineage.equality import INFORMATION
 from kinprint.lineage.kind import HALF, amount_of
+from kinprint.lineage.parts.equality import INFORMATION
 from kinprint.lineage.reading.deciding import part_sizes
 from kinprint.lineage.reading.tower import towers_of
 from kinprint.measure.computed import computed, right_angled

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kinprint.lineage.part_tensors import at_equal_numbers, compared, tensor_sizes
+from kinprint.lineage.parts.tensors import at_equal_numbers, compared, tensor_sizes
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.tests.registry import LineageTest, register
 from kinprint.model.opening import CONFIG

@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from kinprint.lineage.taken_over import APART_GAINS, MATRICES
+from kinprint.lineage.parts.taken_over import APART_GAINS, MATRICES
 from kinprint.records import (
     LONE_TOWERS,
     Amount,

@@ -12,7 +12,7 @@ from collections.abc import Container, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kinprint.lineage.part_findings import Sharing, in_order
+from kinprint.lineage.parts.findings import Sharing, in_order
 from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.records import Part, PartFinding, PartState, Reason
 

@@ -42,8 +42,8 @@ from kinprint.lineage.opening import (
     reading_notes,
 )
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.part_findings import Sharing
-from kinprint.lineage.parts import find_sharing
+from kinprint.lineage.parts.findings import Sharing
+from kinprint.lineage.parts.survey import find_sharing
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.results import FailedPair, Matrix, PairVerdict, Settings
 from kinprint.lineage.screening import Digest, digest, quick_evidence, worth_comparing

@@ -29,7 +29,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.part_tensors import tensors_of
+from kinprint.lineage.parts.tensors import tensors_of
 from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.tests.menu import menu

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.identity import same_numbers
 from kinprint.lineage.kind import amount_of, kind_of_relation
-from kinprint.lineage.part_findings import Sharing, joined
+from kinprint.lineage.parts.findings import Sharing, joined
+from kinprint.lineage.parts.taken_over import MATRICES
 from kinprint.lineage.reading.sample import Sample
-from kinprint.lineage.taken_over import MATRICES
 from kinprint.lineage.verdict import decide
 from kinprint.records import (
     Evidence,

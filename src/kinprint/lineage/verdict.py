@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.kind import Kind, amount_of, kind_of_relation
-from kinprint.lineage.part_findings import Sharing
+from kinprint.lineage.parts.findings import Sharing
 from kinprint.lineage.power import detectable_effects
 from kinprint.records import Evidence, PartState, Reason, Relation, Tier, Verdict, VerdictReason
 

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kinprint.lineage.part_tensors import Rows, at_equal_numbers
+from kinprint.lineage.parts.tensors import Rows, at_equal_numbers
 from kinprint.lineage.reading.sample import Floats
 from kinprint.measure.computed import computed, tabulated
 from kinprint.measure.courses import on_course

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from kinprint.lineage.equality import INFORMATION
-from kinprint.lineage.part_tensors import at_equal_numbers, compared, tensor_sizes, tensors_of
+from kinprint.lineage.parts.equality import INFORMATION
+from kinprint.lineage.parts.tensors import at_equal_numbers, compared, tensor_sizes, tensors_of
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.measure.equal_rows import arrangements
 from kinprint.measure.spectra import noise_ratio

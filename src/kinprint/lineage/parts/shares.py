@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kinprint.lineage.equality import EqualNumbers
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.part_columns import UNLIKE
-from kinprint.lineage.part_tensors import tensor_sizes
-from kinprint.lineage.part_tests import MATCHED_COLUMNS, PartScore
+from kinprint.lineage.parts.columns import UNLIKE
+from kinprint.lineage.parts.equality import EqualNumbers
+from kinprint.lineage.parts.scores import MATCHED_COLUMNS, PartScore
+from kinprint.lineage.parts.tensors import tensor_sizes
 from kinprint.lineage.side import Side
 from kinprint.records import Part, PartFinding, Role, weight_of
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kinprint.lineage.equality import EqualNumbers
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.part_tests import OUTSIDE, part_of
+from kinprint.lineage.parts.equality import EqualNumbers
+from kinprint.lineage.parts.scores import OUTSIDE, part_of
 from kinprint.lineage.preparation import FEWEST_TOKENS, Prepared
 from kinprint.lineage.reading.sample import Sample
 from kinprint.records import Component, Group, Part, Reason

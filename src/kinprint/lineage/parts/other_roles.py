@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from kinprint.lineage.part_tensors import TensorKey, tensors_of
+from kinprint.lineage.parts.tensors import TensorKey, tensors_of
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.records import Part
 

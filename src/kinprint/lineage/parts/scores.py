@@ -20,8 +20,8 @@ from kinprint.lineage.alignment.heads import HeadGroupMatch
 from kinprint.lineage.alignment.residual import IDENTITY, Channels, ResidualMap
 from kinprint.lineage.alignment.units import Matching, UnitStack, best_partners, spread
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
-from kinprint.lineage.part_columns import ColumnScore, HalfChannels, matched_share
-from kinprint.lineage.part_tensors import tensor_sizes
+from kinprint.lineage.parts.columns import ColumnScore, HalfChannels, matched_share
+from kinprint.lineage.parts.tensors import tensor_sizes
 from kinprint.lineage.preparation import DENSE, FeedForward, SharedTokens
 from kinprint.lineage.side import alone
 from kinprint.lineage.tests.attention import HeadGroups

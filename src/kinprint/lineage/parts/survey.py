@@ -38,33 +38,33 @@ from msgspec.structs import replace
 
 from kinprint.lineage.alignment.residual import MapSource
 from kinprint.lineage.charge import Charge
-from kinprint.lineage.equality import (
+from kinprint.lineage.pair import Pair
+from kinprint.lineage.parts.columns import UNLIKE
+from kinprint.lineage.parts.equality import (
     ComparedNumbers,
     EqualNumbers,
     compare_numbers,
     copies,
     information_for,
 )
-from kinprint.lineage.gains import gain_likeness
-from kinprint.lineage.other_roles import in_other_roles
-from kinprint.lineage.pair import Pair
-from kinprint.lineage.part_columns import UNLIKE
-from kinprint.lineage.part_findings import Sharing, in_order, order
-from kinprint.lineage.part_shares import (
+from kinprint.lineage.parts.findings import Sharing, in_order, order
+from kinprint.lineage.parts.gains import gain_likeness
+from kinprint.lineage.parts.other_roles import in_other_roles
+from kinprint.lineage.parts.scores import HEAD, MATCHED_COLUMNS, TABLE, PartScore, part_scores
+from kinprint.lineage.parts.shares import (
     MOSTLY,
     counted_once,
     linked_share,
     sure_shares,
 )
-from kinprint.lineage.part_silence import refused, why_not
-from kinprint.lineage.part_tensors import tensor_sizes
-from kinprint.lineage.part_tests import HEAD, MATCHED_COLUMNS, TABLE, PartScore, part_scores
+from kinprint.lineage.parts.silence import refused, why_not
+from kinprint.lineage.parts.taken_over import MATRICES, TRAINED, TURNABLE, Limits, judged, limits_of
+from kinprint.lineage.parts.tensors import tensor_sizes
+from kinprint.lineage.parts.untrained import marked, without_untrained
 from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.lineage.side import Side
-from kinprint.lineage.taken_over import MATRICES, TRAINED, TURNABLE, Limits, judged, limits_of
 from kinprint.lineage.tests.invariants import agreeing_layers
 from kinprint.lineage.tests.registry import registered_test
-from kinprint.lineage.untrained import marked, without_untrained
 from kinprint.mapped import let_go
 from kinprint.records import (
     Component,

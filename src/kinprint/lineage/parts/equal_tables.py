@@ -8,8 +8,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kinprint.lineage.agreement import Agreement, Agreements, both_sizes, compare_rows
-from kinprint.lineage.part_tensors import Rows, is_no_bias, tensor_sizes, tensors_of
+from kinprint.lineage.parts.agreement import Agreement, Agreements, both_sizes, compare_rows
+from kinprint.lineage.parts.tensors import Rows, is_no_bias, tensor_sizes, tensors_of
 from kinprint.lineage.reading.sample import Floats, Indices, Sample
 from kinprint.model.places import Address
 from kinprint.records import Component, Part, Role

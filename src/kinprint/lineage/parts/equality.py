@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kinprint.lineage.agreement import (
+from kinprint.lineage.parts.agreement import (
     Agreement,
     Agreements,
     as_vector,
@@ -22,8 +22,8 @@ from kinprint.lineage.agreement import (
     compare_rows,
     is_computed,
 )
-from kinprint.lineage.equal_tables import compare_tables
-from kinprint.lineage.part_tensors import (
+from kinprint.lineage.parts.equal_tables import compare_tables
+from kinprint.lineage.parts.tensors import (
     TensorKey,
     compared,
     is_no_bias,
