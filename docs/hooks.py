@@ -181,7 +181,8 @@ def _menu(language: str) -> str:
 @cache
 def _values() -> dict[str, str]:
     from kinprint.diff import direction, given
-    from kinprint.lineage import equality, gains, kind, parts, taken_over
+    from kinprint.lineage import kind
+    from kinprint.lineage.parts import arranged, columns, equality, gains, judging, taken_over
     from kinprint.lineage.tests import invariants
 
     two, span = (invariants.LIMITS[each] for each in ("two_of_three", "span"))
@@ -219,12 +220,12 @@ def _values() -> dict[str, str]:
         "added_rows": f"{taken_over.ADDED_ROWS:.2f}",
         "same_init_matrices": f"{taken_over.SAME_INIT_MATRICES:.2f}",
         "learnt_gains": f"{100 * gains.LEARNT:.0f} %",
-        "copied": f"{parts.COPIED:.2f}",
-        "retrained": f"{parts.RETRAINED:.2f}",
-        "unlike": f"{parts.UNLIKE:.2f}",
-        "turned": f"{parts.TURNED:.2f}",
-        "arranged": f"{parts.ARRANGED:.2f}",
-        "arranged_norms": f"{parts.ARRANGED_NORMS:.2f}",
+        "copied": f"{judging.COPIED:.2f}",
+        "retrained": f"{judging.RETRAINED:.2f}",
+        "unlike": f"{columns.UNLIKE:.2f}",
+        "turned": f"{arranged.TURNED:.2f}",
+        "arranged": f"{arranged.ARRANGED:.2f}",
+        "arranged_norms": f"{arranged.ARRANGED_NORMS:.2f}",
         "half": f"{100 * kind.HALF:.0f} %",
         "two_limit": f"{two.mean:.2f}",
         "two_layer": f"{two.layer:.2f}",

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.parts.columns import HalfChannels
+from kinprint.lineage.parts.judging import COPIED
 from kinprint.lineage.parts.scores import MATCHED_COLUMNS, PartScore, part_scores
-from kinprint.lineage.parts.survey import COPIED
 from kinprint.lineage.preparation import DENSE, FeedForward, Heads, Prepared
 from kinprint.lineage.reading.sample import Attention, Sample, Units
 from kinprint.records import Component

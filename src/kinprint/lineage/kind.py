@@ -20,7 +20,7 @@ layer in a stranger is `partial`. Who copied is never said.
 
 That labels agree does not need a common origin: whoever holds both models can number the units of
 his own after those of the other, turn its residual stream and mix its values.
-`parts.arranged_likeness` is what that reaches between strangers; below it the relation stays
+`parts/arranged.py` has what that reaches between strangers; below it the relation stays
 `dependent`.
 """
 

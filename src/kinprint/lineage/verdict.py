@@ -2,7 +2,7 @@
 
 A small p-value says that labels or signs of two models depend on each other: they are linked by a
 common origin, direction unknown. `decide` finds out whether they are, and pays for everything that
-could have been tried (`charge.py`). What is shared, `parts.py` has found; of which kind that is,
+could have been tried (`charge.py`). What is shared, `parts/` has found; of which kind that is,
 `kind.py` reads from the parts; what would have been seen where nothing was, `power.py` tells.
 """
 

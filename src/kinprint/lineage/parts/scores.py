@@ -2,7 +2,7 @@
 
 The tests of the menu pool all layers, which finds weak traces and hides what only one layer shares.
 Here the same symmetries are asked part by part. Labels and coins of one part are a relabelling of
-their own, so that every p-value is exact by itself; `parts.py` pays for all of them together.
+their own, so that every p-value is exact by itself; `judging.py` pays for all of them together.
 """
 
 from __future__ import annotations

@@ -1,15 +1,20 @@
-"""Why nothing can be said of a part: no test sees it, or none would see a renumbered copy."""
+"""Why nothing can be said of a part: no test sees it, none would see a renumbered copy, the other
+model has no such part, or nobody has read it."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
+
 import numpy as np
+from msgspec.structs import replace
 
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.parts.equality import EqualNumbers
 from kinprint.lineage.parts.scores import OUTSIDE, part_of
 from kinprint.lineage.preparation import FEWEST_TOKENS, Prepared
-from kinprint.lineage.reading.sample import Sample
-from kinprint.records import Component, Group, Part, Reason
+from kinprint.lineage.reading.sample import Extent, Sample
+from kinprint.lineage.side import Side
+from kinprint.records import Component, Group, Part, PartFinding, PartState, Reason
 from kinprint.text import Message
 
 _HEAD_ROLES = ("q", "k", "q_rest", "k_rest", "v", "o")
@@ -25,6 +30,10 @@ _GROUPS = {
     Component.EXPERT: (Group.UNIT, Group.UNIT_SIGN, Group.RESIDUAL),
 }  # fmt: skip
 """Symmetries that the tests of a part rest on."""
+UNITED = (Component.FEED_FORWARD, Component.EXPERT)
+"""Matrices that have a row for each unit."""
+MOST_READ = 0.5
+"""Of a part that is packed in places: less says nothing of its matrices."""
 
 
 def refused(pair: Pair, part: Part) -> bool:
@@ -114,3 +123,69 @@ def _varying(sample: Sample, layer: int) -> set[str]:
         for (role, at), gain in sample.norms.items()
         if at == layer and len(np.unique(gain)) > 1
     }
+
+
+def only_there(
+    part: Part, extent: Extent, known: Collection[Part], packed: bool, alone: Message
+) -> PartFinding:
+    """A part of the second model that has no counterpart; it counts as much as one of the first.
+
+    It may be `known` in the first model too, where it met another one, or what it may be made of,
+    or `packed` there; `alone` says why it has none where it was read.
+    """
+    nothing = PartFinding(part, part, PartState.NOT_READ, weights=extent.weights, of_second=True)
+    if (packed and part not in known) or (extent.packed and extent.share < MOST_READ):
+        return replace(nothing, reason=Reason.PART_PACKED.message())
+    if extent.read:
+        state = PartState.NOT_COMPARABLE
+        return replace(nothing, state=state, reason=alone, read=extent.share)
+    here = Reason.PART_UNREAD_HERE if may_answer(known, part) else Reason.PART_MISSING
+    unread = Reason.PART_NOT_READ if part in known else here
+    return replace(nothing, reason=unread.message(), read=extent.share)
+
+
+def not_met(part: Part, extent: Extent) -> PartFinding:
+    """A part of the second model of which what would answer to it was not read in the first."""
+    reason = Reason.PART_NOT_READ.message()
+    nothing = PartFinding(part, part, PartState.NOT_READ, reason=reason, weights=extent.weights)
+    return replace(nothing, of_second=True)
+
+
+def may_be_hidden(part: Part, side: Side, known: Mapping[Part, Extent]) -> bool:
+    """Whether a part that is not known of a model may lie in a file whose header was not read.
+
+    What no layer that is known has, others will not have either.
+    """
+    if part in known or not side.prepared.sample.partial:
+        return False
+    return part.layer is None or any(one.component is part.component for one in known)
+
+
+def may_answer(known: Iterable[Part], part: Part) -> bool:
+    """Whether a model has feed-forwards, which experts are made of, or the other way round."""
+    return part.component in UNITED and any(one.component in UNITED for one in known)
+
+
+def unread_there(part: Part, known: Mapping[Part, Extent]) -> bool:
+    """Whether a layer has other feed-forwards in place of one, experts, and none of them was read.
+
+    Each may be made of it.
+    """
+    others = [
+        extent
+        for one, extent in known.items()
+        if one.layer == part.layer and one.component in UNITED and part.component in UNITED
+    ]
+    return bool(others) and part not in known and not any(one.read for one in others)
+
+
+def has_nameless_codes(parts: Mapping[Part, Extent]) -> bool:
+    """Whether a model holds packed weights whose names do not say what they are."""
+    return any(one.packed for part, one in parts.items() if part.component is Component.OTHER)
+
+
+def packed_finding(finding: PartFinding, ours: Extent, theirs: Extent) -> PartFinding:
+    """The finding of a part that is packed in a model: the numbers are those of the other."""
+    plain = next((one for one in (ours, theirs) if not one.packed), ours)
+    reason = Reason.PART_PACKED.message()
+    return replace(finding, reason=reason, weights=plain.weights, read=0.0)
