@@ -236,3 +236,16 @@ def test_experts_that_were_not_read_are_not_said_to_be_missing(tmp_path: Path) -
         ]
         missing = str(Reason.PART_MISSING.message())
         assert unread and missing not in {str(one.reason) for one in unread}
+
+
+@pytest.mark.parametrize("tied", [False, None])
+def test_a_model_that_says_it_has_no_head_has_none(tmp_path: Path, tied: bool | None) -> None:
+    """Its embedding stands for a head where nothing says that it does not."""
+    config = LLAMA if tied is None else {**LLAMA, "tie_word_embeddings": tied}
+    ours = llama()
+    head = {"lm_head.weight": llama(7)["model.embed_tokens.weight"]}
+    there, back = compared(tmp_path, (ours, config), (ours | head, LLAMA))
+    for found, only in ((there, Reason.PART_ONLY_THERE), (back, Reason.PART_MISSING)):
+        (told,) = [one for one in found.verdict.parts if one.part.component is Component.HEAD]
+        assert told.state is PartState.NOT_COMPARABLE and told.reason is not None
+        assert (told.reason.key == only) is (tied is False)

@@ -240,9 +240,9 @@ class Prepared:
 
     @cached_property
     def tied(self) -> bool:
-        """Whether logits come from the embedding, as no head is stored."""
+        """Whether logits come from the embedding, as no head is stored and none is missing."""
         stored = any(part.component is Component.HEAD for part in self.sample.parts)
-        return not (stored or self.sample.head or self.sample.partial)
+        return not (stored or self.sample.head or self.sample.partial or self.sample.headless)
 
     @property
     def output(self) -> Embedding | None:

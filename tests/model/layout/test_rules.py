@@ -148,11 +148,6 @@ def test_first_publishers_files_store_rows_in_pairs() -> None:
     assert not any(part.paired for part in values.parts)
 
 
-def test_tied_heads_are_known() -> None:
-    assert layout_of("lm_head", (9, 64), LLAMA | {"tie_word_embeddings": True}).tied
-    assert not layout_of("lm_head", (9, 64), LLAMA).tied
-
-
 def test_fused_tensors_in_gguf_are_concatenated() -> None:
     metadata = {
         "general.architecture": "falcon", "falcon.embedding_length": 64,

@@ -110,7 +110,7 @@ class Judge(Struct, frozen=True):
             found = self._between(part, best.partner, self.ours[part])
             if found.state.linked and not self._is_of_another(found):
                 return found
-        partner = output_table(self.theirs) if part == HEAD else part
+        partner = _output(self.b, self.theirs) if part == HEAD else part
         in_place = self._between(part, partner, self.ours[part])
         if in_place.state in (PartState.EQUAL, PartState.ROUNDED):
             return in_place
@@ -130,7 +130,7 @@ class Judge(Struct, frozen=True):
 
     def why_alone(self, part: Part) -> Message:
         """Why a part of the second model has no partner; to a head a tied embedding answers."""
-        ours = output_table(self.ours) if part == HEAD else part
+        ours = _output(self.a, self.ours) if part == HEAD else part
         found = None if ours == part else self._between(ours, part, self.theirs[part]).reason
         return found or Reason.PART_ONLY_THERE.message()
 
@@ -394,17 +394,19 @@ def _state(equal: EqualNumbers, found: Sequence[PartScore]) -> PartState:
     return PartState.NOT_COMPARABLE
 
 
-def output_table(parts: Container[Part]) -> Part:
-    """The table that logits come from: the head, or else the embedding."""
-    return TABLE if HEAD not in parts and TABLE in parts else HEAD
+def _output(side: Side, parts: Container[Part]) -> Part:
+    """The table that logits come from: the head, or the embedding that stands for it."""
+    return TABLE if side.prepared.tied and TABLE in parts else HEAD
 
 
 def _is_tied(side: Side, stored: bool) -> bool:
     """Whether a head is the embedding: none is `stored`, or the same rows once more, no bias."""
     sample = side.prepared.stored
     table, head = sample.embedding, sample.head
-    if not stored or table is None or head is None:
-        return not stored
+    if not stored:
+        return side.prepared.tied
+    if table is None or head is None:
+        return False
     again, once = (sum(tensor_sizes(sample, part).values()) for part in (HEAD, TABLE))
     same = np.array_equal(table.ids, head.ids) and np.array_equal(table.rows, head.rows)
     return same and again == once

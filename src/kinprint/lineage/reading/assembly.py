@@ -107,6 +107,7 @@ def assemble(
         routers=routers,
         embedding=embedding,
         head=head,
+        headless=tower.main and tower.model.tensor_map.tied is None,
         few=_few(tower, pieces),
         parts=_extents(
             tower, sizes, pieces, {Component.EMBEDDING: embedding, Component.HEAD: head}

@@ -162,6 +162,8 @@ class Sample(Struct, frozen=True):
         Rows of the token embedding; None where they were not read.
     head
         Rows of the output head for the same tokens; None where it is tied or was not read.
+    headless
+        Whether it has none, and says that its embedding is none either.
     few
         Rows of all tensors that tests see nothing of, or too little, by address (without the
         tower) and whether they lie along the inputs, with their numbers. Equality looks at them.
@@ -195,6 +197,7 @@ class Sample(Struct, frozen=True):
     routers: Mapping[int, Floats] = field(default_factory=dict)
     embedding: Embedding | None = None
     head: Embedding | None = None
+    headless: bool = False
     few: Mapping[tuple[Address, bool], tuple[Indices, Floats]] = field(default_factory=dict)
     parts: Mapping[Part, Extent] = field(default_factory=dict)
     partial: bool = False

@@ -73,7 +73,6 @@ class Layout(Struct, frozen=True):
     experts: int = 0
     flat: bool = False
     norm_offset: float = 0.0
-    tied: bool = False
     known: bool = True
     warnings: tuple[Message, ...] = ()
 

@@ -71,8 +71,6 @@ def layout_of(
         return _stacked_heads(layout, table()["stacked_heads"][detail])
     if owner.startswith("norm") and not bias:
         return replace(layout, norm_offset=_norm_offset(sizes, name, is_gguf))
-    if owner == Role.LM_HEAD:
-        return replace(layout, tied=sizes.value("tie_word_embeddings") is True)
     kind = "kv" if detail == "kv_fused" else owner
     inside = weight_of(detail) if role == Role.OTHER and detail else None
     if inside in _IN_TOWERS:  # of a tower for pictures or sound
