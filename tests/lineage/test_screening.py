@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from itertools import combinations
 from pathlib import Path
@@ -28,8 +29,10 @@ from tests.conftest import ZOO
 from tests.lineage.made import made
 from tests.lineage.relabelling import relabelled
 from tests.lineage.samples import samples_of
+from tests.lineage.stored_models import LAYERS, LLAMA, Array, final, llama, sampled, stored
 
 NAMES = ("base-a", "a-cpt", "base-b")
+MANY = 96  # units of a feed-forward, enough to tell strangers by
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +78,48 @@ def test_one_copied_feed_forward_is_looked_at(samples: dict[str, Sample]) -> Non
     ours, theirs = samples["base-a"], samples["base-b"]
     thief = replace(theirs, units={**theirs.units, 2: ours.units[4]})
     assert called(ours, thief)
+
+
+def stranger_with(taken: str) -> dict[str, Array]:
+    """A stranger with something of the first model, at other places."""
+    ours, theirs = (llama(seed, units=MANY) for seed in (1, 2))
+    chance = np.random.default_rng(5)
+    order = chance.permutation(MANY)
+    up = "model.layers.3.mlp.up_proj.weight"
+    if taken == "some rows":
+        few = MANY // 4
+        theirs[up][few : 2 * few] = ours["model.layers.1.mlp.up_proj.weight"][-few:]
+        return theirs
+    for name, one in ours.items():
+        layer = re.search(r"layers\.(\d+)\.", name)
+        noisy = (one + 0.05 * chance.normal(size=one.shape)).astype(np.float32)
+        if layer and taken in name:
+            next_one = (int(layer[1]) + 1) % LAYERS
+            theirs[name.replace(layer[0], f"layers.{next_one}.")] = noisy
+        elif taken == "units" and ("gate_proj" in name or "up_proj" in name):
+            theirs[name] = noisy[order]
+    return theirs
+
+
+@pytest.mark.parametrize("taken", ["self_attn", "gate_proj", "down_proj", "units", "some rows"])
+def test_what_was_taken_to_other_places_of_a_stranger_is_looked_at(
+    tmp_path: Path, taken: str
+) -> None:
+    strange = llama(2, units=MANY)
+    models = {"a": llama(1, units=MANY), "b": stranger_with(taken), "c": strange}
+    config = {**LLAMA, "intermediate_size": MANY}
+    given = [stored(tmp_path / name, tensors, config) for name, tensors in models.items()]
+    with Fetcher() as fetcher:
+        ours, thief, stranger = final(sampled(given, fetcher))
+    assert called(ours, thief) and not called(ours, stranger)
+
+
+def test_one_pair_alone_is_spared_no_test(demo: Path) -> None:
+    with Fetcher() as fetcher:
+        found = compare_all([str(demo / "zoo" / name) for name in NAMES[1:]], fetcher, Settings())
+    (pair,) = found.pairs
+    assert pair.verdict.relation is Relation.NO_EVIDENCE
+    assert VerdictReason.SHORT_LOOK not in pair.verdict.reasons
 
 
 def test_a_matrix_says_the_same_as_all_tests(demo: Path) -> None:
@@ -130,8 +175,8 @@ def end_this_process(given: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def stored_rows(sample: Sample) -> frozenset[bytes]:
-    return digest(Prepared(sample)).stored
+def stored_rows(sample: Sample) -> frozenset[int]:
+    return frozenset(digest(Prepared(sample)).stored.tolist())
 
 
 def test_processes_know_stored_rows_by_the_same_names(demo: Path) -> None:

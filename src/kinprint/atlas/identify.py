@@ -223,7 +223,7 @@ def _compared(
         if names[0] != _QUERY:  # what it failed with stands before that of others
             raise read.unread[0].error
         places = [(0, at) for at in range(1, len(names))]
-        pairs, failed = judge_pairs(read, places, settings, tell=tell)
+        pairs, failed = judge_pairs(read, places, settings, tell=tell, screened=False)
         entries = [known[names[pair.b]].entry for pair in pairs]
         deeper = _read_deep(found.model, pairs, entries, settings, deep, tell)
         pairs = tuple(

@@ -124,6 +124,7 @@ def compare_all(
         need_adapter(read.models, settings.base)
         with algebra_for(settings.level):
             places = list(combinations(range(len(read.checkpoints)), 2))
+            screened &= len(places) > 1  # of one pair, as compare has it, nothing is spared
             pairs, failed = judge_pairs(read, places, settings, jobs, tell, screened=screened)
         models = tuple(checkpoint.ref for checkpoint in read.checkpoints)
         order, tree = family_tree(

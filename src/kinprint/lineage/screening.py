@@ -3,8 +3,9 @@
 Matching units and looking for a common basis takes most of the time of a comparison, and among many
 models most pairs are strangers. A pair is compared at length where one of these says so:
 
-- a row of some tensor is stored in both models;
+- a row of some tensor is stored in both models, wherever it is;
 - rows of equal number are alike, more than neighbours are, or tokens of equal spelling;
+- some rows of a tensor have their like in the other model, in any layer and under any number;
 - units have their like in the other model by what neither numbering nor a turn of the residual
   stream changes: the angles between their ends, and how these lie to the Gram matrices of all;
 - gate rows have their like in the basis that common tokens give.
@@ -19,8 +20,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from hashlib import blake2b
+from collections.abc import Mapping, Sequence
 from itertools import combinations_with_replacement
 
 import ml_dtypes
@@ -34,6 +34,7 @@ from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.tests.menu import menu
 from kinprint.measure.basis import carried, nearest_cosines, polar_factor, spread, unit_rows
+from kinprint.measure.equal_rows import hashed
 from kinprint.measure.invariants import UnitRows
 from kinprint.records import Component, Evidence, Status
 
@@ -45,8 +46,13 @@ LIKE_GATES = 1.8
 zoo reach 1.5, descendants have 2.3 or more."""
 LIKE_ROWS = 4.0
 """The same for rows of equal number, in standard deviations of their mean."""
+LIKE_PROBES = 6.0
+"""The same for the most alike of all rows of a role, in robust deviations of their likeness; the
+best of ten thousand strangers lie at about four. Half of the rows probed of a tensor must have it:
+a stranger's row may meet one that a few channels rule as well."""
 _CLEAR = 0.7  # of the distance to the second nearest: the nearest is the like of a unit
 _UNITS, _ROWS, _TOKENS, _PROBES, _LAYERS = 32, 32, 512, 16, 6
+_FEW, _TENSORS = 4, 64  # rows that are probed of a tensor, and tensors of a role
 _FAR = 4.0  # robust deviations beyond which a number says no more
 _SIGN = -3.0  # log10 p of a quick test that calls for the others
 _FEWEST = 64  # units of a feed-forward, so that one of them is no chance
@@ -57,16 +63,20 @@ class Digest(Struct, frozen=True):
 
     Attributes
     ----------
-    stored : first rows of all tensors as they would be in bfloat16, hashed.
+    stored : rows of all tensors as they would be in bfloat16, hashed, in order.
     labels, rows : rows of length one and which they are: layer, tensor and number.
+    probes : of each tensor some rows of length one, by role.
+    by_role : all rows of length one, of all tensors of a role.
     tokens : embedding rows of length one by spelling.
     units : of feed-forwards that were read whole, for each unit what no relabelling changes.
     gates : gate rows of these units (up rows where there are none), of length one.
     """
 
-    stored: frozenset[bytes]
+    stored: NDArray[np.uint64]
     labels: tuple[tuple[str, int], ...]
     rows: Floats
+    probes: Mapping[str, Floats]
+    by_role: Mapping[str, Floats]
     tokens: Mapping[bytes, int]
     embedding: Floats
     units: tuple[Floats, ...]
@@ -83,10 +93,13 @@ def digest(model: Prepared) -> Digest:
     chosen = [whole[at] for at in spread(len(whole), 4 * _LAYERS)] if whole else []
     labels, rows = _numbered(model.sample)
     tokens, embedding = _tokens(model)
+    by_role = _by_role(model.sample)
     return Digest(
-        frozenset(_stored(model.sample)),
+        _stored(model.sample),
         labels,
         rows,
+        {role: _probes(tensors) for role, tensors in by_role.items()},
+        {role: np.concatenate(tensors) for role, tensors in by_role.items()},
         tokens,
         embedding,
         tuple(_invariant(units) for units in chosen),
@@ -99,12 +112,14 @@ def worth_comparing(a: Digest, b: Digest) -> bool:
 
     What is near to what has a direction: the models are taken in an order of their own.
     """
-    if not (a.units and b.units) or a.stored & b.stored:
+    if not (a.units and b.units) or np.intersect1d(a.stored, b.stored, True).size:
         return True
     a, b = sorted((a, b), key=lambda one: one.units[0][0].tolist())
     tokens = _common(a, b)
     turn = _turn(*tokens)
     if a.rows.shape[1] == b.rows.shape[1] and max(_deviations(*tokens), _alike(a, b)) >= LIKE_ROWS:
+        return True
+    if _have_likes(a, b):
         return True
     if turn is not None and (_alike(a, b, turn) >= LIKE_ROWS or _gates(a, b, turn) >= LIKE_GATES):
         return True
@@ -120,13 +135,45 @@ def quick_evidence(pair: Pair) -> tuple[Evidence, ...] | None:
     return None if clear or not tested else found
 
 
-def _stored(sample: Sample) -> Iterator[bytes]:
+def _stored(sample: Sample) -> NDArray[np.uint64]:
+    """Hashes of all rows but constant ones."""
+    found = [np.empty(0, np.uint64)]
     for part in sample.parts:
         for _, rows in tensors_of(sample, part).values():
-            if len(rows) and rows[0].size > 1 and np.ptp(rows[0]) > 0:
-                # Python's own hash differs from process to process.
-                row = rows[0].astype(ml_dtypes.bfloat16).tobytes()
-                yield blake2b(row, digest_size=8).digest()
+            if rows.ndim == 2 and rows.shape[1] > 1:
+                telling = rows[np.ptp(rows, axis=1) > 0]
+                found.append(hashed(telling.astype(ml_dtypes.bfloat16).astype(np.float32)))
+    return np.unique(np.concatenate(found))
+
+
+def _by_role(sample: Sample) -> dict[str, list[Floats]]:
+    """Rows of length one of every tensor that reads or writes the residual stream, by role."""
+    found: dict[str, list[Floats]] = {}
+    for part in sample.parts:
+        for (name, inputs), (_, rows) in tensors_of(sample, part).items():
+            layered = part.layer is not None and rows.ndim == 2 and len(rows) >= _FEW
+            if layered and rows.shape[1] == sample.width:
+                found.setdefault(f"{name} {inputs}", []).append(unit_rows(rows))
+    return found
+
+
+def _probes(tensors: Sequence[Floats]) -> Floats:
+    """Some rows of some tensors, one tensor after another."""
+    some = [tensors[at] for at in spread(len(tensors), _TENSORS)]
+    return np.concatenate([rows[spread(len(rows), _FEW)] for rows in some])
+
+
+def _have_likes(a: Digest, b: Digest) -> bool:
+    """Whether half of the rows probed of some tensor have their like among those of its role."""
+    for role in sorted(a.probes.keys() & b.by_role.keys()):
+        ours, theirs = a.probes[role], b.by_role[role]
+        if ours.shape[1] == theirs.shape[1]:
+            likeness = np.abs(ours @ theirs.T)
+            middle = np.median(likeness, axis=1)  # 0.67 deviations of what has no direction
+            clear = likeness.max(axis=1) >= LIKE_PROBES / 0.6745 * middle
+            if (2 * clear.reshape(-1, _FEW).sum(axis=1) >= _FEW).any():
+                return True
+    return False
 
 
 def _numbered(sample: Sample) -> tuple[tuple[tuple[str, int], ...], Floats]:

@@ -122,7 +122,7 @@ def _occur_once(row: Floats) -> NDArray[np.bool_]:
 def found_in(x: Floats, y: Floats) -> NDArray[np.bool_]:
     """Which rows of the first array are in the second; they are looked up by some columns."""
     step = max(1, x.shape[1] // _COLUMNS)
-    ours, theirs = (_hashed(rows[:, ::step]) for rows in (x, y))
+    ours, theirs = (hashed(rows[:, ::step]) for rows in (x, y))
     order = np.argsort(theirs)
     there = order[np.searchsorted(theirs, ours, sorter=order).clip(max=len(y) - 1)]
     found = theirs[there] == ours
@@ -135,7 +135,7 @@ def found_in(x: Floats, y: Floats) -> NDArray[np.bool_]:
     return np.asarray(found)
 
 
-def _hashed(rows: Floats) -> NDArray[np.uint64]:
+def hashed(rows: Floats) -> NDArray[np.uint64]:
     """A number for each row: equal ones have the same, others hardly ever; zeros have no sign."""
     bits = np.ascontiguousarray(rows + np.float32(0)).view(np.uint32)
     return np.asarray(bits @ _odd(rows.shape[1]))
