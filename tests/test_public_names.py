@@ -200,6 +200,15 @@ def test_the_verb_report_stays_a_verb_whatever_is_imported() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_a_room_that_is_no_verb_is_found_under_its_name() -> None:
+    code = (
+        "import kinprint.studies\n"
+        "assert kinprint.studies.__name__ == 'kinprint.studies'\n"
+        "assert kinprint.study.__module__ == 'kinprint.verbs.studying'\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_naming_the_package_loads_nothing_heavy() -> None:
     code = (
         "import sys, kinprint\n"

@@ -329,8 +329,67 @@ __all__ = [
     "unmerge",
 ]
 
-# Where each name is loaded from when it is first used; all others are errors.
+# Where each name is loaded from when it is first used.
 _HOMES = {
+    "kinprint.errors": (
+        "AccessRefused",
+        "AtlasBroken",
+        "AtlasError",
+        "AtlasFull",
+        "BadAdapter",
+        "BadArchive",
+        "BadConfig",
+        "BadGguf",
+        "BadHeader",
+        "BadIndex",
+        "BadOption",
+        "BadPickle",
+        "BadQuantisation",
+        "BadReference",
+        "BadTokenizer",
+        "BodyBroken",
+        "BudgetExceeded",
+        "CacheBroken",
+        "CacheError",
+        "ClusterError",
+        "ClusterLost",
+        "ClusterUnfit",
+        "ClusterUnreachable",
+        "DiskFull",
+        "DtypeUnknown",
+        "EntryBroken",
+        "FileChanged",
+        "FileMissing",
+        "FormatError",
+        "InternalError",
+        "KinprintError",
+        "LengthWrong",
+        "MissingExtra",
+        "MissingLibrary",
+        "NetworkError",
+        "NotAHub",
+        "NotRecorded",
+        "NoWeights",
+        "OfflineMiss",
+        "PartsMissing",
+        "RangeIgnored",
+        "RangeRefused",
+        "RateLimited",
+        "RepositoryGated",
+        "RepositoryMissing",
+        "RepositoryPrivate",
+        "RevisionMissing",
+        "ServerFailed",
+        "SliceOutside",
+        "SourceError",
+        "SystemFailed",
+        "TensorMissing",
+        "TensorUnknown",
+        "TooSlow",
+        "Unreachable",
+        "UsageError",
+        "WorkerDied",
+    ),
     "kinprint.measure.measures": ("Measure",),
     "kinprint.model.geometry": ("Geometry",),
     "kinprint.records": (
@@ -430,14 +489,12 @@ _HOMES = {
         "unmerge",
     ),
 }
-_HOME_OF = dict.fromkeys(__all__, "kinprint.errors") | {
-    name: home for home, names in _HOMES.items() for name in names
-}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-# `diff`, `report` and `studies` are verbs and rooms. Python binds a package to its name in its
-# parent when it is first imported: that is done now, and the name is free again for the verb. The
-# room is found as before by `from kinprint.report.x import y`.
-for _room in ("diff", "report", "studies"):
+# `diff` and `report` are verbs and rooms. Python binds a package to its name in its parent when it
+# is first imported: that is done now, and the name is free again for the verb. The room is found as
+# before by `from kinprint.report.x import y`.
+for _room in ("diff", "report"):
     import_module(f"kinprint.{_room}")
     globals().pop(_room)
 
