@@ -1054,9 +1054,3 @@ class Verdict(Struct, frozen=True):
         """The components that have a linked part."""
         found = {one.part.component for one in self.parts if one.state.linked}
         return tuple(component for component in Component if component in found)
-
-    @property
-    def unshared(self) -> tuple[Component, ...]:
-        """Components of which no part is linked, and of some of which a copy would have shown."""
-        found = {one.part.component for one in self.parts if one.state is PartState.NO_TRACE}
-        return tuple(one for one in Component if one in found and one not in self.linked)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from kinprint.lineage.parts.equality import INFORMATION, copies, equal_numbers
+from kinprint.lineage.parts.equality import INFORMATION, EqualNumbers, compare_numbers, copies
 from kinprint.lineage.parts.tensors import at_equal_numbers
 from kinprint.lineage.reading.sample import Attention, Floats, Sample, Units
 from kinprint.model.places import Address
@@ -16,6 +16,11 @@ from tests.lineage.made import made, noisy
 MODEL, STRANGER = made(1), made(2)
 FEED_FORWARD, ATTENTION = Part(Component.FEED_FORWARD, 1), Part(Component.ATTENTION, 1)
 EMBEDDING, HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
+
+
+def equal_numbers(a: Sample, b: Sample, part: Part, partner: Part, *, tested: bool) -> EqualNumbers:
+    """How a part and its partner agree, as a comparison of one pair of parts sees it."""
+    return compare_numbers(a, b, part, partner, INFORMATION).told(tested)
 
 
 def with_units(sample: Sample, rows: int, of: Sample) -> Sample:

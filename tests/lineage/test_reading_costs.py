@@ -13,7 +13,7 @@ from kinprint import text
 from kinprint.errors import BudgetExceeded
 from kinprint.lineage.opening import open_all, read_headers
 from kinprint.lineage.reading import plan
-from kinprint.lineage.reading.deciding import bytes_to_decide
+from kinprint.lineage.reading.deciding import part_sizes
 from kinprint.lineage.reading.levels import (
     StepKind,
     level_plan,
@@ -156,9 +156,10 @@ def test_deep_reads_what_matching_needs(replica_models: dict[str, Model]) -> Non
     assert whole == {"gate", "up", "down"}
     matrices = sum(tower.stored_bytes(tower.address(role, 8)) for role in whole)
     assert matrices < reader.plan.bytes < 2 * matrices
-    basis = bytes_to_decide(tower, Part(Component.EMBEDDING))
+    sizes = part_sizes(tower)
+    basis = sizes[Part(Component.EMBEDDING)].needs
     assert basis is not None
-    assert bytes_to_decide(tower, Part(Component.FEED_FORWARD, 8)) == matrices + basis
+    assert sizes[Part(Component.FEED_FORWARD, 8)].needs == matrices + basis
     limited = Sampler([replica_models["mistral"]], Level.DEEP, 50_000_000)
     assert limited.bytes <= 50_000_000
     assert [note.key for note in limited.left_out] == ["note.left-out.layer"]

@@ -35,12 +35,12 @@ from kinprint.report.schema import (
     settled,
 )
 from kinprint.studies.registry import study_named
-from kinprint.studies.running import run_studies
 from kinprint.studies.study import Request
 from kinprint.text import message
 from tests.conftest import ZOO
 from tests.opened import open_models
 from tests.report import samples
+from tests.studies.runs import run_studies
 
 FOLDER = Path(__file__).resolve().parents[2] / "schema"
 FIRST = ("kinprint.compare-1.schema.json", "kinprint.matrix-1.schema.json")

@@ -17,10 +17,10 @@ from kinprint.reader.fetch import Fetcher
 from kinprint.studies.charts import Bars, Heatmap, Lines, Panels
 from kinprint.studies.registry import studies, study_named
 from kinprint.studies.results import Result
-from kinprint.studies.running import run_studies
 from kinprint.studies.study import Request
 from tests.conftest import ZOO
 from tests.opened import open_models
+from tests.studies.runs import run_studies
 
 Vector = NDArray[np.float32]
 CODES = {

@@ -20,9 +20,9 @@ from kinprint.reader.fetch import Fetcher
 from kinprint.studies.charts import Bars, Flow, Heatmap, Lines, Panels
 from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
-from kinprint.studies.running import run_studies
 from kinprint.studies.study import Request
 from tests.opened import open_models
+from tests.studies.runs import run_studies
 
 DEMO = FOLDER / "zoo"
 ALL = (

@@ -12,10 +12,10 @@ from kinprint.model.model import Model
 from kinprint.reader.fetch import Fetcher
 from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
-from kinprint.studies.running import run_studies
 from kinprint.studies.study import Request
 from tests.conftest import ZOO
 from tests.opened import open_models
+from tests.studies.runs import run_studies
 
 pytestmark = pytest.mark.zoo
 

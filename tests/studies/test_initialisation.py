@@ -23,9 +23,9 @@ from kinprint.studies.phi.tiny_network import (
 from kinprint.studies.reading import read_tensors
 from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
-from kinprint.studies.running import run_studies
 from kinprint.studies.study import Request, StudyInput
 from tests.opened import open_models
+from tests.studies.runs import run_studies
 
 TINY = Shape(width=7, hidden=5, blocks=2, inputs=4, classes=3, batch=6, steps=3)
 SHORT = replace(Shape(), steps=150, rate=1e-3)

@@ -18,9 +18,9 @@ from kinprint.studies.charts import Heatmap, Lines, Panels
 from kinprint.studies.phi.elementwise import SHOWN, thin
 from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
-from kinprint.studies.running import run_studies
 from kinprint.studies.study import Request
 from tests.opened import open_models
+from tests.studies.runs import run_studies
 
 Vector = NDArray[np.float64]
 Study = Callable[..., Result]

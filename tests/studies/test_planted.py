@@ -22,10 +22,10 @@ from kinprint.records import Mark
 from kinprint.replica.layout import layout_of
 from kinprint.studies.registry import study_named
 from kinprint.studies.results import Result
-from kinprint.studies.running import run_studies
 from kinprint.studies.study import Request
 from tests.conftest import DEMO
 from tests.opened import open_models
+from tests.studies.runs import run_studies
 
 SOLAR, GLM = "upstage/Solar-Open-100B", "zai-org/GLM-4.5-Air"
 LAYERS, EXPERTS, WIDTH, TOKENS = 3, 4, 64, 4096

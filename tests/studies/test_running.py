@@ -15,9 +15,9 @@ from kinprint.model.model import Model, Reading
 from kinprint.reader.fetch import Fetcher
 from kinprint.studies.registry import study_named
 from kinprint.studies.results import Output, Result
-from kinprint.studies.running import run_studies
 from kinprint.studies.study import Procedure, Request, StudyInput, TensorRows
 from tests.opened import open_models
+from tests.studies.runs import run_studies
 
 NAMES = ("base-a", "base-b", "a-cpt")
 

@@ -55,8 +55,8 @@ class Scan(Struct, frozen=True):
 class Sums(Struct, frozen=True):
     """Sums of squares and products of two vectors, about zero or about their means.
 
-    Each vector counts as divided by two to the power of its exponent, which is zero for
-    all but extreme values.
+    Each vector counts as divided by a power of two, which is one for all but extreme values;
+    `exponent_a` is that of the first.
     """
 
     size: int
@@ -64,7 +64,6 @@ class Sums(Struct, frozen=True):
     bb: float
     ab: float
     exponent_a: int = 0
-    exponent_b: int = 0
 
     @property
     def cosine(self) -> float:
@@ -177,7 +176,7 @@ def sums(a: ArrayLike, b: ArrayLike, centred: bool = False, block: int = BLOCK) 
         xx = 0.0 if scans[0].constant else xx - left_x * left_x / len(x)
         yy = 0.0 if scans[1].constant else yy - left_y * left_y / len(x)
         xy -= left_x * left_y / len(x)
-    return Sums(len(x), xx, yy, xy, ex, ey)
+    return Sums(len(x), xx, yy, xy, ex)
 
 
 def dot(p: Floats, q: Floats) -> float:

@@ -33,9 +33,7 @@ class Effect(Struct, frozen=True):
     """
 
     within_mean: float
-    within_std: float
     cross_mean: float
-    cross_std: float
     difference: float
     sigma: float
     log10_p: float
@@ -50,13 +48,13 @@ def effect_size(within: ArrayLike, cross: ArrayLike) -> Effect:
     """
     w, c = (np.asarray(side, np.float64).reshape(-1) for side in (within, cross))
     if not (len(w) and len(c) and np.isfinite(w).all() and np.isfinite(c).all()):
-        return Effect(*(math.nan,) * 8)
-    difference = float(c.mean()) - float(w.mean())
+        return Effect(*(math.nan,) * 6)
+    means = float(w.mean()), float(c.mean())
+    difference = means[1] - means[0]
     pooled = math.sqrt((float(w.var()) + float(c.var())) / 2)
     sigma = difference / pooled if pooled else math.nan
-    moments = float(w.mean()), float(w.std()), float(c.mean()), float(c.std())
     least = 1 / math.comb(len(w) + len(c), len(c))
-    return Effect(*moments, difference, sigma, log10_normal_tail(sigma), least)
+    return Effect(*means, difference, sigma, log10_normal_tail(sigma), least)
 
 
 def log10_normal_tail(sigma: float) -> float:

@@ -79,13 +79,6 @@ class Task(Struct, frozen=True):
             )
 
 
-def run_studies(
-    studies: Sequence[Study], models: Sequence[Model], request: Request
-) -> list[Result]:
-    """Do several studies of the same models with one sweep of reading."""
-    return run_tasks([Task(study, tuple(models), request) for study in studies])
-
-
 def plan_studies(studies: Sequence[Study], models: Sequence[Model], request: Request) -> Cost:
     """What doing studies would still cost, cached bytes and local files not counted.
 

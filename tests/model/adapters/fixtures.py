@@ -90,7 +90,7 @@ def case(name: str) -> Case:
     return Case(stored(meta["config"], groups["a"], dtype), shapes, groups["b"], groups["m"])
 
 
-def logical(array: Array, update: Update) -> Array:
+def logical(array: Array, update: Update, turned: bool) -> Array:
     """A stored weight as outputs by inputs, which is how rows are asked for."""
-    turned = np.swapaxes(array, -1, -2) if update.transposed and array.ndim > 1 else array
-    return turned.reshape(update.rows, update.width)
+    straight = np.swapaxes(array, -1, -2) if turned and array.ndim > 1 else array
+    return straight.reshape(update.rows, update.width)

@@ -78,19 +78,6 @@ class EqualNumbers(Struct, frozen=True):
     consistent: bool = False
 
 
-def equal_numbers(
-    a: Sample,
-    b: Sample,
-    part: Part,
-    partner: Part,
-    *,
-    tested: bool,
-    least: float = INFORMATION,
-) -> EqualNumbers:
-    """How the numbers that were read of a part and of its partner agree, seen once."""
-    return compare_numbers(a, b, part, partner, least).told(tested)
-
-
 def compare_numbers(
     a: Sample, b: Sample, part: Part, partner: Part, least: float
 ) -> ComparedNumbers:

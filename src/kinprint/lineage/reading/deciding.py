@@ -70,12 +70,6 @@ def _decided(tower: Tower, parts: Collection[Part]) -> Collection[Part]:
     return layer | {part for part in parts if part.component in TABLES}
 
 
-def bytes_to_decide(tower: Tower, part: Part) -> int | None:
-    """Bytes of this model that matching a part takes; None where no reading decides about it."""
-    size = part_sizes(tower).get(part)
-    return None if size is None else size.needs
-
-
 def _size(tower: Tower, part: Part, members: list[Address], basis: int) -> Extent:
     """How many numbers a part has, and what its tensors and the rows for a basis cost.
 

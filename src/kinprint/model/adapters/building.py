@@ -66,7 +66,7 @@ def _stored(piece: Piece, name: str, shape: Shape, transposed: bool, adapter: Ad
     logical = _logical(spec.shape, transposed)
     order = RANK_FIRST if transposed else RANK_LAST
     stored = Factor(spec, order, logical[-1], logical[-2], prod(logical[:-2]))
-    return Update(name, "replaced", logical, stored=stored, transposed=transposed)
+    return Update(name, "replaced", logical, stored=stored)
 
 
 def _tokens(piece: Piece, name: str, shape: Shape, adapter: Adapter) -> Update:
@@ -96,7 +96,7 @@ def _factor(piece: Piece, name: str, shape: Shape, transposed: bool) -> Update:
         parts: dict[Shape, str] = {(outputs, 1): "by_output", (1, inputs): "by_input"}
         part = parts.get(spec.shape)
         if part:
-            return Update(name, "ia3", (outputs, inputs), vectors={part: spec}, transposed=turned)
+            return Update(name, "ia3", (outputs, inputs), vectors={part: spec})
     raise _misfit(piece, name, shape)
 
 
@@ -132,7 +132,7 @@ def low_rank(piece: Piece, name: str, shape: Shape, transposed: bool, adapter: A
             raise refused(vectors["magnitude"].file, "cause.adapter.dora-embedding", weight=name)
         kind = "dora"
     scale = piece.scaling.of(up.rank)
-    return Update(name, kind, logical, scale, tuple(pairs), vectors, transposed=transposed)
+    return Update(name, kind, logical, scale, tuple(pairs), vectors)
 
 
 def _turned(

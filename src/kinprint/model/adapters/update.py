@@ -38,12 +38,11 @@ class Update(Struct, frozen=True):
     `name` is the base's tensor. `kind` is "lora", "dora", "adalora", "loha", "embedding",
     "ia3", "bias" (added to a bias), "replaced" or "tokens" (some rows replaced). `shape` is
     logical, outputs before inputs; with stacked experts it has three axes and rows count
-    through all experts; of a convolution all axes but the first are inputs. `transposed`
-    says that the base stores inputs before outputs. `pairs` are the factors, that with the
-    rows first; `vectors` are the other stored tensors by their part in the arithmetic;
-    `stored` is a whole weight that stands in the base's place, before anything is added.
-    `expert` and `first` say where in stacked factors the weight begins, where the base
-    stores apart what its adapter has in one.
+    through all experts; of a convolution all axes but the first are inputs. `pairs` are the
+    factors, that with the rows first; `vectors` are the other stored tensors by their part in
+    the arithmetic; `stored` is a whole weight that stands in the base's place, before anything
+    is added. `expert` and `first` say where in stacked factors the weight begins, where the
+    base stores apart what its adapter has in one.
     """
 
     name: str
@@ -54,7 +53,6 @@ class Update(Struct, frozen=True):
     vectors: Mapping[str, TensorSpec] = field(default_factory=dict)
     stored: Factor | None = None
     tokens: tuple[int, ...] = ()
-    transposed: bool = False
     expert: int = 0
     first: int = 0
 

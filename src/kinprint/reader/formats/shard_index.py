@@ -53,7 +53,6 @@ class ShardIndex(Struct, frozen=True):
 
     path: str
     weight_map: Mapping[str, str]
-    total_size: int | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
     shards: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -84,11 +83,11 @@ def parse_index(path: str, raw: bytes) -> ShardIndex:
     grouped: dict[str, list[str]] = {place: [] for place in placed.values()}
     for tensor, shard in names.items():
         grouped[placed[shard]].append(tensor)
+    _check_total(path, metadata.get("total_size"))
     moved = any(shard != place for shard, place in placed.items())
     return ShardIndex(
         path,
         {tensor: placed[shard] for tensor, shard in names.items()} if moved else names,
-        _total_size(path, metadata.get("total_size")),
         metadata,
         {place: tuple(tensors) for place, tensors in grouped.items()},
     )
@@ -204,12 +203,12 @@ def _shard_path(path: str, folder: str, shard: str) -> str:
     return posixpath.join(folder, within)
 
 
-def _total_size(path: str, found: object) -> int | None:
+def _check_total(path: str, found: object) -> None:
+    """Refuse a total size that no file can have; nothing else is made of it."""
     if found is None:
-        return None
+        return
     # Writers that count four-bit weights as half a byte each leave a floating-point number.
     if isinstance(found, bool) or not isinstance(found, int | float):
         _refuse(path, "cause.index.odd-total")
     if not 0 <= found <= _SIZE_LIMIT:  # which is not true of NaN either
         _refuse(path, "cause.index.impossible-total")
-    return int(found)
