@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 import torch
 from msgspec import Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from benchmarks.calibration.families import PLANS, TOKENS, Plan
 from benchmarks.calibration.surgery import Model
 from benchmarks.calibration.texts import read_texts
 from benchmarks.calibration.training import Course, Parameters, Recipe, initial, pick, train
-from kinprint.measure.drift import drift_of
+from kinprint.measure.drift import Floats, log_size
+from kinprint.measure.spectra import noise_ratio
 from kinprint.measure.updates import Updates, overlap, updates
 
 ROOTS = {"64": 6, "128": 6, "256": 4, "512": 2, "aside-64": 4, "aside-128": 4, "aside-256": 3}
@@ -39,6 +40,7 @@ PARTS = {
 }
 _ACROSS = ("o", "down")  # read along their inputs, as samples have them
 _ROWS = (0, 16)  # of each tensor that are compared; 0 for all
+_MOST = 256  # rows and columns that tell a spectrum
 
 
 class Tune(Struct, frozen=True):
@@ -257,14 +259,14 @@ def _drift(plan: str, root: int, how: str, parent: Model, child: Model) -> dict[
     for name, norm in read.items():
         for layer in range(len(parent["norm_in"]) if name in parent else 0):
             both = [
-                drift_of(
+                _sizes(
                     one[name][layer].T if name in _ACROSS else one[name][layer],
                     one[norm][layer] if norm else None,
                 )
                 for one in (parent, child)
             ]
             if both[0] is not None and both[1] is not None:
-                found.append(np.subtract(astuple(both[1]), astuple(both[0])))
+                found.append(np.subtract(both[1], both[0]))
     table = np.array(found)
     names = ("gains", "kurtosis", "size", "spectrum")
     return {
@@ -273,6 +275,24 @@ def _drift(plan: str, root: int, how: str, parent: Model, child: Model) -> dict[
         **{f"{name}_up": float(f"{value:.4g}")
            for name, value in zip(names, (table > 0).mean(0), strict=True)},
     }  # fmt: skip
+
+
+def _sizes(rows: Floats, gain: Floats | None = None) -> tuple[float, float, float, float] | None:
+    """What training has made of a matrix behind a gain; None where it is degenerate.
+
+    The spread of the logarithms of its columns' lengths, the logarithm of the mean fourth power
+    over the squared mean square, that of the mean square, and the largest singular value as a
+    share of what independent numbers have.
+    """
+    size = log_size(rows, gain)
+    if size is None:
+        return None
+    values = rows.astype(np.float64) * (1.0 if gain is None else gain.astype(np.float64))
+    squares = np.square(values)
+    fourth = float(np.log(np.square(squares).mean())) - 2 * size
+    height, width = (max(1, length // _MOST) for length in values.shape)
+    spectrum = noise_ratio(values[::height, ::width][:_MOST, :_MOST])
+    return float(np.log(squares.mean(axis=0)).std() / 2), fourth, size, spectrum
 
 
 def _some(value: Any, name: str, count: int) -> Any:

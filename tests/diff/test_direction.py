@@ -27,7 +27,7 @@ from kinprint.diff.direction import (
     vocabulary,
     weighed,
 )
-from kinprint.measure.drift import drift_of
+from kinprint.measure.drift import log_size
 from kinprint.measure.rounding import equality
 from kinprint.model.tokens import Vocabulary
 from kinprint.records import Precedence, Trace
@@ -197,7 +197,7 @@ def test_noise_is_no_trace() -> None:
     parent = bf16(matrix())
     child = bf16(parent + 0.1 * matrix())
     assert rounding([(parent, child)]) is None
-    before, after = drift_of(parent), drift_of(bf16(parent + 0.5 * matrix()))
+    before, after = log_size(parent), log_size(bf16(parent + 0.5 * matrix()))
     assert before is not None and after is not None
     lie = drift([(before, after)])
     assert lie is not None and weighed([lie]) is OPEN
@@ -206,11 +206,17 @@ def test_noise_is_no_trace() -> None:
 def test_rescaled_gains_change_no_drift() -> None:
     rows, gain = matrix(), np.exp(DRAWS.normal(0, 0.3, 128)).astype(np.float32)
     scale = np.exp(DRAWS.normal(0, 1, 128)).astype(np.float32)
-    honest, lie = drift_of(rows, gain), drift_of(rows / scale, gain * scale)
+    honest, lie = log_size(rows, gain), log_size(rows / scale, gain * scale)
     assert honest is not None and lie is not None
-    assert lie.size == pytest.approx(honest.size, abs=1e-5)
-    assert lie.gains == pytest.approx(honest.gains, abs=1e-5)
+    assert lie == pytest.approx(honest, abs=1e-5)
     assert drift([(honest, lie)]) is None
+
+
+@pytest.mark.parametrize("odd", [0.0, np.inf, np.nan])
+def test_degenerate_rows_have_no_size(odd: float) -> None:
+    rows = matrix()
+    rows[:, 3] = odd
+    assert log_size(rows) is None
 
 
 def test_a_comparison_shows_its_traces_in_both_languages(tmp_path: Path) -> None:

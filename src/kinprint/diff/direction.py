@@ -24,7 +24,7 @@ from kinprint.lineage.parts.tensors import at_equal_numbers, compared
 from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.results import Settings
-from kinprint.measure.drift import Drift, drift_of
+from kinprint.measure.drift import log_size
 from kinprint.measure.rounding import coarser
 from kinprint.model.tokens import Vocabulary
 from kinprint.reader.checkpoint import Checkpoint
@@ -104,7 +104,7 @@ def direction_of(
         found = [
             rounding(_rows(ours, theirs)),
             *_beside_weights(checkpoints, sampler.vocabularies[:2]),
-            drift(_drifts(ours, theirs)),
+            drift(_log_sizes(ours, theirs)),
         ]
     return _told(found)
 
@@ -200,12 +200,12 @@ def dates(a: str | None, b: str | None) -> TraceFound | None:
     return TraceFound(Trace.DATES, first, _said("dates", first, early=early, late=late))
 
 
-def drift(pairs: Sequence[tuple[Drift, Drift]]) -> TraceFound | None:
+def drift(pairs: Sequence[tuple[float, float]]) -> TraceFound | None:
     """Whether matrices are larger in one model: long training made them so, and so do noise and
     scaling, while averages are smaller than what they were made from."""
     if not pairs:
         return None
-    grown = float(np.mean([other.size - one.size for one, other in pairs]))
+    grown = float(np.mean([other - one for one, other in pairs]))
     if abs(grown) < _GROWN:
         return None
     first = Precedence.A_FIRST if grown > 0 else Precedence.B_FIRST
@@ -279,8 +279,8 @@ def _rows(a: Sample, b: Sample) -> Iterator[tuple[Floats, Floats]]:
                 yield x, y
 
 
-def _drifts(a: Sample, b: Sample) -> list[tuple[Drift, Drift]]:
-    """How far training has carried matrices of both models that read a stream behind a norm."""
+def _log_sizes(a: Sample, b: Sample) -> list[tuple[float, float]]:
+    """How large matrices of both models are that read a stream behind a norm."""
     models = [Prepared(one) for one in (a, b)]
     found = []
     for part in a.parts:
@@ -295,7 +295,7 @@ def _drifts(a: Sample, b: Sample) -> list[tuple[Drift, Drift]]:
         ]
         for name, (ours, theirs) in compared(a, b, part, part):
             if name in (Role.Q, Role.K, Role.V, Role.GATE, Role.UP):
-                x, y = drift_of(ours[1], gains[0]), drift_of(theirs[1], gains[1])
+                x, y = log_size(ours[1], gains[0]), log_size(theirs[1], gains[1])
                 if x is not None and y is not None:
                     found.append((x, y))
     return found
