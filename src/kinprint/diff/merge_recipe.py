@@ -33,7 +33,7 @@ def recipe_yaml(
         document["base_model"] = names[recipe.base]
     if len(set(recipe.settings)) == 1:
         document["models"] = [
-            {"model": names[at], **_parameters(_of_parent(recipe, recipe.settings[0], number))}
+            {"model": names[at], **_parameters(_of_parent(recipe.settings[0], number))}
             for number, at in enumerate(recipe.parents)
         ]
         shared = _shared(recipe, [("", recipe.settings[0])])
@@ -86,7 +86,7 @@ def _slices(
             {
                 "model": names[at],
                 "layer_range": [number, number + 1],
-                **_parameters(_filtered(recipe, own, index)),
+                **_parameters(_filtered(own, index)),
             }
             for index, at in enumerate(recipe.parents)
         ]
@@ -101,11 +101,10 @@ def _tail(tensor: str, layer: int) -> str:
     return tensor.partition(f".{layer}.")[2] or tensor
 
 
-def _filtered(recipe: Recipe, own: Sequence[tuple[str, Settings]], index: int) -> dict[str, Any]:
-    keys = _of_parent(recipe, own[0][1], index)
+def _filtered(own: Sequence[tuple[str, Settings]], index: int) -> dict[str, Any]:
+    keys = _of_parent(own[0][1], index)
     return {
-        key: _values([(name, _of_parent(recipe, one, index)[key]) for name, one in own])
-        for key in keys
+        key: _values([(name, _of_parent(one, index)[key]) for name, one in own]) for key in keys
     }
 
 
@@ -123,7 +122,7 @@ def _values(given: Sequence[tuple[str, Any]]) -> Any:
     return [*others, {"value": usual}] if others else usual
 
 
-def _of_parent(recipe: Recipe, settings: Settings, number: int) -> dict[str, Any]:
+def _of_parent(settings: Settings, number: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if settings.weights:
         found["weight"] = settings.weights[number]

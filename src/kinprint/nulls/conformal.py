@@ -15,24 +15,14 @@ from numpy.typing import ArrayLike
 from kinprint.nulls.result import NullResult
 
 
-def conformal(
-    value: float,
-    null: ArrayLike,
-    strata: Sequence[Hashable] | None = None,
-    stratum: Hashable = None,
-) -> NullResult:
+def conformal(value: float, null: ArrayLike) -> NullResult:
     """Rank a value among those of independent pairs: p = (1 + #{null ≥ value}) / (n + 1).
 
     Valid when value and null are exchangeable: pairs that share no root with one another nor
-    with the pair at hand (`disjoint_pairs`), drawn from one kind. With `strata`, fixed
-    beforehand and blind to the values, only the null pairs of the same `stratum` count. A
-    null that is no number counts as a tie. With n pairs p is never below 1/(n + 1).
+    with the pair at hand (`disjoint_pairs`), drawn from one kind. A null that is no number counts
+    as a tie. With n pairs p is never below 1/(n + 1).
     """
     known = np.asarray(null, np.float64).reshape(-1)
-    if strata is not None:
-        if len(strata) != known.size:
-            raise ValueError("every null value needs its stratum")
-        known = known[np.array([one == stratum for one in strata], bool)]
     n = known.size
     # A value that is no number is no finding: it ranks below everything.
     ahead = n if math.isnan(value) else int((~(known < value)).sum())

@@ -16,18 +16,20 @@ from kinprint.nulls.blocks import block_log10_p, block_sizes, blocked
 from kinprint.nulls.preparation import normalise_rows
 from kinprint.nulls.result import Floats, Ints
 
+CHANCE = 1e-3
+"""How often a model without copies may have something tied."""
 CLONES = 0.7
 """Units with at least this cosine are copies; in small trained models strangers reach 0.6."""
 REPEATED, REPEATED_SHARE = 0.3, 0.15
 """Units at one distance are repetitions if this cosine, or four deviations of chance where that is
 more, is reached by this share of them beyond what is usual at other distances."""
-_PRODUCTS = 1 << 20  # of rows with rows that are looked at together
+_ROWS, _PRODUCTS = 512, 1 << 20  # that are looked at together: rows, and products of rows
 _SKETCH, _VERIFIED = 64, 1 << 14  # numbers of a sketch, and pairs that are verified at a time
 COPIES = 0.5
 """Layers are copies if equal places exceed unequal ones by this cosine, on average."""
 
 
-def chance_cosine(n: int, d: int, alpha: float = 1e-3) -> float:
+def chance_cosine(n: int, d: int, alpha: float = CHANCE) -> float:
     """Cosine that no two of n random directions in d dimensions reach, but with chance alpha.
 
     A cap of the sphere beyond cosine c holds at most ½(1 − c²)^((d−1)/2) of it (the two agree at
@@ -51,7 +53,7 @@ def clone_classes(rows: ArrayLike, threshold: float | None = None) -> Ints:
     return _clones(_unit(rows), threshold)
 
 
-def clone_pairs(rows: ArrayLike, threshold: float = CLONES, step: int = 512) -> tuple[Ints, Ints]:
+def clone_pairs(rows: ArrayLike) -> tuple[Ints, Ints]:
     """Places of all rows (n, d) that are copies of one another up to sign, the earlier first.
 
     For many rows: a sketch of their numbers, evenly spaced, tells which two may be copies, and the
@@ -59,13 +61,13 @@ def clone_pairs(rows: ArrayLike, threshold: float = CLONES, step: int = 512) -> 
     """
     x = _unit(rows)
     n, d = x.shape
-    least = max(threshold, chance_cosine(n, d))
+    least = max(CLONES, chance_cosine(n, d))
     sketch = normalise_rows(x[:, :: max(1, d // _SKETCH)]).astype(np.float32)
     margin = 0.0 if sketch.shape[1] == d else 2.5 / math.sqrt(sketch.shape[1])
     left: list[Ints] = [np.empty(0, np.int64)]
     right: list[Ints] = [np.empty(0, np.int64)]
-    for start in range(0, n, step):
-        near = sketch[start : start + step] @ sketch[start:].T
+    for start in range(0, n, _ROWS):
+        near = sketch[start : start + _ROWS] @ sketch[start:].T
         i, j = np.nonzero(np.abs(near, out=near) >= least - margin)
         i, j = i[j > i] + start, j[j > i] + start
         some = [slice(at, at + _VERIFIED) for at in range(0, len(i), _VERIFIED)]
@@ -91,7 +93,7 @@ def _unit(rows: ArrayLike) -> NDArray[np.float32]:
 
 def _clones(x: NDArray[np.float32], threshold: float | None = None) -> Ints:
     n, d = x.shape
-    step = min(512, max(_PRODUCTS // max(n, 1), 1))
+    step = min(_ROWS, max(_PRODUCTS // max(n, 1), 1))
     least = max(CLONES, chance_cosine(n, d)) if threshold is None else threshold
     left: list[Ints] = []
     right: list[Ints] = []
@@ -133,11 +135,11 @@ def _alike_at(x: NDArray[np.float32], lag: int) -> NDArray[np.bool_]:
     return np.asarray(size >= least)
 
 
-def copied_sets(sets: ArrayLike, alpha: float = 1e-3) -> Ints:
+def copied_sets(sets: ArrayLike) -> Ints:
     """Number the classes of layers (L, n, d) whose units are copies at equal places.
 
     Layers of one model have labels of their own, so the block test between two of them has an
-    exact null; pairs below alpha over the number of pairs are tied, and so are pairs whose mean
+    exact null; pairs below `CHANCE` over the number of pairs are tied, and so are pairs whose mean
     cosine at equal places lies above that of all places by `COPIES`, which small sets could
     not show otherwise. Layers that were not tied are tested as they are, so that in all
     P(p ≤ x) ≤ x·(1 + P(tied)): looking first is nearly free.
@@ -154,7 +156,7 @@ def copied_sets(sets: ArrayLike, alpha: float = 1e-3) -> Ints:
     mean = unit.mean(axis=1)
     equal = np.array([np.vdot(unit[p], unit[q]) / n for p, q in zip(i, j, strict=True)])
     near = equal - np.einsum("pd,pd->p", mean[i], mean[j]) >= COPIES
-    tied = near | (logs <= math.log10(alpha / len(i)))
+    tied = near | (logs <= math.log10(CHANCE / len(i)))
     return _components(layers, i[tied], [j[tied]])
 
 

@@ -112,7 +112,6 @@ def mutual_pairs(
     scores: ArrayLike,
     first: ArrayLike | None = None,
     second: ArrayLike | None = None,
-    margin: float = MARGIN,
 ) -> Pairs:
     """Pair row i and column j where each is the other's single best, by a clear margin.
 
@@ -126,7 +125,7 @@ def mutual_pairs(
         given = np.asarray(given, np.float64)
     finite = np.isfinite(given)
     table = given if finite.all() else np.where(finite, given, given.dtype.type(-math.inf))
-    return Neighbours(_best(table), _best(table.T)).pairs(first, second, margin)
+    return Neighbours(_best(table), _best(table.T)).pairs(first, second, MARGIN)
 
 
 def fixed_points(

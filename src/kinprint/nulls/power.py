@@ -28,21 +28,20 @@ from kinprint.records import Sensitivity
 POWER = 0.9
 
 
-def smallest_effect(sensitivity: Sensitivity, log10_alpha: float, power: float = POWER) -> float:
-    """Smallest effect that a test finds at a level, with the power asked for.
+def smallest_effect(sensitivity: Sensitivity, log10_alpha: float) -> float:
+    """Smallest effect that a test finds at a level, as often as `POWER` says.
 
     Parameters
     ----------
     sensitivity : how the statistic scatters and grows.
     log10_alpha : log10 of the level that the p-value must reach, menu and stages paid.
-    power : how often it is to be found.
 
     Returns
     -------
     The effect, on the scale of the test's own; infinite where too little is relabelled for the
     level, or where nothing scatters.
     """
-    deviations = math.sqrt(-2.0 * log10_alpha * LN10) + NormalDist().inv_cdf(power)
+    deviations = math.sqrt(-2.0 * log10_alpha * LN10) + NormalDist().inv_cdf(POWER)
     room = sensitivity.slope**2 - (deviations * sensitivity.widening) ** 2
     if room <= 0 or sensitivity.deviation <= 0:
         return math.inf

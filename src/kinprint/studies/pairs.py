@@ -218,13 +218,13 @@ def counted(spread: Spread, digits: int = 4) -> Words:
     return text.words(key, mean=mean, std=rounded(spread.std, digits), count=spread.count)
 
 
-def kin_findings(inputs: StudyInput, pairs: ComparedPairs, measure: str = "cosine") -> list[Words]:
-    """For each role with kin among its pairs, the mean without them, and who says so."""
+def kin_findings(inputs: StudyInput, pairs: ComparedPairs) -> list[Words]:
+    """For each role with kin among its pairs, the mean cosine without them, and who says so."""
     found = []
     for role in inputs.roles:
         mine = pairs.only(role=role)
-        kin = mine.related.known(measure)
-        rest = mine.unrelated.spread(measure)
+        kin = mine.related.known("cosine")
+        rest = mine.unrelated.spread("cosine")
         if len(kin) and rest.count:
             listed = ", ".join(dict.fromkeys(one.name.replace("/", " – ") for one in kin))
             key = "study.common.without-kin"

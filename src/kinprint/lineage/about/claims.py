@@ -41,7 +41,7 @@ class Claim(Struct, frozen=True):
     relation: str = ""
 
 
-def card_claims(head: bytes, path: str = CARD) -> list[Claim]:
+def card_claims(head: bytes) -> list[Claim]:
     """Models that a card's first bytes name as their origin."""
     fields = _front_matter(head.decode("utf-8-sig", "replace"))
     stated = fields.get("base_model_relation")
@@ -53,7 +53,7 @@ def card_claims(head: bytes, path: str = CARD) -> list[Claim]:
         names = _names(fields.get(key))
         merged = (merge and len(names) > 1) or "merged" in key
         word = relation or ("merge" if merged else "")
-        claims += [Claim(f"{path}: {key}", name, word) for name in names]
+        claims += [Claim(f"{CARD}: {key}", name, word) for name in names]
     return claims
 
 
@@ -83,7 +83,7 @@ def gguf_claims(metadata: Mapping[str, object], path: str) -> list[Claim]:
     return claims
 
 
-def recipe_claims(raw: bytes, path: str = RECIPE) -> list[Claim]:
+def recipe_claims(raw: bytes) -> list[Claim]:
     """Models that a recipe of mergekit merges, and the base that it names."""
     recipe = _parsed(raw.decode("utf-8-sig", "replace"))
     slices = [one for one in _listed(recipe.get("slices")) if isinstance(one, Mapping)]
@@ -91,7 +91,7 @@ def recipe_claims(raw: bytes, path: str = RECIPE) -> list[Claim]:
     merged = [*_listed(recipe.get("models")), *sources]
     found = {"base_model": _names(recipe.get("base_model")), "models": _names(merged)}
     return [
-        Claim(f"{path}: {key}", name, "merge") for key, names in found.items() for name in names
+        Claim(f"{RECIPE}: {key}", name, "merge") for key, names in found.items() for name in names
     ]
 
 

@@ -331,7 +331,7 @@ def _matched_units(pair: Pair) -> Iterator[PartScore]:
     if matching is None or not matching.trusted:
         return
     ours, theirs = (side.prepared.feed_forwards for side in (alignment.first, alignment.second))
-    for at, to in _correspondences(matching, ours, theirs):
+    for at, to in _correspondences(matching, theirs):
         compared = FeedForwardPair(at, to, ours[at], theirs[to])
         best = alignment.scores(compared, matching.residual).best()
         coins = sum_over(np.asarray(best, np.float64), alignment.first.unit_clones[at])
@@ -387,7 +387,7 @@ def _matched_roles(
 
 
 def _correspondences(
-    matching: Matching, ours: Sequence[FeedForward], theirs: Sequence[FeedForward]
+    matching: Matching, theirs: Sequence[FeedForward]
 ) -> Iterator[tuple[int, int]]:
     """Feed-forwards with their partners, and others of a partner's layer: experts made of one."""
     layers: dict[int, int] = {}

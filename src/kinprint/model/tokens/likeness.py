@@ -199,11 +199,12 @@ def merge_overlap(a: Vocabulary, b: Vocabulary, alignment: Alignment) -> Overlap
     return Overlap(shared, len(_keys(a.merges)) - shared, len(theirs) - shared)
 
 
-def first_merges_equal(a: Vocabulary, b: Vocabulary, first: int = FIRST_MERGES) -> int | None:
+def first_merges_equal(a: Vocabulary, b: Vocabulary) -> int | None:
     """How many of the first merges are the same at the same place; None without merges."""
     if a.merges is None or b.merges is None:
         return None
-    rows = zip(a.merges[:first].tolist(), b.merges[:first].tolist(), strict=False)
+    ours, theirs = a.merges[:FIRST_MERGES].tolist(), b.merges[:FIRST_MERGES].tolist()
+    rows = zip(ours, theirs, strict=False)
     return sum(
         [_token(a, at) for at in left] == [_token(b, at) for at in right] for left, right in rows
     )

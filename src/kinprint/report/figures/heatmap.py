@@ -75,7 +75,7 @@ class _Plan(Struct, frozen=True):
 
 def lay_out_heatmap(chart: Heatmap, width: float, language: str, size: float) -> Block:
     """The chart as a block of the picture."""
-    plan = _plan(chart, width, language)
+    plan = _plan(chart, width)
     low, high = ends((chart.low, chart.high))
     label = spoken(chart.measure, language)
     caption = text.say("report.chart.colours", language, label=label, low=low, high=high)
@@ -87,7 +87,7 @@ def lay_out_heatmap(chart: Heatmap, width: float, language: str, size: float) ->
         colours, scale = _colours(chart)
         _cells(axes, chart, plan, colours, scale)
         _names(figure, frame, plan)
-        _axis_words(figure, box, frame, chart, plan, language)
+        _axis_words(figure, box, frame, chart, language)
         _colour_bar(figure, frame, chart, colours, scale)
 
     body = stack(
@@ -104,7 +104,7 @@ def lay_out_heatmap(chart: Heatmap, width: float, language: str, size: float) ->
     return titled(chart.title, chart.note, width, language, size, body, more=keys)
 
 
-def _plan(chart: Heatmap, width: float, language: str) -> _Plan:
+def _plan(chart: Heatmap, width: float) -> _Plan:
     rows = _distinct([drawable(name) for name in chart.rows], width * 0.36)
     columns = _distinct([drawable(name) for name in chart.columns], min(_LONGEST, width * 0.34))
     ticks = max(width_of(f"≥ {end}", TICK) for end in ends(_ticks(chart)))
@@ -244,9 +244,7 @@ def _step(needed: float, cell: float) -> int:
     return next((step for step in _STEPS if step * cell >= needed), _STEPS[-1])
 
 
-def _axis_words(
-    figure: Figure, box: Box, frame: Box, chart: Heatmap, plan: _Plan, language: str
-) -> None:
+def _axis_words(figure: Figure, box: Box, frame: Box, chart: Heatmap, language: str) -> None:
     if chart.column_label is not None:
         name = spoken(chart.column_label, language)
         middle = max(frame.left + frame.width / 2, box.left + width_of(name, LABEL) / 2)

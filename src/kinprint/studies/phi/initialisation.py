@@ -53,9 +53,9 @@ class Family(Struct, frozen=True):
     child: Trained
 
 
-def raise_family(start: str, shape: Shape, seed: int = 0, count: int = NETWORKS) -> Family:
-    """Train `count` networks from nothing, then the first one further on other examples."""
-    networks = tuple(train(shape, seed + at, start) for at in range(count))
+def raise_family(start: str, shape: Shape, seed: int) -> Family:
+    """Train `NETWORKS` networks from nothing, then the first one further on other examples."""
+    networks = tuple(train(shape, seed + at, start) for at in range(NETWORKS))
     child = train(shape, seed, start, begun=networks[0].weights, data=1)
     return Family(start, networks, child)
 

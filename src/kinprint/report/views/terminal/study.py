@@ -63,7 +63,7 @@ def table_lines(table: Table, most: int, language: str) -> Iterator[Line]:
     grid = [[_text(table.columns[at], language) for at in kept]]
     grid += [[_text(row[at], language) for at in kept] for row in shown]
     widths = [max(columns_of(line[at]) for line in grid) for at in range(len(kept))]
-    right = [_is_number(table, shown, at) for at in kept]
+    right = [_is_number(shown, at) for at in kept]
     for line in grid:
         parts = [
             _padded(cell, width, to_right)
@@ -126,7 +126,7 @@ def _text(value: Cell, language: str) -> str:
     return f"{shown[:at]}…{shown[at:]}"
 
 
-def _is_number(table: Table, rows: Sequence[Sequence[Cell]], at: int) -> bool:
+def _is_number(rows: Sequence[Sequence[Cell]], at: int) -> bool:
     return all(isinstance(row[at], int | float | None) for row in rows)
 
 
