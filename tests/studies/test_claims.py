@@ -28,9 +28,10 @@ SEEDS = {
 }
 
 
-def test_every_claim_has_one_check() -> None:
+def test_every_claim_has_one_check_or_an_outcome() -> None:
     names = [claim.name for claim in claims()]
-    assert len(names) == len(set(names)) and set(names) == set(CHECKS)
+    decided = {claim.name for claim in claims() if claim.outcome is not None}
+    assert len(names) == len(set(names)) and set(names) - decided == set(CHECKS)
 
 
 def test_every_claim_says_where_it_stands() -> None:

@@ -1,17 +1,19 @@
 """One function a claim: published numbers in, true, false, depends or untestable out.
 
 A function is entered under the name of its claim in `claims.toml`, and gives the numbers that the
-catalogues' sentence `study.claim.<name>.finds` shows. A claim about a printed number is true if it
-comes out in all its digits.
+catalogues' sentence `study.claim.<name>.finds` shows. Claims that no number decides have none:
+what is found of them stands in the table. A claim about a printed number is true if it comes out
+in all its digits.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 from statistics import NormalDist, fmean, pstdev
 
+from kinprint.measure.sigma import effect_size
 from kinprint.studies.reproduction.claims import Finding, Heatmap, Numbers, Outcome
 
 IN, POST = "norm_in", "norm_post_attn"
@@ -82,12 +84,6 @@ def _three_models(known: Numbers, measure: str, roles: Iterable[str]) -> list[fl
     ]
 
 
-def _sigma(pair: Sequence[float], baseline: Sequence[float]) -> float:
-    """The effect size that the report calls sigma."""
-    spread = math.sqrt((pstdev(pair) ** 2 + pstdev(baseline) ** 2) / 2)
-    return (fmean(pair) - fmean(baseline)) / spread
-
-
 def _controls(known: Numbers) -> list[float]:
     """Pairs at layer 10 that nobody in the dispute calls related."""
     pairs = [("solar", "phi"), ("glm", "phi")]
@@ -135,19 +131,16 @@ def _layer_ten(known: Numbers) -> Finding:
 def _effect_size(known: Numbers) -> Finding:
     pair, glm = _between(known), from_layer_zero(known, "glm")
     fair = [within_model(known, "cosine", IN, "glm", *layers) for layers in ((10, 20), (20, 30))]
-    solar = _sigma(pair, from_layer_zero(known, "solar"))
-    fields = {"glm": _sigma(pair, glm), "solar": solar, "fair": _sigma(pair, fair)}
+    baselines = {"glm": glm, "solar": from_layer_zero(known, "solar"), "fair": fair}
+    fields = {name: effect_size(values, pair).sigma for name, values in baselines.items()}
     return Finding(Outcome.DEPENDS, fields)
 
 
 @check("p-value")
 def _tail(known: Numbers) -> Finding:
-    pair, glm = _between(known), from_layer_zero(known, "glm")
-    sigma = _sigma(pair, glm)
-    # The tail of a normal distribution that far out, which no floating-point number holds.
-    exponent = (-(sigma**2) / 2 - math.log(sigma * math.sqrt(2 * math.pi))) / math.log(10)
-    orders = math.comb(len(pair) + len(glm), len(pair))
-    return Finding(Outcome.FALSE, {"exponent": math.ceil(exponent), "orders": orders})
+    effect = effect_size(from_layer_zero(known, "glm"), _between(known))
+    fields = {"exponent": math.ceil(effect.log10_p), "orders": round(1 / effect.least_p)}
+    return Finding(Outcome.FALSE, fields)
 
 
 @check("other-layer")
@@ -230,31 +223,11 @@ def _layer_forty(known: Numbers) -> Finding:
     return _true_if(least >= 0.99, value=least)
 
 
-@check("configuration")
-def _configuration(_: Numbers) -> Finding:
-    return Finding(Outcome.DEPENDS)
-
-
 @check("chance-rejected")
 def _chance_rejected(known: Numbers) -> Finding:
     found = _controls(known)
     pair = same_layer(known, "cosine", IN, "solar", "glm", 10)
     return Finding(Outcome.FALSE, {"pair": pair, "high": max(found)})
-
-
-@check("same-start-rejected")
-def _same_start_rejected(_: Numbers) -> Finding:
-    return Finding(Outcome.UNTESTABLE)
-
-
-@check("consistent")
-def _consistent(_: Numbers) -> Finding:
-    return Finding(Outcome.DEPENDS)
-
-
-@check("identical-tensors")
-def _identical_tensors(_: Numbers) -> Finding:
-    return Finding(Outcome.DEPENDS)
 
 
 @check("mean-of-norms")
@@ -288,27 +261,7 @@ def _zero_null(known: Numbers) -> Finding:
     return Finding(Outcome.FALSE, fields)
 
 
-@check("marked-speculation")
-def _marked_speculation(_: Numbers) -> Finding:
-    return Finding(Outcome.TRUE)
-
-
-@check("layer-46-code")
-def _layer_46_code(_: Numbers) -> Finding:
-    return Finding(Outcome.UNTESTABLE)
-
-
-@check("licence-commit")
-def _licence_commit(_: Numbers) -> Finding:
-    return Finding(Outcome.UNTESTABLE)
-
-
 # --- vs-phi ---
-
-
-@check("not-derived")
-def _not_derived(_: Numbers) -> Finding:
-    return Finding(Outcome.UNTESTABLE)
 
 
 @check("above-nine-tenths")
@@ -541,11 +494,6 @@ def _equal_distance_fair(known: Numbers) -> Finding:
     return Finding(Outcome.DEPENDS, {"solar": inside[0], "glm": inside[1], "pair": pair})
 
 
-@check("cherry-picking")
-def _cherry_picking(_: Numbers) -> Finding:
-    return Finding(Outcome.UNTESTABLE)
-
-
 @check("layer-zero-table")
 def _layer_zero_table(known: Numbers) -> Finding:
     means = {model: fmean(from_layer_zero(known, model)) for model in ("solar", "glm")}
@@ -659,17 +607,7 @@ def _random_level(known: Numbers) -> Finding:
     return Finding(Outcome.DEPENDS, fields)
 
 
-@check("no-decision")
-def _no_decision(_: Numbers) -> Finding:
-    return Finding(Outcome.TRUE)
-
-
 # --- the revision ---
-
-
-@check("revises")
-def _revises(_: Numbers) -> Finding:
-    return Finding(Outcome.TRUE)
 
 
 @check("pearson-small")
@@ -733,11 +671,6 @@ def _scale(known: Numbers) -> Finding:
     )
     holds = _comes_out(first, 2.80, 2) and _comes_out(second, 10.17, 2)
     return _true_if(holds, input=first, post=second)
-
-
-@check("derived-pair")
-def _derived_pair(_: Numbers) -> Finding:
-    return Finding(Outcome.UNTESTABLE)
 
 
 @check("any-pair")

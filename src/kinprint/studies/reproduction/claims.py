@@ -2,7 +2,8 @@
 
 `claims.toml` beside this module lists the claims with their repository, commit, file and line;
 their words stand in the catalogues. What is found is computed from the published numbers, or from
-those measured now where there are any, by the functions of `claim_checks`.
+those measured now where there are any, by the functions of `claim_checks`; of claims that no number
+decides the table says it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
 from kinprint import text
@@ -48,7 +49,10 @@ class ClaimSource(Struct, frozen=True):
 
 
 class Claim(Struct, frozen=True):
-    """One claim and the line of the file in which it stands; `quote` is in its own language."""
+    """One claim and the line of the file in which it stands; `quote` is in its own language.
+
+    `outcome` is what is found of a claim that no number decides; others have a check.
+    """
 
     name: str
     source: ClaimSource
@@ -56,6 +60,7 @@ class Claim(Struct, frozen=True):
     line: int
     command: str
     quote: str | None = None
+    outcome: Outcome | None = None
 
     @property
     def address(self) -> str:
@@ -131,7 +136,7 @@ def claims() -> tuple[Claim, ...]:
     """Every claim, source by source."""
     sources = claim_sources()
     return tuple(
-        Claim(**(entry | {"source": sources[entry["source"]]})) for entry in _table()["claim"]
+        convert(entry | {"source": sources[entry["source"]]}, Claim) for entry in _table()["claim"]
     )
 
 
@@ -170,7 +175,7 @@ def judged_claims(measured: Mapping[str, float] | None = None) -> tuple[JudgedCl
     known = numbers(measured)
     found = []
     for claim in claims():
-        finding = CHECKS[claim.name](known)
+        finding = Finding(claim.outcome) if claim.outcome else CHECKS[claim.name](known)
         says = text.words(f"study.claim.{claim.name}.says")
         finds = text.words(f"study.claim.{claim.name}.finds", **finding.fields)
         found.append(JudgedClaim(claim, says, finding.outcome, finds))
