@@ -43,6 +43,8 @@ TAKEN_OVER = (
     Relation.LAUNDERED,
 )
 """Relations that say that one model has weights of the other."""
+CLEAR_ANSWERS = (Relation.IDENTICAL, Relation.SAME_WEIGHTS, Relation.DERIVED)
+"""Relations after which no more is read."""
 
 
 class Side(StrEnum):
@@ -325,9 +327,14 @@ class PartState(StrEnum):
     NOT_READ = "not-read"
 
     @property
+    def same(self) -> bool:
+        """Whether all of the part is in both models, if need be after rounding."""
+        return self in (PartState.EQUAL, PartState.ROUNDED)
+
+    @property
     def linked(self) -> bool:
         """Whether something of the part is in both models."""
-        return self in (PartState.EQUAL, PartState.ROUNDED, PartState.SHARED)
+        return self.same or self is PartState.SHARED
 
 
 class PartFinding(Struct, frozen=True):

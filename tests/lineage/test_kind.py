@@ -188,10 +188,9 @@ def findings(draw: st.DrawFn) -> list[PartFinding]:
         state = draw(st.sampled_from(PartState))
         likeness = draw(st.floats(0, 1)) if state.linked else None
         learnt = draw(st.sampled_from([True, False, None])) if state.linked else None
-        equal = state in (PartState.EQUAL, PartState.ROUNDED)
         read = 0.0 if state is PartState.NOT_READ else 1.0
         found.append(replace(
-            one, state=state, likeness=likeness, learnt=True if equal else learnt, read=read,
+            one, state=state, likeness=likeness, learnt=True if state.same else learnt, read=read,
         ))  # fmt: skip
     return found
 
@@ -207,11 +206,7 @@ def test_the_order_of_parts_does_not_matter(parts: list[PartFinding], order: ran
 def test_no_kind_says_more_than_its_parts(parts: list[PartFinding]) -> None:
     found = relation(parts)
     taken = [one for one in parts if one.learnt]
-    unequal = [
-        one
-        for one in parts
-        if one.state not in (PartState.EQUAL, PartState.ROUNDED, PartState.NOT_READ)
-    ]
+    unequal = [one for one in parts if not one.state.same and one.state is not PartState.NOT_READ]
     if found in (Relation.DERIVED, Relation.PARTIAL):
         assert taken
     if found is Relation.SAME_INIT:

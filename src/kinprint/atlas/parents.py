@@ -212,8 +212,8 @@ def _places(verdict: Verdict) -> dict[Place, tuple[float, int]]:
         if component is Component.EXPERT:
             component = Component.FEED_FORWARD
         place = part.tower, component, part.layer
-        equal = one.state in (PartState.EQUAL, PartState.ROUNDED)
-        alike = 1.0 if equal else max(one.likeness or 0.0, 1e-3) if one.state.linked else 0.0
+        linked = max(one.likeness or 0.0, 1e-3) if one.state.linked else 0.0
+        alike = 1.0 if one.state.same else linked
         before = found.get(place, (0.0, 0))
         found[place] = max(before[0], alike), max(before[1], one.weights)
     return found

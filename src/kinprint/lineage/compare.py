@@ -61,10 +61,8 @@ from kinprint.model.tokens import Vocabulary
 from kinprint.nulls.combination import equal_weights
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Evidence, Level, Relation, Verdict
+from kinprint.records import CLEAR_ANSWERS, Evidence, Level, Relation, Verdict
 from kinprint.workers import calm_algebra
-
-_CLEAR = (Relation.IDENTICAL, Relation.SAME_WEIGHTS, Relation.DERIVED)
 
 
 def compare_models(
@@ -228,7 +226,7 @@ def _read_in_stages(sampler: Sampler, settings: Settings, controlled: bool) -> _
         )
         # Where all is equal so far, matrices that were not read yet may still not be.
         undecided = verdict.relation is Relation.DERIVED and only_equal(verdict.parts)
-        if verdict.relation in _CLEAR and not undecided:
+        if verdict.relation in CLEAR_ANSWERS and not undecided:
             break
     assert outcome is not None
     return outcome if outcome.stages == sampler.stages else _stopped(outcome, sampler)

@@ -126,12 +126,12 @@ def _place(part: Part) -> tuple[int | None, int | None]:
 def only_equal(parts: Sequence[PartFinding]) -> bool:
     """Whether every part that was read is equal, if need be after rounding."""
     read = [one for one in parts if one.state is not PartState.NOT_READ]
-    return bool(read) and all(one.state in (PartState.EQUAL, PartState.ROUNDED) for one in read)
+    return bool(read) and all(one.state.same for one in read)
 
 
 def _taken_over(parts: Sequence[PartFinding], read: Sequence[PartFinding]) -> Kind:
     """Parts were taken over: so much that the whole was, or only these."""
-    equal = any(one.state in (PartState.EQUAL, PartState.ROUNDED) for one in read)
+    equal = any(one.state.same for one in read)
     reason = VerdictReason.PARTS_EQUAL if equal else VerdictReason.LEARNT_TOGETHER
     layers = [one for one in read if one.part.component in MATRICES and one.read > 0]
     taken = [one for one in layers if one.state.linked and one.learnt]

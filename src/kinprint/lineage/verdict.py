@@ -15,7 +15,7 @@ from kinprint.lineage.charge import Charge
 from kinprint.lineage.kind import Kind, amount_of, kind_of_relation
 from kinprint.lineage.parts.findings import Sharing
 from kinprint.lineage.power import detectable_effects
-from kinprint.records import Evidence, PartState, Reason, Relation, Tier, Verdict, VerdictReason
+from kinprint.records import Evidence, Reason, Relation, Tier, Verdict, VerdictReason
 
 _UNKNOWN = Sharing()
 # What tests need that serve models of different widths in place of others: nothing is missing.
@@ -69,17 +69,11 @@ def _equality(sharing: Sharing, charge: Charge) -> float | None:
     Paid for every pair of parts that could have met, and for the stage.
     """
     price = math.log10(sharing.pairs) - math.log10(charge.stage)
-    states = (PartState.EQUAL, PartState.ROUNDED)
     known = [
         one.log10_p + price
         for one in sharing.own
         if one.log10_p is not None
-        and (
-            one.state in states
-            or one.learnt
-            or one.untrained
-            or (one.state.linked and not one.tests)
-        )
+        and (one.state.same or one.learnt or one.untrained or (one.state.linked and not one.tests))
     ]
     best = min(known, default=0.0)
     return best if best <= math.log10(charge.alpha) else None

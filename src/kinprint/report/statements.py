@@ -19,6 +19,7 @@ from kinprint import text
 from kinprint.lineage.tests.registry import own_tests
 from kinprint.reader.sizes import in_words
 from kinprint.records import (
+    CLEAR_ANSWERS,
     Component,
     Level,
     PartFinding,
@@ -52,7 +53,7 @@ RULER: tuple[tuple[str, float], ...] = (
 """Likeness of known pairs: keys of their names, and the correlation of their weights."""
 
 _RULED = (Relation.DERIVED, Relation.PARTIAL, Relation.SAME_INIT, Relation.DEPENDENT)
-_CLEAR = (Relation.IDENTICAL, Relation.SAME_WEIGHTS, Relation.DERIVED)
+_CLEAR = CLEAR_ANSWERS
 _OFTEN = math.log10(0.5)
 _SHORT = 80  # letters of parts in a headline
 _UNREAD = "verdict.coverage.unread"

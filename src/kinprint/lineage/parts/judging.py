@@ -112,7 +112,7 @@ class Judge(Struct, frozen=True):
                 return found
         partner = _output(self.b, self.theirs) if part == HEAD else part
         in_place = self._between(part, partner, self.ours[part])
-        if in_place.state in (PartState.EQUAL, PartState.ROUNDED):
+        if in_place.state.same:
             return in_place
         elsewhere = (self._between(part, to, self.ours[part]) for to in self.copies[part])
         if self._is_of_another(in_place):
