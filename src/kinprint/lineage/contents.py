@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from kinprint.lineage.kind import HALF, amount_of
 from kinprint.lineage.parts.equality import INFORMATION
+from kinprint.lineage.parts.findings import order
 from kinprint.lineage.reading.deciding import part_sizes
 from kinprint.lineage.reading.tower import towers_of
 from kinprint.measure.computed import computed, right_angled
@@ -337,7 +338,7 @@ def _findings(contents: _Contents, probe: bool) -> Iterator[PartFinding]:
         for tower in towers_of(contents.model)
         for part, extent in part_sizes(tower).items()
     }
-    for part in sorted(members, key=_order):
+    for part in sorted(members, key=order):
         names = members[part]
         speaking = [telling[one] for one in names if one in telling]
         without = [silent[one] for one in names if one in silent]
@@ -388,8 +389,3 @@ def _finding(
         weights=weights,
         read=read,
     )
-
-
-def _order(part: Part) -> tuple[str, int, str, int]:
-    layer = -1 if part.layer is None else part.layer
-    return part.tower, layer, part.component, part.expert or 0

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kinprint.lineage.alignment.units import spread
 from kinprint.lineage.reading.sample import Floats
+from kinprint.measure.basis import spread
 from kinprint.nulls import copies
 from kinprint.nulls.exchangeability import (
     LEVEL,

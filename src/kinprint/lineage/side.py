@@ -15,10 +15,10 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import ArrayLike, NDArray
 
-from kinprint.lineage.alignment.units import spread
 from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.self_tests import course_of_channels, self_test
+from kinprint.measure.basis import spread
 from kinprint.model.symmetries import group_named, refusal
 from kinprint.nulls import copies
 from kinprint.nulls.result import Ints

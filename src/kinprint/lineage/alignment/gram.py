@@ -20,12 +20,11 @@ from kinprint.lineage.alignment.units import (
     best_partners,
     fitted_units,
     rate_map,
-    spread,
     spread_parts,
 )
 from kinprint.lineage.preparation import FeedForward, Prepared
 from kinprint.lineage.reading.sample import Floats
-from kinprint.measure.basis import gram_turn, polar_factor, traceless_gram
+from kinprint.measure.basis import gram_turn, polar_factor, spread, traceless_gram
 from kinprint.records import Level
 
 CLEAR = 1.5

@@ -23,6 +23,7 @@ from kinprint.lineage.alignment.residual import ResidualMap
 from kinprint.lineage.preparation import FeedForward
 from kinprint.lineage.reading.sample import Floats
 from kinprint.mapped import keep, let_go
+from kinprint.measure.basis import spread
 
 PROBES = 32
 """Units of a feed-forward that the quality looks at, at most."""
@@ -142,11 +143,6 @@ def spread_parts(parts: Sequence[FeedForward], most: int) -> list[FeedForward]:
     """
     order = sorted(parts, key=lambda part: (part.layer, float(part.size.sum(dtype=np.float64))))
     return [order[at] for at in spread(len(order), most)]
-
-
-def spread(n: int, most: int) -> list[int]:
-    """At most so many of n places, evenly spaced."""
-    return sorted(set(np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist()))
 
 
 class UnitScores(Struct, frozen=True):

@@ -31,11 +31,11 @@ from kinprint.lineage.alignment.units import (
     RatedMap,
     UnitStack,
     best_partners,
-    spread,
 )
 from kinprint.lineage.preparation import FeedForward, Heads
 from kinprint.lineage.reading.sample import Indices
 from kinprint.lineage.side import alone, copied_channels
+from kinprint.measure.basis import spread
 from kinprint.measure.rows import clear_share, copied_rows
 from kinprint.nulls.blocks import BLOCK, block_log10_p, least_block_log10_p
 from kinprint.nulls.preparation import massive, standardise_columns

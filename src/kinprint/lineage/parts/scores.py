@@ -18,15 +18,17 @@ from msgspec.structs import replace
 from kinprint.lineage.alignment.blocks import Blocks, common_blocks
 from kinprint.lineage.alignment.heads import HeadGroupMatch
 from kinprint.lineage.alignment.residual import IDENTITY, Channels, ResidualMap
-from kinprint.lineage.alignment.units import Matching, UnitStack, best_partners, spread
+from kinprint.lineage.alignment.units import Matching, UnitStack, best_partners
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
 from kinprint.lineage.parts.columns import ColumnScore, HalfChannels, matched_share
 from kinprint.lineage.parts.tensors import tensor_sizes
 from kinprint.lineage.preparation import DENSE, FeedForward, SharedTokens
+from kinprint.lineage.reading.sample import OUTSIDE
 from kinprint.lineage.side import alone
 from kinprint.lineage.tests.attention import HeadGroups
 from kinprint.lineage.tests.columns import head_evidence
 from kinprint.lineage.tests.registry import Basis, Likeness, NoResult, registered_test
+from kinprint.measure.basis import spread
 from kinprint.measure.rows import alike_share, copied_rows, row_cosines
 from kinprint.model.places import Address
 from kinprint.nulls.blocks import BLOCK, block_log10_p, signed_log10_p
@@ -43,8 +45,6 @@ _UNITS = 512  # of a feed-forward whose matrices are looked at one by one
 _NEARLY_ALL = 0.9  # tokens, of which the others are no strangers
 TABLE, HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
 """The tables of tokens, in and out."""
-OUTSIDE = -1
-"""The layer of norms that belong to none."""
 MATCHED_COLUMNS = "Cm.matched"
 """The test of columns of matched rows: single parts have it, the menu has not."""
 

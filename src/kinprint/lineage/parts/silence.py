@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.parts.equality import EqualNumbers
-from kinprint.lineage.parts.scores import OUTSIDE, part_of
+from kinprint.lineage.parts.scores import part_of
 from kinprint.lineage.preparation import FEWEST_TOKENS, Prepared
-from kinprint.lineage.reading.sample import Extent, Sample
+from kinprint.lineage.reading.sample import OUTSIDE, Extent, Sample
 from kinprint.lineage.side import Side
 from kinprint.records import Component, Group, Part, PartFinding, PartState, Reason
 from kinprint.text import Message

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kinprint.lineage.reading.parts import TABLES
 from kinprint.records import Component, PartFinding, PartState
 
 MATRICES = (Component.ATTENTION, Component.FEED_FORWARD, Component.EXPERT, Component.MIXER)
@@ -179,7 +180,7 @@ def _with_tables(
     return [
         replace(one, learnt=True)
         if one.state is PartState.SHARED
-        and one.part.component in (Component.EMBEDDING, Component.HEAD)
+        and one.part.component in TABLES
         and (one.likeness or 0.0) >= LEARNT_EMBEDDING
         and one.share > ADDED_ROWS
         and (matrices or not turnable(one))

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kinprint.lineage.reading.plan import PieceKey
 from kinprint.lineage.reading.sample import (
+    OUTSIDE,
     Attention,
     Embedding,
     Extent,
@@ -79,7 +80,7 @@ def assemble(
     stored: dict[tuple[str, int], Floats] = {}
     routers: dict[int, Floats] = {}
     for (address, _), piece in pieces.items():
-        layer = -1 if address.layer is None else address.layer
+        layer = OUTSIDE if address.layer is None else address.layer
         if address in tower.norms:
             vectors = biases if address.role.endswith(".bias") else norms
             vectors[address.role.removesuffix(".bias"), layer] = piece.values.reshape(-1)

@@ -22,6 +22,8 @@ from kinprint.text import Message
 
 Floats = NDArray[np.float32]
 Indices = NDArray[np.int64]
+OUTSIDE = -1
+"""The layer of norms and other tensors that belong to none."""
 
 
 class Units(Struct, frozen=True):
@@ -147,7 +149,7 @@ class Sample(Struct, frozen=True):
     facts
         The model's conditions for symmetries, as `model.symmetries.facts_of` gives them.
     norms, norm_biases
-        Gains and biases of norms by role and layer; layer -1 is outside the layers.
+        Gains and biases of norms by role and layer; layer `OUTSIDE` is that of those in none.
     stored_gains
         Gains that are stored less one, as they are stored. Equality looks at them.
     units

@@ -17,22 +17,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kinprint.lineage.alignment.residual import IDENTITY, MapSource, ResidualMap
-from kinprint.lineage.alignment.units import spread
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.pair import FeedForwardPair, Pair
 from kinprint.lineage.preparation import DENSE, FEWEST_TOKENS
+from kinprint.lineage.reading.sample import OUTSIDE
 from kinprint.lineage.sharing.attention import attention_tallies
 from kinprint.lineage.sharing.route import Correspondence, Route, correspondences, find_route
 from kinprint.lineage.sharing.tally import Tally, row_cosines
 from kinprint.lineage.side import Side
 from kinprint.lineage.tests.registry import Basis, LineageTest, registered_test
 from kinprint.mapped import let_go
+from kinprint.measure.basis import spread
 from kinprint.measure.direct import cosine, pearson, relative_l2
 from kinprint.records import Component, Evidence, Group
 from kinprint.text import Message, message
 
-OUTSIDE = -1
-"""The layer of what belongs to none."""
 _TOKENS = 1024  # rows of the embedding that are looked at
 
 

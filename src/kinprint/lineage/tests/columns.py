@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.lineage.alignment.blocks import common_blocks
-from kinprint.lineage.alignment.units import spread
 from kinprint.lineage.pair import Alignment, Pair
 from kinprint.lineage.preparation import FEWEST_TOKENS, Prepared, SharedTokens
 from kinprint.lineage.reading.sample import Sample, Units
@@ -25,6 +24,7 @@ from kinprint.lineage.side import alone, copied_channels
 from kinprint.lineage.tests.conditions import granted_alignment, require_width
 from kinprint.lineage.tests.registry import Basis, Likeness, LineageTest, NoResult, lineage_test
 from kinprint.mapped import let_go
+from kinprint.measure.basis import spread
 from kinprint.nulls.blocks import block_permutation, signed_blocks
 from kinprint.nulls.copies import sum_over
 from kinprint.nulls.exchangeability import Doubt, balance

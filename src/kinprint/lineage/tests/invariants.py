@@ -25,12 +25,11 @@ import numpy as np
 from msgspec import Struct
 
 from kinprint.lineage.alignment.residual import MapSource, ResidualMap
-from kinprint.lineage.alignment.units import spread
 from kinprint.lineage.pair import Alignment, Pair
 from kinprint.lineage.preparation import DENSE, Prepared
 from kinprint.lineage.reading.sample import Floats
 from kinprint.lineage.tests.registry import LineageTest, NoResult, register
-from kinprint.measure.basis import nearest_cosines, polar_factor, refined, token_table
+from kinprint.measure.basis import nearest_cosines, polar_factor, refined, spread, token_table
 from kinprint.measure.invariants import (
     LayerAgreement,
     Share,
