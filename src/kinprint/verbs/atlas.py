@@ -47,6 +47,7 @@ from kinprint.verbs.reader import (
     reading,
     teller,
     uses_cache,
+    written_name,
 )
 from kinprint.workers import cores
 
@@ -145,7 +146,7 @@ class Atlas:
     """
 
     def __init__(self, place: ModelName | None = None) -> None:
-        self._store = Store(None if place is None else os.fspath(place))
+        self._store = Store(written_name(place))
 
     @property
     def place(self) -> str:
@@ -228,7 +229,7 @@ class Atlas:
                 cause = text.message("cause.atlas.budget", option="jobs")
                 raise BadOption(option="budget", value=own.budget, cause=cause)
             count = 1 if own.budget is not None else min(jobs or cores(), max(len(given), 1))
-            place, under = self.place, _path(base)
+            place, under = self.place, written_name(base)
             if cluster is not None:
                 given = [from_anywhere(one) for one in given]
                 place, under = self._store.address, under and from_anywhere(under)
@@ -345,7 +346,7 @@ class Atlas:
         """
         store, seed = self._store.to_read(), checked_seed(seed)
         with reading(reader, budget, cache, progress) as own:
-            one = fingerprint(os.fspath(model), fetcher_of(own), seed, _path(base))
+            one = fingerprint(os.fspath(model), fetcher_of(own), seed, written_name(base))
         index, _ = store.index()
         matches, _ = search(one.towers, store, index, count)
         return [_entry(match.entry, match.likeness) for match in matches]
@@ -414,7 +415,7 @@ class Atlas:
         with Reader(progress=progress) as own:
             meter = Meter(own)
             pool = pool_of(jobs, cluster)
-            table = _path(declared)
+            table = written_name(declared)
             found = tree_of(
                 self._store.to_read(), seed, shortlist, pool, teller(own), declared=table
             )
@@ -544,22 +545,18 @@ def identify(
     >>> [one.title for one in found.parents]
     ['base-a']
     """
-    store, seed = Store(_path(atlas)).to_read(), checked_seed(seed)
+    store, seed = Store(written_name(atlas)).to_read(), checked_seed(seed)
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
         given, told = os.fspath(model), dict[str, tuple[Claim, ...]]()
         if declared is not None:  # a table that is none is told before anything is read
             told = declared_in(os.fspath(declared), {open_source(given).ref.name})
-        one = fingerprint(given, fetcher_of(own), seed, _path(base))
+        one = fingerprint(given, fetcher_of(own), seed, written_name(base))
         one = replace(one, claims=(*one.claims, *told.get(one.ref.name, ())))
-        further = Deep(deep, fetcher_of(own), _path(base)) if deep else None
+        further = Deep(deep, fetcher_of(own), written_name(base)) if deep else None
         found = identify_model(one, store, shortlist, teller(own), further)
         document = identify_document(found, store.place, meter.cost)
         return Identification(settled(document), language)
-
-
-def _path(given: ModelName | None) -> str | None:
-    return None if given is None else os.fspath(given)
 
 
 def _entry(one: Entry, likeness: float | None = None) -> AtlasEntry:

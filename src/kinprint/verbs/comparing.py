@@ -27,6 +27,7 @@ from kinprint.verbs.reader import (
     fetcher_of,
     reading,
     teller,
+    written_name,
 )
 from kinprint.workers import cores
 
@@ -256,5 +257,4 @@ def plan_comparison(
 def _settings(
     level: Level | str, alpha: float, budget: int | None, seed: int, base: ModelName | None
 ) -> Settings:
-    under = None if base is None else os.fspath(base)
-    return Settings(level, alpha, budget, checked_seed(seed), under)
+    return Settings(level, alpha, budget, checked_seed(seed), written_name(base))

@@ -14,7 +14,15 @@ from kinprint.report.build.diff import diff_document
 from kinprint.report.results.diff import Diff
 from kinprint.report.results.plan import Plan
 from kinprint.report.schema import settled
-from kinprint.verbs.reader import Meter, ModelName, Reader, checked_seed, fetcher_of, reading
+from kinprint.verbs.reader import (
+    Meter,
+    ModelName,
+    Reader,
+    checked_seed,
+    fetcher_of,
+    reading,
+    written_name,
+)
 
 
 def diff(
@@ -75,7 +83,7 @@ def diff(
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
         settings = _settings(own.budget, seed, base)
-        under = None if given is None else os.fspath(given)
+        under = written_name(given)
         fetcher, merged = fetcher_of(own), [os.fspath(one) for one in parents]
         pair = os.fspath(a), os.fspath(b)
         found = diff_models(*pair, fetcher, settings, sample, under, merged)
@@ -124,12 +132,11 @@ def plan_diff(
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
         settings = _settings(own.budget, seed, base)
-        under = None if given is None else os.fspath(given)
+        under = written_name(given)
         fetcher, merged = fetcher_of(own), [os.fspath(one) for one in parents]
         found = plan(os.fspath(a), os.fspath(b), fetcher, settings, sample, under, merged)
         return Plan(plan_document(found, meter.cost), language)
 
 
 def _settings(budget: int | None, seed: int, base: ModelName | None) -> Settings:
-    under = None if base is None else os.fspath(base)
-    return Settings(budget=budget, seed=checked_seed(seed), base=under)
+    return Settings(budget=budget, seed=checked_seed(seed), base=written_name(base))

@@ -18,7 +18,7 @@ from kinprint.report.results.inspection import Inspection
 from kinprint.report.results.plan import Plan
 from kinprint.report.schema import ReadingPlanDocument, StageCost
 from kinprint.verbs.model import Model
-from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading
+from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading, written_name
 
 NORMS = "*norm*.weight"
 """The tensors whose cost `plan` tells unless others are asked for."""
@@ -67,7 +67,7 @@ def open(
     (2, 128)
     """
     own = Reader(budget=budget, cache=cache, progress=progress) if reader is None else reader
-    under = None if base is None else os.fspath(base)
+    under = written_name(base)
     try:
         opened = open_model(open_checkpoint(os.fspath(model), fetcher_of(own)), under)
         need_adapter([opened], under)

@@ -143,6 +143,11 @@ def teller(reader: Reader) -> Callable[[Step, str, int, int], None]:
     return tell
 
 
+def written_name(given: ModelName | None) -> str | None:
+    """The name of a model or a place as it was given; None where none was."""
+    return None if given is None else os.fspath(given)
+
+
 def checked_seed(seed: int) -> int:
     """A seed, refused before anything is read if no JSON file could name it."""
     if not 0 <= seed <= LARGEST_SEED:

@@ -25,7 +25,15 @@ from kinprint.studies.registry import studies as known_studies
 from kinprint.studies.registry import study_named
 from kinprint.studies.running import Task, plan_studies, run_tasks
 from kinprint.studies.study import Request, Study
-from kinprint.verbs.reader import Meter, ModelName, Reader, checked_seed, fetcher_of, reading
+from kinprint.verbs.reader import (
+    Meter,
+    ModelName,
+    Reader,
+    checked_seed,
+    fetcher_of,
+    reading,
+    written_name,
+)
 
 ROWS = 16
 """Rows of a matrix that a study samples unless somebody asks for more or all."""
@@ -288,7 +296,7 @@ def _open(
     base: ModelName | None,
 ) -> tuple[list[Model], tuple[Failure, ...]]:
     """Models that can be opened, their headers read side by side, and those that cannot."""
-    fetcher, under = fetcher_of(reader), None if base is None else os.fspath(base)
+    fetcher, under = fetcher_of(reader), written_name(base)
     few_experts = not _asks_for_experts(study, request)
     opening = partial(open_model, few_experts=few_experts) if study.tensors else open_for_tokens
 

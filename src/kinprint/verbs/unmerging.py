@@ -23,6 +23,7 @@ from kinprint.verbs.reader import (
     fetcher_of,
     reading,
     teller,
+    written_name,
 )
 
 _WHAT = "unmerge"
@@ -169,7 +170,7 @@ def _family(
     child: ModelName, parents: Iterable[ModelName], base: ModelName | None, reader: Reader
 ) -> Family:
     given = [os.fspath(one) for one in parents]
-    under = None if base is None else os.fspath(base)
+    under = written_name(base)
     if not given:
         cause = text.message("cause.unmerge.too-few")
         raise BadOption(option="parents", value="", cause=cause)

@@ -13,7 +13,7 @@ from kinprint.diff.merge_records import Unmerging
 from kinprint.diff.pairing import Correspondence, Match
 from kinprint.diff.results import Diff, Estimate, OperationFound, TensorChange
 from kinprint.lineage.results import Settings
-from kinprint.records import Cost, ModelRef, Operation, TensorStatus
+from kinprint.records import Cost, Operation, TensorStatus
 from kinprint.report import schema
 from kinprint.report.build.beyond import beyond_part
 from kinprint.report.build.common import made_with, titled
@@ -36,7 +36,7 @@ def diff_document(found: Diff, cost: Cost, settings: Settings) -> schema.DiffDoc
     return schema.DiffDocument(
         a=found.a.given,
         b=found.b.given,
-        models=[_model(ref, title) for ref, title in zip(refs, titles, strict=True)],
+        models=[schema.DiffModel.of(ref, title) for ref, title in zip(refs, titles, strict=True)],
         relation=found.relation,
         operations=[operation_part(one, translator, found.merge) for one in found.operations],
         totals=_totals(found.tensors),
@@ -72,12 +72,6 @@ def _command(found: Diff, settings: Settings, names: Sequence[str]) -> str:
     for one in found.candidates:
         words += ["--parent", public_name(one)]
     return shlex.join([*words, *(["--"] if any(n.startswith("-") for n in names) else []), *names])
-
-
-def _model(ref: ModelRef, title: str) -> schema.DiffModel:
-    return schema.DiffModel(
-        given=ref.given, name=ref.name, title=title, kind=ref.kind, commit=ref.commit or None
-    )
 
 
 def changes_part(found: SampledChanges, translator: Translator) -> schema.ChangesPart:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from kinprint.diff.merge_records import GroupFinding, TensorFinding, Unmerging
 from kinprint.measure.mixtures import Weight
 from kinprint.measure.recipes import Settings
-from kinprint.records import Cost, MergeMethod, ModelRef
+from kinprint.records import Cost, MergeMethod
 from kinprint.report import schema
 from kinprint.report.build.common import made_with, titled
 from kinprint.report.translation import Translator
@@ -21,7 +21,7 @@ def unmerge_document(found: Unmerging, cost: Cost, seed: int = 0) -> schema.Unme
     titles = full_titles(refs)
     names = [public_name(ref.given, title) for ref, title in zip(refs, titles, strict=True)]
     translator = Translator()
-    models = [_model(ref, title) for ref, title in zip(refs, titles, strict=True)]
+    models = [schema.DiffModel.of(ref, title) for ref, title in zip(refs, titles, strict=True)]
     sample = ["--sample", *(["--seed", str(seed)] if seed else [])] if found.sampled else []
     command = ["kinprint", "unmerge", *sample, names[0]]
     given = found.typed_base
@@ -52,12 +52,6 @@ def unmerge_document(found: Unmerging, cost: Cost, seed: int = 0) -> schema.Unme
         translations=translator.kept,
         made=made_with(shlex.join(command)),
         read=schema.ReadPart.of(cost),
-    )
-
-
-def _model(ref: ModelRef, title: str) -> schema.DiffModel:
-    return schema.DiffModel(
-        given=ref.given, name=ref.name, title=title, kind=ref.kind, commit=ref.commit or None
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from msgspec import UNSET, Struct, UnsetType
 
-from kinprint.records import Component, Operation, Relation, Side, TensorStatus
+from kinprint.records import Component, ModelRef, Operation, Relation, Side, TensorStatus
 from kinprint.report.schema.beyond import BeyondPart
 from kinprint.report.schema.common import Count, Layer, Made, ReadPart, Share, Translations
 from kinprint.report.schema.direction import PrecedencePart
@@ -20,6 +22,13 @@ class DiffModel(Struct, frozen=True, kw_only=True):
     title: str
     kind: str
     commit: str | None = None
+
+    @classmethod
+    def of(cls, ref: ModelRef, title: str) -> Self:
+        """What a document says of the state of a model."""
+        return cls(
+            given=ref.given, name=ref.name, title=title, kind=ref.kind, commit=ref.commit or None
+        )
 
 
 class EstimatePart(Struct, frozen=True, kw_only=True):

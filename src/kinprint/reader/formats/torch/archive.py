@@ -9,14 +9,13 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 
-from kinprint import text
-from kinprint.errors import BadArchive, BadPickle
+from kinprint.errors import BadPickle
 from kinprint.reader.dtypes import PLAIN
 from kinprint.reader.formats.torch.legacy import read_legacy
 from kinprint.reader.formats.torch.pickles import load, shown
 from kinprint.reader.formats.torch.records import TensorRecord, TorchNames
 from kinprint.reader.formats.torch.state import named_tensors
-from kinprint.reader.formats.torch.window import Window
+from kinprint.reader.formats.torch.window import Window, bad_archive
 from kinprint.reader.formats.torch.zip import LARGEST_PICKLE, Place, TorchZip
 from kinprint.reader.formats.view import FileView
 from kinprint.records import Header, TensorSpec
@@ -39,13 +38,13 @@ def parse_torch(view: FileView) -> Header:
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         value, places = _read_zip(window)
     elif head[257:262] == b"ustar":
-        raise _bad(view.path, "cause.torch.tar")
+        raise bad_archive(view.path, "cause.torch.tar")
     elif head.startswith(b"\x80"):
         value, places = read_legacy(window)
     elif head.startswith(b"version https://git-lfs"):
-        raise _bad(view.path, "cause.file.lfs-pointer")
+        raise bad_archive(view.path, "cause.file.lfs-pointer")
     else:
-        raise _bad(view.path, "cause.torch.neither")
+        raise bad_archive(view.path, "cause.torch.neither")
     tensors = tuple(
         _placed(name, record, places, view.path)
         for name, record in named_tensors(value, view.path).items()
@@ -59,13 +58,13 @@ def _read_zip(window: Window) -> tuple[object, dict[str, Place]]:
     pickle = archive.content("data.pkl", LARGEST_PICKLE)
     order = archive.content("byteorder", largest=16)  # absent before PyTorch 2.1
     if order not in (None, b"little"):
-        raise _bad(path, "cause.file.big-endian")
+        raise bad_archive(path, "cause.file.big-endian")
     names = TorchNames()
     try:
         value = load(io.BytesIO(pickle or b""), path, names)
     except BadPickle:
         if archive.has("code/") or archive.has("constants.pkl"):
-            raise _bad(path, "cause.torch.torchscript") from None
+            raise bad_archive(path, "cause.torch.torchscript") from None
         raise
     return value, archive.storages(tuple(names.storages))
 
@@ -75,9 +74,11 @@ def _placed(name: str, record: TensorRecord, places: Mapping[str, Place], file: 
     storage = record.storage
     place = places.get(storage.key)
     if place is None:
-        raise _bad(file, "cause.torch.no-storage", storage=shown(storage.key), tensor=shown(name))
+        raise bad_archive(
+            file, "cause.torch.no-storage", storage=shown(storage.key), tensor=shown(name)
+        )
     if storage.nbytes > place.size:
-        raise _bad(
+        raise bad_archive(
             file,
             "cause.torch.short-storage",
             tensor=shown(name),
@@ -94,9 +95,11 @@ def _placed(name: str, record: TensorRecord, places: Mapping[str, Place], file: 
     steps = zip(record.shape, record.strides, strict=True)
     extent = 1 + sum((length - 1) * stride for length, stride in steps)
     if (record.offset + extent) * size > storage.room:
-        raise _bad(file, "cause.torch.beyond-storage", tensor=shown(name))
+        raise bad_archive(file, "cause.torch.beyond-storage", tensor=shown(name))
     if count > max(extent, MOST_REPEATED):
-        raise _bad(file, "cause.torch.repeats", tensor=shown(name), count=count, extent=extent)
+        raise bad_archive(
+            file, "cause.torch.repeats", tensor=shown(name), count=count, extent=extent
+        )
     return TensorSpec(
         name=name,
         dtype=record.dtype,
@@ -106,10 +109,6 @@ def _placed(name: str, record: TensorRecord, places: Mapping[str, Place], file: 
         nbytes=extent * size,
         strides=None if _is_row_major(record) else record.strides,
     )
-
-
-def _bad(file: str, key: str, /, **fields: object) -> BadArchive:
-    return BadArchive(file=file, cause=text.message(key, **fields))
 
 
 def _is_row_major(record: TensorRecord) -> bool:

@@ -11,11 +11,9 @@ from __future__ import annotations
 import struct
 from typing import BinaryIO, cast
 
-from kinprint import text
-from kinprint.errors import BadArchive
 from kinprint.reader.formats.torch.pickles import load, shown
 from kinprint.reader.formats.torch.records import TorchNames
-from kinprint.reader.formats.torch.window import Window
+from kinprint.reader.formats.torch.window import Window, bad_archive
 from kinprint.reader.formats.torch.zip import Place
 
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -30,18 +28,18 @@ def read_legacy(window: Window) -> tuple[object, dict[str, Place]]:
     window.seek(0)
     stream = cast("BinaryIO", window)
     if load(stream, path, TorchNames()) != MAGIC:
-        raise _bad(path, "cause.torch.other-pickle")
+        raise bad_archive(path, "cause.torch.other-pickle")
     protocol = load(stream, path, TorchNames())
     if protocol != PROTOCOL:
-        raise _bad(path, "cause.torch.unknown-version")
+        raise bad_archive(path, "cause.torch.unknown-version")
     system = load(stream, path, TorchNames())
     if not isinstance(system, dict) or system.get("little_endian") is not True:
-        raise _bad(path, "cause.torch.unknown-order")
+        raise bad_archive(path, "cause.torch.unknown-order")
     names = TorchNames()
     value = load(stream, path, names)
     keys = load(stream, path, TorchNames())
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-        raise _bad(path, "cause.torch.no-storages")
+        raise bad_archive(path, "cause.torch.no-storages")
     return value, _places(window, keys, names)
 
 
@@ -52,18 +50,14 @@ def _places(window: Window, keys: list[str], names: TorchNames) -> dict[str, Pla
     for key in keys:
         record = names.storages.get(key)
         if record is None or key in places:
-            raise _bad(view.path, "cause.torch.stray-storage", storage=shown(key))
+            raise bad_archive(view.path, "cause.torch.stray-storage", storage=shown(key))
         if not places and position + 8 <= view.size:
             # The first count is at hand and shows that sizes mean what they seem to.
             (count,) = struct.unpack("<q", window.read(8))
             if count != record.numel:
-                raise _bad(view.path, "cause.torch.other-storage-size")
+                raise bad_archive(view.path, "cause.torch.other-storage-size")
         places[key] = Place(position + 8, record.nbytes)
         position += 8 + record.nbytes
     if position != view.size:
-        raise _bad(view.path, "cause.torch.other-end", expected=position, size=view.size)
+        raise bad_archive(view.path, "cause.torch.other-end", expected=position, size=view.size)
     return places
-
-
-def _bad(file: str, key: str, /, **fields: object) -> BadArchive:
-    return BadArchive(file=file, cause=text.message(key, **fields))

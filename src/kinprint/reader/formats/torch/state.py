@@ -15,9 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kinprint import text
-from kinprint.errors import BadArchive
 from kinprint.reader.formats.torch.records import TensorRecord
+from kinprint.reader.formats.torch.window import bad_archive
 
 WRAPPERS = ("state_dict", "model_state_dict", "model_state", "model", "module", "params")
 MOST_WRAPPERS = 3
@@ -28,17 +27,17 @@ LONGEST_NAME = 4096
 def named_tensors(value: object, file: str) -> dict[str, TensorRecord]:
     """The model's tensors by name, by the rule above."""
     if not isinstance(value, dict):
-        raise BadArchive(file=file, cause=text.message("cause.torch.no-dictionary"))
+        raise bad_archive(file, "cause.torch.no-dictionary")
     state = _unwrapped(value)
     tensors: dict[str, TensorRecord] = {}
     for name, tensor in _walk(state):
         if len(name) > LONGEST_NAME:
-            raise BadArchive(file=file, cause=text.message("cause.torch.long-name"))
+            raise bad_archive(file, "cause.torch.long-name")
         if name in tensors:
-            raise BadArchive(file=file, cause=text.message("cause.torch.same-name"))
+            raise bad_archive(file, "cause.torch.same-name")
         tensors[name] = tensor
     if not tensors:
-        raise BadArchive(file=file, cause=text.message("cause.torch.no-tensors"))
+        raise bad_archive(file, "cause.torch.no-tensors")
     return tensors
 
 

@@ -19,6 +19,11 @@ LARGEST_STEP = 4 << 20
 LONGEST_LINE = 4096  # the longest thing pickles end with a newline and PyTorch writes: a name
 
 
+def bad_archive(file: str, key: str, /, **fields: object) -> BadArchive:
+    """The refusal of a file, with its cause."""
+    return BadArchive(file=file, cause=text.message(key, **fields))
+
+
 class Window(io.RawIOBase):
     """The file, read by pages; `fetched` counts the bytes that were asked for."""
 
@@ -105,8 +110,7 @@ class Window(io.RawIOBase):
     def _fetch(self, first: int, last: int) -> None:
         start, stop = first * PAGE, min(last * PAGE, self.view.size)
         if self.fetched + stop - start > self.limit:
-            cause = text.message("cause.torch.too-much", most=self.limit >> 20)
-            raise BadArchive(file=self.view.path, cause=cause)
+            raise bad_archive(self.view.path, "cause.torch.too-much", most=self.limit >> 20)
         data = self.view.read(start, stop)
         self.fetched += stop - start
         for page in range(first, last):

@@ -21,8 +21,7 @@ from msgspec import Struct
 
 from kinprint.errors import BadArchive
 from kinprint.reader.formats.torch.pickles import shown
-from kinprint.reader.formats.torch.window import Window
-from kinprint.text import message
+from kinprint.reader.formats.torch.window import Window, bad_archive
 
 TAIL = 64 << 10
 LARGEST_PICKLE = 64 << 20
@@ -57,7 +56,7 @@ class TorchZip:
         window.limit += LARGEST_PICKLE
 
     def _bad(self, key: str, /, **fields: object) -> BadArchive:
-        return BadArchive(file=self._path, cause=message(key, **fields))
+        return bad_archive(self._path, key, **fields)
 
     def _check_entries(self) -> None:
         """Refuse entries that lie outside the archive, on one another, or twice in it."""
