@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kinprint import text
+from kinprint.records import Reason
 
 SOURCE = Path(text.__file__).parents[1]
 PREFIXES = (
@@ -77,6 +78,12 @@ def test_every_key_is_asked_for() -> None:
         for key in text.known_keys()
         if key not in spoken and not any(pattern.fullmatch(key) for pattern in built)
     ] == []
+
+
+def test_reasons_are_those_of_the_records() -> None:
+    """Their keys are made from names of the enum, so that a search for the words finds any."""
+    reasons = {key for key in text.known_keys() if re.fullmatch(r"reason\.[\w-]+", key)}
+    assert reasons == set(Reason)
 
 
 def test_an_unknown_key_is_a_mistake_of_ours() -> None:
