@@ -33,8 +33,8 @@ class Tensor(Struct, frozen=True):
     Attributes
     ----------
     role : str
-        What it does: "q", "k", "v", "o", "gate", "up", "down", "norm_in", "embedding" and so
-        on, with ".bias" for biases. A fused tensor counts as its parts.
+        What it does: "q", "k", "v", "o", "gate", "up", "down", "norm_in", "embed" and so on, with
+        ".bias" for biases. A fused tensor counts as its parts.
     layer : int or None
         The number of its layer, None outside the layers.
     expert : int or None
