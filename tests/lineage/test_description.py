@@ -141,6 +141,15 @@ def test_an_adapter_claims_what_it_was_trained_on(models: Path, tmp_path: Path) 
     assert found.verdict.relation in ("derived", "identical")
 
 
+def test_what_a_merged_model_kept_of_an_adapter_is_no_claim_to_be_one(models: Path) -> None:
+    base, child = (models / "zoo" / name for name in ("base-a", "a-cpt"))
+    told = {"peft_type": "LORA", "base_model_name_or_path": "zoo/base-a"}
+    (child / "adapter_config.json").write_text(json.dumps(told))
+    found = compared(str(child), str(base), level="quick")
+    claims = [one for one in found.subjects[0].claims if one.where.startswith("adapter_config")]
+    assert [(one.model, one.relation) for one in claims] == [("zoo/base-a", "")]
+
+
 def test_models_without_anything_to_compare_have_a_document(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -458,6 +458,20 @@ def test_the_same_files_are_known_without_reading(
     assert fetcher.spent.bytes == before
 
 
+def test_equal_files_of_a_merged_model_are_known_whatever_it_kept(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    """A configuration of what was merged into a model makes no adapter of it."""
+    names = [stored(tmp_path / name, llama()) for name in ("one", "two")]
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]}
+    for name in names:
+        (Path(name) / "adapter_config.json").write_text(json.dumps(config))
+    assert same_files(*(open_checkpoint(name, fetcher) for name in names))
+    for name in names:
+        (Path(name) / "model.safetensors").rename(Path(name) / "adapter_model.safetensors")
+    assert not same_files(*(open_checkpoint(name, fetcher) for name in names))
+
+
 def test_a_file_that_differs_where_nobody_glances_is_another(
     demo: Path, copy_of: Callable[[str], Path], fetcher: Fetcher
 ) -> None:

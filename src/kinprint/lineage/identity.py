@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-import posixpath
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,9 @@ import numpy as np
 from kinprint.lineage.parts.tensors import at_equal_numbers, compared, tensor_sizes
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.tests.registry import LineageTest, register
-from kinprint.model.opening import CONFIG
+from kinprint.model.opening import is_adapter
 from kinprint.reader.checkpoint import Checkpoint
+from kinprint.reader.formats.registry import GGUF
 from kinprint.records import (
     Evidence,
     FileEntry,
@@ -52,8 +52,10 @@ def same_files(a: Checkpoint, b: Checkpoint) -> bool:
     Sources tell the sha256 of large files; short local files are hashed here. Adapters are
     only equal if what they stand on is, so they are not judged by their own files.
     """
-    if _is_adapter(a) or _is_adapter(b):
-        return False
+    return _equal_files(a, b) and not any(map(_names_base_elsewhere, (a, b)))
+
+
+def _equal_files(a: Checkpoint, b: Checkpoint) -> bool:
     ours, theirs = (_weight_files(model) for model in (a, b))
     if sorted(file.size for file in ours) != sorted(file.size for file in theirs):
         return False
@@ -102,8 +104,9 @@ def _weight_files(model: Checkpoint) -> list[FileEntry]:
     return files + [file for component in model.components for file in _weight_files(component)]
 
 
-def _is_adapter(model: Checkpoint) -> bool:
-    return posixpath.join(model.choice.weights.folder, CONFIG) in model.files
+def _names_base_elsewhere(model: Checkpoint) -> bool:
+    """Whether it is an adapter whose base its weight files do not name; those of GGUF do."""
+    return model.format != GGUF and is_adapter(model)
 
 
 def _same_local_file(first: FileEntry, second: FileEntry) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kinprint.errors import BadAdapter, BadOption, BadReference, SourceError
 from kinprint.model.adapted import AdaptedModel
-from kinprint.model.adapters import Adapter, parse_adapter
+from kinprint.model.adapters import CONFIG, Adapter, parse_adapter
 from kinprint.model.model import Model
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.formats.registry import GGUF
@@ -17,7 +17,6 @@ from kinprint.records import TensorSpec
 from kinprint.source.reference import parse_reference
 from kinprint.text import message
 
-CONFIG = "adapter_config.json"
 _STEMS = ("adapter_model", "adapters")
 _FIRST_EXPERTS = ("0", "1")
 # Where a base may lie that a file names: on the Hub, and on this machine if the file lies there
@@ -83,23 +82,43 @@ def open_for_tokens(checkpoint: Checkpoint, base: str | None = None) -> Model:
     Its header says whether the model is a replica, and holds the tokenizer of a GGUF file. An
     adapter may take the tokenizer of its base.
     """
-    if posixpath.join(checkpoint.choice.weights.folder, CONFIG) in checkpoint.files:
+    if is_adapter(checkpoint):
         return open_model(checkpoint, base)
     return open_partly(checkpoint, checkpoint.shards[:1])
 
 
+def config_beside(checkpoint: Checkpoint) -> str | None:
+    """Where an adapter's configuration lies beside the weights; None where there is none."""
+    path = posixpath.join(checkpoint.choice.weights.folder, CONFIG)
+    return path if path in checkpoint.files else None
+
+
+def may_be_adapter(checkpoint: Checkpoint) -> bool:
+    """Whether the list of files leaves open that it is an adapter: told before any header."""
+    return checkpoint.format == GGUF or config_beside(checkpoint) is not None
+
+
+def is_adapter(checkpoint: Checkpoint) -> bool:
+    """Whether the weights are an adapter's; headers are read only where files do not tell.
+
+    A GGUF file says so itself. A merged model may keep the configuration of what was merged into
+    it, so a configuration counts beside a file of an adapter's name or tensors of such names.
+    """
+    if not may_be_adapter(checkpoint):
+        return False
+    if checkpoint.format == GGUF:
+        return checkpoint.header(checkpoint.shards[0]).metadata.get("general.type") == "adapter"
+    named = checkpoint.choice.weights.stem in _STEMS
+    return named or any("lora" in name for name in checkpoint.names())
+
+
 def adapter_config(checkpoint: Checkpoint) -> Mapping[str, Any] | None:
     """What an adapter says about itself; None for a model of its own."""
-    if checkpoint.format == GGUF:
-        metadata = checkpoint.headers()[checkpoint.shards[0]].metadata
-        return metadata if metadata.get("general.type") == "adapter" else None
-    weights = checkpoint.choice.weights
-    path = posixpath.join(weights.folder, CONFIG)
-    if path not in checkpoint.files:
+    if not is_adapter(checkpoint):
         return None
-    # A merged model may keep the configuration of what was merged into it.
-    if weights.stem not in _STEMS and not any("lora" in name for name in checkpoint.tensors()):
-        return None
+    path = config_beside(checkpoint)
+    if checkpoint.format == GGUF or path is None:
+        return checkpoint.header(checkpoint.shards[0]).metadata
     return parse_object(path, checkpoint.read_file(path))
 
 

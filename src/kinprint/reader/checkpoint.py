@@ -173,6 +173,11 @@ class Checkpoint:
         self.load_headers(self.shards)
         return {shard: self._headers[shard] for shard in self.shards}
 
+    def header(self, shard: str) -> Header:
+        """The header of one weight file."""
+        self.load_headers([shard])
+        return self._headers[shard]
+
     def header_wants(self) -> list[Want]:
         """What `headers` would ask for first."""
         unread = [shard for shard in self.shards if shard not in self._headers]

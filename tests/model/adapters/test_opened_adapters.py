@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import gguf
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -16,7 +17,7 @@ from kinprint.errors import BadAdapter
 from kinprint.mirror import MirrorServer
 from kinprint.model.adapted import AdaptedModel
 from kinprint.model.model import Model, read_all
-from kinprint.model.opening import open_model
+from kinprint.model.opening import is_adapter, may_be_adapter, open_for_tokens, open_model
 from kinprint.model.places import Address
 from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import Fetcher
@@ -38,6 +39,18 @@ def write(folder: Path, tensors: dict[str, Any], file: str, name: str, said: Any
     save_file({key: np.ascontiguousarray(array) for key, array in tensors.items()}, folder / file)
     (folder / name).write_text(json.dumps(said))
     return folder
+
+
+def write_gguf(path: Path, tensors: dict[str, Any], said: dict[str, str] | None = None) -> None:
+    writer = gguf.GGUFWriter(path, "llama")
+    for key, word in (said or {}).items():
+        writer.add_string(key, word)
+    for key, array in tensors.items():
+        writer.add_tensor(key, np.ascontiguousarray(array))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
 
 
 def pair(case: str, tmp_path: Path) -> tuple[Path, Path, dict[str, Any]]:
@@ -147,7 +160,35 @@ def test_a_merged_model_with_a_left_over_configuration_is_a_model(
 ) -> None:
     base, adapter, _ = pair("llama", tmp_path)
     (base / "adapter_config.json").write_bytes((adapter / "adapter_config.json").read_bytes())
-    assert not isinstance(open_model(open_checkpoint(str(base), fetcher)), AdaptedModel)
+    merged = open_checkpoint(str(base), fetcher)
+    assert may_be_adapter(merged) and not is_adapter(merged)
+    assert not isinstance(open_model(merged), AdaptedModel)
+
+
+def test_a_file_of_another_name_with_factors_is_an_adapter(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    _, adapter, _ = pair("llama", tmp_path)
+    (adapter / "adapter_model.safetensors").rename(adapter / "weights.safetensors")
+    assert is_adapter(open_checkpoint(str(adapter), fetcher))
+    (adapter / "adapter_config.json").unlink()
+    alone = open_checkpoint(str(adapter), fetcher)
+    assert not may_be_adapter(alone) and not is_adapter(alone)
+
+
+def test_an_adapter_in_gguf_is_opened_with_its_base_for_its_tokens_too(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    base, adapter = tmp_path / "base.gguf", tmp_path / "adapter.gguf"
+    name, some = "blk.0.attn_q.weight", np.ones((8, 8), np.float32)
+    write_gguf(base, {name: some})
+    factors = {f"{name}.lora_a": some[:2], f"{name}.lora_b": some[:, :2]}
+    write_gguf(adapter, factors, {"general.type": "adapter", "adapter.type": "lora"})
+    assert not is_adapter(open_checkpoint(str(base), fetcher))
+    checkpoint = open_checkpoint(str(adapter), fetcher)
+    assert is_adapter(checkpoint)
+    for opening in (open_model, open_for_tokens):
+        assert isinstance(opening(checkpoint, str(base)), AdaptedModel)
 
 
 def test_only_what_the_rows_need_is_read_of_base_and_adapter(

@@ -6,7 +6,6 @@ the list of commits are read in the background while headers come in, and may fa
 
 from __future__ import annotations
 
-import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -27,9 +26,10 @@ from kinprint.lineage.about.claims import (
     gguf_claims,
     recipe_claims,
 )
+from kinprint.model.adapted import AdaptedModel
 from kinprint.model.geometry import geometry_of
 from kinprint.model.model import Model
-from kinprint.model.opening import CONFIG
+from kinprint.model.opening import config_beside
 from kinprint.model.tokens import Vocabulary, align, choose_vocabulary, has_vocabulary
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.fetch import Want
@@ -72,7 +72,9 @@ class Background(Struct, frozen=True):
     Attributes
     ----------
     claims
-        Models that the card or an adapter's configuration names as origin.
+        Models that the card or a recipe names as origin.
+    adapter
+        Models that an adapter's configuration beside the weights names.
     published
         When the first commit was made, if the host's list reaches it.
     changed
@@ -82,6 +84,7 @@ class Background(Struct, frozen=True):
     """
 
     claims: tuple[Claim, ...] = ()
+    adapter: tuple[Claim, ...] = ()
     published: str | None = None
     changed: str | None = None
     digests: tuple[str | None, ...] = ()
@@ -154,6 +157,9 @@ def describe(
     metadata = None if model is None else model.metadata
     sizes = geometry_of(checkpoint.config, metadata)
     read = background.result()
+    # A merged model may keep the configuration of what was merged into it, and is no adapter.
+    merged = not isinstance(model, AdaptedModel)
+    adapter = [replace(one, relation="") if merged else one for one in read.adapter]
     return Description(
         published=read.published,
         changed=read.changed,
@@ -166,7 +172,7 @@ def describe(
             for entry, digest in zip(shards[:_DIGESTS], read.digests, strict=True)
         ),
         tokenizer=_tokenizer(checkpoint, metadata, vocabulary, sizes.vocabulary),
-        claims=(*read.claims, *_own_claims(checkpoint, metadata)),
+        claims=(*read.claims, *adapter, *_own_claims(checkpoint, metadata)),
     )
 
 
@@ -187,15 +193,16 @@ def _background(checkpoint: Checkpoint, cards: bool, hashes: bool) -> Background
     if cards:
         claims += card_claims(first_bytes(checkpoint, CARD, CARD_HEAD))
         claims += recipe_claims(first_bytes(checkpoint, RECIPE, CARD_HEAD))
-    path = posixpath.join(checkpoint.choice.weights.folder, CONFIG)
-    if path in checkpoint.files and checkpoint.files[path].size <= _ADAPTER_CONFIG:
+    adapter: list[Claim] = []
+    path = config_beside(checkpoint)
+    if path is not None and checkpoint.files[path].size <= _ADAPTER_CONFIG:
         with suppress(KinprintError):
             raw = first_bytes(checkpoint, path, _ADAPTER_CONFIG)
-            claims += adapter_claims(parse_object(path, raw), path)
+            adapter += adapter_claims(parse_object(path, raw), path)
     published, changed = commit_dates(checkpoint)
     listed = _shards(checkpoint)[:_DIGESTS]
     digests = [checkpoint.fetcher.digest(one) if hashes else one.sha256 for one in listed]
-    return Background(tuple(claims), published, changed, tuple(digests))
+    return Background(tuple(claims), tuple(adapter), published, changed, tuple(digests))
 
 
 def first_bytes(checkpoint: Checkpoint, path: str, most: int) -> bytes:

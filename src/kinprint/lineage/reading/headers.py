@@ -8,7 +8,6 @@ headers say.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -18,10 +17,9 @@ from kinprint.errors import naming
 from kinprint.lineage.reading.levels import LevelPlan, StepKind, choose_layers, spread_layers
 from kinprint.model.geometry import geometry_of
 from kinprint.model.model import Model
-from kinprint.model.opening import CONFIG, open_model, open_partly
+from kinprint.model.opening import may_be_adapter, open_model, open_partly
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.fetch import side_by_side
-from kinprint.reader.formats.registry import GGUF
 from kinprint.records import TensorSpec
 
 _ROUNDS = 6  # of headers; most layers are found in the second
@@ -55,8 +53,7 @@ def _needs_some_headers(checkpoint: Checkpoint, level: LevelPlan) -> bool:
 
     Not of one that is read whole: what is found must not depend on how it was cut into files.
     """
-    adapter = posixpath.join(checkpoint.choice.weights.folder, CONFIG) in checkpoint.files
-    whole = checkpoint.format == GGUF or adapter or checkpoint.index is not None
+    whole = may_be_adapter(checkpoint) or checkpoint.index is not None
     length = sum(checkpoint.files[shard].size for shard in checkpoint.shards)
     whole = whole or bool(checkpoint.components) or length <= (level.limit() or level.whole)
     return not whole and len(checkpoint.shards) > level.layers and _depth(checkpoint) is not None

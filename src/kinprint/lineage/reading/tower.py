@@ -19,12 +19,12 @@ from kinprint.lineage.about.description import card_bytes
 from kinprint.lineage.identity import digest_of
 from kinprint.lineage.reading.parts import PROJECTOR, is_without_scale, part_of
 from kinprint.model.adapted import AdaptedModel
+from kinprint.model.adapters import CONFIG
 from kinprint.model.consistency import contradiction_notes, stream_width
 from kinprint.model.layout.parts import IN_OUT
 from kinprint.model.layout.sizes import tower_of
 from kinprint.model.model import SIDECARS, Model, Reading
 from kinprint.model.names.towers import BESIDE
-from kinprint.model.opening import CONFIG
 from kinprint.model.places import Address, Place
 from kinprint.model.symmetries import Facts, facts_of
 from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
