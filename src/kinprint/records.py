@@ -688,12 +688,12 @@ class Role(StrEnum):
     @property
     def of_experts(self) -> bool:
         """Whether it is a matrix of routed experts."""
-        return self.startswith("expert_")
+        return self.startswith(EXPERT_PREFIX)
 
     @property
     def shared(self) -> bool:
         """Whether it is a matrix of the expert that all tokens share."""
-        return self.startswith("shared_")
+        return self.startswith(SHARED_PREFIX)
 
 
 _BIAS = ".bias"
@@ -712,6 +712,26 @@ def is_bias(role: str) -> bool:
 def weight_of(role: str) -> str:
     """The role of the weight that a bias belongs to; any other role as it is."""
     return role.removesuffix(_BIAS)
+
+
+EXPERT_PREFIX, SHARED_PREFIX = "expert_", "shared_"
+FEED_FORWARDS = ("", EXPERT_PREFIX, SHARED_PREFIX)
+"""What roles begin with: those of a plain feed-forward, of routed experts, and of the expert that
+all tokens share."""
+_IN_FEED_FORWARD = (Role.GATE, Role.UP, Role.DOWN, Role.GATE_UP)
+
+
+def feed_forward_of(role: str) -> str:
+    """What the role of an expert's matrix or bias begins with; empty for any other role."""
+    weight = weight_of(role)
+    found = (one for one in FEED_FORWARDS[1:] if weight.startswith(one))
+    return next((one for one in found if weight.removeprefix(one) in _IN_FEED_FORWARD), "")
+
+
+def plain_role(role: str) -> str:
+    """The role that a matrix or bias of an expert has in a plain feed-forward, such as `up` for
+    `expert_up` and `shared_up`; any other role as it is."""
+    return role.removeprefix(feed_forward_of(role))
 
 
 class ModelRef(Struct, frozen=True):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.device import Array, array_module, downloaded, uploaded
-from kinprint.diff.pairing import AS_NUMBERED, Correspondence, Match, Turn
+from kinprint.diff.pairing import AS_NUMBERED, Correspondence, Match, Turn, UnitsKey, source_of
 from kinprint.errors import FormatError
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
 from kinprint.lineage.alignment.units import Matching, match_feed_forwards
@@ -32,7 +32,7 @@ from kinprint.model.model import Floats, Model
 from kinprint.model.places import Address, Place
 from kinprint.model.tokens import Vocabulary, align
 from kinprint.nulls.fixed_points import nearest_rows
-from kinprint.records import Component, Level, Role
+from kinprint.records import Component, Level, Role, feed_forward_of, plain_role
 
 _PROBED = 16  # rows of a tensor that tell whether rows of equal number are alike
 _ALIKE = 0.2  # the least cosine of such rows, in the mean over a layer; strangers have 0.02
@@ -43,7 +43,8 @@ _UNITS_ALIKE = 0.3  # the mean cosine of what units read and send; base-a and ba
 _HEADS_ALIKE = 0.3  # the mean size of what planes of queries and keys share; strangers have 0.06
 _MUTUAL = 0.5  # of the units: fewer that are each other's nearest are no match
 
-_PartKey = tuple[str, int | None, int | None, Component | None]  # tower, layer, expert
+# Tower, layer, expert, component, and which feed-forward (see `feed_forward_of`).
+_PartKey = tuple[str, int | None, int | None, Component | None, str]
 
 
 def find_correspondence(a: Model, b: Model) -> Correspondence:
@@ -165,7 +166,8 @@ def _alike_by_number(a: Model, b: Model) -> dict[_PartKey, bool] | None:
         partner = a.places.get(address)
         if address.layer is None or place.shape is None or len(place.shape) < 2:
             continue
-        key = address.tower, address.layer, address.expert, component_of(address.role)
+        component, prefix = component_of(address.role), feed_forward_of(address.role)
+        key = address.tower, address.layer, address.expert, component, prefix
         if partner is None or not _comparable(partner, place):
             resized.add(key)
             continue
@@ -184,8 +186,8 @@ def _only_units_differ(a: Model, b: Model, alike: Mapping[_PartKey, bool]) -> bo
     feed-forwards: layers are then as they were numbered, whatever became of their units."""
     if any(one.expert is not None for one in (*a.places, *b.places)):
         return False
-    layers = all(alike.get(("", at, None, Component.ATTENTION)) for at in b.layers())
-    unlike = {(tower, component) for (tower, _, _, component), one in alike.items() if not one}
+    layers = all(alike.get(("", at, None, Component.ATTENTION, "")) for at in b.layers())
+    unlike = {(tower, component) for (tower, _, _, component, _), one in alike.items() if not one}
     return layers and unlike == {("", Component.FEED_FORWARD)}
 
 
@@ -312,25 +314,19 @@ def _channels(residual: ResidualMap, width: int) -> Match | None:
     return Match(ours[order], theirs[order], residual.width, width, signs[order])
 
 
-def _units(
-    a: Model, b: Model, found: Correspondence
-) -> Iterator[tuple[tuple[int, int | None], Match]]:
+def _units(a: Model, b: Model, found: Correspondence) -> Iterator[tuple[UnitsKey, Match]]:
     """Units of layers and experts that correspond, each other's nearest, where numbers differ."""
     for address in list(b.places):
-        role = address.role.removeprefix("expert_")
-        if role != Role.UP or address.layer is None or address.tower:
+        if plain_role(address.role) != Role.UP or address.layer is None or address.tower:
             continue
-        layer = found.layers.get(("", address.layer))
-        if layer is None:
+        if ("", address.layer) not in found.layers:
             continue
-        expert = found.experts.get((address.layer, address.expert or 0), address.expert)
-        theirs = _unit_rows(b, address.layer, address.expert)
-        ours = _unit_rows(a, layer, expert)
+        theirs, ours = _unit_rows(b, address), _unit_rows(a, source_of(address, found))
         if theirs is None or ours is None:
             continue
         match = match_units(ours, theirs, found.channels)
         if match is not None:
-            yield (address.layer, address.expert), match
+            yield (feed_forward_of(address.role), address.layer, address.expert), match
 
 
 def _comparable(one: Place, other: Place) -> bool:
@@ -352,10 +348,11 @@ class FeedForwardRows(Struct, frozen=True, eq=False):
         return FeedForwardRows(uploaded(self.up), uploaded(self.down), gate)
 
 
-def _unit_rows(model: Model, layer: int, expert: int | None) -> FeedForwardRows | None:
-    prefix = "" if expert is None else "expert_"
+def _unit_rows(model: Model, address: Address) -> FeedForwardRows | None:
+    """The units of the feed-forward that a matrix belongs to."""
+    prefix = feed_forward_of(address.role)
     places = [
-        model.places.get(Address(prefix + role, layer, expert))
+        model.places.get(replace(address, role=prefix + role))
         for role in (Role.UP, Role.DOWN, Role.GATE)
     ]
     places = [None if one is None or one.weight.refusal else one for one in places]

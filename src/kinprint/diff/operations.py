@@ -42,6 +42,8 @@ from kinprint.records import (
     PartState,
     Role,
     TensorStatus,
+    feed_forward_of,
+    plain_role,
 )
 from kinprint.text import message
 
@@ -371,10 +373,10 @@ class _Rescaled(Struct, frozen=True):
 
 def _rescaled(changed: Sequence[TensorChange]) -> _Rescaled | None:
     """Feed-forwards whose units have factors of their own that undo each other."""
-    places: dict[tuple[str, int | None, int | None], dict[str, TensorChange]] = {}
+    places: dict[tuple[str, str, int | None, int | None], dict[str, TensorChange]] = {}
     for one in changed:
-        role = one.role.removeprefix("expert_")
-        places.setdefault((one.tower, one.layer, one.expert), {})[role] = one
+        key = one.tower, feed_forward_of(one.role), one.layer, one.expert
+        places.setdefault(key, {})[plain_role(one.role)] = one
     tensors: list[TensorChange] = []
     factors: list[float] = []
     for some in places.values():

@@ -19,9 +19,10 @@ from kinprint.diff.blocks import matrix_shape
 from kinprint.model.model import Model
 from kinprint.model.places import Address, Place
 from kinprint.model.symmetries import axes_of
-from kinprint.records import Role, is_bias, weight_of
+from kinprint.records import SHARED_PREFIX, Role, feed_forward_of, is_bias, plain_role, weight_of
 
 Indices = NDArray[np.int64]
+UnitsKey = tuple[str, int, int | None]
 _EMBEDDING, _HEAD = Address(Role.EMBED), Address(Role.LM_HEAD)
 
 
@@ -123,7 +124,7 @@ class Correspondence(Struct, frozen=True, eq=False):
         feed-forward that it was made from.
     channels, tokens : of the residual stream, and of the vocabulary. `spelt` says that tokens were
         matched by what they spell; otherwise rows of equal number are taken to belong together.
-    units : by layer of the second model, and expert.
+    units : by feed-forward (see `feed_forward_of`), layer of the second model, and expert.
     queries, groups : query heads and key-value heads, by layer of the second model.
     turned : where the second model is written in a basis that no renaming of channels gives.
     """
@@ -133,7 +134,7 @@ class Correspondence(Struct, frozen=True, eq=False):
     channels: Match | None = None
     tokens: Match | None = None
     spelt: bool = True
-    units: Mapping[tuple[int, int | None], Match] = field(default_factory=dict)
+    units: Mapping[UnitsKey, Match] = field(default_factory=dict)
     queries: Mapping[int, Match] = field(default_factory=dict)
     groups: Mapping[int, Match] = field(default_factory=dict)
     turned: Turn | None = None
@@ -159,7 +160,7 @@ def pair_tensors(a: Model, b: Model, known: Correspondence = AS_NUMBERED) -> lis
     used: set[Address] = set()
     found: list[TensorPair] = []
     for address, place in theirs.items():
-        source = _source(address, known)
+        source = source_of(address, known)
         partner = ours.get(source)
         if partner is not None:
             used.add(source)
@@ -211,7 +212,7 @@ def _matched(a: Place | None, b: Place, known: Correspondence) -> TensorPair:
 def _as_flipped(match: Match | None, role: str, word: str) -> Match | None:
     """The same places without signs, for what keeps its sign when a channel or unit is flipped:
     gains, and the gate of a unit that is odd in what it goes up by."""
-    gate = word == "unit" and weight_of(role).removeprefix("expert_") == Role.GATE
+    gate = word == "unit" and plain_role(weight_of(role)) == Role.GATE
     kept = gate or role.startswith("norm_")
     if match is None or match.signs is None or not kept:
         return match
@@ -237,7 +238,7 @@ def _along(
         case ["vocabulary"]:
             return known.tokens
         case ["unit"]:
-            return known.units.get((layer, address.expert))
+            return known.units.get((feed_forward_of(address.role), layer, address.expert))
         case ["expert"]:
             return _expert_rows(known, layer, sizes)
         case ["kv_head", "head", *_]:
@@ -271,14 +272,14 @@ def _widened(heads: Match | None, sizes: tuple[int, int]) -> Match | None:
     return Match(a, b, sizes[0], sizes[1])
 
 
-def _source(address: Address, known: Correspondence) -> Address:
+def source_of(address: Address, known: Correspondence) -> Address:
     """Where in the first model a tensor of the second would be from."""
     if address.layer is None:
         return address
     layer = known.layers.get((address.tower, address.layer), address.layer)
-    if address.expert is None:
+    if address.expert is None or feed_forward_of(address.role) == SHARED_PREFIX:
         return msgspec.structs.replace(address, layer=layer)
     key = (address.layer, address.expert)
     expert = known.experts.get(key, address.expert)
-    role = address.role.removeprefix("expert_") if expert is None else address.role
+    role = plain_role(address.role) if expert is None else address.role
     return msgspec.structs.replace(address, role=role, layer=layer, expert=expert)

@@ -23,7 +23,15 @@ from kinprint.lineage.reading.parts import TABLES
 from kinprint.lineage.results import Comparison, Material
 from kinprint.model.model import Model
 from kinprint.model.places import Address, Place
-from kinprint.records import Component, Part, PartFinding, PartState, Role, TensorStatus
+from kinprint.records import (
+    FEED_FORWARDS,
+    Component,
+    Part,
+    PartFinding,
+    PartState,
+    Role,
+    TensorStatus,
+)
 
 _RUNS = 8  # that the rows of a tensor are cut into, for its intervals
 _LOOKED_AT = 1 << 12  # numbers that tell whether a tensor was rounded
@@ -98,8 +106,8 @@ def _rows(material: Material, part: Part, partner: Part) -> Iterator[tuple[str, 
 
 
 def _place(model: Model, name: str, part: Part) -> Place | None:
-    for role in (name, f"expert_{name}"):
-        place = model.places.get(Address(role, part.layer, part.expert, part.tower))
+    for prefix in FEED_FORWARDS:
+        place = model.places.get(Address(prefix + name, part.layer, part.expert, part.tower))
         if place is not None:
             return place
     return None

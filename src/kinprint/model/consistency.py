@@ -17,17 +17,16 @@ from msgspec.structs import replace
 from kinprint.model.geometry import Geometry
 from kinprint.model.places import Address, Place
 from kinprint.model.symmetries import axes_of
-from kinprint.records import bias_of
+from kinprint.records import FEED_FORWARDS, bias_of
 from kinprint.text import Message, message
 
 Places = Mapping[Address, Place]
-_PREFIXES = ("", "shared_", "expert_")
 _ATTENTION = ("q", "k", "v", "o")
 _UNITS = ("gate", "up", "down")
-_UPS = {f"{prefix}up": prefix for prefix in _PREFIXES}
+_UPS = {f"{prefix}up": prefix for prefix in FEED_FORWARDS}
 _READERS = ("q", "k", "gate", "up")
 _GATE = "note.wanted.gate"
-_FEED_FORWARDS = frozenset(prefix + role for prefix in _PREFIXES for role in _UNITS)
+_FEED_FORWARDS = frozenset(prefix + role for prefix in FEED_FORWARDS for role in _UNITS)
 _MATRICES = _FEED_FORWARDS | {"embed", "router", *_ATTENTION}
 
 

@@ -19,11 +19,9 @@ from kinprint.model.names.patterns import ADAPTED
 from kinprint.model.quantised import NumberFormat, QuantisedWeight
 from kinprint.model.roles import TensorRole
 from kinprint.reader.dtypes import bits_of
-from kinprint.records import Role, TensorSpec, bias_of, is_bias, weight_of
+from kinprint.records import Role, TensorSpec, bias_of, feed_forward_of, is_bias, weight_of
 from kinprint.text import Message
 
-# What the parts of these are called by themselves: `gate` of `expert_gate_up` is `expert_gate`.
-_PREFIXES = ("expert_", "shared_")
 # What a name has before the part that tells tensors of one layer apart.
 _UP_TO_LAYER = re.compile(r"^.*?\.\d+\.")
 # Roles that say nothing: a tensor is known by its name.
@@ -178,8 +176,8 @@ def is_companion(role: TensorRole) -> bool:
 
 def _part_word(word: str, part: str) -> str:
     """The address of a part: `k` of `qkv`, `expert_up` of `expert_gate_up`, `v.bias`."""
-    prefix = next((mark for mark in _PREFIXES if word.startswith(mark)), "")
-    return bias_of(prefix + part) if is_bias(word) else prefix + part
+    found = feed_forward_of(word) + part
+    return bias_of(found) if is_bias(word) else found
 
 
 def stored_rows(place: Place, rows: Iterable[int]) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from kinprint.lineage.parts.equality import EqualNumbers
 from kinprint.lineage.parts.scores import MATCHED_COLUMNS, PartScore
 from kinprint.lineage.parts.tensors import tensor_sizes
 from kinprint.lineage.side import Side
-from kinprint.records import Part, PartFinding, Role, weight_of
+from kinprint.records import Part, PartFinding, Role, plain_role, weight_of
 
 MOSTLY = 2.0
 """Times the share of equal rows up to which they speak for all that is linked."""
@@ -123,8 +123,7 @@ def _sizes(stored: Mapping[str, int]) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for name, size in stored.items():
-        role = weight_of(name)
-        role = role.removeprefix("expert_").removeprefix("shared_")
+        role = plain_role(weight_of(name))
         role = Role.EMBED if role == Role.LM_HEAD else role
         found[role] = found.get(role, 0) + size
     return found

@@ -30,7 +30,7 @@ from kinprint.model.symmetries import Facts, facts_of
 from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
 from kinprint.reader.extents import bridge, total, union
 from kinprint.reader.plan import slice_bytes
-from kinprint.records import DRAFT, ByteRange, Component, Part, Role
+from kinprint.records import DRAFT, EXPERT_PREFIX, SHARED_PREFIX, ByteRange, Component, Part, Role
 from kinprint.text import Message, message
 
 # Stacks that the configuration of the model itself is about.
@@ -48,7 +48,7 @@ _UNREAD = ("error.BadConfig", "note.large-configuration")
 _SMALL_FILES = (*SIDECARS, CONFIG)
 _LISTS, _LISTED = 32_000, 400  # bytes of what a host says about a model, and about each file
 # Feed-forwards that every token goes through: the plain one, or the expert that all share.
-_PLAIN, _SHARED, _EXPERT = "", "shared_", "expert_"
+_FOR_ALL_TOKENS = ("", SHARED_PREFIX)
 
 
 class Piece(Struct, frozen=True):
@@ -202,8 +202,8 @@ class Tower:
         """The prefix of a layer's feed-forward, or of one expert's; None if there is none."""
         if expert is not None:
             present = Address("expert_up", layer, expert, self.stack) in self.places
-            return _EXPERT if present else None
-        for prefix in (_PLAIN, _SHARED):
+            return EXPERT_PREFIX if present else None
+        for prefix in _FOR_ALL_TOKENS:
             if self.has(f"{prefix}up", layer):
                 return prefix
         return None

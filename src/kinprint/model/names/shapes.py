@@ -15,9 +15,8 @@ from kinprint.model.geometry import Geometry
 from kinprint.model.names.patterns import Pattern
 from kinprint.model.names.tables import PACKED, Word
 from kinprint.model.names.words import FEED_FORWARD, GATE_OR_ROUTER
-from kinprint.records import Role
+from kinprint.records import FEED_FORWARDS, Role, plain_role
 
-_WRAPS = ("", "expert_", "shared_")
 _EXPERTS = ("moe_num_experts", "num_experts", "num_local_experts", "n_routed_experts", "n_experts")
 
 Found = dict[int, Word | None]
@@ -53,8 +52,8 @@ def settle(patterns: Iterable[Pattern], found: Found, experts: int | None) -> in
             routing = sparse or (experts is not None and experts in pattern.shape)
             found[id(pattern)] = Word(Role.ROUTER if routing else Role.GATE)
         elif word.role.shared and not sparse and Role.ROUTER not in roles:
-            found[id(pattern)] = replace(word, role=Role(word.role.removeprefix("shared_")))
-    for wrap in _WRAPS:
+            found[id(pattern)] = replace(word, role=Role(plain_role(word.role)))
+    for wrap in FEED_FORWARDS:
         _fuse(members, found, wrap)
     roles = {_word(found, pattern).role for pattern in members}
     if Role.NORM_POST_ATTN not in roles:

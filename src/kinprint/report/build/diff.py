@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kinprint.diff.merge_records import Unmerging
-from kinprint.diff.pairing import Correspondence, Match
+from kinprint.diff.pairing import Correspondence, Match, UnitsKey
 from kinprint.diff.results import Diff, Estimate, OperationFound, TensorChange
 from kinprint.lineage.results import Settings
 from kinprint.records import Cost, Operation, TensorStatus
@@ -227,15 +227,16 @@ def _axes(known: Correspondence) -> Iterator[schema.AxisPart]:
     for what, match in (("channels", known.channels), (of_vocabulary, known.tokens)):
         if match is not None:
             yield _axis(what, match)
-    for (layer, expert), match in sorted(known.units.items(), key=lambda one: _place(one[0])):
+    for (_, layer, expert), match in sorted(known.units.items(), key=lambda one: _place(one[0])):
         yield _axis("units", match, layer, expert)
     for what, heads in (("queries", known.queries), ("groups", known.groups)):
         for layer, match in sorted(heads.items()):
             yield _axis(what, match, layer)
 
 
-def _place(key: tuple[int, int | None]) -> tuple[int, int]:
-    return key[0], -1 if key[1] is None else key[1]
+def _place(key: UnitsKey) -> tuple[int, int, str]:
+    prefix, layer, expert = key
+    return layer, -1 if expert is None else expert, prefix
 
 
 def _axis(
