@@ -23,6 +23,8 @@ from kinprint.records import SHARED_PREFIX, Role, feed_forward_of, is_bias, plai
 
 Indices = NDArray[np.int64]
 UnitsKey = tuple[str, int, int | None]
+# Of norms inside attention, the matrix whose outputs (0) or inputs (1) they scale.
+_SCALED = {Role.NORM_Q: (Role.Q, 0), Role.NORM_K: (Role.K, 0), "norm_attn_inner": (Role.O, 1)}
 _EMBEDDING, _HEAD = Address(Role.EMBED), Address(Role.LM_HEAD)
 
 
@@ -164,7 +166,7 @@ def pair_tensors(a: Model, b: Model, known: Correspondence = AS_NUMBERED) -> lis
         partner = ours.get(source)
         if partner is not None:
             used.add(source)
-        pair = _matched(partner, place, known)
+        pair = _matched(partner, place, _axes(place, theirs), known)
         missing = b.checkpoint.lacks(place.weight.spec) or (
             partner is not None and a.checkpoint.lacks(partner.weight.spec)
         )
@@ -192,18 +194,16 @@ def tied_head(a: Model, b: Model) -> TiedHead | None:
     return None
 
 
-def _matched(a: Place | None, b: Place, known: Correspondence) -> TensorPair:
+def _matched(a: Place | None, b: Place, axes: tuple[str, ...], known: Correspondence) -> TensorPair:
     """Two tensors with what corresponds along their axes."""
     if a is None or a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return TensorPair(a, b)
     ours, theirs = matrix_shape(a.shape), matrix_shape(b.shape)
     matches = [
-        _along(word, b.address, known, (ours[axis], theirs[axis]))
-        for axis, word in enumerate(_axes(b))
+        _along(word, b.address, known, (ours[axis], theirs[axis])) for axis, word in enumerate(axes)
     ]
     flipped = [
-        _as_flipped(match, b.address.role, word)
-        for match, word in zip(matches, _axes(b), strict=True)
+        _as_flipped(match, b.address.role, word) for match, word in zip(matches, axes, strict=True)
     ]
     rows, columns = (*flipped, None)[:2]
     return TensorPair(a, b, rows, columns)
@@ -219,12 +219,25 @@ def _as_flipped(match: Match | None, role: str, word: str) -> Match | None:
     return replace(match, signs=None)
 
 
-def _axes(place: Place) -> tuple[str, ...]:
-    """Words for the outputs and inputs of a tensor."""
+def _axes(place: Place, places: Mapping[Address, Place]) -> tuple[str, ...]:
+    """Words for the outputs and inputs of a tensor, which is one of `places`."""
     role, ndim = place.address.role.partition(":")[0], len(place.shape or ())
+    wide = _is_over_all_heads(place, places)
     if is_bias(role):
-        return axes_of(Role.BIAS, 1, detail=role)[:1]
-    return axes_of(role, ndim, detail=place.weight.role.detail)[:2]
+        return axes_of(Role.BIAS, 1, detail=role, wide=wide)[:1]
+    return axes_of(role, ndim, detail=place.weight.role.detail, wide=wide)[:2]
+
+
+def _is_over_all_heads(place: Place, places: Mapping[Address, Place]) -> bool:
+    """Whether it scales all heads at once: it is as long as what it scales, not as one head."""
+    words = (weight_of(place.address.role), place.weight.role.detail)
+    beside = next((_SCALED[word] for word in words if word in _SCALED), None)
+    if beside is None or place.shape is None:
+        return False
+    matrix = places.get(replace(place.address, role=beside[0]))
+    if matrix is None or matrix.shape is None or len(matrix.shape) != 2:
+        return False
+    return place.shape == (matrix.shape[beside[1]],)
 
 
 def _along(

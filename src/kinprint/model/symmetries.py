@@ -182,6 +182,7 @@ def axes_of(
     if role == Role.BIAS:
         owner = weight_of(detail or "")
         words = tables["details"].get(detail) or tables["axes"].get(owner, ["none"])
+        words = tables["details"].get(f"{owner}.wide", words) if wide else words
         stacked = owner.startswith("expert_")
         short = words[: 2 if stacked and ndim == 2 else 1]
         return tuple(words[1:2] if stacked and ndim == 1 else short)
