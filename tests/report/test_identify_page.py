@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from kinprint.records import Cost, Level, Precedence, Relation
 from kinprint.report.build.common import made_with
@@ -69,6 +71,27 @@ def test_hostile_names_stay_text(at: int) -> None:
     page = identify_page(given)
     assert page.count("<script") == 1 and page.count("<style") == 2
     assert all(line.text.isprintable() for line in identify_lines(given, "ko"))
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize(
+    ("relation", "likeness", "told"),
+    [
+        (Relation.DERIVED, 0.9999, "0.99"),
+        (Relation.SAME_WEIGHTS, 0.9996, "1.00"),
+        (Relation.IDENTICAL, 1.0, "1.00"),
+        (Relation.DEPENDENT, -0.001, "0.00"),
+    ],
+)
+def test_a_likeness_of_one_is_kept_for_what_is_equal(
+    relation: Relation, likeness: float, told: str, language: str
+) -> None:
+    near = replace(relative("parent"), relation=relation, likeness=likeness)
+    given = replace(document(), parents=[near], descendants=[], relatives=[])
+    (row,) = re.findall(r"<tr>.*?</tr>", identify_page(given), re.S)[1:2]
+    assert f">{told}<" in row
+    word = {"en": "Likeness", "ko": "유사도"}[language]
+    assert f"{word} {told}" in " ".join(line.text for line in identify_lines(given, language))
 
 
 def test_what_replicas_say_stands_below_the_answer() -> None:

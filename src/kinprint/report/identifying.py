@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kinprint import text
 from kinprint.records import Level, Precedence, Relation
-from kinprint.report.numbers import fixed, p_claim
+from kinprint.report.numbers import fixed, likeness_of_models, p_claim
 from kinprint.report.relations import words_for
 from kinprint.report.schema import IdentifyDocument, RelativePart
 from kinprint.report.translation import translated
@@ -48,7 +48,7 @@ def parent_says(document: IdentifyDocument, one: RelativePart, language: str) ->
         yield say("link-without-p", relation=relation)
     else:
         yield say("link", relation=relation, p=p_claim(one.log10_p), searched=document.searched)
-    amount = say("likeness", likeness=fixed(one.likeness, 2))
+    amount = say("likeness", likeness=likeness_of_models(one.likeness, one.relation))
     if one.weight is not None:
         amount += " " + say("weight", weight=fixed(one.weight, 2))
     yield amount

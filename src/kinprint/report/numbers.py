@@ -12,8 +12,10 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from kinprint import text
+from kinprint.records import PartState, Relation
 
 NOTHING = "–"
+_EQUAL = (Relation.IDENTICAL, Relation.SAME_WEIGHTS)
 
 
 class PStyle(Struct, frozen=True):
@@ -96,6 +98,21 @@ def log10_reading(log10_p: float | None) -> str:
         return NOTHING
     decimals = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
     return telling(rounded_up(value, decimals), 2)
+
+
+def likeness_in_words(likeness: float, equal: bool) -> str:
+    """A likeness with two decimals; 1.00 is kept for what is equal, rounding aside."""
+    return "1.00" if equal else fixed(min(likeness, 0.99), 2)
+
+
+def likeness_of_models(likeness: float, relation: Relation) -> str:
+    """The likeness of two whole models, which are equal where their relation says so."""
+    return likeness_in_words(likeness, relation in _EQUAL)
+
+
+def are_equal(linked: Iterable[tuple[PartState, float | None]]) -> bool:
+    """Whether linked parts are equal, as far as they are linked, by their states and likenesses."""
+    return all(state is not PartState.SHARED or likeness == 1 for state, likeness in linked)
 
 
 def finite(value: float | None) -> float | None:

@@ -9,7 +9,7 @@ is nowhere said as if it were independence.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from msgspec import Struct
@@ -29,7 +29,14 @@ from kinprint.records import (
     Verdict,
     VerdictReason,
 )
-from kinprint.report.numbers import level, p_claim, share_in_words, share_said
+from kinprint.report.numbers import (
+    are_equal,
+    level,
+    likeness_in_words,
+    p_claim,
+    share_in_words,
+    share_said,
+)
 from kinprint.report.parts import (
     Standing,
     groups_of_parts,
@@ -159,16 +166,6 @@ def components_in_words(some: Sequence[PartFinding], findings: Sequence[PartFind
         ),
         ", ",
     )
-
-
-def likeness_in_words(likeness: float, equal: bool) -> str:
-    """A likeness with two decimals; 1.00 is kept for what is equal, rounding aside."""
-    return "1.00" if equal else f"{min(likeness, 0.99):.2f}".replace("-0.00", "0.00")
-
-
-def are_equal(linked: Iterable[tuple[PartState, float | None]]) -> bool:
-    """Whether linked parts are equal, as far as they are linked, by their states and likenesses."""
-    return all(state is not PartState.SHARED or likeness == 1 for state, likeness in linked)
 
 
 def _link(verdict: Verdict) -> Iterator[Words]:

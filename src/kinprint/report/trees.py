@@ -10,7 +10,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from kinprint import text
-from kinprint.report.numbers import fixed, p_claim
+from kinprint.report.numbers import fixed, likeness_of_models, p_claim
 from kinprint.report.relations import words_for
 from kinprint.report.schema import TreeDocument, TreeEdge, TreeLink
 from kinprint.studies.results import Table
@@ -180,7 +180,7 @@ def line_of(edge: TreeLink, language: str) -> str:
         "tree.line",
         language,
         relation=words_for(edge.relation)[language],
-        likeness=fixed(edge.likeness, 2),
+        likeness=likeness_of_models(edge.likeness, edge.relation),
     )
     weight = edge.weight if isinstance(edge, TreeEdge) else None
     if weight is None:
@@ -225,7 +225,7 @@ def edge_says(document: TreeDocument, edge: TreeEdge, language: str) -> Iterator
         yield say("identify.link-without-p", relation=relation)
     else:
         yield say("tree.link", relation=relation, p=p_claim(edge.log10_p), pairs=document.pairs)
-    amount = say("identify.likeness", likeness=fixed(edge.likeness, 2))
+    amount = say("identify.likeness", likeness=likeness_of_models(edge.likeness, edge.relation))
     if edge.weight is not None:
         amount += " " + say("tree.weight", a=a, b=b, weight=fixed(edge.weight, 2))
     yield amount

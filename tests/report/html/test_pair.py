@@ -137,6 +137,17 @@ def test_a_likeness_of_some_of_a_part_says_of_how_much() -> None:
 
 
 @pytest.mark.parametrize(("likeness", "shown"), [(1.0, "1.00"), (0.9999, "0.99")])
+def test_a_part_is_called_equal_as_the_whole_is(likeness: float, shown: str) -> None:
+    document = comparison()
+    part = next(one for one in document.verdict.parts if one.likeness and one.state == "shared")
+    alike = msgspec.structs.replace(part, likeness=likeness, share=0.5)
+    parts = [alike if one is part else one for one in document.verdict.parts]
+    verdict = msgspec.structs.replace(document.verdict, parts=parts)
+    page = pair_page(msgspec.structs.replace(document, verdict=verdict))
+    assert f"{shown} (50 %)" in page
+
+
+@pytest.mark.parametrize(("likeness", "shown"), [(1.0, "1.00"), (0.9999, "0.99")])
 def test_the_ruler_calls_equal_what_is_equal_as_far_as_it_is_linked(
     likeness: float, shown: str
 ) -> None:

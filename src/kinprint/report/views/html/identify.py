@@ -14,7 +14,7 @@ from msgspec import Struct
 from kinprint.errors import printable
 from kinprint.records import Relation
 from kinprint.report import identifying
-from kinprint.report.numbers import NOTHING, fixed, p_value
+from kinprint.report.numbers import NOTHING, fixed, likeness_of_models, p_value
 from kinprint.report.relations import words_for
 from kinprint.report.schema import AtlasModel, IdentifyDocument, RelativePart, UnlinkedPart
 from kinprint.report.translation import translated
@@ -99,7 +99,7 @@ def _linked(document: IdentifyDocument, language: str) -> _TableView | None:
             say(f"identify.kin.{kin}"),
             words_for(one.relation)[language],
             NOTHING if one.log10_p is None else shapes.powers(p_value(one.log10_p)),
-            fixed(one.likeness, 2),
+            likeness_of_models(one.likeness, one.relation),
             say(f"identify.first.{one.direction}"),
         )
         for kin, one in found[:_ROWS]

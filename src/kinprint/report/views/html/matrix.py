@@ -31,10 +31,9 @@ from kinprint.report.matrix import (
     tree_order,
     unlinked_names,
 )
-from kinprint.report.numbers import finite, share_in_words
+from kinprint.report.numbers import finite, likeness_of_models, share_in_words
 from kinprint.report.relations import SIGNS, words_for
 from kinprint.report.schema import MatrixDocument
-from kinprint.report.statements import likeness_in_words
 from kinprint.report.translation import translated
 from kinprint.report.views.html import frame, shapes
 from kinprint.report.views.html.pair import made_by
@@ -49,7 +48,6 @@ _TITLE = 46  # letters of a name there
 _WIDE = 34  # models from which on the matrix is printed on a page lying down
 _PRINTED = 120  # linked pairs up to which they are listed on paper
 _WITHOUT_P = (Relation.LAUNDERED, Relation.UNTESTABLE)  # exact tests do not speak of them
-_EQUAL = (Relation.IDENTICAL, Relation.SAME_WEIGHTS)
 _FAILED = "!"
 
 
@@ -234,7 +232,7 @@ class _Body:
             told.append(shapes.flat(shapes.claim(pair.log10_p)))
         likeness = finite(pair.amount.likeness)
         if pair.relation.linked and likeness is not None:
-            shown = likeness_in_words(likeness, pair.relation in _EQUAL)
+            shown = likeness_of_models(likeness, pair.relation)
             share = share_in_words(pair.amount.linked or 0.0)
             said = self.say("page.matrix.line-likeness", likeness=shown, share=share)
             told.append(shapes.flat(said))

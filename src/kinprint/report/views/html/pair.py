@@ -27,7 +27,13 @@ from kinprint.report import controls
 from kinprint.report.beyond import traces_in
 from kinprint.report.changes import sampled_view
 from kinprint.report.grids import Cell, part_grids
-from kinprint.report.numbers import finite, reading, share_in_words
+from kinprint.report.numbers import (
+    are_equal,
+    finite,
+    likeness_in_words,
+    reading,
+    share_in_words,
+)
 from kinprint.report.relations import SIGNS, words_for
 from kinprint.report.schema import (
     ComparisonDocument,
@@ -36,7 +42,6 @@ from kinprint.report.schema import (
     Subject,
     VerdictPart,
 )
-from kinprint.report.statements import are_equal, likeness_in_words
 from kinprint.report.translation import translated
 from kinprint.report.views.html import drawings, evidence, frame, shapes
 from kinprint.report.views.html.beyond import LAYERS, TOWERS, Heads, Rows, beyond_view
@@ -258,7 +263,8 @@ def _part_cell(cell: Cell[PartRow] | None, say: Say) -> tuple[str, Markup | str]
     word, known = say(f"report.state.{cell.state}"), finite(cell.rows[0].likeness)
     if cell.state is not PartState.SHARED or known is None or len(cell.rows) > 1:
         return cell.state, word
-    shown, share = Markup("{} {}").format(word, f"{known:.2f}"), cell.rows[0].share
+    alike = likeness_in_words(known, are_equal([(cell.state, known)]))
+    shown, share = Markup("{} {}").format(word, alike), cell.rows[0].share
     if share >= _NEARLY_ALL:
         return cell.state, shown
     return cell.state, Markup("{} ({})").format(shown, share_in_words(share))
