@@ -11,6 +11,11 @@ from hypothesis import strategies as st
 from kinprint import text
 from kinprint.report import numbers
 from kinprint.report.numbers import SENTENCE, SHORT, PStyle, RoundedP, rounded_p
+from kinprint.report.results.html import fragment
+from kinprint.report.views.markdown.escape import table as markdown
+from kinprint.report.views.terminal.study import table_lines
+from kinprint.studies.results import Cell, Table
+from kinprint.text import words
 
 STYLES = (SENTENCE, SHORT, PStyle(powers=-2, decimals=4, tenths=-100))
 
@@ -102,3 +107,27 @@ def test_one_request_is_no_requests(key: str) -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_no_particle_follows_the_seed(seed: int) -> None:
     assert f"시드는 {seed}입니다" in text.say("verdict.coverage.rule", "ko", seed=seed)
+
+
+CELLS: list[tuple[Cell, str]] = [
+    (None, "–"),
+    (True, "yes"),
+    (-0.25, "−0.2500"),
+    (math.nan, "–"),
+    (1e-9, "1.0e−9"),
+    (99_999, "99999"),
+    (-1_234_567, "-1,234,567"),
+    ("a – b", "a – b"),
+]
+
+
+@pytest.mark.parametrize(("value", "shown"), CELLS)
+def test_all_views_show_a_cell_in_the_same_words(value: Cell, shown: str) -> None:
+    """A terminal has plain dashes in place of a minus, and text keeps its own."""
+    assert numbers.cell_words(value, "en") == shown
+    table = Table("told", words("report.yes"), ("name", "value"), (("one", value),))
+    assert markdown(table.columns, table.rows, "en")[-1] == f"| one | {shown} |"
+    assert f"<td>{shown}</td>" in fragment("", (), table, "en")
+    plain = shown if isinstance(value, str) else shown.replace("−", "-").replace("–", "-")
+    if value is not None:  # a column of nothing is left out
+        assert list(table_lines(table, 5, "en"))[-1].text.endswith(plain)

@@ -13,8 +13,10 @@ from msgspec import Struct
 
 from kinprint import text
 from kinprint.records import PartState, Relation
+from kinprint.studies.results import Cell
 
 NOTHING = "–"
+_GROUPED = 100_000  # whole numbers from which on thousands are set apart
 _EQUAL = (Relation.IDENTICAL, Relation.SAME_WEIGHTS)
 
 
@@ -155,6 +157,23 @@ def telling(value: float, digits: int = 3) -> str:
     if not value or not math.isfinite(value) or size >= 0.5 * 10**-digits:
         return shown(value, digits)
     return shown(value, -math.floor(math.log10(size))) if size >= 1e-5 else _power(value)
+
+
+def cell_words(value: Cell, language: str) -> str:
+    """A value in a table as people read it: numbers rounded, since the files keep every digit.
+
+    Text comes as it is: the view that shows it makes it harmless.
+    """
+    match value:
+        case None:
+            return NOTHING
+        case bool():
+            return text.say("report.yes" if value else "report.no", language)
+        case float():
+            return telling(value, 4)
+        case int():
+            return f"{value:,}" if abs(value) >= _GROUPED else str(value)
+    return value
 
 
 def ends(values: Sequence[float]) -> list[str]:

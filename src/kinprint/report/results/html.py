@@ -8,8 +8,8 @@ from markupsafe import Markup, escape
 
 from kinprint import text
 from kinprint.errors import printable
-from kinprint.report.numbers import NOTHING, telling
-from kinprint.studies.results import Cell, Table
+from kinprint.report.numbers import cell_words
+from kinprint.studies.results import Table
 
 _ROWS = 20
 
@@ -51,22 +51,13 @@ def _table(table: Table, language: str) -> Markup:
     head = Markup("").join(Markup("<th>{}</th>").format(_shown(name)) for name in table.columns)
     rows = Markup("").join(
         Markup("<tr>{}</tr>").format(
-            Markup("").join(Markup("<td>{}</td>").format(_cell(one, language)) for one in row)
+            Markup("").join(
+                Markup("<td>{}</td>").format(_shown(cell_words(one, language))) for one in row
+            )
         )
         for row in table.rows[:_ROWS]
     )
     return Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(head, rows)
-
-
-def _cell(value: Cell, language: str) -> str:
-    match value:
-        case None:
-            return NOTHING
-        case bool():
-            return text.say("report.yes" if value else "report.no", language)
-        case float():
-            return telling(value, 4)
-    return _shown(str(value))
 
 
 def _shown(given: str) -> Markup:

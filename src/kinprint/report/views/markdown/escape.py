@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from kinprint import text
 from kinprint.errors import printable
 from kinprint.report.files import readme
-from kinprint.report.numbers import NOTHING, telling
+from kinprint.report.numbers import cell_words
 from kinprint.studies.results import Cell
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$])")
@@ -25,20 +25,6 @@ def escaped(given: str, longest: int = 2000) -> str:
     return _LEADING.sub(_escape_leading, shown)
 
 
-def cell(value: Cell, language: str) -> str:
-    """A value in a table: numbers rounded, since the files keep every digit."""
-    match value:
-        case None:
-            return NOTHING
-        case bool():
-            return text.say("report.yes" if value else "report.no", language)
-        case float():
-            return telling(value, 4)
-        case int():
-            return f"{value:,}" if abs(value) >= 100_000 else str(value)
-    return escaped(value, _LONGEST)
-
-
 def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], language: str) -> list[str]:
     """Lines of a table; columns of numbers are set to the right."""
     numeric = [
@@ -51,6 +37,12 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], language: str)
     ]
     lines += [_line(cell(value, language) for value in row) for row in rows]
     return lines
+
+
+def cell(value: Cell, language: str) -> str:
+    """A value in a table."""
+    shown = cell_words(value, language)
+    return escaped(shown, _LONGEST) if isinstance(value, str) else shown
 
 
 def other_languages(language: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kinprint import text
 from kinprint.errors import printable
-from kinprint.report.numbers import telling
+from kinprint.report.numbers import cell_words
 from kinprint.report.schema import StudyDocument
 from kinprint.report.study import in_language, sample_note, statuses
 from kinprint.report.translation import translated
@@ -109,13 +109,11 @@ def _columns(table: Table, rows: Sequence[Sequence[Cell]], language: str) -> lis
 
 
 def _text(value: Cell, language: str) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return text.say("report.yes" if value else "report.no", language)
-    if isinstance(value, float):
-        return telling(value, 4).replace("−", "-").replace("–", "-")
-    shown = printable(str(value), 200)
+    """A value as wide as a column may be; numbers in letters that every terminal has."""
+    shown = cell_words(value, language)
+    if not isinstance(value, str):
+        return shown.replace("−", "-").replace("–", "-")
+    shown = printable(shown, 200)
     if columns_of(shown) <= _WIDEST:
         return shown
     share = 1.0 if " " in shown else 1 / 3  # names of tensors differ at both ends
