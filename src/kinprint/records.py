@@ -1078,6 +1078,8 @@ class Verdict(Struct, frozen=True):
 
     @property
     def linked(self) -> tuple[Component, ...]:
-        """The components that have a linked part."""
-        found = {one.part.component for one in self.parts if one.state.linked}
+        """The components that have a linked part, in either model: experts may be made of one
+        feed-forward, and the order of models makes no difference."""
+        linked = [one for one in self.parts if one.state.linked]
+        found = {part.component for one in linked for part in (one.part, one.partner) if part}
         return tuple(component for component in Component if component in found)

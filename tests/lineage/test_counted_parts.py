@@ -155,6 +155,7 @@ def test_a_feed_forward_that_was_cut_into_experts_is_linked_whole(tmp_path: Path
         tmp_path, (dense, LLAMA), (tensors, config | {"intermediate_size": size})
     ):
         assert found.verdict.amount.layers == pytest.approx(1.0, abs=0.01)
+        assert {Component.FEED_FORWARD, Component.EXPERT} <= set(found.verdict.linked)
 
 
 def test_units_of_a_stranger_do_not_speak_for_the_others(tmp_path: Path) -> None:
