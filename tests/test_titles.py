@@ -73,6 +73,13 @@ def test_a_folder_is_called_by_its_path_where_it_was_given_as_a_dot() -> None:
     assert short_titles([here]) == ["mine"] == full_titles([here])
 
 
+def test_folders_of_one_name_in_different_places_are_told_apart() -> None:
+    one, other = (ModelRef(f"/{top}/q/m", "local", "q/m") for top in ("x", "y"))
+    assert short_titles([one, other]) == ["x/q/m", "y/q/m"] == full_titles([one, other])
+    typed = [ModelRef(given, "local", "q/m") for given in ("q/m", "./q/m")]
+    assert short_titles(typed) == ["m", "m"]
+
+
 def test_a_revision_that_was_asked_for_is_in_the_name() -> None:
     asked = ModelRef("hf://acme/foo@v1.0", "hub", "acme/foo", "d" * 40)
     assert full_titles([asked]) == ["acme/foo@v1.0"] and short_titles([asked]) == ["foo"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from kinprint import text
 from kinprint.records import ModelRef
@@ -128,7 +129,12 @@ def _tails(path: str) -> list[str]:
 
 def _distinct(refs: Sequence[ModelRef], names: Sequence[Sequence[str]]) -> list[str]:
     """For each model the first of its names, or a longer one where another would have the same."""
-    states = [(ref.kind, ref.name, ref.commit, ref.path) for ref in refs]
+    # Folders of one name, as it was typed in different places, are told apart by where they lie.
+    places = [PurePath(ref.given) if ref.kind == "local" else None for ref in refs]
+    states = [
+        (ref.kind, ref.name, ref.commit, ref.path, place)
+        for ref, place in zip(refs, places, strict=True)
+    ]
     at = dict.fromkeys(states, 0)
     choices = dict(zip(states, names, strict=True))
     while True:

@@ -22,7 +22,7 @@ from kinprint.atlas.store import Atlas
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import ALPHA, DeclaredState, Level, PartState, Relation
+from kinprint.records import ALPHA, DeclaredState, Level, PartState, Relation, Standing
 from tests.conftest import DEMO, ZOO
 from tests.lineage.stored_models import llama, stored
 
@@ -71,11 +71,60 @@ def test_what_fingerprints_leave_open_is_read_from_files(tmp_path: Path) -> None
     unlinked = {Path(entry.ref.name).name: (entry.id, said) for entry, said in found.unlinked}
     read = {name: said for name, (one, said) in unlinked.items() if one in found.read_deep}
     assert read == {"base-b": alone.verdict}
-    assert [Path(entry.ref.name).name for entry, _ in found.failed] == ["gone"]
+    assert [Path(entry.ref.name).name for entry, _ in found.not_deep] == ["gone"]
+    assert not found.failed
     assert unlinked.keys() == {"base-b", "gone"}
     assert found.alpha == min(ALPHA, FAMILY / (2 * found.searched))
     (parent,) = found.parents
     assert parent.log10_p == pytest.approx(parent.verdict.log10_p + math.log10(2 * found.searched))
+
+
+def test_no_other_model_is_read_under_the_name_of_an_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder is found from any other; what lies there now must be what was read of it."""
+    monkeypatch.setattr("kinprint.source.hub.open_hub", lambda _: pytest.fail("asked the Hub"))
+    for folder, name in (("one", "base-b"), ("other", "base-a")):
+        shutil.copytree(MODELS / name, tmp_path / folder / "org" / "model")
+    atlas = tmp_path / "atlas"
+
+    def deep() -> kinprint.Identification:
+        return kinprint.identify(MODELS / "a-cpt", atlas=atlas, deep=1)
+
+    monkeypatch.chdir(tmp_path / "one")
+    kinprint.Atlas(atlas).build(["org/model"])
+    monkeypatch.chdir(tmp_path / "other")
+    found = deep()
+    assert [one.relation for one in found.unlinked] == [Relation.NO_EVIDENCE]
+    assert found.unlinked[0].level is Level.DEEP and found.unlinked[0].given == "org/model"
+    shutil.rmtree(tmp_path / "one" / "org")
+    assert [one.level for one in deep().unlinked] == [Level.STANDARD]
+    shutil.copytree(MODELS / "base-a", tmp_path / "one" / "org" / "model")
+    changed = deep()
+    assert [one.relation for one in changed.unlinked] == [Relation.NO_EVIDENCE]
+    assert changed.unlinked[0].level is Level.STANDARD
+    assert [one.name for one in changed.document.not_deep] == ["org/model"]
+    assert [one.standing for one in kinprint.Atlas(atlas).verify()] == [Standing.CHANGED]
+
+
+def test_an_entry_with_a_relative_path_is_no_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As older versions wrote them: another folder of that name is not what was read."""
+    monkeypatch.setattr("kinprint.source.hub.open_hub", lambda _: pytest.fail("asked the Hub"))
+    shutil.copytree(MODELS / "base-b", tmp_path / "one" / "org" / "model")
+    shutil.copytree(MODELS / "base-a", tmp_path / "other" / "org" / "model")
+    atlas = Atlas(str(tmp_path / "atlas"))
+    monkeypatch.chdir(tmp_path / "one")
+    with Fetcher() as fetcher:
+        atlas.add(fingerprint("org/model", fetcher))
+    standings = []
+    for folder in ("one", "other", "."):
+        monkeypatch.chdir(tmp_path / folder)
+        found = kinprint.identify(MODELS / "a-cpt", atlas=atlas.place, deep=1)
+        assert [one.relation for one in found.unlinked] == [Relation.NO_EVIDENCE]
+        standings += [one.standing for one in kinprint.Atlas(atlas.place).verify()]
+    assert standings == [Standing.RIGHT, Standing.CHANGED, Standing.GONE]
 
 
 def test_a_descendant_has_its_parent(atlas: Atlas) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from random import SystemRandom
 from secrets import token_hex
 from threading import Lock
 
@@ -13,20 +12,18 @@ from msgspec import Struct, field
 
 from kinprint import text
 from kinprint.atlas.encoding import encoded
-from kinprint.atlas.fingerprint import Fingerprint, fingerprint, pinned_name
+from kinprint.atlas.fingerprint import fingerprint, located, pinned_name
 from kinprint.atlas.pools import Pool
+from kinprint.atlas.standing import standing_of
 from kinprint.atlas.store import Atlas, Entry, State
 from kinprint.errors import AtlasBroken, BadReference, EntryBroken, KinprintError
 from kinprint.lineage.matrix import Teller
 from kinprint.reader.cache import Cache
 from kinprint.reader.fetch import Fetcher
 from kinprint.reader.folders import holds_weights
-from kinprint.records import ByteRange, Standing, Step
+from kinprint.records import Standing, Step
 from kinprint.source import open_source
 
-PROBES = 8
-"""Ranges of a fingerprint that are read again to verify it."""
-_PROBED = 64 * 1024  # bytes of a range that are
 _LIST = ".txt"  # the ending of a list of models, one a line
 _COMMENT = "#"
 _DEEPEST = 3  # folders inside one another that are looked into for models
@@ -169,7 +166,7 @@ class Adding(Struct, frozen=True):
             before = _states(self.place, self.run).get(state) or atlas.newly_added(state)
             if before is not None:
                 return Added(given, before, there=True)
-        one = fingerprint(given, fetcher, self.seed, self.base)
+        one = located(fingerprint(given, fetcher, self.seed, self.base))
         there = atlas.has(encoded(one)[0])
         return Added(given, atlas.add(one), there, one.bytes)
 
@@ -224,10 +221,7 @@ def verify_all(atlas: Atlas, tell: Teller) -> Iterator[Verified]:
 
 
 def _verified(entry: Entry, atlas: Atlas) -> Verified:
-    """Read some of what a fingerprint holds again, from the model in the state that it names.
-
-    Which ranges that are nobody can know beforehand.
-    """
+    """Read some of what a fingerprint holds again, from the model in the state that it names."""
 
     def outcome(standing: Standing, error: KinprintError | None = None) -> Verified:
         return Verified(entry.id, entry.ref.name, standing, error)
@@ -239,26 +233,6 @@ def _verified(entry: Entry, atlas: Atlas) -> Verified:
     if one.ref != entry.ref:  # the index was written by somebody else
         return outcome(Standing.FORGED)
     try:
-        return outcome(_standing(one))
+        return outcome(standing_of(one, open_source(pinned_name(one.ref))))
     except KinprintError as error:
         return outcome(Standing.GONE, error)
-
-
-def _standing(one: Fingerprint) -> Standing:
-    chance, recorded = SystemRandom(), one.sources[0]
-    otherwise = Standing.FORGED if recorded.ref.commit else Standing.CHANGED
-    source = open_source(pinned_name(recorded.ref))
-    for file in recorded.files:
-        now = source.find(file.path)
-        if now is None or now.size != file.size:
-            return otherwise
-        if now.sha256 and file.sha256 and now.sha256 != file.sha256:
-            return otherwise
-    pieces = [(path, piece) for path, some in recorded.pieces.items() for piece in some]
-    for path, piece in chance.sample(pieces, min(PROBES, len(pieces))):
-        start = chance.randrange(max(len(piece.data) - _PROBED, 0) + 1)
-        part = piece.data[start : start + _PROBED]
-        at = piece.start + start
-        if source.read(path, ByteRange(at, at + len(part))) != part:
-            return otherwise
-    return Standing.RIGHT

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import sha256
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -155,7 +156,34 @@ def _digest(recorded: Recorded, path: str) -> str:
 
 
 def pinned_name(ref: ModelRef) -> str:
-    """A name that opens the state that was read, where states have names."""
-    if ref.kind != "hub":
+    """A name that opens the state that was read, where states have names.
+
+    A folder is opened as one: its name is never that of a repository.
+    """
+    if ref.kind == "hub":
+        return f"{ref.name}@{ref.commit}" + (f"/{ref.path}" if ref.path else "")
+    if ref.kind != "local" or _is_rooted(ref.given):
         return ref.given
-    return f"{ref.name}@{ref.commit}" + (f"/{ref.path}" if ref.path else "")
+    return str(Path(ref.given.strip()).absolute())
+
+
+def folder_of(ref: ModelRef) -> Path:
+    """Where a model on this machine lies."""
+    return Path(ref.name if _is_rooted(ref.given) else pinned_name(ref)).resolve()
+
+
+def _is_rooted(given: str) -> bool:
+    """Whether a name opens a folder from anywhere, though it does not begin with its root."""
+    return given.strip().lower().startswith(("~", "file:"))
+
+
+def located(one: Fingerprint) -> Fingerprint:
+    """The same for an atlas, which is read from other folders: of a folder it knows where it lies.
+
+    The name of the model stays as it was.
+    """
+    if one.ref.kind != "local":
+        return one
+    main, *others = one.sources
+    ref = replace(main.ref, given=pinned_name(main.ref))
+    return replace(one, sources=(replace(main, ref=ref), *others))

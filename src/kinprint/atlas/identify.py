@@ -15,20 +15,21 @@ traces that `diff/direction.py` looks for.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kinprint import text
 from kinprint.atlas.encoding import listing_digest
-from kinprint.atlas.fingerprint import LEVEL, Fingerprint, pinned_name
+from kinprint.atlas.fingerprint import LEVEL, Fingerprint, folder_of, pinned_name
 from kinprint.atlas.naming import name_parents, opened
 from kinprint.atlas.parents import likeness_by_parts
 from kinprint.atlas.search import Match, search
+from kinprint.atlas.standing import standing_of
 from kinprint.atlas.store import Atlas, Entry
-from kinprint.errors import EntryBroken, KinprintError, attempt
+from kinprint.errors import AtlasError, EntryBroken, KinprintError, attempt
 from kinprint.lineage.about.claims import Claim
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.matrix import Teller, judge_pairs, silent
@@ -42,6 +43,7 @@ from kinprint.records import (
     Level,
     ModelRef,
     Precedence,
+    Standing,
     Step,
     Verdict,
 )
@@ -117,6 +119,9 @@ class Identified(Struct, frozen=True):
         How many models were read with other seeds, and are no candidates either.
     failed
         Models that could not be compared, and why.
+    not_deep
+        Models that were to be read again from their files and could not be, and why: what their
+        fingerprints say stands.
     broken
         Fingerprints that are damaged.
     read_deep
@@ -136,6 +141,7 @@ class Identified(Struct, frozen=True):
     same: tuple[Entry, ...] = ()
     other_seeds: int = 0
     failed: tuple[tuple[Entry, KinprintError], ...] = ()
+    not_deep: tuple[tuple[Entry, KinprintError], ...] = ()
     broken: tuple[EntryBroken, ...] = ()
     read_deep: frozenset[str] = frozenset()
     labels: tuple[Message, ...] = ()
@@ -225,7 +231,7 @@ def _compared(
         places = [(0, at) for at in range(1, len(names))]
         pairs, failed = judge_pairs(read, places, settings, tell=tell, screened=False)
         entries = [known[names[pair.b]].entry for pair in pairs]
-        deeper = _read_deep(found.model, pairs, entries, settings, deep, tell)
+        deeper = _read_deep(prints, pairs, entries, settings, deep, tell)
         pairs = tuple(
             pair if verdict is None else replace(pair, verdict=verdict)
             for pair, verdict in zip(pairs, deeper.verdicts, strict=True)
@@ -262,8 +268,8 @@ def _compared(
                 for match in matches
                 if one.given in (match.entry.id, match.entry.ref.given)
             ]
-            + list(deeper.failed)
         ),
+        not_deep=deeper.failed,
         read_deep=frozenset(
             entry.id
             for entry, verdict in zip(entries, deeper.verdicts, strict=True)
@@ -286,7 +292,7 @@ def _looks(deep: Deep | None) -> int:
 
 
 def _read_deep(
-    model: Fingerprint,
+    prints: Mapping[str, Fingerprint],
     pairs: Sequence[PairVerdict],
     entries: Sequence[Entry],
     settings: Settings,
@@ -306,13 +312,26 @@ def _read_deep(
         chosen = left_open[: deep.count]
         for number, at in enumerate(chosen, 1):
             tell(Step.READING, entries[at].ref.name, number, len(chosen))
-            names = pinned_name(model.ref), pinned_name(entries[at].ref)
-            found = attempt(compare_models, *names, deep.fetcher, asked)
+            other = prints[entries[at].id]
+            found = attempt(_from_files, prints[_QUERY], other, deep.fetcher, asked)
             if isinstance(found, KinprintError):
                 failed.append((entries[at], found))
             else:
-                verdicts[at] = found.verdict
+                verdicts[at] = found
     return _Deeper(tuple(verdicts.get(at) for at in range(len(pairs))), tuple(failed))
+
+
+def _from_files(
+    model: Fingerprint, other: Fingerprint, fetcher: Fetcher, settings: Settings
+) -> Verdict:
+    """The verdict of the files of two models; an error where those of the other are not what its
+    fingerprint was made from: they would be another model under its name."""
+    source = fetcher.open(pinned_name(other.ref))
+    fetcher.register(source)
+    if standing_of(other, source, whole=True) is not Standing.RIGHT:
+        raise AtlasError(cause=text.message("cause.atlas.other-files"))
+    names = pinned_name(model.ref), pinned_name(other.ref)
+    return compare_models(*names, fetcher, settings).verdict
 
 
 def _relative(entry: Entry, pair: PairVerdict, paid_for: int) -> Relative:
@@ -352,5 +371,5 @@ def _is_same(entry: Entry, model: Fingerprint) -> bool:
     if (own.kind, own.commit, own.path) != (theirs.kind, theirs.commit, theirs.path):
         return False
     if own.kind == "local":
-        return Path(own.name).resolve() == Path(theirs.name).resolve()
+        return folder_of(own) == folder_of(theirs)
     return own.name == theirs.name

@@ -101,8 +101,17 @@ def sentences(document: IdentifyDocument, language: str) -> Iterator[str]:
 
 
 def faults(document: IdentifyDocument, language: str) -> Iterator[str]:
-    """Why fingerprints could not be used."""
-    return (translated(document, one.reason, language) for one in document.left_out)
+    """Why fingerprints could not be used, and models not be read from their files."""
+    yield from (translated(document, one.reason, language) for one in document.left_out)
+    compared = [one for _, one in linked(document)] + list(document.unlinked)
+    titles = {one.entry: one.title for one in compared}
+    for one in document.not_deep:
+        yield text.say(
+            "identify.not-deep",
+            language,
+            name=titles.get(one.entry, one.name),
+            reason=translated(document, one.reason, language),
+        )
 
 
 def linked(document: IdentifyDocument) -> Iterator[tuple[str, RelativePart]]:

@@ -60,7 +60,8 @@ class AtlasEntry(Struct, frozen=True):
     id : str
         The digest of its fingerprint.
     given, name, commit : str
-        The model as it was named, its canonical name, and the state that was read.
+        The model as it was named (a folder by its path), its canonical name, and the state that
+        was read.
     seed : int
         Chose which rows were read.
     architecture : str

@@ -10,6 +10,7 @@ from typing import Any
 from kinprint.atlas.fingerprint import LEVEL
 from kinprint.atlas.identify import FAMILY, Identified, Relative, is_named
 from kinprint.atlas.store import Entry
+from kinprint.errors import KinprintError
 from kinprint.lineage.about.claims import Claim
 from kinprint.records import Cost, DeclaredState, Level, ModelRef, Verdict
 from kinprint.report import schema
@@ -60,12 +61,7 @@ def identify_document(found: Identified, place: str, cost: Cost) -> schema.Ident
         same=[schema.AtlasModel(**atlas_model(entry, titles)) for entry in found.same],
         other_seeds=found.other_seeds,
         left_out=[
-            *(
-                schema.LeftOutPart(
-                    entry=entry.id, name=entry.ref.name, reason=translator.said(error.message)
-                )
-                for entry, error in found.failed
-            ),
+            *_left_out(found.failed, translator),
             *(
                 schema.LeftOutPart(
                     entry=str(error.fields["entry"]), reason=translator.said(error.message)
@@ -73,6 +69,7 @@ def identify_document(found: Identified, place: str, cost: Cost) -> schema.Ident
                 for error in found.broken
             ),
         ],
+        not_deep=_left_out(found.not_deep, translator),
         labels=translator.all_said(titled(found.labels, refs, [titles[ref] for ref in refs])),
         translations=translator.kept,
         made=made_with(shlex.join(command)),
@@ -135,9 +132,23 @@ def _unlinked(entry: Entry, verdict: Verdict, level: Level, titles: Titles) -> s
     )
 
 
+def _left_out(
+    some: Iterable[tuple[Entry, KinprintError]], translator: Translator
+) -> list[schema.LeftOutPart]:
+    return [
+        schema.LeftOutPart(
+            entry=entry.id, name=entry.ref.name, reason=translator.said(error.message)
+        )
+        for entry, error in some
+    ]
+
+
 def atlas_model(entry: Entry, titles: Titles) -> dict[str, Any]:
-    """The fields of a model as an atlas knows it."""
-    return {**_named(entry.ref, titles), "architecture": entry.architecture, "entry": entry.id}
+    """The fields of a model as an atlas knows it; where a folder lies is not told to readers."""
+    ref = entry.ref
+    given = ref.name if ref.kind == "local" else ref.given
+    named = {**_named(ref, titles), "given": given}
+    return {**named, "architecture": entry.architecture, "entry": entry.id}
 
 
 def _named(ref: ModelRef, titles: Titles) -> dict[str, Any]:

@@ -89,7 +89,8 @@ class IdentifyDocument(Struct, frozen=True, kw_only=True, tag_field="schema", ta
     first. `searched` models were candidates, `compared` of them were compared, the most alike keys
     first; a test links any stranger among all of them with a chance of `family` at most. `same` are
     entries of the very same model, which are no candidates, nor are `other_seeds` models that were
-    read with other seeds.
+    read with other seeds. Models of `not_deep` were to be compared once more at the deep level and
+    could not be: what their fingerprints say stands.
     """
 
     model: AtlasModel
@@ -107,6 +108,7 @@ class IdentifyDocument(Struct, frozen=True, kw_only=True, tag_field="schema", ta
     same: list[AtlasModel] = []
     other_seeds: Count = 0
     left_out: list[LeftOutPart] = []
+    not_deep: list[LeftOutPart] = []
     labels: list[str] = []
     translations: Translations | UnsetType = UNSET
     made: Made
