@@ -6,8 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from msgspec.structs import replace
 
+import kinprint
+from benchmarks.redteam.checkpoint import load, write_folder
 from kinprint.cli.root import run
 from kinprint.mirror import MirrorServer
 from tests.conftest import DEMO
@@ -49,6 +53,29 @@ def test_identify_says_what_was_found_to_people(
     assert run(["report", str(file), "-o", str(again)]) == 0
     assert "1. base-a" in capsys.readouterr().out
     assert again.read_bytes() == page.read_bytes()
+
+
+def test_what_could_not_be_tested_is_not_cleared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where nothing links, a model that was not tested leaves it open: 3, and the headline."""
+    atlas = tmp_path / "atlas"
+    ids = [one.id for one in kinprint.Atlas(atlas).build([MODELS / "base-a", MODELS / "base-b"])]
+    base = load(MODELS / "base-a")
+    zeros = {name: np.zeros_like(one) for name, one in base.tensors.items()}
+    (tmp_path / "zeros").mkdir()
+    write_folder(replace(base, tensors=zeros), tmp_path / "zeros")
+    asked = ["identify", "--atlas", str(atlas), "--exit-code"]
+    assert run([*asked, str(tmp_path / "zeros")]) == 3
+    assert "Nothing links" not in capsys.readouterr().out
+    broken = atlas / "fingerprints" / f"{ids[0]}.parquet"
+    raw = bytearray(broken.read_bytes())
+    raw[len(raw) // 2] ^= 255
+    broken.write_bytes(raw)
+    assert run([*asked, str(MODELS / "a-cpt")]) == 3
+    assert "no test could be run: 1" in " ".join(capsys.readouterr().out.split())
+    broken.unlink()
+    assert run([*asked, str(MODELS / "a-cpt")]) == 0
 
 
 def test_an_atlas_without_models_answers_nothing(

@@ -11,6 +11,7 @@ from kinprint.cli.compare import code_for
 from kinprint.cli.language import language
 from kinprint.cli.output import form_option, given_models, show
 from kinprint.cli.reading import reading_options, seed_option
+from kinprint.records import Relation
 
 
 @command("identify")
@@ -57,4 +58,7 @@ def identify(
     if not found.compared and (found.searched or exit_code):  # 0 would say that nothing links
         return 2
     linked = (*found.parents, *found.descendants, *found.relatives)
-    return code_for(one.relation for one in linked) if exit_code else 0
+    relations = [one.relation for one in linked]
+    if not linked and found.undecided:  # nor would 0 be true here: something was not tested
+        relations = [Relation.UNTESTABLE]
+    return code_for(relations) if exit_code else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kinprint import text
 from kinprint.records import Level, Precedence, Relation
@@ -27,14 +27,31 @@ def summary(document: IdentifyDocument, language: str) -> str:
     if not document.compared:
         return say("none-compared", searched=document.searched)
     if not document.parents:
-        key = "relatives" if document.relatives or document.descendants else "nothing"
-        return say(key, searched=document.searched)
+        return _without_parents(document, say)
     names = ", ".join(one.title for one in document.parents)
     if document.parents[0].relation is Relation.IDENTICAL:
         return say("same-numbers", parents=names)
     told = all(one.direction is Precedence.B_FIRST for one in document.parents)
     several = "several" if len(document.parents) > 1 else "one"
     return say(f"{several}-{'told' if told else 'open'}", parents=names)
+
+
+def _without_parents(document: IdentifyDocument, say: Callable[..., str]) -> str:
+    """The headline where no model shows as a parent."""
+    if document.relatives or document.descendants:
+        return say("relatives", searched=document.searched)
+    left_open = undecided(document)
+    if not left_open:
+        return say("nothing", searched=document.searched)
+    if all(one.relation is Relation.UNTESTABLE for one in document.unlinked):
+        return say("untested", searched=document.searched)
+    return say("undecided", searched=document.searched, open=left_open)
+
+
+def undecided(document: IdentifyDocument) -> int:
+    """How many models could not be tested: they are neither linked nor cleared."""
+    untestable = sum(one.relation is Relation.UNTESTABLE for one in document.unlinked)
+    return untestable + len(document.left_out)
 
 
 def parent_says(document: IdentifyDocument, one: RelativePart, language: str) -> Iterator[str]:

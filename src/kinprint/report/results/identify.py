@@ -68,6 +68,11 @@ class Identification(FiledResult[IdentifyDocument]):
         return self._document.compared
 
     @property
+    def undecided(self) -> int:
+        """How many could not be tested: they are neither linked nor cleared."""
+        return identifying.undecided(self._document)
+
+    @property
     def summary(self) -> str:
         """The headline."""
         return identifying.summary(self._document, self.language)

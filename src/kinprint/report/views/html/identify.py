@@ -60,10 +60,11 @@ def identify_page(document: IdentifyDocument, language: str = "en") -> str:
 def _body(document: IdentifyDocument, language: str) -> Markup:
     say = speaker(language)
     linked = [one.relation for _, one in identifying.linked(document)]
+    nothing = Relation.UNTESTABLE if identifying.undecided(document) else Relation.NO_EVIDENCE
     return frame.render(
         "identify.html.j2",
         language,
-        relation=linked[0] if linked else Relation.NO_EVIDENCE,
+        relation=linked[0] if linked else nothing,
         title=say("identify.page.title", model=kept(document.model.title)),
         summary=identifying.summary(document, language),
         sentences=[shapes.powers(one) for one in identifying.sentences(document, language)],
