@@ -88,6 +88,25 @@ def test_the_first_is_the_nearest_that_is_no_copy_in_fewer_digits(
     assert parents(models, own, others, tmp_path) == [first]
 
 
+def test_a_cast_is_the_parent_only_where_that_is_more_than_chance(tmp_path: Path) -> None:
+    """Half of all tunes of a model are nearer to its cast, where rounding is fine beside them."""
+    base = llama(1, layers=LAYERS)
+    half = {name: one.astype(np.float16).astype(np.float32) for name, one in base.items()}
+    tunes = {f"tune-{seed}": tuned(base, seed, 0.2) for seed in range(31, 35)}
+    for name, tensors in {"base": base, "half": half, **tunes}.items():
+        store(tmp_path / name, tensors)
+    store(tmp_path / "from-half", tuned(half, 35, 0.0005))
+    kinprint.Atlas(tmp_path / "atlas").build([tmp_path / "base", tmp_path / "half"])
+    found = {
+        name: [
+            one.title
+            for one in kinprint.identify(tmp_path / name, atlas=tmp_path / "atlas").parents
+        ]
+        for name in (*tunes, "from-half")
+    }
+    assert found == {name: ["base"] for name in tunes} | {"from-half": ["half"]}
+
+
 @pytest.mark.parametrize("trimmed", [True, False])
 def test_merges_that_keep_changes_in_part_have_all_their_parents(
     tmp_path: Path, trimmed: bool

@@ -74,6 +74,22 @@ class Fit:
         excess = self._square(target, one) - own
         return bool(excess > 2.0 * cosine * np.sqrt(own * between))
 
+    def made_from_copy(self, other: int, copy: int) -> bool:
+        """Whether the model is nearer to a rounded copy of another than to that, and by more than
+        rounding explains.
+
+        Let u lead from the other to the model, and e, the rounding errors, to the copy: |u|^2 -
+        |u - e|^2 = 2 u.e - |e|^2. Errors have the signs of fair coins, so that this is -|e|^2 for
+        what was made from the other, and +|e|^2 for what was made from the copy, give or take
+        2 sqrt(sum u^2 e^2).
+        """
+        if other not in self or copy not in self:
+            return False
+        start, end = (self._table[:, self._place[one]] for one in (other, copy))
+        way, errors = self._table[:, -1] - start, end - start
+        by_chance = 2.0 * np.sqrt(np.square(way * errors).sum())
+        return bool(errors @ (2.0 * way - errors) > _CLEARLY * by_chance)
+
     def beside(self, one: int, copy: int) -> bool:
         """Whether another is not clearly nearer to the model than to a rounded copy of it.
 

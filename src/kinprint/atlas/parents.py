@@ -140,8 +140,8 @@ def choose_parents(model: Sample, candidates: Sequence[Candidate]) -> tuple[Chos
 
 def _not_rounded(model: Sample, candidates: Sequence[Candidate], fit: Fit) -> list[int]:
     """Candidates less those that hold numbers of the model rounded, with what is not clearly nearer
-    to the model than to these; and of two of which one holds the other's the one that is farther
-    from the model. All, where no parent would be left."""
+    to the model than to these; and of two of which one holds the other's this one, unless the model
+    was made from it. All, where no parent would be left."""
     samples = [one.sample for one in candidates]
     rounded = {at for at, one in enumerate(samples) if _is_finer(model, one)}
     gone = rounded | {
@@ -150,7 +150,7 @@ def _not_rounded(model: Sample, candidates: Sequence[Candidate], fit: Fit) -> li
     for one, other in combinations(range(len(samples)), 2):
         for fine, coarse in ((one, other), (other, one)):
             if _is_finer(samples[fine], samples[coarse]):
-                gone.add(fine if fit.behind(fine, coarse, 0.0) else coarse)
+                gone.add(fine if fit.made_from_copy(fine, coarse) else coarse)
     kept = [at for at in range(len(samples)) if at not in gone]
     return kept if any(candidates[at].alone for at in kept) else list(range(len(samples)))
 
