@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
+from kinprint import text
 from kinprint.records import (
     ClaimedEdge,
     Cost,
@@ -163,6 +164,20 @@ def test_a_merge_names_all_of_its_parents() -> None:
     assert line.endswith("다음 모델에서도 나옴: other-base (가중치 0.40), base")
 
 
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_every_edge_that_is_counted_is_shown(language: str) -> None:
+    """Also one without a direction between two models that hang elsewhere."""
+    given = document()
+    more = edge(2, 3, likeness=0.3), edge(0, 4, likeness=0.2), edge(1, 4, likeness=0.1)
+    both = msgspec.structs.replace(given, edges=[*given.edges, *more])
+    rows = [row for family in both.families for row in trees.rows_of(both, family)]
+    shown = [one for row in rows for one in (row.edge, *row.others, *row.beside) if one]
+    assert sorted(map(id, shown)) == sorted(map(id, both.edges))
+    lines = [str(one) for one in tree_lines(both, language)]
+    said = text.say("tree.also-with", language, models="mixed")
+    assert sum(one.endswith(said) for one in lines) == 1
+
+
 def test_circles_in_a_document_made_by_hand_end() -> None:
     given = document()
     edges = [edge(0, 1, DirectionBasis.TRACES), edge(1, 0, DirectionBasis.TRACES)]
@@ -204,6 +219,9 @@ def test_pairs_that_failed_are_not_called_without_a_link() -> None:
     given = msgspec.structs.replace(document(), families=[], edges=[], links=[])
     assert "that could be compared (pairs: 9 of 36)" in trees.summary(given, "en")
     assert "compared" not in trees.summary(msgspec.structs.replace(given, failed=[]), "en")
+    assert "No two of the 9 models" in trees.summary(
+        msgspec.structs.replace(given, compared=0), "en"
+    )
 
 
 def test_what_replicas_say_goes_with_every_view() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kinprint import text
 from kinprint.report.numbers import fixed, likeness_of_models, p_claim
@@ -41,6 +42,9 @@ class Row(Struct, frozen=True):
         Of a model without any edge, its nearest link: why it is in the family.
     others
         Edges to its other parents, the most alike first.
+    beside
+        Edges without a direction by which no model hangs, the most alike first; each is told at the
+        later of its two models.
     """
 
     model: int
@@ -49,6 +53,7 @@ class Row(Struct, frozen=True):
     last: tuple[bool, ...] = ()
     link: TreeLink | None = None
     others: tuple[TreeEdge, ...] = ()
+    beside: tuple[TreeEdge, ...] = ()
 
 
 def certainty(edge: TreeEdge) -> Certainty:
@@ -116,7 +121,13 @@ def rows_of(document: TreeDocument, family: Sequence[int]) -> list[Row]:
             Row(at, row.depth + 1, edge, (*row.last, number == 0), others=others[at])
             for number, (at, edge) in enumerate(ordered)
         ]
-    return rows
+    drawn = {id(row.edge) for row in rows}
+    place = {row.model: number for number, row in enumerate(rows)}
+    beside: dict[int, list[TreeEdge]] = {}
+    for edge in edges:
+        if edge.basis is None and id(edge) not in drawn and {edge.a, edge.b} <= place.keys():
+            beside.setdefault(max(place[edge.a], place[edge.b]), []).append(edge)
+    return [replace(row, beside=tuple(beside.get(number, ()))) for number, row in enumerate(rows)]
 
 
 def _reached(top: int, below: Mapping[int, Sequence[tuple[int, TreeEdge]]]) -> set[int]:
@@ -158,6 +169,8 @@ def summary(document: TreeDocument, language: str) -> str:
     models, families = len(document.models), len(document.families)
     if models < 2:
         return text.say("tree.summary.empty", language)
+    if not document.compared:
+        return text.say("tree.summary.none-compared", language, models=models, pairs=document.pairs)
     if not families and document.failed:
         counts = {"compared": document.compared, "pairs": document.pairs}
         return text.say("tree.summary.failed", language, models=models, **counts)
@@ -198,8 +211,8 @@ def row_line(document: TreeDocument, row: Row, language: str) -> str:
     return text.say("tree.line-link", language, model=other, said=line_of(row.link, language))
 
 
-def other_parents(document: TreeDocument, row: Row, language: str) -> str:
-    """From whom else a model was made, with the weights of a merge."""
+def other_edges(document: TreeDocument, row: Row, language: str) -> str:
+    """From whom else a model was made, with the weights of a merge, and further edges."""
 
     def named(edge: TreeEdge) -> str:
         name = document.models[edge.a].title
@@ -208,9 +221,9 @@ def other_parents(document: TreeDocument, row: Row, language: str) -> str:
         weight = fixed(edge.weight, 2)
         return text.say("tree.parent-weight", language, model=name, weight=weight)
 
-    if not row.others:
-        return ""
-    return text.say("tree.also-from", language, models=", ".join(map(named, row.others)))
+    partners = [document.models[one.a + one.b - row.model].title for one in row.beside]
+    said = (("tree.also-from", list(map(named, row.others))), ("tree.also-with", partners))
+    return ", ".join(text.say(key, language, models=", ".join(some)) for key, some in said if some)
 
 
 def edge_says(document: TreeDocument, edge: TreeEdge, language: str) -> Iterator[str]:

@@ -59,7 +59,7 @@ def _line(document: TreeDocument, row: Row, language: str) -> Line:
     name = printable(document.models[row.model].title, 200)
     line = printable(trees.row_line(document, row, language), 500)
     said = f"{name}  ({line})" if line else name
-    others = printable(trees.other_parents(document, row, language), 500)
+    others = printable(trees.other_edges(document, row, language), 500)
     said = f"{said}, {others}" if others else said
     if row.edge is None:
         return Line(f"  {said}", Look.TITLE)
