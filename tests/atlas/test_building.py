@@ -51,7 +51,7 @@ def test_a_model_that_changed_is_told(tmp_path: Path) -> None:
     stored(tmp_path / "model", llama(1))
     assert standings(tmp_path / "atlas") == [Standing.CHANGED]
     kinprint.Atlas(tmp_path / "atlas").build([model])
-    assert sorted(standings(tmp_path / "atlas")) == [Standing.CHANGED, Standing.RIGHT]
+    assert standings(tmp_path / "atlas") == [Standing.RIGHT]
 
 
 def test_a_model_that_is_gone_is_told(tmp_path: Path) -> None:
@@ -92,14 +92,28 @@ def test_a_state_that_is_there_is_not_read_again(tmp_path: Path, mirror: MirrorS
     assert place.contents().models == 1
 
 
-@pytest.mark.parametrize("other", [None, "elsewhere"])
-def test_two_states_of_a_model_are_two(tmp_path: Path, other: str | None) -> None:
-    model = stored(tmp_path / "model", llama(0))
+def test_a_folder_that_changed_has_one_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its earlier state is found nowhere; models of other folders, seeds and atlases stay."""
+    monkeypatch.chdir(tmp_path)
     place = kinprint.Atlas(tmp_path / "atlas")
-    place.build([model])
-    again = stored(tmp_path / (other or "model"), llama(1))
-    place.build([again])
-    assert place.contents().models == 2
+    stored(tmp_path / "model", llama(0))
+    stored(tmp_path / "elsewhere", llama(0))
+    place.build(["model", "elsewhere"])
+    place.build(["model"], seed=1)
+    (again,) = place.build(["model"])
+    assert again.there and not again.replaced
+    stored(tmp_path / "model", llama(1))
+    (changed,) = place.build(["./model"])
+    assert changed.replaced and not changed.there
+    assert sorted((one.name, one.seed) for one in place.entries()) == [
+        ("elsewhere", 0), ("model", 0), ("model", 1),
+    ]  # fmt: skip
+    assert changed.id in {one.id for one in place.entries()}
+    other = kinprint.Atlas(tmp_path / "other")
+    other.pull(tmp_path / "atlas")
+    assert other.contents().models == 3
 
 
 def test_what_the_hub_finds_is_added(tmp_path: Path, mirror: MirrorServer) -> None:

@@ -15,7 +15,7 @@ from kinprint.atlas.encoding import encoded
 from kinprint.atlas.fingerprint import fingerprint, located, pinned_name
 from kinprint.atlas.pools import Pool
 from kinprint.atlas.standing import standing_of
-from kinprint.atlas.store import Atlas, Entry, State
+from kinprint.atlas.store import Atlas, Entry, Folder, State
 from kinprint.errors import AtlasBroken, BadReference, EntryBroken, KinprintError
 from kinprint.lineage.matrix import Teller
 from kinprint.reader.cache import Cache
@@ -46,6 +46,8 @@ class Added(Struct, frozen=True):
         Why it has none.
     searched : bool
         Whether a search of the Hub found it.
+    replaced : bool
+        Whether it took the place of what an earlier state of its folder held.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class Added(Struct, frozen=True):
     bytes: int = 0
     error: KinprintError | None = None
     searched: bool = False
+    replaced: bool = False
 
 
 class Verified(Struct, frozen=True):
@@ -168,7 +171,9 @@ class Adding(Struct, frozen=True):
                 return Added(given, before, there=True)
         one = located(fingerprint(given, fetcher, self.seed, self.base))
         there = atlas.has(encoded(one)[0])
-        return Added(given, atlas.add(one), there, one.bytes)
+        name, folder = atlas.add(one), Folder.of(one.ref, self.seed)
+        earlier = () if folder is None else _folders(self.place, self.run).get(folder, ())
+        return Added(given, name, there, one.bytes, replaced=atlas.replace(one, earlier))
 
 
 def _states(place: str, run: str) -> Mapping[State, str]:
@@ -177,9 +182,20 @@ def _states(place: str, run: str) -> Mapping[State, str]:
         return _looked_up(place, run)
 
 
+def _folders(place: str, run: str) -> Mapping[Folder, Sequence[str]]:
+    """The same for folders."""
+    with _LOOKING:
+        return _folders_looked_up(place, run)
+
+
 @lru_cache(1)
 def _looked_up(place: str, run: str) -> Mapping[State, str]:
     return Atlas(place).states()
+
+
+@lru_cache(1)
+def _folders_looked_up(place: str, run: str) -> Mapping[Folder, Sequence[str]]:
+    return Atlas(place).folders()
 
 
 _LOOKING = Lock()

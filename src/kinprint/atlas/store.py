@@ -6,6 +6,8 @@
 A file is written once, under the digest of what it holds, and never changed: two that add one model
 write the same file, two that add different models write different files, and nothing is locked. On
 a disk a file is written under another name and renamed; object stores show it when it is complete.
+What is read of a folder again takes the place of what was read of it before, which goes: a folder
+has no history, and what it held then is found nowhere.
 The index can be made from the fingerprints at any time, and is where it lacks one. The part of it
 that comes with a model is named after the state of the model, where that is pinned: whoever asks
 for a state finds it at once, before the parts are made one.
@@ -78,6 +80,19 @@ class State(Struct, frozen=True, array_like=True):
     def digest(self) -> str:
         """The name of the part of an index that comes with it."""
         return sha256(msgspec.json.encode(self)).hexdigest()
+
+
+class Folder(Struct, frozen=True, array_like=True):
+    """A folder on some machine, or a file in it, read with a seed."""
+
+    given: str
+    path: str
+    seed: int
+
+    @classmethod
+    def of(cls, ref: ModelRef, seed: int) -> Folder | None:
+        """The folder of a model; None where it lies elsewhere, or a commit pins it."""
+        return cls(ref.given, ref.path, seed) if ref.kind == "local" and not ref.commit else None
 
 
 class Entry(Struct, frozen=True):
@@ -207,6 +222,36 @@ class Atlas:
                 if one in present and state[1]:
                     found[State(*state)] = one
         return found
+
+    def folders(self) -> dict[Folder, list[str]]:
+        """Fingerprints of folders, which no commit pins, as far as the index has them."""
+        found: dict[Folder, list[str]] = {}
+        names = ("kind", "commit", "id", *Folder.__struct_fields__)
+        for _, table in self._parts():
+            columns = (table.column(one).to_pylist() for one in names)
+            for kind, commit, one, *place in zip(*columns, strict=True):
+                if kind == "local" and not commit:
+                    found.setdefault(Folder(*place), []).append(one)
+        return found
+
+    def replace(self, one: Fingerprint, earlier: Iterable[str]) -> bool:
+        """Let a fingerprint of a folder, which is here, stand for earlier ones; whether there were.
+
+        An adapter on another base is another model.
+        """
+        name, replaced = encoded(one)[0], False
+        for other in {*earlier} - {name}:
+            if self.has(other) and self._bases(other) in (None, _bases(one)):
+                self._ask(lambda files, place: files.rm_file(place), _ENTRIES, other)
+                replaced = True
+        return replaced
+
+    def _bases(self, name: str) -> list[str] | None:
+        """What an adapter was read with; None where its fingerprint is broken."""
+        try:
+            return _bases(self.read(name))
+        except EntryBroken:
+            return None
 
     def newly_added(self, state: State) -> str | None:
         """The fingerprint of a pinned state, if its part of the index still stands alone."""
@@ -379,6 +424,11 @@ class Atlas:
         except Exception as error:  # drivers raise what their client library raises
             cause = str(error).strip() or type(error).__name__
             raise AtlasBroken(place=self.place, cause=cause) from error
+
+
+def _bases(one: Fingerprint) -> list[str]:
+    """What an adapter was read with, as it was named."""
+    return [source.given for source in one.sources[1:]]
 
 
 def _index_table(added: Iterable[tuple[str, Fingerprint]]) -> pyarrow.Table:

@@ -94,7 +94,7 @@ def _build(
     if format == "json":
         _write_json(
             {"given": one.given, "entry": one.id or None, "there": one.there, "bytes": one.bytes,
-             "error": None if one.error is None else str(one.error)}
+             "replaced": one.replaced, "error": None if one.error is None else str(one.error)}
             for one in found
         )  # fmt: skip
     else:
@@ -102,10 +102,11 @@ def _build(
 
         for one in found:
             if one.error is None:
-                key = "cli.atlas.there" if one.there else "cli.atlas.added"
+                key = "replaced" if one.replaced else "there" if one.there else "added"
                 name = printable(one.given, 1000)
                 size = size_in_words(one.bytes)
-                click.echo(say(key, name=name, size=size) if not one.there else say(key, name=name))
+                fields = {} if key == "there" else {"size": size}
+                click.echo(say(f"cli.atlas.{key}", name=name, **fields))
         if search is not None:
             count = sum(one.searched for one in found)
             click.echo(say("cli.atlas.searched", words=printable(search), count=count))
