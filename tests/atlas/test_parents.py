@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -171,6 +171,60 @@ def test_sums_of_many_parts_have_all_of_them(tmp_path: Path) -> None:
         stored(tmp_path / name, tensors)
     found = parents(tmp_path, "soup", f"base {' '.join(parts)}", tmp_path / "atlas")
     assert sorted(found) == sorted(parts)
+
+
+def with_one_number_changed(tensors: Tensors) -> Tensors:
+    name = "model.layers.1.mlp.down_proj.weight"
+    changed = tensors[name].copy()
+    changed[3, 5] *= 1.5
+    return {**tensors, name: changed}
+
+
+def with_layer(tensors: Tensors, layer: int, change: Callable[[Array], Array]) -> Tensors:
+    return {
+        name: change(one) if f"layers.{layer}." in name else one for name, one in tensors.items()
+    }
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_names_do_not_tell_who_is_the_parent(tmp_path: Path, swapped: bool) -> None:
+    """Of a model and a copy with one number changed the one is named whose parts are equal; a model
+    without a layer is no parent of one that has it."""
+    base = llama(1, layers=LAYERS)
+    original, changed = ("z", "a") if swapped else ("a", "z")
+    cut = with_layer(base, 2, np.zeros_like)
+    half = {name: one.astype(np.float16).astype(np.float32) for name, one in base.items()}
+    made = {original: base, changed: with_one_number_changed(base), "cut": cut, "half": half}
+    for name, tensors in made.items():
+        store(tmp_path / name, tensors)
+    place = tmp_path / "atlas"
+    assert parents(tmp_path, "cut", f"{changed} {original} half", place) == [original]
+    kinprint.Atlas(place).build([tmp_path / "cut"])
+    tree = kinprint.Atlas(place).tree()
+    edges = [{tree.models[at].title for at in (one.a, one.b)} for one in tree.edges]
+    assert all(original in one for one in edges) and len(edges) == 3
+    found = kinprint.identify(tmp_path / original, atlas=place)
+    assert [one.title for one in found.parents] == [changed]
+
+
+def test_models_that_nothing_tells_apart_are_named_together(tmp_path: Path) -> None:
+    """Where a model has another layer, one with that layer and one without are as near."""
+    base, other = llama(1, layers=LAYERS), llama(2, layers=LAYERS)
+    child = {name: other[name] if "layers.2." in name else one for name, one in base.items()}
+    made = {"base": base, "cut": with_layer(base, 2, np.zeros_like), "child": child}
+    for name, tensors in made.items():
+        store(tmp_path / name, tensors)
+    place = tmp_path / "atlas"
+    kinprint.Atlas(place).build([tmp_path / "base", tmp_path / "cut"])
+    found = kinprint.identify(tmp_path / "child", atlas=place)
+    (parent,), (tied,) = found.parents, found.relatives
+    assert {parent.title, tied.title} == {"base", "cut"} and tied.tied and not parent.tied
+    assert "base" in found.summary and "cut" in found.summary
+    kinprint.Atlas(place).build([tmp_path / "child"])
+    tree = kinprint.Atlas(place).tree()
+    edges = {frozenset(tree.models[at].title for at in (one.a, one.b)) for one in tree.edges}
+    assert {frozenset(("child", "base")), frozenset(("child", "cut"))} <= edges
+    assert all(one.basis is None for one in tree.edges)
 
 
 def saved_again(folder: Path, names: list[str], tensors: Tensors) -> None:

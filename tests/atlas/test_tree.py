@@ -374,6 +374,15 @@ def test_branches_that_name_each_other_are_joined_and_point_away() -> None:
     assert len(found) == 6
 
 
+@pytest.mark.parametrize("alike", [None, 5, 6])
+def test_of_two_that_would_be_the_parent_the_most_alike_is(alike: int | None) -> None:
+    """And none where they are as alike: the order of models tells nothing."""
+    names = {**STAR, 5: [3], 6: [3], 7: [5, 6]}
+    found = said(names, likeness={} if alike is None else {(alike, 7): 0.9})
+    told = [both for both, one in found.items() if one.basis is DirectionBasis.ONE_PARENT]
+    assert told == ([] if alike is None else [(alike, 7)])
+
+
 def test_who_names_several_has_no_direction_from_the_others_of_these() -> None:
     found = said({**STAR, 4: [3, 5], 5: [4]})
     assert found[3, 4].basis is DirectionBasis.CENTRAL

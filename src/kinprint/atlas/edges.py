@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from kinprint.atlas.naming import Named, NamedParent
 from kinprint.atlas.pairs import groups
-from kinprint.atlas.parents import likeness_by_parts, seen_from_second
+from kinprint.atlas.parents import equal_weights, likeness_by_parts, seen_from_second
 from kinprint.diff.direction import Direction, TraceFound
 from kinprint.records import (
     TAKEN_OVER,
@@ -98,7 +98,7 @@ def edges_of(
     """
     said: dict[Places, dict[int, NamedParent]] = {}
     for own, answer in named.items():
-        for each in (*answer.parents, *answer.later):
+        for each in (*answer.parents, *answer.tied, *answer.later):
             if each.weight is None or each.weight > 0:  # else it is what another was mixed with
                 to = place[each.name]
                 said.setdefault((min(own, to), max(own, to)), {})[own] = each
@@ -109,6 +109,8 @@ def edges_of(
         if not _by_elder(one, other, said, between) and not _by_elder(other, one, said, between)
     }
     first = {own: place[each.parents[0].name] for own, each in named.items() if each.parents}
+    tied = {own: {place[one.name] for one in each.tied} for own, each in named.items()}
+    told_apart = {own: chosen for own, chosen in first.items() if not tied[own]}
     for both in _joining(linked, said, {own: first[own] for own in between}, len(place)):
         said[both] = {}
     equal = {frozenset(both) for both, one in linked.items() if same_numbers(one)}
@@ -120,7 +122,7 @@ def edges_of(
             view.direction if own == one else view.direction.swapped for own, view in views.items()
         ]
         direction = next((each for each in seen if each.traces), Direction(Precedence.UNDECIDED))
-        votes = (_votes(one, other, first, equal), _votes(other, one, first, equal))
+        votes = (_votes(one, other, told_apart, equal), _votes(other, one, told_apart, equal))
         same = same_numbers(verdict)
         merged = {
             Precedence.B_FIRST if child == one else Precedence.A_FIRST
@@ -134,7 +136,10 @@ def edges_of(
     several = {own for own, answer in named.items() if len(answer.parents) > 1}
     parents = {own: {place[each.name] for each in named[own].parents} for own in between}
     edges = _with_whole_mixtures(_without_circles(edges, len(place)), parents)
-    edges = _with_one_parent(edges, several, len(place))
+    either = {
+        frozenset((own, to)) for own, some in tied.items() if some for to in (first[own], *some)
+    }
+    edges = _with_one_parent(edges, several, either, len(place))
     told = {one.b for one in edges if one.basis is not None and _names(one.b, one.a, said)}
     return [
         one
@@ -187,7 +192,7 @@ def _joining(
         if one.relation in TAKEN_OVER and not mixed.keys() & {*both}
     ]
     for (one, other), _ in sorted(
-        able, key=lambda each: (bool(rounded & {*each[0]}), -likeness_by_parts(each[1]))
+        able, key=lambda each: (not rounded & {*each[0]}, _rank(each[1])), reverse=True
     ):
         if group[one] != group[other]:
             yield min(one, other), max(one, other)
@@ -215,30 +220,46 @@ def _with_whole_mixtures(
     ]
 
 
-def _with_one_parent(edges: Sequence[Edge], several: Collection[int], count: int) -> list[Edge]:
+def _with_one_parent(
+    edges: Sequence[Edge], several: Collection[int], either: Collection[frozenset[int]], count: int
+) -> list[Edge]:
     """Edges, with a direction away from models that have another parent; not from those that name
-    `several`, and not where a circle comes of it."""
-    found, barred = list(edges), set[int]()
+    `several`, not between a model and those of which `either` may be its parent, and not where a
+    circle comes of it. Of several that would be a model's parent it is the most alike, or none: the
+    order of models tells nothing."""
+    found, asked = list(edges), set(either)
     while True:
         told = (one for one in found if one.basis is not None)
         children = {one.b for one in told if not same_numbers(one.verdict)} - set(several)
+        able: dict[int, list[int]] = {}
         for at, one in enumerate(found):
             if (
-                at not in barred
+                frozenset((one.a, one.b)) not in asked
                 and one.basis is None
                 and not _objections(one)
                 and (one.a in children) != (one.b in children)
             ):
-                edge = one if one.a in children else _swapped(one)
-                tried = [*found[:at], replace(edge, basis=DirectionBasis.ONE_PARENT)]
-                tried += found[at + 1 :]
-                if _without_circles(tried, count) == tried:
-                    found = tried
-                else:
-                    barred.add(at)
-                break
-        else:
+                able.setdefault(one.b if one.a in children else one.a, []).append(at)
+        if not able:
             return found
+        tried = list(found)
+        for child, some in able.items():
+            asked |= {frozenset((found[at].a, found[at].b)) for at in some}
+            highest = max(_rank(found[at].verdict) for at in some)
+            at, *others = (at for at in some if _rank(found[at].verdict) == highest)
+            if not others:
+                edge = found[at] if found[at].b == child else _swapped(found[at])
+                tried[at] = replace(edge, basis=DirectionBasis.ONE_PARENT)
+        kept = _without_circles(tried, count)
+        found = [
+            new if new.basis is one.basis else old
+            for old, new, one in zip(found, tried, kept, strict=True)
+        ]
+
+
+def _rank(verdict: Verdict) -> tuple[float, int]:
+    """How alike two models are, and how many of their weights lie in equal parts."""
+    return likeness_by_parts(verdict), equal_weights(verdict)
 
 
 def _objections(edge: Edge) -> bool:

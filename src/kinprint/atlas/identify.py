@@ -82,6 +82,8 @@ class Relative(Struct, frozen=True):
     weight
         Its share in the mixture of all parents that is nearest to the model; None where numbers
         cannot be set against each other, or there is one parent alone.
+    tied
+        Whether it could stand in the place of the first parent: nothing tells the two apart.
     """
 
     entry: Entry
@@ -90,6 +92,7 @@ class Relative(Struct, frozen=True):
     log10_p: float
     direction: Precedence = Precedence.UNDECIDED
     weight: float | None = None
+    tied: bool = False
 
 
 class Identified(Struct, frozen=True):
@@ -108,7 +111,8 @@ class Identified(Struct, frozen=True):
     descendants
         Linked models of which traces say that they came later.
     relatives
-        All other linked models, the nearest first.
+        All other linked models, those first that nothing tells from the first parent, then the
+        nearest.
     unlinked
         Models that were compared without finding a link, the most alike key first.
     declared
@@ -244,7 +248,10 @@ def _compared(
         name: _relative(known[name].entry, pair, paid_for) for name, pair in linked.items()
     }
     direct = {one.name for one in (*named.parents, *named.later)}
-    others = [one for name, one in relatives.items() if name not in direct]
+    tied = {one.name for one in named.tied}
+    others = [
+        replace(one, tied=name in tied) for name, one in relatives.items() if name not in direct
+    ]
     return replace(
         found,
         parents=tuple(
@@ -254,7 +261,7 @@ def _compared(
         descendants=tuple(
             replace(relatives[one.name], direction=Precedence.A_FIRST) for one in named.later
         ),
-        relatives=tuple(sorted(others, key=lambda one: -one.likeness)),
+        relatives=tuple(sorted(others, key=lambda one: (not one.tied, -one.likeness))),
         unlinked=tuple(
             (known[names[pair.b]].entry, pair.verdict)
             for pair in pairs

@@ -31,16 +31,20 @@ _RATIOS = np.exp(np.arange(-150, 151) * 0.02)
 _ROWS, _NUMBERS = 32, 2**18  # rows of a tensor, and numbers in all, that mixtures are fitted to
 
 Tensor = tuple[Indices, Floats]
+Part = tuple[object, ...]
 
 
 class Fit:
     """A model's numbers beside those of others, column by column.
 
     Others that lack many of the model's places are not in it; places that one of the rest lacks are
-    left out.
+    left out. `strange` are of each other model the parts (component, layer, expert) of the model
+    that nothing links with it.
     """
 
-    def __init__(self, model: Sample, others: Sequence[Sample]) -> None:
+    def __init__(
+        self, model: Sample, others: Sequence[Sample], strange: Sequence[Collection[Part]]
+    ) -> None:
         own = _numbers(model)
         target = _aligned(own, own)
         step = max(len(target) // _NUMBERS, 1)
@@ -51,9 +55,13 @@ class Fit:
             if one.size and np.isfinite(one).mean() >= _PRESENT
         }
         table = np.stack([*present.values(), target[::step]], axis=1)
-        table = table[np.isfinite(table).all(axis=1)]
+        whole = np.isfinite(table).all(axis=1)
+        table = table[whole]
+        sizes = [rows.size for _, rows in own.values()]
+        self._parts = [place[:3] for place in own]
+        self._part = np.repeat(np.arange(len(own)), sizes)[::step][whole]
+        self._strange = strange
         self._table, self._products = table, table.T @ table
-        self._count = max(len(table), 1)
         self._place = {at: number for number, at in enumerate(present)}
 
     def __contains__(self, one: int) -> bool:
@@ -65,43 +73,40 @@ class Fit:
 
         Let u lead from the near one to the model, v to the far one: |u - v|^2 - |u|^2 =
         |v|^2 - 2 u.v. The model is as far from both where the cosine of u and v is |v| / 2|u|:
-        where v is short, chance and habits of training reach that.
+        where v is short, chance and habits of training reach that. Parts that one of them does not
+        have in common with the model count in neither: zeros are nearer to anything than numbers.
         """
         if far not in self or near not in self:
             return False
         target, one, other = -1, self._place[far], self._place[near]
-        own, between = self._square(target, other), self._square(one, other)
-        excess = self._square(target, one) - own
+        table = self._table[self._shared(far, near)]
+        way, apart = (table[:, at] - table[:, other] for at in (target, one))
+        own, between = way @ way, apart @ apart
+        excess = between - 2.0 * way @ apart
         return bool(excess > 2.0 * cosine * np.sqrt(own * between))
 
-    def made_from_copy(self, other: int, copy: int) -> bool:
-        """Whether the model is nearer to a rounded copy of another than to that, and by more than
-        rounding explains.
+    def _shared(self, *others: int) -> NDArray[np.bool_]:
+        """Of all places those in parts that the model has in common with all of some others."""
+        strange = {part for at in others for part in self._strange[at]}
+        return np.array([part not in strange for part in self._parts], bool)[self._part]
 
-        Let u lead from the other to the model, and e, the rounding errors, to the copy: |u|^2 -
+    def made_from_copy(self, one: int | None, original: int | None, copy: int) -> bool:
+        """Whether one of the models (None is the model itself) is nearer to a rounded copy of an
+        original than to that, and by more than rounding explains.
+
+        Let u lead from the original to the one, and e, the rounding errors, to the copy: |u|^2 -
         |u - e|^2 = 2 u.e - |e|^2. Errors have the signs of fair coins, so that this is -|e|^2 for
-        what was made from the other, and +|e|^2 for what was made from the copy, give or take
+        what was made from the original, and +|e|^2 for what was made from the copy, give or take
         2 sqrt(sum u^2 e^2).
         """
-        if other not in self or copy not in self:
+        if not all(at is None or at in self for at in (one, original, copy)):
             return False
-        start, end = (self._table[:, self._place[one]] for one in (other, copy))
-        way, errors = self._table[:, -1] - start, end - start
+        own, start, end = (
+            self._table[:, -1 if at is None else self._place[at]] for at in (one, original, copy)
+        )
+        way, errors = own - start, end - start
         by_chance = 2.0 * np.sqrt(np.square(way * errors).sum())
         return bool(errors @ (2.0 * way - errors) > _CLEARLY * by_chance)
-
-    def beside(self, one: int, copy: int) -> bool:
-        """Whether another is not clearly nearer to the model than to a rounded copy of it.
-
-        Rounding errors e are at right angles to everything, so that |e|^2 is the difference, give
-        or take 2 |u| |e| / sqrt(n) for n numbers where u leads from the model to the other.
-        """
-        if one not in self or copy not in self:
-            return False
-        at, to = self._place[one], self._place[copy]
-        far, error = self._square(at, -1), self._square(to, -1)
-        by_chance = 2.0 * np.sqrt(far * error / self._count)
-        return bool(self._square(at, to) - far <= _CLEARLY * by_chance)
 
     def sum_of_parts(self, candidates: Collection[int]) -> list[int]:
         """Others of which the model has numbers here and there, the one that it has most of first:

@@ -60,10 +60,12 @@ class NamedParent(Struct, frozen=True):
 
 
 class Named(Struct, frozen=True):
-    """Parents, the first one first, and linked models that would be parents but came later."""
+    """Parents, the first one first, linked models that would be parents but came later, and those
+    that nothing tells from the first parent."""
 
     parents: tuple[NamedParent, ...] = ()
     later: tuple[NamedParent, ...] = ()
+    tied: tuple[NamedParent, ...] = ()
 
 
 @contextmanager
@@ -90,18 +92,19 @@ def name_parents(
     }
     later: list[NamedParent] = []
     while True:
-        names = list(left)
-        chosen = [
-            NamedParent(
-                names[one.number],
-                _direction(own, names[one.number], prints.fetcher, settings),
-                one.weight,
-            )
-            for one in choose_parents(samples[own], list(left.values()))
-        ]
-        after = [one for one in chosen if one.direction.answer is Precedence.A_FIRST]
+        names, found = list(left), choose_parents(samples[own], list(left.values()))
+
+        def named(
+            number: int, weight: float | None = None, names: list[str] = names
+        ) -> NamedParent:
+            name = names[number]
+            return NamedParent(name, _direction(own, name, prints.fetcher, settings), weight)
+
+        chosen = [named(one.number, one.weight) for one in found]
+        tied = [named(number) for one in found for number in one.tied]
+        after = [one for one in (*chosen, *tied) if one.direction.answer is Precedence.A_FIRST]
         if not after:
-            return Named(tuple(chosen), tuple(later))
+            return Named(tuple(chosen), tuple(later), tuple(tied))
         later += after
         gone = {one.name for one in after}
         left = {name: one for name, one in left.items() if name not in gone}

@@ -2,7 +2,8 @@
 
 The nearest comes first. Where others are about as near, as tunes of one base often are, those that
 lie behind another, as seen from the model, go; of the rest it is the nearest of those that most
-linked models are nearest to: that is what a base is. Another is a parent too
+linked models are nearest to: that is what a base is. Of those that are as near in this, too, it is
+who has more equal parts; whom nothing tells apart are told together. Another is a parent too
 
 - where it holds parts that those before it do not, or holds them much better;
 - where the model's numbers lie between its numbers and theirs, as those of a merge do;
@@ -29,7 +30,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.atlas.keys import SECOND, TowerKeys, likeness
-from kinprint.atlas.mixtures import Fit
+from kinprint.atlas.mixtures import Fit, Part
 from kinprint.diff.direction import first_by_rounding
 from kinprint.lineage.identity import equal_as_read
 from kinprint.lineage.reading.sample import Sample
@@ -58,6 +59,7 @@ _ALIGNED = 0.25  # of a model's square that a mixture must explain, so that plac
 _VOTES = 0.5  # likeness of keys from which on a model can be told to be near another
 _NOTHING = 1e-6  # of what the first parent leaves unexplained
 _IDLE = 0.02  # weight with which a model has no part in a mixture
+_DIGITS = 6  # of nearness that tell candidates apart
 
 Place = tuple[str, Component, int | None]
 
@@ -88,12 +90,29 @@ class Candidate(Struct, frozen=True):
         """Mean correlation of what is linked, times the share of parts that are."""
         return likeness_by_parts(self.verdict)
 
+    @property
+    def rank(self) -> tuple[float, int]:
+        """How near it is, and how many weights lie in equal parts: what is alike in both, nothing
+        tells apart."""
+        return round(self.nearness, _DIGITS), equal_weights(self.verdict)
+
 
 class Chosen(Struct, frozen=True):
-    """A parent by its number among the candidates, and its weight in the nearest mixture."""
+    """A parent by its number among the candidates.
+
+    Attributes
+    ----------
+    number
+        Its number.
+    weight
+        Its weight in the nearest mixture.
+    tied
+        Numbers of others that could stand in its place: nothing that was read tells them apart.
+    """
 
     number: int
     weight: float | None = None
+    tied: tuple[int, ...] = ()
 
 
 def likeness_by_parts(verdict: Verdict) -> float:
@@ -107,6 +126,11 @@ def likeness_by_parts(verdict: Verdict) -> float:
     linked = sum(known > 0 for known, _ in parts.values())
     share = linked / len(parts) if parts else verdict.amount.linked
     return max(share * (verdict.amount.likeness or 0.0), 0.0)
+
+
+def equal_weights(verdict: Verdict) -> int:
+    """How many weights lie in parts that are equal, rounding aside."""
+    return sum(one.weights for one in verdict.parts if one.state.same)
 
 
 def seen_from_second(verdict: Verdict) -> Verdict:
@@ -123,34 +147,43 @@ def choose_parents(model: Sample, candidates: Sequence[Candidate]) -> tuple[Chos
     """The candidates that together explain a model, the first one first."""
     if not any(one.alone for one in candidates):
         return ()
-    for at, one in enumerate(candidates):
-        if one.verdict.relation is Relation.IDENTICAL:
-            return (Chosen(at),)
-    fit = Fit(model, [one.sample for one in candidates])
+    same = [at for at, one in enumerate(candidates) if one.verdict.relation is Relation.IDENTICAL]
+    if same:
+        return (Chosen(same[0], tied=tuple(same[1:])),)
+    strange = [_strange_parts(one.verdict) for one in candidates]
+    fit = Fit(model, [one.sample for one in candidates], strange)
     numbers = _not_rounded(model, candidates, fit)
     able = {at: candidates[at] for at in numbers}
     once = _each_once(able)
-    first = _first(once, fit)
+    first, *others = _first(once, fit)
     mixture = _mixture(once, fit, first)
-    chosen = fit.sum_of_parts(once) or list(mixture) or [first]
+    summed = fit.sum_of_parts(once) or list(mixture)
+    chosen = summed or [first]
     _add_by_parts(chosen, able)
-    mixed = set(mixture) == set(chosen) and len(chosen) > 1
-    return tuple(Chosen(at, mixture[at] if mixed else None) for at in chosen)
+    if set(mixture) == set(chosen) and len(chosen) > 1:
+        return tuple(Chosen(at, mixture[at]) for at in chosen)
+    copies = [at for at in able.keys() - once.keys() if able[at].rank == able[first].rank]
+    alike = [at for at in copies if equal_as_read(able[at].sample, able[first].sample)]
+    tied = () if summed else tuple(sorted({*others, *alike} - {*chosen}))
+    return tuple(Chosen(at, tied=tied if at == first else ()) for at in chosen)
 
 
 def _not_rounded(model: Sample, candidates: Sequence[Candidate], fit: Fit) -> list[int]:
-    """Candidates less those that hold numbers of the model rounded, with what is not clearly nearer
-    to the model than to these; and of two of which one holds the other's this one, unless the model
+    """Candidates less those that hold numbers of the model rounded, with what was made from these;
+    and of two of which one holds the other's this one, unless the model
     was made from it. All, where no parent would be left."""
     samples = [one.sample for one in candidates]
     rounded = {at for at, one in enumerate(samples) if _is_finer(model, one)}
     gone = rounded | {
-        at for at in range(len(samples)) for copy in rounded if at != copy and fit.beside(at, copy)
+        at
+        for at in range(len(samples))
+        for copy in rounded
+        if at != copy and fit.made_from_copy(at, None, copy)
     }
     for one, other in combinations(range(len(samples)), 2):
         for fine, coarse in ((one, other), (other, one)):
             if _is_finer(samples[fine], samples[coarse]):
-                gone.add(fine if fit.made_from_copy(fine, coarse) else coarse)
+                gone.add(fine if fit.made_from_copy(None, fine, coarse) else coarse)
     kept = [at for at in range(len(samples)) if at not in gone]
     return kept if any(candidates[at].alone for at in kept) else list(range(len(samples)))
 
@@ -171,10 +204,12 @@ def _each_once(candidates: Mapping[int, Candidate]) -> dict[int, Candidate]:
     return {at: candidates[at] for at in sorted(kept)}
 
 
-def _first(candidates: Mapping[int, Candidate], fit: Fit) -> int:
-    """The nearest, or of those about as near the one that most others are nearest to."""
+def _first(candidates: Mapping[int, Candidate], fit: Fit) -> list[int]:
+    """The nearest, or of those about as near the one that most others are nearest to; several
+    where nothing tells these apart."""
     near = {at: one.nearness for at, one in candidates.items() if one.alone}
-    best = max(near, key=lambda at: (near[at], -at))
+    rank = {at: candidates[at].rank for at in near}
+    best = max(near, key=rank.__getitem__)
     distances = {at: 1.0 - (candidates[at].verdict.amount.likeness or 0.0) for at in near}
     about = [
         at
@@ -183,18 +218,24 @@ def _first(candidates: Mapping[int, Candidate], fit: Fit) -> int:
     ]
     about = [at for at in about if not any(fit.behind(at, one, ALIGNED_UPDATES) for one in about)]
     if len(about) < 2:
-        return about[0] if about else best
+        return about or [best]
     keys = np.stack([one.towers[0].second for one in candidates.values()])
     place = {at: number for number, at in enumerate(candidates)}
     alike = np.stack([_key_likeness(keys[place[at]], keys) for at in about])
     alike[np.arange(len(about)), [place[at] for at in about]] = -1.0  # nobody votes for itself
-    voters = alike.max(axis=0) >= _VOTES
-    votes = np.bincount(alike[:, voters].argmax(axis=0), minlength=len(about))
+    nearest = alike.max(axis=0)
+    votes = ((alike == nearest) & (nearest >= _VOTES)).sum(axis=1)
     if votes.max() < VOTES:
-        return max(about, key=lambda at: (near[at], -at))
+        return _best(about, rank)
     named = dict(zip(about, votes.tolist(), strict=True))
     central = [at for at in about if named[at] >= CENTRAL * votes.max()]
-    return max(central, key=lambda at: (round(near[at], 2), named[at], near[at], -at))
+    return _best(central, {at: (round(near[at], 2), named[at], *rank[at]) for at in central})
+
+
+def _best(some: Sequence[int], rank: Mapping[int, tuple[float, ...]]) -> list[int]:
+    """All that have the highest rank."""
+    highest = max(rank[at] for at in some)
+    return [at for at in some if rank[at] == highest]
 
 
 def _key_likeness(key: NDArray[np.int8], keys: NDArray[np.int8]) -> NDArray[np.float32]:
@@ -219,6 +260,15 @@ def _places(verdict: Verdict) -> dict[Place, tuple[float, int]]:
     return found
 
 
+def _strange_parts(verdict: Verdict) -> set[Part]:
+    """Parts of the model that nothing links with the other."""
+    return {
+        (one.part.component, one.part.layer, one.part.expert)
+        for one in verdict.parts
+        if not one.state.linked and one.state is not PartState.NOT_READ
+    }
+
+
 def _add_by_parts(chosen: list[int], candidates: Mapping[int, Candidate]) -> None:
     """Add candidates that explain parts which the chosen ones do not, the best first."""
     known = {at: _places(one.verdict) for at, one in candidates.items()}
@@ -235,7 +285,7 @@ def _add_by_parts(chosen: list[int], candidates: Mapping[int, Candidate]) -> Non
             else 0
             for at, places in known.items()
         }
-        at = max(gains, key=gains.__getitem__)
+        at = max(gains, key=lambda at: (gains[at], candidates[at].rank))
         if at in chosen or gains[at] <= WORTH * max(total, 1):
             return
         chosen.append(at)

@@ -29,11 +29,15 @@ def summary(document: IdentifyDocument, language: str) -> str:
     if not document.parents:
         return _without_parents(document, say)
     names = ", ".join(one.title for one in document.parents)
+    tied = ", ".join(one.title for one in document.relatives if one.tied)
     if document.parents[0].relation is Relation.IDENTICAL:
-        return say("same-numbers", parents=names)
+        return say("same-numbers", parents=", ".join(filter(None, (names, tied))))
     told = all(one.direction is Precedence.B_FIRST for one in document.parents)
     several = "several" if len(document.parents) > 1 else "one"
-    return say(f"{several}-{'told' if told else 'open'}", parents=names)
+    said = say(f"{several}-{'told' if told else 'open'}", parents=names)
+    if not tied:
+        return said
+    return said + " " + say("tied", parent=document.parents[0].title, others=tied)
 
 
 def _without_parents(document: IdentifyDocument, say: Callable[..., str]) -> str:

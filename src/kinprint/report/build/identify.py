@@ -94,6 +94,7 @@ def _relative(
         likeness=float(f"{one.likeness:.7g}"),
         direction=one.direction,
         weight=None if one.weight is None else float(f"{one.weight:.7g}"),
+        tied=one.tied,
         declared=any(is_named(claim, one.entry.ref) for claim in claims),
         parts=[part_row(part, translator) for part in verdict.parts],
     )

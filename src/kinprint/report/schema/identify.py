@@ -38,8 +38,9 @@ class RelativePart(AtlasModel, frozen=True, kw_only=True):
     `log10_p` is paid for all models that were searched; it is null where no test has a p-value.
     `likeness` is the mean correlation of what is linked, times the share of parts that are.
     `direction` says which came first, where A is the model asked for. `weight` is what the model
-    adds to the mixture of all parents that is nearest. `declared` says that the model asked for
-    names it as its origin.
+    adds to the mixture of all parents that is nearest. `tied` says of a relative that nothing tells
+    it from the first parent, in whose place it could stand. `declared` says that the model asked
+    for names it as its origin.
     """
 
     level: Level = Level.STANDARD
@@ -49,6 +50,7 @@ class RelativePart(AtlasModel, frozen=True, kw_only=True):
     likeness: Likeness
     direction: Precedence
     weight: float | None = None
+    tied: bool = False
     declared: bool = False
     parts: list[PartRow] = []
 
