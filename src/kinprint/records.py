@@ -183,6 +183,8 @@ class MergeDoubt(StrEnum):
     NO_BASE = "no-base"
     PROOF_FAILED = "proof-failed"
     SAMPLED = "sampled"
+    COPIED_PART = "copied-part"
+    ONLY_ZEROS = "only-zeros"
 
 
 class MergeStatus(StrEnum):

@@ -10,7 +10,7 @@ import pytest
 
 import kinprint
 from benchmarks.redteam.checkpoint import Checkpoint
-from kinprint import MergeMethod, MergeOutcome
+from kinprint import MergeDoubt, MergeMethod, MergeOutcome
 from kinprint.measure.merging import Precision, linear, rounded
 from kinprint.report.merging import sentences, summary
 from tests.diff.merged_models import (
@@ -256,3 +256,42 @@ def test_one_trimmed_task_vector_of_weight_one_is_told(family: Family) -> None:
     assert found.methods == (MergeMethod.TIES,)
     assert found.recipe is not None and found.recipe.settings is not None
     assert found.recipe.settings.densities == (0.5,)
+
+
+def test_a_share_of_squares_is_of_what_was_compared(family: Family) -> None:
+    """A large tensor that no parent has is no part of the nearest mixture."""
+    extra = {"model.layers.0.extra.weight": drawn(4, 1.0)["lm_head.weight"]}
+    numbers = sum(one.size for one in STRANGER.values())
+    part = f"{100 * numbers // (numbers + TOKENS * WIDTH)} %"
+    found, said = told(family, family.write("stranger-and", STRANGER | extra), "first", "second")
+    assert f"The tensors that were compared hold {part} of the child's numbers" in said
+    assert "of the squares of what was compared" in said and "the child's squares" not in said
+    assert "hold" not in told(family, family.write("stranger", STRANGER), "first", "second")[1]
+    assert found.document.doubt is MergeDoubt.NO_BASE
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_what_equals_a_parent_where_it_was_compared_is_not_called_trained(
+    family: Family, sample: bool
+) -> None:
+    extra = {"model.layers.0.extra.weight": drawn(4, 1.0)["lm_head.weight"]}
+    child = family.write("first-and", family.first | extra)
+    found = kinprint.unmerge(
+        child, [family.folder / name for name in ("second", "first")], sample=sample
+    )
+    said = " ".join(sentences(found.document, "en"))
+    assert found.outcome is MergeOutcome.UNDECIDED and found.doubt is MergeDoubt.COPIED_PART
+    assert "Every number that was compared is that of first at the same place:" in said
+    assert "trained" not in said and "squares" not in said
+    assert {one.source for one in found.tensors} == {1, None}
+    assert found.document.equal == found.document.compared > 0
+    assert found.document.copied is None
+
+
+def test_zeros_have_no_share(family: Family) -> None:
+    zero = {name: np.zeros_like(one) for name, one in family.first.items()}
+    found, said = told(family, family.write("zero", zero), "first", "second")
+    assert found.doubt is MergeDoubt.ONLY_ZEROS and found.document.residual is None
+    assert all(one.residual is None for one in found.tensors)
+    assert all(one.residual is None for one in (*found.roles, *found.layers))
+    assert "All numbers that were compared are zero" in said and "%" not in said

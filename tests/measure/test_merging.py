@@ -43,6 +43,7 @@ def test_a_weight_is_never_negative_but_that_of_a_free_column() -> None:
     assert bound.weights[1].low == pytest.approx(-0.4, abs=0.01), "of the fit without that limit"
     free = mixture_of(products, [1])
     assert free.weights[1].value == pytest.approx(-0.4, abs=0.01)
+    assert free.residual is not None and bound.residual is not None
     assert free.residual < bound.residual
 
 

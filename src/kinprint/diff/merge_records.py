@@ -44,8 +44,8 @@ class TensorFinding(Struct, frozen=True):
     name, address, numbers : which, what it is, and how many numbers it has.
     status, reason : whether it was measured, and what is wrong with it or with a source.
     weights : of the nearest mixture, by source.
-    residual : the part of its squares that the mixture leaves.
-    equal : numbers that the recipe gives bit by bit; None without a recipe.
+    residual : the part of its squares that the mixture leaves; None where it is zero.
+    equal : numbers that the recipe gives bit by bit, or one source has; None without either.
     settings : what the recipe says of it.
     origin : the source and its layer that it was taken from as it is.
     read : how many of its numbers were read.
@@ -65,12 +65,12 @@ class TensorFinding(Struct, frozen=True):
 
 
 class GroupFinding(Struct, frozen=True):
-    """The mixture nearest to all tensors of a role, or of a layer."""
+    """The mixture nearest to all tensors of a role, or of a layer; see `TensorFinding`."""
 
     role: str | None
     layer: int | None
     weights: tuple[Weight, ...]
-    residual: float
+    residual: float | None
 
 
 class Unmerging(Struct, frozen=True):
@@ -85,9 +85,10 @@ class Unmerging(Struct, frozen=True):
     outcome, doubt : what is known, and why no more is.
     methods : those that fit and cannot be told apart by the numbers, the recipe's first.
     recipe, yaml : the recipe, and the same as a file for mergekit.
-    copied, rounded : the source that the child equals, and whether only after rounding.
-    weights, residual : of the mixture nearest to all tensors together.
-    equal, compared : numbers that the recipe gives bit by bit, of how many.
+    copied, rounded : the source that the child equals, and whether what equals a source does so
+        only after rounding.
+    weights, residual : of the mixture nearest to all tensors that every source has, together.
+    equal, compared : numbers that the recipe gives bit by bit or one source has, of how many.
     tensors, roles, layers : the same in detail.
     labels : what models say they are not, as replicas do.
     sampled : whether some rows of tensors were read.

@@ -208,13 +208,14 @@ def _decided(
     full = _whole(family, measured)
     if not measured:
         return replace(blank, doubt=MergeDoubt.NOTHING_COMPARABLE)
-    if copied := _copied(family, measured):
-        total = sum(one.tensor.read for one in measured)
-        own = replace(
-            blank, outcome=MergeOutcome.COPY, copied=copied[0], equal=total, compared=total,
-            rounded=any(one.exact[copied[0]] < one.tensor.read for one in measured),
-        )  # fmt: skip
-        return replace(own, tensors=tuple(_with_equal(blank.tensors, measured, copied[0])))
+    equalled = _equalled(family, measured)
+    if copied := [at for at in equalled if _has_all(family, measured, at)]:
+        own = _with_equal(blank, measured, copied[0])
+        return replace(own, outcome=MergeOutcome.COPY, copied=copied[0])
+    if equalled:
+        return replace(_with_equal(blank, measured, equalled[0]), doubt=MergeDoubt.COPIED_PART)
+    if full and blank.residual is None:
+        return replace(blank, doubt=MergeDoubt.ONLY_ZEROS)
     usable = [one for one in full if one.tensor.precision is not None]
     # A recipe that gives the norms says nothing about matrices that are stored otherwise.
     numbers = [sum(one.tensor.numbers for one in some) for some in (usable, full)]
@@ -260,31 +261,46 @@ def _blank(
     )  # fmt: skip
 
 
-def _copied(family: Family, measured: Sequence[_Measured]) -> list[int]:
-    """Sources that every measured tensor equals, as they are or rounded, if nothing is left
-    unmeasured."""
-    if len(measured) < len(family.tensors):
+def _equalled(family: Family, measured: Sequence[_Measured]) -> list[int]:
+    """Sources that equal the child in all tensors that both have, as they are or rounded, where
+    every source has some of these."""
+    if not _whole(family, measured):
         return []
     return [
         at
         for at in range(len(family.sources))
-        if (family.sampled or _as_deep(family, at))
-        and all(_agreeing(one, at) == one.tensor.read for one in measured)
+        if all(_agreeing(one, at) == one.tensor.read for one in measured if at in one.columns)
     ]
 
 
-def _agreeing(one: _Measured, source: int) -> int | None:
+def _has_all(family: Family, measured: Sequence[_Measured], source: int) -> bool:
+    """Whether a source was held against every tensor of the child, and has no layer more."""
+    complete = len(measured) == len(family.tensors)
+    every = complete and all(source in one.columns for one in measured)
+    return every and (family.sampled or _as_deep(family, source))
+
+
+def _agreeing(one: _Measured, source: int) -> int:
     """Numbers of a tensor that are those of a source, as they are or rounded to its format: an
     adapter's child is not rounded to the format of its base."""
-    return max(one.equal[source], one.exact[source]) if source in one.equal else None
+    return max(one.equal[source], one.exact[source])
 
 
-def _with_equal(
-    findings: Iterable[TensorFinding], measured: Sequence[_Measured], source: int
-) -> Iterable[TensorFinding]:
-    equal = {one.tensor.name: _agreeing(one, source) for one in measured}
-    for one in findings:
-        yield replace(one, equal=equal.get(one.name), origin=(source, one.address.layer))
+def _with_equal(blank: Unmerging, measured: Sequence[_Measured], source: int) -> Unmerging:
+    """With what equals a source counted, and said to be from there."""
+    own = [one for one in measured if source in one.columns]
+    equal = {one.tensor.name: _agreeing(one, source) for one in own}
+    total = sum(one.tensor.read for one in own)
+    return replace(
+        blank, equal=total, compared=total,
+        rounded=any(one.exact[source] < one.tensor.read for one in own),
+        tensors=tuple(
+            replace(one, equal=equal[one.name], origin=(source, one.address.layer))
+            if one.name in equal
+            else one
+            for one in blank.tensors
+        ),
+    )  # fmt: skip
 
 
 def _pooled(

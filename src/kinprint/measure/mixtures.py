@@ -87,13 +87,14 @@ class Mixture(Struct, frozen=True):
         of which one is a sum of the others, and those of which only the sum of the weights shows.
     coefficients : by column, without the limit that none is negative; columns that are equal share.
     spread : standard errors of the coefficients.
-    residual : the part of the target's squares that the weights leave, between 0 and 1.
+    residual : the part of the target's squares that the weights leave, between 0 and 1; None where
+        the target is zero.
     """
 
     weights: tuple[Weight, ...]
     coefficients: tuple[float, ...]
     spread: tuple[float, ...]
-    residual: float
+    residual: float | None
 
 
 def dependent_columns(products: Products) -> list[int]:
@@ -212,10 +213,10 @@ def _limited(total: Doubles, free: Sequence[int]) -> Doubles:
     return np.asarray(found[:count] / scale)
 
 
-def _residual(total: Doubles, values: Doubles) -> float:
+def _residual(total: Doubles, values: Doubles) -> float | None:
     gram, target, square = total[:-1, :-1], total[:-1, -1], float(total[-1, -1])
     if square <= 0:
-        return 0.0
+        return None
     left = square - 2 * float(values @ target) + float(values @ gram @ values)
     return float(min(1.0, max(0.0, left / square)))
 

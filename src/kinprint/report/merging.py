@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from kinprint import text
 from kinprint.diff.merge_records import left_out
-from kinprint.records import MergeMethod, MergeOutcome, MergeStatus
-from kinprint.report.numbers import share_in_words
+from kinprint.records import MergeDoubt, MergeMethod, MergeOutcome, MergeStatus
+from kinprint.report.numbers import share_in_words, share_said
 from kinprint.report.schema import MergedTensor, MergeWeight, UnmergeDocument
 from kinprint.report.translation import translated
 from kinprint.studies.results import Cell, Table
@@ -94,12 +94,37 @@ def sentences(document: UnmergeDocument, language: str) -> Iterator[str]:
         sums = recipe.method is MergeMethod.TASK_ARITHMETIC
         yield say("base-open" if sums else "base-found", model=document.sources[over].title)
     if document.doubt is not None:
-        yield say(f"doubt.{document.doubt}")
+        yield _doubt(document, document.doubt, language)
     if document.sampled:
         read = sum(one.read for one in document.tensors)
         yield say("sampled", read=read, numbers=_numbers(document))
     if document.outcome in (MergeOutcome.UNDECIDED, MergeOutcome.OTHER) and document.weights:
-        yield say("nearest", share=1 - (document.residual or 0.0))
+        yield from _nearest(document, language)
+
+
+def _doubt(document: UnmergeDocument, doubt: MergeDoubt, language: str) -> str:
+    """Why no recipe is given."""
+    if doubt is not MergeDoubt.COPIED_PART:
+        return text.say(f"unmerge.doubt.{doubt}", language)
+    source = next(one.source for one in document.tensors if one.source is not None)
+    key = "unmerge.doubt.copied-part-rounded" if document.rounded else "unmerge.doubt.copied-part"
+    return text.say(key, language, model=document.sources[source].title)
+
+
+def _nearest(document: UnmergeDocument, language: str) -> Iterator[str]:
+    """How near the child is to a mixture, and of how much of it that is said."""
+    copied = document.doubt is MergeDoubt.COPIED_PART
+    compared = [
+        one
+        for one in document.tensors
+        if (one.equal is not None if copied else one.status is MergeStatus.MEASURED)
+    ]
+    part = sum(one.numbers for one in compared) / max(_numbers(document), 1)
+    if part < 1:
+        yield text.say("unmerge.compared", language, share=share_said(part))
+    if document.residual is not None and not copied:
+        key = "unmerge.nearest-part" if part < 1 else "unmerge.nearest"
+        yield text.say(key, language, share=share_said(1 - document.residual))
 
 
 def _exceptions(document: UnmergeDocument, language: str) -> Iterator[str]:

@@ -105,7 +105,7 @@ def _group(one: GroupFinding) -> schema.MergeGroup:
         role=one.role,
         layer=one.layer,
         weights=_weights(one.weights),
-        residual=float(f"{one.residual:.7g}"),
+        residual=_short(one.residual),
     )
 
 

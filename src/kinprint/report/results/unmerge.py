@@ -73,7 +73,7 @@ class Unmerged(FiledResult[UnmergeDocument]):
 
     @property
     def weights(self) -> tuple[MergeWeight, ...]:
-        """Of the mixture nearest to the whole child, with intervals."""
+        """Of the mixture nearest to all tensors that every source has, with intervals."""
         return self._document.weights
 
     @property

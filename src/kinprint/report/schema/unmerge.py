@@ -78,7 +78,7 @@ class MergeGroup(Struct, frozen=True, kw_only=True):
     role: str | None = None
     layer: Layer | None = None
     weights: tuple[MergeWeight, ...]
-    residual: Share
+    residual: Share | None = None
 
 
 class UnmergeDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=UNMERGE_SCHEMA):
@@ -86,7 +86,8 @@ class UnmergeDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag
 
     `methods` fit and cannot be told apart by the numbers, the recipe's first; `equal` of
     `compared` numbers are what the recipe gives, bit by bit. The child equals `copied`, after
-    rounding if `rounded`. Some sources may be `dependent` on others, so that several recipes give
+    rounding if `rounded`; where only a part of it could be compared and equals a source, `doubt`
+    says so. Some sources may be `dependent` on others, so that several recipes give
     the same; models `aside` were given and lack much of what the child and the sources have.
     """
 

@@ -84,7 +84,8 @@ def _tables(document: UnmergeDocument, language: str, say: Say) -> Iterator[Weig
 
 def _row(one: MergeGroup, count: int, language: str) -> tuple[str, tuple[str, ...], str]:
     name = f"{one.layer}" if one.role is None else role_title(one.role.partition(":")[0])[language]
-    return printable(name, NAME), _cells(one.weights, count), f"{one.residual:.2%}"
+    left = NOTHING if one.residual is None else f"{one.residual:.2%}"
+    return printable(name, NAME), _cells(one.weights, count), left
 
 
 def _cells(weights: Sequence[MergeWeight], count: int) -> tuple[str, ...]:
