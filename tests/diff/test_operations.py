@@ -16,7 +16,8 @@ from benchmarks.operations import MADE, made, with_adapter
 from benchmarks.redteam import relabelling, storage, surgery
 from benchmarks.redteam.checkpoint import Array, Checkpoint
 from benchmarks.redteam.zoo import DEMO, Zoo
-from kinprint import Operation
+from kinprint import Operation, TensorStatus
+from kinprint.diff.sampling import drawn_rows
 
 _NORMAL = (  # the levels of NF4
     -1.0, -0.6961928, -0.5250731, -0.3949175, -0.2844414, -0.1847734, -0.0910500, 0.0,
@@ -102,6 +103,49 @@ def test_intervals_of_a_sample_hold_the_whole(continued: kinprint.Diff) -> None:
                 total += 1
     assert total > 100
     assert held >= 0.9 * total
+
+
+@pytest.mark.parametrize("longer", ["b", "a"])
+def test_a_sample_reads_tokens_of_a_table_with_more_rows(tmp_path: Path, longer: str) -> None:
+    """They are matched first: rows of equal tokens are read, and the plan counts them."""
+    parent = short("base-a")
+    name = "model.embed_tokens.weight"
+    more = np.vstack([parent.tensors[name], parent.tensors[name][:512] / 2])
+    longer_model = parent.changed({name: more}, vocab_size=len(more))
+    paths = {
+        "a": _saved(longer_model if longer == "a" else parent, tmp_path / "a"),
+        "b": _saved(longer_model if longer == "b" else parent, tmp_path / "b"),
+    }
+    found = kinprint.diff(paths["a"], paths["b"], sample=True)
+    (table,) = [one for one in found.tensors if one.role == "embed"]
+    assert table.status is TensorStatus.COMPARED and table.changed is not None
+    assert table.changed.value == 0 and table.changed.high
+    assert table.numbers == parent.tensors[name].size > table.read > 0
+    assert found.totals.compared == found.totals.tensors
+
+
+def test_a_sample_of_matched_tokens_holds_the_whole(tmp_path: Path) -> None:
+    parent = short("base-a")
+    name = "model.embed_tokens.weight"
+    table = parent.tensors[name].astype(np.float32)
+    draws = np.random.default_rng(1)
+    noise = draws.normal(0, draws.uniform(0, 0.02, (len(table), 1)), table.shape)
+    more = np.vstack([table + noise, noise[:512]]).astype(np.float32)
+    a = _saved(parent, tmp_path / "a")
+    b = _saved(parent.changed({name: more}, vocab_size=len(more)), tmp_path / "b")
+    (whole,) = [one.relative for one in kinprint.diff(a, b).tensors if one.role == "embed"]
+    assert whole is not None and whole.value is not None
+    for seed in range(3):
+        sampled = kinprint.diff(a, b, sample=True, seed=seed).tensors
+        (some,) = [one.relative for one in sampled if one.role == "embed"]
+        assert some is not None and some.low is not None and some.high is not None
+        assert some.low <= whole.value <= some.high
+
+
+def test_runs_of_a_very_long_vector_are_read() -> None:
+    drawn = drawn_rows(1_000_000, 1, 0)
+    assert len(drawn.rows) == 8 * drawn.run < 1_000_000
+    assert drawn_rows(100_000, 1, 0).rows == range(100_000)
 
 
 def _saved(model: Checkpoint, folder: Path) -> Path:

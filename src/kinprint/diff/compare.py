@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kinprint.diff.changes import reading_cost, tensor_changes
 from kinprint.diff.direction import Direction, direction_beside_weights, log_wants
 from kinprint.diff.given import beyond_base
-from kinprint.diff.mapping import find_correspondence, find_tokens
+from kinprint.diff.mapping import find_correspondence, find_tokens, numbered_tokens
 from kinprint.diff.merge_operation import Candidates, family_wants, find_merge, with_merge
 from kinprint.diff.operations import find_operations, with_trace, without_trace
 from kinprint.diff.pairing import Correspondence, pair_tensors, tied_head
@@ -132,7 +132,8 @@ def plan_diff(
     candidates = Candidates(tuple(parents), given)
     shares = _Shares(settings, sampled, bool(candidates))
     found = plan_comparison(models, fetcher, shares.comparing)
-    pairs = pair_tensors(*pair.models)
+    tokens = numbered_tokens(*pair.models)
+    pairs = pair_tensors(*pair.models, Correspondence(tokens=tokens))
     if shares.allowance is not None:
         cost = SamplePlan(*pair.models, pairs, shares.allowance, settings.seed).cost
     else:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kinprint.device import Array, array_module, downloaded, uploaded
 from kinprint.diff.pairing import AS_NUMBERED, Correspondence, Match, Turn, UnitsKey, source_of
+from kinprint.diff.structure import Sizes
 from kinprint.errors import FormatError
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
 from kinprint.lineage.alignment.units import Matching, match_feed_forwards
@@ -88,8 +89,7 @@ def find_tokens(a: Model, b: Model, *, sampled: bool = False) -> tuple[Match | N
         except FormatError:
             known.append(None)
     if known[0] is None or known[1] is None:
-        rows = np.arange(min(sizes))
-        return None if sizes[0] == sizes[1] else Match(rows, rows, sizes[0], sizes[1]), False
+        return _rows_by_number(sizes[0], sizes[1]), False
     shared = align(known[0], known[1])
     kept = (shared.a < sizes[0]) & (shared.b < sizes[1])
     left, right = shared.a[kept], shared.b[kept]
@@ -102,6 +102,18 @@ def find_tokens(a: Model, b: Model, *, sampled: bool = False) -> tuple[Match | N
         if not sampled:
             padding = _padding(a, free[0]), _padding(b, free[1])
     return Match(left, right, sizes[0], sizes[1], padding=padding), True
+
+
+def numbered_tokens(a: Model, b: Model) -> Match | None:
+    """Rows of the vocabularies that have equal numbers; None where all have. As many are read as of
+    those that stand for the same text, and no tokenizer is needed for it."""
+    sizes = [Sizes.of(one).tokens for one in (a, b)]
+    return None if sizes[0] is None or sizes[1] is None else _rows_by_number(sizes[0], sizes[1])
+
+
+def _rows_by_number(before: int, after: int) -> Match | None:
+    rows = np.arange(min(before, after))
+    return None if before == after else Match(rows, rows, before, after)
 
 
 def _free(vocabulary: Vocabulary, size: int, matched: NDArray[np.int64]) -> NDArray[np.int64]:

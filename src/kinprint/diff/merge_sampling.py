@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from kinprint.diff.blocks import matrix_shape
 from kinprint.diff.merge_tensors import Tensor, wants
-from kinprint.diff.sampling import ROWS, VECTOR, bridged, spread
-from kinprint.measure.sampling import sample_rows
+from kinprint.diff.sampling import bridged, drawn_rows, spread
 from kinprint.model.model import Model
 from kinprint.records import MergeStatus
 from kinprint.text import message
@@ -48,19 +47,12 @@ def _order(tensors: Sequence[Tensor]) -> list[int]:
 
 
 def _is_readable(tensor: Tensor) -> bool:
-    if tensor.status is MergeStatus.UNREADABLE or not tensor.available:
-        return False
-    shapes = [part.shape or () for part in tensor.parts]
-    return all(len(shape) > 1 or matrix_shape(shape)[0] <= VECTOR for shape in shapes)
+    return tensor.status is not MergeStatus.UNREADABLE and bool(tensor.available)
 
 
 def _with_rows(tensor: Tensor, seed: int) -> Tensor:
-    rows = []
-    for part in tensor.parts:
-        shape = part.shape or ()
-        height, _ = matrix_shape(shape)
-        rows.append(sample_rows(height, ROWS, seed) if len(shape) > 1 else range(height))
-    return replace(tensor, rows=tuple(rows))
+    shapes = (matrix_shape(part.shape or ()) for part in tensor.parts)
+    return replace(tensor, rows=tuple(drawn_rows(*shape, seed).rows for shape in shapes))
 
 
 def _not_read(tensor: Tensor) -> Tensor:

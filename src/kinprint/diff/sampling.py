@@ -1,8 +1,9 @@
 """A diff from a few megabytes: some rows of some tensors, chosen before the first is read.
 
-Vectors are read whole. Of matrices a few short runs of rows are read, drawn by chance, one in each
-equal part, so that the runs tell how far the whole may lie from them. Layers are taken evenly over
-the depth until the allowance is spent; what is left out says so.
+Vectors are read whole, unless they are very long. Of matrices a few short runs of rows are read,
+drawn by chance, one in each equal part, so that the runs tell how far the whole may lie from them.
+Where tokens were matched, runs are drawn among those that both models have. Layers are taken evenly
+over the depth until the allowance is spent; what is left out says so.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kinprint.diff.blocks import matrix_shape
 from kinprint.diff.changes import as_floats, centred_cosine, described, grid_beside, rounding_of
 from kinprint.diff.pairing import TensorPair
 from kinprint.diff.results import Estimate, Rounding, TensorChange
@@ -32,16 +32,31 @@ ALLOWANCE = 24_000_000
 """Bytes of weights that a sampled diff reads of both models together, unless told otherwise."""
 ROWS = 32
 """Rows of a matrix that are read, in runs."""
-VECTOR = 1 << 17
-"""Numbers up to which a vector is read whole."""
+_VECTOR, _RUNS = 1 << 17, 8  # numbers of a vector that are read, and in how many runs of a longer
+
+
+class Drawn(Struct, frozen=True):
+    """Rows of a tensor that are read; so many in a `run` were drawn together."""
+
+    rows: Rows
+    run: int
+
+
+def drawn_rows(height: int, width: int, seed: int) -> Drawn:
+    """Some short runs of a matrix, all of a vector, and a few long runs of one that is very long.
+
+    A vector is one column.
+    """
+    count, run = (ROWS, RUN) if width > 1 else (_VECTOR, _VECTOR // _RUNS)
+    return Drawn(sample_rows(height, count, seed, run), run)
 
 
 class _Piece(Struct, frozen=True, eq=False):
-    """Rows of two tensors to be read; `rows` is None for all."""
+    """Rows of two tensors to be read, numbered among those that correspond."""
 
     at: int
     pair: TensorPair
-    rows: Rows | None
+    drawn: Drawn
     readings: tuple[Reading, Reading]
 
 
@@ -96,7 +111,7 @@ class SamplePlan:
 
 def _order(pairs: Sequence[TensorPair]) -> list[int]:
     """Places of pairs that can be compared: vectors first, then matrices evenly over the layers."""
-    able = [at for at, pair in enumerate(pairs) if pair.matched is not None and _plain(pair)]
+    able = [at for at, pair in enumerate(pairs) if pair.matched is not None]
     layers = sorted({pairs[at].address.layer or 0 for at in able})
     turn = {layers[at]: place for place, at in enumerate(spread(len(layers)))}
 
@@ -114,19 +129,18 @@ def spread(count: int) -> list[int]:
     return [at for at in turned if at < count]
 
 
-def _plain(pair: TensorPair) -> bool:
-    return pair.rows is None and pair.columns is None
-
-
 def _piece(a: Model, b: Model, pair: TensorPair, at: int, seed: int) -> _Piece | None:
     if described(pair).status is not TensorStatus.COMPARED:
         return None
     assert pair.a is not None and pair.b is not None and pair.matched is not None
-    height, width = pair.matched
-    rows = None if width == 1 else sample_rows(height, ROWS, seed)
-    if width == 1 and height > VECTOR:
-        return None
-    return _Piece(at, pair, rows, (a.reading(pair.a, rows), b.reading(pair.b, rows)))
+    assert pair.columns is None  # a sample matches layers and tokens
+    drawn = drawn_rows(*pair.matched, seed)
+    ours: Rows = drawn.rows
+    theirs: Rows = drawn.rows
+    if pair.rows is not None:
+        some = list(drawn.rows)
+        ours, theirs = (tuple(one[some].tolist()) for one in (pair.rows.a, pair.rows.b))
+    return _Piece(at, pair, drawn, (a.reading(pair.a, ours), b.reading(pair.b, theirs)))
 
 
 def _bytes_of(piece: _Piece) -> int:
@@ -140,13 +154,12 @@ def bridged(wants: Sequence[Want], gap: int) -> int:
 
 
 def _sampled(told: TensorChange, piece: _Piece) -> TensorChange:
-    assert piece.pair.a is not None and piece.pair.b is not None
-    x, y = (as_floats(one.take_stored()) for one in piece.readings)
-    rows = len(x) if piece.rows is None else len(piece.rows)
-    x, y = x.reshape(rows, -1), y.reshape(rows, -1)
-    height, _ = matrix_shape(piece.pair.a.shape or ())
+    assert piece.pair.matched is not None
+    height, width = piece.pair.matched
+    rows = len(piece.drawn.rows)
+    x, y = (as_floats(one.take_stored()).reshape(rows, width) for one in piece.readings)
     rounding = None if np.array_equal(x, y) else rounding_of(piece.pair, x, y)
-    return change_of_rows(told, x, y, rows / max(height, 1), RUN, rounding)
+    return change_of_rows(told, x, y, rows / max(height, 1), piece.drawn.run, rounding)
 
 
 def change_of_rows(
