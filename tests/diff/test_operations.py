@@ -148,6 +148,19 @@ def test_runs_of_a_very_long_vector_are_read() -> None:
     assert drawn_rows(100_000, 1, 0).rows == range(100_000)
 
 
+def test_a_sample_finds_layers_that_changed_places(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    a = _saved(parent, tmp_path / "a")
+    b = _saved(surgery.with_layers(parent, (0, 1, 3, 2, 4, 5)), tmp_path / "b")
+    found = kinprint.diff(a, b, sample=True)
+    assert [one.kind for one in found.operations] == [Operation.REORDERED]
+    assert found.totals.equal == found.totals.compared
+    c = _saved(surgery.with_layers(parent, (0, 1, 2, 3, 2, 3, 4, 5)), tmp_path / "c")
+    deeper = kinprint.diff(a, c, sample=True)
+    assert [one.kind for one in deeper.operations] == [Operation.EXPANDED_DEPTH]
+    assert deeper.totals.equal == deeper.totals.compared
+
+
 def _saved(model: Checkpoint, folder: Path) -> Path:
     folder.mkdir()
     model.save(model, folder)

@@ -16,6 +16,7 @@ from kinprint.diff.merge_operation import Candidates, family_wants, find_merge, 
 from kinprint.diff.operations import find_operations, with_trace, without_trace
 from kinprint.diff.pairing import Correspondence, pair_tensors, tied_head
 from kinprint.diff.results import Diff, OperationFound, TensorChange
+from kinprint.diff.sampled_parts import linked_layers
 from kinprint.diff.sampling import ALLOWANCE, SamplePlan
 from kinprint.diff.structure import Sizes
 from kinprint.errors import naming
@@ -175,9 +176,7 @@ class _Pair(Struct, frozen=True):
 
     def sampled_map(self, compared: Comparison) -> Correspondence:
         """Layers and tokens that correspond, as far as a comparison has found them."""
-        layers = {}
-        if compared.shared is not None:
-            layers = {("", one.b): one.a for one in compared.shared.layers if one.quality}
+        layers = linked_layers(compared)
         sizes = [Sizes.of(model).tokens for model in self.models]
         if sizes[0] == sizes[1]:
             return Correspondence(layers)

@@ -6,6 +6,7 @@ of them, and are judged by the same rules.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -58,15 +59,32 @@ def changes_of(found: Comparison) -> SampledChanges | None:
         if not one.part.tower and one.partner is not None
         for change in _changes(material, one, one.partner)
     )
-    layers = {}
-    if found.shared is not None:
-        layers = {("", one.b): one.a for one in found.shared.layers if one.quality}
     a, b = material.models
     gone = without_trace(found.verdict.parts)
     linked = with_trace(found.verdict.parts)
     sizes = Sizes.of(a), Sizes.of(b)
-    operations = find_operations(tensors, Correspondence(layers), sizes, gone, linked, sampled=True)
+    known = Correspondence(linked_layers(found))
+    operations = find_operations(tensors, known, sizes, gone, linked, sampled=True)
     return SampledChanges(operations, tuple(one for one in tensors if _is_told(one)))
+
+
+def linked_layers(found: Comparison) -> dict[tuple[str, int], int]:
+    """For layers of the second model, that of the first which most weights of it are linked with,
+    or else the nearest that a search has found."""
+    layers = {}
+    if found.shared is not None:
+        layers = {("", one.b): one.a for one in found.shared.layers if one.quality}
+    votes: dict[int, Counter[int]] = {}
+    for one in found.verdict.parts:
+        here, there = one.part, one.partner
+        if not one.state.linked or here.tower or here.component is Component.NORMS:
+            continue
+        if here.layer is not None and there is not None and there.layer is not None:
+            votes.setdefault(there.layer, Counter())[here.layer] += one.weights
+    for layer, some in votes.items():
+        # Of layers that are equal the one of the same number counts.
+        layers["", layer] = max(some, key=lambda at: (some[at], at == layer))
+    return layers
 
 
 def _is_told(one: TensorChange) -> bool:
