@@ -292,6 +292,16 @@ def test_what_became_of_one_layer_is_said(tmp_path: Path) -> None:
         assert found.kind is kind and said in found.evidence
 
 
+def test_a_head_is_said_to_be_compared_only_where_it_was(tmp_path: Path) -> None:
+    turned = kinprint.diff(DEMO / "base-a", DEMO / "a-rotated")
+    assert turned.totals.compared == 0 and turned.document.notes == []
+    parent = Zoo(DEMO)["base-a"]
+    head = {"lm_head.weight": parent.tensors["model.embed_tokens.weight"]}
+    untied = _saved(parent.changed(head, tie_word_embeddings=False), tmp_path / "b")
+    (note,) = kinprint.diff(DEMO / "base-a", untied).document.notes
+    assert "was compared with this embedding" in note
+
+
 def test_one_matrix_of_low_rank_is_no_adapter(tmp_path: Path) -> None:
     parent = Zoo(DEMO)["base-a"]
     name = "model.layers.3.mlp.down_proj.weight"

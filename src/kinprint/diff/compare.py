@@ -29,7 +29,7 @@ from kinprint.model.model import Model
 from kinprint.model.opening import need_adapter, open_model
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher, Want, side_by_side
-from kinprint.records import TAKEN_OVER, Cost, Relation
+from kinprint.records import TAKEN_OVER, Cost, Relation, Role
 from kinprint.text import Message, message
 
 _MOSTLY_EQUAL = 0.9  # of the numbers of matrices that are not zero in both; on a grid of three
@@ -93,7 +93,7 @@ def diff_models(
     either_way = any(one.kind.either_way for one in operations)
     notes = [note_about(one.ref.name, note) for one in pair.checkpoints for note in one.notes]
     tied = tied_head(*pair.models)
-    if tied is not None:
+    if tied is not None and any(one.role == Role.LM_HEAD and one.read for one in tensors):
         notes.append(note_about(tied.model.name, message("diff.note.tied-head")))
     if operations and parents and merge is None:
         notes.append(message("diff.merge.none"))
