@@ -292,6 +292,18 @@ def test_what_became_of_one_layer_is_said(tmp_path: Path) -> None:
         assert found.kind is kind and said in found.evidence
 
 
+def test_all_vectors_that_changed_are_counted(tmp_path: Path) -> None:
+    """Gains that all became one are no rounding, though some of them could be."""
+    parent = Zoo(DEMO)["base-a"]
+    vectors = {name: one for name, one in parent.tensors.items() if one.ndim == 1}
+    child = parent.changed({name: np.ones_like(one) for name, one in vectors.items()})
+    found = kinprint.diff(_saved(parent, tmp_path / "a"), _saved(child, tmp_path / "b"))
+    evidence = " ".join(one.evidence for one in found.operations)
+    assert f"{len(vectors)} vectors did" in evidence
+    changed = [one for one in found.tensors if one.changed and one.changed.value]
+    assert len(changed) == len(vectors)
+
+
 def test_a_head_is_said_to_be_compared_only_where_it_was(tmp_path: Path) -> None:
     turned = kinprint.diff(DEMO / "base-a", DEMO / "a-rotated")
     assert turned.totals.compared == 0 and turned.document.notes == []
