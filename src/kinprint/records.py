@@ -208,6 +208,7 @@ class Operation(StrEnum):
     PRUNED_WIDTH = "pruned-width"
     PRUNED_HEADS = "pruned-heads"
     PRUNED_NUMBERS = "pruned-numbers"
+    LAYERS_ZEROED = "layers-zeroed"
     EXPANDED_DEPTH = "expanded-depth"
     REORDERED = "layers-reordered"
     EXPANDED_WIDTH = "expanded-width"
@@ -262,6 +263,7 @@ _HUB = {
             Operation.PRUNED_WIDTH,
             Operation.PRUNED_HEADS,
             Operation.PRUNED_NUMBERS,
+            Operation.LAYERS_ZEROED,
             Operation.EXPANDED_DEPTH,
             Operation.REORDERED,
             Operation.EXPANDED_WIDTH,

@@ -284,12 +284,24 @@ def test_what_became_of_one_layer_is_said(tmp_path: Path) -> None:
     other = _edited(parent, 3, lambda name: stranger.tensors[name])
     copied = surgery.with_layers(parent, (0, 1, 2, 2, 4, 5))
     for name, model, kind, said in (
-        ("emptied", emptied, Operation.PRUNED_NUMBERS, "became zero: 3"),
+        ("emptied", emptied, Operation.LAYERS_ZEROED, "became zero: 3"),
         ("other", other, Operation.CHANGED, "no matrix is alike at equal places: 3"),
         ("copied", copied, Operation.CHANGED, "in the place of others: 2→3"),
     ):
         (found,) = kinprint.diff(a, _saved(model, tmp_path / name)).operations
         assert found.kind is kind and said in found.evidence
+
+
+def test_a_layer_that_was_zero_is_not_called_replaced(tmp_path: Path) -> None:
+    parent = Zoo(DEMO)["base-a"]
+    emptied = _edited(parent, 3, lambda name: np.zeros_like(parent.tensors[name]))
+    before, after = _saved(emptied, tmp_path / "a"), _saved(parent, tmp_path / "b")
+    for sample in (False, True):
+        (found,) = kinprint.diff(before, after, sample=sample).operations
+        assert found.kind is Operation.CHANGED
+        assert "were zero, and are not any more: 3" in found.evidence
+    zeroed = kinprint.diff(after, before)
+    assert "layers set to zero" in zeroed.summary and "single numbers" not in zeroed.summary
 
 
 def test_all_vectors_that_changed_are_counted(tmp_path: Path) -> None:

@@ -29,10 +29,10 @@ from kinprint.diff.structure import (
     Linked,
     Sizes,
     kept_as_it_was,
-    layers_without_likeness,
     lost_layers,
     replaced,
     resized,
+    unlike_layers,
     upcycled,
 )
 from kinprint.records import (
@@ -110,13 +110,13 @@ def find_operations(
     if not alike:
         return ()
     vectors = _unlike_vectors(compared)
-    emptied, unlike = layers_without_likeness(compared)
-    alike = [one for one in alike if one.tower or one.layer not in emptied | unlike]
+    unlike = unlike_layers(compared)
+    alike = [one for one in alike if one.tower or one.layer not in unlike]
     return (
         *upcycled(tensors),
         *resized(known, sizes, Linked(compared, linked, sampled)),
         *replaced(tensors, gone),
-        *lost_layers(emptied, unlike),
+        *lost_layers(unlike),
         *(() if sampled else kept_as_it_was(tensors, [*alike, *vectors])),
         *_numbers(alike, compared),
         *([found(Operation.CHANGED, "vectors-unlike", count=len(vectors))] if vectors else ()),

@@ -17,6 +17,7 @@ from kinprint.records import Component, Operation, Role, TensorStatus
 from kinprint.text import joined, message, words
 
 _KEPT_TOKENS = 0.98  # of a vocabulary that was extended or cut
+_ALL = 1 - 1e-9  # of the numbers, where two shares are added
 _IN_BOTH = (TensorStatus.COMPARED, TensorStatus.OTHER_SHAPE)
 _WIDTHS = {  # with the component that has such parts; channels are those of all
     "channels": None,
@@ -157,34 +158,52 @@ def upcycled(tensors: Sequence[TensorChange]) -> Iterator[OperationFound]:
         yield found(Operation.UPCYCLED, "upcycled", count=len(made & alike), of=of)
 
 
-def layers_without_likeness(
-    compared: Sequence[TensorChange],
-) -> tuple[frozenset[int], frozenset[int]]:
-    """Layers of the text model whose matrices all became zero, and those of which none is alike;
-    none where that is so of all."""
+class UnlikeLayers(Struct, frozen=True):
+    """Layers of the text model of which no matrix is alike: those whose matrices all became zero
+    (`emptied`), or all were zero (`filled`), and the `others`."""
+
+    emptied: frozenset[int] = frozenset()
+    filled: frozenset[int] = frozenset()
+    others: frozenset[int] = frozenset()
+
+    def __contains__(self, layer: int | None) -> bool:
+        return layer in self.emptied | self.filled | self.others
+
+
+def unlike_layers(compared: Sequence[TensorChange]) -> UnlikeLayers:
+    """Layers that are not alike; none where that is so of all."""
     groups: dict[int, list[TensorChange]] = {}
     for one in compared:
         if one.layer is not None and not one.tower and len(one.shape) > 1:
             groups.setdefault(one.layer, []).append(one)
-    emptied = {at for at, some in groups.items() if all(_is_emptied(one) for one in some)}
-    unlike = {
-        at for at, some in groups.items() if at not in emptied and not any(map(is_alike, some))
-    }
-    if len(emptied | unlike) == len(groups):
-        return frozenset(), frozenset()
-    return frozenset(emptied), frozenset(unlike)
+    emptied = {at for at, some in groups.items() if all(map(_is_emptied, some))}
+    filled = {at for at, some in groups.items() if all(map(_is_filled, some))}
+    unlike = {at for at, some in groups.items() if not any(map(is_alike, some))}
+    if len(emptied | filled | unlike) == len(groups):
+        return UnlikeLayers()
+    others = unlike - emptied - filled
+    return UnlikeLayers(frozenset(emptied), frozenset(filled), frozenset(others))
 
 
 def _is_emptied(one: TensorChange) -> bool:
-    return one.zeroed > 0 and one.zeroed + one.zeros >= 1
+    """Whether all numbers of a tensor are zero now, and some were not."""
+    return one.zeroed > 0 and one.zeroed + one.zeros >= _ALL
 
 
-def lost_layers(emptied: Collection[int], unlike: Collection[int]) -> Iterator[OperationFound]:
-    """Layers that became zero, and layers that are not alike."""
-    if emptied:
-        yield found(Operation.PRUNED_NUMBERS, "layers-zero", layers=_numbered(emptied))
-    if unlike:
-        yield found(Operation.CHANGED, "layers-unlike", layers=_numbered(unlike))
+def _is_filled(one: TensorChange) -> bool:
+    """Whether all numbers of a tensor were zero, and some are not any more."""
+    return one.filled > 0 and one.filled + one.zeros >= _ALL
+
+
+def lost_layers(unlike: UnlikeLayers) -> Iterator[OperationFound]:
+    """Layers that became zero, that were zero, and others that are not alike."""
+    for kind, key, layers in (
+        (Operation.LAYERS_ZEROED, "layers-zero", unlike.emptied),
+        (Operation.CHANGED, "layers-filled", unlike.filled),
+        (Operation.CHANGED, "layers-unlike", unlike.others),
+    ):
+        if layers:
+            yield found(kind, key, layers=_numbered(layers))
 
 
 def _numbered(layers: Collection[int]) -> str:
