@@ -157,6 +157,7 @@ def identify_model(
     shortlist: int = SHORTLIST,
     tell: Teller = silent,
     deep: Deep | None = None,
+    jobs: int = 1,
 ) -> Identified:
     """Say which models of an atlas a model is built on.
 
@@ -172,6 +173,8 @@ def identify_model(
         Told how many pairs were compared, and how long the others will take.
     deep
         Which of those about which fingerprints leave something open are read from their files.
+    jobs
+        How many processes may compare models side by side.
     """
     index, broken = atlas.index()
     files = listing_digest(model.sources[0].files)
@@ -192,7 +195,7 @@ def identify_model(
         other_seeds=int((~one_seed).sum()),
         broken=(*broken, *damaged),
     )
-    found = _compared(found, atlas, matches, settings, tell, deep) if matches else found
+    found = _compared(found, atlas, matches, settings, tell, deep, jobs) if matches else found
     known = [
         ModelRef(*row)
         for row in zip(*(index.column(name) for name in ("given", "kind", "name")), strict=True)
@@ -215,6 +218,7 @@ def _compared(
     settings: Settings,
     tell: Teller,
     deep: Deep | None,
+    jobs: int,
 ) -> Identified:
     """The same with what comparing the model with some others gives."""
     prints: dict[str, Fingerprint] = {_QUERY: found.model}
@@ -233,7 +237,7 @@ def _compared(
         if names[0] != _QUERY:  # what it failed with stands before that of others
             raise read.unread[0].error
         places = [(0, at) for at in range(1, len(names))]
-        pairs, failed = judge_pairs(read, places, settings, tell=tell, screened=False)
+        pairs, failed = judge_pairs(read, places, settings, jobs, tell, screened=False)
         entries = [known[names[pair.b]].entry for pair in pairs]
         deeper = _read_deep(prints, pairs, entries, settings, deep, tell)
         pairs = tuple(

@@ -19,6 +19,7 @@ from kinprint.records import Relation
 @option("--atlas", metavar="PLACE")
 @option("--shortlist", metavar="N", type=Whole(min=1), default=24)
 @option("--deep", metavar="N", type=Whole(min=0), default=0)
+@option("--jobs", metavar="N", type=Whole(min=1))
 @seed_option
 @option("--base", metavar="MODEL")
 @option("--declared", metavar="FILE")
@@ -31,6 +32,7 @@ def identify(
     atlas: str | None,
     shortlist: int,
     deep: int,
+    jobs: int | None,
     seed: int,
     base: str | None,
     declared: str | None,
@@ -46,6 +48,7 @@ def identify(
         atlas=atlas,
         shortlist=shortlist,
         deep=deep,
+        jobs=jobs,
         seed=seed,
         base=base,
         declared=declared,

@@ -205,7 +205,8 @@ def _judge(
     verdict = joined_verdict(decided, sharing, towers, lone_towers(known[0], known[1], places))
     if evidence.screened:
         amount = replace(verdict.amount, read=min(_share_read(ours), _share_read(theirs)))
-        verdict = replace(verdict, amount=amount, reasons=(VerdictReason.SHORT_LOOK,))
+        # What a test of norms would have seen says nothing of the rest of what was read.
+        verdict = replace(verdict, amount=amount, reasons=(VerdictReason.SHORT_LOOK,), power=())
     return PairVerdict(*pair, verdict, tests, likeness_of(verdict), towers)
 
 
@@ -247,7 +248,7 @@ def run_pairs(
                         found |= zip(chunk, outcome, strict=True)
                     clock.done(len(chunk))
         rest = [pair for pair in battery.in_order(pairs) if pair not in found]
-        if rest:
+        if rest and screened:
             battery.know([place.put(battery.digest(at)) for at in range(len(samples))])
         for pair in rest:
             found[pair] = battery.evidence(pair)
@@ -263,7 +264,8 @@ def _in_processes(
     step = max(min(len(pairs) // (_TILE * jobs), _TILE**2), 1)
     chunks = [ordered[at : at + step] for at in range(0, len(ordered), step)]
     with workers(jobs, _start_process, (place.put(battery),)) as pool:
-        digests = deque(pool.submit(_digest_in_process, at) for at in range(battery.models))
+        looked_at = range(battery.models if battery.screened else 0)
+        digests = deque(pool.submit(_digest_in_process, at) for at in looked_at)
         known = []
         while digests:  # none is held longer than it takes to put it away
             known.append(place.put(_outcome(digests.popleft())))
@@ -312,7 +314,7 @@ class _Battery:
         self, samples: Sequence[Shared], settings: Settings, meeting: Meeting, screened: bool
     ) -> None:
         self._samples, self._settings, self._meeting = samples, settings, meeting
-        self._screened = screened
+        self.screened = screened
         largest = max(sample.nbytes for sample in samples)
         self._kept = min(max(_PREPARED_BYTES // largest, 2), 2 * _TILE)
         self._digests: Sequence[Shared] = ()
@@ -323,7 +325,7 @@ class _Battery:
         self._digest = functools.lru_cache(2 * _TILE)(self._load_digest)
 
     def __reduce__(self) -> tuple[type[_Battery], tuple[object, ...]]:
-        return _Battery, (self._samples, self._settings, self._meeting, self._screened)
+        return _Battery, (self._samples, self._settings, self._meeting, self.screened)
 
     @property
     def models(self) -> int:
@@ -350,10 +352,9 @@ class _Battery:
 
     def evidence(self, pair: Places) -> PairEvidence | KinprintError:
         """What the tests give for a pair, by the places of its models, or why they failed."""
-        digests = [self._digest(at) for at in pair]
-        for one in digests:
-            if isinstance(one, KinprintError):
-                return one
+        for at in pair if self.screened else ():
+            if isinstance(digest := self._digest(at), KinprintError):
+                return digest
         return attempt(self._run, pair)
 
     def _load_digest(self, at: int) -> Digest | KinprintError:
@@ -362,10 +363,7 @@ class _Battery:
 
     def _run(self, places: Places) -> PairEvidence:
         towers = self._meeting[places]
-        first, second = (self._digest(at) for at in places)
-        assert isinstance(first, Digest) and isinstance(second, Digest)
-        short = self._screened and len(towers) == 1
-        if short and not worth_comparing(first, second):
+        if self.screened and len(towers) == 1 and not self._calls_for_all(places):
             ((at, to),) = towers
             one, other = (self._quick(place) for place in places)
             quick = quick_evidence(self._pair(one[at], other[to]))
@@ -378,9 +376,15 @@ class _Battery:
             pair = self._pair(one[at], other[to])
             evidence = gather_evidence(pair)
             sharing = find_sharing(pair, one[at], evidence, charge)
-            found.append((_in_short(evidence) if self._screened else evidence, sharing))
+            found.append((_in_short(evidence) if self.screened else evidence, sharing))
         let_go()
         return PairEvidence(tuple(found))
+
+    def _calls_for_all(self, places: Places) -> bool:
+        """Whether the short look at two models calls for all tests."""
+        first, second = (self._digest(at) for at in places)
+        assert isinstance(first, Digest) and isinstance(second, Digest)
+        return worth_comparing(first, second)
 
     def _pair(self, one: Side, other: Side) -> Pair:
         return Pair(one, other, seed=self._settings.seed, level=self._settings.level)

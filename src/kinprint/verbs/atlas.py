@@ -488,6 +488,7 @@ def identify(
     atlas: ModelName | None = None,
     shortlist: int = SHORTLIST,
     deep: int = 0,
+    jobs: int | None = 1,
     seed: int = 0,
     base: ModelName | None = None,
     declared: ModelName | None = None,
@@ -513,6 +514,9 @@ def identify(
     deep : int
         With how many of these to compare it once more at the deep level, from their files, where
         fingerprints leave open whether weights were taken over.
+    jobs : int, optional
+        Processes to compare in, None for one a core. A script that asks for more than one needs
+        the usual guard around its main part.
     seed : int
         Chooses which rows are read; models of the atlas that were read with other seeds are no
         candidates.
@@ -555,7 +559,8 @@ def identify(
         one = fingerprint(given, fetcher_of(own), seed, written_name(base))
         one = replace(one, claims=(*one.claims, *told.get(one.ref.name, ())))
         further = Deep(deep, fetcher_of(own), written_name(base)) if deep else None
-        found = identify_model(one, store, shortlist, teller(own), further)
+        count = cores() if jobs is None else jobs
+        found = identify_model(one, store, shortlist, teller(own), further, count)
         document = identify_document(found, store.place, meter.cost)
         return Identification(settled(document), language)
 
