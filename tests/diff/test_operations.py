@@ -107,7 +107,7 @@ def test_intervals_of_a_sample_hold_the_whole(continued: kinprint.Diff) -> None:
 
 @pytest.mark.parametrize("longer", ["b", "a"])
 def test_a_sample_reads_tokens_of_a_table_with_more_rows(tmp_path: Path, longer: str) -> None:
-    """They are matched first: rows of equal tokens are read, and the plan counts them."""
+    """They are matched first, and rows of equal tokens are read."""
     parent = short("base-a")
     name = "model.embed_tokens.weight"
     more = np.vstack([parent.tensors[name], parent.tensors[name][:512] / 2])
