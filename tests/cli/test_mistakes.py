@@ -105,6 +105,17 @@ def test_models_stay_as_they_are(
     assert {file: file.read_bytes() for file in model.iterdir()} == before
 
 
+def test_where_an_adapter_cannot_be_read_its_base_is_not_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "adapter_config.json").write_text("{}")
+    (tmp_path / "adapter_model.safetensors").write_bytes(b"\0" * 8)
+    for command in (["matrix"], ["study", "run", "same-layer"]):
+        run([*command, BASE, CHILD, str(tmp_path), "--base", BASE])
+        told = "".join(capsys.readouterr())
+        assert "no model given is an adapter" not in told and "adapter_model" in told
+
+
 def test_one_model_given_twice_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", BASE, BASE]) == 0
     assert "it was compared with itself" in capsys.readouterr().err

@@ -250,3 +250,6 @@ def test_a_model_that_says_it_has_no_head_has_none(tmp_path: Path, tied: bool | 
         (told,) = [one for one in found.verdict.parts if one.part.component is Component.HEAD]
         assert told.state is PartState.NOT_COMPARABLE and told.reason is not None
         assert (told.reason.key == only) is (tied is False)
+    written = ours | {"lm_head.weight": ours["model.embed_tokens.weight"]}
+    for found in compared(tmp_path / "written", (ours, config), (written, LLAMA)):
+        assert found.verdict.relation is Relation.SAME_WEIGHTS

@@ -121,7 +121,8 @@ def compare_all(
         shelf() as place,
     ):
         read = read_readable(opened, settings, unread, place)
-        need_adapter(read.models, settings.base)
+        if not read.unread:  # one that could not be read may be the adapter
+            need_adapter(read.models, settings.base)
         with algebra_for(settings.level):
             places = list(combinations(range(len(read.checkpoints)), 2))
             screened &= len(places) > 1  # of one pair, as compare has it, nothing is spared

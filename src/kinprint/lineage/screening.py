@@ -47,12 +47,13 @@ zoo reach 1.5, descendants have 2.3 or more."""
 LIKE_ROWS = 4.0
 """The same for rows of equal number, in standard deviations of their mean."""
 LIKE_PROBES = 6.0
-"""The same for the most alike of all rows of a role, in robust deviations of their likeness; the
-best of ten thousand strangers lie at about four. Half of the rows probed of a tensor must have it:
-a stranger's row may meet one that a few channels rule as well."""
+"""The same for the most alike of all rows of a role, in deviations of their likeness; the best of
+ten thousand strangers lie at about four. `_LIKES` of the rows probed must have it: a stranger's row
+may meet one that a few channels rule as well."""
 _CLEAR = 0.7  # of the distance to the second nearest: the nearest is the like of a unit
 _UNITS, _ROWS, _TOKENS, _PROBES, _LAYERS = 32, 32, 512, 16, 6
 _FEW, _TENSORS = 4, 64  # rows that are probed of a tensor, and tensors of a role
+_LIKES = 2  # of all rows that are probed of a role
 _FAR = 4.0  # robust deviations beyond which a number says no more
 _SIGN = -3.0  # log10 p of a quick test that calls for the others
 _FEWEST = 64  # units of a feed-forward, so that one of them is no chance
@@ -93,7 +94,7 @@ def digest(model: Prepared) -> Digest:
     chosen = [whole[at] for at in spread(len(whole), 4 * _LAYERS)] if whole else []
     labels, rows = _numbered(model.sample)
     tokens, embedding = _tokens(model)
-    by_role = _by_role(model.sample)
+    by_role = _by_role(model.sample) if chosen else {}  # without units all tests are run
     return Digest(
         _stored(model.sample),
         labels,
@@ -119,7 +120,7 @@ def worth_comparing(a: Digest, b: Digest) -> bool:
     turn = _turn(*tokens)
     if a.rows.shape[1] == b.rows.shape[1] and max(_deviations(*tokens), _alike(a, b)) >= LIKE_ROWS:
         return True
-    if _have_likes(a, b):
+    if _have_likes(a, b) or _have_likes(b, a):  # one may have more rows than the other
         return True
     if turn is not None and (_alike(a, b, turn) >= LIKE_ROWS or _gates(a, b, turn) >= LIKE_GATES):
         return True
@@ -142,7 +143,8 @@ def _stored(sample: Sample) -> NDArray[np.uint64]:
         for _, rows in tensors_of(sample, part).values():
             if rows.ndim == 2 and rows.shape[1] > 1:
                 telling = rows[np.ptp(rows, axis=1) > 0]
-                found.append(hashed(telling.astype(ml_dtypes.bfloat16).astype(np.float32)))
+                bits = telling.astype(ml_dtypes.bfloat16).view(np.uint16)
+                found.append(hashed(bits.astype(np.float32)))
     return np.unique(np.concatenate(found))
 
 
@@ -164,14 +166,14 @@ def _probes(tensors: Sequence[Floats]) -> Floats:
 
 
 def _have_likes(a: Digest, b: Digest) -> bool:
-    """Whether half of the rows probed of some tensor have their like among those of its role."""
+    """Whether some of the rows probed of a role have their like among all of it."""
     for role in sorted(a.probes.keys() & b.by_role.keys()):
         ours, theirs = a.probes[role], b.by_role[role]
         if ours.shape[1] == theirs.shape[1]:
             likeness = np.abs(ours @ theirs.T)
-            middle = np.median(likeness, axis=1)  # 0.67 deviations of what has no direction
-            clear = likeness.max(axis=1) >= LIKE_PROBES / 0.6745 * middle
-            if (2 * clear.reshape(-1, _FEW).sum(axis=1) >= _FEW).any():
+            deviation = np.sqrt(np.einsum("nm,nm->n", likeness, likeness) / len(theirs))
+            clear = (deviation > 0) & (likeness.max(axis=1) >= LIKE_PROBES * deviation)
+            if np.count_nonzero(clear) >= _LIKES:
                 return True
     return False
 

@@ -311,7 +311,8 @@ def _open(
     if failed and len(opened) < max(study.least, 1):
         failed[0].error.add_note(failed[0].given)
         raise failed[0].error
-    need_adapter(opened, under)
+    if not failed:  # one that could not be opened may be the adapter
+        need_adapter(opened, under)
     return opened, failed
 
 

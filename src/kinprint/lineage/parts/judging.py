@@ -33,7 +33,8 @@ from kinprint.lineage.parts.tensors import tensor_sizes
 from kinprint.lineage.reading.sample import Extent
 from kinprint.lineage.side import Side
 from kinprint.mapped import let_go
-from kinprint.records import Component, Part, PartFinding, PartState, Reason
+from kinprint.model.places import Address
+from kinprint.records import Component, Part, PartFinding, PartState, Reason, Role
 from kinprint.text import Message
 
 COPIED = 0.35
@@ -136,7 +137,7 @@ class Judge(Struct, frozen=True):
 
     @property
     def tied(self) -> bool:
-        """Whether the heads of both models are their embeddings, some of them written again."""
+        """Whether no model has another head than its embedding, which may be written again."""
         sides = (self.a, self.ours), (self.b, self.theirs)
         return all(TABLE in parts and _is_tied(side, HEAD in parts) for side, parts in sides)
 
@@ -402,11 +403,14 @@ def _output(side: Side, parts: Container[Part]) -> Part:
 def _is_tied(side: Side, stored: bool) -> bool:
     """Whether a head is the embedding: none is `stored`, or the same rows once more, no bias."""
     sample = side.prepared.stored
-    table, head = sample.embedding, sample.head
     if not stored:
-        return side.prepared.tied
+        return True
+    table, head = (
+        sample.few.get((Address(role), False)) if read is None else (read.ids, read.rows)
+        for role, read in ((Role.EMBED, sample.embedding), (Role.LM_HEAD, sample.head))
+    )
     if table is None or head is None:
         return False
     again, once = (sum(tensor_sizes(sample, part).values()) for part in (HEAD, TABLE))
-    same = np.array_equal(table.ids, head.ids) and np.array_equal(table.rows, head.rows)
+    same = np.array_equal(table[0], head[0]) and np.array_equal(table[1], head[1])
     return same and again == once
