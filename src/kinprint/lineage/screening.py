@@ -143,8 +143,7 @@ def _stored(sample: Sample) -> NDArray[np.uint64]:
         for _, rows in tensors_of(sample, part).values():
             if rows.ndim == 2 and rows.shape[1] > 1:
                 telling = rows[np.ptp(rows, axis=1) > 0]
-                bits = telling.astype(ml_dtypes.bfloat16).view(np.uint16)
-                found.append(hashed(bits.astype(np.float32)))
+                found.append(hashed(telling.astype(ml_dtypes.bfloat16).astype(np.float32)))
     return np.unique(np.concatenate(found))
 
 
