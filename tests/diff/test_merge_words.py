@@ -12,7 +12,8 @@ import kinprint
 from benchmarks.redteam.checkpoint import Checkpoint
 from kinprint import MergeDoubt, MergeMethod, MergeOutcome
 from kinprint.measure.merging import Precision, linear, rounded
-from kinprint.report.merging import sentences, summary
+from kinprint.report.merging import sentences, summary, weight_words
+from kinprint.report.schema import MergeWeight
 from tests.diff.merged_models import (
     BF16,
     TOKENS,
@@ -50,6 +51,11 @@ def told(family: Family, child: Path, *parents: str) -> tuple[kinprint.Unmerged,
     found = kinprint.unmerge(child, [family.folder / name for name in parents])
     document = found.document
     return found, " ".join((summary(document, "en"), *sentences(document, "en")))
+
+
+def test_a_weight_of_zero_has_no_sign() -> None:
+    weight = MergeWeight(sources=(0,), value=-1e-9, low=-3e-5, high=3e-5)
+    assert weight_words(weight) == ("0.0000", "0.0000 – 0.0000")
 
 
 def test_a_model_that_lacks_tensors_takes_none_away_from_the_proof(family: Family) -> None:

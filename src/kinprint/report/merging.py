@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kinprint import text
 from kinprint.diff.merge_records import left_out
 from kinprint.records import MergeDoubt, MergeMethod, MergeOutcome, MergeStatus
-from kinprint.report.numbers import share_in_words, share_said
+from kinprint.report.numbers import fixed, share_in_words, share_said
 from kinprint.report.schema import MergedTensor, MergeWeight, UnmergeDocument
 from kinprint.report.translation import translated
 from kinprint.studies.results import Cell, Table
@@ -175,6 +175,12 @@ def weight_rows(document: UnmergeDocument) -> list[tuple[str, MergeWeight]]:
     """Weights of the whole child, each with the models it is for."""
     titles = [one.title for one in document.sources]
     return [(" + ".join(titles[at] for at in one.sources), one) for one in document.weights]
+
+
+def weight_words(one: MergeWeight) -> tuple[str, str]:
+    """A weight and its interval as they are shown."""
+    value, low, high = (fixed(number, 4) for number in (one.value, one.low, one.high))
+    return value, f"{low} – {high}"
 
 
 def unmeasured(document: UnmergeDocument, language: str) -> list[tuple[str, str]]:

@@ -60,7 +60,6 @@ RULER: tuple[tuple[str, float], ...] = (
 """Likeness of known pairs: keys of their names, and the correlation of their weights."""
 
 _RULED = (Relation.DERIVED, Relation.PARTIAL, Relation.SAME_INIT, Relation.DEPENDENT)
-_CLEAR = CLEAR_ANSWERS
 _OFTEN = math.log10(0.5)
 _SHORT = 80  # letters of parts in a headline
 _UNREAD = "verdict.coverage.unread"
@@ -306,7 +305,7 @@ def _all_readable_read(verdict: Verdict) -> bool:
 def _not_read(verdict: Verdict, reading: Reading) -> Iterator[Words]:
     """What was not read and why, each part once."""
     read, stages = reading.stages
-    early = read < stages and verdict.relation in _CLEAR
+    early = read < stages and verdict.relation in CLEAR_ANSWERS
     found: dict[tuple[str, Message | None], list[PartFinding]] = {}
     for one in verdict.parts:
         if one.state is PartState.NOT_READ:

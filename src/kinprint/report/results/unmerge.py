@@ -133,7 +133,7 @@ class Unmerged(FiledResult[UnmergeDocument]):
             text.say(f"unmerge.column.{name}", language) for name in ("model", "weight", "interval")
         )
         rows = tuple(
-            (name, one.value, f"{one.low:.4f} – {one.high:.4f}")
+            (name, one.value, merging.weight_words(one)[1])
             for name, one in merging.weight_rows(document)
         )
         table = Table("weights", text.words("unmerge.table.weights"), columns, rows)

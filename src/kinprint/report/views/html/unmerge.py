@@ -99,7 +99,8 @@ def _cells(weights: Sequence[MergeWeight], count: int) -> tuple[str, ...]:
 
 
 def _weight(one: MergeWeight) -> str:
-    return f"{one.value:.4f} ({one.low:.4f} – {one.high:.4f})"
+    value, between = merging.weight_words(one)
+    return f"{value} ({between})"
 
 
 def _facts(document: UnmergeDocument, say: Say) -> Iterator[tuple[Markup | str, str]]:

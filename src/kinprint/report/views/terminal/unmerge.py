@@ -51,5 +51,5 @@ def _weights(document: UnmergeDocument, language: str) -> Iterator[Line]:
     yield Line(text.say("unmerge.table.weights", language), Look.TITLE)
     yield Line("  " + padded(head, width) + padded(weight, 10) + interval, Look.TITLE)
     for name, one in rows:
-        shown = padded(f"{one.value:.4f}", 10)
-        yield Line(f"  {padded(name, width)}{shown}{one.low:.4f} – {one.high:.4f}")
+        value, between = merging.weight_words(one)
+        yield Line(f"  {padded(name, width)}{padded(value, 10)}{between}")
