@@ -703,7 +703,7 @@ def test_layers_that_were_pruned_beside_a_trained_embedding(tmp_path: Path) -> N
     found = kinprint.diff(a, _saved(trained.changed(pruned), tmp_path / "b"))
     layers, table = found.operations
     assert {layers.kind, table.kind} == {Operation.CHANGED}
-    assert "50% of the numbers became zero and others changed in 42 of 43" in layers.evidence
+    assert "50 % of the numbers became zero and others changed in 42 of 43" in layers.evidence
     assert table.evidence.startswith("tables outside the layers changed too: 1,")
 
 
@@ -728,7 +728,7 @@ def test_numbers_that_were_zero_before_are_told(sample: bool, noise: float, tmp_
     b = _saved(parent.changed(table), tmp_path / "b")
     found = kinprint.diff(a, b, sample=sample).operations
     assert {one.kind for one in found} == {Operation.CHANGED}
-    assert "50% of the numbers were zero and are not any more in 42 of 43" in found[0].evidence
+    assert "50 % of the numbers were zero and are not any more in 42 of 43" in found[0].evidence
     assert found[1].evidence.startswith("tables outside the layers changed too: 1,")
 
 
@@ -811,7 +811,7 @@ def test_an_average_with_a_stranger_is_no_training(weight: float, tmp_path: Path
     b = _saved(_average(zoo["base-a"], zoo["base-b"], weight), tmp_path / "b")
     (found,) = (one for one in kinprint.diff(a, b).operations if one.kind is not Operation.FROZEN)
     assert found.kind is Operation.CHANGED
-    assert f"hold one share of the first model, {weight:.0%}" in found.evidence
+    assert f"hold one share of the first model, {100 * weight:.0f} %" in found.evidence
     trained = {Operation.FINETUNE, Operation.CONTINUED, Operation.TRAINED}
     assert not trained & {one.kind for one in kinprint.diff(b, a).operations}
 

@@ -60,7 +60,7 @@ def test_pages_show_it_and_are_drawn_again_the_same(found: kinprint.Comparison, 
     assert "이 비교에서 읽은 행이 말하는 만큼입니다" in page
     assert found.changes is not None
     top = max(one.relative.value or 0.0 for one in found.changes.tensors)
-    assert f"{top:.2%}".split(".")[1] in page
+    assert f".{f'{100 * top:.2f}'.split('.')[1]} %" in page
     again = kinprint.report(found.to_json())
     assert isinstance(again, kinprint.Comparison)
     assert render(again.document, form, "ko").decode() == page

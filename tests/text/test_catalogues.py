@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kinprint import text
 from kinprint.records import Reason
@@ -151,7 +153,7 @@ def test_one_thing_is_not_several_in_english() -> None:
 def test_each_number_of_a_sentence_has_its_form() -> None:
     fields = {"compared": 1, "tensors": 2, "equal": 0, "share": 0.5, "numbers": 1}
     said = text.say("diff.totals", "en", **fields)
-    assert said.startswith("1 of 2 tensors was compared, 0 of them are equal; 50.0% of 1 number ")
+    assert said.startswith("1 of 2 tensors was compared, 0 of them are equal; 50.0 % of 1 number ")
     (number, word) = (
         piece for piece in text.spans("diff.several", "en", count=1) if piece.text != " "
     )
@@ -159,3 +161,22 @@ def test_each_number_of_a_sentence_has_its_form() -> None:
     assert text.say("diff.several", "ko", count=1) == text.say(
         "diff.several", "ko", count=2
     ).replace("2", "1")
+
+
+@given(share=st.floats(0, 3), decimals=st.integers(0, 4))
+def test_nothing_and_all_are_said_of_nothing_and_all_alone(share: float, decimals: int) -> None:
+    said = text.in_percent(share, decimals)
+    number = float(said.strip("<> %"))
+    assert (number == 0) == (share == 0) and (number != 100 or share >= 1)
+    if said.startswith("<"):
+        assert 100 * share < number
+    elif said.startswith(">"):
+        assert number < 100 * share < 100
+    else:
+        assert abs(number - 100 * share) <= 0.51 * 10.0**-decimals
+
+
+def test_sentences_say_shares_by_that_rule() -> None:
+    fields = {"tensors": 56, "compared": 56, "equal": 55, "numbers": 1_631_872}
+    said = text.say("diff.totals", "en", share=1 / 1_631_872, **fields)
+    assert said.endswith("; < 0.1 % of 1,631,872 numbers changed.")

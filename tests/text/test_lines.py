@@ -25,3 +25,8 @@ def test_lines_hold_all_words_and_are_short_enough() -> None:
         assert " ".join(" ".join(lines).split()) == " ".join(sentence.split())
     assert wrapped("x" * 50, width=20) == ["x" * 20, "x" * 20, "x" * 10]
     assert padded("가", 4) == "가  "
+
+
+def test_numbers_stay_with_their_signs() -> None:
+    said = "of all < 0.1 % changed, p ≤ 10^-6"
+    assert wrapped(said, width=8) == ["of all", "< 0.1 %", "changed,", "p", "≤ 10^-6"]

@@ -189,8 +189,9 @@ def share_says(one: EstimatePart | None) -> str:
     if one is None or one.value is None:
         return NOTHING
     if one.low is None or one.high is None:
-        return f"{one.value:.2%}"
-    return f"{one.value:.2%} ({one.low:.2%} – {one.high:.2%})"
+        return text.in_percent(one.value, 2)
+    value, low, high = (text.in_percent(share, 2) for share in (one.value, one.low, one.high))
+    return f"{value} ({low} – {high})"
 
 
 def not_compared(document: DiffDocument, language: str) -> list[tuple[str, str]]:

@@ -70,11 +70,10 @@ def sentences(document: UnmergeDocument, language: str) -> Iterator[str]:
 
     recipe = document.recipe
     if recipe is not None:
-        share = document.equal / max(document.compared, 1)
-        shown = "100 %" if document.equal == document.compared else f"{min(share, 0.99999):.3%}"
+        share = text.in_percent(document.equal / max(document.compared, 1), 3)
         key = "proof-random" if recipe.method.random else "proof"
         key = "proof-sampled" if document.sampled else key
-        yield say(key, equal=document.equal, compared=document.compared, share=shown)
+        yield say(key, equal=document.equal, compared=document.compared, share=share)
         if left := left_out(document.tensors):
             numbers = sum(one.numbers for one in left)
             yield say("part", numbers=numbers, count=len(left))

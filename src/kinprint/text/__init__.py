@@ -9,7 +9,8 @@ stands in `catalogues/en.po`, `catalogues/ko.po`, and so on. A new language is o
     >>> words("error.BadConfig", **fields)["ko"]   # in all languages, to travel with data
     >>> sentence("error.BadConfig", **fields)      # English text that knows its other languages
 
-Fields are filled in with `str.format`. A field may be a message or words itself, which are said in
+Fields are filled in with `str.format`, but for shares: `{share:.1%}` is "0.3 %", and never 0 or 100
+of what is some or nearly all. A field may be a message or words itself, which are said in
 the language of the sentence around them. Keys are lower-case parts joined by dots, from the general
 to the special, such as `verdict.answer.derived`; a sentence with a `count` may have plural forms.
 """
@@ -20,6 +21,7 @@ from kinprint.text.message import (
     Sentence,
     Span,
     Words,
+    in_percent,
     joined,
     joined_sentences,
     message,
@@ -36,6 +38,7 @@ __all__ = [
     "Span",
     "Words",
     "field_names",
+    "in_percent",
     "joined",
     "joined_sentences",
     "known_keys",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 WIDTH = 80
+_BREAK = re.compile(r"(?<![<≤>]) (?!%)")  # a number stays with what is said of it
 
 
 def columns_of(text: str) -> int:
@@ -18,7 +20,7 @@ def wrapped(text: str, indent: str = "", width: int = WIDTH) -> list[str]:
     """Text in lines of a width; `indent` begins all lines but the first."""
     found: list[str] = []
     line = ""
-    for word in text.split(" "):
+    for word in _BREAK.split(text):
         tried = f"{line} {word}" if line else word
         if line.strip() and columns_of(tried) > width:
             found.append(line)

@@ -99,7 +99,7 @@ class Message:
                 found.append(Span(_chosen(form or "", self.key, language, number)))
             elif field is not None:
                 value = _said(_FORMATTER.get_field(field, (), self.fields)[0], language)
-                shown = format(_FORMATTER.convert_field(value, conversion), form or "")
+                shown = _shown(_FORMATTER.convert_field(value, conversion), form or "")
                 found.append(Span(shown, field))
         return tuple(found)
 
@@ -175,6 +175,26 @@ def _chosen(forms: str, key: str, language: str, number: object) -> str:
     several = forms.split("|")
     count = number if isinstance(number, int) else 1 if str(number) == "1" else 2
     return several[min(plural_form(key, language, count), len(several) - 1)]
+
+
+def in_percent(share: float, decimals: int = 0) -> str:
+    """A share in per cent; 0 and 100 are said of nothing and of all alone."""
+    if share in (0, 1):
+        return f"{100 * share:.0f} %"
+    step = 10.0**-decimals
+    if 0 < share < 1:
+        if 100 * share < step / 2:
+            return f"< {step:.{decimals}f} %"
+        if 100 * (1 - share) < step / 2:
+            return f"> {100 - step:.{decimals}f} %"
+    return f"{100 * share:z.{decimals}f} %"
+
+
+def _shown(value: object, form: str) -> str:
+    """A value in the form that a sentence asks for: `.1%` is per cent with one decimal."""
+    if form.endswith("%") and isinstance(value, (int, float)):
+        return in_percent(value, int(form[1:-1] or 0))
+    return format(value, form)
 
 
 def _said(value: object, language: str) -> object:

@@ -19,7 +19,7 @@ from kinprint.report.translation import translated
 from kinprint.report.views.html import frame, shapes
 from kinprint.report.views.html.beyond import beyond_view
 from kinprint.report.views.html.words import Say, speaker
-from kinprint.text import languages
+from kinprint.text import in_percent, languages
 from kinprint.titles import public_name, role_title
 
 _ROWS = 400  # tensors in the table; the JSON has all
@@ -110,7 +110,7 @@ def _cell(value: float | None) -> tuple[int | None, str]:
     if value is None:
         return None, NOTHING
     shade = min(_SHADES, round(_SHADES * (value / _UNRELATED) ** 0.5))
-    return shade, f"{value:.1%}" if value < 1 else f"{value:.0%}"
+    return shade, in_percent(value, 1 if value < 1 else 0)
 
 
 def _tensor(one: TensorChangePart, language: str) -> TensorView:

@@ -17,7 +17,7 @@ from kinprint.report.schema import MergeGroup, MergeWeight, UnmergeDocument
 from kinprint.report.translation import translated
 from kinprint.report.views.html import frame, shapes
 from kinprint.report.views.html.words import NAME, Say, cut, kept, speaker
-from kinprint.text import languages
+from kinprint.text import in_percent, languages
 from kinprint.titles import public_name, role_title
 
 _ROWS = 400  # tensors in a list, and layers; the JSON has all
@@ -84,7 +84,7 @@ def _tables(document: UnmergeDocument, language: str, say: Say) -> Iterator[Weig
 
 def _row(one: MergeGroup, count: int, language: str) -> tuple[str, tuple[str, ...], str]:
     name = f"{one.layer}" if one.role is None else role_title(one.role.partition(":")[0])[language]
-    left = NOTHING if one.residual is None else f"{one.residual:.2%}"
+    left = NOTHING if one.residual is None else in_percent(one.residual, 2)
     return printable(name, NAME), _cells(one.weights, count), left
 
 

@@ -52,8 +52,9 @@ def _table(document: DiffDocument, language: str) -> Iterator[Line]:
     for one in top[:_SHOWN]:
         assert one.relative is not None and one.changed is not None
         name = padded(_fitted(changes.tensor_name(one, language)), _NAME)
-        size = "–" if one.relative.value is None else f"{one.relative.value:.2%}"
-        yield Line(f"  {name}{size:>11}{one.changed.value or 0:>11.1%}")
+        size = "–" if one.relative.value is None else text.in_percent(one.relative.value, 2)
+        share = text.in_percent(one.changed.value or 0, 1)
+        yield Line(f"  {name}{size:>11}{share:>11}")
     more = len(top) - _SHOWN
     if more > 0:
         yield Line("  " + text.say("diff.more", language, count=more), Look.ASIDE)
