@@ -105,12 +105,10 @@ def _norms(pair: Pair) -> Iterator[PartScore]:
     In layers of equal number, and in those that units found to correspond. Which these are may
     depend on channels, so that each of them pays for all pairs of layers.
     """
-    if pair.refusal(Group.RESIDUAL) is not None:
+    alignment = _as_numbered(pair)
+    if alignment is None:
         return
-    alignment = pair.alignment(Group.RESIDUAL)
     first, second = alignment.first.prepared, alignment.second.prepared
-    if first.width != second.width:
-        return
     shared = alignment.channels.norms
     if not shared:
         return
@@ -138,6 +136,15 @@ def _norms(pair: Pair) -> Iterator[PartScore]:
             _ordered(pair, alignment, *parts), "E1.blocks", min(log10_p, 0.0),
             share * _of_those_alike(likenesses), share=share,
         )  # fmt: skip
+
+
+def _as_numbered(pair: Pair) -> Alignment | None:
+    """Models whose channels are those of equal number, if they may change places at all."""
+    if pair.refusal(Group.RESIDUAL) is not None:
+        return None
+    alignment = pair.alignment(Group.RESIDUAL)
+    widths = {side.prepared.width for side in (alignment.first, alignment.second)}
+    return alignment if len(widths) == 1 else None
 
 
 def _layers_elsewhere(pair: Pair, alignment: Alignment) -> list[tuple[int, int]]:
@@ -528,12 +535,10 @@ def _coins(number: int) -> float:
 
 def _matched_columns(pair: Pair) -> Iterator[PartScore]:
     """Columns of rows that match best, in the basis as it is."""
-    if pair.refusal(Group.RESIDUAL) is not None:
+    alignment = _as_numbered(pair)
+    if alignment is None:
         return
-    alignment = pair.alignment(Group.RESIDUAL)
     first, second = alignment.first.prepared, alignment.second.prepared
-    if first.width != second.width:
-        return
     halves, side = HalfChannels.of(alone(alignment.first.channel_clones)), _side(pair, alignment)
     for ours, theirs in halves.partners(first.feed_forwards, second.feed_forwards):
         if not (ours.masked and theirs.masked):
