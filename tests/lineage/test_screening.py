@@ -20,6 +20,7 @@ from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.results import Settings
 from kinprint.lineage.screening import digest, worth_comparing
 from kinprint.mapped import shelf
+from kinprint.measure.basis import unit_rows
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Cost, Relation, VerdictReason
 from kinprint.report.build.comparison import matrix_document
@@ -61,6 +62,20 @@ def test_what_is_numbered_anew_and_turned_is_looked_at(
     assert called(samples["base-a"], turned)
     assert called(turned, samples["a-cpt"])
     assert not called(turned, samples["base-b"])
+
+
+@pytest.mark.parametrize("probed", ["base-a", "base-b"])
+def test_rows_of_either_model_are_probed(samples: dict[str, Sample], probed: str) -> None:
+    """Of a model with many more rows those that are probed may all be others'."""
+    both = {name: digest(Prepared(samples[name])) for name in ("base-a", "base-b")}
+    (other,) = both.keys() - {probed}
+    assert not worth_comparing(both[probed], both[other])
+    rows = unit_rows(np.random.default_rng(0).normal(size=(1000, 128)).astype(np.float32))
+    found = (
+        replace(both[probed], probes={"up 0": rows[:8]}),
+        replace(both[other], by_role={"up 0": rows}),
+    )
+    assert worth_comparing(*found) and worth_comparing(*reversed(found))
 
 
 def test_the_order_of_two_models_makes_no_difference() -> None:
