@@ -67,7 +67,7 @@ def test_what_could_not_be_tested_is_not_cleared(
     write_folder(replace(base, tensors=zeros), tmp_path / "zeros")
     asked = ["identify", "--atlas", str(atlas), "--exit-code"]
     assert run([*asked, str(tmp_path / "zeros")]) == 3
-    assert "Nothing links" not in capsys.readouterr().out
+    assert "No link was found" not in capsys.readouterr().out
     broken = atlas / "fingerprints" / f"{ids[0]}.parquet"
     raw = bytearray(broken.read_bytes())
     raw[len(raw) // 2] ^= 255
@@ -226,7 +226,10 @@ def test_families_are_shown_as_trees_and_written(
     asked = ["atlas", "tree", "--atlas", str(atlas), "--jobs", "1"]
     assert run([*asked, "-o", str(page)]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "Nothing links any two of the 2 models" in said and "Without a link: base-a" in said
+    assert (
+        "No link was found between any two of the 2 models" in said
+        and "Without a link: base-a" in said
+    )
     assert "base-b" in page.read_text()
     assert run([*asked, "--format", "json"]) == 0
     (told,) = lines(capsys)
