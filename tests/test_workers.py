@@ -1,40 +1,13 @@
-"""Arithmetic keeps to one core for a while, and has all of them back afterwards."""
+"""Pools make do with what the system gives, and what runs once runs once."""
 
 from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
-from kinprint.workers import Once, Threads, calm_algebra
-
-
-def threads() -> list[int]:
-    return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
-
-
-def test_linear_algebra_is_calm_for_a_while() -> None:
-    assert np.ones((2, 2)).sum() == 4  # the library that multiplies is loaded
-    with threadpool_limits(limits=2, user_api="blas"):
-        before = threads()
-        assert before and set(before) == {2}
-        with calm_algebra():
-            assert set(threads()) == {1}
-        assert threads() == before
-
-
-def test_whoever_leaves_last_gives_the_threads_back() -> None:
-    with threadpool_limits(limits=2, user_api="blas"):
-        first, second = calm_algebra(), calm_algebra()
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert set(threads()) == {1}
-        second.__exit__(None, None, None)
-        assert set(threads()) == {2}
+from kinprint.workers import Once, Threads
 
 
 def test_a_pool_makes_do_with_the_threads_there_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,4 @@
-"""Processes and threads that share the cores, each with one thread of arithmetic.
-
-A numerical library starts a thread for every core in every process; several of that kind
-spend their time waiting for each other.
-"""
+"""Processes and threads that share the cores, each with one thread of arithmetic."""
 
 from __future__ import annotations
 
@@ -15,13 +11,13 @@ from contextvars import copy_context
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from kinprint.algebra import THREADS
+
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing.connection import Connection
 
 _CAN_HOLD_BACK = hasattr(signal, "pthread_sigmask")
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-
 
 T = TypeVar("T")
 
@@ -49,13 +45,6 @@ class Once(Generic[T]):
         self._kept.clear()
 
 
-def cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 @contextmanager
 def workers(
     count: int, prepare: Callable[..., object] | None = None, given: tuple[Any, ...] = ()
@@ -80,8 +69,8 @@ def workers(
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
     context = get_context("spawn")
     here, there = context.Pipe()
     try:
@@ -137,37 +126,3 @@ class Threads(ThreadPoolExecutor):
         except RuntimeError:
             if not self._threads:
                 raise
-
-
-@contextmanager
-def calm_algebra() -> Iterator[None]:
-    """Keep each product of matrices on one core for a while, in the whole process.
-
-    Products are small here: more threads gain little on a quiet machine, and wait for each
-    other on a busy one until a second has become twenty. Whoever leaves last gives back the
-    threads that there were, so that comparisons side by side do not take them away for good.
-    """
-    from threadpoolctl import threadpool_limits
-
-    with _CALM.lock:
-        if not _CALM.guests:
-            _CALM.limits = threadpool_limits(limits=1, user_api="blas")
-        _CALM.guests += 1
-    try:
-        yield
-    finally:
-        with _CALM.lock:
-            _CALM.guests -= 1
-            if not _CALM.guests:
-                _CALM.limits.restore_original_limits()
-
-
-class _Calm:
-    """Who is inside `calm_algebra`, and what to give back."""
-
-    def __init__(self) -> None:
-        self.lock, self.guests = Lock(), 0
-        self.limits: Any = None
-
-
-_CALM = _Calm()

@@ -18,6 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeVar
 
 from kinprint import text
+from kinprint.algebra import cores
 from kinprint.errors import (
     BadOption,
     ClusterLost,
@@ -28,7 +29,7 @@ from kinprint.errors import (
     WorkerDied,
     attempt,
 )
-from kinprint.workers import cores, workers
+from kinprint.workers import workers
 
 T = TypeVar("T")
 R = TypeVar("R")

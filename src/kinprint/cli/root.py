@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 from kinprint import text
+from kinprint.algebra import begin_calmly
 from kinprint.cli.commands import DEBUG, Group, Option, usage_sentence
 from kinprint.cli.environment import check_environment, save_address_space
 from kinprint.cli.language import language, sentence
@@ -88,6 +89,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 def _run(arguments: list[str] | None) -> int:
     check_environment()
+    begin_calmly()
     save_address_space()
     code: Any = kinprint_command(arguments, standalone_mode=False)
     return code if isinstance(code, int) else 0

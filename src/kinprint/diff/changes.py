@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kinprint.algebra import calm_algebra, cores
 from kinprint.device import on_card
 from kinprint.diff.blocks import NUMBERS, Extent, extents, matrix_shape, stored_block
 from kinprint.diff.journal import Journal
@@ -32,7 +33,7 @@ from kinprint.reader.decode import Array, as_float32
 from kinprint.reader.fetch import Want, joined_wants
 from kinprint.records import Cost, Side, TensorStatus
 from kinprint.text import Message, message
-from kinprint.workers import Threads, calm_algebra, cores
+from kinprint.workers import Threads
 
 _LOOKED_AT = 1 << 16  # numbers of a tensor that tell whether it was rounded
 _SPREAD = 0.01  # of a vector's numbers, in terms of their mean: less may be rounding

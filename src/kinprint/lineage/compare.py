@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kinprint.algebra import busy_algebra, calm_algebra
 from kinprint.lineage.about.configuration import compare_configurations
 from kinprint.lineage.about.description import (
     Background,
@@ -62,7 +63,6 @@ from kinprint.nulls.combination import equal_weights
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import CLEAR_ANSWERS, Evidence, Level, Relation, Verdict
-from kinprint.workers import calm_algebra
 
 
 def compare_models(
@@ -161,7 +161,7 @@ def algebra_for(level: Level) -> Iterator[None]:
     """
     with (
         arrays_on_disk(frugal=level is Level.DEEP),
-        nullcontext() if level is Level.DEEP else calm_algebra(),
+        busy_algebra() if level is Level.DEEP else calm_algebra(),
         np.errstate(over="ignore", invalid="ignore", divide="ignore"),
     ):
         yield

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kinprint import text
+from kinprint.algebra import cores
 from kinprint.atlas.building import (
     Added,
     Adding,
@@ -49,7 +50,6 @@ from kinprint.verbs.reader import (
     uses_cache,
     written_name,
 )
-from kinprint.workers import cores
 
 
 class AtlasEntry(Struct, frozen=True):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from kinprint.algebra import cores
 from kinprint.diff.direction import direction_of
 from kinprint.diff.given import beyond_base
 from kinprint.lineage.compare import compare_models
@@ -29,7 +30,6 @@ from kinprint.verbs.reader import (
     teller,
     written_name,
 )
-from kinprint.workers import cores
 
 if TYPE_CHECKING:
     from kinprint.diff.sampled_parts import SampledChanges

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from kinprint.algebra import cores
 from kinprint.report.files import in_language, write_file
 from kinprint.studies.charts import Chart
 from kinprint.text import languages
-from kinprint.workers import cores, workers
+from kinprint.workers import workers
 
 _FEW = 8  # pictures that are drawn sooner than a second process starts
 
